@@ -1,0 +1,51 @@
+# Everything runs from an own virtual environment, made on first use: only Python 3.11 (or newer) and make are needed.
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/installed
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check bench cases clean
+
+help:
+	@echo "make demo    classify handwritten digits on the emulated device (sets everything up first)"
+	@echo "make test    run the whole suite"
+	@echo "make check   lint, format, types, layers, freshness of generated files"
+	@echo "make bench   measure, print ratios as JSON"
+	@echo "make cases   rewrite the generated files: schemas, docs/ops.md, golden bundles (read the diff)"
+	@echo "make clean   remove the environment and all caches"
+
+# pip is asked only when the list of dependencies is newer than the last complete installation.
+$(STAMP): pyproject.toml constraints.txt
+	@test -n "$(PYTHON)" || { echo "python3.11 or newer is needed"; exit 1; }
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "python3.11 or newer is needed; name it with PYTHON=..."; exit 1; }
+	@test -x $(BIN)/python || { echo "making the virtual environment $(VENV)"; "$(PYTHON)" -m venv $(VENV); }
+	@echo "installing spyrec and its tools into $(VENV)"
+	@$(BIN)/python -m pip install -qq --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+demo: $(STAMP)
+	@$(BIN)/python examples/digits/classify.py
+
+test: $(STAMP)
+	@$(BIN)/python scripts/absent_extras.py
+	@$(BIN)/python -m pytest --numprocesses 2 --dist worksteal --quiet
+
+check: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+	$(BIN)/lint-imports --no-logo
+	$(BIN)/python scripts/generated_files.py --check
+
+bench: $(STAMP)
+	@$(BIN)/python -m benchmarks
+
+cases: $(STAMP)
+	$(BIN)/python scripts/generated_files.py
+
+clean:
+	rm -rf $(VENV) .cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache build *.egg-info
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

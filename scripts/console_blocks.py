@@ -1,0 +1,89 @@
+"""The console blocks of the READMEs: read, execute, compare, rewrite.
+
+A block is fenced as ``console``; a line that begins with ``$ `` is a command, and the lines up to the next command are
+what it prints, stdout and stderr together.  All commands of one file run in one shell, in a fresh directory that holds
+a copy of ``examples/``.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+FILES = (Path("README.md"), *sorted(path.relative_to(ROOT) for path in ROOT.glob("examples/*/README.md")))
+PROMPT = "$ "
+SEPARATOR = "\x1e"
+TIMEOUT_SECONDS = 300
+_BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One command and what it prints."""
+
+    command: str
+    output: str
+
+
+def steps_of(text: str) -> list[Step]:
+    """Return the steps of all console blocks of a Markdown text, in order."""
+    steps: list[Step] = []
+    for block in _BLOCK.findall(text):
+        for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+            command, _, output = part.partition("\n")
+            steps.append(Step(command, output))
+    return steps
+
+
+def execute(commands: list[str]) -> list[Step]:
+    """Run the commands in one shell in a fresh directory; return what each printed."""
+    mark = f"status=$?; printf '{SEPARATOR}'; (exit $status)"
+    script = "\n".join(f"{command}\n{mark}" for command in commands)
+    with tempfile.TemporaryDirectory() as directory:
+        ignored = shutil.ignore_patterns("__pycache__", "golden")
+        shutil.copytree(ROOT / "examples", Path(directory) / "examples", ignore=ignored)
+        paths = [str(Path(sys.executable).parent), os.environ["PATH"]]
+        environment = os.environ | {"PATH": os.pathsep.join(paths), "COLUMNS": "120", "LC_ALL": "C.UTF-8"}
+        printed = subprocess.run(
+            ["/bin/bash", "-c", script],
+            cwd=directory,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=TIMEOUT_SECONDS,
+            check=False,
+        ).stdout
+    outputs = printed.split(SEPARATOR)
+    return [Step(command, output) for command, output in zip(commands, outputs, strict=False)]
+
+
+def rewritten(text: str) -> str:
+    """Return the Markdown text with every output replaced by what its command prints now."""
+    fresh = iter(execute([step.command for step in steps_of(text)]))
+
+    def block(match: re.Match[str]) -> str:
+        steps = [next(fresh) for _ in steps_of(match.group(0))]
+        return "```console\n" + "".join(f"{PROMPT}{step.command}\n{step.output}" for step in steps) + "```"
+
+    return _BLOCK.sub(block, text)
+
+
+def main() -> int:
+    """Rewrite the blocks of all READMEs in place."""
+    for file in FILES:
+        path = ROOT / file
+        path.write_text(rewritten(path.read_text(encoding="utf-8")), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

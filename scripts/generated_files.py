@@ -1,0 +1,51 @@
+"""Write the files that are generated, or check that they are fresh.
+
+``python scripts/generated_files.py`` rewrites schemas, docs/ops.md, golden bundles and what the READMEs show.
+``--check`` rewrites nothing and names the texts that are stale (bundles and READMEs are compared by ``make test``).
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from spyrec.codegen.opspec_json import opspec_schema
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))  # scripts and examples are no installed packages
+
+TEXTS: dict[str, Callable[[], str]] = {
+    "schemas/opspec.schema.json": opspec_schema,
+}
+"""Path from the root -> function that returns the text."""
+
+
+def stale() -> list[str]:
+    """Return the paths whose text is not what the code generates now, sorted."""
+    return [
+        path
+        for path, text in sorted(TEXTS.items())
+        if not (ROOT / path).exists() or (ROOT / path).read_text(encoding="utf-8") != text()
+    ]
+
+
+def main() -> int:
+    """Rewrite everything, or with ``--check`` list what is stale and return 1 where there is any."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
+    parser.add_argument("--check", action="store_true", help="write nothing, fail where a text is stale")
+    if parser.parse_args().check:
+        found = stale()
+        print("\n".join(f"stale: {path} (make cases)" for path in found) or f"{len(TEXTS)} generated texts are fresh")
+        return 1 if found else 0
+    from scripts import console_blocks, golden_bundles  # late: they need the path set above
+
+    for path, text in TEXTS.items():
+        (ROOT / path).write_text(text(), encoding="utf-8")
+    golden_bundles.rewrite()
+    return console_blocks.main()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,38 @@
+"""The data of a bundle, without the reading and writing of its directory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from spyrec.bundle.constants import HostArray, TensorForm
+from spyrec.bundle.device_program import DeviceProgram
+from spyrec.bundle.manifest import Manifest, Role
+from spyrec.dci import DataConversionInfo
+
+CONSTANTS_FILE = "constants.safetensors"
+GRAPH_FILE = "graph.json"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BundleContent:
+    """A compiled graph.
+
+    ``programs`` are the programs of the plan; ``constants`` host arrays by argument name (read lazily where the
+    bundle was loaded); ``dci`` the conversion tables by path; ``graph_json`` the graph it was compiled from.
+    """
+
+    manifest: Manifest
+    programs: tuple[DeviceProgram, ...]
+    constants: Mapping[str, HostArray] = field(default_factory=dict[str, HostArray])
+    dci: Mapping[str, DataConversionInfo] = field(default_factory=dict[str, DataConversionInfo])
+    graph_json: bytes | None = None
+
+
+def constant_forms(manifest: Manifest) -> dict[str, TensorForm]:
+    """Return dtype and shape of every constant that the manifest lists."""
+    return {
+        item.name: TensorForm(item.dtype, item.shape)
+        for item in manifest.arguments
+        if item.role is Role.CONSTANT and item.dtype is not None and item.shape is not None
+    }

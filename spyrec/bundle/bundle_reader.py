@@ -1,0 +1,145 @@
+"""Reads a bundle's directory: every file held against the manifest, every problem collected."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+
+from spyrec.bundle.atomic_directory import MANIFEST_FILE, PROGRAM_FILE
+from spyrec.bundle.bundle_content import CONSTANTS_FILE, GRAPH_FILE, BundleContent, constant_forms
+from spyrec.bundle.constants import HostArray, open_constants
+from spyrec.bundle.device_program import DeviceProgram, executes
+from spyrec.bundle.foreign import manifest_of_table
+from spyrec.bundle.json_cursor import attempt
+from spyrec.bundle.manifest import Manifest
+from spyrec.bundle.manifest_json import read_foreign_table, read_manifest
+from spyrec.bundle.mlir_parser import parse_program
+from spyrec.bundle.paths import ALTERED, MAX_JSON_BYTES, MAX_PROGRAM_BYTES, MISSING, BundleFiles, read_whole
+from spyrec.bundle.superdsc import SuperDsc
+from spyrec.bundle.superdsc_reader import parse_superdsc
+from spyrec.bundle.validate import check_manifest, check_program, check_tables
+from spyrec.dci import DataConversionInfo
+from spyrec.diagnostics import DiagnosticSink, Location, refuse
+from spyrec.jsonloc import load_json
+
+NO_MANIFEST = "SPY0615"
+"""Code of a directory without manifest, where one is needed."""
+
+Tables = dict[str, DataConversionInfo]
+
+
+def read_bundle(root: Path, *, verify: bool, warnings: DiagnosticSink | None = None) -> BundleContent:
+    """Read the directory of a bundle with a manifest; errors as ``Bundle.load`` lists them."""
+    _require_directory(root)
+    if not (root / MANIFEST_FILE).exists():
+        fact = f"{MANIFEST_FILE} is missing"
+        is_foreign = (root / PROGRAM_FILE).exists()
+        hint = "a bundle written by others needs --args ARGS.json" if is_foreign else "name a bundle's directory"
+        raise refuse(NO_MANIFEST, fact, Location(str(root)), hint=hint)
+    text = BundleFiles(root, None).read(MANIFEST_FILE, MAX_JSON_BYTES)
+    manifest, digests, where = read_manifest(text, str(root / MANIFEST_FILE))
+    files = BundleFiles(root, digests if verify else None)
+    sink = DiagnosticSink()
+    check_manifest(manifest, where, sink)
+    sink.raise_if_errors()
+    programs = _read_programs(files, manifest, sink)
+    tables = _read_tables(files, manifest, where, sink)
+    graph = attempt(sink, lambda: _read_graph(files, manifest, GRAPH_FILE in digests))
+    constants = attempt(sink, lambda: _open_constants(files, manifest))
+    for diagnostic in files.verify_all(where):
+        if diagnostic not in sink.diagnostics:
+            sink.add(diagnostic)
+    sink.raise_if_errors()
+    assert constants is not None
+    _pass_on(sink, warnings)
+    return BundleContent(manifest, programs, constants, tables, graph)
+
+
+def read_foreign_bundle(root: Path, args: Path, warnings: DiagnosticSink | None = None) -> BundleContent:
+    """Read a directory without manifest; the ``spyrec.args/1`` file ``args`` says what its arguments are."""
+    _require_directory(root)
+    table, where = read_foreign_table(read_whole(args, MAX_JSON_BYTES), str(args))
+    manifest = manifest_of_table(root.resolve().name or "bundle", table, where)
+    sink = DiagnosticSink()
+    programs = _read_programs(BundleFiles(root, None), manifest, sink)
+    sink.raise_if_errors()
+    _pass_on(sink, warnings)
+    return BundleContent(manifest, programs)
+
+
+def read_device_program(files: BundleFiles, directory: str, sink: DiagnosticSink) -> DeviceProgram | None:
+    """Read ``bundle.mlir`` of one program and every SuperDSC it names; problems go to ``sink``."""
+    prefix = "" if directory == "." else f"{directory}/"
+    mlir = f"{prefix}{PROGRAM_FILE}"
+    program = attempt(sink, lambda: parse_program(files.read(mlir, MAX_PROGRAM_BYTES), files.display(mlir)))
+    if program is None:
+        return None
+    superdscs: dict[str, SuperDsc] = {}
+    where = Location(files.display(mlir))
+    for name in dict.fromkeys(call.sdsc_filename for call in executes(program.body)):
+        dsc = attempt(sink, lambda name=name: _read_superdsc(files, prefix + name, where, sink))
+        if dsc is not None:
+            superdscs[name] = dsc
+    return DeviceProgram(directory, program, superdscs)
+
+
+def _read_superdsc(files: BundleFiles, name: str, mentioned_at: Location, sink: DiagnosticSink) -> SuperDsc:
+    return parse_superdsc(files.read(name, MAX_JSON_BYTES, mentioned_at), files.display(name), sink)
+
+
+def _require_directory(root: Path) -> None:
+    if not root.is_dir():
+        fact = "the bundle is no directory" if root.exists() else "the bundle does not exist"
+        raise refuse(MISSING, fact, Location(str(root)), hint="name the directory that holds bundle.mlir")
+
+
+def _pass_on(sink: DiagnosticSink, warnings: DiagnosticSink | None) -> None:
+    for diagnostic in sink.diagnostics if warnings is not None else ():
+        assert warnings is not None
+        warnings.add(diagnostic)
+
+
+def _read_programs(files: BundleFiles, manifest: Manifest, sink: DiagnosticSink) -> tuple[DeviceProgram, ...]:
+    programs: list[DeviceProgram] = []
+    for directory in dict.fromkeys(step.program for step in manifest.plan):
+        program = read_device_program(files, directory, sink)
+        if program is not None:
+            check_program(program, manifest, files.display(program.path(PROGRAM_FILE)), sink)
+            programs.append(program)
+    return tuple(programs)
+
+
+def _read_tables(files: BundleFiles, manifest: Manifest, where: Location, sink: DiagnosticSink) -> Tables:
+    tables: Tables = {}
+    for index, argument in enumerate(manifest.arguments):
+        for direction, name in (argument.dci or {}).items():
+            mentioned_at = where.child("arguments", index, "dci", direction)
+            table = attempt(sink, lambda name=name, place=mentioned_at: _read_table(files, name, place))
+            if table is not None:
+                tables[name] = table
+    check_tables(manifest, tables, where, sink)
+    return tables
+
+
+def _read_table(files: BundleFiles, name: str, mentioned_at: Location) -> DataConversionInfo:
+    data, source = load_json(files.read(name, MAX_JSON_BYTES, mentioned_at), files.display(name))
+    return DataConversionInfo.from_json(data, Location(files.display(name), "", source=source))
+
+
+def _read_graph(files: BundleFiles, manifest: Manifest, is_listed: bool) -> bytes | None:
+    if manifest.graph_sha256 is None and not is_listed:
+        return None
+    content = files.read(GRAPH_FILE, MAX_PROGRAM_BYTES)
+    digest = hashlib.sha256(content).hexdigest()
+    if files.is_verifying and manifest.graph_sha256 not in {None, digest}:
+        fact = f"{GRAPH_FILE} has SHA-256 {digest}, graph_sha256 is {manifest.graph_sha256}"
+        raise refuse(ALTERED, fact, Location(files.display(GRAPH_FILE)), hint="compile the graph again")
+    return content
+
+
+def _open_constants(files: BundleFiles, manifest: Manifest) -> Mapping[str, HostArray]:
+    forms = constant_forms(manifest)
+    if not forms:
+        return {}
+    return open_constants(files.verify(CONSTANTS_FILE), forms, files.display(CONSTANTS_FILE))

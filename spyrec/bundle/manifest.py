@@ -1,0 +1,76 @@
+"""The data of ``manifest.json`` (``spyrec.bundle/1``): arguments, plan, figures, file hashes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from spyrec.dtypes import DeviceFormat, DType
+
+
+class Role(Enum):
+    """What an argument is to the caller; an intermediate is written by one program and read by another."""
+
+    INPUT = "input"
+    OUTPUT = "output"
+    INOUT = "inout"
+    CONSTANT = "constant"
+    INTERMEDIATE = "intermediate"
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """One tensor in device memory that the plan binds.
+
+    ``arg_index`` and ``address`` are those of the first program that uses it (``None`` for an input no program
+    reads); ``host_strides`` and ``stride_map`` are in elements, ``address`` in bytes.
+    ``shape``, ``dtype`` and ``stride_map`` are ``None`` only in a table for a foreign bundle: the argument is then
+    given and returned in device form.
+    ``dci`` holds the paths of the two conversion tables relative to the bundle, keys ``h2d`` and ``d2h``.
+    """
+
+    name: str
+    role: Role
+    arg_index: int | None
+    address: int | None
+    shape: tuple[int, ...] | None
+    dtype: DType | None
+    host_strides: tuple[int, ...] | None
+    device_size: tuple[int, ...]
+    stride_map: tuple[int, ...] | None
+    device_dtype: DeviceFormat
+    dci: Mapping[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PlanStep:
+    """One device program of the plan, executed in list order.
+
+    ``program`` is its directory inside the bundle (``"."`` or ``"kernels/0"``).  ``arguments[i]`` is the name of the
+    tensor bound to ``%arg_i_base_addr``; with baked addresses argument ``i`` lies in segment ``i``, or ``i + 1``
+    where ``pool_bytes`` is not 0.
+    """
+
+    program: str
+    arguments: tuple[str, ...]
+    pool_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """All of ``manifest.json`` but the file hashes, which are made when the bundle is written.
+
+    ``outputs`` are (result name of the graph, argument name) in graph order: an argument may serve two results.
+    ``inputs`` are the graph's input names in order, those that no program reads included.
+    """
+
+    name: str
+    target_name: str
+    target_cores: int
+    arguments: tuple[Argument, ...]
+    inputs: tuple[str, ...]
+    outputs: tuple[tuple[str, str], ...]
+    plan: tuple[PlanStep, ...]
+    pool_bytes: int
+    graph_sha256: str | None

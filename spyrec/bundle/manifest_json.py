@@ -1,0 +1,258 @@
+"""``manifest.json`` and ``spyrec.args/1`` tables: read through pydantic at the border, written in a fixed key order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Annotated, Literal, TypeVar
+
+import orjson
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
+from pydantic_core import ErrorDetails
+
+from spyrec.bundle.manifest import Argument, Manifest, PlanStep, Role
+from spyrec.diagnostics import Diagnostic, Location, SpyrecError
+from spyrec.dtypes import DeviceFormat, DType
+from spyrec.jsonloc import JsonValue, SourceText, load_json
+from spyrec.target import Target
+
+BUNDLE_FORMAT = "spyrec.bundle/1"
+ARGS_FORMAT = "spyrec.args/1"
+
+MALFORMED_MANIFEST = "SPY0610"
+"""Code of a manifest or argument table of another version or form."""
+
+_HINT = "the form is described in schemas/bundle.schema.json; a bundle that was damaged is best written again"
+
+MAX_RANK = 32
+MAX_ARGUMENTS = 100_000
+MAX_FILES = 1_000_000
+
+_FORMATS = [item.name for item in DeviceFormat if item.elements_per_stick is not None]
+
+
+def _format_by_name(value: object) -> object:
+    if isinstance(value, str) and value in _FORMATS:
+        return DeviceFormat[value]
+    raise ValueError("expected one of " + ", ".join(_FORMATS))
+
+
+Name = Annotated[str, Field(min_length=1, max_length=256, pattern=r"^[^\x00-\x1f]+$")]
+RelativePath = Annotated[str, Field(min_length=1, max_length=1024)]
+Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+Count = Annotated[int, Field(ge=0, lt=1 << 63)]
+Index = Annotated[int, Field(ge=0, lt=1 << 16)]
+Extents = Annotated[list[Annotated[int, Field(ge=1, lt=1 << 63)]], Field(max_length=MAX_RANK)]
+DeviceExtents = Annotated[list[Annotated[int, Field(ge=1, lt=1 << 63)]], Field(min_length=1, max_length=MAX_RANK)]
+Strides = Annotated[list[Annotated[int, Field(gt=-(1 << 63), lt=1 << 63)]], Field(max_length=MAX_RANK)]
+HostDType = Annotated[DType, Field(strict=False)]
+FormatName = Annotated[DeviceFormat, BeforeValidator(_format_by_name), WithJsonSchema({"enum": _FORMATS})]
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+
+class TargetModel(_Model):
+    """The device model a bundle was compiled for."""
+
+    name: Name
+    cores: Annotated[int, Field(ge=1, le=Target().cores)]
+
+
+class DciModel(_Model):
+    """Paths of the two conversion tables of an argument, relative to the bundle."""
+
+    h2d: RelativePath
+    d2h: RelativePath
+
+
+class ArgumentModel(_Model):
+    """One tensor in device memory; strides in elements, ``address`` in bytes."""
+
+    name: Name
+    role: Annotated[Role, Field(strict=False)]
+    arg_index: Index | None
+    address: Count | None
+    shape: Extents | None
+    dtype: HostDType | None
+    host_strides: Strides | None
+    device_size: DeviceExtents
+    stride_map: Strides | None
+    device_dtype: FormatName
+    dci: DciModel | None
+
+
+class OutputModel(_Model):
+    """A result of the graph and the argument that holds it."""
+
+    name: Name
+    argument: Name
+
+
+class PlanStepModel(_Model):
+    """One device program: its directory, and the tensor bound to each of its arguments."""
+
+    program: RelativePath
+    arguments: Annotated[list[Name], Field(max_length=MAX_ARGUMENTS)]
+    pool_bytes: Count = 0
+
+
+class ManifestModel(_Model):
+    """``manifest.json``; ``lx``, ``traffic`` and ``tile_contract`` are null where the compiler did not plan them."""
+
+    format: Literal["spyrec.bundle/1"]
+    name: Name
+    target: TargetModel
+    inputs: Annotated[list[Name], Field(max_length=MAX_ARGUMENTS)]
+    outputs: Annotated[list[OutputModel], Field(max_length=MAX_ARGUMENTS)]
+    arguments: Annotated[list[ArgumentModel], Field(max_length=MAX_ARGUMENTS)]
+    pool_bytes: Count
+    lx: dict[str, object] | None = None
+    traffic: dict[str, object] | None = None
+    tile_contract: dict[str, object] | None = None
+    plan: Annotated[list[PlanStepModel], Field(max_length=MAX_ARGUMENTS)]
+    graph_sha256: Sha256 | None
+    files: Annotated[dict[RelativePath, Sha256], Field(max_length=MAX_FILES)]
+
+
+class ForeignArgumentModel(_Model):
+    """One argument of a bundle without manifest; without ``shape`` it is given and returned in device form."""
+
+    name: Name
+    arg_index: Index
+    role: Literal["input", "output", "inout"]
+    address: Count | None = None
+    device_size: DeviceExtents
+    device_dtype: FormatName
+    shape: Extents | None = None
+    dtype: HostDType | None = None
+    stride_map: Strides | None = None
+
+
+class ForeignTableModel(_Model):
+    """``spyrec.args/1``: the argument table of a bundle written by others."""
+
+    format: Literal["spyrec.args/1"]
+    pool_bytes: Count = 0
+    arguments: Annotated[list[ForeignArgumentModel], Field(max_length=MAX_ARGUMENTS)]
+
+
+ModelType = TypeVar("ModelType", bound=BaseModel)
+
+
+def write_manifest(manifest: Manifest, files: Mapping[str, str]) -> bytes:
+    """Return the bytes of ``manifest.json``; ``files`` are SHA-256 digests by relative path."""
+    content = {
+        "format": BUNDLE_FORMAT,
+        "name": manifest.name,
+        "target": {"name": manifest.target_name, "cores": manifest.target_cores},
+        "inputs": list(manifest.inputs),
+        "outputs": [{"name": name, "argument": argument} for name, argument in manifest.outputs],
+        "arguments": [_argument(item) for item in manifest.arguments],
+        "pool_bytes": manifest.pool_bytes,
+        "lx": None,
+        "traffic": None,
+        "tile_contract": None,
+        "plan": [
+            {"program": step.program, "arguments": list(step.arguments), "pool_bytes": step.pool_bytes}
+            for step in manifest.plan
+        ],
+        "graph_sha256": manifest.graph_sha256,
+        "files": dict(sorted(files.items())),
+    }
+    return orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+
+
+def _argument(item: Argument) -> dict[str, object]:
+    return {
+        "name": item.name,
+        "role": item.role.value,
+        "arg_index": item.arg_index,
+        "address": item.address,
+        "shape": item.shape,
+        "dtype": None if item.dtype is None else item.dtype.value,
+        "host_strides": item.host_strides,
+        "device_size": item.device_size,
+        "stride_map": item.stride_map,
+        "device_dtype": item.device_dtype.name,
+        "dci": None if item.dci is None else {"h2d": item.dci["h2d"], "d2h": item.dci["d2h"]},
+    }
+
+
+def read_manifest(text: bytes, file: str) -> tuple[Manifest, dict[str, str], Location]:
+    """Read ``manifest.json``; return it, the digests of the files, and the place of the manifest.
+
+    Errors: SPY0101 to SPY0104 for the text, SPY0610 for another version, an unknown key or a wrong type.
+    """
+    model, location = _validated(ManifestModel, text, file, BUNDLE_FORMAT)
+    manifest = Manifest(
+        name=model.name,
+        target_name=model.target.name,
+        target_cores=model.target.cores,
+        arguments=tuple(_from_model(item) for item in model.arguments),
+        inputs=tuple(model.inputs),
+        outputs=tuple((item.name, item.argument) for item in model.outputs),
+        plan=tuple(PlanStep(step.program, tuple(step.arguments), step.pool_bytes) for step in model.plan),
+        pool_bytes=model.pool_bytes,
+        graph_sha256=model.graph_sha256,
+    )
+    return manifest, model.files, location
+
+
+def _from_model(item: ArgumentModel) -> Argument:
+    return Argument(
+        name=item.name,
+        role=item.role,
+        arg_index=item.arg_index,
+        address=item.address,
+        shape=_optional(item.shape),
+        dtype=item.dtype,
+        host_strides=_optional(item.host_strides),
+        device_size=tuple(item.device_size),
+        stride_map=_optional(item.stride_map),
+        device_dtype=item.device_dtype,
+        dci=None if item.dci is None else {"h2d": item.dci.h2d, "d2h": item.dci.d2h},
+    )
+
+
+def _optional(values: list[int] | None) -> tuple[int, ...] | None:
+    return None if values is None else tuple(values)
+
+
+def read_foreign_table(text: bytes, file: str) -> tuple[ForeignTableModel, Location]:
+    """Read a ``spyrec.args/1`` table; errors as for :func:`read_manifest`."""
+    return _validated(ForeignTableModel, text, file, ARGS_FORMAT)
+
+
+def _validated(model: type[ModelType], text: bytes, file: str, version: str) -> tuple[ModelType, Location]:
+    data, source = _load(text, file)
+    location = Location(file, "", source=source)
+    _require_version(data, version, location)
+    try:
+        return model.model_validate(data), location
+    except ValidationError as error:
+        raise SpyrecError([_diagnostic(item, location) for item in error.errors(include_url=False)]) from None
+
+
+def _load(text: bytes, file: str) -> tuple[JsonValue, SourceText]:
+    try:
+        return load_json(text, file)
+    except SpyrecError as error:
+        raise SpyrecError([replace(item, hint=item.hint or _HINT) for item in error.diagnostics]) from None
+
+
+def _require_version(data: JsonValue, version: str, location: Location) -> None:
+    found = data.get("format") if isinstance(data, dict) else None
+    if found == version:
+        return
+    shown = f'"{found[:80]}"' if isinstance(found, str) else "absent or no text"
+    place = location.child("format") if found is not None else location
+    hint = "the file is of another kind, or of another version of spyrec"
+    raise SpyrecError([Diagnostic(MALFORMED_MANIFEST, f'format is {shown}, expected "{version}"', place, hint=hint)])
+
+
+def _diagnostic(error: ErrorDetails, location: Location) -> Diagnostic:
+    message = error["msg"]
+    place = location.child(*(token for token in error["loc"] if token != "[key]"))
+    return Diagnostic(MALFORMED_MANIFEST, message[:1].lower() + message[1:], place, hint=_HINT)

@@ -1,0 +1,106 @@
+"""``bundle.mlir`` as data: the subset of MLIR a device program is written in.
+
+Values are names without the leading ``%``.  ``mlir_printer`` and ``mlir_parser`` are exact inverses over this.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class AffineMap:
+    """``affine_map<(d0, ..)[s0] -> (s0 + c0*d0 + ..)>`` with byte coefficients; ``name`` without ``#``."""
+
+    name: str
+    coefficients: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class InputArgument:
+    """A function parameter of type ``!sdscbundle.input_arg<index>``; the optional limits are those of its type."""
+
+    name: str
+    granularity: int | None = None
+    max_value: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ArgumentExtract:
+    """``%result = sdscbundle.input_arg_extract value from %argument``."""
+
+    result: str
+    argument: str
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """``%result = arith.constant value : index``."""
+
+    result: str
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class Add:
+    """``%result = arith.addi %left, %right : index``."""
+
+    result: str
+    left: str
+    right: str
+
+
+@dataclass(frozen=True, slots=True)
+class AffineApply:
+    """``%result = affine.apply #map(%dims)[%symbol]``."""
+
+    result: str
+    map_name: str
+    dims: tuple[str, ...]
+    symbol: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceMemoryAllocate:
+    """``%result = sdscbundle.device_mem_allocate size_bytes bytes : index``: memory that lives for the whole program.
+
+    The public bundle specification has it; torch-spyre and spyrec pass a pool parameter instead.
+    """
+
+    result: str
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class SdscExecute:
+    """``sdscbundle.sdsc_execute (%operands) {sdsc_filename=.., "symbol_ids"=[..]}``.
+
+    ``symbol_ids`` is ``None`` where the attribute is absent (a program with baked addresses).
+    """
+
+    sdsc_filename: str
+    operands: tuple[str, ...] = ()
+    symbol_ids: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class For:
+    """``scf.for %induction = %lower to %upper step %step { body }``."""
+
+    induction: str
+    lower: str
+    upper: str
+    step: str
+    body: tuple[Statement, ...]
+
+
+Statement = ArgumentExtract | Constant | Add | AffineApply | DeviceMemoryAllocate | SdscExecute | For
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """The module: affine maps, the parameters of ``@sdsc_bundle`` and its body without ``return``."""
+
+    maps: tuple[AffineMap, ...]
+    parameters: tuple[InputArgument, ...]
+    body: tuple[Statement, ...]

@@ -1,0 +1,110 @@
+"""One SuperDSC (one ``sdsc_N.json``) as frozen classes.
+
+``superdsc_writer`` gives the file's bytes, ``superdsc_reader.from_json`` reads a file; the two are inverses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from spyrec.dtypes import DeviceFormat
+
+
+class Component(Enum):
+    """The memory an operand lies in (``component_``)."""
+
+    HBM = "hbm"
+    LX = "lx"
+
+
+class Indirection(Enum):
+    """An operand's part in a gather (``indirectAllocType_``)."""
+
+    NONE = "no_indirection"
+    INDEX = "index_tensor"
+    VALUE = "value_tensor"
+
+
+@dataclass(frozen=True, slots=True)
+class LabelInfo:
+    """One entry of ``primaryDsInfo_``: dims inner to outer, the stick dim, elements per stick."""
+
+    layout_dim_order: tuple[str, ...]
+    stick_dim: str
+    stick_size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """One operand: its node in ``scheduleTree_`` joined with its entry in ``labeledDs_`` on ``ldsIdx_``.
+
+    ``start_addresses`` has one entry per core of ``SuperDsc.core_ids``, in that order: a byte address, or,
+    where ``is_symbolic``, a negative symbol id bound by ``sdsc_execute``.
+    ``layout_dim_order`` is this operand's own order, inner to outer; ``scales`` and ``max_dim_sizes`` are keyed
+    by dim (the file stores them in the label's order).  ``back_gap`` is in elements of the dim.
+    """
+
+    label: str
+    component: Component
+    layout_dim_order: tuple[str, ...]
+    scales: Mapping[str, int]
+    max_dim_sizes: Mapping[str, int]
+    start_addresses: tuple[int, ...]
+    is_symbolic: bool
+    back_gap: Mapping[str, int]
+    data_format: DeviceFormat
+    word_length: int
+    indirection: Indirection = Indirection.NONE
+    related_operand: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantEntry:
+    """One entry of ``constantInfo_``: ``bits`` is the raw unsigned integer of the file."""
+
+    name: str
+    data_format: DeviceFormat
+    bits: int
+
+
+@dataclass(frozen=True, slots=True)
+class ComputeOp:
+    """The one entry of ``computeOp_``; operands are indices into ``SuperDsc.operands``."""
+
+    execution_unit: str
+    op_func_name: str
+    data_format: DeviceFormat
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    indirect_access_indices: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SuperDsc:
+    """One SuperDSC: an operation over an iteration space, divided among cores.
+
+    ``index`` and ``op_func_name`` make the root key ``"<index>_<op_func_name>"``.
+    ``iteration`` (``N_``), ``work_slices`` (``numWkSlicesPerDim_``) and ``core_extent`` (``ss_`` and ``el_``)
+    are keyed by dim in file order.  ``core_work_slices[i]`` is the slice map of core ``core_ids[i]``.
+    """
+
+    index: int
+    op_func_name: str
+    core_ids: tuple[int, ...]
+    iteration: Mapping[str, int]
+    work_slices: Mapping[str, int]
+    core_extent: Mapping[str, int]
+    core_work_slices: tuple[Mapping[str, int], ...]
+    labels: Mapping[str, LabelInfo]
+    operands: tuple[Operand, ...]
+    constants: tuple[ConstantEntry, ...]
+    coordinate_masking: Mapping[str, tuple[tuple[int, int], ...]]
+    masking_constant_id: int
+    compute: ComputeOp
+
+    @property
+    def file_name(self) -> str:
+        """The name the writer gives the file of this SuperDSC inside its program's directory."""
+        return f"sdsc_{self.index}.json"

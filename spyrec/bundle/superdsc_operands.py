@@ -1,0 +1,171 @@
+"""Reads one operand of a SuperDSC: its allocate node joined with its entry in ``labeledDs_``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+from spyrec.bundle.json_cursor import CONTRADICTORY, MALFORMED, NOT_UNDERSTOOD, Cursor
+from spyrec.bundle.superdsc import Component, Indirection, LabelInfo, Operand
+from spyrec.bundle.superdsc_writer import CORE_FOLD_KINDS
+from spyrec.dtypes import DeviceFormat
+
+_NO_LIMIT = -1
+"""``maxDimSizes_`` where the file leaves it out."""
+
+Member = TypeVar("Member", Component, Indirection)
+
+
+def read_format(cursor: Cursor) -> DeviceFormat:
+    """Read the DeepTools name of a device format."""
+    name = cursor.text()
+    if name not in DeviceFormat.__members__:
+        cursor.refuse(MALFORMED, f'"{name[:80]}" is no data format')
+    return DeviceFormat[name]
+
+
+@dataclass(frozen=True, slots=True)
+class OperandReader:
+    """What every operand of one SuperDSC shares: its cores, its labels, and the index of each node by name."""
+
+    core_ids: tuple[int, ...]
+    labels: Mapping[str, LabelInfo]
+    nodes: Mapping[str, int]
+
+    def read(self, node: Cursor, labeled: Cursor) -> Operand:
+        """Read one operand; SPY0620 malformed, SPY0621 not understood, SPY0622 contradictory."""
+        kind = node.member("nodeType_")
+        if kind.text() != "allocate":
+            kind.refuse(NOT_UNDERSTOOD, f'node type "{kind.text()[:80]}"; only "allocate" is understood (rule V14)')
+        if (padding := node.optional("padding_")) is not None:
+            padding.refuse(NOT_UNDERSTOOD, '"padding_" is not understood (rule V14)')
+        label_name = self._label_name(labeled.member("dsType_"))
+        label = self.labels[label_name]
+        component = _choice(node.member("component_"), Component)
+        starts, is_symbolic = self._starts(node)
+        return Operand(
+            label=label_name,
+            component=component,
+            layout_dim_order=_own_order(node.member("layoutDimOrder_"), label),
+            scales=_per_dim(labeled.member("scale_"), label),
+            max_dim_sizes=_max_dim_sizes(node, label),
+            start_addresses=starts,
+            is_symbolic=is_symbolic,
+            back_gap=self._back_gap(node.optional("backGapCore_"), component, label),
+            data_format=read_format(labeled.member("dataFormat_")),
+            word_length=labeled.member("wordLength").integer(1, 128),
+            indirection=_indirection(node),
+            related_operand=self._related(node.optional("relatedIndirectAccessAlloc_")),
+        )
+
+    def _label_name(self, cursor: Cursor) -> str:
+        if cursor.text() not in self.labels:
+            cursor.refuse(CONTRADICTORY, f'label "{cursor.text()[:80]}" is not in primaryDsInfo_ {list(self.labels)}')
+        return cursor.text()
+
+    def _related(self, cursor: Cursor | None) -> int | None:
+        if cursor is None:
+            return None
+        if cursor.text() not in self.nodes:
+            cursor.refuse(CONTRADICTORY, f'allocate node "{cursor.text()[:80]}" does not exist')
+        return self.nodes[cursor.text()]
+
+    def _starts(self, node: Cursor) -> tuple[tuple[int, ...], bool]:
+        """Return the start of each core and whether the starts are symbol ids."""
+        folds = node.member("startAddressCoreCorelet_")
+        corelets = self._corelets(folds)
+        data = folds.member("data_")
+        expected = {f"[{core}, {corelet}, 0]" for core in self.core_ids for corelet in range(corelets)}
+        unexpected = sorted(data.object().keys() - expected)
+        if unexpected:
+            data.refuse(CONTRADICTORY, f'start "{unexpected[0][:40]}" is of no core in coreIdsUsed_')
+        starts = tuple(data.member(f"[{core}, 0, 0]").decimal() for core in self.core_ids)
+        if corelets == 2:
+            self._require_equal_corelets(data, starts)
+        return starts, _is_symbolic(node, data, starts)
+
+    def _require_equal_corelets(self, data: Cursor, starts: tuple[int, ...]) -> None:
+        for core, start in zip(self.core_ids, starts, strict=True):
+            other = data.optional(f"[{core}, 1, 0]")
+            if other is not None and other.decimal() != start:
+                fact = f"corelet 1 of core {core} starts at {other.decimal()}, corelet 0 at {start}: distinct corelets"
+                other.refuse(NOT_UNDERSTOOD, f"{fact} are not understood (rule V14)")
+
+    def _corelets(self, folds: Cursor) -> int:
+        kinds = [member.only_member("fold function")[0] for member in folds.member("dim_prop_func").items()]
+        if kinds != list(CORE_FOLD_KINDS):
+            fact = f"start address folds {kinds} where {list(CORE_FOLD_KINDS)} are understood (rule V14)"
+            folds.member("dim_prop_func").refuse(NOT_UNDERSTOOD, fact)
+        attributes = folds.member("dim_prop_attr")
+        named = [(item.member("label_").text(), item.member("factor_").integer(1)) for item in attributes.items()]
+        if [name for name, _ in named] != ["core", "corelet", "time"]:
+            attributes.refuse(
+                NOT_UNDERSTOOD, f"folds over {named} where core, corelet and time are understood (rule V14)"
+            )
+        cores, corelets, times = (factor for _, factor in named)
+        if cores != len(self.core_ids):
+            attributes.refuse(CONTRADICTORY, f"core factor {cores} with {len(self.core_ids)} cores")
+        if corelets > 2 or times != 1:
+            fact = f"corelet factor {corelets}, time factor {times}: only 1 or 2 and 1 are understood (rule V14)"
+            attributes.refuse(NOT_UNDERSTOOD, fact)
+        return corelets
+
+    def _back_gap(self, cursor: Cursor | None, component: Component, label: LabelInfo) -> dict[str, int]:
+        gaps: dict[str, int] = {}
+        keys = {"-1"} if component is Component.HBM else {str(core) for core in self.core_ids}
+        for dim, by_core in () if cursor is None else cursor.members():
+            if dim not in label.layout_dim_order:
+                by_core.refuse(CONTRADICTORY, f'gap in dim "{dim[:80]}" outside {list(label.layout_dim_order)}')
+            if by_core.object().keys() != keys:
+                by_core.refuse(CONTRADICTORY, f"gaps of {sorted(by_core.object())[:40]} where {sorted(keys)} are due")
+            values = {member.decimal() for _, member in by_core.members()}
+            if len(values) != 1:
+                by_core.refuse(NOT_UNDERSTOOD, f"gaps {sorted(values)} that differ by core (rule V14)")
+            gaps[dim] = values.pop()
+        return gaps
+
+
+def _choice(cursor: Cursor, choices: type[Member]) -> Member:
+    known = {choice.value: choice for choice in choices}
+    if cursor.text() not in known:
+        cursor.refuse(NOT_UNDERSTOOD, f'"{cursor.text()[:80]}" is none of {list(known)}')
+    return known[cursor.text()]
+
+
+def _indirection(node: Cursor) -> Indirection:
+    if (kind := node.optional("indexTensorType_")) is not None and kind.text() != "index":
+        kind.refuse(NOT_UNDERSTOOD, f'index tensor of type "{kind.text()[:80]}" (rule V14)')
+    cursor = node.optional("indirectAllocType_")
+    return Indirection.NONE if cursor is None else _choice(cursor, Indirection)
+
+
+def _own_order(cursor: Cursor, label: LabelInfo) -> tuple[str, ...]:
+    dims = cursor.texts()
+    if set(dims) != set(label.layout_dim_order):
+        cursor.refuse(CONTRADICTORY, f"dims {list(dims)}, the label has {list(label.layout_dim_order)} (rule V11)")
+    return dims
+
+
+def _per_dim(cursor: Cursor, label: LabelInfo) -> dict[str, int]:
+    """Return the numbers of a list that stands in the label's order (not the operand's own), by dim."""
+    numbers = cursor.integers()
+    if len(numbers) != len(label.layout_dim_order):
+        fact = f"{len(numbers)} numbers for dims {list(label.layout_dim_order)} of the label (rule V11)"
+        cursor.refuse(CONTRADICTORY, fact)
+    return dict(zip(label.layout_dim_order, numbers, strict=True))
+
+
+def _max_dim_sizes(node: Cursor, label: LabelInfo) -> dict[str, int]:
+    cursor = node.optional("maxDimSizes_")
+    return dict.fromkeys(label.layout_dim_order, _NO_LIMIT) if cursor is None else _per_dim(cursor, label)
+
+
+def _is_symbolic(node: Cursor, data: Cursor, starts: tuple[int, ...]) -> bool:
+    flag = node.optional("isStartAddrSymbolic_")
+    negative = sum(start < 0 for start in starts)
+    if negative and negative != len(starts):
+        data.refuse(CONTRADICTORY, "some starts are symbol ids (negative) and some are addresses")
+    if flag is not None and flag.flag() and not negative:
+        flag.refuse(CONTRADICTORY, "the start is marked symbolic, but no start is a negative symbol id")
+    return bool(negative)

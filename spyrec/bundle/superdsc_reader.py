@@ -1,0 +1,297 @@
+"""JSON to SuperDSC: reads what torch-spyre or the public bundle specification writes.
+
+What decides execution is read and its cross references are checked; what the file merely repeats is compared with
+what follows from the rest (``superdsc_derived``) and a difference is a warning.  A form whose meaning would have to
+be guessed is refused by name (rule V14 of the executor).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from spyrec.bundle.json_cursor import CONTRADICTORY, LARGEST_INTEGER, MALFORMED, NOT_UNDERSTOOD, Cursor, attempt
+from spyrec.bundle.superdsc import ComputeOp, ConstantEntry, LabelInfo, Operand, SuperDsc
+from spyrec.bundle.superdsc_derived import check_derived
+from spyrec.bundle.superdsc_operands import OperandReader, read_format
+from spyrec.diagnostics import DiagnosticSink, Location
+from spyrec.jsonloc import JsonValue, load_json
+
+MAX_CORES = 32
+"""Cores that may share one SuperDSC."""
+
+MAX_DIMS = 64
+MAX_OPERANDS = 64
+MAX_CONSTANTS = 1024
+MAX_MASK_RANGES = 1024
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
+_ROOT_KEY = re.compile(r"([0-9]{1,9})_([A-Za-z_][A-Za-z0-9_]{0,63})")
+_NOT_DIMS = frozenset(
+    {"symbolicDimInfo_", "maxSymbolicVolume_", "coreletSplit_", "rowSplit_", "peSfpSplit_", "paddingSizes_"}
+)
+
+
+def parse_superdsc(text: str | bytes, file: str | None = None, sink: DiagnosticSink | None = None) -> SuperDsc:
+    """Read the text of one ``sdsc_N.json``; see :func:`from_json`, plus SPY0101 to SPY0104 for the text itself."""
+    data, source = load_json(text, file)
+    return from_json(data, Location(file, "", source=source), sink)
+
+
+def from_json(data: JsonValue, where: Location | None = None, sink: DiagnosticSink | None = None) -> SuperDsc:
+    """Read the content of one ``sdsc_N.json``; ``where`` is the place of ``data``.
+
+    Warnings go to ``sink``; all errors are collected and raised together: SPY0620 malformed, SPY0621 a form that is
+    not understood, SPY0622 fields that contradict each other.  Whether the numbers make a legal operation (rules V1
+    to V13) is for the executor's rules to say: here only what cannot be represented is refused.
+    """
+    collected = DiagnosticSink()
+    root = Cursor(data, where or Location(None, ""))
+    dsc = attempt(collected, lambda: _read_root(root, collected))
+    if dsc is not None and not collected.errors:
+        check_derived(dsc, root, collected)
+    collected.raise_if_errors()
+    assert dsc is not None
+    if sink is not None:
+        for warning in collected.diagnostics:
+            sink.add(warning)
+    return dsc
+
+
+@dataclass(frozen=True, slots=True)
+class _Division:
+    """Which cores there are and how the iteration space is divided among them."""
+
+    core_ids: tuple[int, ...]
+    iteration: dict[str, int]
+    work_slices: dict[str, int]
+    core_extent: dict[str, int]
+    core_work_slices: tuple[dict[str, int], ...]
+
+
+def _read_root(root: Cursor, sink: DiagnosticSink) -> SuperDsc | None:
+    key, outer = root.only_member('name "<index>_<operation>"')
+    match = _ROOT_KEY.fullmatch(key)
+    if match is None:
+        root.refuse(MALFORMED, f'the root key "{key[:80]}" is not "<index>_<operation>"')
+    name, inner = outer.member("dscs_").only_item("DSC").only_member("operation's name")
+    if name != match[2]:
+        inner.refuse(CONTRADICTORY, f'the DSC is named "{name[:80]}", the root "{match[2]}"')
+    division = attempt(sink, lambda: _read_division(outer, inner))
+    labels = attempt(sink, lambda: _read_labels(inner.member("primaryDsInfo_"), division))
+    if division is None or labels is None:
+        return None
+    operands = _read_operands(inner, division, labels, sink)
+    constants = attempt(sink, lambda: _read_constants(inner))
+    masking = attempt(sink, lambda: _read_masking(inner, division.iteration))
+    compute = attempt(sink, lambda: _read_compute(inner, name))
+    if operands is None or constants is None or masking is None or compute is None:
+        return None
+    mask_id = inner.optional("maskingConstId_")
+    return SuperDsc(
+        index=int(match[1]),
+        op_func_name=name,
+        core_ids=division.core_ids,
+        iteration=division.iteration,
+        work_slices=division.work_slices,
+        core_extent=division.core_extent,
+        core_work_slices=division.core_work_slices,
+        labels=labels,
+        operands=operands,
+        constants=constants,
+        coordinate_masking=masking,
+        masking_constant_id=-1 if mask_id is None else mask_id.integer(-1, MAX_CONSTANTS),
+        compute=compute,
+    )
+
+
+def _read_division(outer: Cursor, inner: Cursor) -> _Division:
+    ids = inner.member("coreIdsUsed_")
+    core_ids = ids.integers(0, MAX_CORES - 1)
+    if not core_ids or len(set(core_ids)) != len(core_ids):
+        ids.refuse(CONTRADICTORY, f"core ids {list(core_ids)} are not distinct and at least one")
+    for holder in (outer, inner):
+        count = holder.member("numCoresUsed_")
+        if count.integer() != len(core_ids):
+            count.refuse(CONTRADICTORY, f"{count.value} cores used, but coreIdsUsed_ lists {len(core_ids)} (rule V1)")
+    _require_one_dsc_per_core(outer)
+    iteration = _read_extents(inner.member("N_"))
+    stage_number, stage = inner.member("dataStageParam_").only_member("stage")
+    if stage_number != "0":
+        stage.refuse(NOT_UNDERSTOOD, f'data stage "{stage_number[:80]}" where only "0" is understood (rule V14)')
+    core_extent = _read_same_extents(stage.member("ss_"), iteration)
+    if _read_same_extents(stage.member("el_"), iteration) != core_extent:
+        stage.refuse(CONTRADICTORY, "ss_ and el_ differ (rule V2)")
+    slices = outer.member("numWkSlicesPerDim_")
+    by_core = outer.member("coreIdToWkSlice_")
+    _require_cores(by_core, core_ids)
+    return _Division(
+        core_ids,
+        iteration,
+        slices.integers_by(iteration, minimum=1),
+        core_extent,
+        tuple(by_core.member(str(core)).integers_by(iteration) for core in core_ids),
+    )
+
+
+def _require_cores(by_core: Cursor, core_ids: tuple[int, ...]) -> None:
+    unexpected = sorted(by_core.object().keys() - {str(core) for core in core_ids})
+    if unexpected:
+        by_core.refuse(CONTRADICTORY, f'core "{unexpected[0][:40]}" is not in coreIdsUsed_ (rule V1)')
+
+
+def _require_one_dsc_per_core(outer: Cursor) -> None:
+    mapping = outer.optional("coreIdToDsc_")
+    if mapping is None:
+        return
+    for core, index in mapping.members():
+        if index.integer() != 0:
+            index.refuse(NOT_UNDERSTOOD, f"core {core[:40]} runs DSC {index.value}, only 0 is understood (rule V14)")
+
+
+def _read_extents(cursor: Cursor) -> dict[str, int]:
+    """Read ``{"name_": .., "mb_": 64, ..}``: extents by dim, in file order."""
+    extents: dict[str, int] = {}
+    for key, member in cursor.members():
+        if key == "name_":
+            continue
+        if key in _NOT_DIMS:
+            member.refuse(NOT_UNDERSTOOD, f'"{key}" is not understood (rule V14)')
+        if not key.endswith("_") or not _NAME.fullmatch(key[:-1]):
+            member.refuse(MALFORMED, f'"{key[:80]}" is not the name of a dim followed by "_"')
+        extents[key[:-1]] = member.integer(1)
+    if not 1 <= len(extents) <= MAX_DIMS:
+        cursor.refuse(MALFORMED, f"{len(extents)} dims, not 1 to {MAX_DIMS}")
+    return extents
+
+
+def _read_same_extents(cursor: Cursor, iteration: Mapping[str, int]) -> dict[str, int]:
+    extents = _read_extents(cursor)
+    if extents.keys() != iteration.keys():
+        cursor.refuse(CONTRADICTORY, f"dims {list(extents)} where N_ has {list(iteration)}")
+    return extents
+
+
+def _read_labels(cursor: Cursor, division: _Division | None) -> dict[str, LabelInfo]:
+    labels: dict[str, LabelInfo] = {}
+    for name, member in cursor.members():
+        if not _NAME.fullmatch(name):
+            member.refuse(MALFORMED, f'"{name[:80]}" is not a label')
+        order = member.member("layoutDimOrder_")
+        dims = order.texts()
+        if division is not None and not set(dims) <= division.iteration.keys():
+            order.refuse(CONTRADICTORY, f"dims {list(dims)} are not all in N_ {list(division.iteration)} (rule V11)")
+        stick = member.member("stickDimOrder_").only_item("stick dim")
+        if stick.text() not in dims:
+            stick.refuse(CONTRADICTORY, f"stick dim {stick.value!r} is not in layoutDimOrder_ {list(dims)} (rule V11)")
+        size = member.member("stickSize_").only_item("stick size").integer(1, 1 << 16)
+        labels[name] = LabelInfo(dims, stick.text(), size)
+    if not labels:
+        cursor.refuse(MALFORMED, "no label")
+    return labels
+
+
+def _read_operands(
+    inner: Cursor, division: _Division, labels: Mapping[str, LabelInfo], sink: DiagnosticSink
+) -> tuple[Operand, ...] | None:
+    pairs = attempt(sink, lambda: _joined(inner))
+    if pairs is None:
+        return None
+    names = {node.member("name_").text(): index for index, (node, _) in enumerate(pairs) if _is_named(node)}
+    reader = OperandReader(division.core_ids, labels, names)
+    read = [attempt(sink, partial(reader.read, node, labeled)) for node, labeled in pairs]
+    operands = tuple(operand for operand in read if operand is not None)
+    return operands if len(operands) == len(read) else None
+
+
+def _is_named(node: Cursor) -> bool:
+    return isinstance(node.value, dict) and isinstance(node.value.get("name_"), str)
+
+
+def _joined(inner: Cursor) -> list[tuple[Cursor, Cursor]]:
+    """Return (allocate node, labeledDs_ entry) of each operand, in the order of ``ldsIdx_``."""
+    nodes = _by_index(inner.member("scheduleTree_"))
+    entries = _by_index(inner.member("labeledDs_"))
+    if nodes.keys() != entries.keys():
+        fact = f"allocate nodes have ldsIdx_ {sorted(nodes)}, labeledDs_ has {sorted(entries)}"
+        inner.member("scheduleTree_").refuse(CONTRADICTORY, fact)
+    return [(nodes[index], entries[index]) for index in range(len(nodes))]
+
+
+def _by_index(cursor: Cursor) -> dict[int, Cursor]:
+    if not 1 <= len(cursor.array()) <= MAX_OPERANDS:
+        cursor.refuse(MALFORMED, f"{len(cursor.array())} operands, not 1 to {MAX_OPERANDS}")
+    found = {item.member("ldsIdx_").integer(0, MAX_OPERANDS): item for item in cursor.items()}
+    if sorted(found) != list(range(len(cursor.array()))):
+        cursor.refuse(CONTRADICTORY, f"ldsIdx_ {sorted(found)} do not number {len(cursor.array())} operands from 0")
+    return found
+
+
+def _read_constants(inner: Cursor) -> tuple[ConstantEntry, ...]:
+    cursor = inner.optional("constantInfo_")
+    if cursor is None or cursor.value == "{}":
+        return ()
+    if len(cursor.object()) > MAX_CONSTANTS:
+        cursor.refuse(MALFORMED, f"{len(cursor.object())} constants, more than {MAX_CONSTANTS}")
+    entries: list[ConstantEntry] = []
+    for key, member in cursor.members():
+        if key != str(len(entries)):
+            member.refuse(CONTRADICTORY, f'constant "{key[:40]}" stands where "{len(entries)}" is due')
+        bits = member.member("data_").member("data_").member("[0, 0, 0]")
+        value = bits.only_item("value") if isinstance(bits.value, list) else bits
+        number = value.integer(0, (1 << 32) - 1)
+        entries.append(ConstantEntry(member.member("name_").text(), read_format(member.member("dataFormat_")), number))
+    return tuple(entries)
+
+
+def _read_masking(inner: Cursor, iteration: Mapping[str, int]) -> dict[str, tuple[tuple[int, int], ...]]:
+    cursor = inner.optional("coordinateMasking_")
+    masking: dict[str, tuple[tuple[int, int], ...]] = {}
+    for dim, ranges in () if cursor is None else cursor.members():
+        if dim not in iteration:
+            ranges.refuse(CONTRADICTORY, f'masked dim "{dim[:80]}" is not in N_ {list(iteration)}')
+        if len(ranges.array()) > MAX_MASK_RANGES:
+            ranges.refuse(MALFORMED, f"{len(ranges.array())} mask ranges, more than {MAX_MASK_RANGES}")
+        masking[dim] = tuple(_read_range(item) for item in ranges.items())
+    return masking
+
+
+def _read_range(cursor: Cursor) -> tuple[int, int]:
+    numbers = cursor.integers(0, LARGEST_INTEGER // 2)
+    if len(numbers) != 2:
+        cursor.refuse(MALFORMED, f"{len(numbers)} numbers where [start, count] is due")
+    return numbers[0], numbers[1]
+
+
+def _read_compute(inner: Cursor, name: str) -> ComputeOp:
+    entry = inner.member("computeOp_").only_item("computeOp_")
+    called = entry.member("opFuncName")
+    if called.text() != name:
+        called.refuse(CONTRADICTORY, f'opFuncName is "{called.text()[:80]}", the DSC is named "{name}"')
+    names = _operand_names(inner)
+    indirect = entry.optional("indirectAccessIndexLabeledDs") or entry.optional("indirectAccessIndexLabeledDs_")
+    return ComputeOp(
+        execution_unit=entry.member("exUnit").text(),
+        op_func_name=name,
+        data_format=read_format(entry.member("attributes_").member("dataFormat_")),
+        inputs=_resolve(entry.member("inputLabeledDs"), names),
+        outputs=_resolve(entry.member("outputLabeledDs"), names),
+        indirect_access_indices=() if indirect is None else _resolve(indirect, names),
+    )
+
+
+def _operand_names(inner: Cursor) -> dict[str, int]:
+    names: dict[str, int] = {}
+    for entry in inner.member("labeledDs_").items():
+        index = entry.member("ldsIdx_").integer(0, MAX_OPERANDS)
+        names[f"{entry.member('dsName_').text()}-idx{index}"] = index
+    return names
+
+
+def _resolve(cursor: Cursor, names: Mapping[str, int]) -> tuple[int, ...]:
+    for item in cursor.items():
+        if item.text() not in names:
+            item.refuse(CONTRADICTORY, f'operand "{item.text()[:80]}" is none of {list(names)}')
+    return tuple(names[item.text()] for item in cursor.items())

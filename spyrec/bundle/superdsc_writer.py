@@ -1,0 +1,278 @@
+"""SuperDSC to JSON: the bytes of ``sdsc_N.json``, as torch-spyre's writer puts them.
+
+Everything that the file repeats (folds, names, memory organisation, schedules) is derived here from the data in
+:class:`~spyrec.bundle.superdsc.SuperDsc`; key order and number forms follow torch-spyre's ``generate_sdsc``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+
+import orjson
+
+from spyrec.bundle.superdsc import Component, Indirection, LabelInfo, Operand, SuperDsc
+from spyrec.jsonloc import JsonValue
+
+JsonObject = dict[str, JsonValue]
+
+EXTENDS = 1
+"""Scale code: the operand extends along the dim."""
+
+DOES_NOT_VARY = -1
+"""Scale code: one entry along the dim (a broadcast input, or an output reduced over a dim that is no stick dim)."""
+
+ONE_LANE_PER_STICK = -2
+"""Scale code, stick dim only: one stick whose lane 0 holds the value."""
+
+CORE_FOLD_KINDS = ("Map", "Const", "Const")
+"""How a start address depends on (core, corelet, time)."""
+
+
+def to_bytes(dsc: SuperDsc) -> bytes:
+    """Return the bytes of the file: two blanks of indentation, no trailing newline."""
+    assert dsc.op_func_name.isascii(), "orjson and the standard library differ on non-ASCII text"
+    return orjson.dumps(document(dsc), option=orjson.OPT_INDENT_2)
+
+
+def to_json(dsc: SuperDsc) -> JsonObject:
+    """Return the content of the file as fresh dictionaries and lists."""
+    content: JsonObject = orjson.loads(orjson.dumps(document(dsc)))
+    return content
+
+
+def document(dsc: SuperDsc) -> JsonObject:
+    """Return the content of the file for dumping or comparing only: parts of it are shared between calls."""
+    cores = len(dsc.core_ids)
+    keys = _core_keys(dsc.core_ids)
+    return {
+        f"{dsc.index}_{dsc.op_func_name}": {
+            "sdscFoldProps_": [_fold_property(1, "time")],
+            "sdscFolds_": {
+                "dim_prop_func": [_affine(1)],
+                "dim_prop_attr": [_fold_property(1, "time")],
+                "data_": {"[0]": "0"},
+            },
+            "coreFoldProp_": _fold_property(cores, "core"),
+            "coreletFoldProp_": _fold_property(1, "corelet"),
+            "numCoresUsed_": cores,
+            "coreIdToDsc_": dict.fromkeys(keys, 0),
+            "numWkSlicesPerDim_": dict(dsc.work_slices),
+            "coreIdToWkSlice_": dict(zip(keys, map(dict[str, JsonValue], dsc.core_work_slices), strict=True)),
+            "coreIdToDscSchedule": dict.fromkeys(keys, _SCHEDULE),
+            "dscs_": [{dsc.op_func_name: _design_space(dsc)}],
+        }
+    }
+
+
+def operand_name(index: int) -> str:
+    """Return the name of an operand in ``computeOp_``."""
+    return f"Tensor{index}-idx{index}"
+
+
+def node_name(index: int, operand: Operand) -> str:
+    """Return the name of an operand's allocate node."""
+    return f"allocate-Tensor{index}_{operand.component.value}"
+
+
+_SCHEDULE: JsonValue = [[-1, 0, 0, 0]]
+
+
+@lru_cache(maxsize=64)
+def _core_keys(core_ids: tuple[int, ...]) -> tuple[str, ...]:
+    return tuple(str(core) for core in core_ids)
+
+
+@lru_cache(maxsize=64)
+def _start_keys(core_ids: tuple[int, ...]) -> tuple[str, ...]:
+    return tuple(f"[{core}, 0, 0]" for core in core_ids)
+
+
+@lru_cache(maxsize=256)
+def _fold_property(factor: int, label: str) -> JsonObject:
+    return {"factor_": factor, "label_": label}
+
+
+@lru_cache(maxsize=4096)
+def _affine(alpha: int) -> JsonObject:
+    return {"Affine": {"alpha_": alpha, "beta_": 0}}
+
+
+@lru_cache(maxsize=64)
+def _kinds(*kinds: str) -> list[JsonValue]:
+    return [{kind: {}} for kind in kinds]
+
+
+@lru_cache(maxsize=64)
+def _core_corelet_time(cores: int) -> list[JsonValue]:
+    return [_fold_property(cores, "core"), _fold_property(1, "corelet"), _fold_property(1, "time")]
+
+
+def _underscored(name: str, extents: Mapping[str, int]) -> JsonObject:
+    return {"name_": name, **{f"{dim}_": extent for dim, extent in extents.items()}}
+
+
+def _design_space(dsc: SuperDsc) -> JsonObject:
+    stage = _underscored("core", dsc.core_extent)
+    operands = range(len(dsc.operands))
+    return {
+        "numCoresUsed_": len(dsc.core_ids),
+        "numCoreletsUsed_": 1,
+        "coreIdsUsed_": list(dsc.core_ids),
+        "N_": _underscored("n", dsc.iteration),
+        "coordinateMasking_": {
+            dim: [[start, count] for start, count in ranges] for dim, ranges in dsc.coordinate_masking.items()
+        },
+        "maskingConstId_": dsc.masking_constant_id,
+        "dataStageParam_": {"0": {"ss_": stage, "el_": stage}},
+        "primaryDsInfo_": {name: _label(label) for name, label in dsc.labels.items()},
+        "scheduleTree_": [_allocate_node(dsc, index) for index in operands],
+        "labeledDs_": [_labeled(dsc, index) for index in operands],
+        "constantInfo_": _constants(dsc),
+        "computeOp_": [_compute(dsc)],
+    }
+
+
+def _label(label: LabelInfo) -> JsonObject:
+    return {
+        "layoutDimOrder_": list(label.layout_dim_order),
+        "stickDimOrder_": [label.stick_dim],
+        "stickSize_": [label.stick_size],
+    }
+
+
+def _allocate_node(dsc: SuperDsc, index: int) -> JsonObject:
+    operand = dsc.operands[index]
+    label = dsc.labels[operand.label]
+    node: JsonObject = {
+        "nodeType_": "allocate",
+        "name_": node_name(index, operand),
+        "prev_": "",
+        "ldsIdx_": index,
+        "component_": operand.component.value,
+    }
+    if operand.is_symbolic:
+        node["isStartAddrSymbolic_"] = 1
+    node["layoutDimOrder_"] = list(operand.layout_dim_order)
+    node["maxDimSizes_"] = [operand.max_dim_sizes[dim] for dim in label.layout_dim_order]
+    node["indirectAllocType_"] = operand.indirection.value
+    if operand.related_operand is not None:
+        partner = operand.related_operand
+        node["relatedIndirectAccessAlloc_"] = node_name(partner, dsc.operands[partner])
+    if operand.indirection is Indirection.INDEX:
+        node["indexTensorType_"] = "index"
+    node["startAddressCoreCorelet_"] = _start_addresses(dsc.core_ids, operand.start_addresses)
+    if operand.back_gap:
+        node["backGapCore_"] = _back_gap(dsc.core_ids, operand)
+    node["coordinates_"] = {"coordInfo": _coordinates(dsc, operand), "coreIdToWkSlice_": {}}
+    return node
+
+
+def _start_addresses(core_ids: tuple[int, ...], addresses: Sequence[int]) -> JsonObject:
+    return {
+        "dim_prop_func": _kinds(*CORE_FOLD_KINDS),
+        "dim_prop_attr": _core_corelet_time(len(core_ids)),
+        "data_": dict(zip(_start_keys(core_ids), map(str, addresses), strict=True)),
+    }
+
+
+def _back_gap(core_ids: tuple[int, ...], operand: Operand) -> JsonObject:
+    keys = ("-1",) if operand.component is Component.HBM else _core_keys(core_ids)
+    return {dim: dict.fromkeys(keys, str(gap)) for dim, gap in operand.back_gap.items()}
+
+
+def _coordinates(dsc: SuperDsc, operand: Operand) -> JsonObject:
+    label = dsc.labels[operand.label]
+    info: JsonObject = {}
+    for dim in label.layout_dim_order:
+        scale = operand.scales[dim]
+        extends = scale == EXTENDS
+        extent = dsc.core_extent[dim] if extends else 1
+        slices = dsc.work_slices[dim] if extends else 1
+        if dim == label.stick_dim:
+            info[dim] = _stick_folds(extent, slices, label.stick_size, scale == ONE_LANE_PER_STICK)
+        else:
+            info[dim] = _plain_folds(extent, slices)
+    return info
+
+
+@lru_cache(maxsize=4096)
+def _plain_folds(extent: int, slices: int) -> JsonObject:
+    factors = ((slices, "core_fold"), (1, "corelet_fold"), (1, "row_fold"), (extent, "elem_arr_0"))
+    return _fold_info((extent, 0, 0, 1), factors)
+
+
+@lru_cache(maxsize=4096)
+def _stick_folds(extent: int, slices: int, stick_size: int, is_one_lane: bool) -> JsonObject:
+    sticks = 1 if is_one_lane else extent // stick_size
+    alphas = (stick_size if is_one_lane else extent, 0, 0, stick_size, 0 if is_one_lane else 1)
+    cores = ((slices, "core_fold"), (1, "corelet_fold"), (1, "row_fold"))
+    return _fold_info(alphas, (*cores, (sticks, "elem_arr_1"), (stick_size, "elem_arr_0")))
+
+
+def _fold_info(alphas: Sequence[int], factors: Sequence[tuple[int, str]]) -> JsonObject:
+    """Folds of one dim: coordinate = sum of alpha * index over folds, each index below its factor."""
+    return {
+        "spatial": 3,
+        "temporal": 0,
+        "elemArr": len(alphas) - 3,
+        "padding": "nopad",
+        "folds": {
+            "dim_prop_func": [_affine(alpha) for alpha in alphas],
+            "dim_prop_attr": [_fold_property(factor, label) for factor, label in factors],
+        },
+    }
+
+
+def _labeled(dsc: SuperDsc, index: int) -> JsonObject:
+    operand = dsc.operands[index]
+    return {
+        "ldsIdx_": index,
+        "dsName_": f"Tensor{index}",
+        "dsType_": operand.label,
+        "scale_": [operand.scales[dim] for dim in dsc.labels[operand.label].layout_dim_order],
+        "wordLength": operand.word_length,
+        "dataFormat_": operand.data_format.name,
+        "memOrg_": _memory_organisation(operand),
+    }
+
+
+def _memory_organisation(operand: Operand) -> JsonObject:
+    if operand.component is Component.LX:
+        return {"lx": {"isPresent": 1}}
+    if operand.indirection is Indirection.INDEX:
+        return {"hbm": {"isPresent": 1}}
+    return {"hbm": {"isPresent": 1}, "lx": {"isPresent": 1}}
+
+
+def _constants(dsc: SuperDsc) -> JsonValue:
+    """Return ``constantInfo_``, which is the text ``{}`` and no object where there is none."""
+    if not dsc.constants:
+        return "{}"
+    return {
+        str(position): {
+            "dataFormat_": entry.data_format.name,
+            "name_": entry.name,
+            "data_": {
+                "dim_prop_func": _kinds(*reversed(CORE_FOLD_KINDS)),
+                "dim_prop_attr": _core_corelet_time(len(dsc.core_ids)),
+                "data_": {"[0, 0, 0]": [entry.bits]},
+            },
+        }
+        for position, entry in enumerate(dsc.constants)
+    }
+
+
+def _compute(dsc: SuperDsc) -> JsonObject:
+    compute = dsc.compute
+    entry: JsonObject = {
+        "exUnit": compute.execution_unit,
+        "opFuncName": compute.op_func_name,
+        "attributes_": {"dataFormat_": compute.data_format.name, "fidelity_": "regular"},
+        "location": "Inner",
+        "inputLabeledDs": [operand_name(index) for index in compute.inputs],
+        "outputLabeledDs": [operand_name(index) for index in compute.outputs],
+    }
+    if compute.indirect_access_indices:
+        entry["indirectAccessIndexLabeledDs"] = [operand_name(index) for index in compute.indirect_access_indices]
+    return entry

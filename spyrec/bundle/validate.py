@@ -1,0 +1,170 @@
+"""Rules between the files of a bundle: names, symbols, arguments, tables.  All problems are collected."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from spyrec.bundle.device_program import DeviceProgram, executes
+from spyrec.bundle.manifest import Argument, Manifest, PlanStep, Role
+from spyrec.bundle.program import SdscExecute
+from spyrec.bundle.program_scope import check_scope
+from spyrec.bundle.superdsc import SuperDsc
+from spyrec.dci import DataConversionInfo, Direction
+from spyrec.diagnostics import DiagnosticSink, Location
+from spyrec.dtypes import DeviceFormat
+
+CONTRADICTORY_MANIFEST = "SPY0611"
+"""Code of a manifest whose parts disagree, or that disagrees with another file."""
+
+SYMBOLS = "SPY0633"
+"""Code of a call whose operands and symbol ids disagree (rule V9)."""
+
+PARAMETERS = "SPY0634"
+"""Code of a program whose parameters the plan or the argument table does not provide."""
+
+POOL_PARAMETER = "pool_base_addr"
+
+_HINTS = {
+    CONTRADICTORY_MANIFEST: "write the bundle again, or mend the manifest by hand",
+    SYMBOLS: "bundle.mlir and the SuperDSC come from different programs, or one of them was edited",
+    PARAMETERS: "describe every argument, and the pool, in the manifest or in the table given with --args",
+}
+
+_PROGRAM_DIRECTORY = re.compile(r"\.|kernels/[0-9]{1,6}")
+_ARGUMENT_PARAMETER = re.compile(r"arg_([0-9]{1,6})_base_addr")
+
+
+def _error(sink: DiagnosticSink, code: str, fact: str, where: Location) -> None:
+    sink.error(code, fact, where, hint=_HINTS[code])
+
+
+def check_manifest(manifest: Manifest, where: Location, sink: DiagnosticSink) -> None:
+    """Check what the manifest says of itself; errors SPY0611."""
+    arguments = {item.name: item for item in manifest.arguments}
+    if len(arguments) != len(manifest.arguments):
+        names = [item.name for item in manifest.arguments]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        _error(sink, CONTRADICTORY_MANIFEST, f"arguments {twice[:8]} stand twice", where.child("arguments"))
+    for index, item in enumerate(manifest.arguments):
+        _check_argument(item, where.child("arguments", index), sink)
+    for index, name in enumerate(manifest.inputs):
+        if name not in arguments or arguments[name].role not in {Role.INPUT, Role.INOUT}:
+            fact = f'input "{name}" is no argument of role input or inout'
+            _error(sink, CONTRADICTORY_MANIFEST, fact, where.child("inputs", index))
+    for index, (_, name) in enumerate(manifest.outputs):
+        if name not in arguments:
+            _error(sink, CONTRADICTORY_MANIFEST, f'argument "{name}" does not exist', where.child("outputs", index))
+    for index, step in enumerate(manifest.plan):
+        _check_step(step, arguments, manifest.pool_bytes, where.child("plan", index), sink)
+
+
+def _check_argument(item: Argument, place: Location, sink: DiagnosticSink) -> None:
+    pairs = ((item.host_strides, "host_strides", item.shape, "shape"),
+             (item.stride_map, "stride_map", item.device_size, "device_size"))  # fmt: skip
+    for first, first_name, second, second_name in pairs:
+        if first is not None and second is not None and len(first) != len(second):
+            fact = f"{first_name} has {len(first)} entries, {second_name} {len(second)}"
+            _error(sink, CONTRADICTORY_MANIFEST, fact, place.child(first_name))
+    eps = item.device_dtype.elements_per_stick
+    if item.device_size[-1] != eps:
+        fact = f"the last extent is {item.device_size[-1]}, a stick of {item.device_dtype.name} has {eps} elements"
+        _error(sink, CONTRADICTORY_MANIFEST, fact, place.child("device_size"))
+    if item.shape is None or item.dtype is None or item.stride_map is None or item.dci is None:
+        fact = f'argument "{item.name}" has no host form (shape, dtype, stride_map and dci)'
+        _error(sink, CONTRADICTORY_MANIFEST, fact, place)
+
+
+def _check_step(
+    step: PlanStep, arguments: Mapping[str, Argument], pool_bytes: int, place: Location, sink: DiagnosticSink
+) -> None:
+    if not _PROGRAM_DIRECTORY.fullmatch(step.program):
+        fact = f'program directory "{step.program[:80]}" is neither "." nor "kernels/N"'
+        _error(sink, CONTRADICTORY_MANIFEST, fact, place.child("program"))
+    for index, name in enumerate(step.arguments):
+        if name not in arguments:
+            fact = f'argument "{name}" does not exist'
+            _error(sink, CONTRADICTORY_MANIFEST, fact, place.child("arguments", index))
+    if step.pool_bytes > pool_bytes:
+        fact = f"the step's pool has {step.pool_bytes} bytes, the bundle's {pool_bytes}"
+        _error(sink, CONTRADICTORY_MANIFEST, fact, place.child("pool_bytes"))
+
+
+def check_tables(
+    manifest: Manifest, tables: Mapping[str, DataConversionInfo], where: Location, sink: DiagnosticSink
+) -> None:
+    """Check that each conversion table copies the argument that names it; errors SPY0611."""
+    for index, item in enumerate(manifest.arguments):
+        for direction, name in (item.dci or {}).items():
+            if name in tables:
+                place = where.child("arguments", index, "dci", direction)
+                _check_table(item, tables[name], Direction(direction), place, sink)
+
+
+def _check_table(
+    item: Argument, table: DataConversionInfo, direction: Direction, place: Location, sink: DiagnosticSink
+) -> None:
+    expected = (direction, item.device_size, item.device_dtype, item.shape or (1,))
+    found = (table.direction, table.device_size, table.device_format, table.host_shape)
+    names = ("direction", "device_size", "device format", "host shape")
+    for name, wanted, given in zip(names, expected, found):
+        if wanted != given:
+            fact = f'the table for argument "{item.name}" has {name} {_shown(given)}, the argument {_shown(wanted)}'
+            _error(sink, CONTRADICTORY_MANIFEST, fact, place)
+
+
+def _shown(value: object) -> str:
+    match value:
+        case Direction():
+            return value.value
+        case DeviceFormat():
+            return value.name
+        case _:
+            return str(value)
+
+
+def check_program(program: DeviceProgram, manifest: Manifest, file: str, sink: DiagnosticSink) -> None:
+    """Check one program against its own files and every step of the plan that runs it.
+
+    Errors: SPY0632 and SPY0635 (values and loops, see ``program_scope``), SPY0633 (rule V9), SPY0634.
+    """
+    where = Location(file)
+    check_scope(program.program, where, sink)
+    for call in executes(program.program.body):
+        if call.sdsc_filename in program.superdscs:
+            _check_symbols(call, program.superdscs[call.sdsc_filename], where, sink)
+    for step in manifest.plan:
+        if step.program == program.directory:
+            _check_parameters([item.name for item in program.program.parameters], step, where, sink)
+
+
+def _check_symbols(call: SdscExecute, dsc: SuperDsc, where: Location, sink: DiagnosticSink) -> None:
+    """Rule V9: one symbol id per operand, none twice, exactly the ids that the SuperDSC holds."""
+    ids = call.symbol_ids or ()
+    used = {start for operand in dsc.operands if operand.is_symbolic for start in operand.start_addresses}
+    file = call.sdsc_filename
+    if len(ids) != len(call.operands):
+        fact = f'{len(call.operands)} operands and {len(ids)} symbol ids in the call of "{file}" (rule V9)'
+        _error(sink, SYMBOLS, fact, where)
+    if len(set(ids)) != len(ids):
+        _error(sink, SYMBOLS, f'a symbol id is bound twice in the call of "{file}" (rule V9)', where)
+    if any(number >= 0 for number in ids):
+        _error(sink, SYMBOLS, f'symbol id {max(ids)} in the call of "{file}" is not negative (rule V9)', where)
+    unbound, unused = sorted(used - set(ids)), sorted(set(ids) - used)
+    if unbound:
+        _error(sink, SYMBOLS, f'symbol ids {unbound[:8]} of "{file}" are bound by no operand (rule V9)', where)
+    if unused:
+        _error(sink, SYMBOLS, f'symbol ids {unused[:8]} of the call do not occur in "{file}" (rule V9)', where)
+
+
+def _check_parameters(names: Sequence[str], step: PlanStep, where: Location, sink: DiagnosticSink) -> None:
+    for name in names:
+        match = _ARGUMENT_PARAMETER.fullmatch(name)
+        if name == POOL_PARAMETER:
+            if step.pool_bytes == 0:
+                _error(sink, PARAMETERS, f'the program takes "%{name}", but its pool has 0 bytes', where)
+        elif match is None:
+            _error(sink, PARAMETERS, f'parameter "%{name}" is neither a pool nor an argument', where)
+        elif int(match[1]) >= len(step.arguments):
+            fact = f'the program takes "%{name}", but only {len(step.arguments)} arguments are described'
+            _error(sink, PARAMETERS, fact, where)

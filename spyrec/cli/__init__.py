@@ -1,0 +1,92 @@
+"""The command line: a click group that finds its verbs as files of this folder.
+
+File ``foo_bar.py`` is the verb ``foo-bar`` and holds one click command named ``command``; a file whose name begins
+with an underscore is no verb.  Only the chosen verb is imported, so that ``spyrec --help`` answers at once.
+
+Exit codes: 0 done; 1 the input was refused, results differ or a check failed; 2 usage; 70 a bug in spyrec.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
+
+import click
+
+from spyrec import __version__
+from spyrec.cli._console import Console, DiagnosticsFormat
+from spyrec.cli._failures import exit_code_of_failure
+
+_FOLDER = Path(__file__).parent
+
+
+def verbs() -> list[str]:
+    """Return the names of all verbs, sorted."""
+    modules = (info.name for info in iter_modules([str(_FOLDER)]))
+    return sorted(name.replace("_", "-") for name in modules if not name.startswith("_"))
+
+
+class VerbGroup(click.Group):
+    """The group whose commands are the files of this folder."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 -- click's signature
+        """Return the names of all verbs, sorted."""
+        return verbs()
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 -- as above
+        """Import one verb, or return ``None`` where there is none of that name."""
+        if cmd_name not in verbs():
+            return None
+        command = import_module(f"spyrec.cli.{cmd_name.replace('-', '_')}").command
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 -- as above
+        """Write the list of verbs without importing them: the first line of each file's docstring."""
+        with formatter.section("Verbs"):
+            formatter.write_dl([(verb, _first_docstring_line(verb)) for verb in verbs()])
+
+
+def _first_docstring_line(verb: str) -> str:
+    source = (_FOLDER / f"{verb.replace('-', '_')}.py").read_text(encoding="utf-8")
+    docstring = ast.get_docstring(ast.parse(source)) or ""
+    line = docstring.partition("\n")[0]
+    return line.partition(": ")[2] or line
+
+
+def _choose_diagnostics(ctx: click.Context, _parameter: click.Parameter, value: str) -> None:
+    console = ctx.find_object(Console)
+    assert console is not None
+    console.diagnostics_format = DiagnosticsFormat(value)
+
+
+@click.group(cls=VerbGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="spyrec")
+@click.option(
+    "--diagnostics",
+    type=click.Choice([item.value for item in DiagnosticsFormat]),
+    default=DiagnosticsFormat.TEXT.value,
+    expose_value=False,
+    callback=_choose_diagnostics,  # a callback of the option, so that it holds for an unknown verb too
+    help="How messages are written to stderr: text, or one JSON object per line.",
+)
+def group() -> None:
+    """Compile graphs for the Spyre accelerator, and run the bundles on an emulated device."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command line (without the program's name) and return its exit code; nothing is raised."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    console = Console()
+    return exit_code_of_failure(lambda: _run(arguments, console), console, arguments)
+
+
+def _run(arguments: list[str], console: Console) -> int:
+    invoke: Callable[..., object] = group.main
+    result = invoke(args=arguments, prog_name="spyrec", standalone_mode=False, obj=console)
+    sys.stdout.flush()
+    return result if isinstance(result, int) else 0

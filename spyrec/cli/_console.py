@@ -1,0 +1,58 @@
+"""Where messages go: diagnostics as text or JSON lines on stderr, progress on a terminal only."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
+from enum import Enum
+
+import click
+
+from spyrec.diagnostics import Diagnostic
+
+
+class DiagnosticsFormat(Enum):
+    """How messages are written to stderr."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+class Console:
+    """The one object that the group hands to its verbs (``click.pass_obj``)."""
+
+    def __init__(self) -> None:
+        self.diagnostics_format = DiagnosticsFormat.TEXT
+
+    def emit(self, diagnostics: Iterable[Diagnostic]) -> None:
+        """Write diagnostics to stderr in the chosen format."""
+        for diagnostic in diagnostics:
+            is_json = self.diagnostics_format is DiagnosticsFormat.JSON
+            text = json.dumps(diagnostic.to_json()) if is_json else diagnostic.render()
+            click.echo(text, err=True)
+
+    def note(self, message: str) -> None:
+        """Write one line of information to stderr; as a JSON line where diagnostics are JSON."""
+        is_json = self.diagnostics_format is DiagnosticsFormat.JSON
+        click.echo(json.dumps({"severity": "note", "message": message}) if is_json else message, err=True)
+
+    @contextmanager
+    def progress(self, message: str) -> Generator[None]:
+        """Show that long work is under way while the block runs; silent where stderr is no terminal."""
+        if self.diagnostics_format is DiagnosticsFormat.JSON or not sys.stderr.isatty():
+            yield
+            return
+        # Imported late: rich costs more than all of `spyrec --help`.
+        from rich.console import Console as RichConsole
+
+        with RichConsole(stderr=True).status(message):
+            yield
+
+
+def current_console() -> Console:
+    """Return the console of the running command; a fresh one where a verb is called outside the group."""
+    context = click.get_current_context(silent=True)
+    found = context.find_object(Console) if context is not None else None
+    return found if found is not None else Console()

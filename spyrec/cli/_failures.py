@@ -1,0 +1,125 @@
+"""What becomes of an exception: message, exit code, and a report where the fault is ours."""
+
+from __future__ import annotations
+
+import errno
+import os
+import platform
+import shlex
+import sys
+import tempfile
+import traceback
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import click
+
+from spyrec import __version__
+from spyrec.cli._console import Console, DiagnosticsFormat
+from spyrec.diagnostics import Diagnostic, Location, SpyrecError
+
+EXIT_REFUSED = 1
+EXIT_INTERNAL = 70
+"""``EX_SOFTWARE`` of sysexits.h."""
+EXIT_INTERRUPTED = 130
+"""What a shell reports for SIGINT."""
+
+_FAULTS_OF_THE_MACHINE = frozenset(
+    {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE}
+)
+"""Errors of the operating system that no check beforehand can rule out; any other ``OSError`` here is a bug."""
+
+
+def exit_code_of_failure(action: Callable[[], int], console: Console, arguments: Sequence[str]) -> int:
+    """Run ``action`` and turn whatever it raises into a message on stderr and an exit code."""
+    try:
+        return action()
+    except SpyrecError as error:
+        console.emit(error.diagnostics)
+        return EXIT_REFUSED
+    except click.exceptions.Exit as error:
+        return error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        console.note("interrupted")
+        return EXIT_INTERRUPTED
+    except click.ClickException as error:
+        _show_usage(error, console)
+        return error.exit_code
+    except BrokenPipeError:
+        return _close_broken_stdout()
+    except MemoryError as error:
+        console.emit([_out_of_memory(error)])
+        return EXIT_REFUSED
+    except SystemExit as error:
+        return _exit_status(error)
+    except Exception as error:  # noqa: BLE001 -- the last line of defence: everything left is reported as a bug
+        return _report(error, console, arguments)
+
+
+def _show_usage(error: click.ClickException, console: Console) -> None:
+    if console.diagnostics_format is DiagnosticsFormat.TEXT:
+        error.show()
+    else:
+        message = error.format_message().rstrip(".")
+        console.emit(
+            [Diagnostic("SPY0799", message[:1].lower() + message[1:], hint="the verb's --help lists its options")]
+        )
+
+
+def _exit_status(error: SystemExit) -> int:
+    if error.code is None:
+        return 0
+    return error.code if isinstance(error.code, int) else EXIT_REFUSED
+
+
+def _close_broken_stdout() -> int:
+    """Point stdout at the null device, so that the interpreter's last flush does not fail again."""
+    with suppress(OSError, ValueError):  # a stdout without a file descriptor needs none of this
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, sys.stdout.fileno())
+        os.close(null)
+    return EXIT_REFUSED
+
+
+def _out_of_memory(error: MemoryError) -> Diagnostic:
+    return Diagnostic(
+        "SPY0798",
+        "this machine has not enough memory for the work",
+        notes=(str(error),) if str(error) else (),
+        hint="close other programs, or run a smaller graph",
+    )
+
+
+def _report(error: Exception, console: Console, arguments: Sequence[str]) -> int:
+    if isinstance(error, OSError) and error.errno in _FAULTS_OF_THE_MACHINE:
+        place = Location(os.fspath(error.filename)) if isinstance(error.filename, str) else None
+        console.emit([Diagnostic("SPY0797", f"the operating system refused: {error.strerror}", place)])
+        return EXIT_REFUSED
+    path = write_bug_report(error, arguments)
+    console.emit(
+        [
+            Diagnostic(
+                "SPY9901",
+                f"internal error: {type(error).__name__}: {error}",
+                notes=("this is a bug in spyrec, not in your input", f"a report was written to {path}"),
+                hint="please file the report together with the input",
+            )
+        ]
+    )
+    return EXIT_INTERNAL
+
+
+def write_bug_report(error: Exception, arguments: Sequence[str]) -> str:
+    """Write command line, versions and traceback to a new text file of the temporary directory; return its path."""
+    handle, path = tempfile.mkstemp(prefix="spyrec-bug-", suffix=".txt")
+    lines = [
+        f"command: {shlex.join(['spyrec', *arguments])}",
+        f"directory: {Path.cwd()}",
+        f"spyrec {__version__}, Python {platform.python_version()}, {platform.platform()}",
+        "",
+        *traceback.format_exception(error),
+    ]
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write("\n".join(lines))
+    return path

@@ -1,0 +1,60 @@
+"""``--target NAME|FILE``: a device model by name, or from a JSON file of format ``spyrec.target/1``."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+
+from spyrec.diagnostics import Location, SpyrecError, refuse
+from spyrec.target import Target
+
+_KNOWN = {"spyre": Target()}
+_FORMAT = "spyrec.target/1"
+
+
+def resolve_target(name_or_file: str) -> Target:
+    """Return the target of that name, or the one a file describes; errors SPY0774, SPY01xx for what is no JSON.
+
+    The file is ``{"format": "spyrec.target/1", "name": .., "cores": .., "lx_bytes": .., "span_limit_bytes": ..}``;
+    a figure that is left out is that of ``spyre``.
+    """
+    if name_or_file in _KNOWN:
+        return _KNOWN[name_or_file]
+    path = Path(name_or_file)
+    if not path.is_file():
+        raise refuse(
+            "SPY0774",
+            f'there is no target "{name_or_file}"',
+            hint="name one of " + ", ".join(_KNOWN) + ", or a target file",
+        )
+    return _read(path)
+
+
+def _read(path: Path) -> Target:
+    from spyrec.jsonloc import load_json
+
+    data, source = load_json(path.read_bytes(), str(path))
+    place = Location(str(path), "", source=source)
+    if not isinstance(data, dict) or data.get("format") != _FORMAT:
+        raise _wrong(place, f'a target file is an object with "format": "{_FORMAT}"')
+    known = {item.name for item in fields(Target)}
+    for key in data.keys() - known - {"format"}:
+        raise _wrong(place.child(key), f'unknown key "{key}"')
+    name = data.get("name", path.stem)
+    if not isinstance(name, str):
+        raise _wrong(place.child("name"), "the name is not a string")
+    figures = {key: _figure(key, data[key], place) for key in data.keys() & (known - {"name"})}
+    if not 1 <= figures.get("cores", 1) <= Target().cores:
+        raise _wrong(place.child("cores"), f"cores is {figures['cores']}, it must be 1 to {Target().cores}")
+    return Target(name, **figures)
+
+
+def _figure(key: str, value: object, place: Location) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value <= 0:
+        raise _wrong(place.child(key), f"{key} is {value!r}, it must be a positive integer")
+    return value
+
+
+def _wrong(place: Location, message: str) -> SpyrecError:
+    keys = ", ".join(item.name for item in fields(Target))
+    return refuse("SPY0774", message, place, hint=f"the keys are format, {keys}")

@@ -1,0 +1,70 @@
+"""``spyrec codegen``: OpSpecs to SuperDSCs and bundle.mlir."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from spyrec.cli._console import current_console
+
+if TYPE_CHECKING:
+    from spyrec.codegen.emit_opspecs import CodegenOptions, EmittedProgram
+
+
+@click.command(name="codegen")
+@click.argument("opspecs", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("-o", "output", required=True, type=click.Path(path_type=Path), help="The bundle directory to write.")
+@click.option("--compat", type=click.Choice(["torch-spyre"]), help="Reproduce what its writer does otherwise.")
+@click.option("--symbolic-args/--no-symbolic-args", default=None, help="Override the file: symbols, or baked.")
+@click.option("--loops", type=click.Choice(["keep", "unroll"]), help="Override the file: keep or unroll loops.")
+@click.option("--force", is_flag=True, help="Replace an existing bundle.")
+def command(  # noqa: PLR0913 -- one parameter per option of the verb
+    *,
+    opspecs: Path,
+    output: Path,
+    compat: str | None,
+    symbolic_args: bool | None,
+    loops: str | None,
+    force: bool,
+) -> int:
+    """Write bundle.mlir and one SuperDSC per operation of OPSPECS, a spyrec.opspec/1 file."""
+    from spyrec.codegen.emit_opspecs import CodegenOptions
+
+    unroll_loops = None if loops is None else loops == "unroll"
+    options = CodegenOptions(compat is not None, symbolic_args, unroll_loops)
+    emitted = _emit(opspecs, output, options, force)
+    count = len(emitted.superdscs)
+    click.echo(f"{output}: {count} SuperDSC{'s'[: count != 1]}")
+    return 0
+
+
+def _emit(opspecs: Path, output: Path, options: CodegenOptions, force: bool) -> EmittedProgram:
+    from spyrec.bundle.atomic_directory import PROGRAM_FILE, atomic_directory, refuse_unwritable
+    from spyrec.bundle.mlir_printer import print_program
+    from spyrec.bundle.superdsc_writer import to_bytes
+    from spyrec.codegen.emit_opspecs import emit_opspecs
+    from spyrec.codegen.opspec_json import read_opspecs
+
+    refuse_unwritable(output, force=force)
+    with current_console().progress(f"generating code for {opspecs.name}"):
+        emitted = emit_opspecs(read_opspecs(_read(opspecs), str(opspecs)), options)
+        with atomic_directory(output, force=force) as directory:
+            for name, superdsc in emitted.superdscs.items():
+                directory.write(name, to_bytes(superdsc))
+            directory.write(PROGRAM_FILE, print_program(emitted.program).encode())
+    return emitted
+
+
+def _read(path: Path) -> bytes:
+    from spyrec.diagnostics import Location, refuse
+    from spyrec.jsonloc import MAX_TEXT_BYTES
+
+    try:
+        if path.stat().st_size > MAX_TEXT_BYTES:
+            raise refuse("SPY0528", f"the file has more than {MAX_TEXT_BYTES} bytes", Location(str(path)))
+        return path.read_bytes()
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise refuse("SPY0528", f"the file cannot be read: {reason}", Location(str(path))) from None

@@ -1,0 +1,145 @@
+"""``spyrec compile``: graph JSON to a bundle directory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+import click
+
+from spyrec.cli._console import current_console
+
+if TYPE_CHECKING:
+    from spyrec.bundle.bundle import Bundle
+    from spyrec.options import CompileOptions
+    from spyrec.passes.driver import PassRecord
+
+_SHOWN_DIFFERENCES = 20
+
+
+@click.command(name="compile")
+@click.argument("graph", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("-o", "output", type=click.Path(path_type=Path), help="The bundle directory to write.")
+@click.option("--cores", type=click.IntRange(min=1), help="Most cores that one operation is divided among.")
+@click.option("--target", default="spyre", show_default=True, metavar="NAME|FILE", help="The device model.")
+@click.option("--symbolic-args/--no-symbolic-args", default=True, help="Addresses as operands, or baked in.")
+@click.option("--fixed-io-layouts", is_flag=True, help="Keep the default layouts of inputs and outputs.")
+@click.option("--print-after", metavar="PASS|all", help="Print the graph after this pass.")
+@click.option("--stop-after", metavar="PASS", help="Run the passes up to this one, and write no bundle.")
+@click.option("--time-passes", is_flag=True, help="Print the seconds of each pass to stderr.")
+@click.option("--golden", type=click.Path(exists=True, file_okay=False, path_type=Path), help="Compare with it.")
+@click.option("--force", is_flag=True, help="Replace an existing bundle.")
+def command(  # noqa: PLR0913 -- one parameter per option of the verb
+    *,
+    graph: Path,
+    output: Path | None,
+    cores: int | None,
+    target: str,
+    symbolic_args: bool,
+    fixed_io_layouts: bool,
+    print_after: str | None,
+    stop_after: str | None,
+    time_passes: bool,
+    golden: Path | None,
+    force: bool,
+) -> int:
+    """Compile GRAPH, a spyrec.graph/1 file, to a bundle; exit code 1 when it differs from a golden bundle."""
+    from spyrec.bundle.atomic_directory import refuse_unwritable
+
+    watch = _Watch(_checked_pass(print_after, is_all_allowed=True), _checked_pass(stop_after), time_passes)
+    if output is None and golden is None and watch.stop_after is None:
+        raise click.UsageError("give the bundle to write (-o) or to compare with (--golden)")
+    options = _options(target, cores, symbolic_args=symbolic_args, fixed_io_layouts=fixed_io_layouts)
+    if output is not None:
+        refuse_unwritable(output, force=force)
+    bundle = _compiled(graph, options, watch)
+    if bundle is None:
+        return 0
+    if output is not None:
+        with current_console().progress("writing the bundle"):
+            bundle.save(output, force=force)
+        click.echo(_summary(bundle, output))
+    return 0 if golden is None else _compare(bundle, output, golden)
+
+
+@dataclass(frozen=True, slots=True)
+class _Watch:
+    """What the user wants to see of the passes; ``print_after`` may be ``all``."""
+
+    print_after: str | None
+    stop_after: str | None
+    time_passes: bool
+
+    def __call__(self, record: PassRecord) -> None:
+        """Show one pass that has run: the graph on stdout, the time on stderr."""
+        from spyrec.passes.driver import print_graph
+
+        if self.print_after in {"all", record.name}:
+            click.echo(f"// after {record.name}")
+            for line in record.report:
+                click.echo(f"// {line}")
+            click.echo(print_graph(record.result))
+        if self.time_passes:
+            current_console().note(f"{record.seconds:9.6f} s  {record.name}")
+
+
+def _checked_pass(name: str | None, *, is_all_allowed: bool = False) -> str | None:
+    from spyrec.passes.pipelines import COMPILE
+
+    names = [item.name for item in COMPILE]
+    if name is None or name in names or (is_all_allowed and name == "all"):
+        return name
+    raise click.UsageError(f'there is no pass "{name}", the passes are {", ".join(names)}')
+
+
+def _options(target: str, cores: int | None, *, symbolic_args: bool, fixed_io_layouts: bool) -> CompileOptions:
+    from spyrec.cli._target import resolve_target
+    from spyrec.options import CompileOptions
+
+    device = resolve_target(target)
+    if cores is not None and cores > device.cores:
+        raise click.BadParameter(f"{cores} is more than the {device.cores} of the target", param_hint="--cores")
+    return CompileOptions(cores, device, symbolic_args=symbolic_args, fixed_io_layouts=fixed_io_layouts)
+
+
+def _compiled(graph: Path, options: CompileOptions, watch: _Watch) -> Bundle | None:
+    """Return the bundle; ``None`` where the passes were stopped before one could be made."""
+    from spyrec.front import emit, schedule
+    from spyrec.ir.kernel import KernelGraph
+    from spyrec.passes.driver import DriverOptions
+
+    with current_console().progress(f"compiling {graph.name}"):
+        result = schedule(graph, options, graph.parent, DriverOptions(watch.stop_after, watch))
+        if watch.stop_after is not None:
+            return None
+        assert isinstance(result, KernelGraph), "a whole pipeline ends in kernels"
+        return emit(result, options)
+
+
+def _summary(bundle: Bundle, output: Path) -> str:
+    programs = len(bundle.programs)
+    files = sum(len(program.superdscs) for program in bundle.programs)
+    return f"{output}: {files} SuperDSC{'s'[: files != 1]} in {programs} program{'s'[: programs != 1]}"
+
+
+def _compare(bundle: Bundle, output: Path | None, golden: Path) -> int:
+    """Print how the bundle differs from the golden one, at most the first differences; return the exit code."""
+    from spyrec.compare.diff import diff_bundles
+
+    with TemporaryDirectory(prefix="spyrec-golden-") as folder:
+        written = output
+        if written is None:
+            written = Path(folder) / "bundle"
+            bundle.save(written)
+        differences = diff_bundles(golden, written)
+    for difference in differences[:_SHOWN_DIFFERENCES]:
+        click.echo(str(difference))
+    count = len(differences)
+    if not count:
+        click.echo(f"no differences from {golden}")
+        return 0
+    shown = f", the first {_SHOWN_DIFFERENCES} shown" if count > _SHOWN_DIFFERENCES else ""
+    click.echo(f"{count} difference{'s'[: count != 1]} from {golden}{shown}")
+    return 1

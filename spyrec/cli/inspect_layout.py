@@ -1,0 +1,172 @@
+"""``spyrec inspect-layout``: show where the elements of a tensor, a graph or a bundle lie in device memory."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from spyrec.bundle.bundle import Bundle
+    from spyrec.cli._layout_text import NamedLayout
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """The tensor that the options describe."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    stride: tuple[int, ...] | None
+    dim_order: tuple[int, ...] | None
+
+
+class _Integers(click.ParamType):
+    """A list of integers, ``5,100,150``; an empty text is the empty list."""
+
+    name = "i,j,..."
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, ...]:
+        """Return the integers; a usage error for anything else."""
+        if not isinstance(value, str):
+            self.fail(f"{value!r} is not text", param, ctx)
+        try:
+            return tuple(int(part) for part in value.split(",")) if value.strip() else ()
+        except ValueError:
+            self.fail(f'"{value}" is not a list of integers', param, ctx)
+
+
+class _Address(click.ParamType):
+    """A byte address, decimal or ``0x...``."""
+
+    name = "N"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Return the address; a usage error for what is no number or negative."""
+        try:
+            address = int(str(value), 0)
+        except ValueError:
+            self.fail(f'"{value}" is not an address', param, ctx)
+        if address < 0:
+            self.fail(f"{address} is negative", param, ctx)
+        return address
+
+
+@click.command(name="inspect-layout")
+@click.argument("path", required=False, type=click.Path(exists=True, path_type=Path))
+@click.option("--shape", type=_Integers(), help="Inspect the layout of a tensor of this shape.")
+@click.option("--dtype", default="float16", show_default=True, help="PyTorch name of its dtype.")
+@click.option("--stride", type=_Integers(), help="Host strides in elements; default row-major.")
+@click.option("--dim-order", type=_Integers(), help="Order of the dims, stick last; -1 at the end for a sparse tensor.")
+@click.option("--at", type=_Integers(), help="Map this host index to its device coordinate and address.")
+@click.option("--at-address", type=_Address(), help="Map this byte address back to its element.")
+@click.option("--tensor", help="With a graph or bundle: this tensor only.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("--svg", type=click.Path(path_type=Path, dir_okay=False), help="Write a picture of the sticks.")
+def command(  # noqa: PLR0913 -- one parameter per option of the verb
+    *,
+    path: Path | None,
+    shape: tuple[int, ...] | None,
+    dtype: str,
+    stride: tuple[int, ...] | None,
+    dim_order: tuple[int, ...] | None,
+    at: tuple[int, ...] | None,
+    at_address: int | None,
+    tensor: str | None,
+    as_json: bool,
+    svg: Path | None,
+) -> int:
+    """Show device_size, stride_map, padding, sticks and copy loops of --shape, or of the tensors of PATH.
+
+    PATH is a graph file or a bundle directory.
+    """
+    from spyrec.cli import _layout_text as text
+
+    if (path is None) == (shape is None):
+        raise click.UsageError("give --shape, or the path of a graph or bundle")
+    if shape is not None:
+        named = [_of_shape(_Shape(shape, dtype, stride, dim_order))]
+    else:
+        assert path is not None
+        named = _of_path(path, tensor)
+    if svg is not None:
+        _write_svg(svg, named)
+    questions = text.Questions(at, at_address)
+    if as_json:
+        click.echo(json.dumps(text.to_json(named, questions), indent=2))
+        return 0
+    click.echo(text.describe(named[0], questions) if len(named) == 1 else text.table(named, questions))
+    return 0
+
+
+def _of_shape(tensor: _Shape) -> NamedLayout:
+    from spyrec.cli._layout_text import NamedLayout
+    from spyrec.layout import DeviceLayout
+
+    layout = DeviceLayout.default(tensor.shape, tensor.dtype, tensor.stride, tensor.dim_order)
+    return NamedLayout("tensor", layout, 0, None)
+
+
+def _of_path(path: Path, tensor: str | None) -> list[NamedLayout]:
+    from spyrec.diagnostics import refuse
+
+    named = _of_bundle(_bundle(path))
+    if tensor is not None:
+        chosen = [item for item in named if item.name == tensor]
+        if not chosen:
+            names = ", ".join(item.name for item in named)
+            raise refuse("SPY0321", f'{path} holds no tensor "{tensor}" in device memory', hint=f"it holds {names}")
+        return chosen
+    if not named:
+        raise refuse("SPY0321", f"{path} holds no tensor in device memory")
+    return named
+
+
+def _bundle(path: Path) -> Bundle:
+    if path.is_dir():
+        from spyrec.bundle.bundle import Bundle
+
+        return Bundle.load(path)
+    # A graph has the layouts that the compiler gives it: there is no other way to know them.
+    from spyrec.front import compile as compile_graph
+
+    return compile_graph(path)
+
+
+def _of_bundle(bundle: Bundle) -> list[NamedLayout]:
+    from spyrec.cli._layout_text import NamedLayout
+    from spyrec.layout import DeviceLayout
+
+    named: list[NamedLayout] = []
+    for argument in bundle.manifest.arguments:
+        stride_map = argument.stride_map
+        if stride_map is None:
+            continue
+        layout = DeviceLayout(
+            argument.device_size,
+            stride_map,
+            argument.device_dtype,
+            argument.shape,
+            argument.host_strides,
+            argument.dtype,
+        )
+        named.append(NamedLayout(argument.name, layout, argument.address or 0, argument.role.value))
+    return named
+
+
+def _write_svg(path: Path, named: list[NamedLayout]) -> None:
+    from spyrec.cli._layout_svg import draw
+    from spyrec.diagnostics import refuse
+
+    if len(named) != 1:
+        raise click.UsageError("--svg draws one tensor: choose it with --tensor")
+    picture = draw(named[0].layout)
+    try:
+        temporary = path.with_name(f".{path.name}.partial")
+        temporary.write_text(picture, encoding="utf-8")
+        temporary.replace(path)
+    except OSError as error:
+        raise refuse("SPY0322", f"cannot write {path}: {error.strerror}") from None

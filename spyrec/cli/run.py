@@ -1,0 +1,121 @@
+"""``spyrec run``: load a bundle and execute it on the emulated device."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from spyrec.cli._console import Console, current_console
+from spyrec.diagnostics import DiagnosticSink
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from spyrec.bundle.bundle import Bundle
+    from spyrec.compare.check import CheckReport
+    from spyrec.options import HostArray, RunOptions, RunResult
+    from spyrec.runtime.session import Session
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """Where the bundle and the inputs come from; ``args`` is set for a bundle written by others."""
+
+    bundle: Path
+    args: Path | None
+    inputs: Path | None
+    seed: int | None
+    is_verified: bool
+
+
+@click.command(name="run")
+@click.argument("bundle", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option("--inputs", type=click.Path(exists=True, dir_okay=False, path_type=Path), help=".npz or .safetensors.")
+@click.option("--random", "seed", type=click.IntRange(min=0), help="Draw the inputs from this seed instead.")
+@click.option("--outputs", type=click.Path(path_type=Path), help="Write the outputs to this .npz file.")
+@click.option("--args", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Argument table (JSON).")
+@click.option("--check", is_flag=True, help="Compare every output with the graph's float64 reference.")
+@click.option("--numerics", type=click.Choice(["dl16", "ieee", "f32"]), default="dl16", help="16-bit storage.")
+@click.option("--stats", is_flag=True, help="Print bytes and flops per SuperDSC.")
+@click.option("--only", metavar="sdsc_N.json", help="Execute the calls of one SuperDSC file.")
+@click.option("--max-executions", type=click.IntRange(min=0), default=10**9, show_default=True, help="Loop guard.")
+@click.option("--no-verify", is_flag=True, help="Do not compare the files with the manifest's hashes.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object (spyrec.run/1).")
+def command(  # noqa: PLR0913 -- one parameter per option of the verb
+    *,
+    bundle: Path,
+    inputs: Path | None,
+    seed: int | None,
+    outputs: Path | None,
+    args: Path | None,
+    check: bool,
+    numerics: str,
+    stats: bool,
+    only: str | None,
+    max_executions: int,
+    no_verify: bool,
+    as_json: bool,
+) -> int:
+    """Load BUNDLE and execute it on the emulated device; exit code 1 when a check fails."""
+    from spyrec.options import RunOptions
+    from spyrec.runtime.tensor_files import refuse_unwritable, write_npz
+
+    if inputs is not None and seed is not None:
+        raise click.UsageError("give --inputs or --random, not both")
+    if outputs is not None:
+        refuse_unwritable(outputs)
+    options = RunOptions(numerics=numerics, check=check, only=only, max_executions=max_executions)
+    result = _execute(_Source(bundle, args, inputs, seed, not no_verify), options, current_console())
+    if outputs is not None:
+        write_npz(outputs, result.outputs)
+    _print_result(result, stats, as_json)
+    return 0 if result.is_ok else 1
+
+
+def _execute(source: _Source, options: RunOptions, console: Console) -> RunResult:
+    from spyrec.front import open_session, run_session
+
+    with console.progress("loading the bundle"):
+        bundle = _load(source)
+        session = open_session(bundle, options)
+        inputs = _inputs(source, session)
+    with console.progress("executing"):
+        result = run_session(session, bundle, inputs, options)
+    if result.check is not None:
+        _warn_of_missing_bounds(result.check, console)
+    return result
+
+
+def _warn_of_missing_bounds(reports: Mapping[str, CheckReport], console: Console) -> None:
+    from spyrec.compare.check import warn_of_missing_bounds
+
+    sink = DiagnosticSink()
+    warn_of_missing_bounds(reports, sink)
+    console.emit(sink.diagnostics)
+
+
+def _load(source: _Source) -> Bundle:
+    from spyrec.bundle.bundle import Bundle, load_foreign
+
+    if source.args is not None:
+        return load_foreign(source.bundle, source.args)
+    return Bundle.load(source.bundle, verify=source.is_verified)
+
+
+def _inputs(source: _Source, session: Session) -> dict[str, HostArray]:
+    from spyrec.runtime.random_inputs import random_inputs
+    from spyrec.runtime.tensor_files import read_inputs
+
+    if source.inputs is not None:
+        return read_inputs(source.inputs, session.inputs)
+    return random_inputs(session.inputs, source.seed) if source.seed is not None else {}
+
+
+def _print_result(result: RunResult, with_stats: bool, as_json: bool) -> None:
+    from spyrec.cli._run_report import result_to_json, result_to_text
+
+    click.echo(json.dumps(result_to_json(result)) if as_json else result_to_text(result, with_stats=with_stats))

@@ -1,0 +1,121 @@
+"""What is checked of an OpSpec before and beside its lowering: operand list, places, work division, combination."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from spyrec.codegen.device_ops import COMBINING_REDUCTIONS, INPUT_COUNTS, MATMULS
+from spyrec.codegen.iteration import Iteration
+from spyrec.codegen.operand_dims import EXTENDS, OperandDims
+from spyrec.codegen.opspec import AllocationKind, OpSpec, TensorArgument
+from spyrec.diagnostics import Location, SpyrecError, refuse
+from spyrec.target import DATA_SEGMENTS, SEGMENT_BYTES, STICK_BYTES, Target
+
+
+def check_operand_list(spec: OpSpec, location: Location | None) -> None:
+    """Check number, order and places of the operands.  Errors: SPY0505, SPY0506."""
+    at = None if location is None else location.child("args")
+    if not spec.args or spec.args[-1].is_input or not all(argument.is_input for argument in spec.args[:-1]):
+        raise refuse("SPY0506", f'"{spec.op}" needs its inputs first and one output last', at)
+    names = [argument.name for argument in spec.args if argument.name is not None]
+    reads = {name for argument in spec.args for coord in argument.device_coordinates for name in coord.indirect_names}
+    if any(names.count(name) > 1 for name in reads):
+        raise refuse("SPY0506", "two operands of a gather have the same name", at)
+    index_count = sum(argument.name in reads for argument in spec.args)
+    least, most = INPUT_COUNTS.get(spec.op, (0, len(spec.args)))
+    inputs = len(spec.args) - 1 - index_count
+    if not least <= inputs <= most:
+        wanted = str(least) if least == most else f"{least} to {most}"
+        raise refuse("SPY0506", f'"{spec.op}" takes {wanted} inputs, {inputs} are given', at)
+    for position, argument in enumerate(spec.args):
+        _check_allocation(argument, None if at is None else at.child(position))
+
+
+def _check_allocation(argument: TensorArgument, location: Location | None) -> None:
+    at = None if location is None else location.child("allocation", argument.allocation_kind.value)
+    start = argument.allocation_bytes
+    if start % STICK_BYTES:
+        raise refuse("SPY0505", f"allocation at byte {start} is not aligned to the stick of {STICK_BYTES} bytes", at)
+    if argument.allocation_kind is AllocationKind.LX:
+        return
+    sticks = 1
+    for size in argument.device_size[:-1]:
+        sticks *= size
+    end = start + sticks * STICK_BYTES
+    if argument.allocation_kind is AllocationKind.HBM:
+        limit = (start // SEGMENT_BYTES + 1) * SEGMENT_BYTES
+    else:
+        limit = SEGMENT_BYTES
+    if end > limit or start >= DATA_SEGMENTS * SEGMENT_BYTES:
+        raise refuse(
+            "SPY0505",
+            f"operand of {sticks * STICK_BYTES} bytes at byte {start} leaves its segment of {SEGMENT_BYTES} bytes",
+            at,
+        )
+
+
+def check_gather(spec: OpSpec, value: int, index: int | None, location: Location | None) -> int:
+    """Check the operands of a gather and return the index tensor's position.  Errors: SPY0521."""
+
+    def wrong(fact: str, position: int) -> SpyrecError:
+        return refuse("SPY0521", fact, None if location is None else location.child("args", position))
+
+    if index is None:
+        raise wrong("rows are read through a name that no operand has", value)
+    if value == len(spec.args) - 1:
+        raise wrong("the output cannot be scattered through an index tensor", value)
+    if index in {value, len(spec.args) - 1}:
+        raise wrong("an index tensor must be an input of its own", index)
+    for position in (index, value):
+        if spec.args[position].allocation_kind is AllocationKind.LX:
+            raise wrong("index and value tensors of a gather must lie in device memory, not in LX", position)
+    if spec.args[index].device_dtype.elements_per_stick != 32:
+        raise wrong(f"an index tensor has 32-bit elements, not {spec.args[index].device_dtype.name}", index)
+    return index
+
+
+def check_cores(iteration: Iteration, target: Target, location: Location | None) -> None:
+    """Check that the target has as many cores as the work division needs.  Errors: SPY0510."""
+    at = None if location is None else location.child("iteration_space")
+    if iteration.cores > target.cores:
+        cuts = " * ".join(str(cut) for cut in iteration.work_slices.values())
+        raise refuse("SPY0510", f"work division {cuts} needs {iteration.cores} cores, there are {target.cores}", at)
+
+
+def check_even(iteration: Iteration, location: Location | None) -> None:
+    """Check that every core gets the same extent along every dim.  Errors: SPY0511."""
+    for dim, cut in iteration.work_slices.items():
+        if iteration.sizes[dim] % cut:
+            padding = iteration.padding.get(dim, 0)
+            rounded = f" ({iteration.sizes[dim] - padding} rounded up to whole sticks)" if padding else ""
+            raise refuse(
+                "SPY0511",
+                f'{cut} slices do not divide {iteration.sizes[dim]} elements{rounded} along "{dim}"',
+                None if location is None else location.child("iteration_space"),
+                hint="choose a divisor of the extent",
+            )
+
+
+def check_combination(
+    spec: OpSpec, dims: Sequence[OperandDims], iteration: Iteration, location: Location | None
+) -> None:
+    """Check that cores which share an output element may combine their results.  Errors: SPY0522."""
+    output = dims[-1].scales
+    combines = spec.op in MATMULS or (spec.is_reduction and spec.op in COMBINING_REDUCTIONS)
+    reduced = [dim for dim, size in iteration.sizes.items() if size > 1 and output.get(dim) != EXTENDS]
+    at = None if location is None else location.child("args", len(dims) - 1)
+    if not spec.is_reduction and spec.op not in MATMULS and reduced:
+        raise refuse(
+            "SPY0522",
+            f'"{spec.op}" is no reduction, but its output does not vary along "{reduced[0]}" of extent '
+            f"{iteration.sizes[reduced[0]]}",
+            at,
+        )
+    divided = [dim for dim in reduced if iteration.work_slices[dim] > 1]
+    if divided and not combines:
+        raise refuse(
+            "SPY0522",
+            f'"{spec.op}" is divided along "{divided[0]}", which it reduces; its partial results cannot be combined',
+            at,
+            hint="divide the work along another dim",
+        )

@@ -1,0 +1,139 @@
+"""Scheduled kernels to a bundle: the contents page of code generation."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+
+from spyrec.bundle.bundle import Bundle, DeviceProgram
+from spyrec.bundle.manifest import Argument, Manifest, PlanStep, Role
+from spyrec.codegen.emit_opspecs import CodegenOptions, emit_opspecs
+from spyrec.codegen.graph_source import ConstantArrays, constants_of_source, graph_text
+from spyrec.codegen.lower_node import argument_address, lower_node
+from spyrec.codegen.opspec import OpSpecFile
+from spyrec.dci import DataConversionInfo
+from spyrec.ir.device_layout import row_major
+from spyrec.ir.kernel import Buffer, BufferRole, KernelGraph, KernelProgram
+from spyrec.ir.types import TensorType
+from spyrec.layout import DeviceLayout
+from spyrec.target import Target
+
+_ROLES = {
+    BufferRole.INPUT: Role.INPUT,
+    BufferRole.OUTPUT: Role.OUTPUT,
+    BufferRole.CONSTANT: Role.CONSTANT,
+    BufferRole.INTERMEDIATE: Role.INTERMEDIATE,
+}
+
+
+def emit_bundle(scheduled: KernelGraph, *, symbolic_args: bool = True, target: Target | None = None) -> Bundle:
+    """Return the bundle of scheduled kernels: programs, manifest, conversion tables, constants, the graph itself.
+
+    Errors: SPY05xx from code generation.
+    """
+    chosen = target or Target()
+    programs = tuple(
+        _program(scheduled, program, _directory(scheduled, number), CodegenOptions(symbolic_args=symbolic_args, target=chosen))
+        for number, program in enumerate(scheduled.programs)
+    )
+    tables = {f"dci/{argument}.{way}.json": table for argument, way, table in _tables(scheduled)}
+    text = graph_text(scheduled)
+    manifest = Manifest(
+        name=scheduled.name,
+        target_name=chosen.name,
+        target_cores=chosen.cores,
+        arguments=tuple(_arguments(scheduled)),
+        inputs=scheduled.inputs,
+        outputs=scheduled.outputs,
+        plan=tuple(
+            PlanStep(_directory(scheduled, number), program.arguments, program.pool_bytes)
+            for number, program in enumerate(scheduled.programs)
+        ),
+        pool_bytes=max((program.pool_bytes for program in scheduled.programs), default=0),
+        graph_sha256=None if text is None else hashlib.sha256(text).hexdigest(),
+    )
+    return Bundle(manifest, programs, ConstantArrays(scheduled), tables, text)
+
+
+def _directory(scheduled: KernelGraph, number: int) -> str:
+    return "." if len(scheduled.programs) == 1 else f"kernels/{number}"
+
+
+def _program(
+    scheduled: KernelGraph, program: KernelProgram, directory: str, options: CodegenOptions
+) -> DeviceProgram:
+    kernels = scheduled.kernels[program.first_kernel : program.end_kernel]
+    specs = tuple(lower_node(scheduled, program, kernel) for kernel in kernels)
+    emitted = emit_opspecs(OpSpecFile(symbolic_args=True, unroll_loops=False, specs=specs), options)
+    return DeviceProgram(directory, emitted.program, emitted.superdscs)
+
+
+def _on_device(scheduled: KernelGraph) -> Iterator[Buffer]:
+    """Yield the buffers that are arguments: inputs first, then in order of first use."""
+    names = dict.fromkeys(scheduled.inputs)
+    for program in scheduled.programs:
+        names.update(dict.fromkeys(program.arguments))
+    return (scheduled.buffers[name] for name in names)
+
+
+def host_layout(buffer: Buffer) -> DeviceLayout:
+    """Return a buffer's layout together with the host tensor it holds."""
+    device = buffer.placed.device
+    shape = buffer.type.shape
+    return DeviceLayout(
+        device.device_size, device.stride_map, device.device_dtype, shape, row_major(shape), buffer.type.dtype
+    )
+
+
+def _tables(scheduled: KernelGraph) -> Iterator[tuple[str, str, DataConversionInfo]]:
+    for buffer in _on_device(scheduled):
+        if buffer.role is BufferRole.INTERMEDIATE:
+            continue
+        layout = host_layout(buffer)
+        yield buffer.name, "h2d", layout.dci("h2d")
+        yield buffer.name, "d2h", layout.dci("d2h")
+
+
+def _arguments(scheduled: KernelGraph) -> Iterator[Argument]:
+    for buffer in _on_device(scheduled):
+        place = _first_place(scheduled, buffer.name)
+        crosses_border = buffer.role is not BufferRole.INTERMEDIATE
+        yield Argument(
+            name=buffer.name,
+            role=_ROLES[buffer.role],
+            arg_index=None if place is None else place[1],
+            address=None if place is None else argument_address(*place),
+            shape=buffer.type.shape,
+            dtype=buffer.type.dtype,
+            host_strides=row_major(buffer.type.shape),
+            device_size=buffer.placed.device.device_size,
+            stride_map=buffer.placed.device.stride_map,
+            device_dtype=buffer.device_format,
+            dci={way: f"dci/{buffer.name}.{way}.json" for way in ("h2d", "d2h")} if crosses_border else None,
+        )
+    for name, value in constants_of_source(scheduled):
+        yield _for_the_record(name, value.type)
+
+
+def _for_the_record(name: str, tensor: TensorType) -> Argument:
+    """A constant that only the graph's text names: it goes into the bundle and never to the device."""
+    layout = DeviceLayout.default(tensor.shape, tensor.dtype)
+    return Argument(
+        name=name,
+        role=Role.CONSTANT,
+        arg_index=None,
+        address=None,
+        shape=tensor.shape,
+        dtype=tensor.dtype,
+        host_strides=row_major(tensor.shape),
+        device_size=layout.device_size,
+        stride_map=layout.stride_map,
+        device_dtype=tensor.dtype.device_format,
+    )
+
+
+def _first_place(scheduled: KernelGraph, name: str) -> tuple[KernelProgram, int] | None:
+    for program in scheduled.programs:
+        if name in program.arguments:
+            return program, program.arguments.index(name)
+    return None

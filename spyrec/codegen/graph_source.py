@@ -1,0 +1,81 @@
+"""The graph inside its bundle: its text, and the constants that the text or a program refers to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from spyrec.ir.constants import load_constant
+from spyrec.ir.graph import Graph, Value
+from spyrec.ir.kernel import Buffer, BufferRole, KernelGraph
+from spyrec.ir.writer import write_graph
+
+HostArray = npt.NDArray[np.generic]
+
+
+def graph_text(scheduled: KernelGraph) -> bytes | None:
+    """Return the source graph as JSON text, constants that nothing uses left out."""
+    return None if scheduled.source is None else write_graph(_used(scheduled.source))
+
+
+def _used(graph: Graph) -> Graph:
+    names = {operand for node in graph.nodes for operand in node.inputs if isinstance(operand, str)}
+    names.update(graph.outputs)
+    kept = {name: data for name, data in graph.constants.items() if name in names}
+    return replace(graph, constants=kept)
+
+
+def constants_of_source(scheduled: KernelGraph) -> Iterator[tuple[str, Value]]:
+    """Yield the constants in files that the graph text names and no program reads under their own name."""
+    if scheduled.source is None:
+        return
+    graph = _used(scheduled.source)
+    arguments = {name for program in scheduled.programs for name in program.arguments}
+    for name, data in graph.constants.items():
+        if data.file is not None and name not in arguments:
+            yield name, graph.values[name]
+
+
+class ConstantArrays(Mapping[str, HostArray]):
+    """The constants' numbers by argument name, loaded when asked for: weights are never all in memory at once."""
+
+    def __init__(self, scheduled: KernelGraph) -> None:
+        arguments = dict.fromkeys(name for program in scheduled.programs for name in program.arguments)
+        self._buffers: dict[str, Buffer] = {
+            name: scheduled.buffers[name]
+            for name in arguments
+            if scheduled.buffers[name].role is BufferRole.CONSTANT
+        }
+        self._source = scheduled.source
+        self._extra = dict(constants_of_source(scheduled))
+
+    def __getitem__(self, name: str) -> HostArray:
+        if name in self._extra:
+            assert self._source is not None
+            return load_constant(self._source, name)
+        return _numbers(self._buffers[name])
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self._buffers
+        yield from self._extra
+
+    def __len__(self) -> int:
+        return len(self._buffers) + len(self._extra)
+
+
+def _numbers(buffer: Buffer) -> HostArray:
+    """Return a constant buffer's numbers, zero-padded to its shape."""
+    assert buffer.constant is not None
+    origin = Value(buffer.name, buffer.type, (None,) * buffer.type.rank, buffer.origin)
+    inner = buffer.constant.shape
+    value = replace(origin, type=replace(buffer.type, shape=inner))
+    graph = Graph(buffer.name, {}, (), {buffer.name: buffer.constant.data}, (), {buffer.name: value}, (buffer.name,))
+    array = load_constant(graph, buffer.name)
+    if inner == buffer.type.shape:
+        return array
+    padded = np.zeros(buffer.type.shape, array.dtype)
+    padded[tuple(slice(extent) for extent in inner)] = array
+    return padded

@@ -1,0 +1,132 @@
+"""Scheduled kernel to OpSpec: device dims become device coordinates over iteration symbols."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from spyrec.codegen.expression import Expression
+from spyrec.codegen.opspec import AllocationKind, IterationDim, OpSpec, TensorArgument
+from spyrec.ir.device_access import DeviceAccess, DeviceDim, Part
+from spyrec.ir.kernel import Buffer, Kernel, KernelGraph, KernelProgram
+from spyrec.ir.kernel_form import KernelForm, Rule, stands_at_one_position, synthetic_count
+from spyrec.target import segment_base
+
+
+@dataclass(frozen=True, slots=True)
+class _Symbols:
+    """Names of the iteration symbols: one per variable, those for single positions, and the unit lane's."""
+
+    variables: tuple[str, ...]
+    positions: tuple[str, ...]
+    unit_lane: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Dim:
+    """One device dim as an OpSpec writes it."""
+
+    extent: int
+    coordinate: Expression
+
+
+_EMPTY = _Dim(1, Expression.constant(0))
+
+
+def lower_node(graph: KernelGraph, program: KernelProgram, kernel: Kernel) -> OpSpec:
+    """Return the OpSpec of a kernel inside a program.
+
+    Single positions of dims get iteration symbols of extent 1 (``z0``..), put first so that the last symbols keep their
+    meaning as M, N and K; every operand gets a leading dim of extent 1 for those that it has no use for.
+    """
+    form = graph.form_of(kernel)
+    division = kernel.division or (1,) * len(form.variables)
+    names = tuple(f"c{index}" for index in range(len(form.variables)))
+    count = synthetic_count(form.operands)
+    symbols = _Symbols(names, tuple(f"z{index}" for index in range(count)), "u0" if form.unit_lane else None)
+    space = [IterationDim(name, 1) for name in symbols.positions]
+    space += [
+        IterationDim(name, variable.size, slices)
+        for name, variable, slices in zip(names, form.variables, division, strict=True)
+    ]
+    if symbols.unit_lane is not None:
+        place = len(space) - 1 if kernel.rule is Rule.CONTRACTION else len(space)
+        space.insert(place, IterationDim(symbols.unit_lane, 1))
+    operands = [_operand_dims(kernel, form, symbols, position) for position in range(len(kernel.uses))]
+    rank = max(len(dims) for dims in operands)
+    args = tuple(
+        _argument(graph.buffers[use.buffer], program, [*(_EMPTY,) * (rank - len(dims)), *dims], is_input)
+        for use, dims, is_input in zip(
+            kernel.uses, operands, [*(True,) * len(kernel.inputs), False], strict=True
+        )
+    )
+    is_reduction = kernel.rule in (Rule.REDUCTION, Rule.CONTRACTION) or (
+        kernel.rule is Rule.STATISTICS and bool(kernel.reduced)
+    )
+    return OpSpec(kernel.op_func, is_reduction, tuple(space), args, kernel.constants)
+
+
+def _operand_dims(kernel: Kernel, form: KernelForm, symbols: _Symbols, position: int) -> list[_Dim]:
+    """Return one operand's dims, outermost first, the stick pair last."""
+    operand = form.operands[position]
+    free = list(symbols.positions)
+    dims: list[_Dim] = []
+    has_unit_lane = symbols.unit_lane is not None and operand.lane is None and _takes_unit_lane(kernel, position)
+    for dim in operand.dims[:-1]:
+        if has_unit_lane and dim.part is Part.TILE:
+            assert symbols.unit_lane is not None
+            dims.append(_Dim(dim.extent, Expression.floor(symbols.unit_lane, operand.lane_extent)))
+        elif stands_at_one_position(dim):
+            dims.append(_Dim(dim.extent, Expression.symbol(free.pop(0)) + dim.offset))
+        elif dim.variable is not None:
+            dims.append(_walked(dim, symbols, operand))
+    leading = [_Dim(1, Expression.symbol(name)) for name in free]
+    if symbols.unit_lane is not None and not has_unit_lane and kernel.rule is Rule.RESTICKIFY:
+        leading.append(_Dim(1, Expression.symbol(symbols.unit_lane)))
+    if operand.lane is None and not has_unit_lane:
+        leading.insert(0, _EMPTY)
+    return [*leading, *dims, _lane(operand, symbols, has_unit_lane)]
+
+
+def _takes_unit_lane(kernel: Kernel, position: int) -> bool:
+    """The first operand of a contraction has K in its sticks, never the columns."""
+    return kernel.rule is not Rule.CONTRACTION or position > 0
+
+
+def _walked(dim: DeviceDim, symbols: _Symbols, operand: DeviceAccess) -> _Dim:
+    assert dim.variable is not None
+    name = symbols.variables[dim.variable]
+    walk = Expression.floor(name, operand.lane_extent) if dim.part is Part.TILE else Expression.symbol(name)
+    return _Dim(dim.extent, walk + dim.offset)
+
+
+def _lane(operand: DeviceAccess, symbols: _Symbols, has_unit_lane: bool) -> _Dim:
+    if operand.lane is not None:
+        return _Dim(operand.lane_extent, Expression.mod(symbols.variables[operand.lane], operand.lane_extent))
+    if has_unit_lane:
+        assert symbols.unit_lane is not None
+        return _Dim(operand.lane_extent, Expression.mod(symbols.unit_lane, operand.lane_extent))
+    return _Dim(operand.lane_extent, Expression.constant(0))
+
+
+def _argument(buffer: Buffer, program: KernelProgram, dims: list[_Dim], is_input: bool) -> TensorArgument:
+    arguments: Mapping[str, int] = {name: index for index, name in enumerate(program.arguments)}
+    index = arguments.get(buffer.name)
+    if index is None:
+        kind, address = AllocationKind.POOL, program.pool_offsets[buffer.name]
+    else:
+        kind, address = AllocationKind.HBM, argument_address(program, index)
+    return TensorArgument(
+        is_input=is_input,
+        arg_index=index,
+        device_dtype=buffer.device_format,
+        device_size=tuple(dim.extent for dim in dims),
+        device_coordinates=tuple(dim.coordinate for dim in dims),
+        allocation_kind=kind,
+        allocation_bytes=address,
+    )
+
+
+def argument_address(program: KernelProgram, index: int) -> int:
+    """Return the address of argument ``index``: the base of its segment; the pool, where there is one, has segment 0."""
+    return segment_base(index + (1 if program.pool_bytes else 0))

@@ -1,0 +1,270 @@
+"""One OpSpec to one SuperDSC.
+
+The steps are those of torch-spyre's ``parse_op_spec`` and ``generate_sdsc``; ``docs/compatibility.md`` lists where the
+result differs on purpose.  What SuperDSC cannot express is refused, nothing is rounded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from spyrec.bundle.superdsc import Component, ComputeOp, Indirection, LabelInfo, Operand, SuperDsc
+from spyrec.codegen.checks import check_combination, check_cores, check_even, check_gather, check_operand_list
+from spyrec.codegen.constants import constant_entries, mask_ranges
+from spyrec.codegen.coordinates import ArgumentView, CoordinateReader, elements_per_stick
+from spyrec.codegen.device_ops import IDENTITY, MATMULS, RESTICKIFY, TOPKS
+from spyrec.codegen.extents import Footprint, FootprintContext, FootprintReader
+from spyrec.codegen.iteration import (
+    Iteration,
+    core_slices,
+    initial_iteration,
+    label_symbols,
+    missing_stick_label,
+    needs_cast_row,
+)
+from spyrec.codegen.operand_dims import (
+    ONE_LANE_PER_STICK,
+    DimsContext,
+    OperandDims,
+    ReferenceDims,
+    index_dims,
+    max_dim_sizes,
+    operand_dims,
+)
+from spyrec.codegen.opspec import AllocationKind, OpSpec, TensorArgument
+from spyrec.codegen.padding import pad_contraction, pad_sticks
+from spyrec.codegen.stick_labels import assign_labels
+from spyrec.diagnostics import Location
+from spyrec.dtypes import DeviceFormat
+from spyrec.target import Target
+
+
+class StartBinder(Protocol):
+    """Says what stands in the file for a start address in device memory."""
+
+    @property
+    def is_symbolic(self) -> bool:
+        """Whether the numbers are symbol ids."""
+        ...
+
+    def bind(self, position: int, argument: TensorArgument, offsets_bytes: Sequence[int]) -> tuple[int, ...]:
+        """Return one number per core for operand ``position``; offsets count from the argument's allocation."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class LoweringOptions:
+    """What a lowering depends on besides the OpSpec.
+
+    ``fixed_mask_id``: write 0 for the id of the mask constant wherever it stands, as torch-spyre does.
+    """
+
+    target: Target
+    fixed_mask_id: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Operation:
+    """An OpSpec with its views and spaces: what the parts of the file are made from."""
+
+    spec: OpSpec
+    views: tuple[ArgumentView, ...]
+    dims: tuple[OperandDims, ...]
+    iteration: Iteration
+    footprints: tuple[Footprint, ...]
+    labels: Mapping[str, LabelInfo]
+    label_of: tuple[str, ...]
+    related: Mapping[int, int]
+    """Partner of each operand that takes part in a gather."""
+
+
+def lower_opspec(
+    spec: OpSpec, index: int, binder: StartBinder, options: LoweringOptions, location: Location | None = None
+) -> SuperDsc:
+    """Return the SuperDSC number ``index`` for one OpSpec.
+
+    Errors: SPY0506 to SPY0522, SPY0526 and SPY0529, each at the part of the OpSpec that is to blame.
+    """
+    operation = _read_operation(spec, options.target, location)
+    output = len(spec.args) - 1
+    iteration = operation.iteration
+    masking = mask_ranges(iteration, operation.dims[output].scales)
+    data_formats = tuple(_data_format(operation, position) for position in range(len(spec.args)))
+    op_format = data_formats[1 if operation.related else 0]
+    constants = constant_entries(spec.op, spec.constants, op_format, is_masked=bool(masking))
+    slices = core_slices(spec, iteration)
+    op_func_name = _op_func_name(spec, operation.dims[output])
+    return SuperDsc(
+        index=index,
+        op_func_name=op_func_name,
+        core_ids=tuple(range(len(slices))),
+        iteration=iteration.sizes,
+        work_slices=iteration.work_slices,
+        core_extent={dim: iteration.core_extent(dim) for dim in iteration.sizes},
+        core_work_slices=slices,
+        labels=operation.labels,
+        operands=tuple(
+            _operand(operation, position, data_formats[position], binder, slices) for position in range(len(spec.args))
+        ),
+        constants=constants,
+        coordinate_masking=masking,
+        masking_constant_id=_mask_id(len(constants) - 1, options) if masking else -1,
+        compute=_compute(operation, op_func_name, op_format),
+    )
+
+
+def _mask_id(last: int, options: LoweringOptions) -> int:
+    return 0 if options.fixed_mask_id else last
+
+
+def _read_operation(spec: OpSpec, target: Target, location: Location | None) -> _Operation:
+    index_of = _index_of_values(spec, location)
+    check_operand_list(spec, location)
+    indices = frozenset(index_of.values())
+    labels = label_symbols(spec, location)
+    ragged = initial_iteration(spec, labels)
+    check_cores(ragged, target, location)
+    views = _read_views(spec, labels, ragged, indices, location)
+    reference_view = views[0 if spec.is_reduction or spec.op in MATMULS else -1]
+    reference = ReferenceDims(reference_view.dim_order, reference_view.stick_dim)
+    ragged = _with_synthetic_dims(spec, ragged, reference, location)
+    whole = pad_contraction(spec, views, ragged)
+    dims = tuple(
+        index_dims(view, _argument_at(location, position))
+        if position in indices
+        else operand_dims(spec, position, view, DimsContext(reference, whole), _argument_at(location, position))
+        for position, view in enumerate(views)
+    )
+    label_of, label_infos = assign_labels(spec, views, dims, indices, location)
+    iteration = pad_sticks(spec, views, dims, whole)
+    check_even(iteration, location)
+    check_combination(spec, dims, iteration, location)
+    context = FootprintContext(ragged, iteration, target, spec.op == RESTICKIFY, _stick_sizes(views))
+    footprints = tuple(
+        FootprintReader(view, dims[position], context, _argument_at(location, position)).read()
+        for position, view in enumerate(views)
+    )
+    related = index_of | {index: value for value, index in index_of.items()}
+    return _Operation(spec, views, dims, iteration, footprints, label_infos, label_of, related)
+
+
+def _argument_at(location: Location | None, position: int) -> Location | None:
+    return None if location is None else location.child("args", position)
+
+
+def _index_of_values(spec: OpSpec, location: Location | None) -> dict[int, int]:
+    """Return, for each operand that reads rows through an index tensor, the position of the index tensor."""
+    positions = {argument.name: position for position, argument in enumerate(spec.args) if argument.name is not None}
+    found: dict[int, int] = {}
+    for value, argument in enumerate(spec.args):
+        for name in (name for coordinate in argument.device_coordinates for name in coordinate.indirect_names):
+            found[value] = check_gather(spec, value, positions.get(name), location)
+    return found
+
+
+def _read_views(
+    spec: OpSpec, labels: Mapping[str, str], ragged: Iteration, indices: frozenset[int], location: Location | None
+) -> tuple[ArgumentView, ...]:
+    # Index tensors first: the rows of a value tensor stand for their dims.
+    plain = CoordinateReader(labels, ragged.sizes, {})
+    index_views = {
+        position: plain.read(spec.args[position], _argument_at(location, position)) for position in sorted(indices)
+    }
+    names = {spec.args[position].name or "": view.dim_order for position, view in index_views.items()}
+    reader = CoordinateReader(labels, ragged.sizes, names)
+    return tuple(
+        index_views.get(position) or reader.read(argument, _argument_at(location, position))
+        for position, argument in enumerate(spec.args)
+    )
+
+
+def _with_synthetic_dims(
+    spec: OpSpec, iteration: Iteration, reference: ReferenceDims, location: Location | None
+) -> Iteration:
+    if needs_cast_row(spec, reference.stick_dim, reference.dim_order):
+        return iteration.with_cast_row()
+    if reference.stick_dim is None:
+        lanes = elements_per_stick(spec.args[0], _argument_at(location, 0))
+        return iteration.with_missing_stick(missing_stick_label(spec, location), lanes)
+    return iteration
+
+
+def _stick_sizes(views: Sequence[ArgumentView]) -> dict[str, int]:
+    return {view.stick_dim: view.elements_per_stick for view in views if view.stick_dim is not None}
+
+
+def _data_format(operation: _Operation, position: int) -> DeviceFormat:
+    if operation.dims[position].is_index:
+        return DeviceFormat.SENUINT32
+    data_format = operation.spec.args[position].device_dtype
+    if operation.spec.op == IDENTITY and data_format is DeviceFormat.IEEE_INT32:
+        return DeviceFormat.IEEE_FP32
+    return data_format
+
+
+def _op_func_name(spec: OpSpec, output: OperandDims) -> str:
+    is_plain = not spec.is_reduction or spec.op in MATMULS | TOPKS
+    return spec.op if is_plain or ONE_LANE_PER_STICK in output.scales.values() else f"{spec.op}nonstick"
+
+
+def _operand(
+    operation: _Operation,
+    position: int,
+    data_format: DeviceFormat,
+    binder: StartBinder,
+    slices: Sequence[Mapping[str, int]],
+) -> Operand:
+    argument, dims, view = operation.spec.args[position], operation.dims[position], operation.views[position]
+    partner = operation.related.get(position)
+    is_value = partner is not None and not dims.is_index
+    index_view = operation.views[partner] if is_value and partner is not None else None
+    footprint = operation.footprints[position]
+    is_lx = argument.allocation_kind is AllocationKind.LX
+    if is_lx:
+        starts = (argument.allocation_bytes + footprint.offset_bytes,) * len(slices)
+    else:
+        starts = binder.bind(position, argument, _core_offsets(footprint, slices))
+    return Operand(
+        label=operation.label_of[position],
+        component=Component.LX if is_lx else Component.HBM,
+        layout_dim_order=dims.dim_order,
+        scales=dims.scales,
+        max_dim_sizes=max_dim_sizes(dims, view, index_view),
+        start_addresses=starts,
+        is_symbolic=binder.is_symbolic and not is_lx,
+        back_gap=footprint.back_gap,
+        data_format=data_format,
+        word_length=view.word_bytes,
+        indirection=Indirection.INDEX if dims.is_index else Indirection.VALUE if is_value else Indirection.NONE,
+        related_operand=partner,
+    )
+
+
+def _core_offsets(footprint: Footprint, slices: Sequence[Mapping[str, int]]) -> list[int]:
+    steps = tuple(footprint.slice_bytes.items())
+    if len(steps) == 1:
+        ((dim, step),) = steps
+        return [footprint.offset_bytes + entry[dim] * step for entry in slices]
+    return [footprint.offset_bytes + sum(entry[dim] * step for dim, step in steps) for entry in slices]
+
+
+def _compute(operation: _Operation, op_func_name: str, op_format: DeviceFormat) -> ComputeOp:
+    spec, count = operation.spec, len(operation.spec.args)
+    indices = tuple(position for position in range(count) if operation.dims[position].is_index)
+    # torch-spyre lists the output of a reduction among its inputs; readers drop it there.
+    if spec.op in TOPKS:
+        inputs = 1
+    elif spec.is_reduction and spec.op not in MATMULS:
+        inputs = count
+    else:
+        inputs = count - 1
+    return ComputeOp(
+        execution_unit="pt" if spec.op in MATMULS else "sfp",
+        op_func_name=op_func_name,
+        data_format=op_format,
+        inputs=tuple(position for position in range(inputs) if position not in indices),
+        outputs=(count - 1,),
+        indirect_access_indices=indices,
+    )

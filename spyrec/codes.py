@@ -1,0 +1,448 @@
+"""The diagnostic codes: one record each, in the section of the stage that raises it.
+
+A code is never reused for another meaning.  01xx reading, 02xx shapes and dtypes, 03xx layout, 04xx scheduling,
+05xx code generation, 06xx bundle, 07xx runtime and emulator, 08xx checking and comparing, 99xx ours.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """What a code means: a title of a few words, and what to know to put it right."""
+
+    title: str
+    explanation: str
+
+
+READING: dict[str, Code] = {
+    "SPY0101": Code("not JSON", "The text is not JSON in UTF-8; line and column say where it stops being JSON."),
+    "SPY0102": Code("key stands twice", "One object names a key twice: readers would disagree on which one holds."),
+    "SPY0103": Code(
+        "number not finite",
+        'NaN, Infinity and literals beyond float64 are refused; an infinity is written as the string "inf" or "-inf".',
+    ),
+    "SPY0104": Code(
+        "text too deep or too long",
+        "Nesting is limited to 100 levels and a text to 256 MiB; numbers in bulk belong into safetensors or npy files.",
+    ),
+    "SPY0110": Code("value of another kind", "The message names the value found and what the format wants there."),
+    "SPY0111": Code(
+        "unknown key", "Objects of a graph file are closed: a key that is not read would be ignored silently."
+    ),
+    "SPY0112": Code("missing key", "The key has no default and must be given."),
+    "SPY0113": Code("another format", 'A graph file says "format": "spyrec.graph/1".'),
+    "SPY0114": Code("no name", "Names are a letter or _, then up to 127 letters, digits, _ and dots."),
+    "SPY0115": Code(
+        "name taken", "Every value of a graph has a name of its own: inputs, constants and results of nodes."
+    ),
+    "SPY0116": Code(
+        "name without a value", "A node, an output or a loop body names something that the graph does not have."
+    ),
+    "SPY0117": Code("cycle", "Nodes may stand in any order, but none may need its own result."),
+    "SPY0118": Code(
+        "unknown op", "`spyrec ops` lists the ops; names are those of PyTorch's functions, overload dropped."
+    ),
+    "SPY0120": Code(
+        "wrong number of operands", 'Tensor arguments stand in "inputs" in PyTorch\'s order; the rest is in "attrs".'
+    ),
+    "SPY0121": Code(
+        "attribute unknown or missing", "`spyrec ops NAME` lists the attributes of an op and their defaults."
+    ),
+    "SPY0122": Code("attribute of another kind", "The message names the value found and what the attribute takes."),
+    "SPY0123": Code(
+        "unknown extent", 'A size is an int, a name in "dims", or in attributes a product of those: "A*64".'
+    ),
+    "SPY0124": Code("extent out of range", "Extents run from 1 to 2**63 - 1; empty tensors have no device form."),
+    "SPY0125": Code("too many elements", "The product of a shape stays below 2**63."),
+    "SPY0126": Code("constant with two values or none", 'A constant has either "value" or "data".'),
+    "SPY0127": Code(
+        "inline value of another shape", "A value is one number for all, or lists nested as the shape says."
+    ),
+    "SPY0128": Code(
+        "number that is no value of the dtype",
+        "Integers must be whole and in range, bools true or false, floats in range.",
+    ),
+    "SPY0129": Code(
+        "path leaves the directory",
+        "Constant files lie in the directory of the graph; symbolic links are resolved first.",
+    ),
+    "SPY0130": Code("constant file not readable", "The file is missing, is no plain file, or cannot be read."),
+    "SPY0131": Code(
+        "constant file without the tensor",
+        "The header is wrong, or the tensor is absent or has another shape or dtype.",
+    ),
+    "SPY0132": Code("constant file of another kind", "Constants are read from .safetensors and .npy files."),
+    "SPY0133": Code("symbolic dim without an extent", "Some multiple of multiple_of must lie from min to max."),
+    "SPY0134": Code(
+        "loop that cannot be", "Loops name dims of the graph, have tiles or tile_size, and hold each node once."
+    ),
+    "SPY0135": Code(
+        "work division that cannot be", "Keys are dim names of the node's axes, or positions; counts fit the extents."
+    ),
+    "SPY0136": Code(
+        "pinned layout that cannot be", "A layout has device_size and stride_map of one length, or a dim_order."
+    ),
+    "SPY0137": Code("no outputs", "A graph computes at least one output."),
+    "SPY0138": Code("graph file not readable", "The file is missing, is no plain file, or cannot be read."),
+    "SPY0139": Code("wrong number of results", '"outputs" names each result of the op once.'),
+    "SPY0140": Code("unknown dtype", "The message lists the dtypes."),
+    "SPY0141": Code(
+        "oracle input missing", "The float64 evaluation of a graph needs every input in the graph's shape."
+    ),
+}
+
+SHAPES: dict[str, Code] = {
+    # 02xx
+    "SPY0201": Code("shapes do not broadcast", "Extents are equal or 1, counted from the last dim, as in PyTorch."),
+    "SPY0202": Code(
+        "dtype without this arithmetic",
+        "The device computes on floats; integers can only be moved, bools be compared and selected.",
+    ),
+    "SPY0203": Code("dtypes meet", "Nothing is cast silently: convert one operand with to(...)."),
+    "SPY0204": Code("dim out of range", "Dims run from -rank to rank - 1."),
+    "SPY0205": Code("dim named twice", "A list of dims names each at most once; permute names each exactly once."),
+    "SPY0206": Code("rank that the op does not take", "The message names the ranks that it takes."),
+    "SPY0207": Code("operand of another shape", "The message names the shape that the op needs there."),
+    "SPY0208": Code("sizes that do not fit", "Sizes hold as many elements as the operand; one of them may be -1."),
+    "SPY0209": Code("attribute out of range", "The message names the value and the range."),
+    "SPY0210": Code("condition that is not bool", "where selects by a bool tensor; comparisons make one."),
+    "SPY0211": Code(
+        "attribute not supported", "PyTorch knows this value of the attribute, and the device has nothing for it."
+    ),
+    "SPY0212": Code("index out of range", "A slice or selection must hold at least one element."),
+    "SPY0213": Code("contraction of unequal extents", "The contracted dims of both operands are equal."),
+    "SPY0214": Code(
+        "format that the op does not take",
+        "The device has a list of ops that run on IEEE_FP32; the others need to(float16).",
+    ),
+    "SPY0215": Code(
+        "number that does not fit the dtype beside it",
+        "A number takes the dtype of the tensors beside it and never widens them.",
+    ),
+    "SPY0216": Code("expand that does not fit", "Only extents of 1 grow; -1 keeps an extent; new dims stand in front."),
+    "SPY0217": Code("tensors that do not join", "cat needs equal extents in the other dims, stack equal shapes."),
+    "SPY0218": Code("conversion that the device lacks", "Conversions run among float16, bfloat16, float32 and bool."),
+    "SPY0219": Code("operand that must be a tensor", "A number or nothing stands where the op needs a tensor."),
+    "SPY0220": Code("declared type disagrees", "A value's type is not what its node makes: a pass went wrong."),
+}
+
+LAYOUT: dict[str, Code] = {
+    "SPY0301": Code(
+        "dtype has no device form",
+        "The device holds formats that fill a stick of 128 bytes evenly; float64, complex and a few others have none.",
+    ),
+    "SPY0302": Code(
+        "lengths disagree",
+        "Shape, strides and dim_order have one entry per dim; device_size and stride_map one per device dim.",
+    ),
+    "SPY0303": Code(
+        "rank too high",
+        "A dense tensor has at most 6 dims; a sparse one, with one element per stick, at most 5.",
+    ),
+    "SPY0304": Code("dim_order is no permutation", "dim_order names every dim once; a last entry -1 makes it sparse."),
+    "SPY0305": Code(
+        "size or stride out of range",
+        "Sizes and host strides are integers of at least 0; a stride_map may also hold -1, for no host counterpart.",
+    ),
+    "SPY0306": Code("last extent is no stick", "The last device dim is one full stick: 128 bytes of the device format."),
+    "SPY0307": Code(
+        "layout does not hold the tensor",
+        "Every element of the host tensor needs exactly one place: sizes and stride map must match shape and strides.",
+    ),
+    "SPY0308": Code(
+        "tiling does not divide",
+        "A tile that does not divide its dim needs a finer tile inside it, the stick for example, to take the remainder.",
+    ),
+    "SPY0309": Code(
+        "elements overlap",
+        "Two elements of the tensor would lie at one place. Stride 0 (one element, expanded) is legal in a source only.",
+    ),
+    "SPY0310": Code("index outside the tensor", "An index, device coordinate or address must lie inside the tensor."),
+    "SPY0311": Code(
+        "index expression not understood",
+        "An index is made of integers, loop variables, + - *, floor(a/n), FloorDiv(a, n), Mod(a, n), ModularIndexing.",
+    ),
+    "SPY0312": Code(
+        "layout cannot follow the index",
+        "The coordinates found would not read the offsets of the expression, so a copy has to be made first.",
+    ),
+    "SPY0313": Code(
+        "coordinate leaves its dim",
+        "The index runs over the end of a stick or another dim inside one access, so a copy has to be made first.",
+    ),
+    "SPY0315": Code(
+        "no such copy",
+        "The table's formats, direction or shape do not fit the array, or no conversion exists between the formats.",
+    ),
+    "SPY0316": Code("conversion table malformed", "A DCI file has a missing, unknown or ill-typed key, or absurd sizes."),
+    "SPY0317": Code(
+        "copy leaves a buffer", "The loop nests of the table reach outside the host array or the device allocation."
+    ),
+    "SPY0318": Code("integer does not fit", "The device holds int64 tensors as 32-bit integers; nothing is truncated."),
+    "SPY0319": Code("tensor too large", "The sizes ask for more elements than can be addressed or drawn."),
+    "SPY0320": Code("direction unknown", 'A copy goes "h2d", host to device, or "d2h", device to host.'),
+    "SPY0322": Code("picture cannot be written", "The directory of the picture must exist and be writable."),
+    "SPY0321": Code("nothing to inspect", "The path is neither a graph file nor a bundle directory."),
+}
+
+SCHEDULING: dict[str, Code] = {
+    # 04xx
+}
+
+CODE_GENERATION: dict[str, Code] = {
+    "SPY0501": Code(
+        "coordinate not understood",
+        "A coordinate is a sum of symbols, floor(..), Mod(..) and IndirectAccess(..) with integer coefficients.",
+    ),
+    "SPY0502": Code(
+        "coordinate too large",
+        "Length, nesting and numbers of a coordinate are bounded; offsets stay below 2**63.",
+    ),
+    "SPY0503": Code(
+        "OpSpec file malformed",
+        "A key is missing or unknown, or a value has the wrong type or is out of range.",
+    ),
+    "SPY0504": Code("OpSpec format unknown", "The file must say which format and version it has: spyrec.opspec/1."),
+    "SPY0505": Code(
+        "allocation not possible",
+        "An operand lies in one memory, begins at a whole stick and stays inside its segment.",
+    ),
+    "SPY0506": Code(
+        "operands do not fit the operation",
+        "Inputs come first, the output is last, and their number is the operation's.",
+    ),
+    "SPY0507": Code(
+        "too many dims",
+        "A SuperDSC names its dims from a short list: 7 for a matmul, 8 for every other operation.",
+    ),
+    "SPY0508": Code(
+        "coordinate cannot be expressed",
+        "A SuperDSC gives each device dim one iteration dim plus a constant; align the coordinates first.",
+    ),
+    "SPY0509": Code(
+        "coordinate outside the tensor",
+        "The iterated window must lie inside device_size, whose last dim is one stick.",
+    ),
+    "SPY0510": Code(
+        "more cores than the target has",
+        "The product of the work divisions is at most the number of cores.",
+    ),
+    "SPY0511": Code("split does not divide", "Every core gets the same extent; nothing is rounded or left out."),
+    "SPY0512": Code(
+        "core slice is no whole number of sticks",
+        "A stick cannot be shared by two cores, so a core's slice of the stick dim is whole sticks.",
+    ),
+    "SPY0513": Code("device format without sticks", "Unknown, or its elements are no whole number of bytes."),
+    "SPY0514": Code(
+        "too many layouts",
+        "One SuperDSC has labels for four distinct layouts, and a gather for one besides its index tensor.",
+    ),
+    "SPY0515": Code(
+        "sticks do not fit together",
+        "An operand's stick dim cannot be described beside that of the reference operand: restickify it.",
+    ),
+    "SPY0516": Code(
+        "operand shorter than the padded iteration",
+        "A ragged stick dim is iterated up to whole sticks; every operand must have room for them.",
+    ),
+    "SPY0517": Code(
+        "restickify of a narrow window",
+        "A gap below one stick cannot be told from padding in a restickify: copy the slice first.",
+    ),
+    "SPY0518": Code(
+        "LX window on a divided dim",
+        "Each core's scratchpad holds its slice only, so a window across slices has no place there.",
+    ),
+    "SPY0519": Code(
+        "output window would overwrite its neighbour",
+        "Whole sticks are stored; a ragged window may only end in the last stick of its buffer.",
+    ),
+    "SPY0520": Code(
+        "span of a core too large",
+        "One core touches at most 256 MiB of an operand, from the first byte to the last.",
+    ),
+    "SPY0521": Code(
+        "gather not possible",
+        "Rows are read through an index tensor of 32-bit elements in device memory, by an input, in one dim.",
+    ),
+    "SPY0522": Code(
+        "partial results cannot be combined",
+        "Only matmul, sum, mean, exx2, max and min may be divided along a dim they reduce.",
+    ),
+    "SPY0523": Code(
+        "tiling contradicts itself",
+        "Each tiled symbol belongs to one loop, tiles are whole sticks, and the last tile stays in the buffer.",
+    ),
+    "SPY0524": Code(
+        "kept loop with baked addresses",
+        "Every iteration would use the same tile: keep the addresses symbolic or unroll the loops.",
+    ),
+    "SPY0525": Code(
+        "LX operand moves along a kept loop",
+        "Scratchpad addresses are constants of a SuperDSC: unroll, or reuse one buffer for all tiles.",
+    ),
+    "SPY0526": Code(
+        "operand without argument",
+        "A program with symbolic arguments finds operands through kernel arguments or the pool.",
+    ),
+    "SPY0527": Code("too many operations", "Unrolling would produce more files than is sensible."),
+    "SPY0528": Code(
+        "OpSpec file unreadable",
+        "The system refuses to read the file, or it is longer than any OpSpec file.",
+    ),
+    "SPY0529": Code("scratchpad too small", "The operand ends beyond the scratchpad of a core."),
+}
+
+BUNDLE: dict[str, Code] = {
+    # 0601-0606 files of a bundle, 0610-0617 manifest and directory, 0620-0623 SuperDSC, 0630-0635 bundle.mlir
+    "SPY0601": Code("file of a bundle missing", "The bundle, or a file its manifest or bundle.mlir names, is absent."),
+    "SPY0602": Code(
+        "file of a bundle altered",
+        "The SHA-256 of a file is not the one in the manifest: it was changed, truncated or damaged after the bundle "
+        "was written. Compile again, or pass --no-verify if the change is meant.",
+    ),
+    "SPY0603": Code(
+        "path leaves the bundle", "Names in a bundle are relative and may not leave its directory, by links neither."
+    ),
+    "SPY0604": Code("file too large", "The file is longer than anything spyrec writes; it is not read into memory."),
+    "SPY0605": Code("file cannot be read", "The path is no regular file, or the system refuses to read it."),
+    "SPY0606": Code("file not listed", "A verified bundle uses a file that the manifest gives no hash of."),
+    "SPY0610": Code(
+        "manifest or argument table malformed",
+        "The JSON has another format version, an unknown or missing key, or a value of the wrong type or range.",
+    ),
+    "SPY0611": Code(
+        "manifest contradicts itself", "Two places of the manifest, or the manifest and a conversion table, disagree."
+    ),
+    "SPY0612": Code("output exists", "Nothing is overwritten without --force."),
+    "SPY0613": Code("output cannot be written", "The directory above is absent or not writable, or the disk is full."),
+    "SPY0614": Code("output is no bundle", "--force replaces an existing bundle, and never another kind of directory."),
+    "SPY0615": Code(
+        "bundle without manifest", "A bundle written by others runs with a table of its arguments: --args ARGS.json."
+    ),
+    "SPY0616": Code(
+        "constants damaged", "constants.safetensors does not hold exactly the constants that the manifest lists."
+    ),
+    "SPY0617": Code("argument table contradicts itself", "Every argument is described once, numbered from 0."),
+    "SPY0620": Code("SuperDSC malformed", "A key is missing, or a value has the wrong type or is out of range."),
+    "SPY0621": Code(
+        "SuperDSC form not understood",
+        "Rule V14: a form whose meaning would have to be guessed is refused by name (several DSCs, distinct corelets, "
+        "start addresses by other functions than Map, several compute operations, padding_, unknown keys).",
+    ),
+    "SPY0622": Code("SuperDSC contradicts itself", "Fields that must agree (rules V1, V2, V9, V11) do not."),
+    "SPY0623": Code(
+        "SuperDSC repeats wrongly",
+        "A field that only repeats what follows from others (folds, names, memOrg_, maskingConstId_) disagrees with "
+        "them. Execution does not depend on it, so this is a warning.",
+    ),
+    "SPY0630": Code("bundle.mlir syntax", "The text is not the subset of MLIR that device programs are written in."),
+    "SPY0631": Code("operation outside the subset", "bundle.mlir uses an operation or attribute that is not executed."),
+    "SPY0632": Code("value undefined", "A value or map is unknown where it is used, defined twice, or of another kind."),
+    "SPY0633": Code(
+        "symbol ids disagree", "Rule V9: operands and ids of a call pair up, and bind exactly the SuperDSC's ids."
+    ),
+    "SPY0634": Code("parameter not provided", "The program takes an argument or a pool that no table describes."),
+    "SPY0635": Code("loop not countable", "Bounds and step of a loop are constants, and the step is positive."),
+}
+
+EMULATOR: dict[str, Code] = {
+    # 0701-0759
+    "SPY0701": Code("allocation does not fit", "Device memory has seven data segments of 16 GiB; a tensor lies in one of them."),
+    "SPY0702": Code("bytes outside an allocation", "Every copy and every argument must lie in memory that was allocated."),
+    "SPY0703": Code("launch without an argument", "Each argument of the table, and the pool if there is one, needs an address."),
+    "SPY0704": Code(
+        "program cannot be walked",
+        "bundle.mlir uses a value before its definition, an unknown map or file, a parameter the argument table does "
+        "not have, or a loop bound that is no constant.",
+    ),
+    "SPY0705": Code("core that the device lacks", "A SuperDSC uses core ids 0 up to the number of cores less one."),
+    "SPY0706": Code("row outside the table", "A gather reads rows of the value argument; its device_size gives their number."),
+    "SPY0707": Code("too many executions", "Loops are counted before they run; the device has a limit."),
+    "SPY0711": Code("cores do not cover the grid (V1)", "The slice tuples of the cores cover the grid of slices exactly once."),
+    "SPY0712": Code("slices do not make the whole (V2)", "The iteration extent is the extent per core times the slices, exactly."),
+    "SPY0713": Code(
+        "stick dim split inside a stick (V3)", "A core's slice of a stick dim is a whole number of sticks of every operand."
+    ),
+    "SPY0714": Code("starts contradict strides (V4)", "Each core's start follows from another's by the slice indices and strides."),
+    "SPY0715": Code("start not aligned (V5)", "Operands start at whole sticks of 128 bytes, index tensors at whole elements."),
+    "SPY0716": Code(
+        "operand contradicts its argument (V6)",
+        "Every byte lies in one argument or the pool, and the buffer that the strides describe is the one that the "
+        "argument table describes with device_size.",
+    ),
+    "SPY0717": Code(
+        "cores race (V7)",
+        "In one SuperDSC no core stores or loads what another stores; only cores that differ in the slice of a reduced "
+        "dim may share an output, and combine.",
+    ),
+    "SPY0718": Code(
+        "scratchpad rule broken (V8)",
+        "An LX operand fits the core's LX, and is read under the slices it was written with: nothing moves data between "
+        "cores' LX.",
+    ),
+    "SPY0719": Code("symbols not bound (V9)", "sdsc_execute binds each symbol id of the file exactly once, and no others."),
+    "SPY0720": Code(
+        "loop step is no tile step (V10)",
+        "A loop advances an operand by the sum of whole-tile steps of its device layout over the dims the loop tiles.",
+    ),
+    "SPY0721": Code("malformed operand (V11)", "Word length, stick size, layout order, scales and gaps of an operand agree."),
+    "SPY0722": Code("scratchpad gap on a split dim (V12)", "LX holds slices; the gap of a whole buffer has no meaning there."),
+    "SPY0723": Code("too large (V13)", "One core spans at most 256 MiB of an operand, and a buffer fits a segment."),
+    "SPY0724": Code("not executed (V14)", "Operations, formats and forms that nobody has seen executed are refused by name."),
+}
+
+RUNNING: dict[str, Code] = {
+    # 0760-0799
+    "SPY0760": Code("run input missing", "Every input that a program of the bundle reads must be given."),
+    "SPY0761": Code("unknown run input", "The inputs of a bundle are those of its manifest, in graph order."),
+    "SPY0762": Code("run input of another shape", "A bundle is compiled for one shape of each input."),
+    "SPY0763": Code("run input of another dtype", "Nothing is cast silently: convert the array on the host."),
+    "SPY0764": Code("inputs file unreadable", "Inputs are read from .npz or .safetensors files, never unpickled."),
+    "SPY0765": Code("inputs file contradicts itself", "Declared sizes must agree with shapes before memory is taken."),
+    "SPY0766": Code("outputs file cannot be written", "Its directory must exist and be writable; it is written whole."),
+    "SPY0767": Code("too many executions", "Loops are counted before they run; --max-executions sets the limit."),
+    "SPY0768": Code("no such SuperDSC file", "--only takes one sdsc_N.json, with its directory where several have one."),
+    "SPY0769": Code("nothing to check against", "--check needs the graph that the bundle was compiled from."),
+    "SPY0771": Code("option out of range", "The message names the option, the value given and the values allowed."),
+    "SPY0772": Code("no random values for a dtype", "Only dtypes with a stated distribution can be drawn from a seed."),
+    "SPY0773": Code("format without device form", "Arguments in device form hold values of a few plain formats."),
+    "SPY0774": Code("target not usable", "A target is a known name, or a JSON file of format spyrec.target/1."),
+    "SPY0797": Code("operating system refused", "A full disk, a closed directory or a limit of this machine."),
+    "SPY0798": Code("out of memory", "This machine has not enough memory for the work."),
+    "SPY0799": Code("command line not understood", "The verb's --help lists its options and arguments."),
+}
+
+OURS: dict[str, Code] = {
+    "SPY9901": Code("internal error", "A bug in spyrec: a report with command, versions and traceback was written."),
+}
+
+COMPARING: dict[str, Code] = {
+    # 08xx: 0801-0819 check, 0820 onward diff
+    "SPY0801": Code(
+        "no bound to check against",
+        "No element of the output has a finite error bound: it lies beyond a pole, an overflow or an undecided "
+        "comparison everywhere, so any value would pass. The check says nothing about this output.",
+    ),
+    "SPY0802": Code(
+        "constant of the graph not in the bundle",
+        "The bundle's graph.json names a constant whose numbers constants.safetensors does not hold, so the float64 "
+        "reference cannot be evaluated. The bundle was altered or written by something else.",
+    ),
+}
+
+CODES: dict[str, Code] = {
+    **READING,
+    **SHAPES,
+    **LAYOUT,
+    **SCHEDULING,
+    **CODE_GENERATION,
+    **BUNDLE,
+    **EMULATOR,
+    **RUNNING,
+    **COMPARING,
+    **OURS,
+}

@@ -1,0 +1,255 @@
+"""Error bounds of a device graph: how far each output of the device may lie from the exact one, element by element.
+
+Two bounds are kept, and the smaller holds.  The worst case adds up first-order errors node by node; it is sharp for a
+few ops and useless after several contractions (a decoder block has none that is finite).  The statistical one runs
+the graph several times in float64 with a random rounding at every store and takes six standard errors around the
+evaluation in which every store rounds as the device does.  Inputs and constants are rounded in one known way, so their
+error is known, not guessed.  Values are dropped after their last use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from spyrec.compare.propagation import SINGLE_ROUNDOFF, ErrorRule, Step, cast_rule, error_rule, term_count
+from spyrec.compare.simulation import Simulation, simulation_of
+from spyrec.compare.storage import Array, Floats, Storage, absolute_difference, storage_of
+from spyrec.compare.tracks import Track, statistical_bound, stored_exactly_known
+from spyrec.dtypes import DType
+from spyrec.ir.graph import Graph, Node, Operand
+from spyrec.ir.inference import number_dtype
+from spyrec.ir.numbers import decode
+from spyrec.ir.opdef import OpDef, OpKind, catalogue
+
+SAMPLES = 8
+"""Random evaluations of the graph."""
+
+_SEED = 20240229
+"""Of all random roundings: a check gives the same figures every time."""
+
+_WORST_CASE_LIMIT = 1 << 30
+"""Multiply-adds of a contraction above which its worst case is left out: it lies far above the statistical bound."""
+
+LoadConstant = Callable[[str], Array]
+"""Gives the host array of a constant by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class ValueBound:
+    """One output: its exact values by the device graph, the simulated ones, and the bound of the stored ones."""
+
+    exact: Array
+    device: Array
+    bound: Floats
+
+
+def bound_outputs(
+    graph: Graph, inputs: Mapping[str, Array], load_constant: LoadConstant, numerics: str
+) -> tuple[ValueBound, ...]:
+    """Return the bounds of the outputs of a device graph, in the order of ``graph.outputs``.
+
+    ``inputs`` are host arrays in the graph's dtypes; ``numerics`` is ``dl16``, ``ieee`` or ``f32``.
+    """
+    walk = _Walk(graph, inputs, load_constant, numerics)
+    with np.errstate(all="ignore"):
+        for index, node in enumerate(graph.nodes):
+            walk.run(node, index)
+        tracks = [walk.track(name) for name in graph.outputs]
+        return tuple(ValueBound(track.exact, track.device, np.asarray(track.bound())) for track in tracks)
+
+
+class _Walk:
+    """One pass over the nodes; ``_tracks`` holds the live values."""
+
+    def __init__(self, graph: Graph, inputs: Mapping[str, Array], load_constant: LoadConstant, numerics: str) -> None:
+        self._graph = graph
+        self._inputs = inputs
+        self._load_constant = load_constant
+        self._numerics = numerics
+        self._remaining = graph.use_counts()
+        self._tracks: dict[str, Track] = {}
+
+    def track(self, name: str) -> Track:
+        """Return a live value; inputs and constants come to life at their first use."""
+        if name not in self._tracks:
+            is_constant = name in self._graph.constants
+            values = self._load_constant(name) if is_constant else self._inputs[name]
+            dtype = self._graph.type_of(name).dtype
+            is_ieee = values.dtype.kind == "f"
+            values = values if is_ieee else decode(values, dtype)
+            self._tracks[name] = stored_exactly_known(values, storage_of(dtype, self._numerics))
+        return self._tracks[name]
+
+    def run(self, node: Node, index: int) -> None:
+        """Evaluate one node and drop the values it used last."""
+        definition = catalogue()[node.op]
+        operands = tuple(self._operand(operand, node, definition) for operand in node.inputs)
+        if not definition.is_variadic:
+            operands += (None,) * (len(definition.operands) - len(operands))
+        names = [operand for operand in node.inputs if isinstance(operand, str)]
+        for name in names:
+            self._remaining[name] -= 1
+        result = _NodeRun(definition, node, operands, self._graph.type_of(node.output).dtype, self._numerics, index)
+        self._tracks[node.output] = result.track()
+        for name in {*names, node.output}:
+            if self._remaining[name] == 0:
+                del self._tracks[name]
+
+    def _operand(self, operand: Operand, node: Node, definition: OpDef) -> Track | None:
+        if isinstance(operand, str):
+            return self.track(operand)
+        if operand is None:
+            return None
+        dtype = number_dtype(definition, node.inputs, self._graph.values)
+        carrier = np.float64 if dtype.is_float else np.bool_ if dtype is DType.BOOL else np.int64
+        return stored_exactly_known(np.asarray(operand.value, carrier), storage_of(dtype, self._numerics))
+
+
+@dataclass(frozen=True, slots=True)
+class _NodeRun:
+    """The evaluation of one node."""
+
+    definition: OpDef
+    node: Node
+    operands: tuple[Track | None, ...]
+    dtype: DType
+    numerics: str
+    index: int
+
+    def track(self) -> Track:
+        """Return what is known of the result."""
+        if self.definition.kind is OpKind.CREATION:
+            values = self.definition.reference((), self.node.attributes)[0]
+            return stored_exactly_known(values, self._storage)
+        if self.definition.kind in (OpKind.VIEW, OpKind.MOVEMENT) and len(self.operands) == 1:
+            (operand,) = self.operands
+            assert operand is not None
+            return operand.moved(lambda values: self.definition.reference((values,), self.node.attributes)[0])
+        step = self._step()
+        rule = self._rule()
+        simulation = simulation_of(self.definition, self.node.attributes, rule, step, self.dtype)
+        unrounded, noise = simulation.run_with_partial_sums([track and track.device for track in self.operands])
+        device = self._storage.rounded(unrounded)
+        samples = self._samples(simulation, rule, noise)
+        statistical = self._statistical(step, device, samples, rule)
+        worst, jump = self._worst_case(step, simulation, rule)
+        if jump is not None:
+            statistical = statistical + jump
+        error = statistical if worst is None else np.minimum(worst, statistical)
+        lost = ~np.isfinite(step.result) & (step.result != device)
+        if lost.any():  # the reference is infinite or NaN, the device something else: what follows may be anything
+            error = np.where(lost, np.inf, error)
+            jump = np.where(lost, np.inf, 0.0 if jump is None else jump)
+        return Track(step.result, device, self._storage, samples, error, jump)
+
+    @property
+    def _storage(self) -> Storage:
+        return storage_of(self.dtype, self.numerics)
+
+    def _step(self) -> Step:
+        values = tuple(track and track.exact for track in self.operands)
+        result = np.asarray(self.definition.reference(values, self.node.attributes)[0])
+        return Step(self.definition, self.node.attributes, values, result)
+
+    def _rule(self) -> ErrorRule:
+        if self.definition.kind is OpKind.CAST:
+            (operand,) = self.operands
+            assert operand is not None
+            return cast_rule(operand.storage.unit_roundoff, self._storage.unit_roundoff)
+        rule = error_rule(self.definition)
+        assert rule is not None, f"check has no error rule for {self.definition.name}"
+        return rule
+
+    def _samples(self, simulation: Simulation, rule: ErrorRule, noise: Floats | None) -> tuple[Array, ...] | None:
+        has_samples = any(track is not None and track.samples is not None for track in self.operands)
+        if not has_samples and not rule.rounds:
+            return None
+        results: list[Array] = []
+        for index in range(SAMPLES):
+            if has_samples or not results:
+                values = simulation.run([track and track.sample(index) for track in self.operands])
+            results.append(self._perturbed(values, noise, rule, index) if rule.rounds else values)
+        return tuple(results)
+
+    def _perturbed(self, values: Array, noise: Floats | None, rule: ErrorRule, index: int) -> Array:
+        """Return the values after a random rounding: uniform within the largest error of one store."""
+        if self._storage.is_exact:
+            return values
+        values = values.astype(np.float64, copy=False)
+        amplitude = self._store_error(np.abs(values), rule)
+        if noise is not None:
+            amplitude += noise
+        generator = np.random.Generator(np.random.PCG64([_SEED, self.index, index]))
+        random = generator.random(values.shape, dtype=np.float32)
+        return values + amplitude * (2.0 * random - 1.0)
+
+    def _statistical(self, step: Step, device: Array, samples: tuple[Array, ...] | None, rule: ErrorRule) -> Floats:
+        if samples is None:
+            return absolute_difference(step.result, device)
+        bound = statistical_bound(step.result, device, samples)
+        return bound + self._rounding_error(step, bound, rule) if rule.rounds else bound
+
+    def _rounding_error(self, step: Step, error: Floats, rule: ErrorRule) -> Floats:
+        """Return the largest error of the store where the operands have made this error already."""
+        return self._store_error(np.abs(step.result.astype(np.float64, copy=False)) + error, rule)
+
+    def _store_error(self, magnitudes: Floats, rule: ErrorRule) -> Floats:
+        """Return the largest error of a store, and of a float32 function of ``rule.ulps`` roundoffs before it."""
+        roundoff = self._storage.unit_roundoff
+        if roundoff <= SINGLE_ROUNDOFF:
+            return self._storage.rounding_error(magnitudes, rule.ulps)
+        return self._storage.rounding_error(magnitudes, 1.0 + rule.ulps * SINGLE_ROUNDOFF / roundoff)
+
+    def _worst_case(self, step: Step, simulation: Simulation, rule: ErrorRule) -> tuple[Floats | None, Floats | None]:
+        """Return the worst case, if it is worth its cost, and the jump part."""
+        if self._is_costly(step):
+            return None, self._jump(step, rule, None)
+        errors = [None if track is None else self._possible(track) for track in self.operands]
+        spread = rule.spread(step, errors)
+        jump = self._jump(step, rule, spread)
+        if rule.constants or rule.scale is not None:
+            spread = spread + self._constant_error(step, simulation, errors[0])
+        if rule.arithmetic is not None:
+            spread = spread + rule.arithmetic(step, errors)
+        if rule.rounds:
+            spread = spread + self._rounding_error(step, spread, rule)
+        return np.where(np.isnan(spread), np.inf, spread), jump
+
+    @staticmethod
+    def _possible(track: Track) -> Floats:
+        """Return the operand's errors, NaN where it may be NaN: no function of NaN has a bound, not even a clamp."""
+        error = track.bound()
+        if track.storage.merges_nan or track.storage.is_exact or np.isfinite(error).all():
+            return error
+        return np.where(np.isfinite(error), error, np.nan)
+
+    @staticmethod
+    def _constant_error(step: Step, simulation: Simulation, error: Floats | None) -> Floats:
+        """Return what the rounding of the op's constants changes, anywhere within the error of the first operand."""
+        value, rest = step.value(0), step.values[1:]
+        assert error is not None
+        worst = np.zeros(step.result.shape)
+        for point in (value - error, value, value + error, np.abs(value) + error):
+            change = absolute_difference(simulation.run((point, *rest)), step.apply(point, *rest))
+            np.maximum(worst, change, out=worst)
+        return worst
+
+    def _is_costly(self, step: Step) -> bool:
+        return self.definition.kind is OpKind.CONTRACTION and step.result.size * term_count(step) > _WORST_CASE_LIMIT
+
+    def _jump(self, step: Step, rule: ErrorRule, spread: Floats | None) -> Floats | None:
+        """Return what undecided choices may add: those made here, and those of the operands passed on."""
+        if not rule.is_continuous:
+            assert spread is not None
+            return spread if spread.any() else None
+        jump: Floats | None = None
+        if any(track is not None and track.jump is not None for track in self.operands):
+            jump = rule.spread(step, [None if track is None else track.jump_or_zero() for track in self.operands])
+            jump = np.where(np.isnan(jump), np.inf, jump)
+        if spread is not None and not np.isfinite(spread).all():
+            pole = np.where(np.isfinite(spread) | ~np.isfinite(step.result.astype(np.float64)), 0.0, np.inf)
+            jump = pole if jump is None else np.maximum(jump, pole)
+        return jump if jump is not None and jump.any() else None

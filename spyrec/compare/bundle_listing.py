@@ -1,0 +1,66 @@
+"""Which files of a directory make up a bundle, whoever wrote it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from spyrec.bundle.device_program import executes
+from spyrec.bundle.mlir_parser import parse_program
+from spyrec.bundle.paths import CHUNK_BYTES, MAX_PROGRAM_BYTES, BundleFiles, is_inside, read_whole
+from spyrec.diagnostics import SpyrecError
+
+PROGRAM_FILE = "bundle.mlir"
+
+_TOP = re.compile(r"manifest\.json|graph\.json|constants\.safetensors|dci/[^/]+\.json|spyreCodeDir/[^/]+")
+_PROGRAM = re.compile(r"(kernels/[0-9]+/)?(bundle\.mlir|sdsc_[0-9]+\.json)")
+
+
+def bundle_files(root: Path) -> set[str]:
+    """Return the relative paths of the files that belong to a bundle; empty where there is none.
+
+    A link that leaves the directory is refused: errors SPY0603, SPY0605.
+    """
+    found: set[str] = set()
+    for path in _candidates(root):
+        name = path.relative_to(root).as_posix()
+        if _TOP.fullmatch(name) or _PROGRAM.fullmatch(name):
+            found.add(name)
+    programs = [name for name in found if name.endswith(PROGRAM_FILE)]
+    for name in programs:
+        found.update(_named_by(root, name))
+    files = BundleFiles(root, None)
+    for name in found:
+        files.resolve(name)
+    return found if programs or "manifest.json" in found else set()
+
+
+def _candidates(root: Path) -> Iterator[Path]:
+    """Yield the files at the depths where a bundle has any."""
+    for pattern in ("*", "dci/*", "spyreCodeDir/*", "kernels/*/*"):
+        yield from (path for path in root.glob(pattern) if not path.is_dir())
+
+
+def _named_by(root: Path, program: str) -> Iterator[str]:
+    """Yield the SuperDSC files that a ``bundle.mlir`` names, under whatever name, where they exist."""
+    folder = program.removesuffix(PROGRAM_FILE)
+    try:
+        body = parse_program(read_whole(root / program, MAX_PROGRAM_BYTES)).body
+    except SpyrecError:
+        return  # a damaged program is compared as text
+    for call in executes(body):
+        name = folder + call.sdsc_filename
+        if is_inside(name) and (root / name).is_file():
+            yield name
+
+
+def same_content(left: Path, right: Path) -> bool:
+    """Whether two files hold the same bytes, read in pieces."""
+    if left.stat().st_size != right.stat().st_size:
+        return False
+    with left.open("rb") as first, right.open("rb") as second:
+        while piece := first.read(CHUNK_BYTES):
+            if piece != second.read(CHUNK_BYTES):
+                return False
+    return True

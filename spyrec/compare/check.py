@@ -1,0 +1,110 @@
+"""``--check``: the outputs of a run against the float64 reference of the graph, within what the formats explain.
+
+The reference is the graph as its author wrote it; the tolerance comes from the device graph, see
+``spyrec.compare.bounds``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from spyrec.bundle.bundle_content import GRAPH_FILE, BundleContent
+from spyrec.compare.bounds import LoadConstant, bound_outputs
+from spyrec.compare.locate import locate_output
+from spyrec.compare.storage import Array, storage_of
+from spyrec.compare.verdict import CheckReport, OutputCase
+from spyrec.diagnostics import DiagnosticSink, refuse
+from spyrec.ir.evaluate import evaluate, load_constant
+from spyrec.ir.graph import Graph
+from spyrec.ir.numbers import decode
+from spyrec.ir.reader import read_graph_data
+from spyrec.jsonloc import load_json
+from spyrec.passes.device_graph import device_graph
+
+__all__ = ["CheckReport", "check_bundle", "check_outputs", "warn_of_missing_bounds"]
+
+
+def check_outputs(
+    graph: Graph,
+    inputs: Mapping[str, Array],
+    outputs: Mapping[str, Array],
+    numerics: str = "dl16",
+    constants: LoadConstant | None = None,
+) -> dict[str, CheckReport]:
+    """Compare each output of a run with the float64 reference of ``graph`` and return the verdicts in graph order.
+
+    ``inputs`` and ``outputs`` are host arrays in the graph's dtypes and shapes, by name; ``numerics`` is what the run
+    used; ``constants`` gives the numbers of the graph's constants, by default from where the graph says they are.
+    A graph that a pass refuses raises what the pass raises.
+    """
+    lowered = device_graph(graph)
+
+    def load(name: str) -> Array:
+        if constants is not None and name in graph.constants:
+            return constants(name)
+        return load_constant(graph if name in graph.constants else lowered, name)
+
+    wanted = evaluate(graph, inputs, load)
+    bounds = bound_outputs(lowered, inputs, load, numerics)
+    merges_nan = any(storage_of(value.type.dtype, numerics).merges_nan for value in lowered.values.values())
+    reports: dict[str, CheckReport] = {}
+    for name, bound in zip(graph.outputs, bounds):
+        got = decode(outputs[name], graph.type_of(name).dtype)
+        case = OutputCase(wanted[name], got, bound, graph.type_of(name).dtype, numerics)
+        reports[name] = case.report(merges_nan=merges_nan)
+    return reports
+
+
+def check_bundle(
+    bundle: BundleContent, inputs: Mapping[str, Array], outputs: Mapping[str, Array], numerics: str = "dl16"
+) -> dict[str, CheckReport]:
+    """Compare the outputs of a run of ``bundle`` with its own graph; the worst element is located on the device.
+
+    The bundle holds its graph.  Errors: SPY0802 a constant of the graph is not in the bundle; SPY01xx and SPY02xx a
+    ``graph.json`` that does not read.
+    """
+    assert bundle.graph_json is not None
+    graph, stored = _graph_of(bundle.graph_json)
+
+    def load(name: str) -> Array:
+        if name not in stored:
+            return load_constant(graph, name)
+        if name not in bundle.constants:
+            hint = "compile the graph again, or run the bundle without the check"
+            raise refuse("SPY0802", f'constant "{name}" of the graph has no numbers in the bundle', hint=hint)
+        return bundle.constants[name]
+
+    reports = check_outputs(graph, inputs, outputs, numerics, load)
+    return {name: _located(bundle, name, report) for name, report in reports.items()}
+
+
+def _graph_of(text: bytes) -> tuple[Graph, frozenset[str]]:
+    """Return the graph of a bundle, and the constants whose numbers are among the bundle's own.
+
+    Those are read as one number for all elements, which takes no memory: the bundle need not lie in a directory.
+    """
+    data, source = load_json(text, GRAPH_FILE)
+    stored: set[str] = set()
+    items = data.get("constants") if isinstance(data, dict) else None
+    for item in items if isinstance(items, list) else []:
+        if isinstance(item, dict) and item.pop("data", None) is not None:
+            stored.add(str(item.get("name")))
+            item["value"] = False if item.get("dtype") == "bool" else 0
+    return read_graph_data(data, source), frozenset(stored)
+
+
+def _located(bundle: BundleContent, name: str, report: CheckReport) -> CheckReport:
+    place = locate_output(bundle, name, report.worst_index)
+    if place is None:
+        return report
+    return replace(report, device_coordinate=place.device_coordinate, core=place.core)
+
+
+def warn_of_missing_bounds(reports: Mapping[str, CheckReport], sink: DiagnosticSink) -> None:
+    """Add a warning (SPY0801) for each output that has no bound on any element: its check proves nothing."""
+    for name, report in reports.items():
+        if not report.has_bound:
+            hint = "check a smaller part of the graph, or inputs farther from poles and overflow"
+            message = f'no bound for output "{name}": its {report.element_count} elements may hold anything'
+            sink.warning("SPY0801", message, hint=hint)

@@ -1,0 +1,216 @@
+"""Structural differences of two bundles: per file, per JSON pointer, per statement of ``bundle.mlir``.
+
+White space, key order and comments are no differences.  Nothing is loaded into the compiler's types but
+``bundle.mlir``, so that bundles of any writer and version can be compared, damaged ones included.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from enum import Enum
+from pathlib import Path
+
+from spyrec.bundle.mlir_parser import parse_program
+from spyrec.bundle.mlir_printer import print_program
+from spyrec.bundle.paths import MAX_PROGRAM_BYTES, MISSING, read_whole
+from spyrec.compare.bundle_listing import bundle_files, same_content
+from spyrec.diagnostics import Location, SpyrecError, refuse
+from spyrec.jsonloc import JsonValue, load_json
+
+SHOWN_CHARACTERS = 160
+"""Longest text of one side that a difference carries."""
+
+ALIGNED_STATEMENTS = 2000
+"""Most statements between the first and the last difference that are aligned; more are compared by position."""
+
+MANIFEST_FILE = "manifest.json"
+
+
+class Kind(Enum):
+    """What a difference is: both sides have the place and differ, or only one has it."""
+
+    CHANGED = "changed"
+    ONLY_LEFT = "only left"
+    ONLY_RIGHT = "only right"
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One difference: file, place in it (a JSON pointer, ``statement N``, empty for the file), and both sides."""
+
+    file: str
+    place: str
+    kind: Kind
+    left: str | None
+    right: str | None
+
+    def to_json(self) -> dict[str, str | None]:
+        """Return the difference as a JSON object."""
+        return {
+            "file": self.file,
+            "place": self.place,
+            "kind": self.kind.value,
+            "left": self.left,
+            "right": self.right,
+        }
+
+    def __str__(self) -> str:
+        name = f"{self.file}  {self.place}" if self.place else self.file
+        match self.kind:
+            case Kind.CHANGED:
+                return f"{name}\n  - {self.left}\n  + {self.right}"
+            case Kind.ONLY_LEFT:
+                return f"{name}\n  - {self.left}"
+            case Kind.ONLY_RIGHT:
+                return f"{name}\n  + {self.right}"
+
+
+def diff_bundles(left: Path, right: Path) -> list[Difference]:
+    """Return every difference of two bundle directories, by file name, then in file order.
+
+    Files that belong to no bundle are ignored.  Errors: SPY0601 a directory does not exist or holds no bundle,
+    SPY0603 to SPY0605 files that cannot be read safely.
+    """
+    names_left, names_right = (_files_of(root) for root in (left, right))
+    found: list[Difference] = []
+    changed: set[str] = set()
+    for name in sorted(names_left | names_right):
+        if name not in names_right:
+            found.append(Difference(name, "", Kind.ONLY_LEFT, "the file", None))
+        elif name not in names_left:
+            found.append(Difference(name, "", Kind.ONLY_RIGHT, None, "the file"))
+        elif not same_content(left / name, right / name):
+            changed.add(name)
+            found.extend(_diff_file(name, left / name, right / name))
+    return [item for item in found if not _is_hash_of_changed_file(item, changed)]
+
+
+def _files_of(root: Path) -> set[str]:
+    names = bundle_files(root)
+    if not names:
+        fact = "the directory holds no bundle" if root.is_dir() else "the bundle does not exist"
+        raise refuse(MISSING, fact, Location(str(root)), hint="name two directories that hold a bundle each")
+    return names
+
+
+def _is_hash_of_changed_file(item: Difference, changed: set[str]) -> bool:
+    """Whether a difference of two manifests repeats that another file differs, which is reported for that file."""
+    if item.file != MANIFEST_FILE:
+        return False
+    names = {"graph.json"} if item.place == "/graph_sha256" else set[str]()
+    if item.place.startswith("/files/"):
+        names = {item.place.removeprefix("/files/").replace("~1", "/").replace("~0", "~")}
+    return bool(names & changed)
+
+
+def _diff_file(name: str, left: Path, right: Path) -> list[Difference]:
+    if name.endswith((".json", ".mlir")):
+        texts = read_whole(left, MAX_PROGRAM_BYTES), read_whole(right, MAX_PROGRAM_BYTES)
+        try:
+            if name.endswith(".mlir"):
+                return diff_programs(name, texts[0], texts[1])
+            return diff_json(name, load_json(texts[0])[0], load_json(texts[1])[0])
+        except SpyrecError:
+            pass  # damaged on one side at least: what can be said is that the bytes differ
+    sides = (f"{path.stat().st_size} bytes" for path in (left, right))
+    return [Difference(name, "", Kind.CHANGED, *(f"{side}, differing content" for side in sides))]
+
+
+def diff_json(file: str, left: JsonValue, right: JsonValue) -> list[Difference]:
+    """Return the differences of two JSON values, each at its pointer; 1, 1.0 and true are three values."""
+    return list(_json(file, "", left, right))
+
+
+def _json(file: str, pointer: str, left: JsonValue, right: JsonValue) -> Iterator[Difference]:
+    if isinstance(left, dict) and isinstance(right, dict):
+        for key in (*left, *(key for key in right if key not in left)):
+            place = f"{pointer}/{_escaped(key)}"
+            yield from _member(file, place, (key in left, left.get(key)), (key in right, right.get(key)))
+    elif isinstance(left, list) and isinstance(right, list):
+        for index in range(max(len(left), len(right))):
+            sides = [(index < len(side), side[index] if index < len(side) else None) for side in (left, right)]
+            yield from _member(file, f"{pointer}/{index}", sides[0], sides[1])
+    elif type(left) is not type(right) or left != right:
+        yield Difference(file, pointer, Kind.CHANGED, _shown(left), _shown(right))
+
+
+def _member(
+    file: str, pointer: str, left: tuple[bool, JsonValue], right: tuple[bool, JsonValue]
+) -> Iterator[Difference]:
+    if not right[0]:
+        yield Difference(file, pointer, Kind.ONLY_LEFT, _shown(left[1]), None)
+    elif not left[0]:
+        yield Difference(file, pointer, Kind.ONLY_RIGHT, None, _shown(right[1]))
+    else:
+        yield from _json(file, pointer, left[1], right[1])
+
+
+def _escaped(key: str) -> str:
+    return key.replace("~", "~0").replace("/", "~1")
+
+
+def _shown(value: JsonValue) -> str:
+    return _cut(json.dumps(value))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}... ({len(text)} characters)"
+
+
+def diff_programs(file: str, left: bytes | str, right: bytes | str) -> list[Difference]:
+    """Return the differences of two ``bundle.mlir`` texts, per statement; errors SPY0630 and SPY0631."""
+    sides = [print_program(parse_program(text, file)).splitlines() for text in (left, right)]
+    begin, end = _common_ends(sides[0], sides[1])
+    middles = [side[begin : len(side) - end] for side in sides]
+    if max(len(middle) for middle in middles) <= ALIGNED_STATEMENTS:
+        matcher = SequenceMatcher(None, middles[0], middles[1], autojunk=False)
+        blocks = [block for block in matcher.get_opcodes() if block[0] != "equal"]
+    else:
+        blocks = [("replace", 0, len(middles[0]), 0, len(middles[1]))]
+    found: list[Difference] = []
+    for _, first, last, other_first, other_last in blocks:
+        block = middles[0][first:last], middles[1][other_first:other_last]
+        found.extend(_statements(file, begin + first, begin + other_first, *block))
+    return found
+
+
+def _common_ends(left: list[str], right: list[str]) -> tuple[int, int]:
+    """Return how many statements the two begin with in common, and how many they end with."""
+    shorter = min(len(left), len(right))
+    begin = next((index for index in range(shorter) if left[index] != right[index]), shorter)
+    rest = shorter - begin
+    end = next((index for index in range(rest) if left[-1 - index] != right[-1 - index]), rest)
+    return begin, end
+
+
+def _statements(
+    file: str, left_begin: int, right_begin: int, left: list[str], right: list[str]
+) -> Iterator[Difference]:
+    """Compare a block by position; a place counts the statements of its own side, one a line, from 1."""
+    for index in range(max(len(left), len(right))):
+        if index >= len(right):
+            yield Difference(file, f"statement {left_begin + index + 1}", Kind.ONLY_LEFT, _statement(left[index]), None)
+        elif index >= len(left):
+            place = f"statement {right_begin + index + 1}"
+            yield Difference(file, place, Kind.ONLY_RIGHT, None, _statement(right[index]))
+        elif left[index] != right[index]:
+            place = f"statement {left_begin + index + 1}"
+            yield Difference(file, place, Kind.CHANGED, *_pair(left[index].strip(), right[index].strip()))
+
+
+def _statement(line: str) -> str:
+    return _cut(line.strip())
+
+
+def _pair(left: str, right: str) -> tuple[str, str]:
+    """Return two long statements from shortly before the place where they begin to differ."""
+    if max(len(left), len(right)) <= SHOWN_CHARACTERS:
+        return left, right
+    shorter = min(len(left), len(right))
+    same = next((index for index in range(shorter) if left[index] != right[index]), shorter)
+    begin = max(0, same - SHOWN_CHARACTERS // 2)
+    head = "..." if begin else ""
+    return _cut(head + left[begin:]), _cut(head + right[begin:])

@@ -1,0 +1,308 @@
+"""How errors pass through ops: a bound of the result's error from the bounds of the operands' errors, per element.
+
+Every rule is a worst case in interval form: it holds for any operands within their errors, near kinks and poles too
+(an infinite bound says that anything is possible).  The rules use the ``reference`` of the op's declaration, so they
+know shapes, dims and broadcasting only through it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from spyrec.compare.storage import Array, Floats, absolute_difference
+from spyrec.ir.opdef import Attributes, OpDef, OpKind
+
+SINGLE_ROUNDOFF = 2.0**-24
+"""Unit roundoff of the float32 arithmetic that every op may compute in (semantics of the number formats)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One node at its exact operands ``values``, in the op's order; ``result`` is what the reference makes of them."""
+
+    definition: OpDef
+    attributes: Attributes
+    values: tuple[Array | None, ...]
+    result: Array
+
+    def apply(self, *operands: Array | None) -> Floats:
+        """Return the reference at other operands, as float64."""
+        with np.errstate(all="ignore"):
+            return np.asarray(self.definition.reference(operands, self.attributes)[0], dtype=np.float64)
+
+    def value(self, index: int) -> Floats:
+        """Return an operand that is present, as float64."""
+        found = self.values[index]
+        assert found is not None
+        return found.astype(np.float64, copy=False)
+
+
+Errors = Sequence[Floats | None]
+"""The errors of the operands, in their shapes; ``None`` where the operand is absent."""
+
+Spread = Callable[[Step, Errors], Floats]
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorRule:
+    """What check needs to know of an op.
+
+    ``spread``: the error the operands' errors cause.  ``arithmetic``: the error that float32 arithmetic inside the op
+    makes before the one rounding, beyond ``ulps`` roundoffs of the result; ``None`` where there is none.
+    ``rounds``: whether the result needs rounding, its operands being storable.  ``is_continuous``: without it, an
+    error of the operands can make a jump, which no sample of random errors is sure to show.
+    ``constants``: the attribute fields that reach the device as rounded constants.
+    ``scale``: the constant that the result is multiplied by on the device, named as in ``DeviceOp.constants``.
+    """
+
+    spread: Spread
+    arithmetic: Spread | None = None
+    rounds: bool = True
+    is_continuous: bool = True
+    ulps: float = 1.0
+    constants: tuple[str, ...] = ()
+    scale: str | None = None
+
+
+def _present(errors: Errors, index: int) -> Floats:
+    found = errors[index]
+    assert found is not None
+    return found
+
+
+def moved(step: Step, errors: Errors) -> Floats:
+    """Elements move and keep their errors."""
+    return step.apply(*errors)
+
+
+def _of_one(*critical_points: float) -> Spread:
+    """One operand; between the critical points (extrema and poles) the function is monotone."""
+
+    def spread(step: Step, errors: Errors) -> Floats:
+        value, error = step.value(0), _present(errors, 0)
+        rest = step.values[1:]
+        low, high = value - error, value + error
+        worst = absolute_difference(step.apply(low, *rest), step.result)
+        for point in (high, *(np.clip(critical, low, high) for critical in critical_points)):
+            np.maximum(worst, absolute_difference(step.apply(point, *rest), step.result), out=worst)
+        return worst
+
+    return spread
+
+
+def _of_sum(step: Step, errors: Errors) -> Floats:
+    del step
+    return _present(errors, 0) + _present(errors, 1)
+
+
+def _of_product(step: Step, errors: Errors) -> Floats:
+    left, right = np.abs(step.value(0)), np.abs(step.value(1))
+    return left * _present(errors, 1) + _present(errors, 0) * (right + _present(errors, 1))
+
+
+def _of_quotient(step: Step, errors: Errors) -> Floats:
+    divisor, error = np.abs(step.value(1)), _present(errors, 1)
+    quotient = np.abs(step.result.astype(np.float64))
+    worst = (_present(errors, 0) + np.where(error > 0, quotient * error, 0.0)) / (divisor - error)
+    return np.where(divisor > error, worst, np.where((error == 0) & (_present(errors, 0) == 0), 0.0, np.inf))
+
+
+def _of_monotone_pair(step: Step, errors: Errors) -> Floats:
+    low = step.apply(step.value(0) - _present(errors, 0), step.value(1) - _present(errors, 1))
+    high = step.apply(step.value(0) + _present(errors, 0), step.value(1) + _present(errors, 1))
+    return np.maximum(absolute_difference(low, step.result), absolute_difference(high, step.result))
+
+
+def _of_comparison(step: Step, errors: Errors) -> Floats:
+    """Either answer is right where the operands may be equal or change order."""
+    error = _present(errors, 0) + _present(errors, 1)
+    distance = absolute_difference(step.value(0), step.value(1))
+    return np.where((error == 0) | (distance > error), 0.0, 1.0)
+
+
+def _of_choice(step: Step, errors: Errors) -> Floats:
+    condition = step.values[0]
+    assert condition is not None
+    chosen = step.apply(condition, _present(errors, 1), _present(errors, 2))
+    undecided = _present(errors, 0) != 0
+    if not undecided.any():
+        return chosen
+    other = step.apply(np.logical_not(condition), _present(errors, 1), _present(errors, 2))
+    apart = absolute_difference(step.apply(np.logical_not(condition), *step.values[1:]), step.result)
+    return np.where(undecided, np.maximum(chosen, apart + other), chosen)
+
+
+def _of_extremum(step: Step, errors: Errors) -> Floats:
+    low, high = step.value(0) - _present(errors, 0), step.value(0) + _present(errors, 0)
+    return np.maximum(
+        absolute_difference(step.apply(low), step.result), absolute_difference(step.apply(high), step.result)
+    )
+
+
+def _of_bilinear(step: Step, errors: Errors) -> Floats:
+    left, right = np.abs(step.value(0)), np.abs(step.value(1))
+    return step.apply(left, _present(errors, 1)) + step.apply(_present(errors, 0), right + _present(errors, 1))
+
+
+def gamma(count: int) -> float:
+    """Return the relative error of a float32 sum of ``count`` products: ``n u / (1 - n u)``."""
+    product = count * SINGLE_ROUNDOFF
+    return product / (1.0 - product) if product < 1.0 else np.inf
+
+
+def _accumulation(step: Step, errors: Errors) -> Floats:
+    """A sum of n terms in any order: gamma(n) times the sum of the magnitudes."""
+    magnitudes = np.abs(step.value(0)) + _present(errors, 0)
+    return gamma(term_count(step)) * step.apply(magnitudes)
+
+
+def term_count(step: Step) -> int:
+    """Return how many terms one element of a reduction, a contraction or exx2 sums."""
+    shape = step.value(0).shape
+    if step.definition.kind is OpKind.REDUCTION:
+        return step.value(0).size // max(step.result.size, 1)
+    return shape[-1]
+
+
+def _product_accumulation(step: Step, errors: Errors) -> Floats:
+    left = np.abs(step.value(0)) + _present(errors, 0)
+    right = np.abs(step.value(1)) + _present(errors, 1)
+    return gamma(term_count(step)) * step.apply(left, right)
+
+
+def _of_exx2(step: Step, errors: Errors) -> Floats:
+    """Lane 0 is the mean, lane 1 the mean of squares: the error of a square is (|x| + e)^2 - x^2."""
+    magnitude, error = np.abs(step.value(0)), _present(errors, 0)
+    means, squares = step.apply(error), step.apply(magnitude + error) - step.apply(magnitude)
+    return np.stack((means[..., 0], np.maximum(squares[..., 1], 0.0)), axis=-1)
+
+
+def _variance_errors(step: Step, mean_error: Floats, square_error: Floats) -> Floats:
+    """Return the error of the scale where the two lanes have these errors: the mean square moves, eps stays."""
+    statistics = step.value(0)
+    mean = np.abs(statistics[..., 0])
+    variance_error = square_error + mean_error * (2.0 * mean + mean_error)
+    worst = np.zeros(step.result.shape)
+    for sign in (-1.0, 1.0):
+        moved_statistics = np.stack((statistics[..., 0], statistics[..., 1] + sign * variance_error), axis=-1)
+        np.maximum(worst, absolute_difference(step.apply(moved_statistics), step.result), out=worst)
+    return worst
+
+
+def _of_layernormscale(step: Step, errors: Errors) -> Floats:
+    error = _present(errors, 0)
+    return _variance_errors(step, error[..., 0], error[..., 1])
+
+
+def _layernormscale_arithmetic(step: Step, errors: Errors) -> Floats:
+    """The mean square and the squared mean cancel in float32."""
+    magnitude = np.abs(step.value(0)) + _present(errors, 0)
+    cancelled = 3.0 * SINGLE_ROUNDOFF * (magnitude[..., 1] + np.square(magnitude[..., 0]))
+    return _variance_errors(step, np.zeros_like(cancelled), cancelled)
+
+
+def _layernormnorm_parts(step: Step, errors: Errors) -> tuple[list[Floats], list[Floats]]:
+    """Return magnitudes and errors of x, mean, scale, weight and bias; an absent weight is 1, an absent bias 0."""
+    magnitudes = [np.abs(step.value(0)), np.abs(step.value(1))[..., :1], np.abs(step.value(2))]
+    parts = [_present(errors, 0), _present(errors, 1)[..., :1], _present(errors, 2)]
+    for index, default in ((3, 1.0), (4, 0.0)):
+        is_absent = index >= len(step.values) or step.values[index] is None
+        magnitudes.append(np.array(default) if is_absent else np.abs(step.value(index)))
+        parts.append(np.array(0.0) if is_absent else _present(errors, index))
+    return magnitudes, parts
+
+
+def _of_layernormnorm(step: Step, errors: Errors) -> Floats:
+    magnitudes, (x, mean, scale, weight, bias) = _layernormnorm_parts(step, errors)
+    centred = np.abs(step.value(0) - step.value(1)[..., :1])
+    moved_product = (centred + x + mean) * (magnitudes[2] + scale) * (magnitudes[3] + weight)
+    return moved_product - centred * magnitudes[2] * magnitudes[3] + bias
+
+
+def _layernormnorm_arithmetic(step: Step, errors: Errors) -> Floats:
+    magnitudes, _ = _layernormnorm_parts(step, errors)
+    x, mean, scale, weight, bias = magnitudes
+    return 4.0 * SINGLE_ROUNDOFF * ((x + mean) * scale * weight + bias)
+
+
+_GELU_MINIMUM, _GELU_TANH_MINIMUM, _SILU_MINIMUM = -0.7517915246935645, -0.7524614220710162, -1.278464542761074
+"""Where the only extremum of each lies (roots of the derivatives)."""
+
+_MONOTONE = _of_one()
+_TABLE_ULPS = 4.0
+"""Roundoffs of an elementary function in float32: the reference is correctly rounded, libraries are up to 2 ulp off."""
+
+_MOVED = ErrorRule(moved, rounds=False)
+_COMPARISON = ErrorRule(_of_comparison, rounds=False, is_continuous=False)
+
+_RULES: Mapping[str, ErrorRule] = {
+    "abs": ErrorRule(_of_one(0.0), rounds=False),
+    "neg": ErrorRule(_MONOTONE, rounds=False),
+    "exp": ErrorRule(_MONOTONE, ulps=_TABLE_ULPS),
+    "log": ErrorRule(_MONOTONE, ulps=_TABLE_ULPS),
+    "sqrt": ErrorRule(_MONOTONE),
+    "rsqrt": ErrorRule(_MONOTONE, ulps=2.0),
+    "reciprocal": ErrorRule(_of_one(0.0)),
+    "sigmoid": ErrorRule(_MONOTONE, ulps=2 * _TABLE_ULPS),
+    "tanh": ErrorRule(_MONOTONE, ulps=_TABLE_ULPS),
+    "floor": ErrorRule(_MONOTONE, rounds=False, is_continuous=False),
+    "relu": ErrorRule(_MONOTONE, rounds=False),
+    "gelu": ErrorRule(_of_one(_GELU_MINIMUM, _GELU_TANH_MINIMUM), ulps=2 * _TABLE_ULPS),
+    "silu": ErrorRule(_of_one(_SILU_MINIMUM), ulps=2 * _TABLE_ULPS),
+    "softplus": ErrorRule(_MONOTONE, ulps=2 * _TABLE_ULPS, constants=("beta", "threshold")),
+    "clamp": ErrorRule(_MONOTONE, rounds=False, constants=("min", "max")),
+    "add": ErrorRule(_of_sum),
+    "sub": ErrorRule(_of_sum),
+    "mul": ErrorRule(_of_product),
+    "div": ErrorRule(_of_quotient),
+    "maximum": ErrorRule(_of_monotone_pair, rounds=False),
+    "minimum": ErrorRule(_of_monotone_pair, rounds=False),
+    "eq": _COMPARISON,
+    "ne": _COMPARISON,
+    "lt": _COMPARISON,
+    "le": _COMPARISON,
+    "gt": _COMPARISON,
+    "ge": _COMPARISON,
+    "where": ErrorRule(_of_choice, rounds=False),
+    "sum": ErrorRule(moved, _accumulation),
+    "mean": ErrorRule(moved, _accumulation, scale="scaling_factor"),
+    "amax": ErrorRule(_of_extremum, rounds=False),
+    "amin": ErrorRule(_of_extremum, rounds=False),
+    "spyre.exx2": ErrorRule(_of_exx2, _accumulation, constants=("exx2scale",)),
+    "spyre.layernormscale": ErrorRule(_of_layernormscale, _layernormscale_arithmetic, ulps=3.0, constants=("eps",)),
+    "spyre.layernormnorm": ErrorRule(_of_layernormnorm, _layernormnorm_arithmetic),
+}
+
+_BY_KIND: Mapping[OpKind, ErrorRule] = {
+    OpKind.CONTRACTION: ErrorRule(_of_bilinear, _product_accumulation),
+    OpKind.VIEW: _MOVED,
+    OpKind.MOVEMENT: _MOVED,
+}
+
+
+def error_rule(definition: OpDef) -> ErrorRule | None:
+    """Return the rule of an op that the device has, ``None`` for one that has none (casts and creations are apart)."""
+    return _RULES.get(definition.name) or _BY_KIND.get(definition.kind)
+
+
+def cast_rule(from_roundoff: float, to_roundoff: float) -> ErrorRule:
+    """Return the rule of a dtype change between storages of these unit roundoffs (0: bools and integers)."""
+    if to_roundoff == 0.0:
+        return _CUT if from_roundoff > 0.0 else _MOVED
+    return _ROUNDED if from_roundoff < to_roundoff and from_roundoff > 0.0 else _MOVED
+
+
+def _of_cut(step: Step, errors: Errors) -> Floats:
+    """A float becomes a bool (is it zero?) or an integer: exact, unless the error reaches another answer."""
+    value, error = step.value(0), _present(errors, 0)
+    worst = np.zeros(step.result.shape)
+    for point in (value - error, value + error, np.clip(0.0, value - error, value + error)):
+        np.maximum(worst, absolute_difference(step.apply(point), step.result), out=worst)
+    return worst
+
+
+_CUT = ErrorRule(_of_cut, rounds=False, is_continuous=False)
+_ROUNDED = ErrorRule(moved)

@@ -1,0 +1,108 @@
+"""The arithmetic of one device op in float64: its constants as the device holds them, and the error of float32 sums."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from spyrec.compare.propagation import SINGLE_ROUNDOFF, ErrorRule, Step, term_count
+from spyrec.compare.storage import DLFLOAT16, EXACT, SINGLE, Array, Floats, Storage
+from spyrec.dtypes import DType
+from spyrec.ir.opdef import Attributes, OpDef, OpKind
+from spyrec.ir.ops.reduction import ReductionAttributes
+from spyrec.ir.shapes import normalize_dims
+
+_PARTIAL_SUMS = 8
+"""Stretches of a contraction whose partial sums are looked at."""
+
+_ADDITION_ERROR = 2.0 * SINGLE_ROUNDOFF
+"""Error of one addition relative to its partial sum, doubled: errors of equal terms do not cancel as random ones do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Simulation:
+    """One op with the constants that the device holds: ``attributes`` rounded, the result multiplied by ``scale``."""
+
+    definition: OpDef
+    attributes: Attributes
+    scale: float
+
+    def run(self, operands: Sequence[Array | None]) -> Array:
+        """Return the result before it is stored."""
+        result = np.asarray(self.definition.reference(operands, self.attributes)[0])
+        return result if self.scale == 1.0 else result * self.scale
+
+    def run_with_partial_sums(self, operands: Sequence[Array | None]) -> tuple[Array, Floats | None]:
+        """Return the result, and the error that a float32 sum of its terms in some order typically makes.
+
+        An addition rounds its partial sum, so n additions whose partial sums are s_k make about
+        ``2**-24 sqrt(sum s_k**2)`` (doubled here).  ``None`` where the op sums nothing.
+        """
+        if self.definition.kind is OpKind.CONTRACTION:
+            return self._contraction(operands)
+        if self.definition.name not in _SUMS:
+            return self.run(operands), None
+        operand = operands[0]
+        assert operand is not None
+        result = self.run(operands)
+        if self.definition.kind is OpKind.REDUCTION:
+            return result, self._partial_sums(operand, result)
+        return result, _ADDITION_ERROR * np.sqrt(operand.shape[-1]) * self.run([np.abs(operand.astype(np.float64))])
+
+    def _partial_sums(self, operand: Array, result: Array) -> Floats:
+        assert isinstance(self.attributes, ReductionAttributes)
+        dims = normalize_dims(self.attributes.dim, operand.ndim)
+        terms = np.moveaxis(operand, dims, range(-len(dims), 0)) if dims else operand[..., None]
+        kept = terms.shape[: terms.ndim - max(len(dims), 1)]
+        sums = np.cumsum(terms.reshape(*kept, -1), axis=-1, dtype=np.float64)
+        noise = _ADDITION_ERROR * np.sqrt(np.sum(np.square(sums), axis=-1))
+        count = sums.shape[-1]
+        return noise.reshape(result.shape) / (count if self.definition.name == "mean" else 1)
+
+    def _contraction(self, operands: Sequence[Array | None]) -> tuple[Array, Floats]:
+        left, right = operands
+        assert left is not None
+        assert right is not None
+        count = left.shape[-1]
+        edges = np.linspace(0, count, min(_PARTIAL_SUMS, count) + 1).astype(int)
+        total: Floats | None = None
+        squares: Floats | None = None
+        for start, stop in pairwise(edges):
+            part = np.asarray(np.matmul(left[..., start:stop], right[..., start:stop, :]), dtype=np.float64)
+            total = part if total is None else np.add(total, part, out=total)
+            square = np.square(total)
+            squares = square if squares is None else np.add(squares, square, out=squares)
+        assert total is not None
+        assert squares is not None
+        return total, _ADDITION_ERROR * np.sqrt(squares * (count / (len(edges) - 1)))
+
+
+_SUMS = frozenset({"sum", "mean", "spyre.exx2"})
+
+
+def constant_storage(dtype: DType) -> Storage:
+    """Return how a SuperDSC holds a constant of an op whose result has this dtype: DLFloat16, or float32 beside it."""
+    if not dtype.is_float:
+        return EXACT
+    return SINGLE if dtype is DType.FLOAT32 else DLFLOAT16
+
+
+def _rounded(value: float, storage: Storage) -> float:
+    return float(storage.rounded(np.array([value], dtype=np.float64))[0])
+
+
+def simulation_of(definition: OpDef, attributes: Attributes, rule: ErrorRule, step: Step, dtype: DType) -> Simulation:
+    """Return the op as the device computes it; ``dtype`` is that of the result."""
+    storage = constant_storage(dtype)
+    values = {name: getattr(attributes, name) for name in rule.constants}
+    changes = {name: _rounded(value, storage) for name, value in values.items() if value is not None}
+    held = dataclasses.replace(attributes, **changes) if changes else attributes  # type: ignore[type-var]
+    scale = 1.0
+    if rule.scale is not None:
+        constant = 1.0 / term_count(step)
+        scale = _rounded(constant, storage) / constant
+    return Simulation(definition, held, scale)

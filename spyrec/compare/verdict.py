@@ -1,0 +1,149 @@
+"""The verdict of a check on one output: errors over bounds, the worst element, and what NaN and infinities mean."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from spyrec.compare.bounds import ValueBound
+from spyrec.compare.storage import HALF, Array, Floats, absolute_difference, storage_of
+from spyrec.dtypes import DType
+
+Mask = npt.NDArray[np.bool_]
+
+FAILING_RATIO = 2.0
+"""A check fails above twice the bound (semantics 12): the bound is first order."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckReport:
+    """The verdict on one output.
+
+    ``max_abs`` and ``max_rel`` are over elements whose reference is finite; ``bound_ratio`` is the largest error over
+    its bound; ``worst_index`` the element that has it, ``got`` and ``want`` what stands there.
+    ``bounded_elements`` of ``element_count`` have a finite bound: the others are accepted whatever they hold.
+    ``failed_elements`` lie above twice their bound or are infinite or NaN where the reference is not.
+    ``device_coordinate`` and ``core`` (that wrote the worst element) are known where a bundle was at hand.
+    """
+
+    ok: bool
+    max_abs: float
+    max_rel: float
+    bound_ratio: float
+    worst_index: tuple[int, ...]
+    got: float
+    want: float
+    element_count: int
+    bounded_elements: int
+    failed_elements: int
+    device_coordinate: tuple[int, ...] | None = None
+    core: int | None = None
+
+    @property
+    def has_bound(self) -> bool:
+        """Whether any element has a finite bound; without one, the check says nothing."""
+        return self.bounded_elements > 0
+
+    def to_json(self) -> dict[str, object]:
+        """Return the object of ``spyrec run --json`` under ``check``; numbers that are not finite become strings."""
+        return {
+            "ok": self.ok,
+            "max_abs": _json_number(self.max_abs),
+            "max_rel": _json_number(self.max_rel),
+            "bound_ratio": _json_number(self.bound_ratio),
+            "bounded_elements": self.bounded_elements,
+            "elements": self.element_count,
+            "failed_elements": self.failed_elements,
+            "worst": {
+                "index": list(self.worst_index),
+                "device_coordinate": None if self.device_coordinate is None else list(self.device_coordinate),
+                "core": self.core,
+                "got": _json_number(self.got),
+                "want": _json_number(self.want),
+            },
+        }
+
+
+def _json_number(value: float) -> float | str:
+    return value if np.isfinite(value) else str(value)
+
+
+@dataclass(frozen=True, slots=True)
+class OutputCase:
+    """One output under judgement: the reference ``want``, what the run ``got``, and what the bounds know of it."""
+
+    want: Array
+    got: Array
+    known: ValueBound
+    dtype: DType
+    numerics: str
+
+    def report(self, *, merges_nan: bool) -> CheckReport:
+        """Return the verdict; ``merges_nan``: NaN and the infinities are one class (DLFloat16 has one pattern)."""
+        with np.errstate(all="ignore"):
+            want = self.want.astype(np.float64, copy=False)
+            got = self.got.astype(np.float64, copy=False)
+            bound = self._bound(want)
+            same_class = _same_class(want, got, merges_nan=merges_nan)
+            # where the formats alone turn the reference's infinity or NaN into something else, anything is explained
+            explained = np.where(np.isfinite(want), np.inf, 0.0)
+            explained[~_same_class(want, self.known.device.astype(np.float64), merges_nan=merges_nan)] = np.inf
+            error = absolute_difference(want, got)
+            overflows = self._overflows(want, got, bound)
+            error[overflows] = 0.0
+            error[~np.isfinite(want)] = np.where(same_class | np.isinf(explained), 0.0, np.inf)[~np.isfinite(want)]
+            bound[~np.isfinite(want)] = explained[~np.isfinite(want)]
+            return self._verdict(want, got, error, bound)
+
+    def _bound(self, want: Floats) -> Floats:
+        """Return the bound of the host value: that of the stored one and the conversion to the host dtype."""
+        bound = np.array(self.known.bound, dtype=np.float64)
+        storage = storage_of(self.dtype, self.numerics)
+        if self.dtype is DType.FLOAT16 and storage is not HALF:
+            # DLFloat16 has fewer fraction bits than IEEE half: only half's subnormals round
+            conversion = HALF.rounding_error(np.minimum(np.abs(want) + bound, HALF.maximum / 2))
+            is_wider = storage.unit_roundoff < HALF.unit_roundoff
+            bound += np.where((np.abs(want) + bound < HALF.smallest_normal) | is_wider, conversion, 0.0)
+        # two float64 evaluations of one function differ too
+        return bound + 1e-12 * np.where(np.isfinite(want), np.abs(want), 0.0) * (0.0 if storage.is_exact else 1.0)
+
+    def _overflows(self, want: Floats, got: Floats, bound: Floats) -> Mask:
+        """Return where an infinity is the right host value: IEEE half ends before the device's formats do."""
+        if self.dtype is not DType.FLOAT16:
+            return np.zeros(want.shape, dtype=np.bool_)
+        reaches = np.abs(want) + FAILING_RATIO * bound >= HALF.maximum + 16.0
+        return np.isinf(got) & np.isfinite(want) & reaches & (np.sign(got) == np.sign(want))
+
+    def _verdict(self, want: Floats, got: Floats, error: Floats, bound: Floats) -> CheckReport:
+        ratio = np.where(error == 0.0, 0.0, np.where(np.isinf(bound), 0.0, error / bound))
+        ratio[np.isnan(ratio)] = np.inf
+        worst = int(np.argmax(ratio))
+        finite = np.isfinite(want) & np.isfinite(got)
+        if ratio.reshape(-1)[worst] == 0.0:
+            worst = int(np.argmax(np.where(finite, error, 0.0)))
+        index = tuple(int(position) for position in np.unravel_index(worst, want.shape))
+        magnitudes = np.abs(want)
+        relative = np.where(finite & (magnitudes > 0), error / magnitudes, 0.0)
+        return CheckReport(
+            ok=bool((ratio <= FAILING_RATIO).all()),
+            max_abs=float(np.where(np.isfinite(want), error, 0.0).max()),
+            max_rel=float(relative.max()),
+            bound_ratio=float(ratio[index]),
+            worst_index=index,
+            got=float(got[index]),
+            want=float(want[index]),
+            element_count=want.size,
+            bounded_elements=int(np.count_nonzero(np.isfinite(bound))),
+            failed_elements=int(np.count_nonzero(ratio > FAILING_RATIO)),
+        )
+
+
+def _same_class(want: Floats, got: Floats, *, merges_nan: bool) -> Mask:
+    """Return where two values agree in being finite, infinite with a sign, or NaN.
+
+    Where NaN and the infinities are one class, a NaN of the reference may be any of them; an infinity keeps its sign.
+    """
+    nan_agrees = ~np.isfinite(got) if merges_nan else np.isnan(got)
+    return np.where(np.isnan(want), nan_agrees, np.where(np.isinf(want), got == want, np.isfinite(got)))

@@ -1,0 +1,157 @@
+"""Diagnostics: what is wrong, where, with which values, and what to do about it.
+
+A :class:`SpyrecError` is raised for the user's mistakes only; it carries every
+:class:`Diagnostic` that was collected.  Our own mistakes are assertions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from spyrec.jsonloc import SourceText
+
+
+class Severity(Enum):
+    """How much a diagnostic weighs: an error refuses the input, a warning does not."""
+
+    ERROR = "error"
+    WARNING = "warning"
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """A place in an input: a file and a JSON pointer (RFC 6901) or a line and column.
+
+    ``source`` is the text the pointer is resolved against when the location is printed.
+    """
+
+    file: str | None = None
+    pointer: str | None = None
+    line: int | None = None
+    column: int | None = None
+    source: SourceText | None = field(default=None, compare=False, repr=False)
+
+    def child(self, *tokens: str | int) -> Location:
+        """Return the location of a member below this one, named by pointer tokens."""
+        escaped = [str(token).replace("~", "~0").replace("/", "~1") for token in tokens]
+        pointer = "".join(f"/{token}" for token in escaped)
+        return Location(self.file, (self.pointer or "") + pointer, source=self.source)
+
+    def resolved(self) -> Location:
+        """Return the same location with line and column filled in where the source text is known."""
+        if self.line is not None or self.source is None or self.pointer is None:
+            return self
+        line, column = self.source.position(self.pointer)
+        return Location(self.file, self.pointer, line, column)
+
+    def __str__(self) -> str:
+        place = self.resolved()
+        text = place.file or "<input>"
+        if place.line is not None:
+            text += f":{place.line}:{place.column}"
+        return f"{text}  {place.pointer}" if place.pointer else text
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One fact about an input: code (see ``spyrec.codes``), message with the values, place, notes, hint."""
+
+    code: str
+    message: str
+    location: Location | None = None
+    notes: tuple[str, ...] = ()
+    hint: str | None = None
+    severity: Severity = Severity.ERROR
+
+    def render(self) -> str:
+        """Return the text form: ``error[SPY0213]: ...`` with place, notes and hint on lines of their own."""
+        lines = [f"{self.severity.value}[{self.code}]: {self.message}"]
+        if self.location is not None:
+            lines.append(f"  --> {self.location}")
+        lines.extend(f"   = note: {note}" for note in self.notes)
+        if self.hint is not None:
+            lines.append(f"   = hint: {self.hint}")
+        return "\n".join(lines)
+
+    def to_json(self) -> dict[str, object]:
+        """Return the same facts as a JSON object (the lines of ``--diagnostics=json``)."""
+        place = self.location.resolved() if self.location is not None else None
+        return {
+            "severity": self.severity.value,
+            "code": self.code,
+            "message": self.message,
+            "location": None
+            if place is None
+            else {"file": place.file, "pointer": place.pointer, "line": place.line, "column": place.column},
+            "notes": list(self.notes),
+            "hint": self.hint,
+        }
+
+
+class SpyrecError(Exception):
+    """The input was refused: ``diagnostics`` says why, one record per problem."""
+
+    def __init__(self, diagnostics: Sequence[Diagnostic]) -> None:
+        self.diagnostics: list[Diagnostic] = list(diagnostics)
+        super().__init__("\n".join(diagnostic.render() for diagnostic in self.diagnostics))
+
+
+def refuse(
+    code: str,
+    message: str,
+    location: Location | None = None,
+    *,
+    notes: tuple[str, ...] = (),
+    hint: str | None = None,
+) -> SpyrecError:
+    """Return a :class:`SpyrecError` of one diagnostic, to be raised by the caller."""
+    return SpyrecError([Diagnostic(code, message, location, notes, hint)])
+
+
+class DiagnosticSink:
+    """Collects diagnostics; ``raise_if_errors`` ends the collecting of a stage."""
+
+    def __init__(self) -> None:
+        self.diagnostics: list[Diagnostic] = []
+
+    def add(self, diagnostic: Diagnostic) -> None:
+        """Keep one diagnostic."""
+        self.diagnostics.append(diagnostic)
+
+    def error(
+        self,
+        code: str,
+        message: str,
+        location: Location | None = None,
+        *,
+        notes: tuple[str, ...] = (),
+        hint: str | None = None,
+    ) -> None:
+        """Keep one error."""
+        self.add(Diagnostic(code, message, location, notes, hint))
+
+    def warning(
+        self,
+        code: str,
+        message: str,
+        location: Location | None = None,
+        *,
+        notes: tuple[str, ...] = (),
+        hint: str | None = None,
+    ) -> None:
+        """Keep one warning."""
+        self.add(Diagnostic(code, message, location, notes, hint, Severity.WARNING))
+
+    @property
+    def errors(self) -> list[Diagnostic]:
+        """The diagnostics that refuse the input."""
+        return [item for item in self.diagnostics if item.severity is Severity.ERROR]
+
+    def raise_if_errors(self) -> None:
+        """Raise :class:`SpyrecError` with everything collected if any of it is an error."""
+        if self.errors:
+            raise SpyrecError(self.diagnostics)

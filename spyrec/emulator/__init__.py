@@ -1,0 +1,1 @@
+"""The emulated device: executes device programs from their files and an argument table alone."""

@@ -1,0 +1,272 @@
+"""Rules on a SuperDSC whose operands have places: V4, V5, V6, V7, V10, V13."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+import numpy.typing as npt
+
+from spyrec.bundle.superdsc import Component, Indirection
+from spyrec.diagnostics import Diagnostic, Location, SpyrecError
+from spyrec.emulator.engine import Setting
+from spyrec.emulator.footprint import box_runs, first_conflict, first_overlap
+from spyrec.emulator.functions import FUNCTIONS, Family
+from spyrec.emulator.geometry import index_dims, row_dim_of
+from spyrec.emulator.resolve import POOL, Call
+from spyrec.emulator.rules import RULE_CODES, name_of
+from spyrec.runtime.device import TableEntry
+from spyrec.target import STICK_BYTES, Target
+
+Integers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """Where the operands of one call lie.
+
+    ``bases[t]``: argument index, ``POOL``, or ``None`` in LX.  ``offsets[t][core]``: bytes from the base.
+    ``steps[t]``: bytes per loop variable.  ``runs[t]``: bytes one core touches, relative to its start.
+    """
+
+    bases: tuple[int | None, ...]
+    offsets: tuple[Integers, ...]
+    steps: tuple[Mapping[int, int], ...]
+    runs: tuple[Integers, ...]
+    buffer_bytes: tuple[int, ...]
+
+
+def check_binding(
+    call: Call, setting: Setting, entries: Mapping[int, TableEntry], region_bytes: Mapping[int, int], target: Target
+) -> Binding:
+    """Check a call's places and return them; errors SPY0714 to SPY0717, SPY0720, SPY0723."""
+    return _Checker(call, setting, entries, region_bytes, target).check()
+
+
+class _Checker:
+    def __init__(
+        self,
+        call: Call,
+        setting: Setting,
+        entries: Mapping[int, TableEntry],
+        region_bytes: Mapping[int, int],
+        target: Target,
+    ) -> None:
+        self.call = call
+        self.setting = setting
+        self.entries = entries
+        self.region_bytes = region_bytes
+        self.target = target
+        self.problems: list[Diagnostic] = []
+
+    def check(self) -> Binding:
+        operands = self.setting.superdsc.operands
+        bound = [self.place(position) for position in range(len(operands))]
+        self.stop()
+        runs = tuple(self.runs_of(position) for position in range(len(operands)))
+        binding = Binding(
+            tuple(base for base, _, _ in bound),
+            tuple(offsets for _, offsets, _ in bound),
+            tuple(steps for _, _, steps in bound),
+            runs,
+            tuple(geometry.buffer_bytes for geometry in self.setting.geometries),
+        )
+        for position, operand in enumerate(operands):
+            self.agreement(position, binding)
+            if operand.component is Component.HBM:
+                self.alignment(position, binding)
+                self.extents(position, binding)
+                self.footprint(position, binding)
+                self.tile_steps(position, binding)
+        self.stop()
+        self.races(binding)
+        self.stop()
+        return binding
+
+    def stop(self) -> None:
+        if self.problems:
+            raise SpyrecError(self.problems)
+
+    def problem(self, rule: int, position: int | None, message: str, hint: str | None = None) -> None:
+        subject = "" if position is None else f"{name_of(self.setting.superdsc, position)}: "
+        where = Location(self.call.file)
+        self.problems.append(Diagnostic(RULE_CODES[rule], subject + message, where, hint=hint))
+
+    def place(self, position: int) -> tuple[int | None, Integers, Mapping[int, int]]:
+        """Return base, byte offsets per core and steps per loop; cores must agree on base and steps (V6, V10)."""
+        places = self.call.places[position]
+        if places is None:
+            starts = self.setting.superdsc.operands[position].start_addresses
+            return None, np.array(starts, np.int64), {}
+        bases = {place.base for place in places}
+        if len(bases) != 1:
+            self.problem(6, position, f"its cores start in different arguments: {sorted(map(str, bases))}")
+        steps = [{loop: step for loop, step in place.steps.items() if step} for place in places]
+        if any(other != steps[0] for other in steps):
+            self.problem(10, position, "its cores advance by different steps in a loop")
+        return places[0].base, np.array([place.offset for place in places], np.int64), steps[0]
+
+    def runs_of(self, position: int) -> Integers:
+        setting = self.setting
+        geometry, operand = setting.geometries[position], setting.superdsc.operands[position]
+        extents = dict(setting.extents)
+        if operand.indirection is Indirection.VALUE:
+            # Any row may be read: the footprint is every row the table has.
+            row_dim = row_dim_of(setting.superdsc, operand)
+            if row_dim is not None and row_dim in geometry.extents:
+                size = geometry.stick_size if row_dim == geometry.stick_dim else 1
+                extents[row_dim] = geometry.extents[row_dim] * size
+        lanes = 2 if self._touches_two_lanes(position) else 1
+        return box_runs(geometry, extents, lanes)
+
+    def _touches_two_lanes(self, position: int) -> bool:
+        family = FUNCTIONS[self.setting.superdsc.op_func_name].family
+        if family is Family.NORM_STATISTICS:
+            return position == self.setting.output
+        return family is Family.NORM_SCALE and position in self.setting.inputs
+
+    def agreement(self, position: int, binding: Binding) -> None:
+        """V4: the starts of all cores are what the strides say, relative to the first core's."""
+        setting = self.setting
+        superdsc, geometry = setting.superdsc, setting.geometries[position]
+        operand = superdsc.operands[position]
+        offsets = binding.offsets[position]
+        if operand.component is Component.LX:
+            return
+        exempt = index_dims(superdsc) if operand.indirection is Indirection.VALUE else ()
+        keys = [tuple(of_core[dim] for dim in exempt) for of_core in superdsc.core_work_slices]
+        expected = np.zeros(len(offsets), np.int64)
+        for dim in superdsc.iteration:
+            if dim in geometry.stride_sticks and dim not in exempt:
+                first = np.array([s[dim] for s in superdsc.core_work_slices], np.int64) * superdsc.core_extent[dim]
+                expected += geometry.offsets(dim, first)
+        reference: dict[tuple[int, ...], int] = {}
+        for core, (key, offset, wanted) in enumerate(zip(keys, offsets.tolist(), expected.tolist())):
+            base = reference.setdefault(key, offset - wanted)
+            if offset != base + wanted:
+                hint = "the core's start, its slice indices and the layout disagree"
+                message = f"core {superdsc.core_ids[core]} starts {offset - base} bytes past the window's start"
+                self.problem(4, position, f"{message}, its slices and strides say {wanted}", hint)
+                return
+
+    def alignment(self, position: int, binding: Binding) -> None:
+        """V5: starts are whole sticks; those of an index tensor are whole elements."""
+        operand = self.setting.superdsc.operands[position]
+        unit = operand.word_length if operand.indirection is Indirection.INDEX else STICK_BYTES
+        numbers = [*binding.offsets[position].tolist(), *binding.steps[position].values()]
+        wrong = [number for number in numbers if number % unit]
+        if wrong:
+            self.problem(5, position, f"start {wrong[0]} is not {unit}-byte aligned")
+
+    def extents(self, position: int, binding: Binding) -> None:
+        """V6: the buffer that the strides describe is the one that the argument table describes."""
+        base = binding.bases[position]
+        geometry = self.setting.geometries[position]
+        entry = self.entries.get(base) if base is not None else None
+        if entry is None:
+            return
+        if entry.device_size[-1] != geometry.stick_size:
+            message = f'its stick has {geometry.stick_size} elements, argument "{entry.name}" has sticks of'
+            self.problem(6, position, f"{message} {entry.device_size[-1]}")
+            return
+        described = tuple(geometry.extents.values())
+        if not geometry.table_extents and not _same_buffer(described, entry.device_size[:-1]):
+            order = list(reversed(described))
+            message = f'its extents {order} (outermost first, sticks) contradict argument "{entry.name}"'
+            self.problem(6, position, f"{message}, whose device_size is {list(entry.device_size)}")
+
+    def footprint(self, position: int, binding: Binding) -> None:
+        """V6 and V13: every byte lies in the argument or the pool, in every iteration; the span is bounded."""
+        base, runs = binding.bases[position], binding.runs[position]
+        span = int(runs[-1, 1] - runs[0, 0])
+        if span > self.target.span_limit_bytes and not self._is_gather_table(position):
+            self.problem(13, position, f"one core spans {span} bytes, at most {self.target.span_limit_bytes} are legal")
+        low, high = int(binding.offsets[position].min()), int(binding.offsets[position].max())
+        for loop in self.call.loops:
+            step = binding.steps[position].get(loop.number, 0)
+            if len(loop.values):
+                ends = (step * loop.values[0], step * loop.values[-1])
+                low, high = low + min(ends), high + max(ends)
+        entry = self.entries.get(base) if base is not None else None
+        size = entry.size_bytes if entry is not None else self.region_bytes.get(base if base is not None else 0, 0)
+        name = f'argument "{entry.name}"' if entry is not None else "the pool" if base == POOL else "its own memory"
+        first, past = low + int(runs[0, 0]), high + int(runs[-1, 1])
+        if first < 0 or past > size:
+            self.problem(6, position, f"it touches bytes [{first}, {past}) of {name}, which has {size} bytes")
+
+    def _is_gather_table(self, position: int) -> bool:
+        return self.setting.superdsc.operands[position].indirection is Indirection.VALUE
+
+    def tile_steps(self, position: int, binding: Binding) -> None:
+        """V10: a loop advances an operand by whole tiles along some of its dims."""
+        setting = self.setting
+        geometry = setting.geometries[position]
+        steps = {
+            dim: geometry.unit_step(dim, setting.superdsc.iteration[dim])
+            for dim in geometry.stride_sticks
+            if dim != geometry.stick_dim or setting.superdsc.iteration[dim] % geometry.stick_size == 0
+        }
+        for loop in self.call.loops:
+            found = binding.steps[position].get(loop.number, 0) * loop.values.step
+            if len(loop.values) > 1 and not _is_sum_of(found, list(steps.values())):
+                named = ", ".join(f"{dim}: {step}" for dim, step in steps.items())
+                message = f"loop {loop.number} advances it by {found} bytes; one tile along each dim is {named}"
+                self.problem(10, position, message, "a step is the sum of tile steps over the dims that the loop tiles")
+
+    def races(self, binding: Binding) -> None:
+        """V7: different cores store different bytes, unless they combine; no core loads what another stores."""
+        setting = self.setting
+        owners = self._owners()
+        count = max(owners) + 1
+        first = [owners.index(owner) for owner in range(count)]
+        output = setting.output
+        if setting.superdsc.operands[output].component is Component.LX:
+            return
+        stores = binding.runs[output]
+        starts = binding.offsets[output][first]
+        ids = setting.superdsc.core_ids
+        overlap = first_overlap(stores, starts)
+        if overlap is not None:
+            cores = [ids[first[owner]] for owner in overlap[:2]]
+            self.problem(7, output, f"cores {cores[0]} and {cores[1]} both store byte {overlap[2]} of it")
+            return
+        for position in (*setting.inputs, *setting.superdsc.compute.indirect_access_indices):
+            if binding.bases[position] != binding.bases[output] or binding.bases[position] is None:
+                continue
+            loads = (binding.runs[position], binding.offsets[position])
+            conflict = first_conflict((stores, starts), loads, owners)
+            if conflict is not None:
+                reader, writer = ids[conflict[0]], ids[first[conflict[1]]]
+                self.problem(7, position, f"core {reader} loads byte {conflict[2]}, which core {writer} stores")
+
+    def _owners(self) -> list[int]:
+        """Return the combination cohort of each core: cores that differ only in the slice of a folded dim (rule 3)."""
+        setting = self.setting
+        family = FUNCTIONS[setting.superdsc.op_func_name].family
+        folds = family in {Family.REDUCTION, Family.MATMUL, Family.NORM_STATISTICS}
+        numbers: dict[tuple[int, ...], int] = {}
+        owners: list[int] = []
+        for core, slices in enumerate(setting.superdsc.core_work_slices):
+            kept = tuple(
+                index for dim, index in sorted(slices.items()) if not folds or setting.extends(setting.output, dim)
+            )
+            owners.append(numbers.setdefault(kept if folds else (core,), len(numbers)))
+        return owners
+
+
+def _same_buffer(described: tuple[int, ...], device_size: tuple[int, ...]) -> bool:
+    """Whether extents (inner to outer) are the buffer's, up to dims of size 1 and dims that one side merges or splits."""
+    own = _boundaries(described)
+    other = _boundaries(tuple(reversed(device_size)))
+    return math.prod(described) == math.prod(device_size) and (own <= other or other <= own)
+
+
+def _boundaries(extents: tuple[int, ...]) -> set[int]:
+    return set(np.cumprod([1, *extents], dtype=object).tolist())
+
+
+def _is_sum_of(found: int, steps: list[int]) -> bool:
+    return any(found == sum(chosen) for count in range(len(steps) + 1) for chosen in combinations(steps, count))

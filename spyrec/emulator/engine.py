@@ -1,0 +1,172 @@
+"""What executing needs beside the program: threads, the numerics, and the SuperDSC's operands with their addressing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from spyrec.bundle.superdsc import SuperDsc
+from spyrec.emulator.geometry import Addressing, DenseGeometry, Nest, OperandGeometry, build_nests
+from spyrec.emulator.kernel_copy import run_copy
+from spyrec.emulator.numerics import Codec, Numerics, codec_of
+from spyrec.emulator.rules import input_positions
+
+Integers = npt.NDArray[np.int64]
+Doubles = npt.NDArray[np.float64]
+Patterns = npt.NDArray[np.unsignedinteger]
+
+NO_TABLE = np.zeros(0, np.uint16)
+
+_SHARED_WORK = 1 << 19  # elements below which handing work to another thread costs more than it saves
+_PARTS_PER_THREAD = 4
+
+
+class Threads:
+    """Shares the tasks of a kernel call among a few threads; kernels do not hold the interpreter lock."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self._pool: ThreadPoolExecutor | None = None
+
+    def run(self, tasks: int, elements: int, function: Callable[[int, int], None]) -> None:
+        """Call ``function(first, last)`` over parts of ``range(tasks)``; ``elements`` measures the whole work."""
+        if self.count == 1 or tasks < 2 or elements < _SHARED_WORK:
+            function(0, tasks)
+            return
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(self.count, thread_name_prefix="spyrec-emulator")
+        parts = min(tasks, self.count * _PARTS_PER_THREAD)
+        bounds = [tasks * part // parts for part in range(parts + 1)]
+        for future in [self._pool.submit(function, low, high) for low, high in pairwise(bounds)]:
+            future.result()
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One SuperDSC ready to be planned: operands' addressing and stored forms, extents per core that are executed."""
+
+    file: str
+    superdsc: SuperDsc
+    geometries: tuple[OperandGeometry, ...]
+    extents: Mapping[str, int]
+    numerics: Numerics
+    threads: Threads
+
+    @property
+    def inputs(self) -> tuple[int, ...]:
+        """Positions of the inputs, in the operation's order."""
+        return input_positions(self.superdsc)
+
+    @property
+    def output(self) -> int:
+        """Position of the output."""
+        return self.superdsc.compute.outputs[0]
+
+    @property
+    def cores(self) -> int:
+        """Cores used."""
+        return len(self.superdsc.core_ids)
+
+    def codec(self, position: int) -> Codec:
+        """Return the stored form of an operand."""
+        return codec_of(self.superdsc.operands[position].data_format, self.numerics)
+
+    def step_bytes(self, position: int) -> int:
+        """Return the emulated bytes between neighbours in a stick."""
+        return self.geometries[position].element_bytes * self.numerics.expansion
+
+    def nests(self, positions: tuple[int, ...]) -> list[Nest]:
+        """Return the loop nests over the box of one core, in emulated bytes."""
+        return self.scaled(build_nests(self.extents, [self.geometries[t] for t in positions]))
+
+    def scaled(self, nests: list[Nest]) -> list[Nest]:
+        """Return nests over device bytes as nests over emulated bytes."""
+        if self.numerics.expansion == 1:
+            return nests
+        return [self._scaled(nest) for nest in nests]
+
+    def _scaled(self, nest: Nest) -> Nest:
+        loops = nest.loops.copy()
+        loops[:, 1:] *= self.numerics.expansion
+        return Nest(loops, nest.offsets * self.numerics.expansion)
+
+    def offsets(self, position: int, dim: str) -> Integers:
+        """Return the emulated byte offsets along a dim over one core's box."""
+        coordinates = np.arange(self.extents[dim], dtype=np.int64)
+        return self.geometries[position].offsets(dim, coordinates) * self.numerics.expansion
+
+    def extends(self, position: int, dim: str) -> bool:
+        """Whether an operand extends along a dim."""
+        return dim in self.geometries[position].stride_sticks
+
+
+class Executable:
+    """One SuperDSC, planned; ``run`` executes it with operand t of core c at the emulated address ``starts[t, c]``."""
+
+    def run(self, starts: Integers) -> None:
+        """Execute once."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True)
+class Mover:
+    """Moves patterns between a dense array ``[starts, *extents]`` and device memory."""
+
+    setting: Setting
+    position: int
+    extents: Mapping[str, int]
+
+    def _nests(self, *, store: bool) -> list[Nest]:
+        dense = DenseGeometry.of(self.extents, self.setting.codec(self.position).word_bytes)
+        device = _Scaled(self.setting.geometries[self.position], self.setting.numerics.expansion)
+        order: list[Addressing] = [dense, device] if store else [device, dense]
+        return build_nests(self.extents, order)
+
+    def load(self, starts: Integers) -> Patterns:
+        """Return the patterns at ``starts``: shape [starts, elements], the last dim of ``extents`` fastest."""
+        count = int(np.prod(list(self.extents.values()), dtype=np.int64))
+        result = np.empty((len(starts), count), self.setting.codec(self.position).carrier)
+        self._move(starts, _line_addresses(result), self._nests(store=False))
+        return result
+
+    def store(self, starts: Integers, patterns: Patterns) -> None:
+        """Store patterns of the form that :meth:`load` returns."""
+        patterns = np.ascontiguousarray(patterns)
+        self._move(_line_addresses(patterns), starts, self._nests(store=True))
+
+    def _move(self, sources: Integers, targets: Integers, nests: list[Nest]) -> None:
+        word_bytes = self.setting.codec(self.position).word_bytes
+        for nest in nests:
+            both = np.stack([sources + nest.offsets[0], targets + nest.offsets[1]])
+            run_copy(word_bytes, NO_TABLE, both, nest.loops, 0, len(sources) * nest.outer_points)
+
+
+def _line_addresses(array: Patterns) -> Integers:
+    return array.ctypes.data + np.arange(array.shape[0], dtype=np.int64) * array.strides[0]
+
+
+@dataclass(frozen=True, slots=True)
+class _Scaled:
+    """A device operand in emulated bytes."""
+
+    geometry: OperandGeometry
+    expansion: int
+
+    @property
+    def stick_dim(self) -> str | None:
+        return self.geometry.stick_dim
+
+    @property
+    def stick_size(self) -> int:
+        return self.geometry.stick_size
+
+    def offset(self, dim: str, coordinate: int) -> int:
+        return self.expansion * self.geometry.offset(dim, coordinate)
+
+    def unit_step(self, dim: str, unit: int) -> int:
+        return self.expansion * self.geometry.unit_step(dim, unit)

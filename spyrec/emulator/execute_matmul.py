@@ -1,0 +1,179 @@
+"""The plan of the matmul family: roles from the dim sets, panels packed once per distinct start, K slices in order."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from spyrec.diagnostics import Location, refuse
+from spyrec.emulator.engine import Executable, Integers, Setting
+from spyrec.emulator.geometry import adjacent_runs, outer_sum
+from spyrec.emulator.jit import TILE_ROWS
+from spyrec.emulator.kernel_matmul import CHUNK_COLUMNS, find_zero_rows, multiply, pack_rows
+
+Floats = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class Roles:
+    """The dims of a matmul by what they do; a batch dim that B lacks is a row dim."""
+
+    batch: tuple[str, ...]
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    depth: tuple[str, ...]
+
+
+def roles_of(setting: Setting) -> Roles:
+    """Return the roles of the dims, from the operands' dim sets alone; errors SPY0724 for a dim that has none."""
+    found: dict[str, list[str]] = {"batch": [], "rows": [], "columns": [], "depth": []}
+    names = {
+        (True, True, True): "batch",
+        (True, False, True): "rows",
+        (False, True, True): "columns",
+        (True, True, False): "depth",
+    }
+    a, b = setting.inputs
+    for dim, extent in setting.superdsc.iteration.items():
+        key = (setting.extends(a, dim), setting.extends(b, dim), setting.extends(setting.output, dim))
+        role = names.get(key)
+        if role is not None:
+            found[role].append(dim)
+        elif extent != 1:
+            where = [name for name, present in zip(("A", "B", "C"), key) if present]
+            message = f'dim "{dim}" of extent {extent} is in {where} only and has no part in a matmul'
+            raise refuse("SPY0724", message, Location(setting.file))
+    return Roles(*(tuple(dims) for dims in found.values()))
+
+
+class MatmulExecutable(Executable):
+    """``C = A B`` summed over K; each K slice accumulates in float32, slices are added in order, rounding is once."""
+
+    def __init__(self, setting: Setting) -> None:
+        self.setting = setting
+        self.roles = roles = roles_of(setting)
+        self.a, self.b = setting.inputs
+        self.c = setting.output
+        self.a_rows = self._table(self.a, roles.rows)
+        self.a_runs = adjacent_runs(self._table(self.a, roles.depth), setting.step_bytes(self.a))
+        self.b_depth = self._table(self.b, roles.depth)
+        self.b_columns = self._table(self.b, roles.columns)
+        self.c_rows = self._table(self.c, roles.rows)
+        self.c_columns = self._table(self.c, roles.columns)
+        self.batches = {t: self._table(t, roles.batch) for t in (self.a, self.b, self.c)}
+        self.padded_depth = self._padded_depth()
+        self.cohorts = self._cohorts()
+        used = (*roles.batch, *roles.rows, *roles.columns, *roles.depth)
+        extents = [setting.extents[dim] for dim in used]
+        self.products = setting.cores * int(np.prod(extents, dtype=np.int64))
+
+    def _table(self, position: int, dims: tuple[str, ...]) -> Integers:
+        return outer_sum([self.setting.offsets(position, dim) for dim in dims])
+
+    def _cohorts(self) -> list[list[int]]:
+        """Return the core positions that share an output, each list in ascending K slice order."""
+        groups: dict[tuple[int, ...], list[tuple[tuple[int, ...], int]]] = defaultdict(list)
+        for core, slices in enumerate(self.setting.superdsc.core_work_slices):
+            key = tuple(index for dim, index in sorted(slices.items()) if dim not in self.roles.depth)
+            groups[key].append((tuple(slices[dim] for dim in self.roles.depth), core))
+        return [[core for _, core in sorted(members)] for members in groups.values()]
+
+    def _padded_depth(self) -> npt.NDArray[np.bool_]:
+        """Return [core, k]: whether k lies in the last K stick, where a zero row of B may be padding."""
+        superdsc = self.setting.superdsc
+        stick_dim = self.setting.geometries[self.a].stick_dim
+        if stick_dim not in self.roles.depth:
+            return np.zeros((self.setting.cores, len(self.b_depth)), np.bool_)
+        first = superdsc.iteration[stick_dim] - self.setting.geometries[self.a].stick_size
+        flags: list[npt.NDArray[np.bool_]] = []
+        for slices in superdsc.core_work_slices:
+            total = np.ones(1, np.bool_)
+            for dim in self.roles.depth:
+                place = slices[dim] * superdsc.core_extent[dim] + np.arange(superdsc.core_extent[dim])
+                last = place >= first if dim == stick_dim else np.ones(len(place), np.bool_)
+                total = (total[:, None] & last[None, :]).reshape(-1)
+            flags.append(total)
+        return np.stack(flags)
+
+    def run(self, starts: Integers) -> None:
+        """Execute once."""
+        batches = len(self.batches[self.a])
+        # A batch point of a core is a core of its own: only starts differ.
+        at = {t: (starts[t][:, None] + table[None, :]).reshape(-1) for t, table in self.batches.items()}
+        members = [[core * batches + batch for core in cohort] for cohort in self.cohorts for batch in range(batches)]
+        members.sort(key=lambda cohort: [int(at[self.b][core]) for core in cohort])
+        skipped = self._zero_rows(at[self.b], batches)
+        panels, packed = self._packed(at[self.a], skipped)
+        shared: list[list[int]] = []
+        b_starts: list[list[int]] = []
+        for place, cohort in enumerate(members):
+            own = [int(at[self.b][core]) for core in cohort]
+            if b_starts and b_starts[-1] == own:
+                shared[-1][1] = place + 1
+            else:
+                b_starts.append(own)
+                shared.append([place, place + 1])
+        self._multiply(
+            np.array(shared, np.int64), np.array(b_starts, np.int64), panels[np.array(members)],
+            at[self.c][[cohort[0] for cohort in members]], packed,
+        )  # fmt: skip
+
+    def _zero_rows(self, b_starts: Integers, batches: int) -> npt.NDArray[np.uint8]:
+        """Return [core and batch, k]: K padding, a row of the last K stick that is zero in every column of B."""
+        setting = self.setting
+        skipped = np.zeros((len(b_starts), len(self.b_depth)), np.uint8)
+        groups: dict[tuple[int, ...], list[int]] = defaultdict(list)
+        for core, slices in enumerate(setting.superdsc.core_work_slices):
+            if self.padded_depth[core].any():
+                key = tuple(slices[dim] for dim in (*self.roles.batch, *self.roles.depth))
+                groups[key].append(core)
+        code, step = setting.codec(self.b).storage.value, setting.step_bytes(self.b)
+        for cores in groups.values():
+            places = np.flatnonzero(self.padded_depth[cores[0]])
+            for batch in range(batches):
+                virtual = [core * batches + batch for core in cores]
+                distinct = np.unique(b_starts[virtual])
+                zero = find_zero_rows(code, step, distinct, self.b_depth[places], self.b_columns).all(axis=0)
+                skipped[np.array(virtual)[:, None], places[None, :]] = zero
+        return skipped
+
+    def _packed(self, a_starts: Integers, skipped: npt.NDArray[np.uint8]) -> tuple[Integers, npt.NDArray[np.float32]]:
+        """Return each core's panel number and the panels [start, tile of rows, k, row]."""
+        setting = self.setting
+        distinct, first, panels = np.unique(a_starts, return_index=True, return_inverse=True)
+        tiles = -(-len(self.a_rows) // TILE_ROWS)
+        packed = np.empty((len(distinct), tiles, len(self.b_depth), TILE_ROWS), np.float32)
+        code, step = setting.codec(self.a).storage.value, setting.step_bytes(self.a)
+        own_skipped = skipped[first]
+
+        def part(low: int, high: int) -> None:
+            pack_rows(code, step, distinct, self.a_rows, self.a_runs, own_skipped, packed, low, high)
+
+        setting.threads.run(len(distinct) * tiles, packed.size, part)
+        return panels.astype(np.int64), packed
+
+    def _multiply(
+        self, groups: Integers, b_starts: Integers, panels: Integers, c_starts: Integers, packed: Floats
+    ) -> None:
+        setting = self.setting
+        codes = np.array(
+            [
+                setting.codec(self.b).storage.value,
+                setting.step_bytes(self.b),
+                setting.codec(self.c).storage.value,
+                setting.step_bytes(self.c),
+            ],
+            np.int64,
+        )
+
+        def part(first: int, last: int) -> None:
+            multiply(
+                codes, groups, b_starts, panels, c_starts, self.b_depth, self.b_columns, self.c_rows, self.c_columns,
+                packed, first, last,
+            )  # fmt: skip
+
+        chunks = -(-len(self.b_columns) // CHUNK_COLUMNS)
+        setting.threads.run(len(groups) * chunks, self.products, part)

@@ -1,0 +1,357 @@
+"""Where the elements of one operand lie: strides, extents and byte offsets, from the SuperDSC and the argument table.
+
+The rules are those of ``docs/decisions.md`` ("how a SuperDSC executes"): strides come from the buffer, not from the
+window that is iterated; a dim that the operand does not extend along does not advance.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from spyrec.bundle.superdsc import Component, Indirection, Operand, SuperDsc
+from spyrec.runtime.device import TableEntry
+from spyrec.target import STICK_BYTES
+
+Integers = npt.NDArray[np.int64]
+
+RESTICKIFY = "ReStickifyOpHBM"
+CASTS = frozenset({"dl16tofp32", "fp32todl16", "fp8todl16", "qfp8ch"})
+
+
+@dataclass(frozen=True, slots=True)
+class OperandGeometry:
+    """The addressing of one operand.
+
+    ``extents``: entries of the buffer per dim that the operand extends along (sticks on the stick dim), inner to outer.
+    ``stride_sticks``: distance of neighbours along a dim, keyed like ``extents``.  ``stick_dim`` is ``None`` where the
+    operand has one stick along it.  ``table_extents`` says that the extents came from the argument table.
+    """
+
+    extents: Mapping[str, int]
+    stride_sticks: Mapping[str, int]
+    stick_dim: str | None
+    stick_size: int
+    element_bytes: int
+    table_extents: bool = False
+
+    @property
+    def buffer_bytes(self) -> int:
+        """Bytes of the buffer the window lies in."""
+        return STICK_BYTES * math.prod(self.extents.values())
+
+    def offset(self, dim: str, coordinate: int) -> int:
+        """Return the byte offset of ``coordinate`` along ``dim``."""
+        if dim not in self.stride_sticks:
+            return 0
+        step = STICK_BYTES * self.stride_sticks[dim]
+        if dim != self.stick_dim:
+            return coordinate * step
+        return coordinate // self.stick_size * step + coordinate % self.stick_size * self.element_bytes
+
+    def offsets(self, dim: str, coordinates: Integers) -> Integers:
+        """Return the byte offsets of ``coordinates`` along ``dim``."""
+        if dim not in self.stride_sticks:
+            return np.zeros_like(coordinates)
+        step = STICK_BYTES * self.stride_sticks[dim]
+        if dim != self.stick_dim:
+            return coordinates * step
+        return coordinates // self.stick_size * step + coordinates % self.stick_size * self.element_bytes
+
+    def unit_step(self, dim: str, unit: int) -> int:
+        """Return the bytes that ``unit`` elements along ``dim`` advance; a unit divides a stick or is whole sticks."""
+        if dim not in self.stride_sticks:
+            return 0
+        if dim != self.stick_dim:
+            return unit * STICK_BYTES * self.stride_sticks[dim]
+        if unit < self.stick_size:
+            return unit * self.element_bytes
+        return unit // self.stick_size * STICK_BYTES * self.stride_sticks[dim]
+
+
+class Addressing(Protocol):
+    """What a loop nest needs to know of an operand; device operands and dense arrays have it."""
+
+    @property
+    def stick_dim(self) -> str | None:
+        """The dim that is cut into sticks, if one is."""
+        ...
+
+    @property
+    def stick_size(self) -> int:
+        """Elements per stick."""
+        ...
+
+    def offset(self, dim: str, coordinate: int) -> int:
+        """Return the byte offset of ``coordinate`` along ``dim``."""
+        ...
+
+    def unit_step(self, dim: str, unit: int) -> int:
+        """Return the bytes that ``unit`` elements along ``dim`` advance."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class DenseGeometry:
+    """A dense array beside the device: bytes per step along each dim it has."""
+
+    strides_bytes: Mapping[str, int]
+    stick_dim: str | None = None
+    stick_size: int = 1
+
+    @staticmethod
+    def of(extents: Mapping[str, int], element_bytes: int) -> DenseGeometry:
+        """Return the geometry of an array with these extents, the last dim innermost."""
+        strides: dict[str, int] = {}
+        stride = element_bytes
+        for dim, extent in reversed(list(extents.items())):
+            strides[dim] = stride
+            stride *= extent
+        return DenseGeometry(strides)
+
+    def offset(self, dim: str, coordinate: int) -> int:
+        """Return the byte offset of ``coordinate`` along ``dim``."""
+        return coordinate * self.strides_bytes.get(dim, 0)
+
+    def unit_step(self, dim: str, unit: int) -> int:
+        """Return the bytes that ``unit`` elements along ``dim`` advance."""
+        return unit * self.strides_bytes.get(dim, 0)
+
+
+def stick_dim_of(superdsc: SuperDsc, operand: Operand) -> str:
+    """Return the stick dim of an operand's label."""
+    return superdsc.labels[operand.label].stick_dim
+
+
+def extending_dims(operand: Operand) -> tuple[str, ...]:
+    """Return the dims an operand extends along, inner to outer."""
+    return tuple(dim for dim in operand.layout_dim_order if operand.scales[dim] == 1)
+
+
+def index_dims(superdsc: SuperDsc) -> tuple[str, ...]:
+    """Return the dims of the index tensors of a gather, in layout order, without repetition."""
+    dims = [
+        dim
+        for operand in superdsc.operands
+        if operand.indirection is Indirection.INDEX
+        for dim in operand.layout_dim_order
+    ]
+    return tuple(dict.fromkeys(dims))
+
+
+def row_dim_of(superdsc: SuperDsc, value: Operand) -> str | None:
+    """Return the dim of a gather's value tensor that stands for the table's rows."""
+    rows = index_dims(superdsc)
+    return next((dim for dim in value.layout_dim_order if dim in rows), None)
+
+
+def short_gap_dims(superdsc: SuperDsc, operand: Operand) -> frozenset[str]:
+    """Return the dims along which a restickify's gap says that the tensor is shorter than the iteration."""
+    if superdsc.op_func_name != RESTICKIFY:
+        return frozenset()
+    own = stick_dim_of(superdsc, operand)
+    others = [item for item in superdsc.operands if item is not operand]
+    short: set[str] = set()
+    for dim in extending_dims(operand):
+        gap = operand.back_gap.get(dim, 0)
+        for other in others:
+            label = superdsc.labels[other.label]
+            if dim == label.stick_dim and dim != own and superdsc.work_slices[dim] == 1 and 0 < gap < label.stick_size:
+                short.add(dim)
+    return frozenset(short)
+
+
+def table_extents(operand: Operand, entry: TableEntry) -> Mapping[str, int] | None:
+    """Return the extents (sticks on the stick dim) that the table gives the dims, or ``None`` if that is ambiguous."""
+    order = operand.layout_dim_order
+    outer = tuple(reversed(entry.device_size[:-1]))
+    if len(order) == len(outer):
+        return {dim: extent for dim, extent in zip(order, outer) if operand.scales[dim] == 1}
+    dims = extending_dims(operand)
+    large = [extent for extent in outer if extent != 1]
+    return dict(zip(dims, large)) if len(dims) == len(large) else None
+
+
+def describe(superdsc: SuperDsc, operand: Operand, entry: TableEntry | None) -> OperandGeometry:
+    """Return the addressing of one operand; ``entry`` is the argument it lies in, where it is one."""
+    label = superdsc.labels[operand.label]
+    extents = _file_extents(superdsc, operand)
+    from_table = False
+    if entry is not None and _takes_table(superdsc, operand):
+        known = table_extents(operand, entry)
+        if known is not None:
+            from_table = any(known.get(dim, extent) != extent for dim, extent in extents.items())
+            extents = {dim: known.get(dim, extent) for dim, extent in extents.items()}
+    strides: dict[str, int] = {}
+    stride = 1
+    for dim in operand.layout_dim_order:
+        if operand.scales[dim] == 1:
+            strides[dim] = stride
+            stride *= extents[dim]
+    if operand.indirection is Indirection.VALUE:
+        row_dim = row_dim_of(superdsc, operand)
+        strides = {dim: step for dim, step in strides.items() if dim == row_dim or dim not in index_dims(superdsc)}
+    stick_dim = label.stick_dim if operand.scales.get(label.stick_dim) == 1 else None
+    return OperandGeometry(extents, strides, stick_dim, label.stick_size, operand.word_length, from_table)
+
+
+def _takes_table(superdsc: SuperDsc, operand: Operand) -> bool:
+    """Whether the file leaves extents open that the argument table settles: gather rows, restickify gaps, casts."""
+    return (
+        operand.indirection is Indirection.VALUE
+        or superdsc.op_func_name == RESTICKIFY
+        or superdsc.op_func_name in CASTS
+    )
+
+
+def _file_extents(superdsc: SuperDsc, operand: Operand) -> dict[str, int]:
+    label = superdsc.labels[operand.label]
+    short = short_gap_dims(superdsc, operand)
+    rows = index_dims(superdsc) if operand.indirection is Indirection.VALUE else ()
+    row_dim = row_dim_of(superdsc, operand) if rows else None
+    extents: dict[str, int] = {}
+    for dim in extending_dims(operand):
+        if dim in rows and dim != row_dim:
+            extents[dim] = 1
+            continue
+        iterated = superdsc.iteration[dim] if operand.component is Component.HBM else superdsc.core_extent[dim]
+        gap = operand.back_gap.get(dim, 0)
+        elements = iterated - gap if dim in short else iterated + gap
+        extents[dim] = -(-elements // label.stick_size) if dim == label.stick_dim else elements
+    return extents
+
+
+def valid_extents(superdsc: SuperDsc, geometries: Sequence[OperandGeometry]) -> dict[str, int]:
+    """Return the extents per core that are really executed: restickify and ragged casts stop at the shorter tensor."""
+    extents = dict(superdsc.core_extent)
+    if superdsc.op_func_name != RESTICKIFY and superdsc.op_func_name not in CASTS:
+        return extents
+    for operand, geometry in zip(superdsc.operands, geometries):
+        for dim in geometry.stride_sticks:
+            if superdsc.work_slices[dim] != 1:
+                continue
+            if dim != geometry.stick_dim and dim in short_gap_dims(superdsc, operand) | _short_of_table(geometry, dim):
+                extents[dim] = min(extents[dim], geometry.extents[dim])
+            elif dim == geometry.stick_dim and geometry.table_extents:
+                extents[dim] = min(extents[dim], geometry.extents[dim] * geometry.stick_size)
+    return extents
+
+
+def _short_of_table(geometry: OperandGeometry, dim: str) -> frozenset[str]:
+    return frozenset({dim}) if geometry.table_extents else frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Nest:
+    """One loop nest in which every operand's address is affine.
+
+    ``loops[k]``: extent, then each operand's step in bytes; innermost first, at least two loops.  ``offsets[t]``: byte
+    offset of operand t at the nest's first point.
+    """
+
+    loops: Integers
+    offsets: Integers
+
+    @property
+    def points(self) -> int:
+        """Elements per core."""
+        return math.prod(int(extent) for extent in self.loops[:, 0])
+
+    @property
+    def outer_points(self) -> int:
+        """Tasks per core: points of the loops from 2 outward."""
+        return math.prod(int(extent) for extent in self.loops[2:, 0])
+
+
+_RUN_LIMIT = 8192  # longest inner loop: a task then is small enough to share out
+
+
+def build_nests(extents: Mapping[str, int], geometries: Sequence[Addressing]) -> list[Nest]:
+    """Split the box ``extents`` so that every operand advances affinely; ragged tails become nests of their own."""
+    pieces: list[tuple[list[tuple[str, int, int]], dict[str, int]]] = [([], {})]
+    for dim, extent in extents.items():
+        sizes = sorted({item.stick_size for item in geometries if item.stick_dim == dim})
+        segments = _segments(extent, sizes)
+        pieces = [
+            (loops + [(dim, count, unit) for count, unit in segment], {**origin, dim: first})
+            for loops, origin in pieces
+            for first, segment in segments
+        ]
+    return [_nest(loops, origin, geometries) for loops, origin in pieces]
+
+
+def _segments(extent: int, sizes: Sequence[int]) -> list[tuple[int, list[tuple[int, int]]]]:
+    """Split ``extent`` into (first, [(count, unit), ...]) so that no unit straddles a stick of any of ``sizes``.
+
+    >>> _segments(106, [64])
+    [(0, [(64, 1), (1, 64)]), (64, [(42, 1)])]
+    """
+    result: list[tuple[int, list[tuple[int, int]]]] = []
+    first = 0
+    for count_used in range(len(sizes), -1, -1):
+        used = sizes[:count_used]
+        whole = (extent - first) // used[-1] * used[-1] if used else extent - first
+        if whole == 0:
+            continue
+        units = [1, *used]
+        loops = [(following // unit, unit) for unit, following in zip(units, used)]
+        loops.append((whole // units[-1], units[-1]))
+        result.append((first, loops))
+        first += whole
+    return result
+
+
+def _nest(loops: Sequence[tuple[str, int, int]], origin: Mapping[str, int], geometries: Sequence[Addressing]) -> Nest:
+    rows = [[count, *(item.unit_step(dim, unit) for item in geometries)] for dim, count, unit in loops if count > 1]
+    # Innermost where the result is contiguous; ties by the inputs.
+    rows.sort(key=lambda row: tuple(reversed(row[1:])))
+    merged: list[list[int]] = []
+    for row in rows:
+        if merged and all(step == before * merged[-1][0] for step, before in zip(row[1:], merged[-1][1:])):
+            merged[-1][0] *= row[0]
+        else:
+            merged.append(list(row))
+    merged = _bounded(merged)
+    while len(merged) < 2:
+        merged.append([1] + [0] * len(geometries))
+    offsets = [sum(item.offset(dim, first) for dim, first in origin.items()) for item in geometries]
+    return Nest(np.array(merged, np.int64), np.array(offsets, np.int64))
+
+
+def _bounded(loops: list[list[int]]) -> list[list[int]]:
+    """Break an inner loop that is long enough to keep a second thread waiting."""
+    if not loops or loops[0][0] <= _RUN_LIMIT:
+        return loops
+    inner = math.gcd(loops[0][0], _RUN_LIMIT)
+    if inner < 64:
+        return loops
+    count, *steps = loops[0]
+    outer = [count // inner, *(step * inner for step in steps)]
+    # Loop 1 stays short, so that the tasks (loops from 2 outward) are many.
+    return [[inner, *steps], [1] + [0] * len(steps), outer, *loops[1:]]
+
+
+def outer_sum(parts: Sequence[Integers]) -> Integers:
+    """Return all sums of one entry of each part, the last part varying fastest."""
+    total = np.zeros(1, np.int64)
+    for part in parts:
+        total = (total[:, None] + part[None, :]).reshape(-1)
+    return total
+
+
+def adjacent_runs(offsets: Integers, element_bytes: int, limit: int = 64) -> Integers:
+    """Return (first index, count, byte offset) of the runs of adjacent elements, each at most ``limit`` long."""
+    breaks = np.flatnonzero(np.diff(offsets) != element_bytes) + 1
+    bounds = [0, *breaks.tolist(), len(offsets)]
+    runs = [
+        (first, min(limit, last - first), int(offsets[first]))
+        for low, last in pairwise(bounds)
+        for first in range(low, last, limit)
+    ]
+    return np.array(runs, np.int64)

@@ -1,0 +1,154 @@
+"""Decoding and encoding of runs of elements inside kernels, for every format a kernel computes on.
+
+The codes are those of :class:`spyrec.emulator.numerics.Codec`; a run is ``count`` elements, ``stride_bytes`` apart.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from spyrec.dlfloat_kernels import decode_scalar, encode_scalar
+from spyrec.emulator.jit import bytes_at, inlined, kernel, words16_at, words32_at
+
+DL16 = 0
+HALF = 1
+SINGLE = 2
+E4M3 = 3
+
+Floats = npt.NDArray[np.float32]
+
+
+@inlined
+def _single_of(pattern: int | np.uint32) -> np.float32:
+    bits = np.uint32(pattern)
+    return bits.view(np.float32)
+
+
+@inlined
+def _pattern_of(value: float | np.float32) -> np.uint32:
+    single = np.float32(value)
+    return single.view(np.uint32)
+
+
+@inlined
+def decode_half(bits: int) -> np.float32:
+    """Return the value of an IEEE half pattern."""
+    wide = np.uint32(bits)
+    magnitude = np.uint32(wide & np.uint32(0x7FFF))
+    scaled = np.float32(_single_of(np.uint32(magnitude << np.uint32(13))) * np.float32(2.0**112))
+    pattern = np.uint32(_pattern_of(scaled))
+    pattern = np.uint32(pattern | np.uint32(0x7F800000)) if magnitude >= np.uint32(0x7C00) else pattern
+    return _single_of(np.uint32(pattern | np.uint32(np.uint32(wide & np.uint32(0x8000)) << np.uint32(16))))
+
+
+@inlined
+def encode_half(value: float) -> np.uint16:
+    """Round a float32 to an IEEE half pattern, ties to even."""
+    pattern = np.uint32(_pattern_of(value))
+    sign = np.uint32(np.uint32(pattern >> np.uint32(16)) & np.uint32(0x8000))
+    magnitude = np.uint32(pattern & np.uint32(0x7FFFFFFF))
+    odd = np.uint32(np.uint32(magnitude >> np.uint32(13)) & np.uint32(1))
+    # Rebias the exponent by 15 - 127 and round the 13 dropped bits to even; carries run into the exponent.
+    normal = np.uint32(np.uint32(magnitude + np.uint32(0xC8000FFF) + odd) >> np.uint32(13))
+    # Adding one half shifts a subnormal's bits to the bottom of the fraction, rounding them on the way.
+    lifted = np.float32(_single_of(magnitude) + np.float32(0.5))
+    small = np.uint32(np.uint32(_pattern_of(lifted)) - np.uint32(0x3F000000))
+    result = small if magnitude < np.uint32(0x38800000) else normal
+    result = np.uint32(0x7C00) if magnitude >= np.uint32(0x47800000) else result
+    result = np.uint32(0x7E00) if magnitude > np.uint32(0x7F800000) else result
+    return np.uint16(np.uint32(result | sign))
+
+
+@inlined
+def decode_e4m3(bits: int) -> np.float32:
+    """Return the value of an E4M3 pattern (bias 7, no infinities, 0x7F is NaN)."""
+    wide = np.uint32(bits)
+    magnitude = np.uint32(wide & np.uint32(0x7F))
+    value = np.float32(_single_of(np.uint32(magnitude << np.uint32(20))) * np.float32(2.0**120))
+    value = np.float32(np.nan) if magnitude == np.uint32(0x7F) else value
+    return np.float32(-value) if wide >= np.uint32(0x80) else value
+
+
+@inlined
+def encode_e4m3(value: float) -> np.uint8:
+    """Round a float32 to an E4M3 pattern: ties to even, magnitudes past 448 saturate, NaN gives 0x7F."""
+    pattern = np.uint32(_pattern_of(value))
+    sign = np.uint32(np.uint32(pattern >> np.uint32(24)) & np.uint32(0x80))
+    magnitude = np.uint32(pattern & np.uint32(0x7FFFFFFF))
+    odd = np.uint32(np.uint32(magnitude >> np.uint32(20)) & np.uint32(1))
+    rounded = np.uint32(np.uint32(magnitude + np.uint32(0x7FFFF) + odd) >> np.uint32(20))
+    normal = np.uint32(rounded - np.uint32(0x3C0))
+    small = np.uint32(np.rint(np.float32(_single_of(magnitude) * np.float32(512.0))))
+    result = small if magnitude < np.uint32(0x3C800000) else normal
+    result = np.uint32(0x7E) if magnitude >= np.uint32(0x43E00000) else result
+    result = np.uint32(result | sign)
+    return np.uint8(np.uint32(0x7F)) if magnitude > np.uint32(0x7F800000) else np.uint8(result)
+
+
+@kernel
+def decode_run(code: int, address: int, stride_bytes: int, count: int, out: Floats) -> None:
+    """Decode ``count`` elements into ``out``; stride 0 fills ``out`` with one element."""
+    if code == SINGLE:
+        step = stride_bytes // 4
+        singles = words32_at(address, (count - 1) * step + 1)
+        bits = out.view(np.uint32)
+        if step == 1:
+            for i in range(count):
+                bits[i] = singles[i]
+        else:
+            for i in range(count):
+                bits[i] = singles[i * step]
+        return
+    if code == E4M3:
+        octets = bytes_at(address, (count - 1) * stride_bytes + 1)
+        for i in range(count):
+            out[i] = decode_e4m3(octets[i * stride_bytes])
+        return
+    step = stride_bytes // 2
+    words = words16_at(address, (count - 1) * step + 1)
+    if step == 0:
+        value = decode_scalar(words[0]) if code == DL16 else decode_half(words[0])
+        for i in range(count):
+            out[i] = value
+    elif code == DL16 and step == 1:
+        for i in range(count):
+            out[i] = decode_scalar(words[i])
+    elif code == DL16:
+        for i in range(count):
+            out[i] = decode_scalar(words[i * step])
+    else:
+        for i in range(count):
+            out[i] = decode_half(words[i * step])
+
+
+@kernel
+def encode_run(code: int, address: int, stride_bytes: int, count: int, values: Floats) -> None:
+    """Round ``count`` float32 once into the format and store them."""
+    if code == SINGLE:
+        step = stride_bytes // 4
+        singles = words32_at(address, (count - 1) * step + 1)
+        bits = values.view(np.uint32)
+        if step == 1:
+            for i in range(count):
+                singles[i] = bits[i]
+        else:
+            for i in range(count):
+                singles[i * step] = bits[i]
+        return
+    if code == E4M3:
+        octets = bytes_at(address, (count - 1) * stride_bytes + 1)
+        for i in range(count):
+            octets[i * stride_bytes] = encode_e4m3(values[i])
+        return
+    step = stride_bytes // 2
+    words = words16_at(address, (count - 1) * step + 1)
+    if code == DL16 and step == 1:
+        for i in range(count):
+            words[i] = encode_scalar(values[i])
+    elif code == DL16:
+        for i in range(count):
+            words[i * step] = encode_scalar(values[i])
+    else:
+        for i in range(count):
+            words[i * step] = encode_half(values[i])

@@ -1,0 +1,106 @@
+"""The emulated memories: seven data segments of device memory, allocated piecewise, and each core's scratchpad."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+
+import numpy as np
+import numpy.typing as npt
+
+from spyrec.diagnostics import refuse
+from spyrec.target import DATA_SEGMENTS, SEGMENT_BYTES, STICK_BYTES, Target, segment_base
+
+Bytes = npt.NDArray[np.uint8]
+
+POISON = 0x7FFF
+"""What unwritten memory holds: infinity as DLFloat16, NaN as float32, so that garbage shows in a result."""
+
+_POISON_LIMIT_BYTES = 1 << 30  # a larger allocation stays lazily backed instead: poisoning commits every page
+
+
+def _backed(size_bytes: int) -> Bytes:
+    """Return memory that begins at a stick boundary; the operating system backs its pages when they are touched."""
+    raw = np.zeros(size_bytes + STICK_BYTES, np.uint8)
+    skip = -raw.ctypes.data % STICK_BYTES
+    return raw[skip : skip + size_bytes]
+
+
+def _poison(memory: Bytes) -> None:
+    whole = memory[: len(memory) // 2 * 2].view(np.uint16)
+    whole[:] = POISON
+
+
+class DeviceMemory:
+    """HBM: allocations in segments of 16 GiB; ``expansion`` emulated bytes stand for each device byte."""
+
+    def __init__(self, expansion: int = 1) -> None:
+        self.expansion = expansion
+        self._next = [segment_base(segment) for segment in range(DATA_SEGMENTS)]
+        self._addresses: list[int] = []
+        self._buffers: dict[int, Bytes] = {}
+
+    def allocate(self, size_bytes: int) -> int:
+        """Reserve whole sticks in the first segment with room and return the address; errors SPY0701."""
+        if size_bytes < 0:
+            raise refuse("SPY0701", f"an allocation of {size_bytes} bytes")
+        sticks = max(1, -(-size_bytes // STICK_BYTES))
+        for segment in range(DATA_SEGMENTS):
+            address = self._next[segment]
+            if address + sticks * STICK_BYTES <= segment_base(segment) + SEGMENT_BYTES:
+                return self._reserve(segment, address, sticks * STICK_BYTES)
+        free = max(segment_base(segment) + SEGMENT_BYTES - self._next[segment] for segment in range(DATA_SEGMENTS))
+        raise refuse(
+            "SPY0701",
+            f"an allocation of {size_bytes} bytes fits no segment; the emptiest has {free} bytes free",
+            hint=f"a tensor must fit a segment of {SEGMENT_BYTES} bytes",
+        )
+
+    def _reserve(self, segment: int, address: int, size_bytes: int) -> int:
+        try:
+            buffer = _backed(size_bytes * self.expansion)
+        except MemoryError as error:
+            raise refuse("SPY0701", f"this machine has no memory for an allocation of {size_bytes} bytes") from error
+        if len(buffer) <= _POISON_LIMIT_BYTES:
+            _poison(buffer)
+        self._next[segment] = address + size_bytes
+        self._buffers[address] = buffer
+        self._addresses.append(address)
+        self._addresses.sort()
+        return address
+
+    def view(self, address: int, size_bytes: int) -> Bytes:
+        """Return the emulated bytes of ``[address, address + size_bytes)``; errors SPY0702 outside one allocation."""
+        place = bisect_right(self._addresses, address) - 1
+        base = self._addresses[place] if place >= 0 else -1
+        held = len(self._buffers[base]) // self.expansion if place >= 0 else 0
+        if place < 0 or size_bytes < 0 or address + size_bytes > base + held:
+            inside = f"; the allocation below it is [{base}, {base + held})" if place >= 0 else ""
+            raise refuse("SPY0702", f"bytes [{address}, {address + size_bytes}) lie in no allocation{inside}")
+        first = (address - base) * self.expansion
+        return self._buffers[base][first : first + size_bytes * self.expansion]
+
+
+class Scratchpads:
+    """LX: one address space per core, of which only the part that programs use is backed and poisoned."""
+
+    def __init__(self, target: Target, expansion: int = 1) -> None:
+        self._pitch_bytes = target.lx_bytes * expansion
+        self._cores = target.cores
+        self._expansion = expansion
+        self._memory: Bytes | None = None
+        self._poisoned = 0
+
+    def prepare(self, used_bytes: int) -> None:
+        """Back and poison the first ``used_bytes`` of every core's LX that were not used before."""
+        if self._memory is None:
+            self._memory = _backed(self._pitch_bytes * self._cores)
+        needed = used_bytes * self._expansion
+        for core in range(self._cores if needed > self._poisoned else 0):
+            base = core * self._pitch_bytes
+            _poison(self._memory[base + self._poisoned : base + needed])
+        self._poisoned = max(self._poisoned, needed)
+
+    def addresses(self, cores: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Return the emulated address of byte 0 of each core's LX."""
+        assert self._memory is not None
+        return self._memory.ctypes.data + cores * self._pitch_bytes

@@ -1,0 +1,117 @@
+"""Planning one call: addressing, the rules that need places, the counters, and what to execute."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import assert_never
+
+import numpy as np
+import numpy.typing as npt
+
+from spyrec.bundle.superdsc import Component
+from spyrec.diagnostics import SpyrecError
+from spyrec.emulator.binding_rules import Binding, check_binding
+from spyrec.emulator.engine import Executable, Setting, Threads
+from spyrec.emulator.execute_matmul import MatmulExecutable
+from spyrec.emulator.execute_pointwise import (
+    PointwiseExecutable,
+    plan_conversion,
+    plan_identity,
+    plan_unary,
+)
+from spyrec.emulator.execute_reduction import (
+    NormScaleExecutable,
+    NormStatisticsExecutable,
+    ReductionExecutable,
+    TopExecutable,
+)
+from spyrec.emulator.functions import FUNCTIONS, Family
+from spyrec.emulator.geometry import describe, valid_extents
+from spyrec.emulator.numerics import Numerics
+from spyrec.emulator.resolve import Call
+from spyrec.emulator.rules import check_superdsc
+from spyrec.emulator.traffic import Traffic, traffic_of
+from spyrec.runtime.device import TableEntry
+from spyrec.target import Target
+
+Integers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How to execute: numerics, threads, and the device."""
+
+    numerics: Numerics
+    threads: Threads
+    target: Target
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedCall:
+    """One ``sdsc_execute``, ready: bases and offsets of its operands, what it runs, what it moves."""
+
+    call: Call
+    binding: Binding
+    executable: Executable
+    traffic: Traffic
+
+
+def plan_call(
+    call: Call, entries: Mapping[int, TableEntry], region_bytes: Mapping[int, int], options: Options
+) -> PlannedCall:
+    """Check every rule on one call and plan it; errors SPY0711 to SPY0724."""
+    superdsc = call.superdsc
+    problems = check_superdsc(call.file, superdsc, options.target)
+    if problems:
+        raise SpyrecError(problems)
+    geometries = tuple(
+        describe(superdsc, operand, _entry_of(call, position, entries))
+        for position, operand in enumerate(superdsc.operands)
+    )
+    extents = valid_extents(superdsc, geometries)
+    setting = Setting(call.file, superdsc, geometries, extents, options.numerics, options.threads)
+    binding = check_binding(call, setting, entries, region_bytes, options.target)
+    return PlannedCall(call, binding, _executable(setting), traffic_of(setting, binding))
+
+
+def _entry_of(call: Call, position: int, entries: Mapping[int, TableEntry]) -> TableEntry | None:
+    places = call.places[position]
+    if places is None or not places or places[0].base is None:
+        return None
+    return entries.get(places[0].base)
+
+
+def _executable(setting: Setting) -> Executable:
+    superdsc = setting.superdsc
+    family = FUNCTIONS[superdsc.op_func_name].family
+    match family:
+        case Family.UNARY:
+            return plan_unary(setting)
+        case Family.POINTWISE:
+            return PointwiseExecutable(setting, superdsc.op_func_name)
+        case Family.IDENTITY:
+            return plan_identity(setting)
+        case Family.RESTICKIFY | Family.CAST:
+            return plan_conversion(setting)
+        case Family.REDUCTION:
+            return ReductionExecutable(setting)
+        case Family.MATMUL:
+            return MatmulExecutable(setting)
+        case Family.NORM_STATISTICS:
+            return NormStatisticsExecutable(setting)
+        case Family.NORM_SCALE:
+            return NormScaleExecutable(setting)
+        case Family.TOP:
+            return TopExecutable(setting)
+        case _:
+            assert_never(family)
+
+
+def lx_used_bytes(planned: PlannedCall) -> int:
+    """Return the highest LX byte that any core touches in one call, plus one."""
+    used = 0
+    for position, operand in enumerate(planned.call.superdsc.operands):
+        if operand.component is Component.LX:
+            used = max(used, operand.start_addresses[0] + planned.binding.buffer_bytes[position])
+    return used

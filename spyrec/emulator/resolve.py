@@ -1,0 +1,269 @@
+"""Walking ``bundle.mlir`` once, at load: every ``sdsc_execute`` with its operands' places, loops still symbolic.
+
+An address is a base (an argument, the pool, or nothing), a constant, and a step per enclosing loop.  Launching then
+only adds numbers; all rules can be checked before anything runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from spyrec.bundle.program import (
+    Add,
+    AffineApply,
+    ArgumentExtract,
+    Constant,
+    DeviceMemoryAllocate,
+    For,
+    Program,
+    SdscExecute,
+    Statement,
+)
+from spyrec.bundle.superdsc import Component, SuperDsc
+from spyrec.diagnostics import Diagnostic, Location, SpyrecError, refuse
+from spyrec.runtime.device import ArgumentTable
+
+PROGRAM_FILE = "bundle.mlir"
+POOL = -1
+"""The base of addresses in the pool; other bases are argument indices, or below this: the program's own allocations."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An address in bytes: ``offset`` and, per loop variable, ``steps`` beyond ``base`` (``None``: a plain number)."""
+
+    base: int | None
+    offset: int
+    steps: Mapping[int, int] = field(default_factory=dict[int, int])
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """One ``scf.for``: its number in depth-first order and the values its variable takes."""
+
+    number: int
+    values: range
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One ``sdsc_execute`` and the loops around it; ``places[t]``: one place per core, ``None`` where it lies in LX."""
+
+    file: str
+    superdsc: SuperDsc
+    places: tuple[tuple[Place, ...] | None, ...]
+    loops: tuple[Loop, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LoopBody:
+    """A loop and what it repeats."""
+
+    loop: Loop
+    body: tuple[Call | LoopBody, ...]
+
+
+Schedule = tuple[Call | LoopBody, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedProgram:
+    """What runs, and the bytes of each region that is no argument: the pool and the program's own allocations."""
+
+    schedule: Schedule
+    region_bytes: Mapping[int, int]
+
+
+def calls_of(schedule: Schedule) -> Iterator[Call]:
+    """Yield every call in program order, each once."""
+    for item in schedule:
+        if isinstance(item, LoopBody):
+            yield from calls_of(item.body)
+        else:
+            yield item
+
+
+def execution_count(schedule: Schedule) -> int:
+    """Return the number of SuperDSC executions of one launch."""
+    return sum(
+        len(item.loop.values) * execution_count(item.body) if isinstance(item, LoopBody) else 1 for item in schedule
+    )
+
+
+def resolve(program: Program, superdscs: Mapping[str, SuperDsc], table: ArgumentTable) -> ResolvedProgram:
+    """Return the calls and loops of a program; errors SPY0704 (values, files), SPY0719 (symbols)."""
+    return _Walker(program, superdscs, table).walk()
+
+
+class _Walker:
+    def __init__(self, program: Program, superdscs: Mapping[str, SuperDsc], table: ArgumentTable) -> None:
+        self.program = program
+        self.superdscs = superdscs
+        self.table = table
+        self.maps = {item.name: item.coefficients for item in program.maps}
+        self.loop_count = 0
+        self.problems: list[Diagnostic] = []
+        self.region_bytes = {POOL: table.pool_bytes} if table.pool_bytes else {}
+
+    def walk(self) -> ResolvedProgram:
+        schedule = self.statements(self.program.body, {}, ())
+        if self.problems:
+            raise SpyrecError(self.problems)
+        return ResolvedProgram(schedule, self.region_bytes)
+
+    def statements(self, body: Sequence[Statement], outer: Mapping[str, Place], loops: tuple[Loop, ...]) -> Schedule:
+        scope = dict(outer)
+        items: list[Call | LoopBody] = []
+        for statement in body:
+            match statement:
+                case Constant(result, value):
+                    scope[result] = Place(None, value)
+                case ArgumentExtract(result, argument):
+                    scope[result] = Place(self.base_of(argument), 0)
+                case Add(result, left, right):
+                    scope[result] = self.add(self.value(scope, left), self.value(scope, right))
+                case AffineApply():
+                    scope[statement.result] = self.apply(statement, scope)
+                case DeviceMemoryAllocate(result, size_bytes):
+                    scope[result] = Place(self.own_memory(size_bytes), 0)
+                case SdscExecute():
+                    items.append(self.call(statement, scope, loops))
+                case For():
+                    items.append(self.loop(statement, scope, loops))
+        return tuple(items)
+
+    def base_of(self, argument: str) -> int:
+        if all(parameter.name != argument for parameter in self.program.parameters):
+            raise self.wrong(f'"%{argument}" is extracted but is no parameter of the function')
+        if argument == "pool_base_addr":
+            if self.table.pool_bytes == 0:
+                raise self.wrong("the program has a pool, the argument table gives it 0 bytes", "set pool_bytes")
+            return POOL
+        digits = argument.removeprefix("arg_").removesuffix("_base_addr")
+        known = sorted(entry.arg_index for entry in self.table.entries)
+        if not digits.isdecimal() or int(digits) not in known:
+            raise self.wrong(f'parameter "%{argument}" names no argument of the table, which has {known}')
+        return int(digits)
+
+    def own_memory(self, size_bytes: int) -> int:
+        base = min([POOL, *self.region_bytes]) - 1
+        self.region_bytes[base] = size_bytes
+        return base
+
+    def value(self, scope: Mapping[str, Place], name: str) -> Place:
+        if name not in scope:
+            raise self.wrong(f'"%{name}" is used before it is defined')
+        return scope[name]
+
+    def add(self, left: Place, right: Place) -> Place:
+        if left.base is not None and right.base is not None:
+            raise self.wrong(f"two base addresses are added: {_base_name(left.base)} and {_base_name(right.base)}")
+        steps = dict(left.steps)
+        for loop, step in right.steps.items():
+            steps[loop] = steps.get(loop, 0) + step
+        return Place(right.base if left.base is None else left.base, left.offset + right.offset, steps)
+
+    def apply(self, statement: AffineApply, scope: Mapping[str, Place]) -> Place:
+        coefficients = self.maps.get(statement.map_name)
+        if coefficients is None or len(coefficients) != len(statement.dims):
+            found = "is not defined" if coefficients is None else f"takes {len(coefficients)} dims"
+            raise self.wrong(f'affine map "#{statement.map_name}" {found}, given {len(statement.dims)} dims')
+        total = self.value(scope, statement.symbol)
+        for coefficient, name in zip(coefficients, statement.dims):
+            dim = self.value(scope, name)
+            if dim.base is not None:
+                raise self.wrong(f'"%{name}" is an address, not a loop variable')
+            scaled = {loop: coefficient * step for loop, step in dim.steps.items()}
+            total = self.add(total, Place(None, coefficient * dim.offset, scaled))
+        return total
+
+    def loop(self, statement: For, scope: Mapping[str, Place], loops: tuple[Loop, ...]) -> LoopBody:
+        bounds = [self.value(scope, name) for name in (statement.lower, statement.upper, statement.step)]
+        if any(place.base is not None or place.steps for place in bounds):
+            raise self.wrong(f'the bounds of loop "%{statement.induction}" are not constants')
+        lower, upper, step = (place.offset for place in bounds)
+        if step <= 0:
+            raise self.wrong(f'the step of loop "%{statement.induction}" is {step}, it must be positive')
+        loop = Loop(self.loop_count, range(lower, upper, step))
+        self.loop_count += 1
+        inner = dict(scope)
+        inner[statement.induction] = Place(None, 0, {loop.number: 1})
+        return LoopBody(loop, self.statements(statement.body, inner, (*loops, loop)))
+
+    def call(self, statement: SdscExecute, scope: Mapping[str, Place], loops: tuple[Loop, ...]) -> Call:
+        file = statement.sdsc_filename
+        superdsc = self.superdscs.get(file)
+        if superdsc is None:
+            raise self.wrong(f'"{file}" is executed but there is no such SuperDSC')
+        bound = self.bind(statement, superdsc, scope)
+        places = tuple(
+            None
+            if operand.component is Component.LX
+            else tuple(
+                bound.get(start, Place(None, 0)) if operand.is_symbolic or start < 0 else self.baked(start, file)
+                for start in operand.start_addresses
+            )
+            for operand in superdsc.operands
+        )
+        return Call(file, superdsc, places, loops)
+
+    def bind(self, statement: SdscExecute, superdsc: SuperDsc, scope: Mapping[str, Place]) -> dict[int, Place]:
+        """Bind symbol ids to operands of the same call (rule V9); the binding lives for this call only."""
+        ids = statement.symbol_ids or ()
+        used = {
+            start
+            for operand in superdsc.operands
+            if operand.component is Component.HBM
+            for start in operand.start_addresses
+            if operand.is_symbolic or start < 0
+        }
+        where = Location(statement.sdsc_filename)
+        if len(ids) != len(statement.operands):
+            self.problem(f"{len(statement.operands)} operands are bound to {len(ids)} symbol ids", where)
+        elif len(set(ids)) != len(ids):
+            self.problem(f"symbol ids are bound twice: {sorted(i for i in set(ids) if ids.count(i) > 1)}", where)
+        elif used != set(ids):
+            missing, unused = sorted(used - set(ids)), sorted(set(ids) - used)
+            self.problem(f"symbol ids of the file that are not bound: {missing}; bound but not in it: {unused}", where)
+        else:
+            values = (self.value(scope, name) for name in statement.operands)
+            return {
+                identity: self.baked(place.offset, statement.sdsc_filename, place) if place.base is None else place
+                for identity, place in zip(ids, values)
+            }
+        return {}
+
+    def baked(self, address: int, file: str, place: Place | None = None) -> Place:
+        """Return the place of an absolute address: the argument whose segment holds it, or the pool."""
+        for entry in self.table.entries:
+            if entry.baked_base <= address < entry.baked_base + entry.size_bytes:
+                found = Place(entry.arg_index, address - entry.baked_base)
+                return replace(found, steps=place.steps) if place is not None else found
+        if 0 <= address < self.table.pool_bytes:
+            return Place(POOL, address, place.steps if place is not None else {})
+        known = [f'"{entry.name}" {_range(entry.baked_base, entry.size_bytes)}' for entry in self.table.entries]
+        raise refuse(
+            "SPY0716",
+            f"address {address} lies in no argument and not in the pool of {self.table.pool_bytes} bytes",
+            Location(file),
+            notes=tuple(known),
+            hint="give the argument's address and device_size in the argument table",
+        )
+
+    def problem(self, message: str, where: Location) -> None:
+        self.problems.append(Diagnostic("SPY0719", message, where, hint="bind each symbol id of the file exactly once"))
+
+    @staticmethod
+    def wrong(message: str, hint: str | None = None) -> SpyrecError:
+        return refuse("SPY0704", message, Location(PROGRAM_FILE), hint=hint)
+
+
+def _base_name(base: int) -> str:
+    if base < POOL:
+        return "memory of the program"
+    return "the pool" if base == POOL else f"argument {base}"
+
+
+def _range(first: int, size: int) -> str:
+    return f"[{first}, {first + size})"

@@ -1,0 +1,233 @@
+"""Rules that one SuperDSC must obey whatever it is bound to: V1, V2, V3, V5, V8 (capacity), V11, V12, V14.
+
+Each rule is a function from a :class:`SuperDsc` to diagnostics; ``SPY0711`` is V1 and so on.  V6, V7, V9, V10, V13 and
+the rest of V4 and V8 need addresses or the whole program: ``binding_rules``, ``resolve``, ``scratchpad_rules``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+
+from spyrec.bundle.superdsc import Component, Indirection, Operand, SuperDsc
+from spyrec.diagnostics import Diagnostic, Location
+from spyrec.emulator.functions import FUNCTIONS, Family
+from spyrec.emulator.geometry import RESTICKIFY, extending_dims, short_gap_dims, stick_dim_of
+from spyrec.target import SEGMENT_BYTES, STICK_BYTES, Target
+
+RULE_CODES = {number: f"SPY07{10 + number}" for number in range(1, 15)}
+"""Diagnostic code of each rule V1 to V14."""
+
+_EXTENT_LIMIT = SEGMENT_BYTES  # no dim of a tensor that fits a segment has more elements
+
+
+def check_superdsc(file: str, superdsc: SuperDsc, target: Target) -> list[Diagnostic]:
+    """Return every violation found in one SuperDSC; an empty list means that its geometry can be computed."""
+    where = Location(file)
+    malformed = [*_operation(superdsc, where), *_form(superdsc, where)]
+    if malformed:
+        return malformed
+    rules: tuple[Callable[[SuperDsc, Location], Iterator[Diagnostic]], ...] = (
+        _grid,
+        _extents,
+        _whole_sticks_per_core,
+        _lx_gaps,
+        _masks,
+    )
+    found = [diagnostic for rule in rules for diagnostic in rule(superdsc, where)]
+    return found + list(_sizes(superdsc, where, target))
+
+
+def name_of(superdsc: SuperDsc, position: int) -> str:
+    """Return how diagnostics name an operand: position, label and memory."""
+    operand = superdsc.operands[position]
+    return f"operand {position} ({operand.label}, {operand.component.value})"
+
+
+def _rule(number: int, message: str, where: Location, hint: str | None = None) -> Diagnostic:
+    return Diagnostic(RULE_CODES[number], message, where, hint=hint)
+
+
+def _operation(superdsc: SuperDsc, where: Location) -> Iterator[Diagnostic]:
+    """V14: what nobody has seen executed is refused by name."""
+    compute = superdsc.compute
+    function = FUNCTIONS.get(compute.op_func_name)
+    if function is None:
+        known = ", ".join(sorted(FUNCTIONS))
+        yield _rule(14, f'operation "{compute.op_func_name}" is not known', where, f"known operations: {known}")
+        return
+    if len(compute.outputs) != 1:
+        yield _rule(14, f'"{compute.op_func_name}" has {len(compute.outputs)} outputs, one is executed', where)
+        return
+    inputs = input_positions(superdsc)
+    if len(inputs) != function.inputs:
+        yield _rule(14, f'"{compute.op_func_name}" has {len(inputs)} inputs, it takes {function.inputs}', where)
+    names = {entry.name for entry in superdsc.constants}
+    for constant in function.constants:
+        if constant not in names:
+            yield _rule(14, f'"{compute.op_func_name}" has no constant "{constant}", it has {sorted(names)}', where)
+    if compute.indirect_access_indices and function.family is not Family.IDENTITY:
+        yield _rule(14, f'"{compute.op_func_name}" with an index tensor: only "identity" gathers', where)
+
+
+def input_positions(superdsc: SuperDsc) -> tuple[int, ...]:
+    """Return the input operands; an output that a reduction lists among its inputs is not one."""
+    outputs = superdsc.compute.outputs
+    indices = superdsc.compute.indirect_access_indices
+    return tuple(t for t in superdsc.compute.inputs if t not in outputs and t not in indices)
+
+
+def _form(superdsc: SuperDsc, where: Location) -> Iterator[Diagnostic]:
+    """V11: shapes of the record itself."""
+    positions = {*superdsc.compute.inputs, *superdsc.compute.outputs, *superdsc.compute.indirect_access_indices}
+    if any(not 0 <= t < len(superdsc.operands) for t in positions):
+        yield _rule(11, f"operands {sorted(positions)} are named, there are {len(superdsc.operands)}", where)
+        return
+    for dim, extent in superdsc.iteration.items():
+        if dim not in superdsc.work_slices or dim not in superdsc.core_extent:
+            yield _rule(11, f'dim "{dim}" has no work slices or no extent per core', where)
+        elif not 0 < extent <= _EXTENT_LIMIT or superdsc.work_slices[dim] < 1 or superdsc.core_extent[dim] < 1:
+            yield _rule(13, f'dim "{dim}" has extent {extent}, slices {superdsc.work_slices[dim]}', where)
+    for position, operand in enumerate(superdsc.operands):
+        for message in _operand_form(superdsc, operand):
+            yield _rule(11, f"{name_of(superdsc, position)}: {message}", where)
+
+
+def _operand_form(superdsc: SuperDsc, operand: Operand) -> Iterator[str]:
+    label = superdsc.labels.get(operand.label)
+    if label is None:
+        yield f"label {operand.label} is not in primaryDsInfo_"
+        return
+    order = operand.layout_dim_order
+    if operand.word_length * label.stick_size != STICK_BYTES:
+        yield f"word length {operand.word_length} times stick size {label.stick_size} is not {STICK_BYTES}"
+    per_stick = operand.data_format.elements_per_stick
+    if per_stick != label.stick_size:
+        yield f"{operand.data_format.name} has {per_stick} elements per stick, the label {label.stick_size}"
+    if set(order) != set(label.layout_dim_order) or len(set(order)) != len(order):
+        yield f"layout order {list(order)} and the label's {list(label.layout_dim_order)} differ"
+    if not set(order) <= set(superdsc.iteration):
+        yield f"layout order {list(order)} has dims that are not iterated: {list(superdsc.iteration)}"
+    if len(operand.start_addresses) != len(superdsc.core_ids):
+        yield f"{len(operand.start_addresses)} start addresses for {len(superdsc.core_ids)} cores"
+    if set(operand.scales) != set(order):
+        yield f"scales for {sorted(operand.scales)}, dims {sorted(order)}"
+    elif set(order) <= set(superdsc.iteration):
+        yield from _scales_and_gaps(superdsc, operand)
+
+
+def _scales_and_gaps(superdsc: SuperDsc, operand: Operand) -> Iterator[str]:
+    label = superdsc.labels[operand.label]
+    for dim, scale in operand.scales.items():
+        if scale not in {1, -1, -2} or (scale == -2 and dim != label.stick_dim):
+            yield f'scale {scale} of dim "{dim}", stick dim "{label.stick_dim}"'
+    short = short_gap_dims(superdsc, operand)
+    for dim, gap in operand.back_gap.items():
+        if dim not in operand.layout_dim_order or gap < 0:
+            yield f'gap {gap} of dim "{dim}"'
+        elif dim == label.stick_dim and gap % label.stick_size and dim not in short:
+            yield f'gap {gap} of stick dim "{dim}" is not whole sticks of {label.stick_size}'
+
+
+def _grid(superdsc: SuperDsc, where: Location) -> Iterator[Diagnostic]:
+    """V1: the slice tuples cover the grid exactly once."""
+    slices = superdsc.work_slices
+    expected = math.prod(slices.values())
+    if expected != len(superdsc.core_ids) or len(set(superdsc.core_ids)) != len(superdsc.core_ids):
+        yield _rule(1, f"work slices {dict(slices)} make {expected}, cores used {len(superdsc.core_ids)}", where)
+        return
+    tuples: set[tuple[int, ...]] = set()
+    for core, of_core in zip(superdsc.core_ids, superdsc.core_work_slices):
+        place = tuple(of_core.get(dim, -1) for dim in slices)
+        if any(not 0 <= index < count for index, count in zip(place, slices.values())):
+            yield _rule(1, f"core {core} has slices {dict(of_core)} outside the grid {dict(slices)}", where)
+        elif place in tuples:
+            yield _rule(1, f"core {core} has slices {dict(of_core)} of another core", where)
+        tuples.add(place)
+
+
+def _extents(superdsc: SuperDsc, where: Location) -> Iterator[Diagnostic]:
+    """V2: slices times extent per core is the whole, exactly."""
+    for dim, extent in superdsc.iteration.items():
+        per_core, slices = superdsc.core_extent[dim], superdsc.work_slices[dim]
+        if per_core * slices != extent:
+            yield _rule(2, f'dim "{dim}": {slices} slices of {per_core} are not {extent}', where)
+
+
+def _whole_sticks_per_core(superdsc: SuperDsc, where: Location) -> Iterator[Diagnostic]:
+    """V3: a core's slice of a stick dim is a whole number of sticks."""
+    for position, operand in enumerate(superdsc.operands):
+        stick_dim = stick_dim_of(superdsc, operand)
+        if operand.scales.get(stick_dim) != 1 or superdsc.work_slices[stick_dim] == 1:
+            continue
+        size = superdsc.labels[operand.label].stick_size
+        per_core = superdsc.core_extent[stick_dim]
+        if per_core % size == 0 or (operand.indirection is Indirection.INDEX and size % per_core == 0):
+            continue
+        message = f'{name_of(superdsc, position)}: {per_core} elements of stick dim "{stick_dim}" per core'
+        yield _rule(3, f"{message} are not whole sticks of {size}", where, "split the stick dim by whole sticks")
+
+
+def _lx_gaps(superdsc: SuperDsc, where: Location) -> Iterator[Diagnostic]:
+    """V12: the gap of an LX operand has no meaning on a split dim."""
+    for position, operand in enumerate(superdsc.operands):
+        for dim, gap in operand.back_gap.items():
+            if operand.component is Component.LX and gap and superdsc.work_slices[dim] != 1:
+                message = f'{name_of(superdsc, position)}: gap {gap} on dim "{dim}", which has'
+                yield _rule(12, f"{message} {superdsc.work_slices[dim]} slices", where)
+
+
+def _masks(superdsc: SuperDsc, where: Location) -> Iterator[Diagnostic]:
+    """V14: masks belong to dims that are reduced."""
+    if not superdsc.coordinate_masking:
+        return
+    family = FUNCTIONS[superdsc.op_func_name].family if superdsc.op_func_name in FUNCTIONS else None
+    output = superdsc.operands[superdsc.compute.outputs[0]]
+    for dim in superdsc.coordinate_masking:
+        if family not in {Family.REDUCTION, Family.NORM_STATISTICS} or output.scales.get(dim) == 1:
+            yield _rule(14, f'a mask on dim "{dim}", which "{superdsc.op_func_name}" does not reduce', where)
+        elif dim not in superdsc.iteration:
+            yield _rule(11, f'a mask on dim "{dim}", which is not iterated', where)
+    if mask_constant(superdsc) is None:
+        yield _rule(14, 'a mask without a constant "samv-maskvalue"', where)
+
+
+def mask_constant(superdsc: SuperDsc) -> int | None:
+    """Return the position of the mask's constant: by name, and only without such a name by id."""
+    for position, entry in enumerate(superdsc.constants):
+        if entry.name == "samv-maskvalue":
+            return position
+    identity = superdsc.masking_constant_id
+    return identity if 0 <= identity < len(superdsc.constants) else None
+
+
+def _sizes(superdsc: SuperDsc, where: Location, target: Target) -> Iterator[Diagnostic]:
+    """V5 and V8 (capacity) of LX starts, V13 of buffers: nothing is computed on sizes that cannot exist."""
+    if len(superdsc.core_ids) > target.cores or max(superdsc.core_ids) >= target.cores:
+        yield Diagnostic(
+            "SPY0705", f"core {max(superdsc.core_ids)} is used, the device has {target.cores} cores", where
+        )
+    for position, operand in enumerate(superdsc.operands):
+        size = superdsc.labels[operand.label].stick_size
+        extent_of = superdsc.core_extent if operand.component is Component.LX else superdsc.iteration
+        stick_dim = stick_dim_of(superdsc, operand)
+        short = short_gap_dims(superdsc, operand) if superdsc.op_func_name == RESTICKIFY else frozenset[str]()
+        sticks = 1
+        for dim in extending_dims(operand):
+            gap = operand.back_gap.get(dim, 0)
+            extent = extent_of[dim] - gap if dim in short else extent_of[dim] + gap
+            sticks *= -(-extent // size) if dim == stick_dim else extent
+        size_bytes = sticks * STICK_BYTES
+        if size_bytes > SEGMENT_BYTES:
+            message = f"{name_of(superdsc, position)}: its buffer of {size_bytes} bytes exceeds a segment"
+            yield _rule(13, f"{message} of {SEGMENT_BYTES}", where)
+        if operand.component is not Component.LX:
+            continue
+        start = max(operand.start_addresses)
+        if min(operand.start_addresses) < 0 or start + size_bytes > target.lx_bytes:
+            message = f"{name_of(superdsc, position)}: start {start} plus {size_bytes} bytes"
+            yield _rule(8, f"{message} exceeds the {target.lx_bytes} bytes of a core's LX", where)
+        if any(address % STICK_BYTES for address in operand.start_addresses):
+            yield _rule(5, f"{name_of(superdsc, position)}: start {start} is not {STICK_BYTES}-byte aligned", where)
+        if len(set(operand.start_addresses)) != 1:
+            yield _rule(4, f"{name_of(superdsc, position)}: LX starts differ between cores", where)

@@ -1,0 +1,72 @@
+"""Rule V8 over a program: what a core reads from its LX was written there under the same slices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from spyrec.bundle.superdsc import Component, SuperDsc
+from spyrec.diagnostics import Diagnostic, Location
+from spyrec.emulator.geometry import extending_dims
+from spyrec.emulator.plan import PlannedCall
+from spyrec.emulator.rules import RULE_CODES, name_of
+
+
+@dataclass(frozen=True, slots=True)
+class _Region:
+    """One tensor in LX: bytes ``[first, past)`` of every core, and each core's slices in layout order."""
+
+    first: int
+    past: int
+    slices: tuple[tuple[int, tuple[tuple[int, int], ...]], ...]
+    file: str
+
+
+def check_scratchpads(calls: Iterable[PlannedCall]) -> list[Diagnostic]:
+    """Return every read of LX data that was written under other slices or never; calls in program order."""
+    regions: list[_Region] = []
+    problems: list[Diagnostic] = []
+    for planned in calls:
+        superdsc = planned.call.superdsc
+        output = superdsc.compute.outputs[0]
+        for position in superdsc.compute.inputs:
+            if superdsc.operands[position].component is Component.LX and position != output:
+                problems += _check_read(_region(planned, position), regions, planned, position)
+        if superdsc.operands[output].component is Component.LX:
+            written = _region(planned, output)
+            regions = [item for item in regions if item.past <= written.first or item.first >= written.past]
+            regions.append(written)
+    return problems
+
+
+def _check_read(read: _Region, regions: list[_Region], planned: PlannedCall, position: int) -> list[Diagnostic]:
+    sources = [item for item in regions if item.first < read.past and read.first < item.past]
+    subject = name_of(planned.call.superdsc, position)
+    where = Location(planned.call.file)
+    if not sources:
+        message = f"{subject}: bytes [{read.first}, {read.past}) of LX were not written before"
+        return [Diagnostic(RULE_CODES[8], message, where)]
+    for source in sources:
+        if source.slices != read.slices:
+            message = f'{subject}: read under other slices than "{source.file}" wrote it with'
+            hint = "nothing moves data between the cores' LX: both operations must divide the tensor alike"
+            return [Diagnostic(RULE_CODES[8], message, where, hint=hint)]
+    return []
+
+
+def _region(planned: PlannedCall, position: int) -> _Region:
+    superdsc = planned.call.superdsc
+    first = superdsc.operands[position].start_addresses[0]
+    past = first + planned.binding.buffer_bytes[position]
+    return _Region(first, past, _slices(superdsc, position), planned.call.file)
+
+
+def _slices(superdsc: SuperDsc, position: int) -> tuple[tuple[int, tuple[tuple[int, int], ...]], ...]:
+    """Return per core the divided dims as (slices, slice index), in layout order; labels carry no identity."""
+    divided = [dim for dim in extending_dims(superdsc.operands[position]) if superdsc.work_slices[dim] > 1]
+    return tuple(
+        sorted(
+            (core, tuple((superdsc.work_slices[dim], of_core[dim]) for dim in divided))
+            for core, of_core in zip(superdsc.core_ids, superdsc.core_work_slices)
+        )
+    )

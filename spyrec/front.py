@@ -1,0 +1,175 @@
+"""The verbs of the public front: ``spyrec.compile`` and ``spyrec.run``.
+
+They join the layers: reader, passes and code generator on one side, runtime, emulator and check on the other.  Either
+side is imported when it is used: running a bundle needs none of the compiler, compiling none of the emulator.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from spyrec.bundle.bundle import Bundle
+from spyrec.diagnostics import refuse
+from spyrec.dtypes import DeviceFormat
+from spyrec.ir.graph import Graph
+from spyrec.ir.kernel import KernelGraph
+from spyrec.options import CompileOptions, HostArray, Numerics, RunOptions, RunResult, RunStats, TotalStats
+
+if TYPE_CHECKING:
+    from spyrec.compare.check import CheckReport
+    from spyrec.passes.base import PipelineOptions
+    from spyrec.passes.driver import DriverOptions
+    from spyrec.runtime.session import RunRecord, Session
+
+GraphSource = str | os.PathLike[str] | Mapping[str, object] | Graph
+"""A graph as the front takes it: path of a JSON file, its parsed object, or the IR."""
+
+_HALF_FORMATS = {
+    Numerics.DL16: DeviceFormat.SEN169_FP16,
+    Numerics.IEEE: DeviceFormat.IEEE_FP16,
+    Numerics.F32: DeviceFormat.IEEE_FP32,
+}
+
+
+def compile(  # noqa: A001 -- the verb's name
+    graph: GraphSource, options: CompileOptions | None = None, *, base_dir: str | os.PathLike[str] = "."
+) -> Bundle:
+    """Compile a graph to a bundle.
+
+    ``base_dir`` is what the paths of weights are relative to where ``graph`` is a parsed object.
+    Errors: SPY01xx to SPY04xx for the graph, SPY05xx from code generation, SPY0771 for an option out of range.
+    """
+    chosen = options or CompileOptions()
+    kernels = schedule(graph, chosen, Path(base_dir))
+    assert isinstance(kernels, KernelGraph), "a whole pipeline ends in kernels"
+    return emit(kernels, chosen)
+
+
+def schedule(
+    graph: GraphSource, options: CompileOptions, base_dir: Path, driver: DriverOptions | None = None
+) -> Graph | KernelGraph:
+    """Read a graph and run the passes over it: all of them, or up to the one that ``driver`` names.
+
+    Errors: as :func:`compile` before code generation.
+    """
+    pipeline = pipeline_options(options)
+    source = read_source(graph, base_dir)
+    from spyrec.passes.driver import DriverOptions, run_pipeline
+
+    return run_pipeline(source, pipeline, driver or DriverOptions())
+
+
+def emit(kernels: KernelGraph, options: CompileOptions) -> Bundle:
+    """Generate the code of scheduled kernels; errors SPY05xx."""
+    from spyrec.codegen.emit import emit_bundle
+
+    return emit_bundle(kernels, symbolic_args=options.symbolic_args, target=options.target)
+
+
+def pipeline_options(options: CompileOptions) -> PipelineOptions:
+    """Return what the passes read of the options; errors SPY0771 for cores that the target does not have."""
+    from spyrec.passes.base import PipelineOptions
+
+    cores = options.target.cores if options.cores is None else options.cores
+    if not 1 <= cores <= options.target.cores:
+        raise refuse(
+            "SPY0771",
+            f'cores is {cores}, target "{options.target.name}" has {options.target.cores}',
+            hint=f"choose 1 to {options.target.cores}",
+        )
+    return PipelineOptions(options.target, cores, options.fixed_io_layouts)
+
+
+def read_source(graph: GraphSource, base_dir: Path) -> Graph:
+    """Return the IR of a graph given as path, parsed object or IR; errors SPY01xx and SPY02xx."""
+    from spyrec.ir.reader import read_graph, read_graph_data
+
+    match graph:
+        case Graph():
+            return graph
+        case str() | os.PathLike():
+            return read_graph(Path(graph))
+        case _:
+            return read_graph_data(graph, None, base_dir)
+
+
+def run(
+    bundle: Bundle | str | os.PathLike[str], inputs: Mapping[str, HostArray], options: RunOptions | None = None
+) -> RunResult:
+    """Execute a bundle on the emulated device.
+
+    ``inputs`` are host arrays by name, exactly of the bundle's shapes and dtypes (bfloat16 as raw bits in uint16).
+    Errors: SPY06xx for the bundle, SPY07xx for inputs, options and what the device finds.
+    """
+    chosen = options or RunOptions()
+    loaded = bundle if isinstance(bundle, Bundle) else Bundle.load(Path(bundle))
+    return run_session(open_session(loaded, chosen), loaded, inputs, chosen)
+
+
+def run_session(session: Session, bundle: Bundle, inputs: Mapping[str, HostArray], options: RunOptions) -> RunResult:
+    """Execute a bundle that :func:`open_session` made ready with the same options; errors as :func:`run`."""
+    record = session.run(inputs)
+    report = _check(bundle, inputs, record, checked_numerics(options)) if options.check else None
+    return RunResult(record.outputs, record.dtypes, _stats(record), report)
+
+
+def checked_numerics(options: RunOptions) -> Numerics:
+    """Return the numerics of a run; errors SPY0771 for an unknown name or a limit below 0."""
+    if options.max_executions < 0:
+        raise refuse("SPY0771", f"max_executions is {options.max_executions}, it must be 0 or more")
+    names = [item.value for item in Numerics]
+    name = options.numerics.value if isinstance(options.numerics, Numerics) else options.numerics
+    if name not in names:
+        raise refuse("SPY0771", f'numerics is "{name}"', hint="choose one of " + ", ".join(names))
+    return Numerics(name)
+
+
+def refuse_uncheckable(bundle: Bundle) -> None:
+    """Refuse to check a bundle that does not hold its graph; errors SPY0769."""
+    if bundle.graph_json is None:
+        raise refuse(
+            "SPY0769",
+            f'bundle "{bundle.manifest.name}" holds no graph.json to check against',
+            hint="run it without the check; a bundle written by `spyrec compile` holds its graph",
+        )
+
+
+def open_session(bundle: Bundle, options: RunOptions) -> Session:
+    """Validate a bundle and load it on a fresh emulated device.
+
+    Inputs are read or drawn after this: only then are the sizes that the bundle states known to be sane.
+    Errors: SPY0769 and SPY0771 for the options, SPY07xx for what the device finds.
+    """
+    from spyrec.emulator.device import EmulatedDevice
+    from spyrec.runtime.session import Session, SessionOptions
+
+    numerics = checked_numerics(options)
+    if options.check:
+        refuse_uncheckable(bundle)
+    device = EmulatedDevice(bundle.manifest.target_cores, numerics.value, max_executions=options.max_executions)
+    return Session(bundle, device, SessionOptions(options.only, options.max_executions, _HALF_FORMATS[numerics]))
+
+
+def _check(
+    bundle: Bundle, inputs: Mapping[str, HostArray], record: RunRecord, numerics: Numerics
+) -> Mapping[str, CheckReport]:
+    from spyrec.compare.check import check_bundle
+
+    return check_bundle(bundle, inputs, record.outputs, numerics.value)
+
+
+def _stats(record: RunRecord) -> RunStats:
+    operations = record.operations
+    total = TotalStats(
+        hbm_read_bytes=sum(item.hbm_read_bytes for item in operations),
+        hbm_write_bytes=sum(item.hbm_write_bytes for item in operations),
+        hbm_core_read_bytes=sum(item.hbm_core_read_bytes for item in operations),
+        dma_h2d_bytes=record.dma_h2d_bytes,
+        dma_d2h_bytes=record.dma_d2h_bytes,
+        lx_peak_bytes=record.lx_peak_bytes,
+        flops=sum(item.flops for item in operations),
+    )
+    return RunStats(total, operations)

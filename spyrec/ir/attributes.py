@@ -1,0 +1,42 @@
+"""The vocabulary of op attributes: frozen dataclasses whose field types say how a graph file writes the value.
+
+The reader, the writer and the graph schema are driven by these annotations.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Annotated
+
+
+class Spelling(Enum):
+    """How a graph file may write an attribute beyond its plain type."""
+
+    DIMS = "dims"
+    """Several dims: a list, or one int."""
+    SIZE = "size"
+    """One extent: an int, a dim name, or a product of those."""
+    SIZES = "sizes"
+    """Several extents: a list of those, or one."""
+
+
+Dims = Annotated[tuple[int, ...], Spelling.DIMS]
+Size = Annotated[int, Spelling.SIZE]
+Sizes = Annotated[tuple[int, ...], Spelling.SIZES]
+Number = float | int | bool
+
+
+@dataclass(frozen=True, slots=True)
+class NoAttributes:
+    """No attributes."""
+
+
+@dataclass(frozen=True, slots=True)
+class DimAttributes:
+    """One dim."""
+
+    dim: int
+
+
+NO_ATTRIBUTES = NoAttributes()

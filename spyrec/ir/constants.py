@@ -1,0 +1,87 @@
+"""The numbers of a graph's constants: written inline, or loaded from the file they refer to."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from spyrec.diagnostics import Location, refuse
+from spyrec.dtypes import DType
+from spyrec.ir.graph import Graph, location_of
+from spyrec.ir.numbers import encode, fits
+from spyrec.ir.tensor_file import TensorFileError, load_tensor
+from spyrec.ir.types import TensorType
+from spyrec.jsonloc import JsonValue
+
+_INFINITIES = {"inf": math.inf, "-inf": -math.inf}
+
+
+class InlineValueError(Exception):
+    """An inline value that is no value of its constant; ``path`` are the list indices to the place."""
+
+    def __init__(self, code: str, message: str, path: tuple[int, ...]) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.path = path
+
+
+def read_inline(value: JsonValue, wanted: TensorType) -> npt.NDArray[np.generic]:
+    """Return an inline ``value`` in the carrier of its dtype: a nested list of the shape, or one number for all.
+
+    A number in place of a list takes no memory, whatever the shape.
+    Errors (:class:`InlineValueError`): SPY0103 not finite, SPY0127 another shape, SPY0128 a number that does not fit.
+    """
+    if wanted.dtype in (DType.FLOAT8_E4M3FN, DType.FLOAT8_E5M2FNUZ):
+        raise InlineValueError("SPY0128", f"{wanted.dtype.value} has no inline values: use a safetensors file", ())
+    if not isinstance(value, list):
+        number = np.asarray(_read_leaf(value, wanted.dtype, ()))
+        return np.broadcast_to(encode(number, wanted.dtype), wanted.shape)
+    leaves: list[float | int | bool] = []
+    _collect(value, wanted, (), leaves)
+    carrier = np.float64 if wanted.dtype.is_float else np.int64
+    return encode(np.array(leaves, carrier).reshape(wanted.shape), wanted.dtype)
+
+
+def _collect(value: JsonValue, wanted: TensorType, path: tuple[int, ...], leaves: list[float | int | bool]) -> None:
+    depth = len(path)
+    if depth == wanted.rank:
+        leaves.append(_read_leaf(value, wanted.dtype, path))
+        return
+    if not isinstance(value, list) or len(value) != wanted.shape[depth]:
+        found = f"a list of {len(value)}" if isinstance(value, list) else "no list"
+        message = f"the value has {found} where the shape {list(wanted.shape)} has {wanted.shape[depth]} entries"
+        raise InlineValueError("SPY0127", message, path)
+    for index, item in enumerate(value):
+        _collect(item, wanted, (*path, index), leaves)
+
+
+def _read_leaf(value: JsonValue, dtype: DType, path: tuple[int, ...]) -> float | int | bool:
+    if isinstance(value, list | dict) or value is None:
+        raise InlineValueError("SPY0127", "a list or object stands where a number is due", path)
+    number = _INFINITIES.get(value) if isinstance(value, str) else value
+    if isinstance(number, float) and not isinstance(value, str) and not math.isfinite(number):
+        raise InlineValueError("SPY0103", f"number {number} is not finite", path)
+    if number is None or (isinstance(number, bool) and dtype is not DType.BOOL) or not fits(number, dtype):
+        shown = f'"{value[:40]}"' if isinstance(value, str) else str(value)[:40]
+        raise InlineValueError("SPY0128", f"{shown} is no {dtype.value}", path)
+    return number if dtype is DType.BOOL or not dtype.is_float else float(number)
+
+
+def load_constant(graph: Graph, name: str) -> npt.NDArray[np.generic]:
+    """Return the numbers of a constant: host carrier dtype, the value's shape, read-only.
+
+    Errors: SPY0130, SPY0131 the file is gone or has changed since the graph was read.
+    """
+    data = graph.constants[name]
+    if data.array is not None:
+        return data.array
+    assert data.file is not None, name
+    try:
+        return load_tensor(Path(data.file), data.tensor, graph.type_of(name))
+    except TensorFileError as error:
+        place: Location = location_of(graph.values[name].origin)
+        raise refuse(error.code, f'constant "{name}": {error.message}', place) from None

@@ -1,0 +1,211 @@
+"""From accesses and layouts to device coordinates: what a SuperDSC can express, and why not.
+
+An operand of a SuperDSC is a dense box: every device dim is walked by at most one iteration variable, one step at a
+time, in a window that may be smaller than the dim.  Iteration dims are refined into variables until every operand
+has that form, or :class:`Inexpressible` says which rule stands in the way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from spyrec.ir.access import Access, Coordinate
+from spyrec.ir.device_layout import BufferLayout, Digit
+
+
+class Inexpressible(Exception):
+    """An access that no SuperDSC operand can have as it stands; the text is the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A refined iteration variable: ``floor(i[dim] / divisor) % size``."""
+
+    dim: int
+    divisor: int
+    size: int
+
+
+class Part(Enum):
+    """Which part of its variable a device dim counts."""
+
+    WHOLE = "whole"
+    TILE = "tile"
+    LANE = "lane"
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceDim:
+    """One device dim of an operand: extent, the variable that walks it (index, or ``None``), first position."""
+
+    extent: int
+    variable: int | None
+    offset: int
+    part: Part = Part.WHOLE
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceAccess:
+    """An operand in device form; ``lane`` is the variable that walks the lanes of a stick, or ``None``."""
+
+    dims: tuple[DeviceDim, ...]
+    lane: int | None
+    lane_extent: int
+
+    @property
+    def variables(self) -> frozenset[int]:
+        """The variables the operand depends on."""
+        return frozenset(dim.variable for dim in self.dims if dim.variable is not None)
+
+
+def cut_points(access: Access, layout: BufferLayout) -> Iterable[tuple[int, int]]:
+    """Yield (iteration dim, boundary): where the access or the layout needs an iteration dim to be cut."""
+    for host_dim, coordinate in enumerate(access.coordinates):
+        for term in coordinate.terms:
+            yield term.dim, term.divisor
+            yield term.dim, term.divisor * term.modulus
+            for digit in layout.digits[:-1]:
+                if digit.host_dim != host_dim or digit.divisor == 1 or _is_tile(digit, layout):
+                    continue
+                if term.coefficient < digit.divisor < term.coefficient * term.modulus:
+                    if digit.divisor % term.coefficient:
+                        raise Inexpressible(f"a step of {term.coefficient} does not divide a tile of {digit.divisor}")
+                    yield term.dim, term.divisor * (digit.divisor // term.coefficient)
+
+
+def _is_tile(digit: Digit, layout: BufferLayout) -> bool:
+    """Whether a device dim counts whole sticks of the stick dim."""
+    return digit.host_dim == layout.stick_dim and digit.divisor == layout.lane_extent
+
+
+def refine(extents: Sequence[int], cuts: Iterable[tuple[int, int]]) -> tuple[Variable, ...]:
+    """Cut iteration dims into variables, outermost first; dims of extent 1 have none."""
+    points: list[set[int]] = [{1} for _ in extents]
+    for dim, boundary in cuts:
+        if boundary < extents[dim]:
+            points[dim].add(boundary)
+    variables: list[Variable] = []
+    for dim, extent in enumerate(extents):
+        if extent == 1:
+            continue
+        boundaries = [*sorted(points[dim]), extent]
+        for inner, outer in zip(boundaries, boundaries[1:], strict=False):
+            if outer % inner:
+                raise Inexpressible(f"an extent of {extent} is cut at {inner} and at {outer}, which do not nest")
+        variables.extend(
+            Variable(dim, inner, outer // inner)
+            for inner, outer in zip(reversed(boundaries[:-1]), reversed(boundaries[1:]), strict=True)
+        )
+    return tuple(variables)
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """A variable walking a host coordinate in steps of ``coefficient``."""
+
+    coefficient: int
+    variable: int
+    size: int
+
+
+def _steps(coordinate: Coordinate, variables: Sequence[Variable]) -> list[_Step]:
+    steps = [
+        _Step(term.coefficient * (variable.divisor // term.divisor), index, variable.size)
+        for term in coordinate.terms
+        for index, variable in enumerate(variables)
+        if variable.dim == term.dim and term.divisor <= variable.divisor < term.divisor * term.modulus
+    ]
+    steps.sort(key=lambda step: -step.coefficient)
+    return steps
+
+
+def express(access: Access, layout: BufferLayout, variables: Sequence[Variable]) -> DeviceAccess:
+    """Return the operand in device form, or raise :class:`Inexpressible`.
+
+    Invariant: for every index the device coordinates denote the element the access names, inside the buffer.
+    """
+    dims: list[DeviceDim] = []
+    lane = _lane_variable(access, layout, variables)
+    for digit in layout.digits[:-1]:
+        if digit.host_dim is None:
+            is_stick_count = layout.stick_dim is None and digit.divisor == layout.lane_extent
+            dims.append(DeviceDim(digit.extent, None, 0, Part.TILE if is_stick_count else Part.WHOLE))
+            continue
+        coordinate = access.coordinates[digit.host_dim]
+        steps = _steps(coordinate, variables)
+        if _is_tile(digit, layout):
+            dims.extend(_tile_dims(digit, steps, coordinate.offset, lane))
+        else:
+            dims.extend(_plain_dims(digit, steps, coordinate.offset, layout))
+    dims.append(DeviceDim(layout.lane_extent, lane, 0, Part.LANE))
+    return DeviceAccess(tuple(dims), lane, layout.lane_extent)
+
+
+def _lane_variable(access: Access, layout: BufferLayout, variables: Sequence[Variable]) -> int | None:
+    """Return the variable in the lanes of the stick dim, checking that it may be there."""
+    stick_dim, lanes = layout.stick_dim, layout.lane_extent
+    if stick_dim is None:
+        return None
+    coordinate = access.coordinates[stick_dim]
+    if coordinate.offset % lanes:
+        raise Inexpressible(f"a window begins {coordinate.offset % lanes} lanes into a stick of {lanes}")
+    inside = [step for step in _steps(coordinate, variables) if step.coefficient % lanes]
+    if not inside:
+        return None
+    if len(inside) > 1 or inside[0].coefficient != 1:
+        raise Inexpressible("the lanes of a stick are walked by more than one index, or not one by one")
+    return inside[0].variable
+
+
+def _tile_dims(digit: Digit, steps: Sequence[_Step], offset: int, lane: int | None) -> list[DeviceDim]:
+    """Split the dim that counts sticks among the variables that step over whole sticks and the lane's own."""
+    lanes = digit.divisor
+    dims: list[DeviceDim] = []
+    extent, position = digit.extent, offset // lanes
+    for step in steps:
+        if step.variable == lane:
+            continue
+        unit = step.coefficient // lanes
+        dims.append(_window(extent, unit, step, position))
+        extent, position = unit, position % unit
+    if lane is not None:
+        size = next(step.size for step in steps if step.variable == lane)
+        if position + -(-size // lanes) > extent:
+            raise Inexpressible(f"{size} lanes from stick {position} on leave a run of {extent} sticks")
+        return [*dims, DeviceDim(extent, lane, position, Part.TILE)]
+    return [*dims, DeviceDim(extent, None, position)]
+
+
+def _plain_dims(digit: Digit, steps: Sequence[_Step], offset: int, layout: BufferLayout) -> list[DeviceDim]:
+    """Split a dim that does not lie in sticks among the variables that walk it."""
+    low, high = digit.divisor, digit.divisor * digit.extent
+    is_outermost = all(
+        other.host_dim != digit.host_dim or other.divisor <= digit.divisor for other in layout.digits
+    )
+    position = offset // low if is_outermost else offset // low % digit.extent
+    extent = digit.extent
+    dims: list[DeviceDim] = []
+    for step in steps:
+        if not (low <= step.coefficient and (is_outermost or step.coefficient < high)):
+            continue
+        if step.coefficient % low:
+            raise Inexpressible(f"a step of {step.coefficient} does not fit tiles of {low}")
+        unit = step.coefficient // low
+        dims.append(_window(extent, unit, step, position))
+        extent, position = unit, position % unit
+    if extent > 1 or not dims:
+        if position >= extent:
+            raise Inexpressible(f"position {position} lies outside a dim of {extent}")
+        dims.append(DeviceDim(extent, None, position))
+    return dims
+
+
+def _window(extent: int, unit: int, step: _Step, position: int) -> DeviceDim:
+    """The outer part of a dim of ``extent`` cut into pieces of ``unit``, walked by one variable."""
+    if extent % unit:
+        raise Inexpressible(f"a dim of {extent} does not divide into pieces of {unit}")
+    if position // unit + step.size > extent // unit:
+        raise Inexpressible(f"a window of {step.size} from {position // unit} on leaves a dim of {extent // unit}")
+    return DeviceDim(extent // unit, step.variable, position // unit)

@@ -1,0 +1,142 @@
+"""Where each host dim of a buffer lies in device memory: a device layout read as digits of host coordinates.
+
+Device dim ``j`` holds ``floor(h[host_dim] / divisor) % extent``; the last one is the lane inside a stick.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from spyrec.dtypes import DeviceFormat
+from spyrec.layout import DeviceLayout
+
+
+@dataclass(frozen=True, slots=True)
+class Digit:
+    """One device dim: which host dim it counts (``None``: none), in steps of how many elements, and how far."""
+
+    host_dim: int | None
+    divisor: int
+    extent: int
+
+
+@dataclass(frozen=True, slots=True)
+class BufferLayout:
+    """The device layout of one buffer with the digits it stands for; ``stick_dim`` is ``None`` when sparse."""
+
+    device: DeviceLayout
+    digits: tuple[Digit, ...]
+
+    @property
+    def stick_dim(self) -> int | None:
+        """The host dim whose neighbours share a stick."""
+        return self.digits[-1].host_dim
+
+    @property
+    def lane_extent(self) -> int:
+        """Elements per stick."""
+        return self.digits[-1].extent
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of device memory, whole sticks."""
+        return self.device.nbytes
+
+    def __str__(self) -> str:
+        return str(self.device)
+
+
+def row_major(shape: Sequence[int]) -> tuple[int, ...]:
+    """Return the host strides, in elements, of a contiguous tensor."""
+    strides = [1] * len(shape)
+    for dim in range(len(shape) - 2, -1, -1):
+        strides[dim] = strides[dim + 1] * shape[dim + 1]
+    return tuple(strides)
+
+
+@lru_cache(maxsize=65536)
+def canonical_layout(
+    shape: tuple[int, ...], device_format: DeviceFormat, stick_dim: int | None, tile_multiple: int = 1
+) -> BufferLayout:
+    """Return the layout with the given stick dim and the default order of the others.
+
+    ``stick_dim=None`` keeps one element per stick.  ``tile_multiple`` rounds the sticks along the stick dim up: the
+    float32 side of a cast needs as many sticks as its 16-bit side has, times two (a ragged stick dim, see Q14 in
+    docs/compatibility.md).  The order is that of ``DeviceLayout.default`` with ``dim_order=[others.., stick]``.
+    """
+    lanes = device_format.elements_per_stick
+    assert lanes is not None
+    if stick_dim is None and shape and shape[-1] == 1:
+        stick_dim = len(shape) - 1
+    owners: list[int | None] = [dim for dim in range(len(shape)) if dim != stick_dim]
+    owners.append(stick_dim)
+    order = [owners[-1]] if len(owners) == 1 else [*owners[1:], owners[0]]
+    digits: list[Digit] = []
+    is_tile_placed = False
+    for owner in order:
+        if owner == stick_dim and not is_tile_placed:
+            is_tile_placed = True
+            count = 1 if owner is None else -(-shape[owner] // lanes)
+            digits.append(Digit(owner, lanes, -(-count // tile_multiple) * tile_multiple))
+        else:
+            assert owner is not None
+            digits.append(Digit(owner, 1, shape[owner]))
+    digits.append(Digit(stick_dim, 1, lanes))
+    digits = [
+        Digit(None, digit.divisor, digit.extent)
+        if digit.host_dim is not None and shape[digit.host_dim] == 1
+        else digit
+        for digit in digits
+    ]
+    return BufferLayout(_device_layout(digits, shape, device_format), tuple(digits))
+
+
+def _device_layout(digits: Sequence[Digit], shape: Sequence[int], device_format: DeviceFormat) -> DeviceLayout:
+    strides = row_major(shape)
+    stride_map = tuple(-1 if digit.host_dim is None else strides[digit.host_dim] * digit.divisor for digit in digits)
+    return DeviceLayout(tuple(digit.extent for digit in digits), stride_map, device_format)
+
+
+def pinned_layout(layout: DeviceLayout, shape: tuple[int, ...]) -> BufferLayout | None:
+    """Read the digits of an explicit layout of a contiguous tensor, or ``None`` where it has no such reading.
+
+    Each device dim with a positive stride belongs to the host dim with the largest stride that divides it and for
+    which the digits chain up from the lane; the digits of every host dim must cover it.
+    """
+    strides = row_major(shape)
+    real = [dim for dim, size in enumerate(shape) if size > 1]
+    count = len(layout.device_size)
+    order = sorted(range(count), key=lambda j: (layout.stride_map[j], j != count - 1, -j))
+    reached = dict.fromkeys(real, 1)
+    digits: list[Digit | None] = [None] * count
+    for j in order:
+        extent, stride = layout.device_size[j], layout.stride_map[j]
+        if stride <= 0 or (extent == 1 and j != count - 1 and not _continues(stride, strides, reached, shape)):
+            digits[j] = Digit(None, 1, extent)
+            continue
+        owner = next(
+            (dim for dim in reversed(real) if strides[dim] * reached[dim] == stride and reached[dim] < shape[dim]),
+            None,
+        )
+        if owner is None:
+            if extent > 1:
+                return None
+            digits[j] = Digit(None, 1, extent)
+            continue
+        digits[j] = Digit(owner, reached[owner], extent)
+        reached[owner] *= extent
+    if any(reached[dim] < shape[dim] for dim in real):
+        return None
+    return BufferLayout(layout, tuple(digit for digit in digits if digit is not None))
+
+
+def _continues(stride: int, strides: Sequence[int], reached: dict[int, int], shape: Sequence[int]) -> bool:
+    return any(strides[dim] * reached[dim] == stride and reached[dim] < shape[dim] for dim in reached)
+
+
+def element_count(layout: BufferLayout) -> int:
+    """Return the elements of the layout, padding included."""
+    return math.prod(layout.device.device_size)

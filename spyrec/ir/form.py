@@ -1,0 +1,99 @@
+"""Checks the form of a graph file and turns pydantic's findings into diagnostics with JSON pointers."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from spyrec.diagnostics import Diagnostic, Location, SpyrecError
+from spyrec.ir.graph_model import FORMAT, ConstantModel, GraphModel, InputModel, Model, NodeModel
+from spyrec.jsonloc import JsonValue
+
+_KINDS: dict[type, str] = {
+    dict: "an object",
+    list: "a list",
+    str: "a string",
+    bool: "true or false",
+    type(None): "null",
+}
+_HINTS = {
+    "SPY0114": "rename it",
+    "SPY0124": "extents run from 1 to 2**63 - 1",
+    "SPY0137": 'name at least one value in "outputs"',
+}
+
+
+def read_form(data: JsonValue, root: Location) -> GraphModel:
+    """Return the file as models.
+
+    Errors, all of them at once: SPY0110 another type of value, SPY0111 unknown key, SPY0112 missing key, SPY0113
+    another format, SPY0114 no name, SPY0124 an extent out of range, SPY0137 no outputs.
+    """
+    _require_format(data, root)
+    try:
+        return GraphModel.model_validate(data)
+    except ValidationError as error:
+        findings = [_diagnostic(item, data, root) for item in error.errors(include_url=False, include_context=False)]
+    unique: dict[tuple[str | None, str], Diagnostic] = {}
+    for finding in findings:
+        assert finding.location is not None
+        unique.setdefault((finding.location.pointer, finding.code), finding)
+    raise SpyrecError(list(unique.values()))
+
+
+def _require_format(data: JsonValue, root: Location) -> None:
+    if not isinstance(data, dict):
+        message = f"a graph is a JSON object, not {_kind(data)}"
+        raise SpyrecError([Diagnostic("SPY0110", message, root)])
+    if data.get("format") != FORMAT:
+        found = data.get("format")
+        message = f"format is {found!r:.60}" if "format" in data else '"format" is missing'
+        place = root.child("format") if "format" in data else root
+        raise SpyrecError([Diagnostic("SPY0113", f'{message}, and this reader takes "{FORMAT}"', place)])
+
+
+def _kind(value: object) -> str:
+    return _KINDS.get(type(value), "a number")
+
+
+def _resolve(location: tuple[int | str, ...], data: JsonValue) -> tuple[list[str | int], JsonValue]:
+    """Return the tokens of a pydantic location that exist in the data (union tags do not), and what is there."""
+    tokens: list[str | int] = []
+    here = data
+    for token in location:
+        if (isinstance(here, dict) and token in here) or (
+            isinstance(here, list) and isinstance(token, int) and token < len(here)
+        ):
+            here = cast("dict[str | int, JsonValue]", here)[token]
+            tokens.append(token)
+    return tokens, here
+
+
+def _diagnostic(item: ErrorDetails, data: JsonValue, root: Location) -> Diagnostic:
+    tokens, here = _resolve(item["loc"], data)
+    place = root.child(*tokens)
+    last = item["loc"][-1] if item["loc"] else ""
+    kind = item["type"]
+    if kind.startswith("SPY"):
+        return Diagnostic(kind, item["msg"], place, hint=_HINTS.get(kind))
+    if kind == "missing":
+        return Diagnostic("SPY0112", f'key "{last}" is missing', place)
+    if kind == "extra_forbidden":
+        known = _known_keys(item["loc"], tokens)
+        return Diagnostic("SPY0111", f'key "{str(last)[:80]}" is unknown here', place, hint=known)
+    message = item["msg"]
+    return Diagnostic("SPY0110", f"{message[:1].lower()}{message[1:]}: found {_kind(here)}", place)
+
+
+_KEYS: dict[str, type[Model]] = {"inputs": InputModel, "constants": ConstantModel, "nodes": NodeModel}
+
+
+def _known_keys(location: tuple[int | str, ...], tokens: list[str | int]) -> str | None:
+    if len(tokens) not in (1, 3):
+        return None
+    model = GraphModel if len(tokens) == 1 else _KEYS.get(str(location[0]))
+    if model is None:
+        return None
+    return "the keys are " + ", ".join(field.alias or name for name, field in model.model_fields.items())

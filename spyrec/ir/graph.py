@@ -1,0 +1,146 @@
+"""The one IR: an immutable graph of nodes in topological order over named, typed values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from spyrec.diagnostics import Location
+from spyrec.ir.opdef import Attributes
+from spyrec.ir.types import SymbolicDim, TensorType
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """The origin of something a pass made: which pass, and the locations it was made from."""
+
+    pass_name: str
+    parents: tuple[Origin, ...]
+
+    @property
+    def location(self) -> Location:
+        """The place in the user's input this goes back to."""
+        return self.parents[0] if isinstance(self.parents[0], Location) else self.parents[0].location
+
+
+Origin = Location | Derived
+
+
+def location_of(origin: Origin) -> Location:
+    """Return the place in the user's input that ``origin`` goes back to."""
+    return origin if isinstance(origin, Location) else origin.location
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """A number standing where a tensor is expected; it takes the dtype of the tensors beside it."""
+
+    value: float | int | bool
+
+
+Operand = str | Scalar | None
+"""One input of a node: the name of a value, a number, or an absent optional tensor."""
+
+
+@dataclass(frozen=True, slots=True)
+class LayoutPin:
+    """The ``layout`` of an input or node as the user wrote it: either both lists or a dim order."""
+
+    device_size: tuple[int, ...] | None = None
+    stride_map: tuple[int, ...] | None = None
+    dim_order: tuple[int, ...] | None = None
+    origin: Location = field(default_factory=Location, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A named tensor: its type, the dim names of its axes (``None`` where unnamed), and a pinned layout."""
+
+    name: str
+    type: TensorType
+    dims: tuple[str | None, ...]
+    origin: Origin = field(compare=False)
+    pin: LayoutPin | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantData:
+    """Where a constant's numbers come from: an array in memory, or a tensor in a file read when needed.
+
+    Exactly one of ``array`` (host carrier dtype, the value's shape) and ``file`` (absolute, checked to lie in the
+    graph's directory) is set; ``tensor`` is the name inside a safetensors file, ``None`` for ``.npy``.
+    """
+
+    array: npt.NDArray[np.generic] | None = field(default=None, compare=False)
+    file: str | None = None
+    tensor: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One operation: catalogue name, operands in the op's order, the names of its results, its attributes."""
+
+    name: str
+    op: str
+    inputs: tuple[Operand, ...]
+    outputs: tuple[str, ...]
+    attributes: Attributes
+    origin: Origin = field(compare=False)
+    work_division: Mapping[str, int] | None = None
+
+    @property
+    def output(self) -> str:
+        """The name of the only result."""
+        assert len(self.outputs) == 1
+        return self.outputs[0]
+
+
+@dataclass(frozen=True, slots=True)
+class LoopRequest:
+    """One level of the coarse-tiling request; ``body`` holds node names and inner levels in file order."""
+
+    dims: tuple[str, ...]
+    tiles: int | None
+    tile_size: int | None
+    body: tuple[str | LoopRequest, ...]
+    origin: Location = field(default_factory=Location, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """A whole model.
+
+    ``inputs`` and ``constants`` name values without a producer; ``nodes`` is in topological order; every name that a
+    node or ``outputs`` uses is in ``values``.  ``dims`` maps a dim name to its extent or its symbolic bounds.
+    """
+
+    name: str
+    dims: Mapping[str, int | SymbolicDim]
+    inputs: tuple[str, ...]
+    constants: Mapping[str, ConstantData]
+    nodes: tuple[Node, ...]
+    values: Mapping[str, Value]
+    outputs: tuple[str, ...]
+    loops: tuple[LoopRequest, ...] = ()
+
+    def type_of(self, operand: str) -> TensorType:
+        """Return the type of a value by name."""
+        return self.values[operand].type
+
+    def producers(self) -> dict[str, Node]:
+        """Return the node that makes each value that has one."""
+        return {output: node for node in self.nodes for output in node.outputs}
+
+    def use_counts(self) -> dict[str, int]:
+        """Return how often each value is read by nodes or stands among the graph's outputs."""
+        counts = dict.fromkeys(self.values, 0)
+        for node in self.nodes:
+            for operand in node.inputs:
+                if isinstance(operand, str):
+                    counts[operand] += 1
+        for name in self.outputs:
+            counts[name] += 1
+        return counts

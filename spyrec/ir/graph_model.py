@@ -1,0 +1,168 @@
+"""The form of a graph file, as pydantic models; meaning is checked by the reader, not here."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Literal, cast
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidator, WithJsonSchema
+from pydantic_core import PydanticCustomError
+
+FORMAT = "spyrec.graph/1"
+NAME_PATTERN = r"^[A-Za-z_][A-Za-z0-9_.]{0,127}$"
+
+_NAME = re.compile(NAME_PATTERN.rstrip("$"), re.ASCII)
+_LIMIT = 2**63
+
+
+def _show(value: object) -> str:
+    return f'"{value[:60]}"' if isinstance(value, str) else repr(value)[:60]
+
+
+def _name(value: object) -> str:
+    if not isinstance(value, str) or _NAME.fullmatch(value) is None:
+        message = "{shown} is no name: a letter or _, then up to 127 letters, digits, _ and ."
+        raise PydanticCustomError("SPY0114", message, {"shown": _show(value)})
+    return value
+
+
+def _extent(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise PydanticCustomError("SPY0110", "{shown} is not an integer", {"shown": _show(value)})
+    if not 1 <= value < _LIMIT:
+        raise PydanticCustomError("SPY0124", "extent {value} is out of range", {"value": str(value)[:40]})
+    return value
+
+
+def _shape_entry(value: object) -> int | str:
+    return _name(value) if isinstance(value, str) else _extent(value)
+
+
+def _operand(value: object) -> str | int | float | bool | None:
+    if value is None or isinstance(value, int | float):
+        return value
+    return "-inf" if value == "-inf" else _name(value)
+
+
+def _dim_names(value: object) -> list[str]:
+    names = cast("list[object]", value) if isinstance(value, list) else [value]
+    if not names:
+        raise PydanticCustomError("SPY0110", "the list of dim names is empty", {})
+    return [_name(name) for name in names]
+
+
+def _any(value: object) -> object:
+    return value
+
+
+def _not_empty(value: list[str]) -> list[str]:
+    if not value:
+        raise PydanticCustomError("SPY0137", "the graph has no outputs", {})
+    return value
+
+
+_NAME_SCHEMA = {"type": "string", "pattern": NAME_PATTERN}
+_EXTENT_SCHEMA = {"type": "integer", "minimum": 1, "exclusiveMaximum": _LIMIT}
+
+Name = Annotated[str, PlainValidator(_name), WithJsonSchema(_NAME_SCHEMA)]
+Extent = Annotated[int, PlainValidator(_extent), WithJsonSchema(_EXTENT_SCHEMA)]
+ShapeEntry = Annotated[
+    int | str, PlainValidator(_shape_entry), WithJsonSchema({"anyOf": [_EXTENT_SCHEMA, _NAME_SCHEMA]})
+]
+OperandText = Annotated[
+    str | int | float | bool | None,
+    PlainValidator(_operand),
+    WithJsonSchema(
+        {"anyOf": [_NAME_SCHEMA, {"type": "number"}, {"enum": ["inf", "-inf"]}, {"type": "boolean"}, {"type": "null"}]}
+    ),
+]
+DimNames = Annotated[
+    list[str],
+    PlainValidator(_dim_names),
+    WithJsonSchema({"anyOf": [_NAME_SCHEMA, {"type": "array", "items": _NAME_SCHEMA, "minItems": 1}]}),
+]
+
+JsonText = Annotated[object, PlainValidator(_any), WithJsonSchema({})]
+
+
+class Model(BaseModel):
+    """Strict, closed, frozen."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class SymbolicDimModel(Model):
+    """A dim whose extent is known at run time."""
+
+    min: Extent = 1
+    max: Extent
+    multiple_of: Extent = 1
+
+
+class LayoutModel(Model):
+    """A pinned device layout: both lists, or a dim order."""
+
+    device_size: list[int] | None = None
+    stride_map: list[int] | None = None
+    dim_order: list[int] | None = None
+
+
+class InputModel(Model):
+    """A tensor given at run time."""
+
+    name: Name
+    shape: list[ShapeEntry]
+    dtype: str
+    layout: LayoutModel | None = None
+
+
+class DataModel(Model):
+    """A tensor in a file: relative path, and the name inside a safetensors file."""
+
+    file: str
+    tensor: str | None = None
+
+
+class ConstantModel(Model):
+    """A tensor known now: numbers inline or in a file."""
+
+    name: Name
+    shape: list[ShapeEntry]
+    dtype: str
+    value: JsonText = None
+    data: DataModel | None = None
+
+
+class NodeModel(Model):
+    """One operation."""
+
+    name: Name
+    op: str
+    inputs: list[OperandText] = Field(default_factory=list[OperandText])
+    attrs: dict[str, JsonText] = Field(default_factory=dict[str, JsonText])
+    outputs: list[Name] | None = None
+    layout: LayoutModel | None = None
+    work_division: dict[str, Extent] | None = None
+
+
+class LoopModel(Model):
+    """One level of the coarse-tiling request."""
+
+    dim: DimNames
+    tiles: Extent | None = None
+    tile_size: Extent | None = None
+    body: list[Name | LoopModel] = Field(min_length=1)
+
+
+class GraphModel(Model):
+    """A whole graph file."""
+
+    schema_: str | None = Field(default=None, alias="$schema")
+    format: Literal["spyrec.graph/1"]
+    name: Name = "graph"
+    dims: dict[Name, Extent | SymbolicDimModel] = Field(default_factory=dict)
+    inputs: list[InputModel] = Field(default_factory=list[InputModel])
+    constants: list[ConstantModel] = Field(default_factory=list[ConstantModel])
+    nodes: list[NodeModel] = Field(default_factory=list[NodeModel])
+    loops: list[LoopModel] = Field(default_factory=list[LoopModel])
+    outputs: Annotated[list[Name], AfterValidator(_not_empty)]

@@ -1,0 +1,135 @@
+"""What types the operands of a node have, what its results are, and which dim names their axes carry."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from spyrec.dtypes import DType
+from spyrec.ir.graph import Operand, Scalar, Value
+from spyrec.ir.numbers import fits
+from spyrec.ir.opdef import Attributes, OpDef, OperandTypes, OpError
+from spyrec.ir.types import TensorType
+
+MAX_ELEMENTS = 2**63
+"""Element counts reach this limit nowhere: shape arithmetic stays within 64-bit integers."""
+
+DimNames = tuple[str | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Inferred:
+    """What a node's operands and results are: types, and the dim names of each result."""
+
+    operands: tuple[TensorType | None, ...]
+    results: tuple[TensorType, ...]
+    dims: tuple[DimNames, ...]
+
+
+def infer(
+    definition: OpDef, operands: Sequence[Operand], attributes: Attributes, values: Mapping[str, Value]
+) -> Inferred:
+    """Return the types and dim names of one node.
+
+    Errors (:class:`OpError`): SPY0120 arity, SPY0125 too many elements, SPY0214 a device format that the op does not
+    take, SPY0215 a number that does not fit, SPY0219 a number or nothing where a tensor is needed, and those of the op.
+    """
+    types = operand_types(definition, operands, values)
+    results = definition.infer(types, attributes)
+    _require_formats(definition, types)
+    for result in results:
+        if result.element_count >= MAX_ELEMENTS:
+            raise OpError("SPY0125", f"the result {result} has {result.element_count} elements, the limit is 2**63 - 1")
+    names = [values[operand].dims if isinstance(operand, str) else () for operand in operands]
+    first = tuple(_axis_name(sources, names) for sources in definition.axes(types, attributes))
+    others = [(None,) * result.rank for result in results[1:]]
+    return Inferred(types, results, (first, *others))
+
+
+def complete_attributes(definition: OpDef, types: OperandTypes, attributes: Attributes) -> Attributes:
+    """Return the attributes with the defaults filled in that depend on the operand types."""
+    return attributes if definition.complete is None else definition.complete(types, attributes)
+
+
+def operand_types(
+    definition: OpDef, operands: Sequence[Operand], values: Mapping[str, Value]
+) -> tuple[TensorType | None, ...]:
+    """Return the type of each operand; absent trailing ones are added as ``None``.  Errors: see :func:`infer`."""
+    _require_arity(definition, len(operands))
+    types = [_operand_type(definition, index, operand, values) for index, operand in enumerate(operands)]
+    if any(isinstance(operand, Scalar) for operand in operands):
+        beside = number_dtype(definition, operands, values)
+        for index, operand in enumerate(operands):
+            if isinstance(operand, Scalar):
+                types[index] = _number_type(operand, index, beside)
+    if not definition.is_variadic:
+        types.extend([None] * (len(definition.operands) - len(types)))
+    if None in types:
+        _require_present(definition, types, len(operands))
+    return tuple(types)
+
+
+def _require_present(definition: OpDef, types: OperandTypes, count: int) -> None:
+    for index, found in enumerate(types):
+        if found is None and not definition.operand_spec(index).is_optional:
+            name = definition.operand_spec(index).name
+            position = index if index < count else None
+            raise OpError("SPY0219", f'operand {index} ("{name}") is absent and not optional', operand=position)
+
+
+def _require_arity(definition: OpDef, count: int) -> None:
+    fewest = sum(not spec.is_optional for spec in definition.operands)
+    most = None if definition.is_variadic else len(definition.operands)
+    if count < fewest or (most is not None and count > most):
+        wanted = f"{fewest} or more" if most is None else f"{fewest}" if fewest == most else f"{fewest} to {most}"
+        names = ", ".join(spec.name + ("?" if spec.is_optional else "") for spec in definition.operands)
+        hint = f"{definition.name} takes ({names})"
+        raise OpError("SPY0120", f"{definition.name} takes {wanted} operands, not {count}", hint=hint)
+
+
+def _operand_type(definition: OpDef, index: int, operand: Operand, values: Mapping[str, Value]) -> TensorType | None:
+    if isinstance(operand, str):
+        return values[operand].type
+    if isinstance(operand, Scalar) and not definition.operand_spec(index).accepts_number:
+        name = definition.operand_spec(index).name
+        message = (
+            f'operand {index} ("{name}") is the number {operand.value}, and {definition.name} needs a tensor there'
+        )
+        raise OpError("SPY0219", message, hint="make it a constant of shape []", operand=index)
+    return None
+
+
+def number_dtype(definition: OpDef, operands: Sequence[Operand], values: Mapping[str, Value]) -> DType:
+    """Return the dtype that the number operands of a node take: the float among its tensors, or bool; else float16."""
+    dtypes = [
+        values[operand].type.dtype
+        for index, operand in enumerate(operands)
+        if isinstance(operand, str) and not definition.operand_spec(index).is_condition
+    ]
+    if dtypes:
+        return next((dtype for dtype in dtypes if dtype.is_float), dtypes[0])
+    numbers = [operand.value for operand in operands if isinstance(operand, Scalar)]
+    return DType.BOOL if numbers and all(isinstance(number, bool) for number in numbers) else DType.FLOAT16
+
+
+def _number_type(operand: Scalar, index: int, dtype: DType) -> TensorType:
+    if not fits(operand.value, dtype):
+        message = f"the number {operand.value} does not fit {dtype.value}, the dtype of the tensors beside it"
+        raise OpError("SPY0215", message, hint="a number never widens a tensor", operand=index)
+    return TensorType((), dtype)
+
+
+def _require_formats(definition: OpDef, types: OperandTypes) -> None:
+    for index, operand in enumerate(types):
+        if operand is not None and operand.dtype.device_format not in definition.formats:
+            formats = sorted(item.name for item in definition.formats)
+            message = f"{definition.name} takes {' or '.join(formats)} on the device, and {operand} is "
+            hint = "convert the operand first: to(float16)"
+            raise OpError("SPY0214", message + operand.dtype.device_format.name, hint=hint, operand=index)
+
+
+def _axis_name(sources: tuple[tuple[int, int], ...], names: Sequence[DimNames]) -> str | None:
+    for operand, axis in sources:
+        if operand < len(names) and names[operand] and names[operand][axis] is not None:
+            return names[operand][axis]
+    return None

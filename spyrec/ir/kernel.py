@@ -1,0 +1,140 @@
+"""The scheduled form of a graph: kernels, which are loop nests over buffers, in execution order.
+
+``form-kernels`` makes it from a graph of device ops: views have become accesses, every node that writes memory a
+kernel.  What later passes decide are the facets ``Buffer.layout``, ``Kernel.division`` and ``KernelGraph.programs``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+
+from spyrec.dtypes import DeviceFormat
+from spyrec.ir.access import Access
+from spyrec.ir.device_layout import BufferLayout
+from spyrec.ir.graph import ConstantData, Graph, LayoutPin, Origin
+from spyrec.ir.kernel_form import KernelForm, KernelShape, OperandUse, OUTPUT, Rule, kernel_form
+from spyrec.ir.types import TensorType
+
+
+class BufferRole(Enum):
+    """Who owns a buffer's contents."""
+
+    INPUT = "input"
+    CONSTANT = "constant"
+    OUTPUT = "output"
+    INTERMEDIATE = "intermediate"
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantSource:
+    """A constant's numbers: ``data`` zero-padded at the end of each dim up to the buffer's shape."""
+
+    data: ConstantData
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """A tensor with memory of its own."""
+
+    name: str
+    type: TensorType
+    role: BufferRole
+    origin: Origin = field(compare=False)
+    layout: BufferLayout | None = None
+    pin: LayoutPin | None = None
+    constant: ConstantSource | None = None
+
+    @property
+    def device_format(self) -> DeviceFormat:
+        """The format of its elements in device memory."""
+        return self.type.dtype.device_format
+
+    @property
+    def placed(self) -> BufferLayout:
+        """The layout, once ``assign-layouts`` has run."""
+        assert self.layout is not None, self.name
+        return self.layout
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """A buffer read or written by a kernel, and which element each iteration touches."""
+
+    buffer: str
+    access: Access
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """One device operation over ``extents``.
+
+    ``op`` is the catalogue's name, ``op_func`` and ``constants`` what the OpSpec says.  ``reduced`` are the iteration
+    dims that the output does not have.  A copy that ``is_elidable`` is dropped where both sides get one layout.
+    ``division`` is the number of slices per variable of the kernel's form, ``None`` until ``divide-work``.
+    ``reason`` says why a pass inserted the kernel.
+    """
+
+    name: str
+    op: str
+    op_func: str
+    rule: Rule
+    extents: tuple[int, ...]
+    inputs: tuple[Use, ...]
+    output: Use
+    origin: Origin = field(compare=False)
+    reduced: tuple[int, ...] = ()
+    constants: Mapping[str, float] = field(default_factory=dict[str, float])
+    is_elidable: bool = False
+    division: tuple[int, ...] | None = None
+    reason: str | None = field(default=None, compare=False)
+
+    @property
+    def uses(self) -> tuple[Use, ...]:
+        """Inputs, then the output: the operand order of an OpSpec."""
+        return (*self.inputs, self.output)
+
+    @property
+    def shape(self) -> KernelShape:
+        """What the rules of its class need to know of it."""
+        return KernelShape(self.rule, self.extents, self.reduced)
+
+
+@dataclass(frozen=True, slots=True)
+class KernelProgram:
+    """One device program: kernels by index range, its arguments in order, and the pool offsets of the rest."""
+
+    first_kernel: int
+    end_kernel: int
+    arguments: tuple[str, ...]
+    pool_offsets: Mapping[str, int]
+    pool_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class KernelGraph:
+    """All kernels of a model in execution order; ``outputs`` are (graph output, buffer);
+    ``source`` is the graph it was made from."""
+
+    name: str
+    buffers: Mapping[str, Buffer]
+    kernels: tuple[Kernel, ...]
+    inputs: tuple[str, ...]
+    outputs: tuple[tuple[str, str], ...]
+    programs: tuple[KernelProgram, ...] = ()
+    source: Graph | None = None
+
+    def form_of(self, kernel: Kernel) -> KernelForm:
+        """Return a kernel's device form under the buffers' layouts; raises ``Inexpressible``."""
+        operands = [self._operand(index, use) for index, use in enumerate(kernel.inputs)]
+        return kernel_form(kernel.shape, [*operands, self._operand(OUTPUT, kernel.output)])
+
+    def _operand(self, role: int, use: Use) -> OperandUse:
+        buffer = self.buffers[use.buffer]
+        return OperandUse(role, use.access, buffer.placed, buffer.type.shape)
+
+    def with_kernels(self, kernels: tuple[Kernel, ...]) -> KernelGraph:
+        """Return the graph with other kernels."""
+        return replace(self, kernels=kernels)

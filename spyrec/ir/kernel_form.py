@@ -1,0 +1,250 @@
+"""A kernel in device form: its refined variables, each operand's device dims, and the rules of its op class.
+
+``kernel_form`` is asked by ``assign-layouts`` (may this operand stand so?) and by code generation (what is written).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from spyrec.ir.access import Access
+from spyrec.ir.device_access import DeviceAccess, DeviceDim, Inexpressible, Part, Variable, cut_points, express, refine
+from spyrec.ir.device_layout import BufferLayout
+
+POINTWISE_LABELS = 8
+"""Iteration dims of a SuperDSC that is no contraction (its label list has eight names)."""
+
+CONTRACTION_LABELS = 7
+"""Iteration dims of a contraction (its label list has seven names)."""
+
+
+class Rule(Enum):
+    """How the sticks of a kernel's operands hang together."""
+
+    SAME_STICK = "same stick"
+    """Every operand has the kernel's lane variable in its sticks, or does not depend on it and is sparse."""
+    REDUCTION = "reduction"
+    """As above; the output lacks the reduced dim."""
+    CONTRACTION = "contraction"
+    """First operand sticked on K, second and output on N."""
+    RESTICKIFY = "restickify"
+    """One input and the output, each with lanes of its own."""
+    CAST = "cast"
+    """As SAME_STICK, with two element widths."""
+    COPY = "copy"
+    """A copy that becomes SAME_STICK or RESTICKIFY, whichever its layouts ask for."""
+    STATISTICS = "statistics"
+    """exx2 and layernormscale: stick reduction into two lanes, then sparse to sparse."""
+
+
+OUTPUT = -1
+"""The role of the output among operands."""
+
+
+@dataclass(frozen=True, slots=True)
+class OperandUse:
+    """One operand to be checked: its role (input index or ``OUTPUT``), access, layout and host extents."""
+
+    role: int
+    access: Access
+    layout: BufferLayout
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class KernelForm:
+    """Refined variables and operands; ``unit_lane`` says that a lane variable of extent 1 has to be added."""
+
+    variables: tuple[Variable, ...]
+    operands: tuple[DeviceAccess, ...]
+    unit_lane: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class KernelShape:
+    """What the rules need to know of a kernel: its rule, extents and reduced iteration dims."""
+
+    rule: Rule
+    extents: tuple[int, ...]
+    reduced: tuple[int, ...]
+
+
+def kernel_form(shape: KernelShape, operands: Sequence[OperandUse]) -> KernelForm:
+    """Return the device form of a kernel with these operands (the output last), or raise :class:`Inexpressible`."""
+    cuts = [cut for operand in operands for cut in cut_points(operand.access, operand.layout)]
+    variables = refine(shape.extents, cuts)
+    forms = tuple(express(operand.access, operand.layout, variables) for operand in operands)
+    output, output_form = operands[-1], forms[-1]
+    assert output.role == OUTPUT
+    _check_store(output, output_form, variables)
+    unit_lane = _check_rule(shape, operands, forms, variables)
+    _check_labels(shape, variables, forms, unit_lane)
+    return KernelForm(variables, forms, unit_lane)
+
+
+def synthetic_count(forms: Sequence[DeviceAccess]) -> int:
+    """Return how many size-1 variables the operands need for dims that stand at one position."""
+    return max((sum(stands_at_one_position(dim) for dim in form.dims) for form in forms), default=0)
+
+
+def stands_at_one_position(dim: DeviceDim) -> bool:
+    """Whether a device dim of more than one position is read or written at one of them only."""
+    return dim.variable is None and dim.extent > 1 and dim.part is not Part.LANE
+
+
+def _check_labels(
+    shape: KernelShape, variables: Sequence[Variable], forms: Sequence[DeviceAccess], unit_lane: bool
+) -> None:
+    count = len(variables) + synthetic_count(forms) + unit_lane
+    limit = CONTRACTION_LABELS if shape.rule is Rule.CONTRACTION else POINTWISE_LABELS
+    if count > limit:
+        raise Inexpressible(f"{count} iteration dims exceed the {limit} labels of a SuperDSC")
+
+
+def _check_store(output: OperandUse, form: DeviceAccess, variables: Sequence[Variable]) -> None:
+    """A store into a window that ends inside a stick would overwrite its neighbour's lanes."""
+    if form.lane is None or output.layout.stick_dim is None:
+        return
+    size = variables[form.lane].size
+    if size % form.lane_extent == 0:
+        return
+    coordinate = output.access.coordinates[output.layout.stick_dim]
+    if len(coordinate.terms) != 1 or coordinate.offset + size != output.shape[output.layout.stick_dim]:
+        raise Inexpressible(f"a store of {size} lanes would overwrite the rest of its last stick")
+
+
+def _check_rule(
+    shape: KernelShape, operands: Sequence[OperandUse], forms: Sequence[DeviceAccess], variables: Sequence[Variable]
+) -> bool:
+    """Check the rule of the op class; return whether a unit lane variable is needed."""
+    match shape.rule:
+        case Rule.SAME_STICK | Rule.REDUCTION:
+            _check_same_stick(shape, operands, forms, variables)
+            return False
+        case Rule.CAST:
+            _check_same_stick(shape, operands, forms, variables)
+            _check_cast(forms, variables)
+            return forms[-1].lane is None
+        case Rule.CONTRACTION:
+            return _check_contraction(shape, operands, forms, variables)
+        case Rule.RESTICKIFY:
+            return _check_restickify(forms, variables)
+        case Rule.COPY:
+            raise AssertionError("assign-layouts turns copies into one of two kinds")
+        case Rule.STATISTICS:
+            _check_statistics(shape, operands, forms, variables)
+            return False
+
+
+def _reduced_variables(shape: KernelShape, variables: Sequence[Variable]) -> list[int]:
+    found = [index for index, variable in enumerate(variables) if variable.dim in shape.reduced]
+    if len(found) > 1:
+        raise Inexpressible("the reduced dim is cut into several")
+    return found
+
+
+def _check_same_stick(
+    shape: KernelShape, operands: Sequence[OperandUse], forms: Sequence[DeviceAccess], variables: Sequence[Variable]
+) -> None:
+    lanes = {form.lane for form in forms if form.lane is not None}
+    if len(lanes) > 1:
+        raise Inexpressible("operands have different dims in their sticks")
+    lane = next(iter(lanes), None)
+    reduced = _reduced_variables(shape, variables)
+    for operand, form in zip(operands, forms, strict=True):
+        if lane is not None and form.lane is None and lane in form.variables:
+            raise Inexpressible("the dim in the sticks of one operand is a plain dim of another")
+        if operand.role == OUTPUT and lane is not None and form.lane is None and lane not in reduced:
+            raise Inexpressible("the output does not have the dim in the sticks of its inputs")
+
+
+def _check_cast(forms: Sequence[DeviceAccess], variables: Sequence[Variable]) -> None:
+    """Both sides of a cast cover whole sticks of the wider one (rule A5 of the execution reference)."""
+    widest = max(form.lane_extent for form in forms)
+    for form in forms:
+        for dim in form.dims:
+            if dim.part is Part.TILE and dim.variable is not None:
+                needed = -(-variables[dim.variable].size // widest) * (widest // form.lane_extent)
+                if dim.offset + needed > dim.extent:
+                    raise Inexpressible(f"a cast needs {needed} sticks where the layout has {dim.extent}")
+                if dim.extent != needed and variables[dim.variable].size % widest:
+                    raise Inexpressible("a cast of a ragged stick dim reads or writes a window")
+        if form.lane is None:
+            sticks = next((dim.extent for dim in form.dims if dim.part is Part.TILE), None)
+            if sticks != widest // form.lane_extent:
+                raise Inexpressible(f"a sparse cast needs {widest // form.lane_extent} sticks per element")
+
+
+def _check_contraction(
+    shape: KernelShape, operands: Sequence[OperandUse], forms: Sequence[DeviceAccess], variables: Sequence[Variable]
+) -> bool:
+    """A sticked on K, B and C on N; K and N one variable each.  Iteration dims end with M, N, K."""
+    n_dim, k_dim = len(shape.extents) - 2, len(shape.extents) - 1
+    by_dim = {dim: [i for i, variable in enumerate(variables) if variable.dim == dim] for dim in (n_dim, k_dim)}
+    if len(by_dim[n_dim]) > 1 or len(by_dim[k_dim]) > 1:
+        raise Inexpressible("the contracted dim or the columns are cut into several")
+    n_variable = next(iter(by_dim[n_dim]), None)
+    k_variable = next(iter(by_dim[k_dim]), None)
+    for operand, form in zip(operands, forms, strict=True):
+        wanted = k_variable if operand.role == 0 else n_variable
+        if form.lane != wanted:
+            raise Inexpressible("an operand of a contraction has another dim in its sticks than it needs")
+        if operand.role == 1:
+            _check_contracted_rows(form, k_variable, variables, operands[0].layout.lane_extent)
+    return n_variable is None
+
+
+def _check_contracted_rows(
+    form: DeviceAccess, k_variable: int | None, variables: Sequence[Variable], lanes: int
+) -> None:
+    """The second operand has a row for every lane of the first one's last stick, zero where K has ended."""
+    if k_variable is None:
+        raise Inexpressible("a contraction over an extent of 1 is a multiplication")
+    size = variables[k_variable].size
+    rows = next(dim.extent for dim in form.dims if dim.variable == k_variable)
+    if size % lanes and rows != -(-size // lanes) * lanes:
+        raise Inexpressible(f"the contracted dim of {size} is not padded to whole sticks of {lanes}")
+
+
+def _check_restickify(forms: Sequence[DeviceAccess], variables: Sequence[Variable]) -> bool:
+    """Lanes differ; a dim that is in one side's sticks and ragged is whole on the other (rules A3 and A4)."""
+    source, target = forms
+    if source.lane == target.lane:
+        raise Inexpressible("a restickify keeps the same dim in the sticks")
+    for here, there in ((source, target), (target, source)):
+        if there.lane is None:
+            continue
+        size = variables[there.lane].size
+        dim = next((dim for dim in here.dims if dim.variable == there.lane), None)
+        if dim is None:
+            raise Inexpressible("a restickify would also have to broadcast")
+        if dim.extent != size and (size % there.lane_extent or dim.extent - size < there.lane_extent):
+            raise Inexpressible("a window on a dim that goes into or comes out of the sticks")
+        own = next(dim for dim in there.dims if dim.variable == there.lane and dim.part is Part.TILE)
+        if size % there.lane_extent and own.extent != -(-size // there.lane_extent):
+            raise Inexpressible("a window on a ragged stick dim")
+    for form in forms:
+        if form.lane is None and not any(dim.part is Part.TILE and dim.extent == 1 for dim in form.dims):
+            raise Inexpressible("one side is sparse with more than one stick per element, or stands at one lane")
+    return source.lane is None or target.lane is None
+
+
+def _check_statistics(
+    shape: KernelShape, operands: Sequence[OperandUse], forms: Sequence[DeviceAccess], variables: Sequence[Variable]
+) -> None:
+    """exx2 reads the normalized dim from the sticks; its two results are neighbours in one stick."""
+    reduced = _reduced_variables(shape, variables)
+    for operand, form in zip(operands, forms, strict=True):
+        if operand.shape[-1] == _STATISTICS and operand.layout.stick_dim != len(operand.shape) - 1 and not (
+            reduced and operand.role != OUTPUT
+        ):
+            raise Inexpressible("mean and mean of squares have to share a stick")
+        wanted = next(iter(reduced), None) if operand.role != OUTPUT else None
+        if form.lane != wanted:
+            raise Inexpressible("the normalized dim is not in the sticks")
+
+
+_STATISTICS = 2
+"""Elements that exx2 stores in one stick."""

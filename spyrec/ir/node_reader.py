@@ -1,0 +1,274 @@
+"""Reads the nodes of a graph file: names, order, attributes, then types along the order."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from typing import cast
+
+from spyrec.diagnostics import Location
+from spyrec.ir.attribute_text import AttributeTextError, attribute_fields, read_attribute
+from spyrec.ir.declarations import Declarations
+from spyrec.ir.graph import Node, Operand, Scalar, Value
+from spyrec.ir.graph_model import NodeModel
+from spyrec.ir.inference import Inferred, complete_attributes, infer
+from spyrec.ir.opdef import Attributes, OpDef, OpError, catalogue
+from spyrec.jsonloc import JsonValue
+
+
+class NodeReader:
+    """Turns node models into nodes and adds their results to the declarations."""
+
+    def __init__(self, declarations: Declarations) -> None:
+        self._declarations = declarations
+        self._sink = declarations.sink
+        self._ops = catalogue()
+        self._producers: dict[str, int] = {}
+
+    def read(self, models: Sequence[NodeModel]) -> tuple[Node, ...]:
+        """Return the nodes that could be read, in topological order, file order breaking ties.
+
+        Errors: SPY0115 to SPY0121, SPY0139, those of the attributes and of the ops.
+        """
+        section = self._declarations.root.child("nodes")
+        places = [section.child(index) for index in range(len(models))]
+        for index, model in enumerate(models):
+            self._claim(model, index, places[index])
+        nodes: list[Node] = []
+        for index in self._order(models):
+            node = self._read_node(models[index], places[index])
+            if node is not None:
+                nodes.append(node)
+        return tuple(nodes)
+
+    # --- names and order ---
+
+    def _claim(self, model: NodeModel, index: int, place: Location) -> None:
+        names = model.outputs if model.outputs is not None else [model.name]
+        for position, name in enumerate(names):
+            own = place if model.outputs is None else place.child("outputs", position)
+            if self._declarations.claim(name, own):
+                self._producers[name] = index
+        definition = self._ops.get(model.op)
+        if model.outputs is not None and definition is not None and len(names) != definition.result_count:
+            message = f'{model.op} has {definition.result_count} results, "outputs" names {len(names)}'
+            self._sink.error("SPY0139", message, place.child("outputs"))
+
+    def _order(self, models: Sequence[NodeModel]) -> list[int]:
+        """Return the indices of the nodes in topological order; those on or behind a cycle are left out."""
+        self._refuse_repeated_names(models)
+        waiting: list[int] = []
+        users: list[list[int]] = [[] for _ in models]
+        for index, model in enumerate(models):
+            sources = {self._producers[name] for name in model.inputs if name in self._producers}
+            waiting.append(len(sources))
+            for source in sources:
+                users[source].append(index)
+        ready = [index for index, count in enumerate(waiting) if count == 0]
+        order: list[int] = []
+        while ready:
+            index = heapq.heappop(ready)
+            order.append(index)
+            for user in users[index]:
+                waiting[user] -= 1
+                if waiting[user] == 0:
+                    heapq.heappush(ready, user)
+        if len(order) < len(models):
+            self._refuse_cycle(models, set(range(len(models))) - set(order))
+        return order
+
+    def _refuse_repeated_names(self, models: Sequence[NodeModel]) -> None:
+        seen: set[str] = set()
+        for index, model in enumerate(models):
+            # with "outputs" absent the value name says it already
+            if model.name in seen and model.outputs is not None:
+                place = self._declarations.root.child("nodes", index, "name")
+                self._sink.error("SPY0115", f'the node name "{model.name}" is taken', place)
+            seen.add(model.name)
+
+    def _refuse_cycle(self, models: Sequence[NodeModel], left: set[int]) -> None:
+        """Report one cycle among the nodes ``left``, and mark their results as broken."""
+        path: list[int] = []
+        index = min(left)
+        while index not in path:
+            path.append(index)
+            index = next(
+                self._producers[name]
+                for name in models[index].inputs
+                if isinstance(name, str) and self._producers.get(name) in left
+            )
+        cycle = path[path.index(index) :]
+        start = cycle.index(min(cycle))
+        names = [f'"{models[item].name}"' for item in [*cycle[start:], *cycle[:start], min(cycle)]]
+        shown = names if len(names) <= 8 else [*names[:7], "...", names[-1]]
+        place = self._declarations.root.child("nodes", min(cycle))
+        self._sink.error("SPY0117", f"the nodes form a cycle: {' needs '.join(shown)}", place)
+        for item in left:
+            self._break(models[item])
+
+    def _break(self, model: NodeModel) -> None:
+        self._declarations.broken.update(model.outputs if model.outputs is not None else [model.name])
+
+    # --- one node ---
+
+    def _read_node(self, model: NodeModel, place: Location) -> Node | None:
+        """Return a node and declare its results, or report what is wrong with it."""
+        definition = self._find_op(model, place)
+        operands = self._read_operands(model, place)
+        if definition is None or operands is None:
+            self._break(model)
+            return None
+        call = _Call(definition, operands, dict(cast("dict[str, JsonValue]", model.attrs)))
+        call.sort_numbers()
+        attributes = self._read_attributes(call, place)
+        inferred = None if attributes is None else self._infer(model, call, attributes, place)
+        if attributes is None or inferred is None:
+            self._break(model)
+            return None
+        names = tuple(model.outputs) if model.outputs is not None else (model.name,)
+        pin = self._declarations.read_pin(model.layout, inferred.results[0].rank, place)
+        for name, result, dims in zip(names, inferred.results, inferred.dims):
+            self._declarations.values[name] = Value(name, result, dims, place, pin if name == names[0] else None)
+        complete = complete_attributes(definition, inferred.operands, attributes)
+        padding = 0 if definition.is_variadic else len(definition.operands) - len(call.operands)
+        inputs = (*call.operands, *((None,) * padding))
+        return Node(model.name, definition.name, inputs, names, complete, place)
+
+    def _find_op(self, model: NodeModel, place: Location) -> OpDef | None:
+        """Return the op of a node.  Errors: SPY0118 unknown."""
+        definition = self._ops.get(model.op)
+        if definition is not None and definition.is_public:
+            return definition
+        public = [name for name, item in self._ops.items() if item.is_public]
+        close = get_close_matches(model.op, public, n=3)
+        hint = f"did you mean {' or '.join(close)}?" if close else "`spyrec ops` lists the ops"
+        self._sink.error("SPY0118", f'op "{model.op[:80]}" is unknown', place.child("op"), hint=hint)
+        return None
+
+    def _read_operands(self, model: NodeModel, place: Location) -> list[Operand] | None:
+        """Return the operands.  Errors: SPY0116 a name that nothing declares; ``None`` if one is not usable."""
+        operands: list[Operand] = []
+        is_usable = True
+        for index, text in enumerate(model.inputs):
+            operand = self._read_operand(text)
+            operands.append(operand)
+            if not isinstance(operand, str) or operand in self._declarations.values:
+                continue
+            is_usable = False
+            if operand not in self._declarations.broken and operand not in self._producers:
+                close = get_close_matches(operand, [*self._declarations.values, *self._producers], n=1)
+                hint = f'did you mean "{close[0]}"?' if close else None
+                message = f'node "{model.name}" reads "{operand}", which nothing makes'
+                self._sink.error("SPY0116", message, place.child("inputs", index), hint=hint)
+        return operands if is_usable else None
+
+    def _read_operand(self, text: str | float | bool | None) -> Operand:
+        if text is None:
+            return None
+        if not isinstance(text, str):
+            return Scalar(text)
+        is_infinity = text == "-inf" or (text == "inf" and not self._is_value("inf"))
+        return Scalar(float(text)) if is_infinity else text
+
+    def _is_value(self, name: str) -> bool:
+        return name in self._declarations.values or name in self._producers or name in self._declarations.broken
+
+    def _read_attributes(self, call: _Call, place: Location) -> Attributes | None:
+        """Return the attributes.  Errors: SPY0121 unknown or missing, and those of the values."""
+        known = attribute_fields(call.definition.attributes)
+        values: dict[str, object] = {}
+        is_right = True
+        for name, raw in call.attributes.items():
+            try:
+                if name not in known:
+                    raise AttributeTextError("SPY0121", f'{call.definition.name} has no attribute "{name[:80]}"')
+                values[name] = read_attribute(known[name].annotation, raw, self._declarations.extents)
+            except AttributeTextError as error:
+                is_right = False
+                hint = _attribute_hint(call.definition, known) if error.code == "SPY0121" else None
+                prefix = "" if error.code == "SPY0121" else f'attribute "{name}" of {call.definition.name}: '
+                where = place.child("attrs", name, *error.path)
+                self._sink.error(error.code, prefix + error.message, where, hint=hint)
+        for name, field in known.items():
+            if field.is_required and name not in call.attributes:
+                is_right = False
+                message = f'{call.definition.name} needs the attribute "{name}"'
+                self._sink.error("SPY0121", message, place, hint=_attribute_hint(call.definition, known))
+        return cast("Attributes", call.definition.attributes(**values)) if is_right else None
+
+    def _infer(self, model: NodeModel, call: _Call, attributes: Attributes, place: Location) -> Inferred | None:
+        """Return what the node's operands and results are, or report why it has none."""
+        try:
+            inferred = infer(call.definition, call.operands, attributes, self._declarations.values)
+        except OpError as error:
+            notes = (f'node "{model.name}" = {call.definition.name}({self._describe(call.operands)})',)
+            self._sink.error(error.code, error.message, _place(error, model, place), notes=notes, hint=error.hint)
+            return None
+        is_named = model.outputs is None or len(model.outputs) == len(inferred.results)
+        return inferred if is_named else None
+
+    def _describe(self, operands: Sequence[Operand]) -> str:
+        return ", ".join(describe_operand(operand, self._declarations.values) for operand in operands[:8])
+
+
+def describe_operand(operand: Operand, values: Mapping[str, Value]) -> str:
+    """Return an operand as notes show it: ``x: float16[2,3]``."""
+    if operand is None:
+        return "null"
+    return str(operand.value) if isinstance(operand, Scalar) else f"{operand}: {values[operand].type}"
+
+
+def _place(error: OpError, model: NodeModel, place: Location) -> Location:
+    if error.operand is not None and error.operand < len(model.inputs):
+        return place.child("inputs", error.operand)
+    if error.attribute is not None and error.attribute in model.attrs:
+        return place.child("attrs", error.attribute)
+    return place
+
+
+def _attribute_hint(definition: OpDef, known: Mapping[str, object]) -> str:
+    return f"its attributes are {', '.join(known)}" if known else f"{definition.name} has no attributes"
+
+
+class _Call:
+    """A node as written: op, operands, raw attributes."""
+
+    def __init__(self, definition: OpDef, operands: list[Operand], attributes: dict[str, JsonValue]) -> None:
+        self.definition = definition
+        self.operands = operands
+        self.attributes = attributes
+
+    def sort_numbers(self) -> None:
+        """Bring numbers to the one place they have in the IR.
+
+        An op with a scalar and a tensor overload may be written either way: ``mul(x, {"other": 2})`` and
+        ``pow(x, 2)`` mean ``mul(x, 2)`` and ``pow(x, {"exponent": 2})``.
+        """
+        specs = self.definition.operands
+        for spec in specs[len(self.operands) :]:
+            if not spec.accepts_number or spec.name not in self.attributes:
+                break
+            raw = self.attributes[spec.name]
+            if raw in ("inf", "-inf"):
+                raw = float(cast("str", raw))
+            if not isinstance(raw, int | float):
+                break
+            del self.attributes[spec.name]
+            self.operands.append(Scalar(raw))
+        if self.definition.is_variadic:
+            return
+        extra = self.operands[len(specs) :]
+        names = self.definition.number_attributes[: len(extra)]
+        is_free = len(extra) == len(names) and not any(name in self.attributes for name in names)
+        if is_free and not any(isinstance(operand, str) for operand in extra):
+            del self.operands[len(specs) :]
+            for name, operand in zip(names, extra):
+                value = operand.value if isinstance(operand, Scalar) else None
+                self.attributes[name] = _as_text(value)
+
+
+def _as_text(value: float | bool | None) -> JsonValue:
+    if value in (float("inf"), float("-inf")):
+        return str(value)
+    return value

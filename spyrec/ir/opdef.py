@@ -1,0 +1,207 @@
+"""One declaration per op, and the catalogue of them.
+
+A declaration lives in ``spyrec/ir/ops/<family>.py``; everything else about the op is derived from it: the graph
+schema entry, reader, verifier, evaluator, the SuperDSC ``computeOp_``, emulator tables and the documentation row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import Field, dataclass, field
+from enum import Enum
+from functools import cache
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import Any, ClassVar, Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from spyrec.dtypes import DeviceFormat
+from spyrec.ir.types import TensorType
+
+Array = npt.NDArray[np.generic]
+
+
+class Attributes(Protocol):
+    """The attributes of one op: a frozen dataclass; attribute names are its field names."""
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]  # what makes a class a dataclass; `Any` is typeshed's
+
+
+class OpError(Exception):
+    """A node's operands or attributes contradict the op: message with both sides, and a hint.
+
+    ``operand`` is the index of the operand at fault, ``attribute`` the name of the attribute at fault, if one is.
+    """
+
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        *,
+        hint: str | None = None,
+        operand: int | None = None,
+        attribute: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.hint = hint
+        self.operand = operand
+        self.attribute = attribute
+
+
+class OpKind(Enum):
+    """What class an op belongs to; passes decide by it, never by name."""
+
+    POINTWISE = "pointwise"
+    """Result element = function of the operands' elements at the same (broadcast) index."""
+    REDUCTION = "reduction"
+    """Folds one or several dims of its only tensor operand (attributes ``dim`` and ``keepdim``)."""
+    CONTRACTION = "contraction"
+    """The matmul family."""
+    VIEW = "view"
+    """Result element = operand element at another index; no arithmetic, no memory of its own."""
+    MOVEMENT = "movement"
+    """Writes elements of its operands into new memory unchanged (cat, stack, clone, contiguous, repeat)."""
+    CAST = "cast"
+    """Changes the dtype element by element."""
+    CREATION = "creation"
+    """Makes values from attributes alone (full)."""
+    COMPOSITE = "composite"
+    """Defined by a decomposition into other ops."""
+    LAYER_NORM = "layer_norm"
+    """The device's layer norm trio: exx2, layernormscale, layernormnorm."""
+
+
+@dataclass(frozen=True, slots=True)
+class OperandSpec:
+    """One operand of an op.
+
+    ``is_variadic`` is legal on the last one only: it takes one or more remaining operands.  ``accepts_number``: a
+    number may stand here instead of a tensor.  ``is_condition``: it does not tell the dtype of the numbers beside it.
+    """
+
+    name: str
+    is_optional: bool = False
+    is_variadic: bool = False
+    accepts_number: bool = False
+    is_condition: bool = False
+
+
+HALF = frozenset({DeviceFormat.SEN169_FP16})
+"""Formats of an op that the device runs on its 16-bit floats only."""
+
+HALF_OR_SINGLE = frozenset({DeviceFormat.SEN169_FP16, DeviceFormat.IEEE_FP32})
+"""Formats of an op on the device's IEEE_FP32-capable list."""
+
+ANY_FORMAT = frozenset(item for item in DeviceFormat if item.elements_per_stick is not None)
+"""Formats of an op that moves elements without looking at them."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceOp:
+    """How an op that the device has is written into ``computeOp_``.
+
+    ``op_func`` is the OpSpec op name (``sum``, not ``sumnonstick``: the suffix is the code generator's).
+    ``formats`` are those that the operands may have.  ``constants`` gives ``op_info["constants"]`` in order from the
+    operand types and the attributes.
+    """
+
+    op_func: str
+    formats: frozenset[DeviceFormat] = HALF
+    constants: Callable[[Sequence[TensorType], Attributes], Mapping[str, float]] | None = None
+
+
+OperandTypes = Sequence[TensorType | None]
+"""The types of all operands of a node: absent optional ones are ``None``, a number has the 0-d type it takes."""
+
+InferRule = Callable[[OperandTypes, Attributes], tuple[TensorType, ...]]
+"""Result types from operand types; a number operand arrives as the 0-d type it takes, an absent one as ``None``."""
+
+AxisSources = tuple[tuple[tuple[int, int], ...], ...]
+"""Per axis of a result the operand axes ``(operand index, axis)`` that it runs along, in operand order."""
+
+AxisRule = Callable[[OperandTypes, Attributes], AxisSources]
+"""Which operand axes each axis of the (first) result runs along; an axis of its own has no sources."""
+
+Reference = Callable[[Sequence[Array | None], Attributes], tuple[Array, ...]]
+"""NumPy semantics on float64 (floats), bool and int64 arrays of the operand shapes."""
+
+
+Sample = tuple[tuple[TensorType | None, ...], Attributes]
+"""Operand types and attributes on which the catalogue tests run an op."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpDef:
+    """The declaration of one op.
+
+    ``is_public``: may stand in a graph file; the others are made by passes only.  ``device`` is set where the device
+    executes the op as it is; an op of kind COMPOSITE (and any other without ``device``) has a decomposition in
+    ``spyrec/passes/decompose.py``.  ``formats`` are the device formats that its tensor operands may have: those of
+    ``device``, or those that all ops of its decomposition have.
+    ``number_attributes`` may stand as numbers after the tensors in a graph file too (the tensor overload's place).
+    ``complete`` fills in attribute defaults that depend on the operand types; the reader calls it.
+    ``samples`` are (operand types, attributes) on which the catalogue tests run the op.
+    """
+
+    name: str
+    summary: str
+    kind: OpKind
+    operands: tuple[OperandSpec, ...]
+    attributes: type
+    infer: InferRule
+    reference: Reference
+    axes: AxisRule
+    formats: frozenset[DeviceFormat]
+    device: DeviceOp | None = None
+    number_attributes: tuple[str, ...] = ()
+    complete: Callable[[OperandTypes, Attributes], Attributes] | None = None
+    result_count: int = 1
+    is_public: bool = True
+    samples: tuple[Sample, ...] = field(default=())
+
+    @property
+    def is_variadic(self) -> bool:
+        """Whether the last operand stands for one or more."""
+        return bool(self.operands) and self.operands[-1].is_variadic
+
+    def operand_spec(self, index: int) -> OperandSpec:
+        """Return what the operand at ``index`` may be."""
+        return self.operands[min(index, len(self.operands) - 1)] if self.is_variadic else self.operands[index]
+
+
+A = TypeVar("A", bound=Attributes)
+R = TypeVar("R")
+T = TypeVar("T")
+
+
+def rule(attributes: type[A], function: Callable[[T, A], R]) -> Callable[[T, Attributes], R]:
+    """Return ``function``, written for the attribute class of one op, as a rule that fits every :class:`OpDef`."""
+
+    def checked(operands: T, values: Attributes) -> R:
+        assert isinstance(values, attributes), (values, attributes)
+        return function(operands, values)
+
+    return checked
+
+
+_REGISTRY: dict[str, OpDef] = {}
+
+
+def register(definition: OpDef) -> OpDef:
+    """Add one declaration to the catalogue; called at import of its family module."""
+    assert definition.name not in _REGISTRY, definition.name
+    _REGISTRY[definition.name] = definition
+    return definition
+
+
+@cache
+def catalogue() -> Mapping[str, OpDef]:
+    """Return all declarations by name, sorted; imports the family modules on first use."""
+    package = import_module("spyrec.ir.ops")
+    for module in sorted(info.name for info in iter_modules(package.__path__)):
+        import_module(f"spyrec.ir.ops.{module}")
+    return dict(sorted(_REGISTRY.items()))

@@ -1,0 +1,280 @@
+"""Pointwise ops of two and three tensors.  Device names: SuperDSC format reference, section 4.1.
+
+Dtypes: floats of one dtype; bool beside a 16-bit float counts as 0 and 1, since both have the same device format.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from spyrec.dtypes import DType
+from spyrec.ir.attributes import NO_ATTRIBUTES, NoAttributes
+from spyrec.ir.opdef import (
+    HALF,
+    HALF_OR_SINGLE,
+    Array,
+    Attributes,
+    AxisSources,
+    DeviceOp,
+    OpDef,
+    OperandSpec,
+    OperandTypes,
+    OpError,
+    OpKind,
+    Reference,
+    register,
+    rule,
+)
+from spyrec.ir.operands import (
+    Floats,
+    array,
+    common_dtype,
+    floats,
+    present,
+    tensor,
+    unsupported,
+)
+from spyrec.ir.samples import boolean, f16, f32
+from spyrec.ir.shapes import broadcast, broadcast_axes
+from spyrec.ir.types import TensorType
+
+_PAIR = (OperandSpec("input", accepts_number=True), OperandSpec("other", accepts_number=True))
+
+
+def _shape(operands: OperandTypes) -> tuple[int, ...]:
+    return broadcast([(index, operand.shape) for index, operand in present(operands)])
+
+
+def _axes(operands: OperandTypes, _: Attributes) -> AxisSources:
+    return broadcast_axes(operands, _shape(operands))
+
+
+def _infer_arithmetic(operands: OperandTypes, _: Attributes) -> tuple[TensorType, ...]:
+    dtype = common_dtype(operands)
+    if dtype is DType.BOOL:
+        hint = "convert one operand: to(float16); for bools there are logical_and, mul, maximum and minimum"
+        raise OpError("SPY0202", "two bool operands have no arithmetic", hint=hint, operand=0)
+    return (TensorType(_shape(operands), dtype),)
+
+
+def _infer_selection(operands: OperandTypes, _: Attributes) -> tuple[TensorType, ...]:
+    return (TensorType(_shape(operands), common_dtype(operands)),)
+
+
+def _infer_comparison(operands: OperandTypes, _: Attributes) -> tuple[TensorType, ...]:
+    common_dtype(operands)
+    return (TensorType(_shape(operands), DType.BOOL),)
+
+
+def _arrays(operands: Sequence[Array | None]) -> tuple[Array, Array]:
+    """Return both arrays, bools as floats unless both are bools."""
+    left, right = array(operands), array(operands, 1)
+    if left.dtype == np.bool_ and right.dtype == np.bool_:
+        return left, right
+    return floats(operands), floats(operands, 1)
+
+
+_FLOAT_SAMPLES = (
+    ((f16(3, 5), f16(3, 5)), NO_ATTRIBUTES),
+    ((f16(2, 1, 70), f16(4, 1)), NO_ATTRIBUTES),
+    ((f16(3), f16()), NO_ATTRIBUTES),
+)
+_BOOL_SAMPLES = (((boolean(3, 5), boolean(5)), NO_ATTRIBUTES), ((boolean(3, 5), f16(5)), NO_ATTRIBUTES))
+_SINGLE_SAMPLES = (((f32(3, 5), f32(5)), NO_ATTRIBUTES),)
+
+
+@dataclass(frozen=True, slots=True)
+class AlphaAttributes:
+    """``alpha`` scales the second operand before it is added or subtracted."""
+
+    alpha: float = 1.0
+
+
+def _scaled(sign: float) -> Reference:
+    def reference(operands: Sequence[Array | None], attributes: AlphaAttributes) -> tuple[Array, ...]:
+        other = floats(operands, 1)
+        # a factor of exactly 1 must not turn an infinity times 0 into anything
+        scaled = other if attributes.alpha == 1 else other * attributes.alpha
+        return (floats(operands) + scaled if sign > 0 else floats(operands) - scaled,)
+
+    return rule(AlphaAttributes, reference)
+
+
+for _name, _summary, _sign in (("add", "input + alpha other", 1.0), ("sub", "input - alpha other", -1.0)):
+    register(
+        OpDef(
+            name=_name,
+            summary=_summary,
+            kind=OpKind.POINTWISE,
+            operands=_PAIR,
+            attributes=AlphaAttributes,
+            infer=_infer_arithmetic,
+            reference=_scaled(_sign),
+            axes=_axes,
+            formats=HALF_OR_SINGLE,
+            device=DeviceOp(_name, HALF_OR_SINGLE),
+            samples=(
+                *((types, AlphaAttributes()) for types, _ in (*_FLOAT_SAMPLES, *_SINGLE_SAMPLES)),
+                ((f16(3, 5), f16(5)), AlphaAttributes(0.5)),
+            ),
+        )
+    )
+
+
+def _multiply(operands: Sequence[Array | None], _: Attributes) -> tuple[Array, ...]:
+    left, right = _arrays(operands)
+    return (np.multiply(left, right),)
+
+
+def _maximum(operands: Sequence[Array | None], _: Attributes) -> tuple[Array, ...]:
+    left, right = _arrays(operands)
+    return (np.maximum(left, right),)
+
+
+def _minimum(operands: Sequence[Array | None], _: Attributes) -> tuple[Array, ...]:
+    left, right = _arrays(operands)
+    return (np.minimum(left, right),)
+
+
+for _name, _summary, _reference in (
+    ("mul", "product; of bools: both", _multiply),
+    ("maximum", "the larger element", _maximum),
+    ("minimum", "the smaller element", _minimum),
+):
+    register(
+        OpDef(
+            name=_name,
+            summary=_summary,
+            kind=OpKind.POINTWISE,
+            operands=_PAIR,
+            attributes=NoAttributes,
+            infer=_infer_selection,
+            reference=_reference,
+            axes=_axes,
+            formats=HALF_OR_SINGLE,
+            device=DeviceOp(_name, HALF_OR_SINGLE),
+            samples=(*_FLOAT_SAMPLES, *_BOOL_SAMPLES, *_SINGLE_SAMPLES),
+        )
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class DivAttributes:
+    """``rounding_mode`` is PyTorch's; the device divides without rounding to integers."""
+
+    rounding_mode: Literal["trunc", "floor"] | None = None
+
+
+def _infer_div(operands: OperandTypes, attributes: DivAttributes) -> tuple[TensorType, ...]:
+    if attributes.rounding_mode is not None:
+        hint = "divide without it, then apply floor"
+        raise unsupported("rounding_mode", f'"{attributes.rounding_mode}"', hint)
+    return _infer_arithmetic(operands, attributes)
+
+
+def _divide(operands: Sequence[Array | None], _: Attributes) -> tuple[Array, ...]:
+    return (floats(operands) / floats(operands, 1),)
+
+
+register(
+    OpDef(
+        name="div",
+        summary="quotient",
+        kind=OpKind.POINTWISE,
+        operands=_PAIR,
+        attributes=DivAttributes,
+        infer=rule(DivAttributes, _infer_div),
+        reference=_divide,
+        axes=_axes,
+        formats=HALF_OR_SINGLE,
+        device=DeviceOp("realdiv", HALF_OR_SINGLE),
+        samples=tuple((types, DivAttributes()) for types, _ in (*_FLOAT_SAMPLES, *_SINGLE_SAMPLES)),
+    )
+)
+
+
+def _comparison(name: str, summary: str, op_func: str, function: Callable[[Floats, Floats], Array]) -> None:
+    def reference(operands: Sequence[Array | None], _: Attributes) -> tuple[Array, ...]:
+        return (function(floats(operands), floats(operands, 1)),)
+
+    register(
+        OpDef(
+            name=name,
+            summary=summary,
+            kind=OpKind.POINTWISE,
+            operands=_PAIR,
+            attributes=NoAttributes,
+            infer=_infer_comparison,
+            reference=reference,
+            axes=_axes,
+            formats=HALF,
+            device=DeviceOp(op_func),
+            samples=(*_FLOAT_SAMPLES, *_BOOL_SAMPLES),
+        )
+    )
+
+
+_comparison("eq", "input = other, as bool", "equal", np.equal)
+_comparison("ne", "input and other differ, as bool", "notequal", np.not_equal)
+_comparison("lt", "input < other, as bool", "lesserthan", np.less)
+_comparison("le", "input <= other, as bool", "lesserequal", np.less_equal)
+_comparison("gt", "input > other, as bool", "greaterthan", np.greater)
+_comparison("ge", "input >= other, as bool", "greaterequal", np.greater_equal)
+
+
+def _logical_and(operands: Sequence[Array | None], _: Attributes) -> tuple[Array, ...]:
+    return (np.logical_and(array(operands) != 0, array(operands, 1) != 0),)
+
+
+register(
+    OpDef(
+        name="logical_and",
+        summary="whether both are true or not zero",
+        kind=OpKind.COMPOSITE,
+        operands=_PAIR,
+        attributes=NoAttributes,
+        infer=_infer_comparison,
+        reference=_logical_and,
+        axes=_axes,
+        formats=HALF,
+        samples=(*_FLOAT_SAMPLES, *_BOOL_SAMPLES),
+    )
+)
+
+
+def _infer_where(operands: OperandTypes, _: Attributes) -> tuple[TensorType, ...]:
+    condition = tensor(operands)
+    if condition.dtype is not DType.BOOL:
+        hint = "compare first: ne(condition, 0)"
+        raise OpError("SPY0210", f"the condition of where is {condition}, not bool", hint=hint, operand=0)
+    return (TensorType(_shape(operands), common_dtype((None, *operands[1:]))),)
+
+
+def _where(operands: Sequence[Array | None], _: Attributes) -> tuple[Array, ...]:
+    first, second = _arrays(operands[1:])
+    return (np.where(array(operands).astype(np.bool_), first, second),)
+
+
+register(
+    OpDef(
+        name="where",
+        summary="input where the condition holds, other elsewhere",
+        kind=OpKind.POINTWISE,
+        operands=(OperandSpec("condition", is_condition=True), *_PAIR),
+        attributes=NoAttributes,
+        infer=_infer_where,
+        reference=_where,
+        axes=_axes,
+        formats=HALF,
+        device=DeviceOp("where3"),
+        samples=(
+            ((boolean(3, 5), f16(3, 5), f16(3, 5)), NO_ATTRIBUTES),
+            ((boolean(4, 1), f16(70), f16()), NO_ATTRIBUTES),
+            ((boolean(4, 1), boolean(2, 1, 3), boolean()), NO_ATTRIBUTES),
+        ),
+    )
+)

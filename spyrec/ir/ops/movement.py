@@ -1,0 +1,308 @@
+"""Ops that write elements unchanged into new memory, the dtype cast, and ``full``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from spyrec.dtypes import DType
+from spyrec.ir.attributes import NO_ATTRIBUTES, NoAttributes, Number, Sizes
+from spyrec.ir.numbers import fits
+from spyrec.ir.opdef import (
+    ANY_FORMAT,
+    HALF,
+    Array,
+    Attributes,
+    AxisSources,
+    DeviceOp,
+    OpDef,
+    OperandSpec,
+    OperandTypes,
+    OpError,
+    OpKind,
+    register,
+    rule,
+)
+from spyrec.ir.operands import array, present, require_same_dtype, tensor
+from spyrec.ir.samples import boolean, f16, f32, i64
+from spyrec.ir.shapes import broadcast_axes, normalize_dim, show
+from spyrec.ir.types import TensorType
+
+
+def _infer_same(operands: OperandTypes, _: Attributes) -> tuple[TensorType, ...]:
+    return (tensor(operands),)
+
+
+def _same_axes(operands: OperandTypes, _: Attributes) -> AxisSources:
+    return broadcast_axes(operands, tensor(operands).shape)
+
+
+def _identity(operands: Sequence[Array | None], _: Attributes) -> tuple[Array, ...]:
+    return (array(operands),)
+
+
+_IDENTITY = DeviceOp("identity", ANY_FORMAT)
+# the device's restickify runs on 16-bit floats only; a float32 one is the layout pass's business to avoid
+_RESTICKIFY = DeviceOp("ReStickifyOpHBM", HALF)
+
+for _name, _summary, _device in (
+    ("clone", "a copy", None),
+    ("contiguous", "a copy in the default layout", None),
+    ("spyre.copy", "a copy whose stick dim stays", _IDENTITY),
+    ("spyre.restickify", "a copy whose stick moves to another dim", _RESTICKIFY),
+):
+    register(
+        OpDef(
+            name=_name,
+            summary=_summary,
+            kind=OpKind.MOVEMENT,
+            operands=(OperandSpec("input"),),
+            attributes=NoAttributes,
+            infer=_infer_same,
+            reference=_identity,
+            axes=_same_axes,
+            formats=HALF if _device is _RESTICKIFY else ANY_FORMAT,
+            device=_device,
+            is_public=not _name.startswith("spyre."),
+            samples=(((f16(3, 70),), NO_ATTRIBUTES), ((f16(),), NO_ATTRIBUTES)),
+        )
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class JoinAttributes:
+    """``dim``: along which the operands are joined."""
+
+    dim: int = 0
+
+
+def _infer_cat(operands: OperandTypes, attributes: JoinAttributes) -> tuple[TensorType, ...]:
+    first = tensor(operands)
+    dtype = require_same_dtype(operands)
+    if first.rank == 0:
+        raise OpError("SPY0206", f"{first} has rank 0, cat takes rank 1 or more", hint="use stack", operand=0)
+    dim = normalize_dim(attributes.dim, first.rank)
+    for index, operand in present(operands):
+        others = [(axis, pair) for axis, pair in enumerate(zip(first.shape, operand.shape)) if axis != dim]
+        if operand.rank != first.rank or any(one != other for _, (one, other) in others):
+            message = f"cat along dim {dim} joins {show(first.shape)} with {show(operand.shape)}"
+            raise OpError("SPY0217", message, hint="the other extents must be equal", operand=index)
+    total = sum(operand.shape[dim] for _, operand in present(operands))
+    return (TensorType((*first.shape[:dim], total, *first.shape[dim + 1 :]), dtype),)
+
+
+def _cat_axes(operands: OperandTypes, attributes: JoinAttributes) -> AxisSources:
+    dim = normalize_dim(attributes.dim, tensor(operands).rank)
+    sources = list(broadcast_axes(operands, tensor(operands).shape))
+    if len(operands) > 1:
+        sources[dim] = ()
+    return tuple(sources)
+
+
+def _cat(operands: Sequence[Array | None], attributes: JoinAttributes) -> tuple[Array, ...]:
+    return (np.concatenate([array(operands, index) for index in range(len(operands))], axis=attributes.dim),)
+
+
+register(
+    OpDef(
+        name="cat",
+        summary="tensors joined along a dim",
+        kind=OpKind.MOVEMENT,
+        operands=(OperandSpec("tensors", is_variadic=True),),
+        attributes=JoinAttributes,
+        infer=rule(JoinAttributes, _infer_cat),
+        reference=rule(JoinAttributes, _cat),
+        axes=rule(JoinAttributes, _cat_axes),
+        formats=ANY_FORMAT,
+        samples=(
+            ((f16(3, 5), f16(2, 5)), JoinAttributes()),
+            ((f16(3, 5), f16(3, 70), f16(3, 1)), JoinAttributes(-1)),
+            ((boolean(4),), JoinAttributes()),
+        ),
+    )
+)
+
+
+def _infer_stack(operands: OperandTypes, attributes: JoinAttributes) -> tuple[TensorType, ...]:
+    first = tensor(operands)
+    dtype = require_same_dtype(operands)
+    dim = normalize_dim(attributes.dim, first.rank + 1)
+    for index, operand in present(operands):
+        if operand.shape != first.shape:
+            message = f"stack joins {show(first.shape)} with {show(operand.shape)}"
+            raise OpError("SPY0217", message, hint="all operands must have one shape", operand=index)
+    return (TensorType((*first.shape[:dim], len(operands), *first.shape[dim:]), dtype),)
+
+
+def _stack_axes(operands: OperandTypes, attributes: JoinAttributes) -> AxisSources:
+    sources = list(broadcast_axes(operands, tensor(operands).shape))
+    sources.insert(normalize_dim(attributes.dim, len(sources) + 1), ())
+    return tuple(sources)
+
+
+def _stack(operands: Sequence[Array | None], attributes: JoinAttributes) -> tuple[Array, ...]:
+    return (np.stack([array(operands, index) for index in range(len(operands))], axis=attributes.dim),)
+
+
+register(
+    OpDef(
+        name="stack",
+        summary="tensors of one shape along a new dim",
+        kind=OpKind.MOVEMENT,
+        operands=(OperandSpec("tensors", is_variadic=True),),
+        attributes=JoinAttributes,
+        infer=rule(JoinAttributes, _infer_stack),
+        reference=rule(JoinAttributes, _stack),
+        axes=rule(JoinAttributes, _stack_axes),
+        formats=ANY_FORMAT,
+        samples=(((f16(3, 5), f16(3, 5)), JoinAttributes(-1)), ((f16(), f16(), f16()), JoinAttributes())),
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatAttributes:
+    """``repeats``: how often each dim repeats; more entries than dims add dims in front."""
+
+    repeats: Sizes
+
+
+def _infer_repeat(operands: OperandTypes, attributes: RepeatAttributes) -> tuple[TensorType, ...]:
+    operand = tensor(operands)
+    new = len(attributes.repeats) - operand.rank
+    if new < 0 or any(count < 1 for count in attributes.repeats):
+        message = f"repeats {show(attributes.repeats)} of {operand} must be 1 or more, one per dim at least"
+        raise OpError("SPY0209", message, attribute="repeats")
+    shape = (1,) * new + operand.shape
+    return (TensorType(tuple(extent * count for extent, count in zip(shape, attributes.repeats)), operand.dtype),)
+
+
+def _repeat_axes(operands: OperandTypes, attributes: RepeatAttributes) -> AxisSources:
+    new = len(attributes.repeats) - tensor(operands).rank
+    return tuple(
+        ((0, axis - new),) if axis >= new and count == 1 else () for axis, count in enumerate(attributes.repeats)
+    )
+
+
+def _repeat(operands: Sequence[Array | None], attributes: RepeatAttributes) -> tuple[Array, ...]:
+    return (np.tile(array(operands), attributes.repeats),)
+
+
+register(
+    OpDef(
+        name="repeat",
+        summary="the tensor tiled along its dims",
+        kind=OpKind.MOVEMENT,
+        operands=(OperandSpec("input"),),
+        attributes=RepeatAttributes,
+        infer=rule(RepeatAttributes, _infer_repeat),
+        reference=rule(RepeatAttributes, _repeat),
+        axes=rule(RepeatAttributes, _repeat_axes),
+        formats=ANY_FORMAT,
+        samples=(((f16(3, 5),), RepeatAttributes((2, 1))), ((f16(3),), RepeatAttributes((2, 4)))),
+    )
+)
+
+# --- to, full ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ToAttributes:
+    """The new dtype."""
+
+    dtype: DType
+
+
+_CASTS = (DType.FLOAT16, DType.BFLOAT16, DType.FLOAT32, DType.BOOL)
+
+
+def _infer_to(operands: OperandTypes, attributes: ToAttributes) -> tuple[TensorType, ...]:
+    operand = tensor(operands)
+    pair = (operand.dtype, attributes.dtype)
+    is_known = operand.dtype is attributes.dtype or all(dtype in _CASTS for dtype in pair)
+    # a float32 below the smallest 16-bit float is true, and the device has no float32 comparison
+    if not is_known or pair == (DType.FLOAT32, DType.BOOL):
+        message = f"the device does not convert {operand.dtype.value} to {attributes.dtype.value}"
+        hint = "conversions run among float16, bfloat16, float32 and bool, except float32 to bool"
+        raise OpError("SPY0218", message, hint=hint, attribute="dtype")
+    return (TensorType(operand.shape, attributes.dtype),)
+
+
+def _to(operands: Sequence[Array | None], attributes: ToAttributes) -> tuple[Array, ...]:
+    x = array(operands)
+    if attributes.dtype is DType.BOOL:
+        return (x != 0,)
+    return (x.astype(np.float64) if attributes.dtype.is_float else x,)
+
+
+register(
+    OpDef(
+        name="to",
+        summary="another dtype; to bool: whether not zero",
+        kind=OpKind.CAST,
+        operands=(OperandSpec("input"),),
+        attributes=ToAttributes,
+        infer=rule(ToAttributes, _infer_to),
+        reference=rule(ToAttributes, _to),
+        axes=_same_axes,
+        formats=ANY_FORMAT,
+        samples=(
+            ((f16(3, 5),), ToAttributes(DType.FLOAT32)),
+            ((f32(3, 5),), ToAttributes(DType.FLOAT16)),
+            ((boolean(3, 5),), ToAttributes(DType.FLOAT16)),
+            ((f16(3, 5),), ToAttributes(DType.BOOL)),
+            ((i64(3),), ToAttributes(DType.INT64)),
+        ),
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FullAttributes:
+    """Shape, number and dtype; without a dtype float16, which is spyrec's default and not PyTorch's."""
+
+    size: Sizes
+    fill_value: Number
+    dtype: DType = DType.FLOAT16
+
+
+def _infer_full(_: OperandTypes, attributes: FullAttributes) -> tuple[TensorType, ...]:
+    if any(extent < 1 for extent in attributes.size):
+        raise OpError("SPY0208", f"size {show(attributes.size)} holds an extent below 1", attribute="size")
+    if not fits(attributes.fill_value, attributes.dtype):
+        message = f"fill_value {attributes.fill_value} is no {attributes.dtype.value}"
+        raise OpError("SPY0215", message, attribute="fill_value")
+    return (TensorType(attributes.size, attributes.dtype),)
+
+
+def _full_axes(_: OperandTypes, attributes: FullAttributes) -> AxisSources:
+    return ((),) * len(attributes.size)
+
+
+def _full(_: Sequence[Array | None], attributes: FullAttributes) -> tuple[Array, ...]:
+    if attributes.dtype is DType.BOOL:
+        return (np.broadcast_to(np.bool_(attributes.fill_value), attributes.size),)
+    carrier = np.float64 if attributes.dtype.is_float else np.int64
+    return (np.broadcast_to(carrier(attributes.fill_value), attributes.size),)
+
+
+register(
+    OpDef(
+        name="full",
+        summary="a tensor of one number",
+        kind=OpKind.CREATION,
+        operands=(),
+        attributes=FullAttributes,
+        infer=rule(FullAttributes, _infer_full),
+        reference=rule(FullAttributes, _full),
+        axes=rule(FullAttributes, _full_axes),
+        formats=ANY_FORMAT,
+        samples=(
+            ((), FullAttributes((3, 5), 0.5)),
+            ((), FullAttributes((), 2, DType.FLOAT32)),
+            ((), FullAttributes((2,), fill_value=True, dtype=DType.BOOL)),
+        ),
+    )
+)

@@ -1,0 +1,301 @@
+"""Pointwise ops of one tensor.  Device names and formats: SuperDSC format reference, section 4.1 and 4.4."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from spyrec.dtypes import DType
+from spyrec.ir import special
+from spyrec.ir.attributes import NO_ATTRIBUTES, NoAttributes
+from spyrec.ir.opdef import (
+    HALF,
+    HALF_OR_SINGLE,
+    Array,
+    Attributes,
+    AxisSources,
+    DeviceOp,
+    OpDef,
+    OperandSpec,
+    OperandTypes,
+    OpError,
+    OpKind,
+    register,
+    rule,
+)
+from spyrec.ir.operands import Floats, array, floats, require_float, require_float_or_bool, tensor
+from spyrec.ir.samples import boolean, f16, f32
+from spyrec.ir.shapes import broadcast_axes
+from spyrec.ir.types import TensorType
+
+DL16_MAXIMUM = 8573157376.0
+"""Largest finite DLFloat16 (Agrawal et al., ARITH 2019): the bound of ``clip`` on a side that clamp leaves open."""
+
+_INPUT = (OperandSpec("input"),)
+
+
+def _float_result(operands: OperandTypes, _: Attributes) -> tuple[TensorType, ...]:
+    require_float(tensor(operands), 0)
+    return (tensor(operands),)
+
+
+def _axes(operands: OperandTypes, _: Attributes) -> AxisSources:
+    return broadcast_axes(operands, tensor(operands).shape)
+
+
+def _reciprocal_root(x: Floats) -> Floats:
+    return 1.0 / np.sqrt(x)
+
+
+def _relu(x: Floats) -> Floats:
+    return np.maximum(x, 0.0)
+
+
+def _plain(name: str, summary: str, op_func: str, function: Callable[[Floats], Floats], *, single: bool = True) -> None:
+    formats = HALF_OR_SINGLE if single else HALF
+
+    def reference(operands: Sequence[Array | None], _: Attributes) -> tuple[Array, ...]:
+        return (function(floats(operands)),)
+
+    samples = (((f16(3, 5),), NO_ATTRIBUTES), ((f16(),), NO_ATTRIBUTES), ((f16(2, 1, 3, 70),), NO_ATTRIBUTES))
+    register(
+        OpDef(
+            name=name,
+            summary=summary,
+            kind=OpKind.POINTWISE,
+            operands=_INPUT,
+            attributes=NoAttributes,
+            infer=_float_result,
+            reference=reference,
+            axes=_axes,
+            formats=formats,
+            device=DeviceOp(op_func, formats),
+            samples=(*samples, ((f32(4, 33),), NO_ATTRIBUTES)) if single else samples,
+        )
+    )
+
+
+_plain("abs", "absolute value", "abs", np.abs)
+_plain("neg", "negation", "neg", np.negative)
+_plain("exp", "e to the power of x", "exp", np.exp)
+_plain("log", "natural logarithm", "log", np.log, single=False)
+_plain("sqrt", "square root", "sqrt", np.sqrt)
+_plain("rsqrt", "1 / sqrt(x)", "rsqrt", _reciprocal_root)
+_plain("reciprocal", "1 / x", "reciprocal", np.reciprocal)
+_plain("sigmoid", "1 / (1 + exp(-x))", "sigmoid", special.sigmoid)
+_plain("tanh", "hyperbolic tangent", "tanh", np.tanh, single=False)
+_plain("floor", "largest integer not above x", "floor", np.floor)
+_plain("relu", "max(x, 0)", "relufwd", _relu)
+_plain("silu", "x sigmoid(x)", "silu", special.silu, single=False)
+
+
+@dataclass(frozen=True, slots=True)
+class GeluAttributes:
+    """``approximate`` chooses the exact function or its tanh approximation."""
+
+    approximate: Literal["none", "tanh"] = "none"
+
+
+def _gelu(operands: Sequence[Array | None], attributes: GeluAttributes) -> tuple[Array, ...]:
+    function = special.gelu if attributes.approximate == "none" else special.gelu_tanh
+    return (function(floats(operands)),)
+
+
+register(
+    OpDef(
+        name="gelu",
+        summary="x times the normal distribution function at x; approximate: none or tanh",
+        kind=OpKind.POINTWISE,
+        operands=_INPUT,
+        attributes=GeluAttributes,
+        infer=_float_result,
+        reference=rule(GeluAttributes, _gelu),
+        axes=_axes,
+        formats=HALF,
+        device=DeviceOp("gelufwd"),
+        samples=(((f16(3, 5),), GeluAttributes()), ((f16(2, 65),), GeluAttributes("tanh"))),
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SoftplusAttributes:
+    """``beta`` scales the input; above ``threshold`` (of beta x) the function is x itself."""
+
+    beta: float = 1.0
+    threshold: float = 20.0
+
+
+def _infer_softplus(operands: OperandTypes, attributes: SoftplusAttributes) -> tuple[TensorType, ...]:
+    if attributes.beta == 0:
+        raise OpError("SPY0209", "beta is 0, and softplus divides by it", attribute="beta")
+    return _float_result(operands, attributes)
+
+
+def _softplus(operands: Sequence[Array | None], attributes: SoftplusAttributes) -> tuple[Array, ...]:
+    return (special.softplus(floats(operands), attributes.beta, attributes.threshold),)
+
+
+def _softplus_constants(_: OperandTypes, attributes: SoftplusAttributes) -> Mapping[str, float]:
+    return {"softplusBeta": attributes.beta, "softplusThresh": attributes.threshold}
+
+
+register(
+    OpDef(
+        name="softplus",
+        summary="log(1 + exp(beta x)) / beta, x where beta x > threshold",
+        kind=OpKind.POINTWISE,
+        operands=_INPUT,
+        attributes=SoftplusAttributes,
+        infer=rule(SoftplusAttributes, _infer_softplus),
+        reference=rule(SoftplusAttributes, _softplus),
+        axes=_axes,
+        formats=HALF,
+        device=DeviceOp("softplus", constants=rule(SoftplusAttributes, _softplus_constants)),
+        samples=(((f16(3, 5),), SoftplusAttributes()), ((f16(7),), SoftplusAttributes(2.0, 1.0))),
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ClampAttributes:
+    """The bounds; at least one is given."""
+
+    min: float | None = None
+    max: float | None = None
+
+
+def _infer_clamp(operands: OperandTypes, attributes: ClampAttributes) -> tuple[TensorType, ...]:
+    if attributes.min is None and attributes.max is None:
+        raise OpError("SPY0209", "clamp has neither min nor max", hint='give "min", "max" or both in attrs')
+    return _float_result(operands, attributes)
+
+
+def _clamp(operands: Sequence[Array | None], attributes: ClampAttributes) -> tuple[Array, ...]:
+    x = floats(operands)
+    raised = x if attributes.min is None else np.maximum(x, attributes.min)
+    # the upper bound wins where the bounds cross, as in PyTorch
+    return (raised if attributes.max is None else np.minimum(raised, attributes.max),)
+
+
+def _clamp_constants(_: OperandTypes, attributes: ClampAttributes) -> Mapping[str, float]:
+    return {
+        "clipMin": -DL16_MAXIMUM if attributes.min is None else attributes.min,
+        "clipMax": DL16_MAXIMUM if attributes.max is None else attributes.max,
+    }
+
+
+register(
+    OpDef(
+        name="clamp",
+        summary="x limited to the range from min to max",
+        kind=OpKind.POINTWISE,
+        operands=_INPUT,
+        attributes=ClampAttributes,
+        infer=rule(ClampAttributes, _infer_clamp),
+        reference=rule(ClampAttributes, _clamp),
+        axes=_axes,
+        formats=HALF,
+        number_attributes=("min", "max"),
+        device=DeviceOp("clip", constants=rule(ClampAttributes, _clamp_constants)),
+        samples=(
+            ((f16(3, 5),), ClampAttributes(-0.5, 0.5)),
+            ((f16(9),), ClampAttributes(min=0.0)),
+            ((f16(9),), ClampAttributes(max=1.0)),
+        ),
+    )
+)
+
+
+def _square(operands: Sequence[Array | None], _: Attributes) -> tuple[Array, ...]:
+    return (np.square(floats(operands)),)
+
+
+register(
+    OpDef(
+        name="square",
+        summary="x times x",
+        kind=OpKind.COMPOSITE,
+        operands=_INPUT,
+        attributes=NoAttributes,
+        infer=_float_result,
+        reference=_square,
+        axes=_axes,
+        formats=HALF_OR_SINGLE,
+        samples=(((f16(3, 5),), NO_ATTRIBUTES), ((f32(4),), NO_ATTRIBUTES)),
+    )
+)
+
+
+def _infer_not(operands: OperandTypes, _: Attributes) -> tuple[TensorType, ...]:
+    require_float_or_bool(tensor(operands), 0)
+    return (TensorType(tensor(operands).shape, DType.BOOL),)
+
+
+def _logical_not(operands: Sequence[Array | None], _: Attributes) -> tuple[Array, ...]:
+    return (array(operands) == 0,)
+
+
+register(
+    OpDef(
+        name="logical_not",
+        summary="whether x is false or zero",
+        kind=OpKind.COMPOSITE,
+        operands=_INPUT,
+        attributes=NoAttributes,
+        infer=_infer_not,
+        reference=_logical_not,
+        axes=_axes,
+        formats=HALF,
+        samples=(((boolean(3, 5),), NO_ATTRIBUTES), ((f16(4),), NO_ATTRIBUTES)),
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PowAttributes:
+    """The exponent; a graph file may also write it as a number after the tensor."""
+
+    exponent: float
+
+
+def is_product_of_roots(exponent: float) -> bool:
+    """Return whether x**exponent is made of multiplications, one square root and one reciprocal alone."""
+    return (2 * exponent).is_integer()
+
+
+def _infer_pow(operands: OperandTypes, attributes: PowAttributes) -> tuple[TensorType, ...]:
+    require_float(tensor(operands), 0)
+    if tensor(operands).dtype is DType.FLOAT32 and not is_product_of_roots(attributes.exponent):
+        message = f"pow of float32 with exponent {attributes.exponent} needs log, which takes SEN169_FP16 only"
+        raise OpError("SPY0214", message, hint="convert the operand: to(float16)", operand=0)
+    return (tensor(operands),)
+
+
+def _pow(operands: Sequence[Array | None], attributes: PowAttributes) -> tuple[Array, ...]:
+    return (np.power(floats(operands), attributes.exponent),)
+
+
+register(
+    OpDef(
+        name="pow",
+        summary="x to the power of a number",
+        kind=OpKind.COMPOSITE,
+        operands=_INPUT,
+        attributes=PowAttributes,
+        infer=rule(PowAttributes, _infer_pow),
+        reference=rule(PowAttributes, _pow),
+        axes=_axes,
+        formats=HALF_OR_SINGLE,
+        number_attributes=("exponent",),
+        samples=(
+            ((f16(3, 5),), PowAttributes(2.0)),
+            ((f16(4),), PowAttributes(-1.5)),
+            ((f16(4),), PowAttributes(0.3)),
+            ((f32(4),), PowAttributes(3.0)),
+        ),
+    )
+)

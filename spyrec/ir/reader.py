@@ -1,0 +1,72 @@
+"""Graph JSON (``spyrec.graph/1``) to IR.
+
+The form is checked first (``form.py``), then the meaning, section by section; each section collects all its problems,
+so that one reading reports everything that is wrong.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import cast
+
+from spyrec.diagnostics import DiagnosticSink, Location, refuse
+from spyrec.ir.declarations import Declarations
+from spyrec.ir.form import read_form
+from spyrec.ir.graph import Graph
+from spyrec.ir.node_reader import NodeReader
+from spyrec.ir.requests import read_loops, read_work_divisions
+from spyrec.jsonloc import MAX_TEXT_BYTES, JsonValue, SourceText, load_json
+
+
+def read_graph(path: Path | str) -> Graph:
+    """Read a graph file; constants in files are found relative to its directory.
+
+    Errors: SPY0138 the file cannot be read; those of :func:`spyrec.jsonloc.load_json` and :func:`read_graph_data`.
+    """
+    file = Path(path)
+    try:
+        if file.stat().st_size > MAX_TEXT_BYTES:
+            message = f"the graph file has {file.stat().st_size} bytes, more than {MAX_TEXT_BYTES}"
+            raise refuse("SPY0104", message, Location(str(path)), hint="put numbers in bulk into a safetensors file")
+        text = file.read_bytes()
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise refuse("SPY0138", f"the graph file cannot be read: {reason}", Location(str(path))) from None
+    data, source = load_json(text, str(path))
+    return read_graph_data(data, source, file.parent)
+
+
+def read_graph_data(data: object, source: SourceText | None = None, base_dir: Path | str | None = None) -> Graph:
+    """Return the graph that JSON data describes, verified.
+
+    ``source`` is the text that locations are resolved against; ``base_dir`` is the directory that constants in files
+    lie in: without it they are refused.  Node results take their op's dim names (see ``Value.dims``).
+    Errors: 01xx and 02xx, all of them at once as far as one does not hide another.
+    """
+    root = Location(source.file if source is not None else None, "", source=source)
+    model = read_form(cast("JsonValue", data), root)
+    sink = DiagnosticSink()
+    declarations = Declarations(root, sink, None if base_dir is None else Path(base_dir))
+    declarations.read(model)
+    nodes = NodeReader(declarations).read(model.nodes)
+    outputs = _read_outputs(model.outputs, declarations)
+    graph = Graph(
+        name=model.name,
+        dims=declarations.dims,
+        inputs=tuple(item.name for item in model.inputs),
+        constants=declarations.constants,
+        nodes=read_work_divisions(model.nodes, nodes, declarations),
+        values=declarations.values,
+        outputs=outputs,
+        loops=read_loops(model.loops, nodes, declarations),
+    )
+    sink.raise_if_errors()
+    return graph
+
+
+def _read_outputs(names: list[str], declarations: Declarations) -> tuple[str, ...]:
+    for index, name in enumerate(names):
+        if name not in declarations.values and name not in declarations.broken:
+            place = declarations.root.child("outputs", index)
+            declarations.sink.error("SPY0116", f'output "{name}" is no value of the graph', place)
+    return tuple(names)

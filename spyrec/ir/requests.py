@@ -1,0 +1,129 @@
+"""Reads what a graph file requests of the scheduler: coarse tiling (``loops``) and pinned work divisions."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from spyrec.diagnostics import Location
+from spyrec.ir.declarations import Declarations
+from spyrec.ir.graph import LoopRequest, Node
+from spyrec.ir.graph_model import LoopModel, NodeModel
+from spyrec.ir.types import SymbolicDim
+
+_POSITION = re.compile(r"(out|reduce)\.([0-9]{1,4})", re.ASCII)
+
+
+def read_loops(
+    models: Sequence[LoopModel], nodes: Sequence[Node], declarations: Declarations
+) -> tuple[LoopRequest, ...]:
+    """Return the coarse-tiling request.  Errors: SPY0134, SPY0116."""
+    reader = _LoopReader({node.name: node for node in nodes}, declarations)
+    place = declarations.root.child("loops")
+    return tuple(reader.read(model, place.child(index), ()) for index, model in enumerate(models))
+
+
+class _LoopReader:
+    """Walks the tree of loops; every node may stand in it once."""
+
+    def __init__(self, nodes: Mapping[str, Node], declarations: Declarations) -> None:
+        self._nodes = nodes
+        self._declarations = declarations
+        self._sink = declarations.sink
+        self._seen: set[str] = set()
+
+    def read(self, model: LoopModel, place: Location, outer: tuple[str, ...]) -> LoopRequest:
+        dims = tuple(model.dim)
+        self._check_dims(dims, place.child("dim"))
+        self._check_tiles(model, place)
+        body: list[str | LoopRequest] = []
+        for index, item in enumerate(model.body):
+            if isinstance(item, LoopModel):
+                body.append(self.read(item, place.child("body", index), (*outer, *dims)))
+            else:
+                self._check_node(item, place.child("body", index), (*outer, *dims))
+                body.append(item)
+        return LoopRequest(dims, model.tiles, model.tile_size, tuple(body), place)
+
+    def _check_dims(self, dims: tuple[str, ...], place: Location) -> None:
+        for name in dims:
+            if name not in self._declarations.dims:
+                self._sink.error("SPY0134", f'loop dim "{name}" is not in "dims"', place)
+        if len(set(dims)) != len(dims):
+            self._sink.error("SPY0134", f"loop dims {', '.join(dims)} name one dim twice", place)
+
+    def _check_tiles(self, model: LoopModel, place: Location) -> None:
+        if (model.tiles is None) == (model.tile_size is None):
+            state = "neither tiles nor tile_size" if model.tiles is None else "both tiles and tile_size"
+            self._sink.error("SPY0134", f"the loop has {state}", place, hint="give exactly one of them")
+            return
+        symbolic = [name for name in model.dim if isinstance(self._declarations.dims.get(name), SymbolicDim)]
+        if symbolic and model.tiles is not None:
+            message = f'dim "{symbolic[0]}" is symbolic, and its loop has tiles'
+            self._sink.error("SPY0134", message, place.child("tiles"), hint="give tile_size instead")
+            return
+        extent = math.prod(self._declarations.extents.get(name, 1) for name in model.dim)
+        is_known = all(name in self._declarations.extents for name in model.dim)
+        if is_known and max(model.tiles or 0, model.tile_size or 0) > extent:
+            key, count = ("tiles", model.tiles) if model.tiles is not None else ("tile_size", model.tile_size)
+            message = f"{key} {count} is more than the {extent} elements of {', '.join(model.dim)}"
+            self._sink.error("SPY0134", message, place.child(key))
+
+    def _check_node(self, name: str, place: Location, dims: tuple[str, ...]) -> None:
+        if name in self._seen:
+            self._sink.error("SPY0134", f'node "{name}" stands twice in "loops"', place)
+        self._seen.add(name)
+        node = self._nodes.get(name)
+        if node is None:
+            if name not in self._declarations.broken:
+                self._sink.error("SPY0116", f'"{name}" in a loop body is no node of the graph', place)
+            return
+        names = [operand for operand in node.inputs if isinstance(operand, str)]
+        for value in (*names, *node.outputs):
+            axes = self._declarations.values[value].dims
+            twice = [dim for dim in dims if axes.count(dim) > 1]
+            if twice:
+                message = f'dim "{twice[0]}" names two axes of "{value}", which node "{name}" touches inside its loop'
+                self._sink.error("SPY0134", message, place, hint="give the axes different dim names")
+
+
+def read_work_divisions(
+    models: Sequence[NodeModel], nodes: Sequence[Node], declarations: Declarations
+) -> tuple[Node, ...]:
+    """Return the nodes with the splits that the file pins.  Errors: SPY0135."""
+    pinned = {model.name: (index, model.work_division) for index, model in enumerate(models) if model.work_division}
+    result: list[Node] = []
+    for node in nodes:
+        index, division = pinned.get(node.name, (0, None))
+        if division is None:
+            result.append(node)
+            continue
+        place = declarations.root.child("nodes", index, "work_division")
+        for key, count in division.items():
+            problem = _division_problem(node, key, count, declarations)
+            if problem is not None:
+                hint = 'write a dim name, or a position such as "out.0" and "reduce.0"'
+                declarations.sink.error("SPY0135", problem, place.child(key), hint=hint)
+        result.append(replace(node, work_division=dict(division)))
+    return tuple(result)
+
+
+def _division_problem(node: Node, key: str, count: int, declarations: Declarations) -> str | None:
+    """Return what is wrong with one entry of a work division, if anything."""
+    position = _POSITION.fullmatch(key)
+    values = declarations.values
+    if position is None:
+        touched = [*(operand for operand in node.inputs if isinstance(operand, str)), *node.outputs]
+        if not any(key in values[name].dims for name in touched):
+            return f'no axis of node "{node.name}" is named "{key}"'
+        extent = declarations.extents[key]
+    elif position[1] == "out":
+        shape = values[node.outputs[0]].type.shape
+        if int(position[2]) >= len(shape):
+            return f'"{key}" does not exist: node "{node.name}" has a result of rank {len(shape)}'
+        extent = shape[int(position[2])]
+    else:
+        return None  # which dims a node folds is decided after decomposition
+    return f"{count} slices of the {extent} elements of {key}" if count > extent else None

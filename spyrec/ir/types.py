@@ -1,0 +1,38 @@
+"""The types of values: a shape of integers and a dtype; symbolic dims keep their bounds beside."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from spyrec.dtypes import DType
+
+
+@dataclass(frozen=True, slots=True)
+class SymbolicDim:
+    """A dim whose extent is known at run time only: its bounds and granularity, in elements."""
+
+    minimum: int
+    maximum: int
+    multiple_of: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class TensorType:
+    """Shape (elements per dim, outermost first) and dtype of one value."""
+
+    shape: tuple[int, ...]
+    dtype: DType
+
+    @property
+    def rank(self) -> int:
+        """Number of dims."""
+        return len(self.shape)
+
+    @property
+    def element_count(self) -> int:
+        """Number of elements."""
+        return math.prod(self.shape)
+
+    def __str__(self) -> str:
+        return f"{self.dtype.value}[{','.join(map(str, self.shape))}]"

@@ -1,0 +1,121 @@
+"""IR to graph JSON (``spyrec.graph/1``): canonical text that reads back as the same graph."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import numpy as np
+import orjson
+
+from spyrec.dtypes import DType
+from spyrec.ir.attribute_text import write_attributes, write_number
+from spyrec.ir.graph import ConstantData, Graph, LayoutPin, LoopRequest, Node, Operand, Scalar, Value
+from spyrec.ir.graph_model import FORMAT
+from spyrec.ir.numbers import decode
+from spyrec.ir.opdef import catalogue
+from spyrec.ir.types import SymbolicDim
+from spyrec.jsonloc import JsonValue
+
+CONSTANTS_FILE = "constants.safetensors"
+"""Where a written graph finds the constants that were in files: tensors by value name."""
+
+
+def write_graph(graph: Graph) -> bytes:
+    """Return the graph as JSON text, the same bytes for equal graphs.
+
+    Constants in memory stand inline; those in files refer to ``constants.safetensors`` by value name.  Sizes in
+    attributes are numbers, whatever dim names the original wrote.
+    """
+    return orjson.dumps(graph_to_json(graph), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+
+
+def graph_to_json(graph: Graph) -> dict[str, JsonValue]:
+    """Return the graph as JSON data."""
+    result: dict[str, JsonValue] = {"format": FORMAT, "name": graph.name}
+    if graph.dims:
+        result["dims"] = {name: _dim(dim) for name, dim in graph.dims.items()}
+    result["inputs"] = [_typed(graph.values[name]) for name in graph.inputs]
+    if graph.constants:
+        result["constants"] = [_constant(graph.values[name], data) for name, data in graph.constants.items()]
+    result["nodes"] = [_node(graph, node) for node in graph.nodes]
+    if graph.loops:
+        result["loops"] = [_loop(loop) for loop in graph.loops]
+    result["outputs"] = list(graph.outputs)
+    return result
+
+
+def _dim(dim: int | SymbolicDim) -> JsonValue:
+    if isinstance(dim, int):
+        return dim
+    return {"min": dim.minimum, "max": dim.maximum, "multiple_of": dim.multiple_of}
+
+
+def _typed(value: Value) -> dict[str, JsonValue]:
+    shape: list[JsonValue] = [
+        name if name is not None else extent for name, extent in zip(value.dims, value.type.shape)
+    ]
+    result: dict[str, JsonValue] = {"name": value.name, "shape": shape, "dtype": value.type.dtype.value}
+    if value.pin is not None:
+        result["layout"] = _pin(value.pin)
+    return result
+
+
+def _pin(pin: LayoutPin) -> JsonValue:
+    lists = {"device_size": pin.device_size, "stride_map": pin.stride_map, "dim_order": pin.dim_order}
+    return {key: list(items) for key, items in lists.items() if items is not None}
+
+
+def _constant(value: Value, data: ConstantData) -> JsonValue:
+    result = _typed(value)
+    if data.array is None:
+        result["data"] = {"file": CONSTANTS_FILE, "tensor": value.name}
+        return result
+    decoded = decode(data.array, value.type.dtype)
+    is_uniform = decoded.size > 1 and not any(data.array.strides)
+    # an inline number for all elements is a view of one: writing it out could take any amount of memory
+    numbers = decoded.flat[0].item() if is_uniform else decoded.tolist()
+    result["value"] = _numbers(cast("JsonValue", numbers), value.type.dtype)
+    return result
+
+
+def _numbers(value: JsonValue, dtype: DType) -> JsonValue:
+    if isinstance(value, list):
+        return [_numbers(item, dtype) for item in value]
+    assert isinstance(value, int | float), value
+    assert not np.isnan(value), "graph JSON has no NaN"
+    return write_number(value)
+
+
+def _node(graph: Graph, node: Node) -> JsonValue:
+    assert catalogue()[node.op].is_public, node.op
+    inputs = list(node.inputs)
+    while inputs and inputs[-1] is None:
+        inputs.pop()
+    result: dict[str, JsonValue] = {"name": node.name, "op": node.op}
+    if inputs:
+        result["inputs"] = [_operand(operand) for operand in inputs]
+    attributes = write_attributes(node.attributes)
+    if attributes:
+        result["attrs"] = attributes
+    if node.outputs != (node.name,):
+        result["outputs"] = list(node.outputs)
+    pin = graph.values[node.outputs[0]].pin
+    if pin is not None:
+        result["layout"] = _pin(pin)
+    if node.work_division is not None:
+        result["work_division"] = dict(node.work_division)
+    return result
+
+
+def _operand(operand: Operand) -> JsonValue:
+    return write_number(operand.value) if isinstance(operand, Scalar) else operand
+
+
+def _loop(loop: LoopRequest) -> JsonValue:
+    result: dict[str, JsonValue] = {"dim": loop.dims[0] if len(loop.dims) == 1 else list(loop.dims)}
+    if loop.tiles is not None:
+        result["tiles"] = loop.tiles
+    if loop.tile_size is not None:
+        result["tile_size"] = loop.tile_size
+    result["body"] = [item if isinstance(item, str) else _loop(item) for item in loop.body]
+    return result

@@ -1,0 +1,204 @@
+"""The rules under ``DeviceLayout``: the default sizes, what a legal layout is, which host strides fit one."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from spyrec.dci_generation import generate
+from spyrec.diagnostics import SpyrecError, refuse
+from spyrec.dtypes import DeviceFormat, DType
+from spyrec.tiling import HostTensor, row_major_strides
+
+MAX_RANK = 6
+"""Most entries of ``dim_order`` (torch-spyre: dense tensors up to rank 6, sparse ones up to 5)."""
+
+SPARSE = -1
+"""The last entry of a ``dim_order`` that puts one element into each stick."""
+
+MAX_DEVICE_RANK = 32
+"""Most device dims of an explicit layout; our limit."""
+
+MAX_BYTES = 1 << 62
+"""Largest tensor that can be spoken of; our limit, far above a segment."""
+
+_MAX_ELEMENTS_CHECKED_ONE_BY_ONE = 1 << 16
+
+
+def integers(what: str, values: Sequence[int], least: int) -> tuple[int, ...]:
+    """Return ``values`` as a tuple of ints; errors SPY0305 for one below ``least`` or no integer."""
+    try:
+        result = tuple(operator.index(value) for value in values)
+    except TypeError:
+        raise refuse("SPY0305", f"{what} {values!r} is not a list of integers") from None
+    if any(value < least for value in result):
+        raise refuse("SPY0305", f"{what} {list(result)} has an entry below {least}")
+    return result
+
+
+def host_dtype(dtype: DType | str) -> DType:
+    """Return the dtype by its PyTorch name; errors SPY0301 for one the device cannot hold."""
+    if isinstance(dtype, DType):
+        return dtype
+    name = str(dtype).removeprefix("torch.")
+    if name not in {member.value for member in DType}:
+        known = ", ".join(member.value for member in DType)
+        raise refuse("SPY0301", f'dtype "{name}" has no device representation', hint=f"choose one of {known}")
+    return DType(name)
+
+
+def device_format(name: DeviceFormat | DType | str) -> DeviceFormat:
+    """Return a format with a stick geometry, given as such, by its DeepTools name, or by a host dtype."""
+    if isinstance(name, DType):
+        return name.device_format
+    if isinstance(name, str):
+        plain = name.removeprefix("DataFormats.")
+        name = DeviceFormat[plain] if plain in DeviceFormat.__members__ else host_dtype(plain).device_format
+    elements_per_stick(name)
+    return name
+
+
+def elements_per_stick(device_dtype: DeviceFormat) -> int:
+    """Return the elements in one stick; errors SPY0301 for a format without a stick geometry."""
+    elements = device_dtype.elements_per_stick
+    if elements is None:
+        raise refuse("SPY0301", f"format {device_dtype.name} has no stick geometry: no tensor can have it")
+    return elements
+
+
+def check_device_side(device_size: tuple[int, ...], stride_map: tuple[int, ...], device_dtype: DeviceFormat) -> None:
+    """Refuse what no layout can be: SPY0302 lengths, SPY0303 rank, SPY0306 last extent, SPY0319 size."""
+    if len(device_size) != len(stride_map) or not device_size:
+        fact = f"device_size {list(device_size)} and stride_map {list(stride_map)} must have one length, at least 1"
+        raise refuse("SPY0302", fact)
+    if len(device_size) > MAX_DEVICE_RANK:
+        raise refuse("SPY0303", f"{len(device_size)} device dims, more than {MAX_DEVICE_RANK}")
+    elements = elements_per_stick(device_dtype)
+    if device_size[-1] != elements:
+        fact = f"the last extent of device_size {list(device_size)} is {device_size[-1]}, not a stick of {elements}"
+        raise refuse("SPY0306", fact, hint=f"{device_dtype.name} has {elements} elements in its 128 bytes")
+    if math.prod(device_size) > MAX_BYTES:
+        raise refuse("SPY0319", f"device_size {list(device_size)} has more than {MAX_BYTES} elements")
+
+
+def default_sizes(
+    host: HostTensor, dim_order: tuple[int, ...], elements: int
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return device_size and stride_map of a tensor (torch-spyre's layout constructor), ``elements`` per stick.
+
+    ``[o0, o1, ..., stick]`` becomes device dims ``[o1, ..., tile index of stick, o0, stick]``.
+    """
+    _check_order(len(host.shape), dim_order)
+    if not host.shape:
+        return (1, elements), (-1, -1)
+    stick = dim_order[-1]
+    middle = dim_order[1:-1] if len(dim_order) > 1 else ()
+    owners = (*middle, stick, *dim_order[:1], stick) if len(dim_order) > 1 else (stick, stick)
+    device_size = [1 if owner == SPARSE else host.shape[owner] for owner in owners]
+    tile_index = len(middle)
+    if stick != SPARSE:
+        device_size[tile_index] = -(-host.shape[stick] // elements)
+    device_size[-1] = elements
+    stride_map = [-1 if owner == SPARSE or host.shape[owner] == 1 else host.strides[owner] for owner in owners]
+    if stride_map[-1] != -1:
+        stride_map[tile_index] = elements * stride_map[-1]
+    return tuple(device_size), tuple(stride_map)
+
+
+def _check_order(rank: int, dim_order: tuple[int, ...]) -> None:
+    is_sparse = len(dim_order) == rank + 1 and dim_order[-1] == SPARSE
+    if len(dim_order) != rank and not is_sparse:
+        fact = f"incompatible host_size and dim_order: rank {rank}, dim_order {list(dim_order)}"
+        raise refuse("SPY0302", fact, hint="name every dim once; one more entry, -1 at the end, for a sparse tensor")
+    if len(dim_order) > MAX_RANK:
+        raise refuse("SPY0303", f"unsupported tensor rank: {len(dim_order)}, more than {MAX_RANK}")
+    if sorted(dim_order[:rank]) != list(range(rank)):
+        raise refuse("SPY0304", f"dim_order {list(dim_order)} is not a permutation of the {rank} dims")
+
+
+def require_disjoint(host: HostTensor) -> None:
+    """Refuse strides that put two elements of a tensor at one place (SPY0309); stride 0 means one element, expanded."""
+    dims = sorted((stride, size) for stride, size in zip(host.strides, host.shape, strict=True) if size > 1 and stride)
+    reach = 0
+    for stride, size in dims:
+        if stride <= reach and not _is_disjoint_one_by_one(dims):
+            fact = f"strides {list(host.strides)} of shape {list(host.shape)} let elements overlap"
+            raise refuse("SPY0309", fact, hint="make the tensor contiguous first")
+        reach += stride * (size - 1)
+
+
+def _is_disjoint_one_by_one(dims: Iterable[tuple[int, int]]) -> bool:
+    """Interleaved dims may still not meet: look at the offsets themselves where they are few."""
+    if math.prod(size for _, size in dims) > _MAX_ELEMENTS_CHECKED_ONE_BY_ONE:
+        return False
+    offsets = np.zeros(1, dtype=np.int64)
+    for stride, size in dims:
+        offsets = (offsets[:, None] + stride * np.arange(size, dtype=np.int64)).reshape(-1)
+    return len(np.unique(offsets)) == len(offsets)
+
+
+def fitting_host(
+    device_size: tuple[int, ...],
+    stride_map: tuple[int, ...],
+    shape: tuple[int, ...],
+    candidates: Sequence[tuple[int, ...] | None],
+) -> HostTensor:
+    """Return the host tensor of this shape that a layout was made for.
+
+    Tried in order: ``candidates``, row-major strides, strides read off the stride map.  Errors: SPY0307 (with the
+    reason for row-major strides) when the layout holds no tensor of this shape.
+    """
+    refusal: SpyrecError | None = None
+    for strides in (*candidates, row_major_strides(shape), _pitched_strides(device_size, stride_map, shape)):
+        if strides is None or len(strides) != len(shape):
+            continue
+        host = HostTensor(shape, strides)
+        try:
+            generate(HostTensor(shape or (1,), strides or (1,)), strides or (1,), device_size, stride_map)
+        except SpyrecError as error:
+            refusal = refusal or error
+        else:
+            return host
+    assert refusal is not None
+    raise refusal
+
+
+def _distinct_dims(device_size: tuple[int, ...], stride_map: tuple[int, ...]) -> list[tuple[int, int]]:
+    """Return (stride, extent) of the device dims that stand for host dims, coarsest first; the stick with its tiles."""
+    stick_stride = stride_map[-1]
+    tile_stride = device_size[-1] * stick_stride
+    dims: list[tuple[int, int]] = []
+    stick_extent = device_size[-1]
+    for extent, stride in zip(device_size[:-1], stride_map[:-1], strict=True):
+        if stick_stride > 0 and stride == tile_stride:
+            stick_extent *= extent
+        elif extent > 1 and stride > 0:
+            dims.append((stride, extent))
+    if stick_stride > 0:
+        dims.append((stick_stride, stick_extent))
+    return sorted(dims, reverse=True)
+
+
+def _pitched_strides(
+    device_size: tuple[int, ...], stride_map: tuple[int, ...], shape: tuple[int, ...]
+) -> tuple[int, ...] | None:
+    """Return the strides of a row-major tensor with gaps: those of the map, in falling order."""
+    strides = [stride for stride, _ in _distinct_dims(device_size, stride_map)]
+    if len(strides) != sum(size != 1 for size in shape):
+        return None
+    remaining = iter(strides)
+    return tuple(next(remaining) if size != 1 else 1 for size in shape)
+
+
+def inferred_host(device_size: tuple[int, ...], stride_map: tuple[int, ...]) -> HostTensor:
+    """Return the largest row-major host tensor that a layout holds: every lane that can be an element is one."""
+    shape: list[int] = []
+    strides: list[int] = []
+    for stride, extent in _distinct_dims(device_size, stride_map):
+        room = strides[-1] // stride if strides else extent
+        shape.append(min(extent, room))
+        strides.append(stride)
+    return HostTensor(tuple(shape), tuple(strides))

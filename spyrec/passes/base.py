@@ -1,0 +1,57 @@
+"""What a pass is: a pure function with a name, the facets it requires and the facets it establishes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Generic, TypeVar
+
+from spyrec.diagnostics import DiagnosticSink
+from spyrec.ir.graph import Graph
+from spyrec.ir.kernel import KernelGraph
+from spyrec.target import Target
+
+
+class Facet(Enum):
+    """What a pass can establish about a graph."""
+
+    NUMBERS_BOUND = "every number is a constant"
+    DEVICE_OPS = "every node is a device op, a view or a movement"
+    KERNELS = "every node that writes memory is a kernel"
+    LAYOUT = "every buffer has a device layout"
+    DIVISION = "every kernel has a work division"
+    PLACEMENT = "every buffer has an address in every program that uses it"
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineOptions:
+    """Options that passes read; ``cores`` is at most the target's."""
+
+    target: Target = field(default_factory=Target)
+    cores: int = 32
+    fixed_io_layouts: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PassContext:
+    """What a pass may look at beside the graph; ``report`` takes lines for ``--print-after``."""
+
+    options: PipelineOptions
+    sink: DiagnosticSink
+    report: list[str]
+
+
+S = TypeVar("S", Graph, KernelGraph)
+T = TypeVar("T", Graph, KernelGraph)
+
+
+@dataclass(frozen=True, slots=True)
+class Pass(Generic[S, T]):
+    """One pass: ``run`` is pure; a pass with nothing to do returns its argument."""
+
+    name: str
+    summary: str
+    requires: frozenset[Facet]
+    establishes: frozenset[Facet]
+    run: Callable[[S, PassContext], T]

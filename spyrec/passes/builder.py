@@ -1,0 +1,114 @@
+"""Builds replacement nodes for one node: infers types, names what is new, remembers where it came from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from spyrec.dtypes import DType
+from spyrec.ir.attributes import NO_ATTRIBUTES
+from spyrec.ir.graph import ConstantData, Derived, Graph, Node, Operand, Origin, Scalar, Value
+from spyrec.ir.numbers import encode
+from spyrec.ir.opdef import Attributes, catalogue
+from spyrec.ir.types import TensorType
+
+
+class GraphBuilder:
+    """Values, constants and nodes of a graph under construction; names stay unique."""
+
+    def __init__(self, graph: Graph, pass_name: str) -> None:
+        self.values: dict[str, Value] = dict(graph.values)
+        self.constants: dict[str, ConstantData] = dict(graph.constants)
+        self.nodes: list[Node] = []
+        self._pass_name = pass_name
+        self._scalars: dict[tuple[str, DType], str] = {}
+        self._taken: set[str] = set(graph.values) | {node.name for node in graph.nodes}
+
+    def fresh(self, stem: str) -> str:
+        """Return a name that nothing has: ``stem``, or ``stem`` with a number."""
+        name, number = stem, 0
+        while name in self._taken:
+            number += 1
+            name = f"{stem}.{number}"
+        self._taken.add(name)
+        return name
+
+    def scalar(self, number: float, dtype: DType, origin: Origin) -> str:
+        """Return the 0-d constant of a number; one constant per number and dtype."""
+        key = (float(number).hex(), dtype)
+        name = self._scalars.get(key)
+        if name is None:
+            name = self.constant("number", np.asarray(number), dtype, origin)
+            self._scalars[key] = name
+        return name
+
+    def constant(self, stem: str, values: np.ndarray, dtype: DType, origin: Origin) -> str:
+        """Return a new constant holding ``values`` rounded to ``dtype``."""
+        name = self.fresh(stem)
+        data = encode(values.astype(np.bool_) if dtype is DType.BOOL else values, dtype)
+        self.constants[name] = ConstantData(array=np.asarray(data))
+        derived = Derived(self._pass_name, (origin,))
+        self.values[name] = Value(name, TensorType(values.shape, dtype), (None,) * values.ndim, derived)
+        return name
+
+
+class NodeBuilder:
+    """Emits the nodes that replace ``node``."""
+
+    def __init__(self, builder: GraphBuilder, node: Node, pass_name: str) -> None:
+        self._builder = builder
+        self.node = node
+        self.emitted: list[Node] = []
+        self._origin = Derived(pass_name, (node.origin,))
+
+    def type_of(self, operand: Operand) -> TensorType:
+        """Return the type of a named operand."""
+        assert isinstance(operand, str), operand
+        return self._builder.values[operand].type
+
+    def number(self, number: float, dtype: DType) -> str:
+        """Return a 0-d constant."""
+        return self._builder.scalar(number, dtype, self._origin)
+
+    def constant(self, stem: str, values: np.ndarray, dtype: DType) -> str:
+        """Return a constant tensor."""
+        return self._builder.constant(stem, values, dtype, self._origin)
+
+    def emit(self, op: str, *inputs: Operand, attributes: Attributes = NO_ATTRIBUTES) -> str:
+        """Add a node and return its result's name; the type comes from the op's own inference."""
+        definition = catalogue()[op]
+        types = [None if operand is None else self.type_of(operand) for operand in inputs]
+        (result,) = definition.infer(types, attributes)
+        name = self._builder.fresh(f"{self.node.name}.{op.removeprefix('spyre.')}")
+        self._builder.values[name] = Value(name, result, (None,) * result.rank, self._origin)
+        self.emitted.append(Node(name, op, inputs, (name,), attributes, self._origin))
+        return name
+
+
+def numbers_as_constants(builder: GraphBuilder, node: Node) -> tuple[Operand, ...]:
+    """Return the operands with every number replaced by a 0-d constant of the dtype the node computes in."""
+    types = [builder.values[operand].type for operand in node.inputs if isinstance(operand, str)]
+    floats = [found.dtype for found in types if found.dtype.is_float]
+    fallback = types[-1].dtype if types else DType.FLOAT16
+    dtype = floats[0] if floats else fallback
+    return tuple(
+        builder.scalar(operand.value, DType.FLOAT16 if dtype is DType.BOOL and operand.value not in (0, 1) else dtype, node.origin)
+        if isinstance(operand, Scalar)
+        else operand
+        for operand in node.inputs
+    )
+
+
+def live_values(values: Mapping[str, Value], graph: Graph, nodes: list[Node]) -> dict[str, Value]:
+    """Return the values that the inputs, the outputs or a node name, in their old order."""
+
+    def used() -> Iterator[str]:
+        yield from graph.inputs
+        yield from graph.outputs
+        for node in nodes:
+            yield from node.outputs
+            yield from (operand for operand in node.inputs if isinstance(operand, str))
+
+    kept = set(used())
+    return {name: value for name, value in values.items() if name in kept}

@@ -1,0 +1,106 @@
+"""softmax, layer_norm and rms_norm."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+
+from spyrec.ir.graph import Operand
+from spyrec.ir.ops.binary import AlphaAttributes, DivAttributes
+from spyrec.ir.ops.movement import FullAttributes
+from spyrec.ir.ops.normalization import (
+    Exx2Attributes,
+    LayerNormAttributes,
+    LayerNormScaleAttributes,
+    RmsNormAttributes,
+    SoftmaxAttributes,
+)
+from spyrec.ir.ops.reduction import ReductionAttributes
+from spyrec.ir.ops.views import ReshapeAttributes
+from spyrec.ir.shapes import normalize_dim
+from spyrec.passes.builder import NodeBuilder
+
+Rewrite = Callable[[NodeBuilder], str]
+
+
+def _softmax(builder: NodeBuilder) -> str:
+    (operand,) = builder.node.inputs
+    attributes = builder.node.attributes
+    assert isinstance(attributes, SoftmaxAttributes)
+    rank = builder.type_of(operand).rank
+    if rank == 0:
+        zero = builder.emit("sub", operand, operand, attributes=AlphaAttributes())
+        return builder.emit("exp", zero)
+    fold = ReductionAttributes((normalize_dim(attributes.dim, rank),), keepdim=True)
+    largest = builder.emit("amax", operand, attributes=fold)
+    shifted = builder.emit("sub", operand, largest, attributes=AlphaAttributes())
+    exponential = builder.emit("exp", shifted)
+    total = builder.emit("sum", exponential, attributes=fold)
+    return builder.emit("div", exponential, total, attributes=DivAttributes())
+
+
+def _rows(builder: NodeBuilder, operand: Operand, count: int) -> Operand:
+    """Fold the last ``count`` dims into one."""
+    shape = builder.type_of(operand).shape
+    if count == 1:
+        return operand
+    split = len(shape) - count
+    return builder.emit("reshape", operand, attributes=ReshapeAttributes((*shape[:split], math.prod(shape[split:]))))
+
+
+def _layer_norm(builder: NodeBuilder) -> str:
+    """``--> exx2, layernormscale, layernormnorm`` over the normalized dims folded into one."""
+    x, weight, bias = (*builder.node.inputs, None, None)[:3]
+    attributes = builder.node.attributes
+    assert isinstance(attributes, LayerNormAttributes)
+    full_shape, dtype = builder.type_of(x).shape, builder.type_of(x).dtype
+    count = len(attributes.normalized_shape)
+    rows = _rows(builder, x, count)
+    width = builder.type_of(rows).shape[-1]
+    if weight is None:
+        weight = builder.emit("full", attributes=FullAttributes((width,), 1.0, dtype))
+    if bias is None:
+        bias = builder.emit("full", attributes=FullAttributes((width,), 0.0, dtype))
+    weight, bias = _rows(builder, weight, count), _rows(builder, bias, count)
+    result = (
+        _norm_of_one(builder, rows, weight, bias, attributes.eps)
+        if width == 1
+        else _norm(builder, rows, weight, bias, attributes.eps)
+    )
+    if count == 1:
+        return result
+    return builder.emit("reshape", result, attributes=ReshapeAttributes(full_shape))
+
+
+def _norm(builder: NodeBuilder, x: Operand, weight: Operand, bias: Operand, eps: float) -> str:
+    width = builder.type_of(x).shape[-1]
+    statistics = builder.emit("spyre.exx2", x, attributes=Exx2Attributes(1.0 / width))
+    scale = builder.emit("spyre.layernormscale", statistics, attributes=LayerNormScaleAttributes(eps))
+    return builder.emit("spyre.layernormnorm", x, statistics, scale, weight, bias)
+
+
+def _norm_of_one(builder: NodeBuilder, x: Operand, weight: Operand, bias: Operand, eps: float) -> str:
+    """One element is its own mean: ``(x - x) / sqrt(eps) * weight + bias`` keeps what NaN and infinity do."""
+    dtype = builder.type_of(x).dtype
+    centred = builder.emit("sub", x, x, attributes=AlphaAttributes())
+    scaled = builder.emit("mul", centred, builder.number(min(1 / math.sqrt(eps), 65504.0) if eps else 1.0, dtype))
+    weighted = builder.emit("mul", scaled, weight)
+    return builder.emit("add", weighted, bias, attributes=AlphaAttributes())
+
+
+def _rms_norm(builder: NodeBuilder) -> str:
+    """``--> x * rsqrt(mean(x * x) + eps) * weight``."""
+    x, weight = (*builder.node.inputs, None)[:2]
+    attributes = builder.node.attributes
+    assert isinstance(attributes, RmsNormAttributes)
+    found = builder.type_of(x)
+    dims = tuple(range(found.rank - len(attributes.normalized_shape), found.rank))
+    square = builder.emit("mul", x, x)
+    mean = builder.emit("mean", square, attributes=ReductionAttributes(dims, keepdim=True))
+    eps = builder.number(attributes.eps_for(found.dtype), found.dtype)
+    shifted = builder.emit("add", mean, eps, attributes=AlphaAttributes())
+    scaled = builder.emit("mul", x, builder.emit("rsqrt", shifted))
+    return scaled if weight is None else builder.emit("mul", scaled, weight)
+
+
+REWRITES: Mapping[str, Rewrite] = {"softmax": _softmax, "layer_norm": _layer_norm, "rms_norm": _rms_norm}

@@ -1,0 +1,16 @@
+"""The graph of device ops that a user's graph becomes, for tools that evaluate it."""
+
+from __future__ import annotations
+
+from spyrec.diagnostics import DiagnosticSink
+from spyrec.ir.graph import Graph
+from spyrec.passes.base import PassContext, PipelineOptions
+from spyrec.passes.pipelines import DEVICE_GRAPH
+
+
+def device_graph(graph: Graph) -> Graph:
+    """Return the graph whose nodes are device ops, views and movements only."""
+    context = PassContext(PipelineOptions(), DiagnosticSink(), [])
+    for item in DEVICE_GRAPH:
+        graph = item.run(graph, context)
+    return graph

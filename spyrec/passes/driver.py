@@ -1,0 +1,96 @@
+"""Runs the pipeline: checks its order first, verifies after every pass, times and prints on request."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from spyrec.diagnostics import DiagnosticSink, refuse
+from spyrec.ir.graph import Graph
+from spyrec.ir.kernel import KernelGraph
+from spyrec.ir.verify import verify
+from spyrec.passes.base import Facet, PassContext, PipelineOptions
+from spyrec.passes.pipelines import COMPILE, AnyPass
+from spyrec.passes.print_kernels import print_kernels
+from spyrec.passes.refuse_later import refuse_later_features
+from spyrec.passes.verify_kernels import verify_kernels
+
+
+@dataclass(frozen=True, slots=True)
+class PassRecord:
+    """What one pass did: its name, seconds, the lines it reported and the graph after it."""
+
+    name: str
+    seconds: float
+    report: tuple[str, ...]
+    result: Graph | KernelGraph
+
+
+@dataclass(frozen=True, slots=True)
+class DriverOptions:
+    """``stop_after``: the last pass to run; ``observe`` is called after every pass."""
+
+    stop_after: str | None = None
+    observe: Callable[[PassRecord], None] | None = field(default=None, compare=False)
+
+
+def compile_graph(graph: Graph, options: PipelineOptions, driver: DriverOptions | None = None) -> KernelGraph:
+    """Return the scheduled kernels of a graph.
+
+    Errors: SPY0410 to SPY0412 for what later versions compile, SPY03xx and SPY04xx from the passes.
+    """
+    result = run_pipeline(graph, options, driver or DriverOptions())
+    assert isinstance(result, KernelGraph), "the pipeline was stopped before the kernels were there"
+    return result
+
+
+def run_pipeline(graph: Graph, options: PipelineOptions, driver: DriverOptions) -> Graph | KernelGraph:
+    """Run the passes up to ``stop_after``; errors as :func:`compile_graph`, SPY0413 for an unknown pass name."""
+    refuse_later_features(graph)
+    names = [item.name for item in COMPILE]
+    if driver.stop_after is not None and driver.stop_after not in names:
+        raise refuse("SPY0413", f'there is no pass "{driver.stop_after}"', hint="one of " + ", ".join(names))
+    check_order(COMPILE)
+    current: Graph | KernelGraph = graph
+    for item in COMPILE:
+        context = PassContext(options, DiagnosticSink(), [])
+        start = time.perf_counter()
+        current = _run(item, current, context)
+        seconds = time.perf_counter() - start
+        if isinstance(current, KernelGraph):
+            current = replace(current, source=graph)
+        _verify(item.name, current)
+        if driver.observe is not None:
+            driver.observe(PassRecord(item.name, seconds, tuple(context.report), current))
+        if item.name == driver.stop_after:
+            break
+    return current
+
+
+def check_order(passes: tuple[AnyPass, ...]) -> None:
+    """Assert that every facet a pass requires was established before it, without running anything."""
+    established: set[Facet] = set()
+    for item in passes:
+        missing = item.requires - established
+        assert not missing, f"{item.name} requires {sorted(facet.name for facet in missing)}"
+        established |= item.establishes
+
+
+def _run(item: AnyPass, graph: Graph | KernelGraph, context: PassContext) -> Graph | KernelGraph:
+    result: Graph | KernelGraph = item.run(graph, context)  # pyright: ignore[reportArgumentType] -- check_order's promise
+    return result
+
+
+def _verify(name: str, graph: Graph | KernelGraph) -> None:
+    problems = [problem.render() for problem in verify(graph)] if isinstance(graph, Graph) else verify_kernels(graph)
+    assert not problems, f"after {name}: " + "; ".join(problems)
+
+
+def print_graph(graph: Graph | KernelGraph) -> str:
+    """Return the text that ``--print-after`` shows."""
+    if isinstance(graph, KernelGraph):
+        return print_kernels(graph)
+    from spyrec.ir.printer import print_graph as print_nodes
+
+    return print_nodes(graph)

@@ -1,0 +1,113 @@
+"""Buffers and kernels of a graph under construction, and where each value of the graph lies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from spyrec.ir.access import Access
+from spyrec.ir.graph import Derived, Graph, LayoutPin, Node, Operand, Origin
+from spyrec.ir.kernel import Buffer, BufferRole, Kernel, Use
+from spyrec.ir.kernel_form import Rule
+from spyrec.ir.types import TensorType
+
+PASS_NAME = "form-kernels"
+
+
+class KernelBuilder:
+    """Collects buffers and kernels; ``uses`` says which buffer, read how, a value of the graph is."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.buffers: dict[str, Buffer] = {}
+        self.kernels: list[Kernel] = []
+        self.uses: dict[str, Use] = {}
+        self.output_buffers: dict[str, str] = {}
+        self._kernel_names: set[str] = set()
+
+    def add_buffer(self, buffer: Buffer) -> Buffer:
+        """Add a buffer that is a value of the graph under the same name."""
+        self.buffers[buffer.name] = buffer
+        self.uses[buffer.name] = Use(buffer.name, Access.identity(buffer.type.shape))
+        return buffer
+
+    def new_buffer(
+        self,
+        stem: str,
+        tensor_type: TensorType,
+        origin: Origin,
+        *,
+        role: BufferRole = BufferRole.INTERMEDIATE,
+        pin: LayoutPin | None = None,
+    ) -> Buffer:
+        """Add a buffer that kernels write, under a name of its own."""
+        reserved = self.graph.values if role is not BufferRole.OUTPUT else {}
+        name = unique(stem, lambda candidate: candidate in self.buffers or (candidate in reserved and candidate != stem))
+        buffer = Buffer(name, tensor_type, role, Derived(PASS_NAME, (origin,)), pin=pin)
+        self.buffers[name] = buffer
+        return buffer
+
+    def operand(self, operand: Operand) -> Use:
+        """Return where an operand lies."""
+        assert isinstance(operand, str), operand
+        return self.uses[operand]
+
+    def type_of(self, operand: Operand) -> TensorType:
+        """Return the type of an operand."""
+        assert isinstance(operand, str), operand
+        return self.graph.values[operand].type
+
+    def result(self, node: Node) -> Buffer:
+        """Add the buffer that a node's result gets; its value is all of it."""
+        tensor_type = self.graph.values[node.output].type
+        stem = node.output if node.output not in self.graph.outputs else f"{node.output}.value"
+        buffer = self.new_buffer(stem, tensor_type, node.origin)
+        self.uses[node.output] = Use(buffer.name, Access.identity(tensor_type.shape))
+        return buffer
+
+    def add_kernel(self, kernel: Kernel) -> None:
+        """Add a kernel under a name of its own."""
+        name = unique(kernel.name, lambda candidate: candidate in self._kernel_names)
+        self._kernel_names.add(name)
+        self.kernels.append(kernel if name == kernel.name else renamed(kernel, name))
+
+
+def renamed(kernel: Kernel, name: str) -> Kernel:
+    """Return the kernel under another name."""
+    return replace(kernel, name=name)
+
+
+def unique(stem: str, is_taken: Callable[[str], bool]) -> str:
+    """Return ``stem``, or ``stem`` with the first number that is not taken."""
+    name, number = stem, 0
+    while is_taken(name):
+        number += 1
+        name = f"{stem}.{number}"
+    return name
+
+
+def whole(buffer: Buffer) -> Access:
+    """Return the access to all of a buffer in its own order."""
+    return Access.identity(buffer.type.shape)
+
+
+def copy_into(
+    builder: KernelBuilder, use: Use, target: Buffer, *, is_elidable: bool = False, reason: str | None = None
+) -> Use:
+    """Add a copy of what ``use`` reads into all of ``target``; return the use of the target."""
+    output = Use(target.name, whole(target))
+    builder.add_kernel(
+        Kernel(
+            name=f"{target.name}.copy",
+            op="spyre.copy",
+            op_func="identity",
+            rule=Rule.COPY,
+            extents=use.access.extents,
+            inputs=(use,),
+            output=output,
+            origin=target.origin,
+            is_elidable=is_elidable,
+            reason=reason,
+        )
+    )
+    return output

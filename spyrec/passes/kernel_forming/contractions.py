@@ -1,0 +1,110 @@
+"""The matrix product: batch dims, then M, N, K; the second operand's rows padded with zeros to whole sticks of K."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from spyrec.ir.access import Access, Coordinate, Term
+from spyrec.ir.graph import ConstantData, Derived, Node
+from spyrec.ir.kernel import Buffer, BufferRole, ConstantSource, Kernel, Use
+from spyrec.ir.kernel_form import Rule
+from spyrec.ir.types import TensorType
+from spyrec.passes.kernel_builder import PASS_NAME, KernelBuilder, whole
+from spyrec.passes.kernel_forming.movements import copy_piece
+from spyrec.passes.kernel_forming.pointwise import op_func_of
+
+
+def form(builder: KernelBuilder, node: Node) -> None:
+    """``c[.., m, n] = sum_k a[.., m, k] b[.., k, n]``."""
+    left, right = (builder.operand(operand) for operand in node.inputs)
+    result = builder.result(node)
+    *batch, rows, columns = result.type.shape
+    inner = left.access.extents[-1]
+    right = _padded(builder, right, node, inner)
+    extents = (*batch, rows, columns, inner)
+    count = len(batch)
+    a = left.access.expand((*batch, rows, inner)).over(extents, (*range(count + 1), count + 2))
+    b = right.access.expand((*batch, inner, columns)).over(extents, (*range(count), count + 2, count + 1))
+    c = whole(result).over(extents, tuple(range(count + 2)))
+    builder.add_kernel(
+        Kernel(
+            name=node.output,
+            op=node.op,
+            op_func=op_func_of(node),
+            rule=Rule.CONTRACTION,
+            extents=extents,
+            inputs=(Use(left.buffer, a), Use(right.buffer, b)),
+            output=Use(result.name, c),
+            origin=node.origin,
+            reduced=(count + 2,),
+        )
+    )
+
+
+def _padded(builder: KernelBuilder, use: Use, node: Node, inner: int) -> Use:
+    """Return the second operand with zero rows up to a whole stick of K; constants are padded at compile time."""
+    buffer = builder.buffers[use.buffer]
+    lanes = buffer.device_format.elements_per_stick
+    assert lanes is not None
+    if inner % lanes == 0:
+        return use
+    full = -(-inner // lanes) * lanes
+    host_dim = _contracted_host_dim(use, buffer, inner)
+    if buffer.constant is not None and host_dim is not None:
+        return Use(_padded_constant(builder, buffer, host_dim, full).name, use.access)
+    shape = (*use.access.extents[:-2], full, use.access.extents[-1])
+    target = builder.new_buffer(f"{node.output}.padded", TensorType(shape, buffer.type.dtype), node.origin)
+    copy_piece(builder, use, target, (len(shape) - 2, 0))
+    zero = _zero(builder, buffer)
+    fill = (*shape[:-2], full - inner, shape[-1])
+    copy_piece(builder, Use(zero.name, Access(fill, ())), target, (len(shape) - 2, inner))
+    window = whole(target).window(len(shape) - 2, 0, inner, 1)
+    assert window is not None
+    return Use(target.name, window)
+
+
+def _contracted_host_dim(use: Use, buffer: Buffer, inner: int) -> int | None:
+    """Return the host dim that K walks from end to end, if one does."""
+    place = len(use.access.extents) - 2
+    full = Coordinate(0, (Term(1, place, 1, inner),))
+    found = [dim for dim, coordinate in enumerate(use.access.coordinates) if coordinate == full]
+    if len(found) != 1 or buffer.type.shape[found[0]] != inner:
+        return None
+    return found[0]
+
+
+def _padded_constant(builder: KernelBuilder, buffer: Buffer, dim: int, full: int) -> Buffer:
+    shape = (*buffer.type.shape[:dim], full, *buffer.type.shape[dim + 1 :])
+    name = f"{buffer.name}.padded{dim}"
+    known = builder.buffers.get(name)
+    if known is not None:
+        return known
+    assert buffer.constant is not None
+    padded = replace(
+        buffer,
+        name=name,
+        type=TensorType(shape, buffer.type.dtype),
+        constant=ConstantSource(buffer.constant.data, shape),
+    )
+    builder.buffers[name] = padded
+    return padded
+
+
+def _zero(builder: KernelBuilder, like: Buffer) -> Buffer:
+    """Return the 0-d constant 0 in a buffer's dtype."""
+    name = f"zero.{like.type.dtype.value}"
+    known = builder.buffers.get(name)
+    if known is not None:
+        return known
+    data = ConstantData(array=np.zeros((), like.type.dtype.carrier))
+    zero = Buffer(
+        name,
+        TensorType((), like.type.dtype),
+        BufferRole.CONSTANT,
+        Derived(PASS_NAME, (like.origin,)),
+        constant=ConstantSource(data, ()),
+    )
+    builder.buffers[name] = zero
+    return zero

@@ -1,0 +1,47 @@
+"""Copies, and cat as copies into windows of one buffer."""
+
+from __future__ import annotations
+
+from spyrec.ir.access import Access, Coordinate
+from spyrec.ir.graph import Node
+from spyrec.ir.kernel import Buffer, Kernel, Use
+from spyrec.ir.kernel_form import Rule
+from spyrec.ir.ops.movement import JoinAttributes
+from spyrec.ir.shapes import normalize_dim
+from spyrec.passes.kernel_builder import KernelBuilder, copy_into
+
+
+def form(builder: KernelBuilder, node: Node) -> None:
+    """One copy, or one per piece of a cat."""
+    result = builder.result(node)
+    if node.op != "cat":
+        (operand,) = node.inputs
+        copy_into(builder, builder.operand(operand), result)
+        return
+    attributes = node.attributes
+    assert isinstance(attributes, JoinAttributes)
+    dim = normalize_dim(attributes.dim, result.type.rank)
+    start = 0
+    for operand in node.inputs:
+        use = builder.operand(operand)
+        copy_piece(builder, use, result, (dim, start))
+        start += use.access.extents[dim]
+
+
+def copy_piece(builder: KernelBuilder, use: Use, target: Buffer, place: tuple[int, int]) -> None:
+    """Copy what ``use`` reads into the window of ``target`` that begins at ``place`` = (dim, start)."""
+    dim, start = place
+    coordinates = list(Access.identity(use.access.extents).coordinates)
+    coordinates[dim] = Coordinate(start, coordinates[dim].terms)
+    builder.add_kernel(
+        Kernel(
+            name=f"{target.name}.piece",
+            op="spyre.copy",
+            op_func="identity",
+            rule=Rule.COPY,
+            extents=use.access.extents,
+            inputs=(use,),
+            output=Use(target.name, Access(use.access.extents, tuple(coordinates))),
+            origin=target.origin,
+        )
+    )

@@ -1,0 +1,75 @@
+"""The layouts a buffer may get, and what each costs beyond copies."""
+
+from __future__ import annotations
+
+from spyrec.diagnostics import SpyrecError, refuse
+from spyrec.ir.device_layout import BufferLayout, canonical_layout, pinned_layout
+from spyrec.ir.graph import LayoutPin, location_of
+from spyrec.ir.kernel import Buffer, BufferRole
+from spyrec.layout import DeviceLayout
+from spyrec.passes.realize import forms_of
+
+MAX_HOST_RANK = 6
+"""Dims of a tensor that has a default device layout (torch-spyre, stated)."""
+
+
+def candidates(buffer: Buffer, fixed_io_layouts: bool) -> tuple[BufferLayout, ...]:
+    """Return the layouts a buffer may get, the default first.  Errors: SPY0303 rank, SPY0351 a pin without reading."""
+    if buffer.pin is not None:
+        return (_pinned(buffer, buffer.pin),)
+    crosses_border = buffer.role is not BufferRole.INTERMEDIATE
+    if crosses_border and buffer.type.rank > MAX_HOST_RANK:
+        raise refuse(
+            "SPY0303",
+            f'"{buffer.name}" has rank {buffer.type.rank}, device layouts have at most {MAX_HOST_RANK} dims',
+            location_of(buffer.origin),
+            hint="reshape it before it enters or leaves the graph",
+        )
+    layouts = forms_of(buffer.type.shape, buffer.device_format)
+    if buffer.role in (BufferRole.INPUT, BufferRole.OUTPUT) and fixed_io_layouts:
+        return layouts[:1]
+    return layouts
+
+
+def default_layout(buffer: Buffer) -> BufferLayout:
+    """Return the layout of the buffer's shape and dtype alone."""
+    stick_dim = buffer.type.rank - 1 if buffer.type.rank else None
+    return canonical_layout(buffer.type.shape, buffer.device_format, stick_dim)
+
+
+def excess_bytes(buffer: Buffer, layout: BufferLayout) -> int:
+    """Return how many bytes a layout is larger than the buffer's default one."""
+    if buffer.pin is not None:
+        return 0
+    return max(0, layout.size_bytes - default_layout(buffer).size_bytes)
+
+
+def leaves_default(buffer: Buffer, layout: BufferLayout) -> bool:
+    """Whether an unpinned input or output would not have its default layout."""
+    return buffer.role in (BufferRole.INPUT, BufferRole.OUTPUT) and layout != default_layout(buffer)
+
+
+def _pinned(buffer: Buffer, pin: LayoutPin) -> BufferLayout:
+    try:
+        device = _device_layout(buffer, pin)
+    except SpyrecError as error:
+        first = error.diagnostics[0]
+        raise refuse(first.code, first.message, pin.origin, notes=first.notes, hint=first.hint) from error
+    layout = pinned_layout(device, buffer.type.shape)
+    if layout is None:
+        raise refuse(
+            "SPY0351",
+            f'the layout pinned on "{buffer.name}" does not hold every element of {buffer.type} once',
+            pin.origin,
+            notes=(str(device),),
+            hint="each host dim has to be the product of the device dims that walk it",
+        )
+    return layout
+
+
+def _device_layout(buffer: Buffer, pin: LayoutPin) -> DeviceLayout:
+    if pin.dim_order is not None:
+        return DeviceLayout.default(buffer.type.shape, buffer.type.dtype, dim_order=pin.dim_order)
+    assert pin.device_size is not None
+    assert pin.stride_map is not None
+    return DeviceLayout(pin.device_size, pin.stride_map, buffer.device_format)

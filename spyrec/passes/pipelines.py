@@ -1,0 +1,64 @@
+"""The pipeline, in order: the page to read first."""
+
+from __future__ import annotations
+
+from spyrec.ir.graph import Graph
+from spyrec.ir.kernel import KernelGraph
+from spyrec.passes.assign_layouts import assign_layouts
+from spyrec.passes.base import Facet, Pass
+from spyrec.passes.canonicalize import canonicalize
+from spyrec.passes.decompose import decompose
+from spyrec.passes.divide_work import divide_work
+from spyrec.passes.form_kernels import form_kernels
+from spyrec.passes.group_programs import group_programs
+
+AnyPass = Pass[Graph, Graph] | Pass[Graph, KernelGraph] | Pass[KernelGraph, KernelGraph]
+
+CANONICALIZE = Pass(
+    "canonicalize",
+    "bind numbers to constants, drop what no output needs",
+    frozenset(),
+    frozenset({Facet.NUMBERS_BOUND}),
+    canonicalize,
+)
+DECOMPOSE = Pass(
+    "decompose",
+    "turn ops that the device lacks into ops that it has",
+    frozenset({Facet.NUMBERS_BOUND}),
+    frozenset({Facet.DEVICE_OPS}),
+    decompose,
+)
+FORM_KERNELS = Pass(
+    "form-kernels",
+    "fold views into accesses, make a loop nest of every op",
+    frozenset({Facet.DEVICE_OPS}),
+    frozenset({Facet.KERNELS}),
+    form_kernels,
+)
+ASSIGN_LAYOUTS = Pass(
+    "assign-layouts",
+    "choose device layouts and insert the fewest bytes of copies",
+    frozenset({Facet.KERNELS}),
+    frozenset({Facet.LAYOUT}),
+    assign_layouts,
+)
+DIVIDE_WORK = Pass(
+    "divide-work",
+    "cut every kernel into even slices, one per core",
+    frozenset({Facet.LAYOUT}),
+    frozenset({Facet.DIVISION}),
+    divide_work,
+)
+GROUP_PROGRAMS = Pass(
+    "group-programs",
+    "cut the kernels into programs, give arguments segments and intermediates pool addresses",
+    frozenset({Facet.LAYOUT}),
+    frozenset({Facet.PLACEMENT}),
+    group_programs,
+)
+
+DEVICE_GRAPH: tuple[Pass[Graph, Graph], ...] = (CANONICALIZE, DECOMPOSE)
+"""From a user's graph to one of device ops: what ``--check`` evaluates."""
+
+COMPILE: tuple[AnyPass, ...] = (*DEVICE_GRAPH, FORM_KERNELS, ASSIGN_LAYOUTS, DIVIDE_WORK, GROUP_PROGRAMS)
+"""The whole compiler."""

@@ -1,0 +1,55 @@
+"""The text form of a kernel graph, for people and for golden files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from spyrec.ir.access import Access
+from spyrec.ir.kernel import Buffer, Kernel, KernelGraph, Use
+
+
+def print_kernels(graph: KernelGraph) -> str:
+    """Return one line per buffer and kernel, then the programs."""
+    lines = [f"kernels of {graph.name}"]
+    lines += [_buffer(buffer) for buffer in graph.buffers.values()]
+    lines += [_kernel(kernel) for kernel in graph.kernels]
+    for program in graph.programs:
+        span = f"{program.first_kernel}..{program.end_kernel - 1}"
+        lines.append(f"program of kernels {span}({', '.join(program.arguments)}) pool {program.pool_bytes} bytes")
+    lines.append("outputs " + ", ".join(f"{name} = {buffer}" for name, buffer in graph.outputs))
+    return "\n".join(lines) + "\n"
+
+
+def _buffer(buffer: Buffer) -> str:
+    layout = "" if buffer.layout is None else f" {list(buffer.layout.device.device_size)}"
+    return f"  {buffer.role.value} {buffer.name}: {buffer.type}{layout}"
+
+
+def _kernel(kernel: Kernel) -> str:
+    indices = [f"i{dim}" for dim in range(len(kernel.extents))]
+    loops = ", ".join(f"{name}<{extent}" for name, extent in zip(indices, kernel.extents, strict=True))
+    operands = ", ".join(_use(use, indices) for use in kernel.inputs)
+    divided = "" if kernel.division is None else f" on {'x'.join(map(str, kernel.division)) or '1'} cores"
+    why = "" if kernel.reason is None else f"  because {kernel.reason}"
+    return f"  for [{loops}] {_use(kernel.output, indices)} = {kernel.op_func}({operands}){divided}{why}"
+
+
+def _use(use: Use, indices: Sequence[str]) -> str:
+    return f"{use.buffer}[{', '.join(_coordinates(use.access, indices))}]"
+
+
+def _coordinates(access: Access, indices: Sequence[str]) -> list[str]:
+    texts: list[str] = []
+    for coordinate in access.coordinates:
+        parts: list[str] = []
+        for term in coordinate.terms:
+            text = indices[term.dim]
+            if term.divisor > 1:
+                text = f"{text}//{term.divisor}"
+            if term.divisor * term.modulus < access.extents[term.dim]:
+                text = f"{text}%{term.modulus}"
+            parts.append(text if term.coefficient == 1 else f"{term.coefficient}*({text})")
+        if coordinate.offset or not parts:
+            parts.append(str(coordinate.offset))
+        texts.append(" + ".join(parts))
+    return texts

@@ -1,0 +1,212 @@
+"""The cheapest copies that bring an operand into a form its kernel can read.
+
+Nodes of the search are buffers: the operand's own in another layout, a cropped and padded copy of it, or its view
+written out; edges are single copy kernels.  Dijkstra finds the cheapest path to a form that the kernel accepts; a path
+through one element per stick always exists, so no legal view is refused for its shape.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from spyrec.dtypes import DeviceFormat
+from spyrec.ir.access import Access, Coordinate
+from spyrec.ir.device_access import Inexpressible
+from spyrec.ir.device_layout import BufferLayout, canonical_layout
+from spyrec.ir.kernel_form import OUTPUT, KernelShape, OperandUse, Rule, kernel_form
+
+
+@dataclass(frozen=True, slots=True)
+class CopyStep:
+    """One copy kernel: reads the buffer before it through ``access`` and writes ``window`` of a new buffer.
+
+    The iteration extents are ``access.extents``; ``rule`` says whether it restickifies.
+    """
+
+    access: Access
+    shape: tuple[int, ...]
+    layout: BufferLayout
+    window: Access
+    rule: Rule
+    cost_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Realization:
+    """Copies in order, and the access the kernel then has to the last buffer (its own, where there are none)."""
+
+    cost_bytes: int
+    steps: tuple[CopyStep, ...]
+    access: Access
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """An operand before any copy: the buffer's host shape, format and layout, and the kernel's access to it."""
+
+    shape: tuple[int, ...]
+    device_format: DeviceFormat
+    layout: BufferLayout
+    access: Access
+
+
+Accept = Callable[[Access, BufferLayout, tuple[int, ...]], bool]
+"""May a kernel read a buffer of this host shape through this access in this layout?"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Node:
+    kind: str
+    shape: tuple[int, ...]
+    layout: BufferLayout
+
+
+def forms_of(shape: tuple[int, ...], device_format: DeviceFormat) -> tuple[BufferLayout, ...]:
+    """Return the layouts a buffer may have, the default one first.
+
+    One per dim of extent > 1 that can be the stick, and the sparse one; float32 buffers whose sticks do not pair up
+    also with one more stick (what a cast to or from 16 bits needs).
+    """
+    lanes = device_format.elements_per_stick
+    assert lanes is not None
+    sticks: list[int | None] = [dim for dim in reversed(range(len(shape))) if shape[dim] > 1]
+    if shape and shape[-1] == 1:
+        sticks.insert(0, None)
+    else:
+        sticks.append(None)
+    layouts = [canonical_layout(shape, device_format, stick) for stick in sticks]
+    if device_format is DeviceFormat.IEEE_FP32:
+        padded = [canonical_layout(shape, device_format, stick, 2) for stick in sticks]
+        layouts += [layout for layout in padded if layout not in layouts]
+    return tuple(layouts)
+
+
+def copy_rule(
+    access: Access, source: BufferLayout, shape: tuple[int, ...], window: Access, target: BufferLayout, target_shape: tuple[int, ...]
+) -> Rule | None:
+    """Return the rule under which one kernel makes this copy, or ``None`` where none does."""
+    operands = (OperandUse(0, access, source, shape), OperandUse(OUTPUT, window, target, target_shape))
+    for rule in (Rule.SAME_STICK, Rule.RESTICKIFY):
+        try:
+            kernel_form(KernelShape(rule, access.extents, ()), operands)
+        except Inexpressible:
+            continue
+        return rule
+    return None
+
+
+def realize(source: Source, accept: Accept) -> Realization | None:
+    """Return the cheapest realization, or ``None`` where the kernel accepts no form of the operand at all."""
+    if accept(source.access, source.layout, source.shape):
+        return Realization(0, (), source.access)
+    search = _Search(source, accept)
+    return search.run()
+
+
+class _Search:
+    """Dijkstra over the buffers one operand can pass through."""
+
+    def __init__(self, source: Source, accept: Accept) -> None:
+        self._source = source
+        self._accept = accept
+        access = source.access
+        self._used = [dim for dim in range(len(access.extents)) if access.depends_on(dim)]
+        self._view_shape = tuple(access.extents[dim] for dim in self._used)
+        places: list[int | None] = [None] * len(access.extents)
+        for place, dim in enumerate(self._used):
+            places[dim] = place
+        self._view = access.over(self._view_shape, places)
+        self._from_view = Access.identity(self._view_shape).over(access.extents, self._used)
+        self._cropped_shape, self._crop, self._crop_window, self._view_of_crop = _crop(source.shape, self._view)
+
+    def run(self) -> Realization | None:
+        start = _Node("base", self._source.shape, self._source.layout)
+        queue: list[tuple[int, int, int, _Node, tuple[CopyStep, ...]]] = [(0, 0, 0, start, ())]
+        settled: set[_Node] = set()
+        counter = 0
+        while queue:
+            cost, _, _, node, steps = heapq.heappop(queue)
+            if node in settled:
+                continue
+            settled.add(node)
+            if steps and self._accept(self._access_from(node), node.layout, node.shape):
+                return Realization(cost, steps, self._access_from(node))
+            for target, step in self._edges(node):
+                if target not in settled:
+                    counter += 1
+                    heapq.heappush(queue, (cost + step.cost_bytes, len(steps) + 1, counter, target, (*steps, step)))
+        return None
+
+    def _access_from(self, node: _Node) -> Access:
+        match node.kind:
+            case "base":
+                return self._source.access
+            case "crop":
+                places = list(self._used)
+                return self._view_of_crop.over(self._source.access.extents, places)
+            case _:
+                return self._from_view
+
+    def _edges(self, node: _Node) -> Sequence[tuple[_Node, CopyStep]]:
+        edges: list[tuple[_Node, CopyStep]] = []
+        device_format = self._source.device_format
+        if node.kind != "crop":
+            for layout in forms_of(node.shape, device_format):
+                identity = Access.identity(node.shape)
+                self._add(edges, node, _Node(node.kind, node.shape, layout), identity, identity)
+        if node.kind == "base" and self._cropped_shape != self._source.shape:
+            for layout in forms_of(self._cropped_shape, device_format):
+                self._add(edges, node, _Node("crop", self._cropped_shape, layout), self._crop, self._crop_window)
+        if node.kind != "view":
+            view = self._view if node.kind == "base" else self._view_of_crop
+            for layout in forms_of(self._view_shape, device_format):
+                identity = Access.identity(self._view_shape)
+                self._add(edges, node, _Node("view", self._view_shape, layout), view, identity)
+        return edges
+
+    def _add(
+        self, edges: list[tuple[_Node, CopyStep]], node: _Node, target: _Node, access: Access, window: Access
+    ) -> None:
+        if target == node:
+            return
+        rule = copy_rule(access, node.layout, node.shape, window, target.layout, target.shape)
+        if rule is None:
+            return
+        cost = copy_cost_bytes(node.layout, node.shape, access, target.layout)
+        edges.append((target, CopyStep(access, target.shape, target.layout, window, rule, cost)))
+
+
+def copy_cost_bytes(source: BufferLayout, shape: tuple[int, ...], access: Access, target: BufferLayout) -> int:
+    """Return the padded bytes a copy moves: the part of the source it reads, and the whole of the target."""
+    read = source.size_bytes
+    touched = math.prod(access.extents)
+    if touched < math.prod(shape):
+        read = max(128, read * touched // math.prod(shape))
+    return read + target.size_bytes
+
+
+def _crop(shape: tuple[int, ...], view: Access) -> tuple[tuple[int, ...], Access, Access, Access]:
+    """Return a buffer that starts where the view starts and whose dims divide evenly, and the accesses around it."""
+    sizes: list[int] = []
+    padded: list[int] = []
+    starts: list[int] = []
+    coordinates: list[Coordinate] = []
+    for extent, coordinate in zip(shape, view.coordinates, strict=True):
+        span = 1 + sum(term.coefficient * (term.modulus - 1) for term in coordinate.terms)
+        unit = coordinate.terms[0].coefficient if coordinate.terms else 1
+        size = min(span, extent - coordinate.offset)
+        sizes.append(size)
+        padded.append(-(-span // unit) * unit)
+        starts.append(coordinate.offset)
+        coordinates.append(Coordinate(0, coordinate.terms))
+    crop = Access(
+        tuple(sizes),
+        tuple(
+            Coordinate(start, inner.terms)
+            for start, inner in zip(starts, Access.identity(sizes).coordinates, strict=True)
+        ),
+    )
+    return tuple(padded), crop, Access.identity(sizes), Access(view.extents, tuple(coordinates))

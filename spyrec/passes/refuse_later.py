@@ -1,0 +1,25 @@
+"""What graphs may say and this version does not compile yet: each has a code of its own."""
+
+from __future__ import annotations
+
+from spyrec.diagnostics import DiagnosticSink
+from spyrec.ir.graph import Graph, location_of
+from spyrec.ir.types import SymbolicDim
+
+
+def refuse_later_features(graph: Graph) -> None:
+    """Raise on loops (SPY0410), symbolic dims (SPY0411) and work division pins (SPY0412), all of them at once."""
+    sink = DiagnosticSink()
+    for loop in graph.loops:
+        hint = 'leave "loops" out: the result is the same'
+        sink.error("SPY0410", f"coarse tiling over {', '.join(loop.dims)} is not compiled yet", loop.origin, hint=hint)
+    for name, dim in graph.dims.items():
+        if isinstance(dim, SymbolicDim):
+            hint = f'give "{name}" one extent, for example {dim.maximum}'
+            sink.error("SPY0411", f'dim "{name}" is symbolic, which is not compiled yet', hint=hint)
+    for node in graph.nodes:
+        if node.work_division is not None:
+            hint = 'leave "work_division" out: the compiler divides the work'
+            message = f'the work division pinned on "{node.name}" is not compiled yet'
+            sink.error("SPY0412", message, location_of(node.origin).child("work_division"), hint=hint)
+    sink.raise_if_errors()

@@ -1,0 +1,1 @@
+"""Pure algorithms on integers and tuples; no IR."""

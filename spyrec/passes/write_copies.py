@@ -1,0 +1,166 @@
+"""Writes the chosen copies into the graph, one for all readers that need the same, and settles every copy's kind."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from spyrec.diagnostics import refuse
+from spyrec.ir.access import Access
+from spyrec.ir.device_access import Inexpressible
+from spyrec.ir.device_layout import BufferLayout
+from spyrec.ir.graph import Derived, location_of
+from spyrec.ir.kernel import Buffer, BufferRole, Kernel, KernelGraph, Use
+from spyrec.ir.kernel_form import OUTPUT, OperandUse, Rule
+from spyrec.ir.types import TensorType
+from spyrec.passes.base import PassContext
+from spyrec.passes.operand_costs import OperandCosts, accepts
+from spyrec.passes.realize import CopyStep, Realization, Source, copy_rule, realize
+
+PASS_NAME = "assign-layouts"
+
+
+def write_copies(graph: KernelGraph, costs: OperandCosts, context: PassContext) -> KernelGraph:
+    """Return the graph with every operand in a form its kernel reads.  Errors: SPY0350."""
+    writer = _Writer(graph, costs, context)
+    for kernel in graph.kernels:
+        writer.add(kernel)
+    return replace(graph, buffers=writer.buffers, kernels=tuple(writer.kernels))
+
+
+class _Writer:
+    """The growing graph; ``_made`` remembers copies by their source and step."""
+
+    def __init__(self, graph: KernelGraph, costs: OperandCosts, context: PassContext) -> None:
+        self.buffers = dict(graph.buffers)
+        self.kernels: list[Kernel] = []
+        self._graph = graph
+        self._costs = costs
+        self._context = context
+        self._made: dict[tuple[str, CopyStep], str] = {}
+        self._writes: dict[str, int] = {}
+
+    def add(self, kernel: Kernel) -> None:
+        """Add a kernel after the copies it needs."""
+        inputs = tuple(self._realized(kernel, position) for position in range(len(kernel.inputs)))
+        kernel = self._settled(replace(kernel, inputs=inputs))
+        if not self._is_legal(kernel):
+            kernel = self._simplified(kernel)
+        self.kernels.append(kernel)
+        self._writes[kernel.output.buffer] = self._writes.get(kernel.output.buffer, 0) + 1
+
+    def _realized(self, kernel: Kernel, position: int) -> Use:
+        use = kernel.inputs[position]
+        layout, output = self.buffers[use.buffer].placed, self.buffers[kernel.output.buffer].placed
+        found = self._costs.realization(kernel, position, layout, output)
+        assert found is not None, (kernel.name, position)
+        reason = self._costs.reason(kernel, position, layout, output) if found.steps else None
+        return self._written(kernel, use, found, reason)
+
+    def _written(self, kernel: Kernel, use: Use, found: Realization, reason: str | None) -> Use:
+        name = use.buffer
+        for step in found.steps:
+            name = self._copied(kernel, name, step, reason)
+        return Use(name, found.access)
+
+    def _copied(self, kernel: Kernel, source: str, step: CopyStep, reason: str | None) -> str:
+        key = (source, step)
+        known = self._made.get(key)
+        if known is not None:
+            return known
+        origin = Derived(PASS_NAME, (kernel.origin,))
+        suffix = "restickified" if step.rule is Rule.RESTICKIFY else "copied"
+        number = sum(1 for name in self.buffers if name.startswith(f"{source}.{suffix}"))
+        name = f"{source}.{suffix}{number or ''}"
+        dtype = self.buffers[source].type.dtype
+        self.buffers[name] = Buffer(
+            name, TensorType(step.shape, dtype), BufferRole.INTERMEDIATE, origin, layout=step.layout
+        )
+        self.kernels.append(
+            Kernel(
+                name=name,
+                op="spyre.restickify" if step.rule is Rule.RESTICKIFY else "spyre.copy",
+                op_func="ReStickifyOpHBM" if step.rule is Rule.RESTICKIFY else "identity",
+                rule=step.rule,
+                extents=step.access.extents,
+                inputs=(Use(source, step.access),),
+                output=Use(name, step.window),
+                origin=origin,
+                reason=reason,
+            )
+        )
+        self._context.report.append(f'{name}: {step.cost_bytes} bytes for "{kernel.name}", because {reason}')
+        self._made[key] = name
+        return name
+
+    def _settled(self, kernel: Kernel) -> Kernel:
+        """Turn a copy into an identity or a restickify, as its layouts ask for."""
+        if kernel.rule is not Rule.COPY:
+            return kernel
+        source, target = self.buffers[kernel.inputs[0].buffer], self.buffers[kernel.output.buffer]
+        rule = copy_rule(
+            kernel.inputs[0].access,
+            source.placed,
+            source.type.shape,
+            kernel.output.access,
+            target.placed,
+            target.type.shape,
+        )
+        assert rule is not None, kernel.name
+        if rule is Rule.SAME_STICK:
+            return replace(kernel, rule=rule)
+        return replace(kernel, rule=rule, op="spyre.restickify", op_func="ReStickifyOpHBM")
+
+    def _graph_now(self) -> KernelGraph:
+        return replace(self._graph, buffers=self.buffers)
+
+    def _is_legal(self, kernel: Kernel) -> bool:
+        try:
+            self._graph_now().form_of(kernel)
+        except Inexpressible:
+            return False
+        return True
+
+    def _simplified(self, kernel: Kernel) -> Kernel:
+        """Write out operands, one after the other, until the kernel's refined dims fit a SuperDSC together."""
+        for position in range(len(kernel.inputs)):
+            kernel = self._with_plain_input(kernel, position)
+            if self._is_legal(kernel):
+                return kernel
+        try:
+            self._graph_now().form_of(kernel)
+        except Inexpressible as error:
+            raise refuse(
+                "SPY0350",
+                f'{kernel.op}, which writes "{kernel.output.buffer}", has no device form: {error}',
+                location_of(kernel.origin),
+                notes=tuple(f'"{use.buffer}": {self.buffers[use.buffer].placed}' for use in kernel.uses),
+                hint="fold dims with reshape before the operation",
+            ) from error
+        return kernel
+
+    def _with_plain_input(self, kernel: Kernel, position: int) -> Kernel:
+        use = kernel.inputs[position]
+        buffer, target = self.buffers[use.buffer], self.buffers[kernel.output.buffer]
+        write = OperandUse(OUTPUT, kernel.output.access, target.placed, target.type.shape)
+
+        def accept(access: Access, layout: BufferLayout, shape: tuple[int, ...]) -> bool:
+            return _is_plain(access) and accepts(kernel.shape, OperandUse(position, access, layout, shape), write)
+
+        found = realize(Source(buffer.type.shape, buffer.device_format, buffer.placed, use.access), accept)
+        if found is None:
+            return kernel
+        written = self._written(kernel, use, found, "the operands' dims do not fit one SuperDSC together")
+        return replace(kernel, inputs=(*kernel.inputs[:position], written, *kernel.inputs[position + 1 :]))
+
+
+def _is_plain(access: Access) -> bool:
+    """Whether every coordinate is one whole index or constant: such an access cuts no dim."""
+    return all(
+        coordinate.offset == 0
+        and len(coordinate.terms) <= 1
+        and all(
+            term.divisor == 1 and term.coefficient == 1 and term.modulus == access.extents[term.dim]
+            for term in coordinate.terms
+        )
+        for coordinate in access.coordinates
+    )

@@ -1,0 +1,81 @@
+"""Copies of whole arguments between host and device, through the conversion tables of the bundle."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from spyrec.bundle.bundle import Bundle
+from spyrec.bundle.manifest import Argument
+from spyrec.dci import DataConversionInfo
+from spyrec.dtypes import DeviceFormat
+from spyrec.layout import DeviceLayout
+from spyrec.runtime.binding import has_host_form
+from spyrec.runtime.device_form import decode_device_form, encode_device_form
+from spyrec.runtime.transfer import copy_to_device, copy_to_host
+
+HostArray = npt.NDArray[np.generic]
+Memory = npt.NDArray[np.uint8]
+
+
+class ArgumentCopier:
+    """Executes the tables ``dci/NAME.*.json`` of one bundle; an argument without host form is copied as it is.
+
+    ``half_format`` is what the device's memory really holds where a tensor is DLFloat16.  A device that stores float32
+    there has memory twice as wide: an element of any other format then lies at the front of a slot of twice its width.
+    """
+
+    def __init__(self, bundle: Bundle, half_format: DeviceFormat) -> None:
+        self._tables = bundle.dci
+        self._half_format = half_format
+
+    def copy_in(self, argument: Argument, array: HostArray, memory: Memory) -> None:
+        """Copy a host array into the device bytes of an argument, converting its format; errors SPY0315 to SPY0318."""
+        stored_as = self._stored_as(argument)
+        packed = memory if self._is_packed(argument) else _packed_copy(memory, stored_as)
+        if has_host_form(argument):
+            copy_to_device(array, self._table(argument, "h2d"), packed, stored_as=stored_as)
+        else:
+            packed[:] = encode_device_form(array.astype(np.float32, copy=False), stored_as)
+        if packed is not memory:
+            _slots(memory, stored_as)[:] = packed.view(_word(stored_as))
+
+    def copy_out(self, argument: Argument, memory: Memory) -> HostArray:
+        """Return a new host array (or, without host form, the decoded device form) of an argument."""
+        stored_as = self._stored_as(argument)
+        packed = memory if self._is_packed(argument) else _packed_copy(memory, stored_as)
+        if argument.shape is None or argument.dtype is None or not has_host_form(argument):
+            return decode_device_form(packed, argument.device_size, stored_as)
+        return copy_to_host(packed, self._table(argument, "d2h"), argument.shape, argument.dtype, stored_as=stored_as)
+
+    def _stored_as(self, argument: Argument) -> DeviceFormat:
+        is_half = argument.device_dtype is DeviceFormat.SEN169_FP16
+        return self._half_format if is_half else argument.device_dtype
+
+    def _is_packed(self, argument: Argument) -> bool:
+        is_wide = self._half_format is DeviceFormat.IEEE_FP32
+        return not is_wide or argument.device_dtype is DeviceFormat.SEN169_FP16
+
+    def _table(self, argument: Argument, direction: str) -> DataConversionInfo:
+        if argument.dci is not None:
+            return self._tables[argument.dci[direction]]
+        # Only a bundle written by others is without tables: they follow from the layout its argument table states.
+        assert argument.stride_map is not None
+        layout = DeviceLayout(argument.device_size, argument.stride_map, argument.device_dtype)
+        return layout.dci(
+            direction, host_shape=argument.shape, host_strides=argument.host_strides, host_dtype=argument.dtype
+        )
+
+
+def _word(stored_as: DeviceFormat) -> np.dtype[np.unsignedinteger]:
+    assert stored_as.bits is not None
+    return np.dtype(f"u{stored_as.bits // 8}")
+
+
+def _slots(memory: Memory, stored_as: DeviceFormat) -> npt.NDArray[np.unsignedinteger]:
+    """Return the elements of memory whose slots are twice as wide as they are."""
+    return memory.view(_word(stored_as))[::2]
+
+
+def _packed_copy(memory: Memory, stored_as: DeviceFormat) -> Memory:
+    return np.ascontiguousarray(_slots(memory, stored_as)).view(np.uint8)

@@ -1,0 +1,88 @@
+"""The device as the runtime sees it; the emulator implements it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from spyrec.bundle.program import Program
+from spyrec.bundle.superdsc import SuperDsc
+from spyrec.dtypes import DeviceFormat
+
+
+@dataclass(frozen=True, slots=True)
+class TableEntry:
+    """What the argument table says of one kernel argument: rule V6 holds operands against it.
+
+    ``baked_base`` is the address its segment has in a program with baked addresses.
+    """
+
+    name: str
+    arg_index: int
+    device_size: tuple[int, ...]
+    device_dtype: DeviceFormat
+    baked_base: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class ArgumentTable:
+    """The argument table of one program; ``pool_bytes`` is 0 where the program has no pool."""
+
+    entries: tuple[TableEntry, ...]
+    pool_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class OperationStats:
+    """Counters of one SuperDSC over all its executions (semantics 14; one multiply-add is two flops)."""
+
+    file: str
+    op: str
+    cores: int
+    executions: int
+    hbm_read_bytes: int
+    hbm_write_bytes: int
+    hbm_core_read_bytes: int
+    flops: int
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchStats:
+    """What one launch did, per SuperDSC in file order, and the highest LX byte that any core touched."""
+
+    operations: tuple[OperationStats, ...]
+    lx_peak_bytes: int
+
+
+class LoadedProgram(Protocol):
+    """A validated program on a device (rules V1 to V14 that the files and the table allow were checked)."""
+
+    @property
+    def table(self) -> ArgumentTable:
+        """The argument table it was loaded with."""
+        ...
+
+
+class Device(Protocol):
+    """Allocate, copy, load, launch. Addresses are device addresses in bytes."""
+
+    def allocate(self, size_bytes: int) -> int:
+        """Reserve zero-cost, lazily backed memory; errors SPY0701 when it does not fit a segment."""
+        ...
+
+    def memory(self, address: int, size_bytes: int) -> npt.NDArray[np.uint8]:
+        """Return the bytes of an allocation as a writable view, for DMA."""
+        ...
+
+    def load(self, program: Program, superdscs: Mapping[str, SuperDsc], table: ArgumentTable) -> LoadedProgram:
+        """Validate a program against its table and prepare it for launching."""
+        ...
+
+    def launch(self, loaded: LoadedProgram, arguments: Sequence[int], pool_address: int | None) -> LaunchStats:
+        """Execute a program with argument ``i`` at device address ``arguments[i]``."""
+        ...

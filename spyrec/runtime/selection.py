@@ -1,0 +1,72 @@
+"""Which SuperDSCs of a program run, and how often: ``--only`` and ``--max-executions``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from spyrec.bundle.program import Add, Constant, For, Program, SdscExecute, Statement
+from spyrec.diagnostics import refuse
+
+
+def only_calls_of(program: Program, sdsc_filename: str) -> Program:
+    """Return the program with every ``sdsc_execute`` of another file left out; addresses are still computed."""
+    return Program(program.maps, program.parameters, _filtered(program.body, sdsc_filename))
+
+
+def _filtered(body: tuple[Statement, ...], sdsc_filename: str) -> tuple[Statement, ...]:
+    kept: list[Statement] = []
+    for statement in body:
+        match statement:
+            case SdscExecute() if statement.sdsc_filename != sdsc_filename:
+                continue
+            case For():
+                inner = _filtered(statement.body, sdsc_filename)
+                kept.append(For(statement.induction, statement.lower, statement.upper, statement.step, inner))
+            case _:
+                kept.append(statement)
+    return tuple(kept)
+
+
+def execution_count(program: Program) -> int:
+    """Return how many SuperDSCs the program executes, without iterating its loops.
+
+    A loop whose bounds are not made of constants counts as executed once: it is the device's to refuse.
+    """
+    return _count(program.body, {})
+
+
+def _count(body: tuple[Statement, ...], known: dict[str, int]) -> int:
+    total = 0
+    for statement in body:
+        match statement:
+            case Constant():
+                known[statement.result] = statement.value
+            case Add() if statement.left in known and statement.right in known:
+                known[statement.result] = known[statement.left] + known[statement.right]
+            case SdscExecute():
+                total += 1
+            case For():
+                total += _trip_count(statement, known) * _count(statement.body, dict(known))
+            case _:
+                continue
+    return total
+
+
+def _trip_count(loop: For, known: Mapping[str, int]) -> int:
+    bounds = [known.get(name) for name in (loop.lower, loop.upper, loop.step)]
+    match bounds:
+        case [int(lower), int(upper), int(step)] if step > 0:
+            return max(0, -((lower - upper) // step))
+        case _:
+            return 1
+
+
+def refuse_too_many_executions(programs: Mapping[str, Program], max_executions: int) -> None:
+    """Refuse a plan that would execute more than ``max_executions`` SuperDSCs; errors SPY0767."""
+    total = sum(execution_count(program) for program in programs.values())
+    if total > max_executions:
+        raise refuse(
+            "SPY0767",
+            f"the bundle would execute {total} SuperDSCs, more than the {max_executions} allowed",
+            hint="raise the limit with --max-executions if the loop bounds are meant",
+        )

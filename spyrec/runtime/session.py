@@ -1,0 +1,199 @@
+"""A bundle on a device: programs loaded, arguments allocated, constants copied; then runs, each with its inputs."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from spyrec.bundle.bundle import Bundle, DeviceProgram
+from spyrec.bundle.manifest import Argument, PlanStep, Role
+from spyrec.diagnostics import refuse
+from spyrec.dtypes import DeviceFormat
+from spyrec.runtime.argument_copy import ArgumentCopier
+from spyrec.runtime.binding import checked_inputs, expected_inputs
+from spyrec.runtime.device import ArgumentTable, Device, LaunchStats, LoadedProgram, OperationStats, TableEntry
+from spyrec.runtime.selection import only_calls_of, refuse_too_many_executions
+from spyrec.target import SEGMENT_BYTES, STICK_BYTES
+
+HostArray = npt.NDArray[np.generic]
+
+
+@dataclass(frozen=True, slots=True)
+class SessionOptions:
+    """Options of a session.
+
+    ``only``: execute the calls of one SuperDSC file; ``max_executions``: most SuperDSCs that one run may execute;
+    ``half_format``: what the device's memory really holds where a tensor is DLFloat16.
+    """
+
+    only: str | None = None
+    max_executions: int = 10**9
+    half_format: DeviceFormat = DeviceFormat.SEN169_FP16
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """What one run gave: outputs and their dtypes by result name in graph order, counters per SuperDSC in plan order.
+
+    ``dma_h2d_bytes`` and ``dma_d2h_bytes`` are device bytes; the constants' copy counts in every run's figure.
+    """
+
+    outputs: dict[str, HostArray]
+    dtypes: dict[str, str]
+    operations: tuple[OperationStats, ...]
+    lx_peak_bytes: int
+    dma_h2d_bytes: int
+    dma_d2h_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """One program of the plan, loaded: ``prefix`` is put before its files' names in the counters."""
+
+    plan: PlanStep
+    loaded: LoadedProgram
+    prefix: str
+
+
+def argument_size_bytes(argument: Argument) -> int:
+    """Return the device bytes of an argument: whole sticks of its ``device_size``."""
+    return STICK_BYTES * math.prod(argument.device_size[:-1])
+
+
+class Session:
+    """A bundle made ready on a device.
+
+    Everything is validated before memory is taken: the number of executions (errors SPY0767), the file that ``only``
+    names (SPY0768), then each program by the device (its rules V1 to V14).
+    """
+
+    def __init__(self, bundle: Bundle, device: Device, options: SessionOptions | None = None) -> None:
+        chosen = options or SessionOptions()
+        self._device = device
+        self._manifest = bundle.manifest
+        self._arguments = {argument.name: argument for argument in bundle.manifest.arguments}
+        self._copier = ArgumentCopier(bundle, chosen.half_format)
+        self._steps = _load(bundle, device, chosen)
+        self.inputs = expected_inputs(bundle.manifest)
+        self._addresses = {name: device.allocate(argument_size_bytes(item)) for name, item in self._arguments.items()}
+        pool_bytes = max((step.plan.pool_bytes for step in self._steps), default=0)
+        self._pool_address = device.allocate(pool_bytes) if pool_bytes else None
+        self._constant_bytes = self._copy_constants(bundle)
+
+    def run(self, inputs: Mapping[str, HostArray]) -> RunRecord:
+        """Copy the inputs in, execute the plan, copy the outputs out.
+
+        Errors: SPY0760 to SPY0763 (the inputs), those of the copies, and the device's for what the files alone do not
+        show.
+        """
+        checked = checked_inputs(inputs, self.inputs)
+        copied_bytes = self._constant_bytes
+        for name, array in checked.items():
+            copied_bytes += self._copy_in(name, array)
+        launches = [self._launch(step) for step in self._steps]
+        outputs = {result: self._copy_out(name) for result, name in self._manifest.outputs}
+        read_bytes = sum(argument_size_bytes(self._arguments[name]) for _, name in self._manifest.outputs)
+        return RunRecord(
+            outputs,
+            {result: self._dtype_name(name) for result, name in self._manifest.outputs},
+            tuple(operation for launch in launches for operation in launch.operations),
+            max((launch.lx_peak_bytes for launch in launches), default=0),
+            copied_bytes,
+            read_bytes,
+        )
+
+    def _copy_constants(self, bundle: Bundle) -> int:
+        # a constant without an index serves the check alone: no program reads it
+        names = [
+            item.name
+            for item in bundle.manifest.arguments
+            if item.role is Role.CONSTANT and item.arg_index is not None
+        ]
+        return sum(self._copy_in(name, bundle.constants[name]) for name in names)
+
+    def _memory(self, name: str) -> npt.NDArray[np.uint8]:
+        return self._device.memory(self._addresses[name], argument_size_bytes(self._arguments[name]))
+
+    def _copy_in(self, name: str, array: HostArray) -> int:
+        self._copier.copy_in(self._arguments[name], array, self._memory(name))
+        return argument_size_bytes(self._arguments[name])
+
+    def _copy_out(self, name: str) -> HostArray:
+        return self._copier.copy_out(self._arguments[name], self._memory(name))
+
+    def _dtype_name(self, name: str) -> str:
+        dtype = self._arguments[name].dtype
+        return "float32" if dtype is None else dtype.value
+
+    def _launch(self, step: _Step) -> LaunchStats:
+        addresses = [self._addresses[name] for name in step.plan.arguments]
+        pool = self._pool_address if step.plan.pool_bytes else None
+        stats = self._device.launch(step.loaded, addresses, pool)
+        named = tuple(dataclasses.replace(item, file=step.prefix + item.file) for item in stats.operations)
+        return LaunchStats(named, stats.lx_peak_bytes)
+
+
+def _load(bundle: Bundle, device: Device, options: SessionOptions) -> list[_Step]:
+    programs = {program.directory: program for program in bundle.programs}
+    if options.only is not None:
+        programs = _selected(programs, options.only)
+    refuse_too_many_executions({name: item.program for name, item in programs.items()}, options.max_executions)
+    arguments = {argument.name: argument for argument in bundle.manifest.arguments}
+    is_only = len(bundle.manifest.plan) == 1
+    steps: list[_Step] = []
+    for plan in bundle.manifest.plan:
+        if plan.program in programs:
+            chosen = programs[plan.program]
+            table = argument_table(arguments, plan, is_only=is_only)
+            loaded = device.load(chosen.program, chosen.superdscs, table)
+            steps.append(_Step(plan, loaded, _prefix(plan.program)))
+    return steps
+
+
+def _prefix(directory: str) -> str:
+    return "" if directory == "." else f"{directory}/"
+
+
+def _selected(programs: Mapping[str, DeviceProgram], only: str) -> dict[str, DeviceProgram]:
+    """Keep one file's calls: ``sdsc_3.json``, or with its directory where the plan has several programs."""
+    full_names = {
+        _prefix(directory) + file: (directory, file)
+        for directory, program in programs.items()
+        for file in program.superdscs
+    }
+    matches = [name for name in full_names if name == only or name.endswith(f"/{only}")]
+    if len(matches) != 1:
+        found = "no SuperDSC file" if not matches else f"{len(matches)} SuperDSC files"
+        raise refuse(
+            "SPY0768",
+            f'"{only}" names {found} of the bundle',
+            hint="name one of " + ", ".join(sorted(matches or full_names)[:8]),
+        )
+    directory, file = full_names[matches[0]]
+    program = programs[directory]
+    kept = only_calls_of(program.program, file)
+    return {directory: dataclasses.replace(program, program=kept, superdscs={file: program.superdscs[file]})}
+
+
+def argument_table(arguments: Mapping[str, Argument], plan: PlanStep, *, is_only: bool) -> ArgumentTable:
+    """Return what the device checks one program's operands against (rule V6).
+
+    With baked addresses argument ``i`` lies in segment ``i``, or ``i + 1`` where the program has a pool; the only
+    program of a plan (every foreign bundle has one) states the addresses itself.
+    """
+    entries = [_entry(arguments[name], index, plan, is_only) for index, name in enumerate(plan.arguments)]
+    return ArgumentTable(tuple(entries), plan.pool_bytes)
+
+
+def _entry(argument: Argument, index: int, plan: PlanStep, is_only: bool) -> TableEntry:
+    baked_base = (index + (1 if plan.pool_bytes else 0)) * SEGMENT_BYTES
+    if is_only and argument.address is not None:
+        baked_base = argument.address
+    return TableEntry(
+        argument.name, index, argument.device_size, argument.device_dtype, baked_base, argument_size_bytes(argument)
+    )

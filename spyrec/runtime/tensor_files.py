@@ -1,0 +1,158 @@
+"""Run inputs and outputs as files: ``.npz`` and ``.safetensors`` in, ``.npz`` out.
+
+Files are untrusted: names, shapes, dtypes and declared sizes are held against the bundle's inputs before an array is
+allocated, so a file can cost no more memory than the bundle's inputs do; nothing is ever unpickled.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+import numpy.typing as npt
+
+from spyrec.diagnostics import Location, SpyrecError, refuse
+from spyrec.runtime.binding import ExpectedInput, refuse_unknown_or_missing
+from spyrec.runtime.safetensors_inputs import read_safetensors
+
+HostArray = npt.NDArray[np.generic]
+
+_NPY_SUFFIX = ".npy"
+
+
+def read_inputs(path: Path, expected: Iterable[ExpectedInput]) -> dict[str, HostArray]:
+    """Read the run inputs of a bundle from a file.
+
+    Errors: SPY0760 to SPY0763 as for inputs in memory, SPY0764 (not a readable file of its kind), SPY0765 (declares
+    another size than its shape has, or holds pickled objects).
+    """
+    items = tuple(expected)
+    match path.suffix:
+        case ".npz":
+            return _read_npz(path, items)
+        case ".safetensors":
+            return read_safetensors(path, items)
+        case other:
+            raise refuse(
+                "SPY0764",
+                f'run inputs cannot be read from a file of kind "{other}"',
+                Location(str(path)),
+                hint="give an .npz or .safetensors file",
+            )
+
+
+def _read_npz(path: Path, expected: tuple[ExpectedInput, ...]) -> dict[str, HostArray]:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return _read_members(archive, path, expected)
+    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError) as error:
+        raise refuse(
+            "SPY0764",
+            f"the file is not a readable .npz archive: {error}",
+            Location(str(path)),
+            hint="write it with numpy.savez",
+        ) from error
+
+
+def _read_members(archive: zipfile.ZipFile, path: Path, expected: tuple[ExpectedInput, ...]) -> dict[str, HostArray]:
+    members = {member.filename.removesuffix(_NPY_SUFFIX): member for member in archive.infolist()}
+    refuse_unknown_or_missing(members, expected)
+    arrays: dict[str, HostArray] = {}
+    for item in expected:
+        if item.name in members:
+            with archive.open(members[item.name]) as stream:
+                arrays[item.name] = _read_npy(stream, members[item.name], item, path)
+    return arrays
+
+
+def _read_npy(stream: IO[bytes], member: zipfile.ZipInfo, item: ExpectedInput, path: Path) -> HostArray:
+    shape, is_fortran, dtype = _npy_header(stream, item, path)
+    if dtype.hasobject:
+        raise _bad_member(item, path, "holds pickled Python objects", "save a plain numeric array")
+    wrong = item.refuse_wrong(shape, dtype)
+    if wrong is not None:
+        raise wrong
+    size_bytes = dtype.itemsize * math.prod(shape)
+    if member.file_size - stream.tell() != size_bytes:
+        found = member.file_size - stream.tell()
+        raise _bad_member(item, path, f"declares {found} bytes of data, its shape has {size_bytes}", "write it again")
+    data = bytearray(stream.read(size_bytes))
+    array: HostArray = np.frombuffer(data, dtype).reshape(shape, order="F" if is_fortran else "C")
+    return np.ascontiguousarray(array).reshape(shape)
+
+
+def _npy_header(
+    stream: IO[bytes], item: ExpectedInput, path: Path
+) -> tuple[tuple[int, ...], bool, np.dtype[np.generic]]:
+    try:
+        match np.lib.format.read_magic(stream):
+            case (1, 0):
+                return np.lib.format.read_array_header_1_0(stream)
+            case (2, 0):
+                return np.lib.format.read_array_header_2_0(stream)
+            case version:
+                raise _bad_member(item, path, f"has .npy version {version}", "write it with numpy.savez")
+    except (ValueError, TypeError, SyntaxError) as error:
+        raise _bad_member(item, path, f"has no readable .npy header: {error}", "write it with numpy.savez") from error
+
+
+def _bad_member(item: ExpectedInput, path: Path, what: str, hint: str) -> SpyrecError:
+    return refuse("SPY0765", f'run input "{item.name}" {what}', Location(str(path)), hint=hint)
+
+
+def refuse_unwritable(path: Path) -> None:
+    """Refuse an outputs file whose directory is absent or closed, before any work is done; errors SPY0766."""
+    if not path.parent.is_dir():
+        raise _unwritable(path, f'the directory "{path.parent}" does not exist')
+    if path.is_dir():
+        raise _unwritable(path, "it is a directory")
+    if not os.access(path.parent, os.W_OK):
+        raise _unwritable(path, f'the directory "{path.parent}" is not writable')
+
+
+def write_npz(path: Path, arrays: Mapping[str, HostArray]) -> None:
+    """Write arrays to an ``.npz`` file, whole or not at all; the same arrays give the same bytes. Errors SPY0766."""
+    refuse_unwritable(path)
+    temporary: Path | None = None
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        temporary = Path(name)
+        with os.fdopen(handle, "wb") as file:
+            _write_archive(file, arrays)
+        temporary.chmod(0o666 & ~_umask())
+        temporary.replace(path)
+    except OSError as error:
+        raise _unwritable(path, str(error.strerror)) from error
+    finally:
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
+
+
+def _write_archive(file: IO[bytes], arrays: Mapping[str, HostArray]) -> None:
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+        for name, array in arrays.items():
+            # A ZipInfo of its own carries a fixed date, so that equal outputs give equal bytes.
+            with archive.open(zipfile.ZipInfo(name + _NPY_SUFFIX), "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, array, allow_pickle=False)
+
+
+def _umask() -> int:
+    current = os.umask(0)
+    os.umask(current)
+    return current
+
+
+def _unwritable(path: Path, why: str) -> SpyrecError:
+    return refuse(
+        "SPY0766",
+        f"the outputs cannot be written: {why}",
+        Location(str(path)),
+        hint="name a file in an existing, writable directory",
+    )

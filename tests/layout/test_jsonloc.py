@@ -1,0 +1,100 @@
+"""Strict JSON reading and locating values in its text."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spyrec.diagnostics import Location, SpyrecError
+from spyrec.jsonloc import MAX_NESTING, JsonValue, SourceText, load_json
+
+TEXT = """{
+  "a/b": [10, {"~": "x\\"}"},
+    [true, [], {}]],
+  "c": {"d": -1.5e3}
+}
+"""
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers(-(10**20), 10**20) | st.floats(allow_nan=False, allow_infinity=False) | st.text(
+        st.characters(exclude_categories=["Cs"])
+    ),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), inner),
+    max_leaves=12,
+)
+
+
+def pointers_of(data: JsonValue, pointer: str = "") -> list[tuple[str, JsonValue]]:
+    found = [(pointer, data)]
+    if isinstance(data, dict):
+        for key, value in data.items():
+            found += pointers_of(value, f"{pointer}/{key.replace('~', '~0').replace('/', '~1')}")
+    elif isinstance(data, list):
+        for index, value in enumerate(data):
+            found += pointers_of(value, f"{pointer}/{index}")
+    return found
+
+
+@pytest.mark.parametrize(
+    ("pointer", "place"),
+    [
+        ("", (1, 1)),
+        ("/a~1b", (2, 10)),
+        ("/a~1b/0", (2, 11)),
+        ("/a~1b/1/~0", (2, 21)),
+        ("/a~1b/2/1", (3, 12)),
+        ("/a~1b/2/2", (3, 16)),
+        ("/c/d", (4, 14)),
+        ("/c/d/e/f", (4, 14)),
+        ("/nowhere", (1, 1)),
+    ],
+)
+def test_position_is_that_of_the_value_or_its_deepest_ancestor(pointer: str, place: tuple[int, int]) -> None:
+    assert SourceText(TEXT).position(pointer) == place
+
+
+@given(json_values, st.sampled_from([None, 1]))
+def test_at_the_position_of_each_pointer_the_value_itself_is_written(data: JsonValue, indent: int | None) -> None:
+    text = json.dumps(data, indent=indent, ensure_ascii=False)
+    read, source = load_json(text)
+    assert read == data
+    lines = text.split("\n")
+    for pointer, value in pointers_of(data):
+        line, column = source.position(pointer)
+        rest = "\n".join([lines[line - 1][column - 1 :], *lines[line:]])
+        assert json.JSONDecoder().raw_decode(rest)[0] == value
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "line", "column"),
+    [
+        (b'{"a": 1,}', "SPY0101", 1, 9),
+        (b"", "SPY0101", 1, 1),
+        (b'{"a": \xff}', "SPY0101", 1, 7),
+        (b'["\\ud800"]', "SPY0101", 1, 2),
+        (b'{"a": 1,\n "\\u0061": 2}', "SPY0102", 2, 2),
+        (b'[{"x": 1}, {"y": {"k": 1, "k": 1}}]', "SPY0102", 1, 27),
+        (b'{"a": NaN}', "SPY0103", 1, 7),
+        (b"[1, -Infinity]", "SPY0103", 1, 5),
+        (b"[1e400]", "SPY0103", 1, 2),
+        (b"[" + b"9" * 5000 + b"]", "SPY0103", 1, 2),
+        (b"[" * 101 + b"]" * 101, "SPY0104", 1, 101),
+        (b"[" * 100_000, "SPY0104", 1, 101),
+        (b'{"a":' * 5000 + b"1" + b"}" * 5000, "SPY0104", 1, 501),
+    ],
+)
+def test_what_is_not_strict_json_is_refused_with_its_place(text: bytes, code: str, line: int, column: int) -> None:
+    with pytest.raises(SpyrecError) as caught:
+        load_json(text, "model.json")
+    (diagnostic,) = caught.value.diagnostics
+    assert diagnostic.code == code
+    assert diagnostic.location == Location("model.json", diagnostic.location and diagnostic.location.pointer, line, column)
+
+
+def test_the_deepest_legal_nesting_and_large_finite_numbers_are_read() -> None:
+    deep = "[" * MAX_NESTING + "]" * MAX_NESTING
+    assert json.dumps(load_json(deep)[0]).replace(" ", "") == deep
+    assert load_json('[1e308, 1e-400, "\\ud83d\\ude00 1e999 NaN"]')[0] == [1e308, 0.0, "\U0001f600 1e999 NaN"]

@@ -1,0 +1,131 @@
+"""The Python front: lazy names, options, the three numerics, and graphs given in three forms."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import spyrec
+from spyrec.ir.reader import read_graph
+from tests.handmade import add_bundle
+
+SHAPE = (1024, 4096)
+
+GRAPH: dict[str, Any] = {
+    "format": "spyrec.graph/1",
+    "name": "pair",
+    "inputs": [{"name": name, "shape": [6, 100], "dtype": "float16"} for name in ("a", "b")],
+    "constants": [{"name": "half", "shape": [], "dtype": "float16", "value": 0.5}],
+    "nodes": [
+        {"name": "y", "op": "add", "inputs": ["a", "b"]},
+        {"name": "z", "op": "mul", "inputs": ["y", "half"]},
+    ],
+    "outputs": ["z"],
+}
+
+
+def test_importing_the_front_imports_no_heavy_library() -> None:
+    code = "import spyrec, sys; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not {"numpy", "numba", "click", "pydantic"} & set(done.stdout.split())
+
+
+def test_every_public_name_has_a_home() -> None:
+    for name in spyrec.__all__:
+        assert getattr(spyrec, name) is not None
+    assert set(dir(spyrec)) == set(spyrec.__all__)
+    with pytest.raises(AttributeError, match="no_such_name"):
+        _ = spyrec.no_such_name  # pyright: ignore[reportAttributeAccessIssue] -- that is what is tested
+
+
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory: pytest.TempPathFactory) -> spyrec.Bundle:
+    return add_bundle(tmp_path_factory.mktemp("handmade"))
+
+
+def halves(seed: int) -> np.ndarray[Any, np.dtype[np.float16]]:
+    return np.random.default_rng(seed).standard_normal(SHAPE).astype(np.float16)
+
+
+def test_ieee_numerics_are_those_of_numpy(bundle: spyrec.Bundle) -> None:
+    a, b = halves(1), halves(2)
+    result = spyrec.run(bundle, {"t0": a, "t1": b}, spyrec.RunOptions(numerics="ieee"))
+    np.testing.assert_array_equal(result.outputs["t2"], (a.astype(np.float32) + b).astype(np.float16))
+
+
+def test_f32_numerics_round_once_on_the_way_out(bundle: spyrec.Bundle) -> None:
+    a, b = halves(1), halves(2)
+    result = spyrec.run(bundle, {"t0": a, "t1": b}, spyrec.RunOptions(numerics="f32"))
+    np.testing.assert_array_equal(result.outputs["t2"], (a.astype(np.float32) + b).astype(np.float16))
+
+
+def test_a_run_counts_what_it_moved(bundle: spyrec.Bundle) -> None:
+    result = spyrec.run(bundle, {"t0": halves(1), "t1": halves(2)})
+    size_bytes = 2 * SHAPE[0] * SHAPE[1]
+    total = result.stats.total
+    assert (total.hbm_read_bytes, total.hbm_write_bytes) == (2 * size_bytes, size_bytes)
+    assert (total.dma_h2d_bytes, total.dma_d2h_bytes) == (2 * size_bytes, size_bytes)
+    assert [operation.op for operation in result.stats.operations] == ["add"]
+    assert result.check is None
+    assert result.is_ok
+
+
+def test_a_bundle_may_be_given_by_its_path(bundle: spyrec.Bundle, tmp_path: Path) -> None:
+    bundle.save(tmp_path / "out")
+    inputs = {"t0": halves(1), "t1": halves(2)}
+    by_path = spyrec.run(tmp_path / "out", inputs).outputs["t2"]
+    np.testing.assert_array_equal(by_path, spyrec.run(bundle, inputs).outputs["t2"])
+
+
+@pytest.mark.parametrize("options", [spyrec.RunOptions(numerics="fp64"), spyrec.RunOptions(max_executions=-1)])
+def test_a_run_option_out_of_range_is_refused(bundle: spyrec.Bundle, options: spyrec.RunOptions) -> None:
+    with pytest.raises(spyrec.SpyrecError) as caught:
+        spyrec.run(bundle, {}, options)
+    assert caught.value.diagnostics[0].code == "SPY0771"
+
+
+def test_a_check_needs_the_graph(bundle: spyrec.Bundle) -> None:
+    with pytest.raises(spyrec.SpyrecError) as caught:
+        spyrec.run(bundle, {"t0": halves(1), "t1": halves(2)}, spyrec.RunOptions(check=True))
+    assert caught.value.diagnostics[0].code == "SPY0769"
+
+
+@pytest.mark.parametrize("cores", [0, -1, 33])
+def test_cores_that_the_target_has_not_are_refused(cores: int) -> None:
+    with pytest.raises(spyrec.SpyrecError) as caught:
+        spyrec.compile(GRAPH, spyrec.CompileOptions(cores=cores))
+    assert caught.value.diagnostics[0].code == "SPY0771"
+
+
+def files_of(directory: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(directory)): path.read_bytes() for path in directory.rglob("*") if path.is_file()}
+
+
+def test_a_graph_as_file_object_or_ir_gives_the_same_bytes(tmp_path: Path) -> None:
+    file = tmp_path / "pair.json"
+    file.write_text(json.dumps(GRAPH), encoding="utf-8")
+    for index, source in enumerate([file, str(file), GRAPH, read_graph(file)]):
+        spyrec.compile(source, spyrec.CompileOptions(cores=4)).save(tmp_path / str(index))
+    first = files_of(tmp_path / "0")
+    assert "manifest.json" in first
+    for index in (1, 2, 3):
+        assert files_of(tmp_path / str(index)) == first
+
+
+@pytest.mark.parametrize("symbolic_args", [True, False])
+@pytest.mark.parametrize("numerics", ["dl16", "ieee", "f32"])
+def test_a_compiled_graph_runs_and_passes_its_check(symbolic_args: bool, numerics: str) -> None:
+    bundle = spyrec.compile(GRAPH, spyrec.CompileOptions(cores=2, symbolic_args=symbolic_args))
+    generator = np.random.default_rng(0)
+    a, b = (generator.standard_normal((6, 100)).astype(np.float16) for _ in range(2))
+    result = spyrec.run(bundle, {"a": a, "b": b}, spyrec.RunOptions(numerics=numerics, check=True))
+    assert result.is_ok
+    assert result.check is not None
+    assert result.check["z"].has_bound
+    assert result.outputs["z"].dtype == np.float16

@@ -1,0 +1,93 @@
+"""The layers of the house hold, and the contracts that guard them would notice a breach."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+HEAVY = ("numba", "numpy", "orjson", "pydantic", "rich", "safetensors", "sympy")
+LAYERS = "layers of the house"
+DECISIONS = "no decision depends on a file format: passes import neither bundle nor codegen"
+EMULATOR = "the emulator does not peek at the intent"
+RUNTIME = "the runtime runs anyone's bundle"
+BORDER = "the border is readable without the compiler"
+LINT_HERE = """
+import sys
+sys.path.insert(0, ".")
+from importlinter.cli import lint_imports_command
+lint_imports_command(["--no-cache"])
+"""
+SPYREC_HERE = """
+import sys
+sys.path.insert(0, ".")
+from spyrec.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+HEAVY_IMPORTS_OF = f"""
+import sys
+from spyrec.cli import main
+main(sys.argv[1:])
+found = [name for name in {HEAVY} if name in sys.modules]
+sys.exit(f"imported: {{found}}" if found else 0)
+"""
+ALL = {LAYERS, DECISIONS, EMULATOR, RUNTIME, BORDER}
+
+
+def run(arguments: list[str], directory: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(arguments, cwd=directory, capture_output=True, text=True, check=False, timeout=120)
+
+
+def broken_contracts(directory: Path) -> set[str]:
+    """Names of the contracts that import-linter finds broken in a copy of the project."""
+    text = run([sys.executable, "-c", LINT_HERE], directory).stdout
+    verdicts = {name: word for name in ALL for word in ("KEPT", "BROKEN") if f"{name} {word}" in " ".join(text.split())}
+    assert set(verdicts) == ALL, text
+    return {name for name, word in verdicts.items() if word == "BROKEN"}
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    shutil.copytree(ROOT / "spyrec", tmp_path / "spyrec", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    return tmp_path
+
+
+def test_every_contract_holds(copy: Path) -> None:
+    assert broken_contracts(copy) == set()
+
+
+@pytest.mark.parametrize(
+    ("module", "imported", "broken"),
+    [
+        ("emulator/planted.py", "spyrec.ir.graph", {EMULATOR}),
+        ("passes/planted.py", "spyrec.bundle.superdsc", {DECISIONS}),
+        ("runtime/planted.py", "spyrec.ir.opdef", {RUNTIME}),
+        ("bundle/planted.py", "spyrec.ir.types", {BORDER, LAYERS}),
+        ("compare/planted.py", "spyrec.cli", {LAYERS}),
+        ("planted.py", "spyrec.target", {LAYERS}),
+    ],
+)
+def test_a_forbidden_import_breaks_exactly_its_contract(
+    copy: Path, module: str, imported: str, broken: set[str]
+) -> None:
+    (copy / "spyrec" / module).write_text(f"import {imported}\n", encoding="utf-8")
+    assert broken_contracts(copy) == broken
+
+
+def test_the_emulator_runs_a_bundle_where_the_compiler_is_deleted(copy: Path) -> None:
+    for part in ("passes", "codegen"):
+        shutil.rmtree(copy / "spyrec" / part)
+    example = ROOT / "examples" / "seed_add_mul" / "golden"
+    result = run([sys.executable, "-c", SPYREC_HERE, "run", str(example), "--random", "1"], copy)
+    assert result.returncode == 0, result.stderr
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"]])
+def test_the_front_page_imports_no_heavy_library(arguments: list[str]) -> None:
+    result = run([sys.executable, "-c", HEAVY_IMPORTS_OF, *arguments], ROOT)
+    assert result.returncode == 0, result.stderr

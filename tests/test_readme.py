@@ -1,0 +1,43 @@
+"""Every console block of the READMEs prints what it says: the tour, and each example's expected output."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from scripts.console_blocks import FILES, ROOT, execute, rewritten, steps_of
+
+PAGES = (
+    *FILES,
+    Path("CONTRIBUTING.md"),
+    Path("docs/decisions.md"),
+    Path("docs/compatibility.md"),
+    Path("docs/roadmap.md"),
+)
+LINK = re.compile(r"\]\((?!https?://|#)([^)#]+)")
+
+
+@pytest.mark.parametrize("file", FILES, ids=str)
+def test_console_blocks_print_what_they_say(file: Path) -> None:
+    written = steps_of((ROOT / file).read_text(encoding="utf-8"))
+    assert written, f"{file} shows no command"
+    assert execute([step.command for step in written]) == written
+
+
+def test_every_example_has_a_readme_with_a_command() -> None:
+    folders = {path.name for path in (ROOT / "examples").iterdir() if path.is_dir()}
+    assert folders == {file.parent.name for file in FILES if file.name == "README.md" and len(file.parts) > 1}
+
+
+@pytest.mark.parametrize("file", PAGES, ids=str)
+def test_relative_links_lead_somewhere(file: Path) -> None:
+    path = ROOT / file
+    targets = LINK.findall(path.read_text(encoding="utf-8"))
+    assert [target for target in targets if not (path.parent / target).exists()] == []
+
+
+def test_a_wrong_output_is_noticed_and_rewritten() -> None:
+    text = "```console\n$ echo one; false\ntwo\n$ echo $?\n0\n```\n"
+    assert rewritten(text) == "```console\n$ echo one; false\none\n$ echo $?\n1\n```\n"
