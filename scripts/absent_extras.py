@@ -29,7 +29,7 @@ def main() -> int:
     for extra, requirements in sorted(extras.items()):
         absent = [requirement for requirement in requirements if not is_installed(requirement)]
         if absent and extra != INSTALLED_BY_MAKE:
-            print(f"absent extra '{extra}' ({', '.join(absent)}): what needs it is not collected; nothing else is skipped")
+            print(f"absent extra '{extra}' ({', '.join(absent)}): what needs it is not collected")
     return 0
 
 

@@ -11,13 +11,21 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from spyrec.bundle.manifest_json import bundle_schema
+from spyrec.bundle.superdsc_schema import superdsc_schema
 from spyrec.codegen.opspec_json import opspec_schema
+from spyrec.ir.op_docs import docs_page
+from spyrec.ir.schema import graph_schema
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # scripts and examples are no installed packages
 
 TEXTS: dict[str, Callable[[], str]] = {
+    "docs/ops.md": docs_page,
+    "schemas/graph.schema.json": graph_schema,
+    "schemas/bundle.schema.json": bundle_schema,
     "schemas/opspec.schema.json": opspec_schema,
+    "schemas/superdsc.schema.json": superdsc_schema,
 }
 """Path from the root -> function that returns the text."""
 

@@ -11,37 +11,67 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """What a code means: a title of a few words, and what to know to put it right."""
+    """What a code means: a title of a few words, and what to know to put it right.
+
+    ``hint`` is what to do in general; it stands in a diagnostic that has no hint of its own.
+    """
 
     title: str
     explanation: str
+    hint: str | None = None
 
 
 READING: dict[str, Code] = {
-    "SPY0101": Code("not JSON", "The text is not JSON in UTF-8; line and column say where it stops being JSON."),
-    "SPY0102": Code("key stands twice", "One object names a key twice: readers would disagree on which one holds."),
+    "SPY0101": Code(
+        "not JSON",
+        "The text is not JSON in UTF-8; line and column say where it stops being JSON.",
+        hint="put the text right at the place shown; a JSON formatter finds the same place",
+    ),
+    "SPY0102": Code(
+        "key stands twice",
+        "One object names a key twice: readers would disagree on which one holds.",
+        hint="keep one of the two",
+    ),
     "SPY0103": Code(
         "number not finite",
         'NaN, Infinity and literals beyond float64 are refused; an infinity is written as the string "inf" or "-inf".',
+        hint='write an infinity as the string "inf" or "-inf", and leave NaN out',
     ),
     "SPY0104": Code(
         "text too deep or too long",
         "Nesting is limited to 100 levels and a text to 256 MiB; numbers in bulk belong into safetensors or npy files.",
+        hint="put numbers in bulk into a safetensors file",
     ),
-    "SPY0110": Code("value of another kind", "The message names the value found and what the format wants there."),
+    "SPY0110": Code(
+        "value of another kind",
+        "The message names the value found and what the format wants there.",
+        hint="put a value of that kind there; schemas/graph.schema.json says what each key takes",
+    ),
     "SPY0111": Code(
-        "unknown key", "Objects of a graph file are closed: a key that is not read would be ignored silently."
+        "unknown key",
+        "Objects of a graph file are closed: a key that is not read would be ignored silently.",
+        hint="remove the key, or correct its spelling",
     ),
-    "SPY0112": Code("missing key", "The key has no default and must be given."),
-    "SPY0113": Code("another format", 'A graph file says "format": "spyrec.graph/1".'),
+    "SPY0112": Code("missing key", "The key has no default and must be given.", hint="add the key"),
+    "SPY0113": Code(
+        "another format", 'A graph file says "format": "spyrec.graph/1".', hint='write "format": "spyrec.graph/1"'
+    ),
     "SPY0114": Code("no name", "Names are a letter or _, then up to 127 letters, digits, _ and dots."),
     "SPY0115": Code(
-        "name taken", "Every value of a graph has a name of its own: inputs, constants and results of nodes."
+        "name taken",
+        "Every value of a graph has a name of its own: inputs, constants and results of nodes.",
+        hint="rename one of the two",
     ),
     "SPY0116": Code(
-        "name without a value", "A node, an output or a loop body names something that the graph does not have."
+        "name without a value",
+        "A node, an output or a loop body names something that the graph does not have.",
+        hint="correct the name, or declare it among inputs, constants or nodes",
     ),
-    "SPY0117": Code("cycle", "Nodes may stand in any order, but none may need its own result."),
+    "SPY0117": Code(
+        "cycle",
+        "Nodes may stand in any order, but none may need its own result.",
+        hint="break the cycle: let one of these nodes read something else",
+    ),
     "SPY0118": Code(
         "unknown op", "`spyrec ops` lists the ops; names are those of PyTorch's functions, overload dropped."
     ),
@@ -51,46 +81,85 @@ READING: dict[str, Code] = {
     "SPY0121": Code(
         "attribute unknown or missing", "`spyrec ops NAME` lists the attributes of an op and their defaults."
     ),
-    "SPY0122": Code("attribute of another kind", "The message names the value found and what the attribute takes."),
+    "SPY0122": Code(
+        "attribute of another kind",
+        "The message names the value found and what the attribute takes.",
+        hint="`spyrec ops NAME` lists the attributes of an op and what they take",
+    ),
     "SPY0123": Code(
-        "unknown extent", 'A size is an int, a name in "dims", or in attributes a product of those: "A*64".'
+        "unknown extent",
+        'A size is an int, a name in "dims", or in attributes a product of those: "A*64".',
+        hint='add the dim to "dims", or write the extent as a number',
     ),
     "SPY0124": Code("extent out of range", "Extents run from 1 to 2**63 - 1; empty tensors have no device form."),
-    "SPY0125": Code("too many elements", "The product of a shape stays below 2**63."),
+    "SPY0125": Code("too many elements", "The product of a shape stays below 2**63.", hint="use a smaller shape"),
     "SPY0126": Code("constant with two values or none", 'A constant has either "value" or "data".'),
     "SPY0127": Code(
-        "inline value of another shape", "A value is one number for all, or lists nested as the shape says."
+        "inline value of another shape",
+        "A value is one number for all, or lists nested as the shape says.",
+        hint="write a number, or nested lists of the constant's shape",
     ),
     "SPY0128": Code(
         "number that is no value of the dtype",
         "Integers must be whole and in range, bools true or false, floats in range.",
+        hint="write values of the constant's dtype",
     ),
     "SPY0129": Code(
         "path leaves the directory",
         "Constant files lie in the directory of the graph; symbolic links are resolved first.",
+        hint="put the file into the directory of the graph, and name it relative to it",
     ),
-    "SPY0130": Code("constant file not readable", "The file is missing, is no plain file, or cannot be read."),
+    "SPY0130": Code(
+        "constant file not readable",
+        "The file is missing, is no plain file, or cannot be read.",
+        hint="name an existing file, relative to the directory of the graph",
+    ),
     "SPY0131": Code(
         "constant file without the tensor",
         "The header is wrong, or the tensor is absent or has another shape or dtype.",
+        hint="make declaration and file agree",
     ),
-    "SPY0132": Code("constant file of another kind", "Constants are read from .safetensors and .npy files."),
-    "SPY0133": Code("symbolic dim without an extent", "Some multiple of multiple_of must lie from min to max."),
+    "SPY0132": Code(
+        "constant file of another kind",
+        "Constants are read from .safetensors and .npy files.",
+        hint="save the constant as .safetensors or .npy",
+    ),
+    "SPY0133": Code(
+        "symbolic dim without an extent",
+        "Some multiple of multiple_of must lie from min to max.",
+        hint="choose bounds that hold a multiple of multiple_of",
+    ),
     "SPY0134": Code(
-        "loop that cannot be", "Loops name dims of the graph, have tiles or tile_size, and hold each node once."
+        "loop that cannot be",
+        "Loops name dims of the graph, have tiles or tile_size, and hold each node once.",
+        hint="correct the loop, or remove it",
     ),
     "SPY0135": Code(
-        "work division that cannot be", "Keys are dim names of the node's axes, or positions; counts fit the extents."
+        "work division that cannot be",
+        "Keys are dim names of the node's axes, or positions; counts fit the extents.",
+        hint="name a dim of the node and a divisor of its extent",
     ),
     "SPY0136": Code(
-        "pinned layout that cannot be", "A layout has device_size and stride_map of one length, or a dim_order."
+        "pinned layout that cannot be",
+        "A layout has device_size and stride_map of one length, or a dim_order.",
+        hint="correct the layout, or remove it: the compiler then chooses",
     ),
     "SPY0137": Code("no outputs", "A graph computes at least one output."),
-    "SPY0138": Code("graph file not readable", "The file is missing, is no plain file, or cannot be read."),
-    "SPY0139": Code("wrong number of results", '"outputs" names each result of the op once.'),
-    "SPY0140": Code("unknown dtype", "The message lists the dtypes."),
+    "SPY0138": Code(
+        "graph file not readable",
+        "The file is missing, is no plain file, or cannot be read.",
+        hint="name a readable graph file",
+    ),
+    "SPY0139": Code(
+        "wrong number of results",
+        '"outputs" names each result of the op once.',
+        hint='name each result of the op once in "outputs"',
+    ),
+    "SPY0140": Code("unknown dtype", "The message lists the dtypes.", hint="choose one of the dtypes listed"),
     "SPY0141": Code(
-        "oracle input missing", "The float64 evaluation of a graph needs every input in the graph's shape."
+        "oracle input missing",
+        "The float64 evaluation of a graph needs every input in the graph's shape.",
+        hint="give every input, in the shape of the graph",
     ),
 }
 
@@ -147,7 +216,9 @@ LAYOUT: dict[str, Code] = {
         "size or stride out of range",
         "Sizes and host strides are integers of at least 0; a stride_map may also hold -1, for no host counterpart.",
     ),
-    "SPY0306": Code("last extent is no stick", "The last device dim is one full stick: 128 bytes of the device format."),
+    "SPY0306": Code(
+        "last extent is no stick", "The last device dim is one full stick: 128 bytes of the device format."
+    ),
     "SPY0307": Code(
         "layout does not hold the tensor",
         "Every element of the host tensor needs exactly one place: sizes and stride map must match shape and strides.",
@@ -177,7 +248,9 @@ LAYOUT: dict[str, Code] = {
         "no such copy",
         "The table's formats, direction or shape do not fit the array, or no conversion exists between the formats.",
     ),
-    "SPY0316": Code("conversion table malformed", "A DCI file has a missing, unknown or ill-typed key, or absurd sizes."),
+    "SPY0316": Code(
+        "conversion table malformed", "A DCI file has a missing, unknown or ill-typed key, or absurd sizes."
+    ),
     "SPY0317": Code(
         "copy leaves a buffer", "The loop nests of the table reach outside the host array or the device allocation."
     ),
@@ -339,9 +412,19 @@ BUNDLE: dict[str, Code] = {
         "A field that only repeats what follows from others (folds, names, memOrg_, maskingConstId_) disagrees with "
         "them. Execution does not depend on it, so this is a warning.",
     ),
+    "SPY0624": Code(
+        "not as torch-spyre emits", "A key that torch-spyre's writer always writes is absent; execution does not need it."
+    ),
+    "SPY0625": Code(
+        "not as the public schema says",
+        "spyrec check --profile spec holds SuperDSCs against the public sdscbundle schema 1.2.0, which forbids some of "
+        "what torch-spyre writes.",
+    ),
     "SPY0630": Code("bundle.mlir syntax", "The text is not the subset of MLIR that device programs are written in."),
     "SPY0631": Code("operation outside the subset", "bundle.mlir uses an operation or attribute that is not executed."),
-    "SPY0632": Code("value undefined", "A value or map is unknown where it is used, defined twice, or of another kind."),
+    "SPY0632": Code(
+        "value undefined", "A value or map is unknown where it is used, defined twice, or of another kind."
+    ),
     "SPY0633": Code(
         "symbol ids disagree", "Rule V9: operands and ids of a call pair up, and bind exactly the SuperDSC's ids."
     ),
@@ -351,24 +434,41 @@ BUNDLE: dict[str, Code] = {
 
 EMULATOR: dict[str, Code] = {
     # 0701-0759
-    "SPY0701": Code("allocation does not fit", "Device memory has seven data segments of 16 GiB; a tensor lies in one of them."),
-    "SPY0702": Code("bytes outside an allocation", "Every copy and every argument must lie in memory that was allocated."),
-    "SPY0703": Code("launch without an argument", "Each argument of the table, and the pool if there is one, needs an address."),
+    "SPY0701": Code(
+        "allocation does not fit", "Device memory has seven data segments of 16 GiB; a tensor lies in one of them."
+    ),
+    "SPY0702": Code(
+        "bytes outside an allocation", "Every copy and every argument must lie in memory that was allocated."
+    ),
+    "SPY0703": Code(
+        "launch without an argument", "Each argument of the table, and the pool if there is one, needs an address."
+    ),
     "SPY0704": Code(
         "program cannot be walked",
         "bundle.mlir uses a value before its definition, an unknown map or file, a parameter the argument table does "
         "not have, or a loop bound that is no constant.",
     ),
     "SPY0705": Code("core that the device lacks", "A SuperDSC uses core ids 0 up to the number of cores less one."),
-    "SPY0706": Code("row outside the table", "A gather reads rows of the value argument; its device_size gives their number."),
-    "SPY0707": Code("too many executions", "Loops are counted before they run; the device has a limit."),
-    "SPY0711": Code("cores do not cover the grid (V1)", "The slice tuples of the cores cover the grid of slices exactly once."),
-    "SPY0712": Code("slices do not make the whole (V2)", "The iteration extent is the extent per core times the slices, exactly."),
-    "SPY0713": Code(
-        "stick dim split inside a stick (V3)", "A core's slice of a stick dim is a whole number of sticks of every operand."
+    "SPY0706": Code(
+        "row outside the table", "A gather reads rows of the value argument; its device_size gives their number."
     ),
-    "SPY0714": Code("starts contradict strides (V4)", "Each core's start follows from another's by the slice indices and strides."),
-    "SPY0715": Code("start not aligned (V5)", "Operands start at whole sticks of 128 bytes, index tensors at whole elements."),
+    "SPY0707": Code("too many executions", "Loops are counted before they run; the device has a limit."),
+    "SPY0711": Code(
+        "cores do not cover the grid (V1)", "The slice tuples of the cores cover the grid of slices exactly once."
+    ),
+    "SPY0712": Code(
+        "slices do not make the whole (V2)", "The iteration extent is the extent per core times the slices, exactly."
+    ),
+    "SPY0713": Code(
+        "stick dim split inside a stick (V3)",
+        "A core's slice of a stick dim is a whole number of sticks of every operand.",
+    ),
+    "SPY0714": Code(
+        "starts contradict strides (V4)", "Each core's start follows from another's by the slice indices and strides."
+    ),
+    "SPY0715": Code(
+        "start not aligned (V5)", "Operands start at whole sticks of 128 bytes, index tensors at whole elements."
+    ),
     "SPY0716": Code(
         "operand contradicts its argument (V6)",
         "Every byte lies in one argument or the pool, and the buffer that the strides describe is the one that the "
@@ -384,15 +484,23 @@ EMULATOR: dict[str, Code] = {
         "An LX operand fits the core's LX, and is read under the slices it was written with: nothing moves data between "
         "cores' LX.",
     ),
-    "SPY0719": Code("symbols not bound (V9)", "sdsc_execute binds each symbol id of the file exactly once, and no others."),
+    "SPY0719": Code(
+        "symbols not bound (V9)", "sdsc_execute binds each symbol id of the file exactly once, and no others."
+    ),
     "SPY0720": Code(
         "loop step is no tile step (V10)",
         "A loop advances an operand by the sum of whole-tile steps of its device layout over the dims the loop tiles.",
     ),
-    "SPY0721": Code("malformed operand (V11)", "Word length, stick size, layout order, scales and gaps of an operand agree."),
-    "SPY0722": Code("scratchpad gap on a split dim (V12)", "LX holds slices; the gap of a whole buffer has no meaning there."),
+    "SPY0721": Code(
+        "malformed operand (V11)", "Word length, stick size, layout order, scales and gaps of an operand agree."
+    ),
+    "SPY0722": Code(
+        "scratchpad gap on a split dim (V12)", "LX holds slices; the gap of a whole buffer has no meaning there."
+    ),
     "SPY0723": Code("too large (V13)", "One core spans at most 256 MiB of an operand, and a buffer fits a segment."),
-    "SPY0724": Code("not executed (V14)", "Operations, formats and forms that nobody has seen executed are refused by name."),
+    "SPY0724": Code(
+        "not executed (V14)", "Operations, formats and forms that nobody has seen executed are refused by name."
+    ),
 }
 
 RUNNING: dict[str, Code] = {
@@ -405,7 +513,9 @@ RUNNING: dict[str, Code] = {
     "SPY0765": Code("inputs file contradicts itself", "Declared sizes must agree with shapes before memory is taken."),
     "SPY0766": Code("outputs file cannot be written", "Its directory must exist and be writable; it is written whole."),
     "SPY0767": Code("too many executions", "Loops are counted before they run; --max-executions sets the limit."),
-    "SPY0768": Code("no such SuperDSC file", "--only takes one sdsc_N.json, with its directory where several have one."),
+    "SPY0768": Code(
+        "no such SuperDSC file", "--only takes one sdsc_N.json, with its directory where several have one."
+    ),
     "SPY0769": Code("nothing to check against", "--check needs the graph that the bundle was compiled from."),
     "SPY0771": Code("option out of range", "The message names the option, the value given and the values allowed."),
     "SPY0772": Code("no random values for a dtype", "Only dtypes with a stated distribution can be drawn from a seed."),
@@ -432,6 +542,12 @@ COMPARING: dict[str, Code] = {
         "The bundle's graph.json names a constant whose numbers constants.safetensors does not hold, so the float64 "
         "reference cannot be evaluated. The bundle was altered or written by something else.",
     ),
+    # 0820-0829 the verb check
+    "SPY0820": Code(
+        "kind of file not known", "check takes a graph, an OpSpec file, a SuperDSC file, a bundle.mlir or a bundle."
+    ),
+    "SPY0821": Code("MLIR bindings not installed", "--mlir needs the extra mlir: pip install 'spyrec[mlir]'."),
+    "SPY0822": Code("MLIR refuses the program", "MLIR's own parser and verifier do not accept the generic form."),
 }
 
 CODES: dict[str, Code] = {

@@ -79,11 +79,13 @@ class _Nest:
         """Cut a length that the tile does not divide into whole passes and one remainder; return elements done."""
         tile, finer = run.tiles[position], run.tiles[position + 1]
         whole, rest = divmod(current, tile.step)
-        if rest % finer.step != 0 or tile.step // finer.step > self.device_size[finer.device_dim]:
+        if rest % finer.step != 0 or tile.step % finer.step != 0:
             raise self.no_tiling(run, current, tile.step)
+        if whole >= self.device_size[tile.device_dim] or tile.step // finer.step > self.device_size[finer.device_dim]:
+            raise self.no_fit(run)
         self.sizes[tile.device_dim] = whole
-        self.sizes[finer.device_dim] = self.device_size[finer.device_dim]
-        rest_of_finer = (current // finer.step) % self.device_size[finer.device_dim]
+        self.sizes[finer.device_dim] = tile.step // finer.step
+        rest_of_finer = rest // finer.step
         self.remainders.append(
             _Remainder(
                 ((tile.device_dim, 1), (finer.device_dim, rest_of_finer)),

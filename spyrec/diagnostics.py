@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from spyrec.codes import CODES
+
 if TYPE_CHECKING:
     from spyrec.jsonloc import SourceText
 
@@ -67,14 +69,21 @@ class Diagnostic:
     hint: str | None = None
     severity: Severity = Severity.ERROR
 
+    @property
+    def advice(self) -> str | None:
+        """The hint, or else what its code advises in general."""
+        if self.hint is not None or self.code not in CODES:
+            return self.hint
+        return CODES[self.code].hint
+
     def render(self) -> str:
         """Return the text form: ``error[SPY0213]: ...`` with place, notes and hint on lines of their own."""
         lines = [f"{self.severity.value}[{self.code}]: {self.message}"]
         if self.location is not None:
             lines.append(f"  --> {self.location}")
         lines.extend(f"   = note: {note}" for note in self.notes)
-        if self.hint is not None:
-            lines.append(f"   = hint: {self.hint}")
+        if self.advice is not None:
+            lines.append(f"   = hint: {self.advice}")
         return "\n".join(lines)
 
     def to_json(self) -> dict[str, object]:
@@ -88,7 +97,7 @@ class Diagnostic:
             if place is None
             else {"file": place.file, "pointer": place.pointer, "line": place.line, "column": place.column},
             "notes": list(self.notes),
-            "hint": self.hint,
+            "hint": self.advice,
         }
 
 

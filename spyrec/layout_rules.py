@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -193,6 +194,7 @@ def _pitched_strides(
     return tuple(next(remaining) if size != 1 else 1 for size in shape)
 
 
+@lru_cache(maxsize=1024)
 def inferred_host(device_size: tuple[int, ...], stride_map: tuple[int, ...]) -> HostTensor:
     """Return the largest row-major host tensor that a layout holds: every lane that can be an element is one."""
     shape: list[int] = []

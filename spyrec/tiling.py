@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 
 from spyrec.diagnostics import refuse
@@ -50,6 +51,7 @@ class Run:
     tiles: tuple[Tile, ...]
 
 
+@lru_cache(maxsize=1024)
 def analyse(host: HostTensor, device_size: tuple[int, ...], stride_map: tuple[int, ...]) -> tuple[Run, ...]:
     """Return the runs of a layout, last host dim first.
 
@@ -140,6 +142,7 @@ class Replica:
     tiles: tuple[Tile, ...]
 
 
+@lru_cache(maxsize=1024)
 def replicas(host: HostTensor, device_size: tuple[int, ...], stride_map: tuple[int, ...]) -> tuple[Replica, ...]:
     """Return which device dims follow which expanded host dims.
 

@@ -12,6 +12,7 @@ from safetensors.numpy import load_file
 from examples.digits.classify import classify_float64, read_heldout
 from examples.granite_block import make_graph
 from scripts.golden_bundles import GOLDEN, without_constants
+from spyrec.cli import main
 from spyrec.compare.diff import diff_bundles
 from spyrec.ir.evaluate import evaluate
 from spyrec.ir.reader import read_graph
@@ -83,3 +84,12 @@ def test_the_granite_graph_is_a_granite_block(tmp_path: Path) -> None:
 def test_an_example_compiles_to_its_reviewed_bundle(name: str, tmp_path: Path) -> None:
     fresh = without_constants(GOLDEN[name](tmp_path))
     assert diff_bundles(EXAMPLES / name / "golden", fresh) == []
+
+
+def test_the_foreign_operations_become_the_files_that_torch_spyre_wrote(tmp_path: Path) -> None:
+    written = EXAMPLES.parent / "tests" / "fixtures" / "examples" / "matmul_ksplit"
+    example = EXAMPLES / "foreign_bundle" / "opspecs.json"
+    assert main(["codegen", str(example), "-o", str(tmp_path / "out"), "--compat", "torch-spyre"]) == 0
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["bundle.mlir", "sdsc_0.json"]
+    for path in (tmp_path / "out").iterdir():
+        assert path.read_bytes() == (written / path.name).read_bytes()

@@ -42,6 +42,11 @@ def classify_float64(images: npt.NDArray[np.float16]) -> Labels:
     return active.argmax(axis=1)
 
 
+def accuracy(labels: Labels, predicted: Labels) -> float:
+    """Return the share of right predictions, 0 to 1."""
+    return np.count_nonzero(predicted == labels) / len(labels)
+
+
 def confusion_table(labels: Labels, predicted: Labels) -> str:
     """Return digits against predictions as text, a dot for zero."""
     counts = np.zeros((CLASSES, CLASSES), dtype=np.intp)
@@ -58,8 +63,8 @@ def main() -> int:
     bundle = spyrec.compile(HERE / "graph.json")
     result = spyrec.run(bundle, {"images": images})
     predicted: Labels = np.asarray(result.outputs["probabilities"]).astype(np.float64).argmax(axis=1)
-    emulated = float(np.mean(predicted == labels))
-    exact = float(np.mean(classify_float64(images) == labels))
+    emulated = accuracy(labels, predicted)
+    exact = accuracy(labels, classify_float64(images))
 
     print(f"{len(labels)} held-out images of handwritten digits\n")
     print(confusion_table(labels, predicted))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Annotated, Literal, TypeVar
@@ -178,6 +179,15 @@ def _argument(item: Argument) -> dict[str, object]:
         "device_dtype": item.device_dtype.name,
         "dci": None if item.dci is None else {"h2d": item.dci["h2d"], "d2h": item.dci["d2h"]},
     }
+
+
+def bundle_schema() -> str:
+    """Return the text of ``schemas/bundle.schema.json``: the manifest, with the argument table beside it."""
+    manifest = ManifestModel.model_json_schema()
+    table = ForeignTableModel.model_json_schema()
+    definitions = {**manifest.pop("$defs"), **table.pop("$defs"), "ForeignTableModel": table}
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "manifest.json of a bundle"}
+    return json.dumps({**manifest, **head, "$defs": definitions}, indent=2, sort_keys=True) + "\n"
 
 
 def read_manifest(text: bytes, file: str) -> tuple[Manifest, dict[str, str], Location]:

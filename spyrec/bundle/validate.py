@@ -123,8 +123,8 @@ def _shown(value: object) -> str:
             return str(value)
 
 
-def check_program(program: DeviceProgram, manifest: Manifest, file: str, sink: DiagnosticSink) -> None:
-    """Check one program against its own files and every step of the plan that runs it.
+def check_program(program: DeviceProgram, manifest: Manifest | None, file: str, sink: DiagnosticSink) -> None:
+    """Check one program against its own files and, where there is a manifest, every step that runs it.
 
     Errors: SPY0632 and SPY0635 (values and loops, see ``program_scope``), SPY0633 (rule V9), SPY0634.
     """
@@ -133,7 +133,7 @@ def check_program(program: DeviceProgram, manifest: Manifest, file: str, sink: D
     for call in executes(program.program.body):
         if call.sdsc_filename in program.superdscs:
             _check_symbols(call, program.superdscs[call.sdsc_filename], where, sink)
-    for step in manifest.plan:
+    for step in () if manifest is None else manifest.plan:
         if step.program == program.directory:
             _check_parameters([item.name for item in program.program.parameters], step, where, sink)
 

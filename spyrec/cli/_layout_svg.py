@@ -21,7 +21,9 @@ def draw(layout: DeviceLayout) -> str:
     """
     count = math.prod(layout.device_size[:-1])
     if count > _MOST_STICKS:
-        raise refuse("SPY0319", f"{count} sticks are too many for a picture", hint=f"draw at most {_MOST_STICKS} sticks")
+        raise refuse(
+            "SPY0319", f"{count} sticks are too many for a picture", hint=f"draw at most {_MOST_STICKS} sticks"
+        )
     columns = min(_COLUMNS, max(1, count))
     width = 2 * _MARGIN + columns * (_WIDTH + _GAP)
     height = 2 * _MARGIN + 20 + -(-count // columns) * (_HEIGHT + _GAP)

@@ -129,7 +129,9 @@ def _sticks(layout: DeviceLayout) -> str:
     coordinates = product(*(range(extent) for extent in layout.device_size[:-1]))
     width = max(len(str(list(coordinate))) for coordinate in _stick_coordinates(layout))
     for coordinate, lanes in zip(coordinates, mask, strict=True):
-        marks = "".join("#" if lanes[at : at + lanes_per_mark].any() else "." for at in _marks(lanes_per_mark, lanes.size))
+        marks = "".join(
+            "#" if lanes[at : at + lanes_per_mark].any() else "." for at in _marks(lanes_per_mark, lanes.size)
+        )
         lines.append(f"  {list(coordinate)!s:{width}} |{marks}| {_elements_of(layout, coordinate)}".rstrip())
     return "\n".join(lines)
 

@@ -33,7 +33,12 @@ def emit_bundle(scheduled: KernelGraph, *, symbolic_args: bool = True, target: T
     """
     chosen = target or Target()
     programs = tuple(
-        _program(scheduled, program, _directory(scheduled, number), CodegenOptions(symbolic_args=symbolic_args, target=chosen))
+        _program(
+            scheduled,
+            program,
+            _directory(scheduled, number),
+            CodegenOptions(symbolic_args=symbolic_args, target=chosen),
+        )
         for number, program in enumerate(scheduled.programs)
     )
     tables = {f"dci/{argument}.{way}.json": table for argument, way, table in _tables(scheduled)}
@@ -59,9 +64,7 @@ def _directory(scheduled: KernelGraph, number: int) -> str:
     return "." if len(scheduled.programs) == 1 else f"kernels/{number}"
 
 
-def _program(
-    scheduled: KernelGraph, program: KernelProgram, directory: str, options: CodegenOptions
-) -> DeviceProgram:
+def _program(scheduled: KernelGraph, program: KernelProgram, directory: str, options: CodegenOptions) -> DeviceProgram:
     kernels = scheduled.kernels[program.first_kernel : program.end_kernel]
     specs = tuple(lower_node(scheduled, program, kernel) for kernel in kernels)
     emitted = emit_opspecs(OpSpecFile(symbolic_args=True, unroll_loops=False, specs=specs), options)

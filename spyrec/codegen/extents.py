@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import prod
 
 from spyrec.codegen.coordinates import ArgumentView
 from spyrec.codegen.iteration import Iteration
@@ -208,7 +207,7 @@ class FootprintReader:
         """Check that a store into a window of ragged width does not reach the neighbour's lanes."""
         view = self._view
         dim = view.stick_dim
-        if view.argument.is_input or dim is None or dim not in gaps:
+        if view.argument.is_input or view.argument.ends_in_padding or dim is None or dim not in gaps:
             return
         ragged, begin = self._context.ragged.sizes[dim], view.axes[dim].offset * view.elements_per_stick
         covered = _round_up(self._context.iteration.sizes[dim], view.elements_per_stick)
@@ -221,11 +220,6 @@ class FootprintReader:
                 self._location,
                 hint="give the window whole sticks, or let it end in the last stick of the buffer",
             )
-
-
-def buffer_bytes(view: ArgumentView) -> int:
-    """Return the bytes of the whole buffer of an operand in device memory."""
-    return prod(view.argument.device_size) * view.word_bytes
 
 
 def _ceil(value: int, unit: int) -> int:

@@ -45,9 +45,7 @@ class ConstantArrays(Mapping[str, HostArray]):
     def __init__(self, scheduled: KernelGraph) -> None:
         arguments = dict.fromkeys(name for program in scheduled.programs for name in program.arguments)
         self._buffers: dict[str, Buffer] = {
-            name: scheduled.buffers[name]
-            for name in arguments
-            if scheduled.buffers[name].role is BufferRole.CONSTANT
+            name: scheduled.buffers[name] for name in arguments if scheduled.buffers[name].role is BufferRole.CONSTANT
         }
         self._source = scheduled.source
         self._extra = dict(constants_of_source(scheduled))

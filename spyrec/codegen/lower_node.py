@@ -56,9 +56,7 @@ def lower_node(graph: KernelGraph, program: KernelProgram, kernel: Kernel) -> Op
     rank = max(len(dims) for dims in operands)
     args = tuple(
         _argument(graph.buffers[use.buffer], program, [*(_EMPTY,) * (rank - len(dims)), *dims], is_input)
-        for use, dims, is_input in zip(
-            kernel.uses, operands, [*(True,) * len(kernel.inputs), False], strict=True
-        )
+        for use, dims, is_input in zip(kernel.uses, operands, [*(True,) * len(kernel.inputs), False], strict=True)
     )
     is_reduction = kernel.rule in (Rule.REDUCTION, Rule.CONTRACTION) or (
         kernel.rule is Rule.STATISTICS and bool(kernel.reduced)
@@ -89,8 +87,14 @@ def _operand_dims(kernel: Kernel, form: KernelForm, symbols: _Symbols, position:
 
 
 def _takes_unit_lane(kernel: Kernel, position: int) -> bool:
-    """The first operand of a contraction has K in its sticks, never the columns."""
-    return kernel.rule is not Rule.CONTRACTION or position > 0
+    """A contraction's first operand has K in its sticks, never the columns; a fill broadcasts its element's lane."""
+    match kernel.rule:
+        case Rule.CONTRACTION:
+            return position > 0
+        case Rule.SAME_STICK:
+            return position == len(kernel.inputs)
+        case _:
+            return True
 
 
 def _walked(dim: DeviceDim, symbols: _Symbols, operand: DeviceAccess) -> _Dim:
@@ -124,6 +128,8 @@ def _argument(buffer: Buffer, program: KernelProgram, dims: list[_Dim], is_input
         device_coordinates=tuple(dim.coordinate for dim in dims),
         allocation_kind=kind,
         allocation_bytes=address,
+        # a kernel's form is refused where a store would reach its neighbour, and there the host extents are known
+        ends_in_padding=not is_input,
     )
 
 

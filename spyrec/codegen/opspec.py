@@ -30,7 +30,11 @@ class IterationDim:
 
 @dataclass(frozen=True, slots=True)
 class TensorArgument:
-    """One operand of an operation; ``device_coordinates`` has one expression per device dim."""
+    """One operand of an operation; ``device_coordinates`` has one expression per device dim.
+
+    ``ends_in_padding`` is the compiler's word, never a file's, that no element lies behind the window along the stick
+    dim, so that a store may fill its last stick.
+    """
 
     is_input: bool
     arg_index: int | None
@@ -42,6 +46,7 @@ class TensorArgument:
     stride_map: tuple[int, ...] | None = None
     per_tile_fixed: bool = False
     name: str | None = None
+    ends_in_padding: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ class Simulation:
     def run(self, operands: Sequence[Array | None]) -> Array:
         """Return the result before it is stored."""
         result = np.asarray(self.definition.reference(operands, self.attributes)[0])
-        return result if self.scale == 1.0 else result * self.scale
+        return result if self.scale == 1.0 else result.astype(np.float64) * self.scale
 
     def run_with_partial_sums(self, operands: Sequence[Array | None]) -> tuple[Array, Floats | None]:
         """Return the result, and the error that a float32 sum of its terms in some order typically makes.
@@ -68,7 +68,8 @@ class Simulation:
         assert left is not None
         assert right is not None
         count = left.shape[-1]
-        edges = np.linspace(0, count, min(_PARTIAL_SUMS, count) + 1).astype(int)
+        stretches = min(_PARTIAL_SUMS, count)
+        edges = [count * number // stretches for number in range(stretches + 1)]
         total: Floats | None = None
         squares: Floats | None = None
         for start, stop in pairwise(edges):
@@ -78,7 +79,7 @@ class Simulation:
             squares = square if squares is None else np.add(squares, square, out=squares)
         assert total is not None
         assert squares is not None
-        return total, _ADDITION_ERROR * np.sqrt(squares * (count / (len(edges) - 1)))
+        return total, _ADDITION_ERROR * np.sqrt(squares * (count / stretches))
 
 
 _SUMS = frozenset({"sum", "mean", "spyre.exx2"})

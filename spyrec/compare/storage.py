@@ -66,7 +66,7 @@ class Storage:
         """
         if self.is_exact:
             return np.zeros(magnitudes.shape)
-        error = np.maximum(magnitudes * (self.unit_roundoff * ulps), self.flush)
+        error = np.asarray(np.maximum(magnitudes * (self.unit_roundoff * ulps), self.flush))
         error[magnitudes == 0] = 0.0
         error[magnitudes >= self.maximum] = np.inf
         error[~np.isfinite(magnitudes)] = 0.0

@@ -10,7 +10,7 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
-from spyrec.bundle.superdsc import Component, Indirection
+from spyrec.bundle.superdsc import Component, Indirection, SuperDsc
 from spyrec.diagnostics import Diagnostic, Location, SpyrecError
 from spyrec.emulator.engine import Setting
 from spyrec.emulator.footprint import box_runs, first_conflict, first_overlap
@@ -107,7 +107,10 @@ class _Checker:
         steps = [{loop: step for loop, step in place.steps.items() if step} for place in places]
         if any(other != steps[0] for other in steps):
             self.problem(10, position, "its cores advance by different steps in a loop")
-        return places[0].base, np.array([place.offset for place in places], np.int64), steps[0]
+        offsets = np.array([place.offset for place in places], np.int64)
+        if self._is_gather_table(position):
+            offsets = offsets[_first_slices(self.setting.superdsc)]
+        return places[0].base, offsets, steps[0]
 
     def runs_of(self, position: int) -> Integers:
         setting = self.setting
@@ -257,8 +260,21 @@ class _Checker:
         return owners
 
 
+def _first_slices(superdsc: SuperDsc) -> list[int]:
+    """Return per core the position of the core with the same slices but slice 0 in the dims of the index (A2).
+
+    Row numbers are relative to the table's start; some writers add the index's slice offset to it, which is wrong.
+    """
+    rows = index_dims(superdsc)
+    exact = {tuple(sorted(of_core.items())): core for core, of_core in enumerate(superdsc.core_work_slices)}
+    return [
+        exact[tuple(sorted((dim, 0 if dim in rows else index) for dim, index in of_core.items()))]
+        for of_core in superdsc.core_work_slices
+    ]
+
+
 def _same_buffer(described: tuple[int, ...], device_size: tuple[int, ...]) -> bool:
-    """Whether extents (inner to outer) are the buffer's, up to dims of size 1 and dims that one side merges or splits."""
+    """Whether extents (inner to outer) are the buffer's, up to dims of size 1 and dims that one side merges."""
     own = _boundaries(described)
     other = _boundaries(tuple(reversed(device_size)))
     return math.prod(described) == math.prod(device_size) and (own <= other or other <= own)

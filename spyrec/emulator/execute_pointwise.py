@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import lru_cache
 
 import numpy as np
@@ -155,13 +154,6 @@ class GatherExecutable(Executable):
         operands = [setting.geometries[self.value], setting.geometries[setting.output]]
         self.nests = setting.scaled(build_nests(rest, operands))
         self.targets = outer_sum([setting.offsets(setting.output, dim) for dim in extents])
-        self.first_slices = self._first_slices(superdsc.core_work_slices)
-
-    def _first_slices(self, slices: tuple[Mapping[str, int], ...]) -> list[int]:
-        """Return per core the position of the core with the same slices but slice 0 in the index dims."""
-        keys = [tuple(0 if dim in self.rows else index for dim, index in sorted(of_core.items())) for of_core in slices]
-        exact = {tuple(index for _, index in sorted(of_core.items())): core for core, of_core in enumerate(slices)}
-        return [exact[key] for key in keys]
 
     def run(self, starts: Integers) -> None:
         """Execute once; errors SPY0706 for a row number outside the table."""
@@ -182,7 +174,7 @@ class GatherExecutable(Executable):
                 hint="the row count is that of the value argument's device_size",
             )
         steps = geometry.offsets(self.row_dim or "", rows) * setting.numerics.expansion
-        sources = (starts[self.value, self.first_slices][:, None] + steps).reshape(-1)
+        sources = (starts[self.value][:, None] + steps).reshape(-1)
         targets = (starts[setting.output][:, None] + self.targets[None, :]).reshape(-1)
         word_bytes = setting.codec(setting.output).word_bytes
         for nest in self.nests:

@@ -155,4 +155,4 @@ def multiply(
                     first = n0 + tile * TILE_COLUMNS
                     last = min(n1, first + TILE_COLUMNS)
                     values = total[member * row_tiles + row_tile, tile]
-                    _store_tile(codes[2], codes[3], start, rows, c_columns[first:last], values)
+                    _store_tile(codes[2], codes[3], int(start), rows, c_columns[first:last], values)

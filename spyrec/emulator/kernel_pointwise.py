@@ -70,7 +70,9 @@ def _operate(operation: int, count: int, scratch: Floats) -> None:
     else:
         factor, weight, bias = scratch[2], scratch[3], scratch[4]
         for i in range(count):
-            out[i] = (x[i] - y[i]) * factor[i] * weight[i] + bias[i]
+            # Four steps may cancel: double width keeps the one rounding the only one that counts.
+            centred = np.float64(x[i]) - np.float64(y[i])
+            out[i] = centred * np.float64(factor[i]) * np.float64(weight[i]) + np.float64(bias[i])
 
 
 @kernel
@@ -164,8 +166,8 @@ def run_pointwise(
                 address = addresses[last] + row * steps[1] + column * steps[0]
                 result = scratch[rows - 1]
                 if steps[1] == steps[0] * counts[0] or counts[1] == 1:
-                    encode_run(codes[last], address, steps[0], counts[0] * counts[1], result)
+                    encode_run(int(codes[last]), address, steps[0], counts[0] * counts[1], result)
                 else:
                     for line in range(counts[1]):
                         place = address + line * steps[1]
-                        encode_run(codes[last], place, steps[0], counts[0], result[line * counts[0] :])
+                        encode_run(int(codes[last]), place, steps[0], counts[0], result[line * counts[0] :])

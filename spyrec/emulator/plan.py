@@ -52,6 +52,7 @@ class PlannedCall:
     """One ``sdsc_execute``, ready: bases and offsets of its operands, what it runs, what it moves."""
 
     call: Call
+    setting: Setting
     binding: Binding
     executable: Executable
     traffic: Traffic
@@ -72,7 +73,7 @@ def plan_call(
     extents = valid_extents(superdsc, geometries)
     setting = Setting(call.file, superdsc, geometries, extents, options.numerics, options.threads)
     binding = check_binding(call, setting, entries, region_bytes, options.target)
-    return PlannedCall(call, binding, _executable(setting), traffic_of(setting, binding))
+    return PlannedCall(call, setting, binding, _executable(setting), traffic_of(setting, binding))
 
 
 def _entry_of(call: Call, position: int, entries: Mapping[int, TableEntry]) -> TableEntry | None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 
 from spyrec.bundle.superdsc import Component, Indirection, Operand, SuperDsc
 from spyrec.diagnostics import Diagnostic, Location
+from spyrec.dtypes import DeviceFormat
 from spyrec.emulator.functions import FUNCTIONS, Family
 from spyrec.emulator.geometry import RESTICKIFY, extending_dims, short_gap_dims, stick_dim_of
 from spyrec.target import SEGMENT_BYTES, STICK_BYTES, Target
@@ -66,8 +67,26 @@ def _operation(superdsc: SuperDsc, where: Location) -> Iterator[Diagnostic]:
     for constant in function.constants:
         if constant not in names:
             yield _rule(14, f'"{compute.op_func_name}" has no constant "{constant}", it has {sorted(names)}', where)
+    yield from _formats(superdsc, where)
     if compute.indirect_access_indices and function.family is not Family.IDENTITY:
         yield _rule(14, f'"{compute.op_func_name}" with an index tensor: only "identity" gathers', where)
+
+
+_FLOATS = frozenset({DeviceFormat.SEN169_FP16, DeviceFormat.IEEE_FP16, DeviceFormat.IEEE_FP32, DeviceFormat.SEN143_FP8})
+
+
+def _formats(superdsc: SuperDsc, where: Location) -> Iterator[Diagnostic]:
+    """V14: arithmetic is defined on the float formats only; copies take any format."""
+    family = FUNCTIONS[superdsc.compute.op_func_name].family
+    if family in {Family.IDENTITY, Family.RESTICKIFY}:
+        return
+    computed = [*input_positions(superdsc), *(superdsc.compute.outputs if family is not Family.TOP else ())]
+    for position in computed:
+        data_format = superdsc.operands[position].data_format if position < len(superdsc.operands) else None
+        if data_format is not None and data_format not in _FLOATS:
+            message = f'"{superdsc.op_func_name}" does not compute on {data_format.name}'
+            hint = "it takes " + ", ".join(sorted(item.name for item in _FLOATS))
+            yield _rule(14, f"{name_of(superdsc, position)}: {message}", where, hint)
 
 
 def input_positions(superdsc: SuperDsc) -> tuple[int, ...]:

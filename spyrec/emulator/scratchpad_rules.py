@@ -5,20 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from spyrec.bundle.superdsc import Component, SuperDsc
+from spyrec.bundle.superdsc import Component
 from spyrec.diagnostics import Diagnostic, Location
-from spyrec.emulator.geometry import extending_dims
 from spyrec.emulator.plan import PlannedCall
 from spyrec.emulator.rules import RULE_CODES, name_of
 
 
+Slices = tuple[tuple[int, tuple[tuple[int, int, int], ...]], ...]
+"""Per core: its id and, for each divided dim in layout order, stride in sticks, number of slices and slice index."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Region:
-    """One tensor in LX: bytes ``[first, past)`` of every core, and each core's slices in layout order."""
+    """One tensor in LX: bytes ``[first, past)`` of every core, and how it is divided over them."""
 
     first: int
     past: int
-    slices: tuple[tuple[int, tuple[tuple[int, int], ...]], ...]
+    slices: Slices
     file: str
 
 
@@ -58,15 +61,17 @@ def _region(planned: PlannedCall, position: int) -> _Region:
     superdsc = planned.call.superdsc
     first = superdsc.operands[position].start_addresses[0]
     past = first + planned.binding.buffer_bytes[position]
-    return _Region(first, past, _slices(superdsc, position), planned.call.file)
+    return _Region(first, past, _slices(planned, position), planned.call.file)
 
 
-def _slices(superdsc: SuperDsc, position: int) -> tuple[tuple[int, tuple[tuple[int, int], ...]], ...]:
-    """Return per core the divided dims as (slices, slice index), in layout order; labels carry no identity."""
-    divided = [dim for dim in extending_dims(superdsc.operands[position]) if superdsc.work_slices[dim] > 1]
+def _slices(planned: PlannedCall, position: int) -> Slices:
+    """Return how an operand is divided; labels carry no identity across SuperDSCs, places in the layout do."""
+    superdsc = planned.call.superdsc
+    strides = planned.setting.geometries[position].stride_sticks
+    divided = [dim for dim in strides if superdsc.work_slices[dim] > 1]
     return tuple(
         sorted(
-            (core, tuple((superdsc.work_slices[dim], of_core[dim]) for dim in divided))
+            (core, tuple((strides[dim], superdsc.work_slices[dim], of_core[dim]) for dim in divided))
             for core, of_core in zip(superdsc.core_ids, superdsc.core_work_slices)
         )
     )

@@ -173,7 +173,7 @@ def write_attributes(attributes: Attributes) -> dict[str, JsonValue]:
     for field in attribute_fields(type(attributes)).values():
         value = cast("object", getattr(attributes, field.name))
         if field.is_required or value != field.default:
-            result[field.name] = _write(value)
+            result[field.name] = write_value(value)
     return result
 
 
@@ -184,7 +184,8 @@ def write_number(number: float | bool) -> JsonValue:
     return number
 
 
-def _write(value: object) -> JsonValue:
+def write_value(value: object) -> JsonValue:
+    """Return an attribute value as a graph file writes it."""
     match value:
         case None | str():
             return value
@@ -193,13 +194,13 @@ def _write(value: object) -> JsonValue:
         case bool() | int() | float():
             return write_number(value)
         case tuple():
-            return [_write(item) for item in cast("tuple[object, ...]", value)]
+            return [write_value(item) for item in cast("tuple[object, ...]", value)]
         case _:
             raise AssertionError(value)
 
 
 _FLOAT_SCHEMA: dict[str, JsonValue] = {"anyOf": [{"type": "number"}, {"enum": ["inf", "-inf"]}]}
-_NUMBER_SCHEMA: dict[str, JsonValue] = {"anyOf": [{"type": "number"}, {"enum": ["inf", "-inf"]}, {"type": "boolean"}]}
+NUMBER_SCHEMA: dict[str, JsonValue] = {"anyOf": [{"type": "number"}, {"enum": ["inf", "-inf"]}, {"type": "boolean"}]}
 _SIZE_SCHEMA: dict[str, JsonValue] = {"anyOf": [{"type": "integer"}, {"type": "string"}]}
 
 
@@ -211,7 +212,7 @@ def attribute_schema(annotation: object) -> dict[str, JsonValue]:
     """Return the JSON schema of an attribute."""
     members = _members(annotation)
     plain = [member for member in members if member is not type(None)]
-    schema = _plain_schema(plain[0]) if len(plain) == 1 else _NUMBER_SCHEMA
+    schema = _plain_schema(plain[0]) if len(plain) == 1 else NUMBER_SCHEMA
     return schema if len(plain) == len(members) else {"anyOf": [schema, {"type": "null"}]}
 
 

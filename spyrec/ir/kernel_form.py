@@ -122,7 +122,7 @@ def _check_rule(
     match shape.rule:
         case Rule.SAME_STICK | Rule.REDUCTION:
             _check_same_stick(shape, operands, forms, variables)
-            return False
+            return shape.rule is Rule.SAME_STICK and _is_sparse_fill(forms)
         case Rule.CAST:
             _check_same_stick(shape, operands, forms, variables)
             _check_cast(forms, variables)
@@ -136,6 +136,14 @@ def _check_rule(
         case Rule.STATISTICS:
             _check_statistics(shape, operands, forms, variables)
             return False
+
+
+def _is_sparse_fill(forms: Sequence[DeviceAccess]) -> bool:
+    """Whether one element fills sparse sticks: with a lane variable of its own the store reaches every lane.
+
+    The zero rows of a padded contraction need that: they have to be zero in all columns, padding included.
+    """
+    return forms[-1].lane is None and len(forms) > 1 and not any(form.variables for form in forms[:-1])
 
 
 def _reduced_variables(shape: KernelShape, variables: Sequence[Variable]) -> list[int]:

@@ -28,7 +28,17 @@ def candidates(buffer: Buffer, fixed_io_layouts: bool) -> tuple[BufferLayout, ..
     layouts = forms_of(buffer.type.shape, buffer.device_format)
     if buffer.role in (BufferRole.INPUT, BufferRole.OUTPUT) and fixed_io_layouts:
         return layouts[:1]
+    if crosses_border:
+        return tuple(layout for layout in layouts if _has_conversion(layout, buffer))
     return layouts
+
+
+def _has_conversion(layout: BufferLayout, buffer: Buffer) -> bool:
+    """Whether host copies reach the layout: a conversion table cannot leave out a stick that holds nothing at all."""
+    tiles = next(digit for digit in layout.digits if digit.divisor == layout.lane_extent)
+    stick_dim = layout.stick_dim
+    needed = 1 if stick_dim is None else -(-buffer.type.shape[stick_dim] // layout.lane_extent)
+    return tiles.extent == needed or (stick_dim is not None and buffer.type.shape[stick_dim] >= layout.lane_extent)
 
 
 def default_layout(buffer: Buffer) -> BufferLayout:

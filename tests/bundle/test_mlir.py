@@ -39,8 +39,7 @@ def test_reading_and_printing_a_real_program_gives_its_bytes(path: Path) -> None
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.parent.name)
 def test_blanks_and_comments_mean_nothing(path: Path) -> None:
     text = path.read_text()
-    spread = re.sub(r'([(){}\[\]=,:<>*+]|(?<!-)>)(?=[^"]*(?:"[^"]*"[^"]*)*$)', r" \1 // note: %x = {\n", text[:4000])
-    spread = spread.replace("- // note: %x = {\n", "-").replace("-  >", "->") + text[4000:]
+    spread = re.sub(r"(->|[(){}\[\]=,:<>*+])", r" // note: %x = {\n \1\t\r\n", text)
     assert parse_program(spread) == parse_program(text)
 
 
@@ -75,7 +74,7 @@ PROGRAMS = st.builds(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(PROGRAMS)
 def test_every_program_is_read_back_as_it_was_printed(program: Program) -> None:
     assert parse_program(print_program(program)) == program
@@ -98,7 +97,7 @@ BAD = [
     ("", "SPY0630", 1, 1),
     ("module {", "SPY0630", 1, 9),
     ("module {\n func.func @other() {", "SPY0630", 2, 12),
-    (in_function("\t%a = arith.constant 1.5 : index"), "SPY0630", 3, 24),
+    (in_function("\t%a = arith.constant 1.5 : index"), "SPY0630", 3, 23),
     (in_function("\t%a = arith.constant 99999999999999999999 : index"), "SPY0630", 3, 22),
     (in_function("\t%a = arith.constant 0x10 : index"), "SPY0630", 3, 22),
     (in_function("\t%a = arith.constant 1 : i32"), "SPY0630", 3, 26),
@@ -114,7 +113,7 @@ BAD = [
     ("#m = affine_map<(d0)[s0] -> (d0)>\n" + in_function(""), "SPY0630", 1, 30),
     ("#m = affine_map<(d0)[s0] -> (s0 + 2*s0)>\n" + in_function(""), "SPY0630", 1, 37),
     ("#m = affine_map<(d0)[s0] -> (s0 floordiv d0)>\n" + in_function(""), "SPY0630", 1, 33),
-    (in_function("") + "module {}", "SPY0630", 6, 1),
+    (in_function("") + "module {}", "SPY0630", 7, 1),
 ]  # fmt: skip
 
 

@@ -87,9 +87,7 @@ def default_axes(symbols: Sequence[str]) -> list[Along]:
     return [*map(Along, symbols[1:]), Along(symbols[0])]
 
 
-def pointwise(
-    op: str, sizes: Mapping[str, int], splits: Mapping[str, int] | None = None, inputs: int = 1
-) -> OpSpec:
+def pointwise(op: str, sizes: Mapping[str, int], splits: Mapping[str, int] | None = None, inputs: int = 1) -> OpSpec:
     symbols = list(sizes)
     args = [
         argument(default_axes(symbols), symbols[-1], sizes, index=position, is_input=position < inputs)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from spyrec.bundle.program import Add, AffineApply, ArgumentExtract, Constant, For, Program, SdscExecute, Statement
 from spyrec.codegen.emit_opspecs import CodegenOptions, EmittedProgram, emit_opspecs
-from spyrec.codegen.opspec import LoopSpec, OpSpec
+from spyrec.codegen.opspec import LoopSpec, OpSpec, TensorArgument
 from spyrec.diagnostics import SpyrecError
 from tests.codegen.builders import SEGMENT, Along, argument, direct_address, file_of, space
 
@@ -82,7 +82,7 @@ def expected_starts(spec: OpSpec, counts: Mapping[str, int], order: str) -> list
 def tiled_adds(draw: st.DrawFn) -> tuple[OpSpec, dict[str, int]]:
     counts = {"a": draw(st.integers(1, 3)), "b": draw(st.integers(1, 3))}
     whole = {symbol: counts[symbol] * TILES[symbol] for symbol in counts}
-    args = []
+    args: list[TensorArgument] = []
     for index, kept in enumerate([draw(st.sampled_from(["ab", "a", "b"])), "ab", "ab"]):
         axes = [Along(None)] * (3 - len(kept))
         axes += [Along(s, draw(st.integers(0, 1)), draw(st.integers(0, 1))) for s in draw(st.permutations(kept))]
@@ -136,9 +136,7 @@ def test_one_symbol_tiled_by_two_loops_moves_by_all_inner_tiles_in_the_outer() -
     ("device_axes", "row_step", "column_step"),
     [([Along("b"), Along("a")], 65536, 2097152), ([Along("a"), Along("b")], 4194304, 2048)],
 )
-def test_steps_of_the_seed_example_follow_the_layout(
-    device_axes: list[Along], row_step: int, column_step: int
-) -> None:
+def test_steps_of_the_seed_example_follow_the_layout(device_axes: list[Along], row_step: int, column_step: int) -> None:
     whole, tile = {"a": 1024, "b": 4096}, {"a": 512, "b": 1024}
     args = tuple(argument(device_axes, "b", whole, index=i, is_input=i < 2) for i in range(3))
     spec = OpSpec("add", False, space(tile, {"a": 32}), args, tiled_symbols=("a", "b"))
@@ -147,9 +145,9 @@ def test_steps_of_the_seed_example_follow_the_layout(
     assert [item.coefficients for item in emitted.program.maps] == [(row_step, column_step)]
 
 
-def refusal(spec: LoopSpec, **options: bool) -> list[str]:
+def refusal(spec: LoopSpec, *, unroll_loops: bool, symbolic_args: bool = False) -> list[str]:
     with pytest.raises(SpyrecError) as caught:
-        emit_opspecs(file_of(spec), CodegenOptions(**options))
+        emit_opspecs(file_of(spec), CodegenOptions(symbolic_args=symbolic_args, unroll_loops=unroll_loops))
     return [item.code for item in caught.value.diagnostics]
 
 

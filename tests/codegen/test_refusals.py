@@ -38,6 +38,14 @@ def coordinate(axis: int, text: str) -> Callable[[TensorArgument], TensorArgumen
     return change
 
 
+def at(allocation_bytes: int) -> Callable[[TensorArgument], TensorArgument]:
+    return lambda arg: replace(arg, allocation_bytes=allocation_bytes)
+
+
+def in_format(data_format: DeviceFormat) -> Callable[[TensorArgument], TensorArgument]:
+    return lambda arg: replace(arg, device_dtype=data_format)
+
+
 def ragged_cast(sticks: int) -> OpSpec:
     sizes = {"a": 4, "b": 200}
     tail = sticks - 7
@@ -73,7 +81,9 @@ def gather() -> OpSpec:
     )
     table = argument([Along("c"), Along("r")], "c", sizes | {"r": 500}, index=1)
     out = argument([Along("c"), Along("r")], "c", sizes, index=2, is_input=False)
-    return changed(OpSpec("identity", False, space(sizes), (index, table, out)), 1, coordinate(1, "IndirectAccess(rows)"))
+    return changed(
+        OpSpec("identity", False, space(sizes), (index, table, out)), 1, coordinate(1, "IndirectAccess(rows)")
+    )
 
 
 def lx_window(cut: int) -> OpSpec:
@@ -116,17 +126,18 @@ SUM = OpSpec(
 ROW_OUTPUT = replace(
     ABS, args=(ABS.args[0], argument([Along(None), Along("b")], "b", {"b": 256}, index=1, is_input=False))
 )
+TWICE_B = replace(ABS, iteration_space=(IterationDim("b", 8), IterationDim("b", 256)))
 NINE = {f"c{i}": 2 for i in range(8)} | {"s": 64}
 
 CASES: list[tuple[str, str, OpSpec]] = [
-    ("SPY0505", "/specs/0/args/0/allocation/hbm", changed(ABS, 0, lambda a: replace(a, allocation_bytes=64))),
-    ("SPY0505", "/specs/0/args/0/allocation/hbm", changed(ABS, 0, lambda a: replace(a, allocation_bytes=SEGMENT - 128))),
-    ("SPY0505", "/specs/0/args/0/allocation/hbm", changed(ABS, 0, lambda a: replace(a, allocation_bytes=7 * SEGMENT))),
+    ("SPY0505", "/specs/0/args/0/allocation/hbm", changed(ABS, 0, at(64))),
+    ("SPY0505", "/specs/0/args/0/allocation/hbm", changed(ABS, 0, at(SEGMENT - 128))),
+    ("SPY0505", "/specs/0/args/0/allocation/hbm", changed(ABS, 0, at(7 * SEGMENT))),
     ("SPY0506", "/specs/0/args", replace(ADD, args=ADD.args[1:])),
     ("SPY0506", "/specs/0/args", changed(ABS, 1, lambda a: replace(a, is_input=True))),
     ("SPY0506", "/specs/0/args", changed(ADD, 0, lambda a: replace(a, is_input=False))),
     ("SPY0507", "/specs/0/iteration_space", pointwise("abs", NINE)),
-    ("SPY0507", "/specs/0/iteration_space", replace(ABS, iteration_space=(IterationDim("b", 8), IterationDim("b", 256)))),
+    ("SPY0507", "/specs/0/iteration_space", TWICE_B),
     ("SPY0508", "/specs/0/args/0/device_coordinates/1", changed(ABS, 0, coordinate(1, "2*a"))),
     ("SPY0508", "/specs/0/args/0/device_coordinates/1", changed(ABS, 0, coordinate(1, "a + b"))),
     ("SPY0508", "/specs/0/args/0/device_coordinates/1", changed(ABS, 0, coordinate(1, "z"))),
@@ -145,9 +156,9 @@ CASES: list[tuple[str, str, OpSpec]] = [
     ("SPY0511", "/specs/0/iteration_space", matmul((4, 64, 200), (1, 1, 3))),
     ("SPY0512", "/specs/0/args/0", pointwise("abs", {"a": 2, "b": 320}, {"b": 2})),
     ("SPY0512", "/specs/0/args/0", matmul((4, 64, 192), (1, 1, 2))),
-    ("SPY0513", "/specs/0/args/0/device_dtype", changed(ABS, 0, lambda a: replace(a, device_dtype=DeviceFormat.SENINT4))),
+    ("SPY0513", "/specs/0/args/0/device_dtype", changed(ABS, 0, in_format(DeviceFormat.SENINT4))),
     ("SPY0513", "/specs/0/args/0/device_dtype",
-     changed(ABS, 0, lambda a: replace(a, device_dtype=DeviceFormat.SEN18F_FP24))),
+     changed(ABS, 0, in_format(DeviceFormat.SEN18F_FP24))),
     ("SPY0514", "/specs/0", five_layouts()),
     ("SPY0515", "/specs/0/args/0", sparse_beside_dense()),
     ("SPY0516", "/specs/0/args/1", ragged_cast(7)),
@@ -159,7 +170,7 @@ CASES: list[tuple[str, str, OpSpec]] = [
     ("SPY0520", "/specs/0/args/0", pointwise("abs", {"a": (1 << 21) + 1, "b": 64})),
     ("SPY0521", "/specs/0/args/1", changed(gather(), 1, coordinate(1, "IndirectAccess(other)"))),
     ("SPY0521", "/specs/0/args/2", changed(gather(), 2, coordinate(1, "IndirectAccess(rows)"))),
-    ("SPY0521", "/specs/0/args/0", changed(gather(), 0, lambda a: replace(a, device_dtype=FP16))),
+    ("SPY0521", "/specs/0/args/0", changed(gather(), 0, in_format(FP16))),
     ("SPY0522", "/specs/0/args/1", ROW_OUTPUT),
     ("SPY0522", "/specs/0/args/1", replace(SUM, op="prod", iteration_space=space({"a": 8, "b": 256}, {"b": 2}))),
     ("SPY0529", "/specs/0/args/0",

@@ -15,16 +15,24 @@ import numpy.typing as npt
 from spyrec import dlfloat
 from spyrec.diagnostics import Location
 from spyrec.dtypes import DType
-from spyrec.ir.attributes import DimAttributes
+from spyrec.ir.attributes import DimAttributes, NoAttributes
 from spyrec.ir.graph import ConstantData, Graph, Node, Operand, Scalar, Value
-from spyrec.ir.opdef import Attributes, catalogue
+from spyrec.ir.opdef import Attributes, OpDef, catalogue
+from spyrec.ir.ops.binary import AlphaAttributes, DivAttributes
 from spyrec.ir.ops.normalization import Exx2Attributes, LayerNormScaleAttributes
 from spyrec.ir.ops.reduction import ReductionAttributes
-from spyrec.ir.ops.unary import ClampAttributes, SoftplusAttributes
+from spyrec.ir.ops.unary import ClampAttributes, GeluAttributes, SoftplusAttributes
 from spyrec.ir.types import TensorType
 
 Array = npt.NDArray[np.generic]
 Singles = npt.NDArray[np.float32]
+
+
+def catalogue_default(definition: OpDef) -> Attributes:
+    """Return the attributes of an op that are all left at their defaults."""
+    defaults = definition.attributes()
+    assert isinstance(defaults, NoAttributes | AlphaAttributes | DivAttributes | GeluAttributes)
+    return defaults
 
 
 class GraphMaker:
@@ -57,7 +65,7 @@ class GraphMaker:
     def node(self, op: str, *inputs: Operand, attributes: Attributes | None = None) -> str:
         """Add a node and return the name of its result."""
         definition = catalogue()[op]
-        attributes = definition.attributes() if attributes is None else attributes
+        attributes = catalogue_default(definition) if attributes is None else attributes
         types = [self.values[item].type if isinstance(item, str) else TensorType((), self.dtype) for item in inputs]
         (result,) = definition.infer(types, attributes)
         name = f"n{len(self.values)}"
@@ -96,7 +104,7 @@ def _sum(x: Singles, axes: tuple[int, ...], *, keepdim: bool) -> Singles:
     moved = np.moveaxis(x, axes, range(x.ndim - len(axes), x.ndim))
     kept = moved.shape[: x.ndim - len(axes)]
     total = np.add.accumulate(moved.reshape(*kept, -1), axis=-1, dtype=np.float32)[..., -1]
-    return np.expand_dims(total, tuple(sorted(axes))) if keepdim else total
+    return np.asarray(np.expand_dims(total, tuple(sorted(axes))) if keepdim else total, dtype=np.float32)
 
 
 def _product(a: Singles, b: Singles) -> Singles:
@@ -116,7 +124,7 @@ def _reduce(name: str, x: Singles, attributes: ReductionAttributes) -> Singles:
         return getattr(np, name)(x, axis=axes, keepdims=attributes.keepdim)
     total = _sum(x, axes, keepdim=attributes.keepdim)
     count = math.prod(x.shape[axis] for axis in axes)
-    return total * _constant(1.0 / count) if name == "mean" else total
+    return np.asarray(total * _constant(1.0 / count), dtype=np.float32) if name == "mean" else total
 
 
 def _gelu(x: Singles) -> Singles:
@@ -148,7 +156,7 @@ def _silu(x: Singles) -> Singles:
 
 def _softplus(x: Singles, attributes: SoftplusAttributes) -> Singles:
     beta, threshold = _constant(attributes.beta), _constant(attributes.threshold)
-    return np.where(x * beta > threshold, x, np.log1p(np.exp(x * beta)) / beta)
+    return np.where(x * beta > threshold, x, np.log1p(np.exp(x * beta)) / beta).astype(np.float32)
 
 
 def _clamp(x: Singles, attributes: ClampAttributes) -> Singles:
@@ -158,7 +166,7 @@ def _clamp(x: Singles, attributes: ClampAttributes) -> Singles:
 
 def _exx2(x: Singles, attributes: Exx2Attributes) -> Singles:
     lanes = (_sum(x, (-1,), keepdim=False), _sum(x * x, (-1,), keepdim=False))
-    return np.stack(lanes, axis=-1) * _constant(attributes.exx2scale)
+    return np.asarray(np.stack(lanes, axis=-1) * _constant(attributes.exx2scale), dtype=np.float32)
 
 
 def _layernormscale(x: Singles, attributes: LayerNormScaleAttributes) -> Singles:

@@ -63,7 +63,9 @@ def test_unrolled_tiles_advance_through_the_device_layout_and_keep_its_extent() 
             start = 0x400000000 * (node["ldsIdx_"] if number % 2 == 0 else node["ldsIdx_"] + 1)
             tile = start + 65536 * row_tile + 2097152 * column_tile
             # 16 rows a core, 128 bytes each; the buffer has 1024 rows and 4096 columns of which a tile is 512 by 1024.
-            node["startAddressCoreCorelet_"]["data_"] = {f"[{core}, 0, 0]": str(tile + 2048 * core) for core in range(32)}
+            node["startAddressCoreCorelet_"]["data_"] = {
+                f"[{core}, 0, 0]": str(tile + 2048 * core) for core in range(32)
+            }
             gaps = {"mb": {"-1": "512"}, "out": {"-1": "3072"}}
             entries = list(node.items())
             entries = [entry for entry in entries if entry[0] != "backGapCore_"]
@@ -103,9 +105,7 @@ def resolve(text: str, *, has_pool: bool) -> dict[str, dict[int, int]]:
                 values[result] = values[left] + values[right]
             case SdscExecute(file_name, operands, symbol_ids):
                 assert symbol_ids is not None
-                found[file_name] = {
-                    symbol: values[name] for symbol, name in zip(symbol_ids, operands, strict=True)
-                }
+                found[file_name] = {symbol: values[name] for symbol, name in zip(symbol_ids, operands, strict=True)}
             case _:
                 raise AssertionError(statement)
     return found

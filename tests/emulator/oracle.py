@@ -202,10 +202,29 @@ class Execution:
         if base in FOLDS or "matmul" in base:
             self.fold(base)
             return
+        if self.op.startswith("topk"):
+            self.top()
+            return
         at = self.box()
         results = [(core, self.where(self.out, core, at), self.patterns(core, at)) for core in self.slices]
         for core, addresses, patterns in results:
             self.machine.write(self.operands[self.out], core, addresses, patterns)
+
+    def top(self) -> None:
+        """One core; first k of each row in descending order, ties by position."""
+        (folded,) = (d for d in self.dims if d not in self.strides[self.out])
+        (taken,) = (d for d in self.dims if d not in self.strides[self.inputs[0]])
+        (other,) = (d for d in self.dims if d not in {folded, taken})
+        for row in range(self.n[other]):
+            values = []
+            for place in range(self.n[folded]):
+                at = {d: np.array([{folded: place, other: row}.get(d, 0)]) for d in self.dims}
+                values.append((-float(self.load(self.inputs[0], 0, at)[0]), place))
+            for rank, (value, place) in enumerate(sorted(values)[: self.n[taken]]):
+                at = {d: np.array([{taken: rank, other: row}.get(d, 0)]) for d in self.dims}
+                stored = np.array([float(place) if self.op == "topkindex" else -value])
+                out = self.operands[self.out]
+                self.machine.write(out, 0, self.where(self.out, 0, at), encode(out.format, stored))
 
     def patterns(self, core: int, at: dict[str, npt.NDArray[np.int64]]) -> npt.NDArray[np.unsignedinteger]:
         out = self.operands[self.out]

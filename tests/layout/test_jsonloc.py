@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spyrec.diagnostics import Location, SpyrecError
@@ -19,10 +19,14 @@ TEXT = """{
 """
 
 json_values = st.recursive(
-    st.none() | st.booleans() | st.integers(-(10**20), 10**20) | st.floats(allow_nan=False, allow_infinity=False) | st.text(
-        st.characters(exclude_categories=["Cs"])
+    st.none()
+    | st.booleans()
+    | st.integers(-(10**20), 10**20)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(st.characters(exclude_categories=["Cs"])),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), inner)
     ),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), inner),
     max_leaves=12,
 )
 
@@ -56,6 +60,7 @@ def test_position_is_that_of_the_value_or_its_deepest_ancestor(pointer: str, pla
     assert SourceText(TEXT).position(pointer) == place
 
 
+@settings(deadline=None)
 @given(json_values, st.sampled_from([None, 1]))
 def test_at_the_position_of_each_pointer_the_value_itself_is_written(data: JsonValue, indent: int | None) -> None:
     text = json.dumps(data, indent=indent, ensure_ascii=False)
@@ -91,7 +96,9 @@ def test_what_is_not_strict_json_is_refused_with_its_place(text: bytes, code: st
         load_json(text, "model.json")
     (diagnostic,) = caught.value.diagnostics
     assert diagnostic.code == code
-    assert diagnostic.location == Location("model.json", diagnostic.location and diagnostic.location.pointer, line, column)
+    assert diagnostic.location == Location(
+        "model.json", diagnostic.location and diagnostic.location.pointer, line, column
+    )
 
 
 def test_the_deepest_legal_nesting_and_large_finite_numbers_are_read() -> None:

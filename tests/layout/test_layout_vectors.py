@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TypedDict, cast
+from typing import NotRequired, TypedDict, cast
 
 import pytest
 
@@ -15,11 +15,11 @@ from spyrec.jsonloc import load_json
 from spyrec.layout import DeviceLayout
 
 
-class LayoutVector(TypedDict, total=False):
+class LayoutVector(TypedDict):
     size: list[int]
-    stride: list[int]
+    stride: NotRequired[list[int]]
     dtype: str
-    dim_order: list[int]
+    dim_order: NotRequired[list[int]]
     device_size: list[int]
     stride_map: list[int]
     device_dtype: str
@@ -27,7 +27,7 @@ class LayoutVector(TypedDict, total=False):
     error: str
 
 
-class DciVector(TypedDict, total=False):
+class DciVector(TypedDict):
     size: list[int]
     stride: list[int]
     dma_strides: list[int]
@@ -40,7 +40,7 @@ class DciVector(TypedDict, total=False):
     dci: dict[str, object]
 
 
-class FormatVector(TypedDict, total=False):
+class FormatVector(TypedDict):
     format: str
     bits: int | None
     elems_per_stick_later: int | None

@@ -116,14 +116,14 @@ def _axes(operands: OperandTypes, attributes: AttentionAttributes) -> AxisSource
 def _safe_softmax(scores: Floats) -> Floats:
     """Return the softmax over the last axis; a row of nothing but -inf gives zeros (PyTorch's ``_safe_softmax``)."""
     largest = np.max(scores, axis=-1, keepdims=True)
-    exponentials = np.exp(scores - np.where(np.isneginf(largest), 0.0, largest))
+    exponentials = np.exp(scores - np.where(largest == -np.inf, 0.0, largest))
     total = np.sum(exponentials, axis=-1, keepdims=True)
     return exponentials / np.where(total == 0.0, 1.0, total)
 
 
 def _masked(scores: Floats, operands: Sequence[Array | None], attributes: AttentionAttributes) -> Floats:
     if attributes.is_causal:
-        allowed: npt.NDArray[np.bool_] = np.tri(scores.shape[-2], scores.shape[-1], dtype=np.bool_)
+        allowed = np.tril(np.ones(scores.shape[-2:], np.bool_))
         return np.where(allowed, scores, -np.inf)
     if len(operands) < 4 or operands[3] is None:
         return scores

@@ -1,0 +1,207 @@
+"""The JSON schema of one SuperDSC file, as far as a schema can say it; generated into ``schemas/``.
+
+It describes the form that is read: what torch-spyre emits, with the deviations of the public specification that
+readers accept.  References between fields (labels, operands, cores) are the reader's to check.
+"""
+
+from __future__ import annotations
+
+import json
+
+from spyrec.bundle.superdsc import Component, Indirection
+from spyrec.dtypes import DeviceFormat
+from spyrec.jsonloc import JsonValue
+
+Schema = dict[str, JsonValue]
+
+_NAME = "^[A-Za-z_][A-Za-z0-9_]{0,63}$"
+_TEXT: Schema = {"type": "string"}
+_DECIMAL: Schema = {"anyOf": [{"type": "string", "pattern": "^-?[0-9]{1,19}$"}, {"type": "integer"}]}
+_FLAG: Schema = {"enum": [0, 1, False, True]}
+
+
+def superdsc_schema() -> str:
+    """Return the text of ``schemas/superdsc.schema.json``."""
+    schema: Schema = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "SuperDSC (sdsc_N.json)",
+        "description": "One operation of a bundle, divided among cores. The key of the root is <index>_<operation>.",
+        "type": "object",
+        "minProperties": 1,
+        "maxProperties": 1,
+        "patternProperties": {"^[0-9]{1,9}_[A-Za-z_][A-Za-z0-9_]{0,63}$": {"$ref": "#/$defs/superDsc"}},
+        "additionalProperties": False,
+        "$defs": {
+            "superDsc": _super_dsc(),
+            "dsc": _dsc(),
+            "node": _node(),
+            "labeled": _labeled(),
+            "compute": _compute(),
+            "constant": _constant(),
+            "fold": _fold(),
+            "extents": _by_pattern("^name_$|^[A-Za-z_][A-Za-z0-9_]*_$", {"type": ["integer", "string"], "minimum": 1}),
+            "format": {"enum": [item.name for item in DeviceFormat]},
+        },
+    }
+    return json.dumps(schema, indent=2) + "\n"
+
+
+def _object(properties: Schema, required: list[str]) -> Schema:
+    wanted: list[JsonValue] = list(required)
+    return {"type": "object", "properties": properties, "required": wanted}
+
+
+def _by_pattern(pattern: str, member: Schema) -> Schema:
+    return {"type": "object", "patternProperties": {pattern: member}, "additionalProperties": False}
+
+
+def _array(item: Schema, **limits: int) -> Schema:
+    return {"type": "array", "items": item, **limits}
+
+
+def _integer(minimum: int, maximum: int | None = None) -> Schema:
+    return {"type": "integer", "minimum": minimum} | ({} if maximum is None else {"maximum": maximum})
+
+
+def _by_core(member: Schema) -> Schema:
+    return _by_pattern("^[0-9]+$", member)
+
+
+def _ref(name: str) -> Schema:
+    return {"$ref": f"#/$defs/{name}"}
+
+
+def _super_dsc() -> Schema:
+    fold: Schema = _object({"factor_": _integer(1), "label_": _TEXT}, ["factor_", "label_"])
+    dsc: Schema = {"type": "object", "minProperties": 1, "maxProperties": 1, "additionalProperties": _ref("dsc")}
+    return _object(
+        {
+            "sdscFoldProps_": _array(fold),
+            "sdscFolds_": {"type": "object"},
+            "coreFoldProp_": fold,
+            "coreletFoldProp_": fold,
+            "numCoresUsed_": _integer(1, 32),
+            "coreIdToDsc_": _by_core({"const": 0}),
+            "numWkSlicesPerDim_": _by_pattern(_NAME, _integer(1)),
+            "coreIdToWkSlice_": _by_core(_by_pattern(_NAME, _integer(0))),
+            "coreIdToDscSchedule": _by_core(_array(_array({"type": "integer"}, minItems=4, maxItems=4))),
+            "dscs_": _array(dsc, minItems=1, maxItems=1),
+        },
+        ["numCoresUsed_", "numWkSlicesPerDim_", "coreIdToWkSlice_", "dscs_"],
+    )
+
+
+def _dsc() -> Schema:
+    stage = _object({"ss_": _ref("extents"), "el_": _ref("extents")}, ["ss_", "el_"])
+    label = _object(
+        {
+            "layoutDimOrder_": _array(_TEXT),
+            "stickDimOrder_": _array(_TEXT, minItems=1, maxItems=1),
+            "stickSize_": _array(_integer(1), minItems=1, maxItems=1),
+        },
+        ["layoutDimOrder_", "stickDimOrder_", "stickSize_"],
+    )
+    ranges = _array(_array(_integer(0), minItems=2, maxItems=2))
+    return _object(
+        {
+            "numCoresUsed_": _integer(1, 32),
+            "numCoreletsUsed_": _integer(1, 2),
+            "coreIdsUsed_": _array(_integer(0, 31), minItems=1, maxItems=32),
+            "N_": _ref("extents"),
+            "coordinateMasking_": _by_pattern(_NAME, ranges),
+            "maskingConstId_": _integer(-1),
+            "dataStageParam_": _by_pattern("^0$", stage),
+            "primaryDsInfo_": _by_pattern(_NAME, label),
+            "scheduleTree_": _array(_ref("node"), minItems=1, maxItems=64),
+            "labeledDs_": _array(_ref("labeled"), minItems=1, maxItems=64),
+            "constantInfo_": {"anyOf": [{"const": "{}"}, _by_core(_ref("constant"))]},
+            "computeOp_": _array(_ref("compute"), minItems=1, maxItems=1),
+        },
+        ["numCoresUsed_", "coreIdsUsed_", "N_", "dataStageParam_", "primaryDsInfo_", "scheduleTree_", "labeledDs_",
+         "computeOp_"],
+    )  # fmt: skip
+
+
+def _fold() -> Schema:
+    function: Schema = {"type": "object", "minProperties": 1, "maxProperties": 1}
+    attribute = _object({"factor_": _integer(1), "label_": _TEXT}, ["factor_", "label_"])
+    properties: Schema = {
+        "dim_prop_func": _array(function),
+        "dim_prop_attr": _array(attribute),
+        "data_": {"type": "object"},
+    }
+    return _object(properties, ["dim_prop_func", "dim_prop_attr", "data_"])
+
+
+def _node() -> Schema:
+    starts: Schema = {
+        "allOf": [
+            _ref("fold"),
+            _object({"data_": _by_pattern(r"^\[[0-9]+, [01], 0\]$", _DECIMAL)}, ["data_"]),
+        ]
+    }
+    return _object(
+        {
+            "nodeType_": {"const": "allocate"},
+            "name_": _TEXT,
+            "prev_": _TEXT,
+            "ldsIdx_": _integer(0),
+            "component_": {"enum": [item.value for item in Component]},
+            "isStartAddrSymbolic_": _FLAG,
+            "layoutDimOrder_": _array(_TEXT),
+            "maxDimSizes_": _array({"type": "integer"}),
+            "indirectAllocType_": {"enum": [item.value for item in Indirection]},
+            "relatedIndirectAccessAlloc_": _TEXT,
+            "indexTensorType_": {"const": "index"},
+            "startAddressCoreCorelet_": starts,
+            "backGapCore_": _by_pattern(_NAME, _by_pattern("^(-1|[0-9]+)$", _DECIMAL)),
+            "coordinates_": {"type": "object"},
+        },
+        ["nodeType_", "ldsIdx_", "component_", "layoutDimOrder_", "startAddressCoreCorelet_"],
+    ) | {"additionalProperties": False}
+
+
+def _labeled() -> Schema:
+    return _object(
+        {
+            "ldsIdx_": _integer(0),
+            "dsName_": _TEXT,
+            "dsType_": _TEXT,
+            "scale_": _array({"type": "integer"}),
+            "wordLength": _integer(1, 128),
+            "dataFormat_": _ref("format"),
+            "memOrg_": {"type": "object"},
+        },
+        ["ldsIdx_", "dsName_", "dsType_", "scale_", "wordLength", "dataFormat_"],
+    )
+
+
+def _compute() -> Schema:
+    operands = _array(_TEXT)
+    return _object(
+        {
+            "exUnit": _TEXT,
+            "opFuncName": _TEXT,
+            "attributes_": _object({"dataFormat_": _ref("format"), "fidelity_": _TEXT}, ["dataFormat_"]),
+            "location": _TEXT,
+            "inputLabeledDs": operands,
+            "outputLabeledDs": operands,
+            "indirectAccessIndexLabeledDs": operands,
+            "indirectAccessIndexLabeledDs_": operands,
+        },
+        ["exUnit", "opFuncName", "attributes_", "inputLabeledDs", "outputLabeledDs"],
+    )
+
+
+def _constant() -> Schema:
+    bits = _integer(0, (1 << 32) - 1)
+    value: Schema = {"anyOf": [bits, _array(bits, minItems=1, maxItems=1)]}
+    data: Schema = {"type": "object", "properties": {"[0, 0, 0]": value}, "required": ["[0, 0, 0]"]}
+    return _object(
+        {
+            "dataFormat_": _ref("format"),
+            "name_": _TEXT,
+            "data_": _object({"data_": data}, ["data_"]),
+        },
+        ["dataFormat_", "name_", "data_"],
+    )

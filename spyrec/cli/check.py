@@ -1,0 +1,61 @@
+"""``spyrec check``: validate a graph, an OpSpec file, a SuperDSC file, a bundle.mlir or a bundle."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from spyrec.cli._console import current_console
+
+if TYPE_CHECKING:
+    from spyrec.compare.validate_path import Verdict
+
+
+@click.command(name="check")
+@click.argument("path", type=click.Path(exists=True, path_type=Path))
+@click.option("--profile", type=click.Choice(["emitted", "spec"]), default="emitted", show_default=True,
+              help="Hold SuperDSCs against what torch-spyre emits, or against the public schema.")  # fmt: skip
+@click.option("--mlir", "with_mlir", is_flag=True, help="Have MLIR itself verify bundle.mlir (extra: mlir).")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object (spyrec.check/1).")
+def command(*, path: Path, profile: str, with_mlir: bool, as_json: bool) -> int:
+    """Validate PATH, whose kind is decided by its content; report all problems; exit code 1 when there is an error."""
+    from spyrec.bundle.profiles import Profile
+    from spyrec.compare.validate_path import CheckOptions, validate_path
+
+    console = current_console()
+    with console.progress(f"checking {path.name}"):
+        verdict = validate_path(path, CheckOptions(Profile(profile), with_mlir))
+    console.emit(verdict.diagnostics)
+    click.echo(json.dumps(_as_json(path, verdict), indent=2) if as_json else _summary(path, verdict))
+    return 0 if verdict.is_ok else 1
+
+
+def _counts(verdict: Verdict) -> tuple[int, int]:
+    errors = sum(item.severity.value == "error" for item in verdict.diagnostics)
+    return errors, len(verdict.diagnostics) - errors
+
+
+def _summary(path: Path, verdict: Verdict) -> str:
+    errors, warnings = _counts(verdict)
+    found = [
+        f"{count} {word}{'s'[: count != 1]}" for count, word in ((errors, "error"), (warnings, "warning")) if count
+    ]
+    shown = f": {verdict.summary}" if verdict.summary else ""
+    return f"{path}: {verdict.kind.value}{shown}: {', '.join(found) or 'ok'}"
+
+
+def _as_json(path: Path, verdict: Verdict) -> dict[str, object]:
+    errors, warnings = _counts(verdict)
+    return {
+        "format": "spyrec.check/1",
+        "path": str(path),
+        "kind": verdict.kind.value,
+        "ok": verdict.is_ok,
+        "summary": verdict.summary,
+        "errors": errors,
+        "warnings": warnings,
+        "diagnostics": [item.to_json() for item in verdict.diagnostics],
+    }

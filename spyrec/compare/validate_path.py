@@ -1,0 +1,217 @@
+"""Validates whatever a path holds: a graph, OpSpecs, a SuperDSC, a ``bundle.mlir`` or a bundle; all problems at once.
+
+The kind is decided by content, never by the file's name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+
+from spyrec.bundle.atomic_directory import MANIFEST_FILE, PROGRAM_FILE
+from spyrec.bundle.bundle import Bundle
+from spyrec.bundle.bundle_reader import read_device_program
+from spyrec.bundle.device_program import DeviceProgram
+from spyrec.bundle.json_cursor import Cursor, attempt
+from spyrec.bundle.mlir_parser import parse_program
+from spyrec.bundle.paths import MAX_JSON_BYTES, MAX_PROGRAM_BYTES, BundleFiles, read_whole
+from spyrec.bundle.profiles import Profile, check_profile
+from spyrec.bundle.program_scope import check_scope
+from spyrec.bundle.superdsc import SuperDsc
+from spyrec.bundle.superdsc_reader import from_json
+from spyrec.bundle.validate import check_program
+from spyrec.compare.mlir_bindings import verify_with_mlir
+from spyrec.diagnostics import Diagnostic, DiagnosticSink, Location, refuse
+from spyrec.jsonloc import JsonValue, SourceText, load_json
+from spyrec.target import Target
+
+UNKNOWN_KIND = "SPY0820"
+"""Code of a path that holds nothing that can be checked."""
+
+
+class Kind(Enum):
+    """What a path holds."""
+
+    GRAPH = "graph"
+    OPSPECS = "OpSpecs"
+    SUPERDSC = "SuperDSC"
+    PROGRAM = "bundle.mlir"
+    BUNDLE = "bundle"
+
+
+@dataclass(frozen=True, slots=True)
+class CheckOptions:
+    """``profile``: whose rules SuperDSCs are held against.  ``with_mlir``: ask MLIR's own verifier as well."""
+
+    profile: Profile = Profile.EMITTED
+    with_mlir: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What was checked, in one line, and everything that was found."""
+
+    kind: Kind
+    summary: str
+    diagnostics: tuple[Diagnostic, ...]
+
+    @property
+    def is_ok(self) -> bool:
+        """Whether nothing that was found is an error."""
+        return not any(item.severity.value == "error" for item in self.diagnostics)
+
+
+def validate_path(path: Path, options: CheckOptions | None = None) -> Verdict:
+    """Check a file or a bundle; errors in its content are in the verdict.
+
+    Raises SPY0820 where the kind is not known, SPY0601 to SPY0605 where the path cannot be read, and SPY0821.
+    """
+    checker = _Checker(path, options or CheckOptions(), DiagnosticSink())
+    kind, summary = checker.bundle() if path.is_dir() else checker.file()
+    return Verdict(kind, summary, tuple(checker.sink.diagnostics))
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Checker:
+    """One check of one path; ``sink`` takes what is found."""
+
+    path: Path
+    options: CheckOptions
+    sink: DiagnosticSink
+
+    def file(self) -> tuple[Kind, str]:
+        text = read_whole(self.path, MAX_PROGRAM_BYTES)
+        if not text.lstrip().startswith((b"{", b"[")) and b"func.func" in text:
+            return Kind.PROGRAM, self.program(text)
+        data, source = load_json(text, str(self.path))
+        kind = _kind_of_json(data, Location(str(self.path), "", source=source))
+        match kind:
+            case Kind.GRAPH:
+                return kind, self.graph()
+            case Kind.OPSPECS:
+                return kind, self.opspecs(text)
+            case _:
+                return kind, self.superdsc(data, source)
+
+    def graph(self) -> str:
+        from spyrec.ir.reader import read_graph  # late: the op catalogue, which no other kind needs
+
+        graph = attempt(self.sink, lambda: read_graph(self.path))
+        return "" if graph is None else f'"{graph.name}", {_counted(len(graph.nodes), "node")}'
+
+    def opspecs(self, text: bytes) -> str:
+        from spyrec.codegen.emit_opspecs import emit_opspecs  # late: code generation, which no other kind needs
+        from spyrec.codegen.opspec_json import read_opspecs
+
+        emitted = attempt(self.sink, lambda: emit_opspecs(read_opspecs(text, str(self.path))))
+        if emitted is None:
+            return ""
+        for name, dsc in emitted.superdscs.items():
+            self.rules(name, dsc)
+        return _counted(len(emitted.superdscs), "SuperDSC")
+
+    def superdsc(self, data: JsonValue, source: SourceText) -> str:
+        root = Cursor(data, Location(str(self.path), "", source=source))
+        dsc = attempt(self.sink, lambda: from_json(data, root.root, self.sink))
+        if dsc is None:
+            return ""
+        check_profile(dsc, root, self.options.profile, self.sink)
+        self.rules(str(self.path), dsc)
+        return f"{dsc.op_func_name} on {_counted(len(dsc.core_ids), 'core')}, {_counted(len(dsc.operands), 'operand')}"
+
+    def rules(self, file: str, dsc: SuperDsc) -> None:
+        from spyrec.emulator.rules import check_superdsc  # late: the emulator, whose rules these are
+
+        for diagnostic in check_superdsc(file, dsc, Target()):
+            self.sink.add(diagnostic)
+
+    def program(self, text: bytes) -> str:
+        program = attempt(self.sink, lambda: parse_program(text, str(self.path)))
+        if program is None:
+            return ""
+        check_scope(program, Location(str(self.path)), self.sink)
+        self.ask_mlir(lambda: verify_with_mlir(program, str(self.path)))
+        return _counted(len(program.parameters), "parameter")
+
+    def ask_mlir(self, verify: Callable[[], None]) -> None:
+        if self.options.with_mlir:
+            attempt(self.sink, verify)
+
+    def bundle(self) -> tuple[Kind, str]:
+        if (self.path / MANIFEST_FILE).exists():
+            return Kind.BUNDLE, self.bundle_with_manifest()
+        if (self.path / PROGRAM_FILE).exists():
+            return Kind.BUNDLE, self.bundle_of_others()
+        hint = "a bundle is a directory with manifest.json or bundle.mlir"
+        raise refuse(UNKNOWN_KIND, "the directory holds no bundle", Location(str(self.path)), hint=hint)
+
+    def bundle_with_manifest(self) -> str:
+        bundle = attempt(self.sink, lambda: Bundle.load(self.path))
+        if bundle is None:
+            return ""
+        for program in bundle.programs:
+            self.files_of(program)
+        if not self.sink.errors:
+            attempt(self.sink, lambda: _load_on_device(bundle))
+        files = sum(len(program.superdscs) for program in bundle.programs)
+        name = bundle.manifest.name
+        return f'"{name}", {_counted(len(bundle.programs), "program")}, {_counted(files, "SuperDSC")}'
+
+    def bundle_of_others(self) -> str:
+        program = read_device_program(BundleFiles(self.path, None), ".", self.sink)
+        if program is None:
+            return ""
+        mlir = str(self.path / PROGRAM_FILE)
+        check_program(program, None, mlir, self.sink)
+        self.files_of(program)
+        for name, dsc in program.superdscs.items():
+            self.rules(str(self.path / name), dsc)
+        return f"no manifest, so arguments are not checked; {_counted(len(program.superdscs), 'SuperDSC')}"
+
+    def files_of(self, program: DeviceProgram) -> None:
+        """Hold the files of a program against the profile, and its MLIR against MLIR."""
+        files = BundleFiles(self.path, None)
+        for name, dsc in program.superdscs.items():
+            path = program.path(name)
+            data, source = load_json(files.read(path, MAX_JSON_BYTES), files.display(path))
+            root = Cursor(data, Location(files.display(path), "", source=source))
+            check_profile(dsc, root, self.options.profile, self.sink)
+        mlir = files.display(program.path(PROGRAM_FILE))
+        self.ask_mlir(lambda: verify_with_mlir(program.program, mlir))
+
+
+def _kind_of_json(data: JsonValue, where: Location) -> Kind:
+    found = data.get("format") if isinstance(data, dict) else None
+    if isinstance(found, str):
+        for prefix, kind in (("spyrec.graph/", Kind.GRAPH), ("spyrec.opspec/", Kind.OPSPECS)):
+            if found.startswith(prefix):
+                return kind
+    if isinstance(data, dict) and len(data) == 1:
+        (root,) = data.values()
+        if isinstance(root, dict) and "dscs_" in root:
+            return Kind.SUPERDSC
+    hint = 'graphs and OpSpecs say so in "format"; of a manifest, name the directory it lies in'
+    shown = f'format "{found[:80]}"' if isinstance(found, str) else "no format that is known"
+    raise refuse(UNKNOWN_KIND, f"the file is no graph, OpSpec file or SuperDSC: {shown}", where, hint=hint)
+
+
+def _load_on_device(bundle: Bundle) -> None:
+    """Let the emulated device validate every program: rules V1 to V14 as far as files and table allow."""
+    from spyrec.emulator.device import EmulatedDevice  # late: numba
+    from spyrec.runtime.session import argument_table
+
+    device = EmulatedDevice(cores=bundle.manifest.target_cores)
+    programs = {program.directory: program for program in bundle.programs}
+    arguments = {item.name: item for item in bundle.manifest.arguments}
+    sink = DiagnosticSink()
+    for step in bundle.manifest.plan:
+        program = programs[step.program]
+        table = argument_table(arguments, step, is_only=len(bundle.manifest.plan) == 1)
+        attempt(sink, lambda program=program, table=table: device.load(program.program, program.superdscs, table))
+    sink.raise_if_errors()

@@ -1,0 +1,136 @@
+"""Every declaration of the catalogue, on its samples: the rules of one op agree with each other."""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, fields, is_dataclass
+
+import numpy as np
+import pytest
+
+from spyrec.dtypes import DType
+from spyrec.ir.attribute_text import attribute_fields, read_attribute, write_attributes
+from spyrec.ir.opdef import Array, Attributes, OpDef, OpKind, catalogue
+from spyrec.ir.types import TensorType
+
+OPS = list(catalogue().values())
+SAMPLES = [
+    pytest.param(op, types, attributes, id=f"{op.name}-{index}")
+    for op in OPS
+    for index, (types, attributes) in enumerate(op.samples)
+]
+sampled = pytest.mark.parametrize(("op", "types", "attributes"), SAMPLES)
+
+PUBLIC = """
+abs neg exp log sqrt rsqrt reciprocal sigmoid tanh floor relu gelu silu softplus square clamp add sub mul div
+maximum minimum eq ne lt le gt ge logical_and logical_not where pow sum mean amax amin mm bmm mv dot matmul linear addmm
+softmax layer_norm rms_norm scaled_dot_product_attention reshape view flatten permute transpose t expand unsqueeze
+squeeze select slice cat stack repeat contiguous to clone full
+"""
+
+# SuperDSC format reference, sections 4.1 and 4.2
+DEVICE_NAMES = """
+abs neg exp sqrt rsqrt reciprocal sigmoid floor log tanh relufwd gelufwd silu softplus clip add sub mul realdiv
+maximum minimum equal notequal greaterequal greaterthan lesserequal lesserthan where3 identity ReStickifyOpHBM
+layernormscale layernormnorm sum max min mean exx2 batchmatmul
+"""
+
+# the same reference, section 4.4
+SINGLE_NAMES = """
+add sub mul where realdiv relufwd reciprocal mean sum max min layernormscale abs neg exp sigmoid exx2 layernormnorm
+identity sqrt rsqrt topkvalue topkindex floor to_dtype maximum minimum
+"""
+
+
+def random_array(wanted: TensorType, seed: int) -> Array:
+    generator = np.random.default_rng(seed)
+    if wanted.dtype is DType.BOOL:
+        return np.asarray(generator.random(wanted.shape) < 0.5)
+    if wanted.dtype.is_float:
+        return np.asarray(generator.standard_normal(wanted.shape))
+    return np.asarray(generator.integers(0, 100, wanted.shape))
+
+
+def run(op: OpDef, types: tuple[TensorType | None, ...], attributes: Attributes) -> tuple[Array, ...]:
+    arrays = [None if item is None else random_array(item, index) for index, item in enumerate(types)]
+    with np.errstate(all="ignore"):
+        return op.reference(arrays, attributes)
+
+
+def test_catalogue_has_the_public_ops_of_the_product() -> None:
+    assert {op.name for op in OPS if op.is_public} == set(PUBLIC.split())
+
+
+@sampled
+def test_infer_agrees_with_reference(op: OpDef, types: tuple[TensorType | None, ...], attributes: Attributes) -> None:
+    inferred, results = op.infer(types, attributes), run(op, types, attributes)
+    assert len(inferred) == len(results) == op.result_count
+    for wanted, result in zip(inferred, results):
+        carrier = np.bool_ if wanted.dtype is DType.BOOL else np.float64 if wanted.dtype.is_float else np.int64
+        assert (result.shape, result.dtype) == (wanted.shape, np.dtype(carrier))
+
+
+@sampled
+def test_axis_sources_have_the_extent_of_their_axis(
+    op: OpDef, types: tuple[TensorType | None, ...], attributes: Attributes
+) -> None:
+    result = op.infer(types, attributes)[0]
+    sources = op.axes(types, attributes)
+    assert len(sources) == result.rank
+    for axis, found in enumerate(sources):
+        for operand, operand_axis in found:
+            operand_type = types[operand]
+            assert operand_type is not None
+            assert operand_type.shape[operand_axis] == result.shape[axis]
+
+
+ONE_TO_ONE = [
+    pytest.param(op, types, attributes, id=f"{op.name}-{index}")
+    for op in OPS
+    for index, (types, attributes) in enumerate(op.samples)
+    if op.kind in (OpKind.POINTWISE, OpKind.VIEW, OpKind.MOVEMENT) and op.name != "slice"
+]
+
+
+@pytest.mark.parametrize(("op", "types", "attributes"), ONE_TO_ONE)
+def test_result_axes_run_along_their_sources(
+    op: OpDef, types: tuple[TensorType | None, ...], attributes: Attributes
+) -> None:
+    """Reversing a source axis in every operand that has it reverses the result axis, where elements stay one to one."""
+    arrays = [None if item is None else random_array(item, index) for index, item in enumerate(types)]
+    with np.errstate(all="ignore"):
+        plain = op.reference(arrays, attributes)[0]
+        for axis, found in enumerate(op.axes(types, attributes)):
+            if not found:
+                continue
+            flipped = list(arrays)
+            for operand, operand_axis in found:
+                array = flipped[operand]
+                assert array is not None
+                flipped[operand] = np.flip(array, operand_axis)
+            np.testing.assert_array_equal(op.reference(flipped, attributes)[0], np.flip(plain, axis))
+
+
+@sampled
+def test_attributes_survive_their_text_form(
+    op: OpDef, types: tuple[TensorType | None, ...], attributes: Attributes
+) -> None:
+    text = write_attributes(attributes)
+    known = attribute_fields(op.attributes)
+    values = {name: read_attribute(known[name].annotation, raw, {}) for name, raw in text.items()}
+    assert op.attributes(**values) == attributes
+
+
+@pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)
+def test_declaration_is_whole(op: OpDef) -> None:
+    assert op.summary
+    assert op.samples
+    assert is_dataclass(op.attributes)
+    assert all(item.default_factory is MISSING for item in fields(op.attributes))
+    assert set(op.number_attributes) <= set(attribute_fields(op.attributes))
+    if op.device is not None:
+        assert op.device.op_func in DEVICE_NAMES.split()
+        assert op.device.formats == op.formats
+        is_single = op.device.op_func in SINGLE_NAMES.split()
+        assert any(item.name == "IEEE_FP32" for item in op.formats) == is_single
+    else:
+        assert op.kind not in (OpKind.POINTWISE, OpKind.REDUCTION, OpKind.CONTRACTION, OpKind.LAYER_NORM)

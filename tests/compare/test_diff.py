@@ -1,0 +1,166 @@
+"""The structural diff: nothing for equal bundles, exactly the planted differences otherwise, and its verb."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spyrec.cli import main
+from spyrec.compare.diff import Difference, Kind, diff_bundles, diff_json, diff_programs
+from spyrec.diagnostics import SpyrecError
+from tests.foreign import EXAMPLES, copy_example
+from tests.handmade import add_bundle
+
+CASES = sorted(path.parent.name for path in EXAMPLES.glob("*/bundle.mlir"))
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> tuple[Path, Path]:
+    bundle = add_bundle(tmp_path)
+    for side in ("a", "b"):
+        bundle.save(tmp_path / side)
+    return tmp_path / "a", tmp_path / "b"
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_bundle_does_not_differ_from_itself_however_it_is_written(case: str, tmp_path: Path) -> None:
+    copy = copy_example(case, tmp_path)
+    for path in copy.glob("sdsc_*.json"):
+        path.write_text(json.dumps(json.loads(path.read_text()), indent=1, sort_keys=True))
+    program = copy / "bundle.mlir"
+    program.write_text("// rewritten\n" + program.read_text().replace("\t", "  "))
+    (copy / "notes.txt").write_text("belongs to no bundle")
+    assert diff_bundles(EXAMPLES / case, copy) == []
+
+
+def edit(path: Path, change: Callable[[Any], None]) -> None:
+    content = json.loads(path.read_text())
+    change(content)
+    path.write_text(json.dumps(content))
+
+
+def test_a_changed_value_is_reported_at_its_pointer_once(pair: tuple[Path, Path]) -> None:
+    left, right = pair
+
+    def change(content: Any) -> None:
+        content["0_add"]["numWkSlicesPerDim_"]["mb"] = 16
+
+    edit(right / "sdsc_0.json", change)
+    pointer = "/0_add/numWkSlicesPerDim_/mb"
+    assert diff_bundles(left, right) == [Difference("sdsc_0.json", pointer, Kind.CHANGED, "32", "16")]
+    assert diff_bundles(right, left) == [Difference("sdsc_0.json", pointer, Kind.CHANGED, "16", "32")]
+
+
+def test_missing_members_items_and_files_are_on_one_side_only(pair: tuple[Path, Path]) -> None:
+    left, right = pair
+
+    def change(content: Any) -> None:
+        del content["0_add"]["coreIdToWkSlice_"]["5"]
+        content["0_add"]["dscs_"].append({"a/b": 1})
+
+    edit(right / "sdsc_0.json", change)
+    (right / "dci" / "t0.h2d.json").unlink()
+    (right / "graph.json").write_text("{}")
+    assert [(item.file, item.place, item.kind) for item in diff_bundles(left, right)] == [
+        ("dci/t0.h2d.json", "", Kind.ONLY_LEFT),
+        ("graph.json", "", Kind.ONLY_RIGHT),
+        ("sdsc_0.json", "/0_add/coreIdToWkSlice_/5", Kind.ONLY_LEFT),
+        ("sdsc_0.json", "/0_add/dscs_/1", Kind.ONLY_RIGHT),
+    ]
+
+
+def test_numbers_texts_and_flags_are_three_things() -> None:
+    assert len(diff_json("f", {"a": 1, "b": 1, "c": "1", "d": 0}, {"a": 1.0, "b": True, "c": 1, "d": False})) == 4
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-3, 3) | st.sampled_from(["", "a", "a/b~c"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["a", "b", "c/d"]), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(JSON, JSON)
+def test_two_values_have_no_differences_exactly_when_they_are_equal(left: Any, right: Any) -> None:
+    forward, backward = diff_json("f", left, right), diff_json("f", right, left)
+    assert (forward == []) == (json.dumps(left, sort_keys=True) == json.dumps(right, sort_keys=True))
+    assert {(item.place, item.left, item.right) for item in forward} == {
+        (item.place, item.right, item.left) for item in backward
+    }
+
+
+def test_an_inserted_statement_is_one_difference_and_shifts_nothing() -> None:
+    text = (EXAMPLES / "nested_loop_symbolic" / "bundle.mlir").read_text()
+    line = "\t\t%arg_9_core_offset_1 = arith.constant 1 : index\n"
+    lines = text.splitlines(keepends=True)
+    inserted = "".join([*lines[:100], line, *lines[100:]])
+    assert diff_programs("bundle.mlir", text, inserted) == [
+        Difference("bundle.mlir", "statement 101", Kind.ONLY_RIGHT, None, line.strip())
+    ]
+    changed = text.replace("-33, -34", "-33, -99")
+    (found,) = diff_programs("bundle.mlir", text, changed)
+    assert found.kind is Kind.CHANGED
+    assert found.left is not None
+    assert found.right is not None
+    assert "-34" in found.left
+    assert "-99" in found.right
+
+
+def test_a_damaged_file_differs_as_a_whole(pair: tuple[Path, Path]) -> None:
+    left, right = pair
+    (right / "bundle.mlir").write_text("no program")
+    (right / "sdsc_0.json").write_text("{")
+    found = diff_bundles(left, right)
+    assert [(item.file, item.place, item.kind) for item in found] == [
+        ("bundle.mlir", "", Kind.CHANGED),
+        ("sdsc_0.json", "", Kind.CHANGED),
+    ]
+
+
+def test_what_is_no_bundle_or_leaves_its_directory_is_refused(pair: tuple[Path, Path], tmp_path: Path) -> None:
+    left, right = pair
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(SpyrecError, match="SPY0601"):
+        diff_bundles(left, tmp_path / "empty")
+    (right / "sdsc_1.json").symlink_to("/etc/hostname")
+    with pytest.raises(SpyrecError, match="SPY0603"):
+        diff_bundles(left, right)
+
+
+def test_the_verb_gates_on_differences(pair: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
+    left, right = map(str, pair)
+    assert main(["diff", left, right]) == 0
+    assert capsys.readouterr().out == "no differences\n"
+
+    def change(content: Any) -> None:
+        content["0_add"]["numWkSlicesPerDim_"]["mb"] = 16
+
+    edit(pair[1] / "sdsc_0.json", change)
+    assert main(["diff", left, right, "--json"]) == 1
+    assert json.loads(capsys.readouterr().out) == {
+        "format": "spyrec.diff/1",
+        "equal": False,
+        "files": {"sdsc_0.json": 1},
+        "differences": [
+            {
+                "file": "sdsc_0.json",
+                "place": "/0_add/numWkSlicesPerDim_/mb",
+                "kind": "changed",
+                "left": "32",
+                "right": "16",
+            }
+        ],
+    }
+    assert main(["diff", left, right, "--stat"]) == 1
+    assert capsys.readouterr().out == "     1  sdsc_0.json\n1 difference in 1 file\n"
+    assert main(["diff", left, right]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:3] == ["sdsc_0.json  /0_add/numWkSlicesPerDim_/mb", "  - 32", "  + 16"]
+    assert main(["diff", left, "absent"]) == 2

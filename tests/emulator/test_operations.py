@@ -1,0 +1,365 @@
+"""Every operation, on random layouts, splits, windows and broadcasts, against the slow oracle."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from spyrec import dlfloat
+from spyrec.bundle.superdsc import Indirection
+from spyrec.bundle.superdsc_writer import to_json
+from spyrec.dtypes import DeviceFormat
+from spyrec.emulator.device import EmulatedDevice
+from spyrec.emulator.functions import FUNCTIONS, Family
+from tests.emulator import oracle
+from tests.emulator.builders import DL16, FP32, Operation, Tensor, program_of, superdsc_of, table_of
+
+Generator = np.random.Generator
+FP8 = DeviceFormat.SEN143_FP8
+INDEX = DeviceFormat.SENUINT32
+ONE, TWO, EIGHT, MINUS_TWO = 15872, 16384, 17408, 49152
+POSITIVE_DOMAIN = {"log", "sqrt", "rsqrt"}
+
+
+def divisors(extent: int, unit: int, most: int) -> list[int]:
+    return [n for n in (1, 2, 3, 4, 5, 8, 16, 32) if n <= most and extent % n == 0 and (extent // n) % unit == 0]
+
+
+def random_dims(generator: Generator, names: Sequence[str], stick: str, unit: int) -> dict[str, tuple[int, int]]:
+    dims: dict[str, tuple[int, int]] = {}
+    cores = 32
+    for name in names:
+        extent = int(generator.choice([unit, 2 * unit, 3 * unit] if name == stick else [1, 3, 5, 8, 12]))
+        slices = int(generator.choice(divisors(extent, unit if name == stick else 1, cores)))
+        cores //= slices
+        dims[name] = (extent, slices)
+    return dims
+
+
+def shuffled(generator: Generator, names: Sequence[str]) -> tuple[str, ...]:
+    return tuple(str(name) for name in generator.permutation(list(names)))
+
+
+def random_scale(generator: Generator, names: Sequence[str], stick: str) -> dict[str, int]:
+    return {name: int(generator.choice([1, 1, -2 if name == stick else -1])) for name in names}
+
+
+def random_window(
+    generator: Generator, dims: dict[str, tuple[int, int]], stick: str, unit: int
+) -> tuple[dict[str, int], dict[str, int]]:
+    if generator.random() < 0.6:
+        return {}, {}
+    dim = str(generator.choice(list(dims)))
+    step = unit if dim == stick else 1
+    gap = step * int(generator.integers(1, 4))
+    return {dim: gap}, {dim: step * int(generator.integers(0, gap // step + 1))}
+
+
+def pointwise(op: str, generator: Generator, data_format: DeviceFormat = DL16) -> Operation:
+    unit = data_format.elements_per_stick or 0
+    names = ("mb", "x", "out")[3 - int(generator.integers(1, 4)) :]
+    stick = str(generator.choice(names))
+    dims = random_dims(generator, names, stick, unit)
+    tensors = []
+    for _ in range(FUNCTIONS[op].inputs):
+        scale = random_scale(generator, names, stick)
+        gap, first = random_window(generator, dims, stick, unit)
+        gap = {dim: size for dim, size in gap.items() if scale[dim] == 1}
+        tensors.append(Tensor(shuffled(generator, names), stick, scale, data_format, gap, first))
+    gap, first = random_window(generator, dims, stick, unit)
+    tensors.append(Tensor(shuffled(generator, names), stick, {}, data_format, gap, first))
+    constants = {
+        "clip": {"clipMin": MINUS_TWO, "clipMax": ONE},
+        "softplus": {"softplusBeta": TWO, "softplusThresh": ONE},
+    }.get(op, {})
+    return Operation(op, dims, tensors, constants)
+
+
+def reduction(op: str, generator: Generator, data_format: DeviceFormat = DL16) -> Operation:
+    unit = data_format.elements_per_stick or 0
+    names = ("mb", "x", "out")
+    stick = str(generator.choice(names))
+    dims = random_dims(generator, names, stick, unit)
+    if op == "exx2" or (not op.endswith("nonstick")):
+        folded = [stick]
+    else:
+        folded = [str(generator.choice([name for name in names if name != stick]))]
+    source = Tensor(shuffled(generator, names), stick, {}, data_format)
+    result = Tensor(shuffled(generator, names), stick, {dim: -2 if dim == stick else -1 for dim in folded}, data_format)
+    constants = {"mean": {"scaling_factor": 11264}, "meannonstick": {"scaling_factor": 11264}}.get(op, {})
+    if op == "exx2":
+        constants = {"exx2scale": 11264, "useZeroMean": 0}
+    masks: dict[str, tuple[tuple[int, int], ...]] = {}
+    if folded == [stick] and generator.random() < 0.5:
+        extent = dims[stick][0]
+        masks = {stick: ((extent - 20, 20),)}
+        value = {"max": 0xFFFF, "min": 0x7FFF}.get(op, 0)
+        constants = {**constants, "samv-maskvalue": value}
+    return Operation(op, dims, (source, result), constants, masks)
+
+
+def matmul(op: str, generator: Generator) -> Operation:
+    narrow = FP8 if op.endswith("fp8") else DL16
+    unit = narrow.elements_per_stick or 0
+    rows = int(generator.choice([1, 5, 16, 24]))
+    batches = int(generator.choice([1, 3, 4]))
+    columns, depth = (unit * int(generator.choice([1, 2, 3])) for _ in range(2))
+    dims = {
+        "x": (batches, int(generator.choice(divisors(batches, 1, 4)))),
+        "mb": (rows, int(generator.choice(divisors(rows, 1, 4)))),
+        "out": (columns, int(generator.choice(divisors(columns, unit, 2)))),
+        "in": (depth, int(generator.choice(divisors(depth, unit, 3)))),
+    }
+    shared = generator.random() < 0.3
+    a = Tensor(shuffled(generator, ("x", "mb", "in")), "in", {}, narrow)
+    b = Tensor(shuffled(generator, ("in", "out") if shared else ("x", "in", "out")), "out", {}, narrow)
+    return Operation(op, dims, (a, b, Tensor(shuffled(generator, ("x", "mb", "out")), "out")), unit="pt")
+
+
+def restickify(_op: str, generator: Generator) -> Operation:
+    names = ("mb", "x", "out")
+    rows, columns = (int(generator.choice([64, 128, 192])) for _ in range(2))
+    dims = {"mb": (rows, 1), "x": (3, int(generator.choice([1, 3]))), "out": (columns, 1)}
+    dims["mb"] = (rows, int(generator.choice(divisors(rows, 64, 4))))
+    source = Tensor(shuffled(generator, names), "out")
+    return Operation("ReStickifyOpHBM", dims, (source, Tensor(shuffled(generator, names), "mb")))
+
+
+def cast(op: str, generator: Generator) -> Operation:
+    source, target = {
+        "dl16tofp32": (DL16, FP32),
+        "fp32todl16": (FP32, DL16),
+        "fp8todl16": (FP8, DL16),
+        "qfp8ch": (DL16, FP8),
+    }[op]
+    dims = random_dims(generator, ("mb", "out"), "out", 128)
+    order = shuffled(generator, ("mb", "out"))
+    return Operation(op, dims, (Tensor(order, "out", {}, source), Tensor(order, "out", {}, target)))
+
+
+def layernormscale(_op: str, generator: Generator) -> Operation:
+    dims = {"out": (12, int(generator.choice([1, 3, 4]))), "x": (64, 1)}
+    source = Tensor(("out", "x"), "x", {"x": -2})
+    return Operation("layernormscale", dims, (source, Tensor(("out", "x"), "x")), {"eps": ONE})
+
+
+def topk(op: str, generator: Generator) -> Operation:
+    dims = {"mb": (64, 1), "k": (3, 1), "n": (int(generator.choice([5, 40])), 1)}
+    result = DeviceFormat.IEEE_INT32 if op == "topkindex" else DL16
+    return Operation(op, dims, (Tensor(("mb", "n"), "mb"), Tensor(("k", "mb"), "mb", {}, result)))
+
+
+BUILDERS: dict[Family, Callable[[str, Generator], Operation]] = {
+    Family.UNARY: pointwise,
+    Family.POINTWISE: pointwise,
+    Family.IDENTITY: pointwise,
+    Family.RESTICKIFY: restickify,
+    Family.CAST: cast,
+    Family.REDUCTION: reduction,
+    Family.NORM_STATISTICS: reduction,
+    Family.NORM_SCALE: layernormscale,
+    Family.MATMUL: matmul,
+    Family.TOP: topk,
+}
+
+
+def random_bytes(
+    generator: Generator, data_format: DeviceFormat, count: int, *, positive: bool
+) -> npt.NDArray[np.uint8]:
+    values = generator.standard_normal(count) * 2
+    # Ties between equal values matter to comparisons and to topk.
+    values = np.where(generator.random(count) < 0.2, np.round(values), values)
+    if data_format is FP8:
+        patterns = generator.integers(0, 0x7F, count).astype(np.uint8) | (generator.integers(0, 2, count) << 7).astype(
+            np.uint8
+        )
+        return patterns
+    return np.ascontiguousarray(oracle.encode(data_format.name, np.abs(values) + 0.01 if positive else values)).view(
+        np.uint8
+    )
+
+
+def execute_both(
+    operation: Operation, data: dict[int, npt.NDArray[np.uint8]], rows: int | None = None
+) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
+    """The output's bytes as the emulator and as the oracle leave them; both begin with the same bytes."""
+    superdsc, table = superdsc_of(operation), table_of(operation)
+    device = EmulatedDevice()
+    loaded = device.load(program_of(), {"sdsc_0.json": superdsc}, table)
+    addresses = [device.allocate(entry.size_bytes) for entry in table.entries]
+    for index, values in data.items():
+        device.memory(addresses[index], len(values))[:] = values
+    device.launch(loaded, addresses, None)
+    last = len(addresses) - 1
+    regions: dict[object, npt.NDArray[np.uint8]] = {index: values.copy() for index, values in data.items()}
+    machine = oracle.Machine(regions, {entry.arg_index: entry.baked_base for entry in table.entries})
+    oracle.Execution(machine, to_json(superdsc), {}, rows).run()
+    return device.memory(addresses[last], table.entries[last].size_bytes), regions[last]
+
+
+def allowed_places(operation: Operation) -> int:
+    """How far stored patterns may stand apart: only where a float32 sum or a second rounding stands in between."""
+    family = FUNCTIONS[operation.op].family
+    if family in {Family.IDENTITY, Family.RESTICKIFY, Family.TOP} or (
+        family is Family.CAST and operation.op != "qfp8ch"
+    ):
+        return 0
+    return 1
+
+
+@pytest.mark.parametrize("op", sorted(FUNCTIONS))
+def test_operation_agrees_with_the_oracle_on_random_layouts(op: str) -> None:
+    for seed in range(6):
+        generator = np.random.default_rng(seed)
+        data_format = FP32 if seed == 5 and FUNCTIONS[op].family is Family.POINTWISE and op != "where3" else DL16
+        build = BUILDERS[FUNCTIONS[op].family]
+        operation = pointwise(op, generator, data_format) if data_format is FP32 else build(op, generator)
+        data = {
+            entry.arg_index: random_bytes(
+                generator,
+                entry.device_dtype,
+                math.prod(entry.device_size),
+                positive=op in POSITIVE_DOMAIN,
+            )
+            for entry in table_of(operation).entries
+        }
+        got, want = execute_both(operation, data)
+        word = {1: np.int8, 2: np.int16, 4: np.int32}[
+            128 // (operation.tensors[-1].data_format.elements_per_stick or 1)
+        ]
+        ulps = np.abs(got.view(word).astype(np.int64) - want.view(word).astype(np.int64))
+        if FUNCTIONS[op].family is Family.MATMUL:
+            # Sums that cancel lose places: judge them by the size of their terms instead.
+            near = np.abs(
+                oracle.decode("SEN169_FP16", got.view(np.uint16)) - oracle.decode("SEN169_FP16", want.view(np.uint16))
+            )
+            size = np.abs(oracle.decode("SEN169_FP16", want.view(np.uint16)))
+            assert np.all(near <= 2.0**-9 * size + 2e-4 * (400.0 if op.endswith("fp8") else 1.0)), (op, seed)
+        else:
+            assert ulps.max() <= allowed_places(operation), (op, seed, int(ulps.argmax()))
+
+
+def gather_operation(slices: tuple[int, int], rows_inner: bool) -> Operation:
+    dims = {"mb": (64, slices[0]), "out": (128, slices[1])}
+    value_order = ("mb", "out") if rows_inner else ("out", "mb")
+    return Operation(
+        "identity",
+        dims,
+        (
+            Tensor(("mb",), "mb", {}, INDEX, indirection=Indirection.INDEX),
+            Tensor(value_order, "out", indirection=Indirection.VALUE),
+            Tensor(("mb", "out"), "out"),
+        ),
+    )
+
+
+@pytest.mark.parametrize("slices", [(1, 1), (4, 2)])
+@pytest.mark.parametrize("rows_inner", [True, False])
+def test_gather_takes_the_rows_that_the_index_names(slices: tuple[int, int], rows_inner: bool) -> None:
+    operation = gather_operation(slices, rows_inner)
+    generator = np.random.default_rng(3)
+    data = {1: random_bytes(generator, DL16, 64 * 128, positive=False), 2: np.zeros(64 * 128 * 2, np.uint8)}
+    index = np.zeros(64, np.uint32)
+    index[:] = generator.integers(0, 64, 64)
+    data[0] = index.view(np.uint8)
+    got, want = execute_both(operation, data, rows=64)
+    np.testing.assert_array_equal(got, want)
+
+
+def test_matmul_rows_do_not_depend_on_where_they_stand_or_how_the_work_is_split() -> None:
+    generator = np.random.default_rng(1)
+    results = []
+    a, b = (random_bytes(generator, DL16, count, positive=False) for count in (24 * 192, 192 * 384))
+    for rows, columns in ((1, 1), (8, 1), (3, 2), (24, 6)):
+        dims = {"mb": (24, rows), "out": (384, columns), "in": (192, 1)}
+        if rows * columns > 32:
+            dims["out"] = (384, 1)
+        tensors = (Tensor(("mb", "in"), "in"), Tensor(("in", "out"), "out"), Tensor(("mb", "out"), "out"))
+        operation = Operation("matmul", dims, tensors, unit="pt")
+        results.append(execute_both_but_emulator_only(operation, {0: a, 1: b}))
+    for one, other in pairwise(results):
+        np.testing.assert_array_equal(one, other)
+    # One row alone: the same bits as inside the whole.
+    alone = Operation(
+        "matmul",
+        {"mb": (1, 1), "out": (384, 1), "in": (192, 1)},
+        (Tensor(("mb", "in"), "in"), Tensor(("in", "out"), "out"), Tensor(("mb", "out"), "out")),
+        unit="pt",
+    )
+    row = a.view(np.uint16).reshape(3, 24, 64)[:, 17, :].copy()
+    single = execute_both_but_emulator_only(alone, {0: row.view(np.uint8).reshape(-1), 1: b})
+    np.testing.assert_array_equal(
+        single.view(np.uint16).reshape(6, 64), results[0].view(np.uint16).reshape(6, 24, 64)[:, 17]
+    )
+
+
+def execute_both_but_emulator_only(
+    operation: Operation, data: dict[int, npt.NDArray[np.uint8]], numerics: str = "dl16"
+) -> npt.NDArray[np.uint8]:
+    device = EmulatedDevice(numerics=numerics)
+    table = table_of(operation)
+    loaded = device.load(program_of(), {"sdsc_0.json": superdsc_of(operation)}, table)
+    addresses = [device.allocate(entry.size_bytes) for entry in table.entries]
+    for index, values in data.items():
+        device.memory(addresses[index], table.entries[index].size_bytes)[:] = values
+    device.launch(loaded, addresses, None)
+    return device.memory(addresses[-1], table.entries[-1].size_bytes)
+
+
+def test_garbage_in_the_padding_of_k_meets_zero_rows_of_b_and_contributes_nothing() -> None:
+    dims = {"mb": (8, 2), "out": (64, 1), "in": (128, 2)}
+    tensors = (Tensor(("mb", "in"), "in"), Tensor(("in", "out"), "out"), Tensor(("mb", "out"), "out"))
+    operation = Operation("matmul", dims, tensors, unit="pt")
+    generator = np.random.default_rng(0)
+    a, b = (random_bytes(generator, DL16, count, positive=False) for count in (8 * 128, 128 * 64))
+    b.view(np.uint16).reshape(128, 64)[100:] = 0
+    a.view(np.uint16).reshape(2, 8, 64)[1, :, 36:] = 0
+    clean = execute_both_but_emulator_only(operation, {0: a, 1: b}).copy()
+    a.view(np.uint16).reshape(2, 8, 64)[1, :, 36:] = 0x7FFF
+    np.testing.assert_array_equal(execute_both_but_emulator_only(operation, {0: a, 1: b}), clean)
+    # Outside the last K stick an infinity is the user's: it must show.
+    a.view(np.uint16).reshape(2, 8, 64)[0, 3, 5] = 0x7FFF
+    b.view(np.uint16).reshape(128, 64)[5] = 0
+    poisoned = execute_both_but_emulator_only(operation, {0: a, 1: b}).view(np.uint16).reshape(8, 64)
+    assert np.all(poisoned[3] == dlfloat.MERGED_INFINITY)
+
+
+@pytest.mark.parametrize("numerics", ["ieee", "f32"])
+def test_other_numerics_store_their_own_format(numerics: str) -> None:
+    carrier = {"ieee": np.float16, "f32": np.float32}[numerics]
+    generator = np.random.default_rng(2)
+    dims = {"mb": (8, 4), "out": (128, 2)}
+    tensors = [Tensor(("mb", "out"), "out") for _ in range(3)]
+    x, y = (generator.standard_normal(8 * 128).astype(carrier) for _ in range(2))
+    for op, function in (("mul", np.multiply), ("exp", lambda x, _y: np.exp(x.astype(np.float64)))):
+        used = tensors if op == "mul" else tensors[1:]
+        data = {0: x.view(np.uint8), 1: y.view(np.uint8)} if op == "mul" else {0: x.view(np.uint8)}
+        out = execute_both_but_emulator_only(Operation(op, dims, used), data, numerics)
+        np.testing.assert_array_equal(out.view(carrier), function(x, y).astype(carrier))
+    matrix = Operation(
+        "matmul",
+        {"mb": (16, 2), "out": (64, 1), "in": (64, 1)},
+        (Tensor(("mb", "in"), "in"), Tensor(("in", "out"), "out"), Tensor(("mb", "out"), "out")),
+        unit="pt",
+    )
+    a, b = (generator.standard_normal((n, 64)).astype(carrier) for n in (16, 64))
+    out = execute_both_but_emulator_only(
+        matrix, {0: a.view(np.uint8).reshape(-1), 1: b.view(np.uint8).reshape(-1)}, numerics
+    )
+    want = a.astype(np.float64) @ b.astype(np.float64)
+    np.testing.assert_allclose(
+        out.view(carrier).reshape(16, 64), want, rtol=1e-3, atol=1e-2 if numerics == "ieee" else 1e-4
+    )
+    folded = Operation(
+        "sum",
+        {"mb": (8, 4), "out": (128, 2)},
+        (Tensor(("mb", "out"), "out"), Tensor(("mb", "out"), "out", {"out": -2})),
+    )
+    out = execute_both_but_emulator_only(folded, {0: x.view(np.uint8)}, numerics).view(carrier).reshape(8, 64)[:, 0]
+    want = x.reshape(2, 8, 64).astype(np.float64).sum(axis=(0, 2))
+    np.testing.assert_allclose(out, want, rtol=2e-3 if numerics == "ieee" else 1e-6, atol=1e-6)
