@@ -259,10 +259,20 @@ LAYOUT: dict[str, Code] = {
     "SPY0320": Code("direction unknown", 'A copy goes "h2d", host to device, or "d2h", device to host.'),
     "SPY0322": Code("picture cannot be written", "The directory of the picture must exist and be writable."),
     "SPY0321": Code("nothing to inspect", "The path is neither a graph file nor a bundle directory."),
+    "SPY0350": Code("no layout serves a kernel", "Where no copy helps either, the message names the kernel and why."),
+    "SPY0351": Code("pinned layout cannot be served", "The layout is not one that any kernel can read or write."),
 }
 
 SCHEDULING: dict[str, Code] = {
     # 04xx
+    "SPY0401": Code(
+        "larger than a segment", "A tensor, and the intermediates of one program, fit a segment of 16 GiB."
+    ),
+    "SPY0403": Code("span limit", "One core touches at most 256 MiB of an operand in every operation."),
+    "SPY0410": Code("loops not compiled yet", "Coarse tiling is read and checked; compiling it comes later."),
+    "SPY0411": Code("symbolic dims not compiled yet", "They are read and checked; compiling them comes later."),
+    "SPY0412": Code("work division not compiled yet", "Pins are read and checked; the compiler divides itself."),
+    "SPY0413": Code("no such pass", "The pipeline's passes are listed in the message."),
 }
 
 CODE_GENERATION: dict[str, Code] = {
@@ -412,9 +422,7 @@ BUNDLE: dict[str, Code] = {
         "A field that only repeats what follows from others (folds, names, memOrg_, maskingConstId_) disagrees with "
         "them. Execution does not depend on it, so this is a warning.",
     ),
-    "SPY0624": Code(
-        "not as torch-spyre emits", "A key that torch-spyre's writer always writes is absent; execution does not need it."
-    ),
+    "SPY0624": Code("not as torch-spyre emits", "A key that torch-spyre's writer always writes is absent."),
     "SPY0625": Code(
         "not as the public schema says",
         "spyrec check --profile spec holds SuperDSCs against the public sdscbundle schema 1.2.0, which forbids some of "

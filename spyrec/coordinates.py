@@ -14,7 +14,7 @@ import numpy as np
 import sympy
 
 from spyrec.diagnostics import refuse
-from spyrec.index_expression import Expression, Integers, evaluate, parse_index
+from spyrec.index_expression import Expression, Integers, evaluate, expanded, parse_index, variables
 
 _MAX_POINTS = 1 << 20
 _SAMPLES = 1 << 14
@@ -34,7 +34,7 @@ def checked_coordinates(
 ) -> tuple[str, ...]:
     """Return the coordinates as text; errors SPY0311, SPY0312 and SPY0313 as ``DeviceLayout.coordinates``."""
     expression = parse_index(index)
-    unknown = sorted(item.name for item in expression.free_symbols if item.name not in ranges)
+    unknown = sorted(variables(expression) - ranges.keys())
     if unknown:
         raise refuse("SPY0311", f'index "{index}" uses {", ".join(unknown)}, whose range is not given')
     if any(extent < 1 for extent in ranges.values()):
@@ -114,12 +114,12 @@ class _Proof:
             (coordinate * max(stride, 0) for coordinate, stride in zip(coordinates, self.strides, strict=True)),
             start=sympy.Integer(0),
         )
-        low, high = self.range_of(sympy.expand_mul(walked - self.index))
+        low, high = self.range_of(expanded(walked - self.index))
         if low != 0 or high != 0:
             fact = f"the layout cannot follow index {self.index}: coordinates {[str(item) for item in coordinates]}"
             raise refuse("SPY0312", f"{fact} miss it by {low} to {high} elements", hint="copy the tensor first")
         for dim, coordinate in enumerate(coordinates):
-            low, high = self.range_of(sympy.expand_mul(coordinate))
+            low, high = self.range_of(expanded(coordinate))
             if low < 0 or high >= self.sizes[dim]:
                 fact = f"coordinate {coordinate} of device dim {dim} runs from {low} to {high}"
                 hint = (
@@ -131,10 +131,10 @@ class _Proof:
         """Return the least and greatest value: exact where no term mixes variables and ranges are moderate."""
         groups: dict[frozenset[str], Expression] = {}
         for term in sympy.Add.make_args(expression):
-            names = frozenset(item.name for item in term.free_symbols)
+            names = variables(term)
             groups[names] = groups.get(names, sympy.Integer(0)) + term
         if any(len(names) > 1 for names in groups):  # a term mixes variables: look at all of them together
-            groups = {frozenset().union(*groups): expression}
+            groups = {variables(expression): expression}
         low = high = 0
         for names, group in groups.items():
             values = evaluate(group, self.points(sorted(names)))

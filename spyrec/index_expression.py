@@ -22,6 +22,8 @@ Expression = Any
 
 Integers = npt.NDArray[np.int64]
 
+_algebra: Any = sympy  # its functions have no types either
+
 _TOKEN = re.compile(r"\s*(?:([0-9]+)|([A-Za-z_][A-Za-z0-9_]*)|([-+*/(),]))")
 _MAX_LENGTH = 10_000
 _MAX_NESTING = 50
@@ -31,6 +33,16 @@ _MAX_NUMBER = 1 << 62
 def symbol(name: str) -> Expression:
     """Return the loop variable of that name: a non-negative integer."""
     return sympy.Symbol(name, integer=True)
+
+
+def expanded(expression: Expression) -> Expression:
+    """Return the expression as a sum of products."""
+    return _algebra.expand_mul(expression)
+
+
+def variables(expression: Expression) -> frozenset[str]:
+    """Return the names of the variables in an expression."""
+    return frozenset(str(item.name) for item in expression.free_symbols)
 
 
 def parse_index(text: str) -> Expression:
@@ -95,7 +107,7 @@ class _Parser:
         while self.peek() == "*":
             self.position += 1
             result = result * self.factor()
-        return sympy.expand_mul(result)
+        return expanded(result)
 
     def integer(self) -> int:
         if not self.peek().isdigit():
@@ -165,7 +177,7 @@ def evaluate(expression: Expression, values: Mapping[str, Integers]) -> Integers
         dividend, divisor = expression.args
         return evaluate(dividend, values) % evaluate(divisor, values)
     if isinstance(expression, sympy.floor):
-        numerator, denominator = sympy.fraction(sympy.together(expression.args[0]))
+        numerator, denominator = _algebra.fraction(_algebra.together(expression.args[0]))
         return evaluate(numerator, values) // evaluate(denominator, values)
     parts = [evaluate(argument, values) for argument in expression.args]
     assert isinstance(expression, sympy.Add | sympy.Mul), expression

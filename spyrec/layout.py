@@ -17,6 +17,7 @@ from spyrec.dci import DataConversionInfo, Direction
 from spyrec.dci_generation import CopyRequest, conversion_table
 from spyrec.diagnostics import refuse
 from spyrec.dtypes import DeviceFormat, DType
+from spyrec.layout_checks import checked_index, direction_named, essence, flat_index, require_copyable
 from spyrec.layout_rules import (
     check_device_side,
     default_sizes,
@@ -170,10 +171,10 @@ class DeviceLayout:
 
     def device_coordinate(self, host_index: Sequence[int]) -> tuple[int, ...]:
         """Return the device coordinate of a host index; errors SPY0310 when the index is not in the tensor."""
-        index = _checked("host index", host_index, self.host_shape)
+        index = checked_index("host index", host_index, self.host_shape)
         coordinate = [0] * len(self.device_size)
         for run in self._runs():
-            rest = _flatten(index[run.first : run.last + 1], self.host_shape[run.first : run.last + 1])
+            rest = flat_index(index[run.first : run.last + 1], self.host_shape[run.first : run.last + 1])
             for tile in run.tiles:
                 coordinate[tile.device_dim], rest = divmod(rest, tile.step)
         for replica in self._replicas():
@@ -188,7 +189,7 @@ class DeviceLayout:
         A coordinate of a replicated dim (stride 0) that follows no host dim counts as 0.
         Errors: SPY0310 when the coordinate is not in the layout.
         """
-        coordinate = _checked("device coordinate", device_coordinate, self.device_size)
+        coordinate = checked_index("device coordinate", device_coordinate, self.device_size)
         index = [0] * len(self.host_shape)
         for run in self._runs():
             position = sum(coordinate[tile.device_dim] * tile.step for tile in run.tiles)
@@ -208,7 +209,7 @@ class DeviceLayout:
 
     def element_offset(self, device_coordinate: Sequence[int]) -> int:
         """Return the distance in elements from the start of the tensor; errors SPY0310 as ``host_index``."""
-        coordinate = _checked("device coordinate", device_coordinate, self.device_size)
+        coordinate = checked_index("device coordinate", device_coordinate, self.device_size)
         return sum(at * stride for at, stride in zip(coordinate, self.device_strides(), strict=True))
 
     def byte_address(self, host_index: Sequence[int]) -> int:
@@ -256,7 +257,7 @@ class DeviceLayout:
 
         Dims of one element, the extent of the outermost dim, and how contiguous dims are cut do not count.
         """
-        mine, theirs = _essence(self), _essence(other)
+        mine, theirs = essence(self.device_size, self.stride_map), essence(other.device_size, other.stride_map)
         return self.device_dtype == other.device_dtype and mine[1:] == theirs[1:] and mine[0][1] == theirs[0][1]
 
     def coordinates(self, index: str, ranges: Mapping[str, int]) -> tuple[str, ...]:
@@ -286,7 +287,7 @@ class DeviceLayout:
         Errors: SPY0301/0302/0305 as the constructor, SPY0307 the layout does not hold such a tensor, SPY0308 a tile
         does not divide its dim, SPY0309 a copy to the host would write one element twice.
         """
-        way = _direction(direction)
+        way = direction_named(direction)
         given = None if host_strides is None else integers("host_strides", host_strides, 0)
         host = self.host_tensor
         if host_shape is not None:
@@ -294,7 +295,7 @@ class DeviceLayout:
             known = None if self._side.tensor is None else self._side.tensor.strides
             host = fitting_host(self.device_size, self.stride_map, shape, [known, given])
         memory = host.strides if given is None else given
-        _check_memory(host, memory, way)
+        require_copyable(host, memory, way)
         dtype = self._copy_dtype(host_dtype)
         offset = integers("storage_offset", [storage_offset], 0)[0]
         request = CopyRequest(way, host, memory, offset, DeviceFormat[dtype.host_format])
@@ -332,53 +333,3 @@ class DeviceLayout:
 
     def __repr__(self) -> str:
         return f"DeviceLayout({list(self.device_size)}, {list(self.stride_map)}, {self.device_dtype.name!r})"
-
-
-def _checked(what: str, entries: Sequence[int], sizes: tuple[int, ...]) -> tuple[int, ...]:
-    index = integers(what, entries, 0)
-    if len(index) != len(sizes):
-        raise refuse("SPY0310", f"{what} {list(index)} has {len(index)} entries, shape {list(sizes)} has {len(sizes)}")
-    if any(entry >= size for entry, size in zip(index, sizes, strict=True)):
-        raise refuse("SPY0310", f"{what} {list(index)} is not inside shape {list(sizes)}")
-    return index
-
-
-def _flatten(index: tuple[int, ...], shape: tuple[int, ...]) -> int:
-    return sum(entry * stride for entry, stride in zip(index, row_major_strides(shape), strict=True))
-
-
-def _direction(direction: Direction | str) -> Direction:
-    if isinstance(direction, Direction):
-        return direction
-    if direction not in {member.value for member in Direction}:
-        raise refuse("SPY0320", f'direction "{direction}" is neither "h2d" nor "d2h"')
-    return Direction(direction)
-
-
-def _check_memory(host: HostTensor, memory: tuple[int, ...], direction: Direction) -> None:
-    """Refuse host strides that a copy in this direction cannot use."""
-    if len(memory) != len(host.shape):
-        raise refuse("SPY0302", f"{len(memory)} host strides for {len(host.shape)} dims of shape {list(host.shape)}")
-    for dim, size in enumerate(host.shape):
-        if size == 1:
-            continue
-        if host.strides[dim] == 0 and memory[dim] != 0:
-            fact = f"the layout holds one element for all {size} of dim {dim}, host memory has stride {memory[dim]}"
-            raise refuse("SPY0307", fact)
-        if memory[dim] == 0 and host.strides[dim] != 0 and direction is Direction.DEVICE_TO_HOST:
-            raise refuse("SPY0309", f"{size} elements of dim {dim} would be copied to one place (host stride 0)")
-    if direction is Direction.DEVICE_TO_HOST:
-        require_disjoint(HostTensor(host.shape, memory))
-
-
-def _essence(layout: DeviceLayout) -> list[tuple[int, int]]:
-    """Return (extent, stride) per dim that matters: without dims of one element, contiguous ones fused."""
-    dims: list[tuple[int, int]] = []
-    for extent, stride in zip(layout.device_size, layout.stride_map, strict=True):
-        if extent == 1:
-            continue
-        if dims and dims[-1][1] == stride * extent and stride > 0:
-            dims[-1] = (dims[-1][0] * extent, stride)
-        else:
-            dims.append((extent, stride))
-    return dims

@@ -95,9 +95,8 @@ def _run(host: HostTensor, dims: tuple[int, int], device_dims: list[int], stride
         if stride_map[device_dim] % stride != 0:
             note = f"stride {stride_map[device_dim]} is no multiple of {stride}, the stride of host dim {last}"
             raise _mismatch(host, stride_map, note)
-    # The stick always comes last; of equal strides the dim closest to the end is the finer one.
-    stick = len(stride_map) - 1
-    ordered = sorted(device_dims, key=lambda dim: (dim == stick, -stride_map[dim], dim))
+    # Of equal strides the dim closest to the end is the finer one; so the stick comes last, or there is none.
+    ordered = sorted(device_dims, key=lambda dim: (-stride_map[dim], dim))
     tiles = tuple(Tile(dim, stride_map[dim] // stride) for dim in ordered)
     if any(finer.step > coarser.step for coarser, finer in pairwise(tiles)):
         raise _mismatch(host, stride_map, f"the stick is not the finest of the dims that cut host dim {last}")

@@ -22,10 +22,19 @@ sys.path.insert(0, ".")
 from importlinter.cli import lint_imports_command
 lint_imports_command(["--no-cache"])
 """
-SPYREC_HERE = """
+RUN_WITHOUT_COMPILER = """
 import sys
-sys.path.insert(0, ".")
+
+
+class Deleted:
+    def find_spec(self, name, path=None, target=None):
+        if name.startswith(("spyrec.passes", "spyrec.codegen")):
+            raise ModuleNotFoundError(name)
+
+
+sys.meta_path.insert(0, Deleted())
 from spyrec.cli import main
+
 sys.exit(main(sys.argv[1:]))
 """
 HEAVY_IMPORTS_OF = f"""
@@ -79,11 +88,9 @@ def test_a_forbidden_import_breaks_exactly_its_contract(
     assert broken_contracts(copy) == broken
 
 
-def test_the_emulator_runs_a_bundle_where_the_compiler_is_deleted(copy: Path) -> None:
-    for part in ("passes", "codegen"):
-        shutil.rmtree(copy / "spyrec" / part)
+def test_the_emulator_runs_a_bundle_where_the_compiler_is_deleted() -> None:
     example = ROOT / "examples" / "seed_add_mul" / "golden"
-    result = run([sys.executable, "-c", SPYREC_HERE, "run", str(example), "--random", "1"], copy)
+    result = run([sys.executable, "-c", RUN_WITHOUT_COMPILER, "run", str(example), "--random", "1"], ROOT)
     assert result.returncode == 0, result.stderr
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,7 @@ PAGES = (
     Path("docs/compatibility.md"),
     Path("docs/roadmap.md"),
 )
+PYTHON = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\((?!https?://|#)([^)#]+)")
 
 
@@ -24,6 +27,11 @@ def test_console_blocks_print_what_they_say(file: Path) -> None:
     written = steps_of((ROOT / file).read_text(encoding="utf-8"))
     assert written, f"{file} shows no command"
     assert execute([step.command for step in written]) == written
+
+
+@pytest.mark.parametrize("program", PYTHON.findall((ROOT / "README.md").read_text(encoding="utf-8")))
+def test_python_blocks_run(program: str) -> None:
+    assert subprocess.run([sys.executable, "-W", "error", "-c", program], cwd=ROOT, check=True, timeout=120)
 
 
 def test_every_example_has_a_readme_with_a_command() -> None:

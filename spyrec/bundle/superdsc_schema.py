@@ -56,11 +56,13 @@ def _by_pattern(pattern: str, member: Schema) -> Schema:
 
 
 def _array(item: Schema, **limits: int) -> Schema:
-    return {"type": "array", "items": item, **limits}
+    array: Schema = {"type": "array", "items": item}
+    return array | dict[str, JsonValue](limits)
 
 
 def _integer(minimum: int, maximum: int | None = None) -> Schema:
-    return {"type": "integer", "minimum": minimum} | ({} if maximum is None else {"maximum": maximum})
+    integer: Schema = {"type": "integer", "minimum": minimum}
+    return integer if maximum is None else {**integer, "maximum": maximum}
 
 
 def _by_core(member: Schema) -> Schema:

@@ -70,7 +70,8 @@ def _check_argument(item: Argument, place: Location, sink: DiagnosticSink) -> No
     if item.device_size[-1] != eps:
         fact = f"the last extent is {item.device_size[-1]}, a stick of {item.device_dtype.name} has {eps} elements"
         _error(sink, CONTRADICTORY_MANIFEST, fact, place.child("device_size"))
-    if item.shape is None or item.dtype is None or item.stride_map is None or item.dci is None:
+    is_copied = item.role is not Role.INTERMEDIATE and item.arg_index is not None
+    if item.shape is None or item.dtype is None or item.stride_map is None or (is_copied and item.dci is None):
         fact = f'argument "{item.name}" has no host form (shape, dtype, stride_map and dci)'
         _error(sink, CONTRADICTORY_MANIFEST, fact, place)
 

@@ -10,6 +10,7 @@ from itertools import product
 from spyrec.dci import DataConversionInfo, Direction
 from spyrec.diagnostics import refuse
 from spyrec.layout import DeviceLayout
+from spyrec.target import STICK_BYTES
 
 _MOST_STICKS_DRAWN = 64
 _COLUMNS = 64
@@ -96,12 +97,12 @@ def describe(item: NamedLayout, questions: Questions) -> str:
 def _facts(item: NamedLayout) -> str:
     layout = item.layout
     dtype = layout.dci(Direction.HOST_TO_DEVICE).host_format.name
+    sticks = f"{layout.nbytes // STICK_BYTES} sticks of {layout.elements_per_stick} elements"
     return "\n".join(
         [
             str(layout),
             f"host    shape {list(layout.host_shape)}, strides {list(layout.host_strides)}, {dtype}",
-            f"memory  {layout.nbytes} bytes in {layout.nbytes // 128} sticks of {layout.elements_per_stick} elements, "
-            f"{100 * layout.padding_fraction:.1f} % padding",
+            f"memory  {layout.nbytes} bytes in {sticks}, {100 * layout.padding_fraction:.1f} % padding",
         ]
     )
 

@@ -24,7 +24,7 @@ class _Shape:
     dim_order: tuple[int, ...] | None
 
 
-class _Integers(click.ParamType):
+class _Integers(click.ParamType):  # pyright: ignore[reportMissingTypeArgument] -- generic only in the newest click
     """A list of integers, ``5,100,150``; an empty text is the empty list."""
 
     name = "i,j,..."
@@ -39,7 +39,7 @@ class _Integers(click.ParamType):
             self.fail(f'"{value}" is not a list of integers', param, ctx)
 
 
-class _Address(click.ParamType):
+class _Address(click.ParamType):  # pyright: ignore[reportMissingTypeArgument] -- generic only in the newest click
     """A byte address, decimal or ``0x...``."""
 
     name = "N"

@@ -121,7 +121,7 @@ def absolute_difference(one: Array, other: Array) -> Floats:
     """Return ``|one - other|``: 0 where both are the same infinity, infinite where one alone is not finite."""
     left, right = one.astype(np.float64, copy=False), other.astype(np.float64, copy=False)
     with np.errstate(invalid="ignore", over="ignore"):
-        difference = np.abs(left - right)
+        difference = np.asarray(np.abs(left - right))
     if not np.isnan(difference).any():
         return difference
     return np.where(np.isnan(difference), np.where(left == right, 0.0, np.inf), difference)

@@ -88,7 +88,7 @@ def _standard_error(device: Array, samples: Sequence[Array]) -> Floats:
     centre = device.astype(np.float64, copy=False)
     total, squares = np.zeros(centre.shape), np.zeros(centre.shape)
     for sample in samples:
-        difference = sample.astype(np.float64) - centre
+        difference = np.asarray(sample.astype(np.float64) - centre)
         difference[sample == device] = 0.0  # the same infinity
         total += difference
         squares += np.square(difference, out=difference)

@@ -107,7 +107,8 @@ class OutputCase:
             is_wider = storage.unit_roundoff < HALF.unit_roundoff
             bound += np.where((np.abs(want) + bound < HALF.smallest_normal) | is_wider, conversion, 0.0)
         # two float64 evaluations of one function differ too
-        return bound + 1e-12 * np.where(np.isfinite(want), np.abs(want), 0.0) * (0.0 if storage.is_exact else 1.0)
+        slack = 0.0 if storage.is_exact else 1e-12
+        return np.asarray(bound + slack * np.where(np.isfinite(want), np.abs(want), 0.0))
 
     def _overflows(self, want: Floats, got: Floats, bound: Floats) -> Mask:
         """Return where an infinity is the right host value: IEEE half ends before the device's formats do."""
@@ -117,7 +118,7 @@ class OutputCase:
         return np.isinf(got) & np.isfinite(want) & reaches & (np.sign(got) == np.sign(want))
 
     def _verdict(self, want: Floats, got: Floats, error: Floats, bound: Floats) -> CheckReport:
-        ratio = np.where(error == 0.0, 0.0, np.where(np.isinf(bound), 0.0, error / bound))
+        ratio = np.asarray(np.where(error == 0.0, 0.0, np.where(np.isinf(bound), 0.0, error / bound)))
         ratio[np.isnan(ratio)] = np.inf
         worst = int(np.argmax(ratio))
         finite = np.isfinite(want) & np.isfinite(got)

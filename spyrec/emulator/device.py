@@ -138,6 +138,8 @@ class _Launch:
         self.expansion = expansion
         self.starts: dict[int, Integers] = {}
         self.executions: Counter[int] = Counter()
+        self.data_reads: Counter[int] = Counter()
+        self.data_core_reads: Counter[int] = Counter()
 
     def run(self, schedule: Schedule, variables: dict[int, int]) -> None:
         for item in schedule:
@@ -158,6 +160,8 @@ class _Launch:
         )
         planned.executable.run(starts + (moved * self.expansion)[:, None] if moved.any() else starts)
         self.executions[id(call)] += 1
+        self.data_reads[id(call)] += planned.executable.data_reads.hbm_read_bytes
+        self.data_core_reads[id(call)] += planned.executable.data_reads.hbm_core_read_bytes
 
     def base_starts(self, planned: PlannedCall) -> Integers:
         """Return the emulated address of each operand and core before any loop advances."""
@@ -178,9 +182,9 @@ class _Launch:
                     op=planned.call.superdsc.op_func_name,
                     cores=len(planned.call.superdsc.core_ids),
                     executions=times,
-                    hbm_read_bytes=times * traffic.hbm_read_bytes,
+                    hbm_read_bytes=times * traffic.hbm_read_bytes + self.data_reads[key],
                     hbm_write_bytes=times * traffic.hbm_write_bytes,
-                    hbm_core_read_bytes=times * traffic.hbm_core_read_bytes,
+                    hbm_core_read_bytes=times * traffic.hbm_core_read_bytes + self.data_core_reads[key],
                     flops=times * traffic.flops,
                 )
             )

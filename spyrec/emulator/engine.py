@@ -105,12 +105,28 @@ class Setting:
         return dim in self.geometries[position].stride_sticks
 
 
+@dataclass(frozen=True, slots=True)
+class DataReads:
+    """Device memory read at places that depend on data: distinct sticks over all cores, and summed over cores."""
+
+    hbm_read_bytes: int = 0
+    hbm_core_read_bytes: int = 0
+
+
+NO_DATA_READS = DataReads()
+
+
 class Executable:
     """One SuperDSC, planned; ``run`` executes it with operand t of core c at the emulated address ``starts[t, c]``."""
 
     def run(self, starts: Integers) -> None:
         """Execute once."""
         raise NotImplementedError
+
+    @property
+    def data_reads(self) -> DataReads:
+        """What the latest execution read beyond the counters known at load."""
+        return NO_DATA_READS
 
 
 @dataclass(frozen=True, slots=True)

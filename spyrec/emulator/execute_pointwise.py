@@ -7,9 +7,10 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from spyrec.bundle.superdsc import Indirection
+from spyrec.bundle.superdsc import Component, Indirection
 from spyrec.diagnostics import Location, refuse
-from spyrec.emulator.engine import NO_TABLE, Executable, Integers, Mover, Setting
+from spyrec.emulator.engine import NO_DATA_READS, NO_TABLE, DataReads, Executable, Integers, Mover, Setting
+from spyrec.emulator.footprint import box_runs, length, merge, shifted, whole_sticks
 from spyrec.emulator.functions import FUNCTIONS
 from spyrec.emulator.geometry import build_nests, index_dims, outer_sum, row_dim_of
 from spyrec.emulator.kernel_copy import run_copy
@@ -151,9 +152,24 @@ class GatherExecutable(Executable):
         extents = {dim: extent for dim, extent in setting.extents.items() if dim in self.rows}
         rest = {dim: extent for dim, extent in setting.extents.items() if dim not in self.rows}
         self.reader = Mover(setting, self.index, extents)
+        self.is_hbm = superdsc.operands[self.value].component is Component.HBM
+        self.row_sticks = whole_sticks(box_runs(setting.geometries[self.value], rest))
+        self._data_reads = NO_DATA_READS
         operands = [setting.geometries[self.value], setting.geometries[setting.output]]
         self.nests = setting.scaled(build_nests(rest, operands))
         self.targets = outer_sum([setting.offsets(setting.output, dim) for dim in extents])
+
+    @property
+    def data_reads(self) -> DataReads:
+        """The sticks of the rows that the latest execution took."""
+        return self._data_reads
+
+    def _count(self, starts: Integers, offsets: Integers) -> DataReads:
+        if not self.is_hbm:
+            return NO_DATA_READS
+        places = (starts - starts.min())[:, None] // self.setting.numerics.expansion + offsets
+        per_core = [length(merge(shifted(self.row_sticks, np.unique(of_core)))) for of_core in places]
+        return DataReads(length(merge(shifted(self.row_sticks, np.unique(places)))), sum(per_core))
 
     def run(self, starts: Integers) -> None:
         """Execute once; errors SPY0706 for a row number outside the table."""
@@ -173,7 +189,9 @@ class GatherExecutable(Executable):
                 Location(setting.file),
                 hint="the row count is that of the value argument's device_size",
             )
-        steps = geometry.offsets(self.row_dim or "", rows) * setting.numerics.expansion
+        offsets = geometry.offsets(self.row_dim or "", rows)
+        self._data_reads = self._count(starts[self.value], offsets)
+        steps = offsets * setting.numerics.expansion
         sources = (starts[self.value][:, None] + steps).reshape(-1)
         targets = (starts[setting.output][:, None] + self.targets[None, :]).reshape(-1)
         word_bytes = setting.codec(setting.output).word_bytes

@@ -171,9 +171,9 @@ def table_extents(operand: Operand, entry: TableEntry) -> Mapping[str, int] | No
     """Return the extents (sticks on the stick dim) that the table gives the dims, or ``None`` if that is ambiguous."""
     order = operand.layout_dim_order
     outer = tuple(reversed(entry.device_size[:-1]))
+    dims = extending_dims(operand)
     if len(order) == len(outer):
         return {dim: extent for dim, extent in zip(order, outer) if operand.scales[dim] == 1}
-    dims = extending_dims(operand)
     large = [extent for extent in outer if extent != 1]
     return dict(zip(dims, large)) if len(dims) == len(large) else None
 
@@ -185,7 +185,8 @@ def describe(superdsc: SuperDsc, operand: Operand, entry: TableEntry | None) -> 
     from_table = False
     if entry is not None and _takes_table(superdsc, operand):
         known = table_extents(operand, entry)
-        if known is not None:
+        # extents that fill the argument are right as the file has them, however the argument's dims are split or joined
+        if known is not None and math.prod(extents.values()) != math.prod(entry.device_size[:-1]):
             from_table = any(known.get(dim, extent) != extent for dim, extent in extents.items())
             extents = {dim: known.get(dim, extent) for dim, extent in extents.items()}
     strides: dict[str, int] = {}

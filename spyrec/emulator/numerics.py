@@ -70,7 +70,10 @@ class Codec:
             case Storage.DL16:
                 return dlfloat.decode(patterns.astype(np.uint16)).astype(np.float64)
             case Storage.HALF:
-                return patterns.astype(np.uint16).view(np.float16).astype(np.float64)
+                with np.errstate(invalid="ignore"):
+                    values = patterns.astype(np.uint16).view(np.float16).astype(np.float64)
+                values[np.isnan(values)] = np.nan  # a signalling NaN would warn at every later use
+                return values
             case Storage.SINGLE:
                 return patterns.astype(np.uint32).view(np.float32).astype(np.float64)
             case Storage.E4M3:
@@ -111,7 +114,7 @@ def e4m3_values() -> Doubles:
 def _encode_e4m3(values: Doubles) -> npt.NDArray[np.unsignedinteger]:
     """Round to nearest, ties to even; past 448 the result saturates, as a quantiser's does."""
     magnitude = np.abs(values)
-    exponent = np.maximum(np.frexp(np.where(magnitude == 0, 1.0, magnitude))[1] - 1, -6)
+    exponent = np.maximum(np.frexp(np.where(magnitude == 0, 2.0**-6, magnitude))[1] - 1, -6)
     unit = np.exp2(np.where(np.isfinite(magnitude), exponent, 0) - 3.0)
     steps = np.rint(np.where(np.isfinite(magnitude), magnitude, 0.0) / unit).astype(np.int64)
     code = np.where(exponent == -6, steps, steps + (np.where(np.isfinite(magnitude), exponent, 0) + 6) * 8)

@@ -10,7 +10,6 @@ from spyrec.diagnostics import Diagnostic, Location
 from spyrec.emulator.plan import PlannedCall
 from spyrec.emulator.rules import RULE_CODES, name_of
 
-
 Slices = tuple[tuple[int, tuple[tuple[int, int, int], ...]], ...]
 """Per core: its id and, for each divided dim in layout order, stride in sticks, number of slices and slice index."""
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from spyrec.bundle.superdsc import Component
+from spyrec.bundle.superdsc import Component, Indirection
 from spyrec.emulator.binding_rules import Binding
 from spyrec.emulator.engine import Setting
 from spyrec.emulator.footprint import length, merge, shifted, whole_sticks
@@ -38,6 +38,8 @@ def traffic_of(setting: Setting, binding: Binding) -> Traffic:
     indices = setting.superdsc.compute.indirect_access_indices
     for position in dict.fromkeys((*setting.inputs, *indices)):
         base = binding.bases[position]
+        if operands[position].indirection is Indirection.VALUE:
+            continue  # its rows depend on data: counted when it runs
         if operands[position].component is Component.HBM and base is not None:
             reads[base].append(position)
     read = core_read = 0

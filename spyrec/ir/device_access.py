@@ -175,15 +175,13 @@ def _tile_dims(digit: Digit, steps: Sequence[_Step], offset: int, lane: int | No
         if position + -(-size // lanes) > extent:
             raise Inexpressible(f"{size} lanes from stick {position} on leave a run of {extent} sticks")
         return [*dims, DeviceDim(extent, lane, position, Part.TILE)]
-    return [*dims, DeviceDim(extent, None, position)]
+    return [*dims, DeviceDim(extent, None, position, Part.TILE)]
 
 
 def _plain_dims(digit: Digit, steps: Sequence[_Step], offset: int, layout: BufferLayout) -> list[DeviceDim]:
     """Split a dim that does not lie in sticks among the variables that walk it."""
     low, high = digit.divisor, digit.divisor * digit.extent
-    is_outermost = all(
-        other.host_dim != digit.host_dim or other.divisor <= digit.divisor for other in layout.digits
-    )
+    is_outermost = all(other.host_dim != digit.host_dim or other.divisor <= digit.divisor for other in layout.digits)
     position = offset // low if is_outermost else offset // low % digit.extent
     extent = digit.extent
     dims: list[DeviceDim] = []

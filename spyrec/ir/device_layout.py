@@ -86,9 +86,7 @@ def canonical_layout(
             digits.append(Digit(owner, 1, shape[owner]))
     digits.append(Digit(stick_dim, 1, lanes))
     digits = [
-        Digit(None, digit.divisor, digit.extent)
-        if digit.host_dim is not None and shape[digit.host_dim] == 1
-        else digit
+        Digit(None, digit.divisor, digit.extent) if digit.host_dim is not None and shape[digit.host_dim] == 1 else digit
         for digit in digits
     ]
     return BufferLayout(_device_layout(digits, shape, device_format), tuple(digits))

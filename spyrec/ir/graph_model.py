@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Literal, cast
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidator, WithJsonSchema
+from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, PlainValidator, Tag, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 FORMAT = "spyrec.graph/1"
@@ -21,7 +21,7 @@ def _show(value: object) -> str:
 
 def _name(value: object) -> str:
     if not isinstance(value, str) or _NAME.fullmatch(value) is None:
-        message = "{shown} is no name: a letter or _, then up to 127 letters, digits, _ and ."
+        message = "{shown} is no name: a letter or _, then up to 127 letters, digits, dots and _"
         raise PydanticCustomError("SPY0114", message, {"shown": _show(value)})
     return value
 
@@ -53,6 +53,11 @@ def _dim_names(value: object) -> list[str]:
 
 def _any(value: object) -> object:
     return value
+
+
+def _kind(value: object) -> str:
+    """Tell a plain value from an object, so that only one form is reported on."""
+    return "object" if isinstance(value, dict | BaseModel) else "plain"
 
 
 def _not_empty(value: list[str]) -> list[str]:
@@ -151,7 +156,11 @@ class LoopModel(Model):
     dim: DimNames
     tiles: Extent | None = None
     tile_size: Extent | None = None
-    body: list[Name | LoopModel] = Field(min_length=1)
+    body: list[LoopItem] = Field(min_length=1)
+
+
+LoopItem = Annotated[Annotated[Name, Tag("plain")] | Annotated[LoopModel, Tag("object")], Discriminator(_kind)]
+DimValue = Annotated[Annotated[Extent, Tag("plain")] | Annotated[SymbolicDimModel, Tag("object")], Discriminator(_kind)]
 
 
 class GraphModel(Model):
@@ -160,7 +169,7 @@ class GraphModel(Model):
     schema_: str | None = Field(default=None, alias="$schema")
     format: Literal["spyrec.graph/1"]
     name: Name = "graph"
-    dims: dict[Name, Extent | SymbolicDimModel] = Field(default_factory=dict)
+    dims: dict[Name, DimValue] = Field(default_factory=dict[str, int | SymbolicDimModel])
     inputs: list[InputModel] = Field(default_factory=list[InputModel])
     constants: list[ConstantModel] = Field(default_factory=list[ConstantModel])
     nodes: list[NodeModel] = Field(default_factory=list[NodeModel])

@@ -166,6 +166,8 @@ def _check_same_stick(
             raise Inexpressible("the dim in the sticks of one operand is a plain dim of another")
         if operand.role == OUTPUT and lane is not None and form.lane is None and lane not in reduced:
             raise Inexpressible("the output does not have the dim in the sticks of its inputs")
+        if operand.role != OUTPUT and shape.rule is Rule.REDUCTION and form.lane != lane:
+            raise Inexpressible("a reduction takes its stick dim from its input, which does not have it")
 
 
 def _check_cast(forms: Sequence[DeviceAccess], variables: Sequence[Variable]) -> None:
@@ -199,6 +201,8 @@ def _check_contraction(
         wanted = k_variable if operand.role == 0 else n_variable
         if form.lane != wanted:
             raise Inexpressible("an operand of a contraction has another dim in its sticks than it needs")
+        if operand.role == 0 and n_variable in form.variables:
+            raise Inexpressible("the first operand of a contraction varies with the columns")
         if operand.role == 1:
             _check_contracted_rows(form, k_variable, variables, operands[0].layout.lane_extent)
     return n_variable is None
@@ -245,8 +249,10 @@ def _check_statistics(
     """exx2 reads the normalized dim from the sticks; its two results are neighbours in one stick."""
     reduced = _reduced_variables(shape, variables)
     for operand, form in zip(operands, forms, strict=True):
-        if operand.shape[-1] == _STATISTICS and operand.layout.stick_dim != len(operand.shape) - 1 and not (
-            reduced and operand.role != OUTPUT
+        if (
+            operand.shape[-1] == _STATISTICS
+            and operand.layout.stick_dim != len(operand.shape) - 1
+            and not (reduced and operand.role != OUTPUT)
         ):
             raise Inexpressible("mean and mean of squares have to share a stick")
         wanted = next(iter(reduced), None) if operand.role != OUTPUT else None

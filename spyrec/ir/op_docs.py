@@ -38,7 +38,7 @@ def op_record(definition: OpDef) -> dict[str, JsonValue]:
             for spec in definition.operands
         ],
         "attributes": attributes,
-        "formats": sorted(item.name for item in definition.formats),
+        "formats": cast("list[JsonValue]", sorted(item.name for item in definition.formats)),
         "device_op": None if definition.device is None else definition.device.op_func,
     }
 
@@ -116,9 +116,9 @@ def docs_page() -> str:
         "",
         "Generated from the catalogue by `make cases`; `spyrec ops NAME` shows one op with its attributes' types.",
         "",
-        "Names, argument order and attributes are those of PyTorch's functions. Tensors stand in `inputs`, in the order given",
-        "here before the `;`: `?` marks an optional one, `...` one or more. What follows the `;` stands in `attrs`. Formats:",
-        "`16-bit` holds float16, bfloat16 and (where the op compares, selects or moves) bool; `any` is plain movement.",
+        "Names, argument order and attributes are those of PyTorch's functions. Tensors stand in `inputs`, in the",
+        "order given before the `;`: `?` marks an optional one, `...` one or more. What follows the `;` is in `attrs`.",
+        "Formats: `16-bit` is float16, bfloat16 and (compared, selected, moved) bool; `any` is plain movement.",
         "An op without a device op is written in terms of others, or is a view that costs nothing.",
         "",
         "| op | what it computes | formats | device op |",

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ast
+import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +20,11 @@ from spyrec.jsonloc import JsonValue, load_json
 
 MAX_HEADER_BYTES = 1 << 26
 """Longest safetensors header that is read; the format itself stops at 100 MB."""
+
+MAX_NPY_HEADER_BYTES = 10_000
+"""Longest npy header that is read (NumPy's own limit): it is a Python literal, and parsing long ones is costly."""
+
+_NPY_DTYPE = re.compile(r"[<>=|](?:b1|[iu][1248]|f[248])", re.ASCII)
 
 _SAFETENSORS: dict[str, DType] = {
     "F16": DType.FLOAT16,
@@ -89,33 +97,44 @@ def read_header(path: Path) -> Mapping[str | None, StoredTensor]:
 
 
 def _read_npy_header(stream: BinaryIO, size_bytes: int) -> StoredTensor:
+    """Read the header by its specification (NEP 1); NumPy's own reader is lenient and warns."""
+    preamble = stream.read(8)
+    if len(preamble) < 8 or preamble[:6] != b"\x93NUMPY" or preamble[6] not in (1, 2, 3):
+        raise TensorFileError("SPY0131", "the file is no npy file of version 1, 2 or 3")
+    length_bytes = 2 if preamble[6] == 1 else 4
+    header_bytes = int.from_bytes(stream.read(length_bytes), "little")
+    if header_bytes > MAX_NPY_HEADER_BYTES:
+        raise TensorFileError("SPY0131", f"the npy header has {header_bytes} bytes, more than {MAX_NPY_HEADER_BYTES}")
     try:
-        version = np.lib.format.read_magic(stream)
-        if version == (1, 0):
-            shape, is_fortran, dtype = np.lib.format.read_array_header_1_0(stream)
-        elif version == (2, 0):
-            shape, is_fortran, dtype = np.lib.format.read_array_header_2_0(stream)
-        else:
-            raise TensorFileError("SPY0131", f"npy version {version[0]}.{version[1]} is not read")
-    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError) as error:
-        raise TensorFileError("SPY0131", f"the npy header is wrong: {str(error)[:200]}") from None
-    if dtype.hasobject:
-        raise TensorFileError("SPY0131", "the npy file holds Python objects, which are never read")
-    offset = stream.tell()
-    count = _element_count(shape)
-    if count * dtype.itemsize > size_bytes - offset:
+        header: object = ast.literal_eval(stream.read(header_bytes).decode("latin-1").strip())
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        raise TensorFileError("SPY0131", "the npy header is no Python literal") from None
+    dtype, is_fortran, shape = _npy_fields(header)
+    offset = 8 + length_bytes + header_bytes
+    count = math.prod(shape)
+    if offset + count * dtype.itemsize > size_bytes:
         message = f"the npy header says {count} elements of {dtype}, the file has {size_bytes - offset} bytes of them"
         raise TensorFileError("SPY0131", message)
-    return StoredTensor(tuple(shape), str(dtype), dtype.str, offset, is_fortran)
+    return StoredTensor(shape, str(dtype), dtype.str, offset, is_fortran)
 
 
-def _element_count(shape: tuple[int, ...]) -> int:
-    count = 1
-    for extent in shape:
-        if extent < 0:
-            raise TensorFileError("SPY0131", f"the header holds the extent {extent}")
-        count *= extent
-    return count
+def _npy_fields(header: object) -> tuple[np.dtype[np.generic], bool, tuple[int, ...]]:
+    """Return (dtype, is_fortran, shape) of an npy header."""
+    wrong = TensorFileError("SPY0131", "the npy header lacks descr, fortran_order or shape, or has others")
+    if not isinstance(header, dict):
+        raise wrong
+    members = cast("dict[object, object]", header)
+    descr, is_fortran, shape = (members.get(key) for key in ("descr", "fortran_order", "shape"))
+    if len(members) != 3 or not isinstance(descr, str) or not isinstance(is_fortran, bool):
+        raise wrong
+    if _NPY_DTYPE.fullmatch(descr) is None:
+        raise TensorFileError("SPY0131", f"the npy file holds {descr[:40]!r}, no plain numbers")
+    if not isinstance(shape, tuple):
+        raise wrong
+    extents = [extent for extent in cast("tuple[object, ...]", shape) if type(extent) is int and extent >= 0]
+    if len(extents) != len(cast("tuple[object, ...]", shape)):
+        raise wrong
+    return np.dtype(descr), is_fortran, tuple(extents)
 
 
 def _read_safetensors_header(stream: BinaryIO, size_bytes: int) -> Mapping[str | None, StoredTensor]:
@@ -153,7 +172,7 @@ def _stored_tensor(name: str, entry: JsonValue, start: int, size_bytes: int) -> 
     dtype = _SAFETENSORS.get(dtype_name)
     if dtype is None:  # a tensor nobody may ask for
         return StoredTensor(tuple(shape), dtype_name, "", start)
-    if len(offsets) != 2 or offsets[1] - offsets[0] != _element_count(tuple(shape)) * dtype.item_bytes:
+    if len(offsets) != 2 or offsets[1] - offsets[0] != math.prod(shape) * dtype.item_bytes:
         raise wrong
     if start + offsets[1] > size_bytes:
         message = f'tensor "{name[:80]}" ends at byte {start + offsets[1]}, the file has {size_bytes}'

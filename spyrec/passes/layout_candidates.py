@@ -35,10 +35,7 @@ def candidates(buffer: Buffer, fixed_io_layouts: bool) -> tuple[BufferLayout, ..
 
 def _has_conversion(layout: BufferLayout, buffer: Buffer) -> bool:
     """Whether host copies reach the layout: a conversion table cannot leave out a stick that holds nothing at all."""
-    tiles = next(digit for digit in layout.digits if digit.divisor == layout.lane_extent)
-    stick_dim = layout.stick_dim
-    needed = 1 if stick_dim is None else -(-buffer.type.shape[stick_dim] // layout.lane_extent)
-    return tiles.extent == needed or (stick_dim is not None and buffer.type.shape[stick_dim] >= layout.lane_extent)
+    return layout == canonical_layout(buffer.type.shape, buffer.device_format, layout.stick_dim)
 
 
 def default_layout(buffer: Buffer) -> BufferLayout:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from spyrec.diagnostics import SpyrecError, refuse
+from spyrec.ir.access import Access
 from spyrec.ir.device_access import Inexpressible
 from spyrec.ir.device_layout import BufferLayout
 from spyrec.ir.graph import location_of
@@ -35,11 +36,17 @@ class OperandCosts:
         if key not in self._known:
             source = Source(buffer.type.shape, buffer.device_format, layout, use.access)
             write = OperandUse(OUTPUT, kernel.output.access, output, target.type.shape)
-            self._known[key] = realize(
-                source,
-                lambda access, found, shape: accepts(kernel.shape, OperandUse(position, access, found, shape), write),
-            )
+            self._known[key] = self._realized(kernel, position, source, write)
         return self._known[key]
+
+    def _realized(self, kernel: Kernel, position: int, source: Source, write: OperandUse) -> Realization | None:
+        def accept(access: Access, found: BufferLayout, shape: tuple[int, ...]) -> bool:
+            return accepts(kernel.shape, OperandUse(position, access, found, shape), write)
+
+        if _has_zero_rows(kernel, position, source.layout.lane_extent):
+            direct = accept(source.access, source.layout, source.shape)
+            return Realization(0, (), source.access) if direct else None
+        return realize(source, accept)
 
     def cost(self, kernel: Kernel, position: int, layout: BufferLayout, output: BufferLayout) -> int | None:
         """Return the bytes of the copies, and for a copy kernel its own: none where it will be elided."""
@@ -94,6 +101,11 @@ class OperandCosts:
         except Inexpressible as error:
             return str(error)
         return None
+
+
+def _has_zero_rows(kernel: Kernel, position: int, lanes: int) -> bool:
+    """Whether an operand's rows beyond K count: they are zero in every lane, which no copy of the elements keeps."""
+    return kernel.rule is Rule.CONTRACTION and position == 1 and kernel.extents[-1] % lanes != 0
 
 
 def accepts(shape: KernelShape, read: OperandUse, write: OperandUse) -> bool:

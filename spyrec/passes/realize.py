@@ -1,7 +1,7 @@
 """The cheapest copies that bring an operand into a form its kernel can read.
 
 Nodes of the search are buffers: the operand's own in another layout, a cropped and padded copy of it, or its view
-written out; edges are single copy kernels.  Dijkstra finds the cheapest path to a form that the kernel accepts; a path
+written out, without or with its repetitions; edges are single copy kernels.  Dijkstra finds the cheapest path to a form that the kernel accepts; a path
 through one element per stick always exists, so no legal view is refused for its shape.
 """
 
@@ -62,6 +62,7 @@ class _Node:
     kind: str
     shape: tuple[int, ...]
     layout: BufferLayout
+    kept: tuple[int, ...] = ()
 
 
 def forms_of(shape: tuple[int, ...], device_format: DeviceFormat) -> tuple[BufferLayout, ...]:
@@ -147,6 +148,8 @@ class _Search:
             case "crop":
                 places = list(self._used)
                 return self._view_of_crop.over(self._source.access.extents, places)
+            case "wide":
+                return Access.identity(node.shape).over(self._source.access.extents, node.kept)
             case _:
                 return self._from_view
 
@@ -156,16 +159,33 @@ class _Search:
         if node.kind != "crop":
             for layout in forms_of(node.shape, device_format):
                 identity = Access.identity(node.shape)
-                self._add(edges, node, _Node(node.kind, node.shape, layout), identity, identity)
+                self._add(edges, node, _Node(node.kind, node.shape, layout, node.kept), identity, identity)
         if node.kind == "base" and self._cropped_shape != self._source.shape:
             for layout in forms_of(self._cropped_shape, device_format):
                 self._add(edges, node, _Node("crop", self._cropped_shape, layout), self._crop, self._crop_window)
-        if node.kind != "view":
+        for kept in self._repeated(node):
+            extents = tuple(self._source.access.extents[dim] for dim in kept)
+            places: list[int | None] = [None] * len(self._source.access.extents)
+            for place, dim in enumerate(kept):
+                places[dim] = place
+            wide = self._source.access.over(extents, places)
+            for layout in forms_of(extents, device_format):
+                self._add(edges, node, _Node("wide", extents, layout, kept), wide, Access.identity(extents))
+        if node.kind in ("base", "crop"):
             view = self._view if node.kind == "base" else self._view_of_crop
             for layout in forms_of(self._view_shape, device_format):
                 identity = Access.identity(self._view_shape)
                 self._add(edges, node, _Node("view", self._view_shape, layout), view, identity)
         return edges
+
+    def _repeated(self, node: _Node) -> list[tuple[int, ...]]:
+        """Return the sets of iteration dims a written-out view may have beyond those it depends on: one more, or all."""
+        if node.kind != "base":
+            return []
+        every = range(len(self._source.access.extents))
+        unused = [dim for dim in every if dim not in self._used and self._source.access.extents[dim] > 1]
+        sets = [tuple(sorted((*self._used, dim))) for dim in unused]
+        return [*sets, tuple(every)] if len(unused) > 1 else sets
 
     def _add(
         self, edges: list[tuple[_Node, CopyStep]], node: _Node, target: _Node, access: Access, window: Access

@@ -95,7 +95,7 @@ def _copy_half_to_dlfloat(
                     else:
                         for lane in range(lanes):
                             to = write + lane * destination_strides[0]
-                            destination[to] = half_to_dlfloat(source[read + lane * source_strides[0]])
+                            destination[to] = half_to_dlfloat(np.uint16(source[read + lane * source_strides[0]]))
 
 
 @njit(cache=True)
@@ -126,7 +126,7 @@ def _copy_dlfloat_to_half(
                     else:
                         for lane in range(lanes):
                             to = write + lane * destination_strides[0]
-                            destination[to] = dlfloat_to_half(source[read + lane * source_strides[0]])
+                            destination[to] = dlfloat_to_half(np.uint16(source[read + lane * source_strides[0]]))
 
 
 CopyKernel = Callable[..., None]

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spyrec.bundle.bundle import Bundle, DeviceProgram
-from spyrec.bundle.manifest import Argument, PlanStep, Role
+from spyrec.bundle.manifest import Argument, Manifest, PlanStep, Role
 from spyrec.diagnostics import refuse
 from spyrec.dtypes import DeviceFormat
 from spyrec.runtime.argument_copy import ArgumentCopier
@@ -60,6 +60,11 @@ class _Step:
     prefix: str
 
 
+def _names_on_device(manifest: Manifest) -> set[str]:
+    """Return what the plan binds or the caller gets back; the rest (an unused input) never leaves the host."""
+    return {name for step in manifest.plan for name in step.arguments} | {name for _, name in manifest.outputs}
+
+
 def argument_size_bytes(argument: Argument) -> int:
     """Return the device bytes of an argument: whole sticks of its ``device_size``."""
     return STICK_BYTES * math.prod(argument.device_size[:-1])
@@ -80,7 +85,12 @@ class Session:
         self._copier = ArgumentCopier(bundle, chosen.half_format)
         self._steps = _load(bundle, device, chosen)
         self.inputs = expected_inputs(bundle.manifest)
-        self._addresses = {name: device.allocate(argument_size_bytes(item)) for name, item in self._arguments.items()}
+        on_device = _names_on_device(bundle.manifest)
+        self._addresses = {
+            name: device.allocate(argument_size_bytes(item))
+            for name, item in self._arguments.items()
+            if name in on_device
+        }
         pool_bytes = max((step.plan.pool_bytes for step in self._steps), default=0)
         self._pool_address = device.allocate(pool_bytes) if pool_bytes else None
         self._constant_bytes = self._copy_constants(bundle)
@@ -94,7 +104,7 @@ class Session:
         checked = checked_inputs(inputs, self.inputs)
         copied_bytes = self._constant_bytes
         for name, array in checked.items():
-            copied_bytes += self._copy_in(name, array)
+            copied_bytes += self._copy_in(name, array) if name in self._addresses else 0
         launches = [self._launch(step) for step in self._steps]
         outputs = {result: self._copy_out(name) for result, name in self._manifest.outputs}
         read_bytes = sum(argument_size_bytes(self._arguments[name]) for _, name in self._manifest.outputs)

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +59,7 @@ def tree(root: Path) -> dict[str, bytes]:
     return {path.relative_to(root).as_posix(): path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file()}
 
 
-def refusal(action: Any) -> list[str]:
+def refusal(action: Callable[[], object]) -> list[str]:
     with pytest.raises(SpyrecError) as caught:
         action()
     assert all(item.location is not None and item.hint for item in caught.value.diagnostics)

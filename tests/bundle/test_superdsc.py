@@ -6,7 +6,7 @@ import copy
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given, settings
@@ -105,12 +105,18 @@ def test_both_spellings_of_the_index_list_are_read() -> None:
     assert sink.diagnostics == []
 
 
+def child(place: Json, token: str) -> Json:
+    if isinstance(place, list):
+        return cast("list[Json]", place)[int(token)]
+    return place[token]
+
+
 def put(place: Json, path: str, value: Json) -> None:
     """Set, or with ``...`` remove, the value at a path."""
     *parents, last = path.split("/")
     for token in parents:
-        place = place[int(token) if isinstance(place, list) else token]
-    key = int(last) if isinstance(place, list) else last
+        place = child(place, token)
+    key: Json = int(last) if isinstance(place, list) else last
     if value is ...:
         del place[key]
     else:
@@ -123,7 +129,7 @@ def change(path: str, value: Json) -> Callable[[Json], None]:
 
 
 STARTS = "scheduleTree_/0/startAddressCoreCorelet_"
-REFUSED = [
+REFUSED: list[tuple[str, Json, str]] = [
     ("N_", ..., "SPY0620"),
     ("N_/mb_", 0, "SPY0620"),
     ("N_/mb_", "1024", "SPY0620"),

@@ -93,7 +93,7 @@ def test_a_run_gives_the_right_numbers_in_json_and_in_the_file(
     assert report["stats"]["total"]["simulated_us"] is None
     assert report["stats"]["total"]["flops"] >= 2 * ROWS * COLUMNS * HIDDEN
     weights = safetensors.numpy.load_file(model.parent / "w.safetensors")
-    hidden = np.maximum(x.astype(np.float64) @ weights["w"].astype(np.float64) + weights["bias"], 0)
+    hidden = np.maximum(x.astype(np.float64) @ weights["w"].astype(np.float64) + weights["bias"].astype(np.float64), 0)
     with np.load(tmp_path / "y.npz") as archive:
         np.testing.assert_allclose(archive["r"].astype(np.float64), hidden, atol=0.05)
         np.testing.assert_allclose(archive["p"].astype(np.float64).sum(axis=-1), 1, atol=0.01)

@@ -135,7 +135,7 @@ def _gelu(x: Singles) -> Singles:
 
 
 def _rsqrt(x: Singles) -> Singles:
-    return np.float32(1) / np.sqrt(x)
+    return np.divide(np.float32(1), np.sqrt(x), dtype=np.float32)
 
 
 def _reciprocal(x: Singles) -> Singles:
@@ -170,7 +170,8 @@ def _exx2(x: Singles, attributes: Exx2Attributes) -> Singles:
 
 
 def _layernormscale(x: Singles, attributes: LayerNormScaleAttributes) -> Singles:
-    return np.float32(1) / np.sqrt(x[..., 1:] - x[..., :1] * x[..., :1] + _constant(attributes.eps))
+    variance = np.subtract(x[..., 1:], np.square(x[..., :1]), dtype=np.float32)
+    return _rsqrt(np.add(variance, _constant(attributes.eps), dtype=np.float32))
 
 
 def _layernormnorm(x: Singles, t: Singles, scale: Singles, weight: Singles, bias: Singles) -> Singles:

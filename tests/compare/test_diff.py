@@ -17,6 +17,8 @@ from spyrec.diagnostics import SpyrecError
 from tests.foreign import EXAMPLES, copy_example
 from tests.handmade import add_bundle
 
+Json = Any
+
 CASES = sorted(path.parent.name for path in EXAMPLES.glob("*/bundle.mlir"))
 
 
@@ -39,7 +41,7 @@ def test_a_bundle_does_not_differ_from_itself_however_it_is_written(case: str, t
     assert diff_bundles(EXAMPLES / case, copy) == []
 
 
-def edit(path: Path, change: Callable[[Any], None]) -> None:
+def edit(path: Path, change: Callable[[Json], None]) -> None:
     content = json.loads(path.read_text())
     change(content)
     path.write_text(json.dumps(content))
@@ -48,7 +50,7 @@ def edit(path: Path, change: Callable[[Any], None]) -> None:
 def test_a_changed_value_is_reported_at_its_pointer_once(pair: tuple[Path, Path]) -> None:
     left, right = pair
 
-    def change(content: Any) -> None:
+    def change(content: Json) -> None:
         content["0_add"]["numWkSlicesPerDim_"]["mb"] = 16
 
     edit(right / "sdsc_0.json", change)
@@ -60,7 +62,7 @@ def test_a_changed_value_is_reported_at_its_pointer_once(pair: tuple[Path, Path]
 def test_missing_members_items_and_files_are_on_one_side_only(pair: tuple[Path, Path]) -> None:
     left, right = pair
 
-    def change(content: Any) -> None:
+    def change(content: Json) -> None:
         del content["0_add"]["coreIdToWkSlice_"]["5"]
         content["0_add"]["dscs_"].append({"a/b": 1})
 
@@ -88,7 +90,7 @@ JSON = st.recursive(
 
 @settings(max_examples=150, deadline=None)
 @given(JSON, JSON)
-def test_two_values_have_no_differences_exactly_when_they_are_equal(left: Any, right: Any) -> None:
+def test_two_values_have_no_differences_exactly_when_they_are_equal(left: Json, right: Json) -> None:
     forward, backward = diff_json("f", left, right), diff_json("f", right, left)
     assert (forward == []) == (json.dumps(left, sort_keys=True) == json.dumps(right, sort_keys=True))
     assert {(item.place, item.left, item.right) for item in forward} == {
@@ -139,7 +141,7 @@ def test_the_verb_gates_on_differences(pair: tuple[Path, Path], capsys: pytest.C
     assert main(["diff", left, right]) == 0
     assert capsys.readouterr().out == "no differences\n"
 
-    def change(content: Any) -> None:
+    def change(content: Json) -> None:
         content["0_add"]["numWkSlicesPerDim_"]["mb"] = 16
 
     edit(pair[1] / "sdsc_0.json", change)

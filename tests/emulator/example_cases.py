@@ -1,5 +1,9 @@
 """The reference examples as kernels: programs, SuperDSCs, and the argument tables their OpSpecs describe."""
 
+# It walks JSON as it stands in the file, whose members have no declared types.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false, reportMissingTypeArgument=false
+# pyright: reportUnknownParameterType=false
+
 from __future__ import annotations
 
 import json
@@ -35,7 +39,7 @@ class Kernel:
     table: ArgumentTable
 
 
-def _argument_specs(specs: list[dict]) -> Iterator[dict]:  # type: ignore[type-arg]
+def _argument_specs(specs: list[dict]) -> Iterator[dict]:
     for spec in specs:
         if "loop" in spec:
             yield from _argument_specs(spec["loop"]["body"])
@@ -43,7 +47,7 @@ def _argument_specs(specs: list[dict]) -> Iterator[dict]:  # type: ignore[type-a
             yield from spec["args"]
 
 
-def table_of(specs: list[dict], *, has_pool: bool) -> ArgumentTable:  # type: ignore[type-arg]
+def table_of(specs: list[dict], *, has_pool: bool) -> ArgumentTable:
     entries: dict[int, TableEntry] = {}
     pool_bytes = 0
     for argument in _argument_specs(specs):

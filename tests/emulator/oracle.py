@@ -5,6 +5,10 @@ element (vectorised over the box of one core), and every stored value is rounded
 argument index, "pool", or a core's "lx") to its bytes.
 """
 
+# It walks JSON as it stands in the file, whose members have no declared types.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownParameterType=false, reportMissingTypeArgument=false, reportUnknownLambdaType=false
+
 from __future__ import annotations
 
 from math import erf, prod
@@ -44,7 +48,7 @@ def encode(fmt: str, values: Doubles) -> npt.NDArray[np.unsignedinteger]:
 
 
 class Operand:
-    def __init__(self, dsc: dict, position: int, rows: int | None) -> None:  # type: ignore[type-arg]
+    def __init__(self, dsc: dict, position: int, rows: int | None) -> None:
         node = next(item for item in dsc["scheduleTree_"] if item["ldsIdx_"] == position)
         entry = next(item for item in dsc["labeledDs_"] if item["ldsIdx_"] == position)
         label = dsc["primaryDsInfo_"][entry["dsType_"]]
@@ -119,14 +123,15 @@ class Machine:
             result |= memory[addresses - base + byte].astype(np.uint64) << np.uint64(8 * byte)
         return result.astype({1: np.uint8, 2: np.uint16, 4: np.uint32}[operand.bytes])
 
-    def write(self, operand: Operand, core: int, addresses: npt.NDArray[np.int64], patterns: npt.NDArray) -> None:  # type: ignore[type-arg]
+    def write(self, operand: Operand, core: int, addresses: npt.NDArray[np.int64], patterns: npt.NDArray) -> None:
         memory, base = self.memory(operand, core, int(addresses[0]))
         for byte in range(operand.bytes):
             memory[addresses - base + byte] = (patterns.astype(np.uint64) >> np.uint64(8 * byte)).astype(np.uint8)
 
 
 UNARY = {
-    "abs": np.abs, "neg": np.negative, "exp": np.exp, "log": np.log, "sqrt": np.sqrt, "tanh": np.tanh, "floor": np.floor,
+    "abs": np.abs, "neg": np.negative, "exp": np.exp, "log": np.log, "sqrt": np.sqrt, "tanh": np.tanh,
+    "floor": np.floor,
     "rsqrt": lambda x: x**-0.5, "reciprocal": lambda x: 1 / x, "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
     "relufwd": lambda x: np.where(x > 0, x, 0.0), "silu": lambda x: x / (1 + np.exp(-x)),
     "gelufwd": lambda x: np.array([v * 0.5 * (1 + erf(v / 2**0.5)) for v in x]),
@@ -140,7 +145,7 @@ FOLDS = {"sum": np.add, "mean": np.add, "max": np.maximum, "min": np.minimum, "e
 
 
 class Execution:
-    def __init__(self, machine: Machine, document: dict, bound: dict[int, int], rows: int | None = None) -> None:  # type: ignore[type-arg]
+    def __init__(self, machine: Machine, document: dict, bound: dict[int, int], rows: int | None = None) -> None:
         self.machine = machine
         (root,) = document.values()
         (self.dsc,) = root["dscs_"][0].values()
@@ -149,7 +154,7 @@ class Execution:
         self.n = {d: self.dsc["N_"][d + "_"] for d in self.dims}
         self.w = root["numWkSlicesPerDim_"]
         self.p = {d: self.dsc["dataStageParam_"]["0"]["ss_"][d + "_"] for d in self.dims}
-        self.slices = {int(c): s for c, s in root["coreIdToWkSlice_"].items()}
+        self.slices: dict[int, dict[str, int]] = {int(c): s for c, s in root["coreIdToWkSlice_"].items()}
         self.operands = [Operand(self.dsc, i, rows) for i in range(len(self.dsc["scheduleTree_"]))]
         for operand in self.operands:
             operand.starts = {c: bound.get(s, s) for c, s in operand.starts.items()}

@@ -13,9 +13,11 @@ import pytest
 from spyrec import dlfloat
 from spyrec.bundle.superdsc import Indirection
 from spyrec.bundle.superdsc_writer import to_json
+from spyrec.diagnostics import SpyrecError
 from spyrec.dtypes import DeviceFormat
 from spyrec.emulator.device import EmulatedDevice
 from spyrec.emulator.functions import FUNCTIONS, Family
+from spyrec.runtime.device import ArgumentTable, TableEntry
 from tests.emulator import oracle
 from tests.emulator.builders import DL16, FP32, Operation, Tensor, program_of, superdsc_of, table_of
 
@@ -65,7 +67,7 @@ def pointwise(op: str, generator: Generator, data_format: DeviceFormat = DL16) -
     names = ("mb", "x", "out")[3 - int(generator.integers(1, 4)) :]
     stick = str(generator.choice(names))
     dims = random_dims(generator, names, stick, unit)
-    tensors = []
+    tensors: list[Tensor] = []
     for _ in range(FUNCTIONS[op].inputs):
         scale = random_scale(generator, names, stick)
         gap, first = random_window(generator, dims, stick, unit)
@@ -175,10 +177,9 @@ def random_bytes(
     # Ties between equal values matter to comparisons and to topk.
     values = np.where(generator.random(count) < 0.2, np.round(values), values)
     if data_format is FP8:
-        patterns = generator.integers(0, 0x7F, count).astype(np.uint8) | (generator.integers(0, 2, count) << 7).astype(
+        return generator.integers(0, 0x7F, count).astype(np.uint8) | (generator.integers(0, 2, count) << 7).astype(
             np.uint8
         )
-        return patterns
     return np.ascontiguousarray(oracle.encode(data_format.name, np.abs(values) + 0.01 if positive else values)).view(
         np.uint8
     )
@@ -273,7 +274,7 @@ def test_gather_takes_the_rows_that_the_index_names(slices: tuple[int, int], row
 
 def test_matmul_rows_do_not_depend_on_where_they_stand_or_how_the_work_is_split() -> None:
     generator = np.random.default_rng(1)
-    results = []
+    results: list[npt.NDArray[np.uint8]] = []
     a, b = (random_bytes(generator, DL16, count, positive=False) for count in (24 * 192, 192 * 384))
     for rows, columns in ((1, 1), (8, 1), (3, 2), (24, 6)):
         dims = {"mb": (24, rows), "out": (384, columns), "in": (192, 1)}
@@ -281,7 +282,7 @@ def test_matmul_rows_do_not_depend_on_where_they_stand_or_how_the_work_is_split(
             dims["out"] = (384, 1)
         tensors = (Tensor(("mb", "in"), "in"), Tensor(("in", "out"), "out"), Tensor(("mb", "out"), "out"))
         operation = Operation("matmul", dims, tensors, unit="pt")
-        results.append(execute_both_but_emulator_only(operation, {0: a, 1: b}))
+        results.append(execute(operation, {0: a, 1: b}))
     for one, other in pairwise(results):
         np.testing.assert_array_equal(one, other)
     # One row alone: the same bits as inside the whole.
@@ -292,13 +293,13 @@ def test_matmul_rows_do_not_depend_on_where_they_stand_or_how_the_work_is_split(
         unit="pt",
     )
     row = a.view(np.uint16).reshape(3, 24, 64)[:, 17, :].copy()
-    single = execute_both_but_emulator_only(alone, {0: row.view(np.uint8).reshape(-1), 1: b})
+    single = execute(alone, {0: row.view(np.uint8).reshape(-1), 1: b})
     np.testing.assert_array_equal(
         single.view(np.uint16).reshape(6, 64), results[0].view(np.uint16).reshape(6, 24, 64)[:, 17]
     )
 
 
-def execute_both_but_emulator_only(
+def execute(
     operation: Operation, data: dict[int, npt.NDArray[np.uint8]], numerics: str = "dl16"
 ) -> npt.NDArray[np.uint8]:
     device = EmulatedDevice(numerics=numerics)
@@ -319,13 +320,13 @@ def test_garbage_in_the_padding_of_k_meets_zero_rows_of_b_and_contributes_nothin
     a, b = (random_bytes(generator, DL16, count, positive=False) for count in (8 * 128, 128 * 64))
     b.view(np.uint16).reshape(128, 64)[100:] = 0
     a.view(np.uint16).reshape(2, 8, 64)[1, :, 36:] = 0
-    clean = execute_both_but_emulator_only(operation, {0: a, 1: b}).copy()
+    clean = execute(operation, {0: a, 1: b}).copy()
     a.view(np.uint16).reshape(2, 8, 64)[1, :, 36:] = 0x7FFF
-    np.testing.assert_array_equal(execute_both_but_emulator_only(operation, {0: a, 1: b}), clean)
+    np.testing.assert_array_equal(execute(operation, {0: a, 1: b}), clean)
     # Outside the last K stick an infinity is the user's: it must show.
     a.view(np.uint16).reshape(2, 8, 64)[0, 3, 5] = 0x7FFF
     b.view(np.uint16).reshape(128, 64)[5] = 0
-    poisoned = execute_both_but_emulator_only(operation, {0: a, 1: b}).view(np.uint16).reshape(8, 64)
+    poisoned = execute(operation, {0: a, 1: b}).view(np.uint16).reshape(8, 64)
     assert np.all(poisoned[3] == dlfloat.MERGED_INFINITY)
 
 
@@ -336,11 +337,12 @@ def test_other_numerics_store_their_own_format(numerics: str) -> None:
     dims = {"mb": (8, 4), "out": (128, 2)}
     tensors = [Tensor(("mb", "out"), "out") for _ in range(3)]
     x, y = (generator.standard_normal(8 * 128).astype(carrier) for _ in range(2))
-    for op, function in (("mul", np.multiply), ("exp", lambda x, _y: np.exp(x.astype(np.float64)))):
-        used = tensors if op == "mul" else tensors[1:]
-        data = {0: x.view(np.uint8), 1: y.view(np.uint8)} if op == "mul" else {0: x.view(np.uint8)}
-        out = execute_both_but_emulator_only(Operation(op, dims, used), data, numerics)
-        np.testing.assert_array_equal(out.view(carrier), function(x, y).astype(carrier))
+    product = Operation("mul", dims, tensors)
+    out = execute(product, {0: x.view(np.uint8), 1: y.view(np.uint8)}, numerics)
+    np.testing.assert_array_equal(out.view(carrier), (x * y).astype(carrier))
+    exponential = Operation("exp", dims, tensors[1:])
+    out = execute(exponential, {0: x.view(np.uint8)}, numerics)
+    np.testing.assert_array_equal(out.view(carrier), np.exp(x.astype(np.float64)).astype(carrier))
     matrix = Operation(
         "matmul",
         {"mb": (16, 2), "out": (64, 1), "in": (64, 1)},
@@ -348,9 +350,7 @@ def test_other_numerics_store_their_own_format(numerics: str) -> None:
         unit="pt",
     )
     a, b = (generator.standard_normal((n, 64)).astype(carrier) for n in (16, 64))
-    out = execute_both_but_emulator_only(
-        matrix, {0: a.view(np.uint8).reshape(-1), 1: b.view(np.uint8).reshape(-1)}, numerics
-    )
+    out = execute(matrix, {0: a.view(np.uint8).reshape(-1), 1: b.view(np.uint8).reshape(-1)}, numerics)
     want = a.astype(np.float64) @ b.astype(np.float64)
     np.testing.assert_allclose(
         out.view(carrier).reshape(16, 64), want, rtol=1e-3, atol=1e-2 if numerics == "ieee" else 1e-4
@@ -360,6 +360,91 @@ def test_other_numerics_store_their_own_format(numerics: str) -> None:
         {"mb": (8, 4), "out": (128, 2)},
         (Tensor(("mb", "out"), "out"), Tensor(("mb", "out"), "out", {"out": -2})),
     )
-    out = execute_both_but_emulator_only(folded, {0: x.view(np.uint8)}, numerics).view(carrier).reshape(8, 64)[:, 0]
+    out = execute(folded, {0: x.view(np.uint8)}, numerics).view(carrier).reshape(8, 64)[:, 0]
     want = x.reshape(2, 8, 64).astype(np.float64).sum(axis=(0, 2))
     np.testing.assert_allclose(out, want, rtol=2e-3 if numerics == "ieee" else 1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(106, 200), (64, 100), (10, 64)])
+def test_restickify_moves_the_valid_extents_only(shape: tuple[int, int]) -> None:
+    rows, columns = shape
+    padded = {"mb": (-(-rows // 64) * 64, 1), "out": (-(-columns // 64) * 64, 1)}
+    short = {"mb": padded["mb"][0] - rows, "out": padded["out"][0] - columns}
+    # Each ragged dim is the stick of one side (whole sticks there) and a plain dim of the other (a short gap there).
+    source = Tensor(("mb", "out"), "out", gap={"mb": short["mb"]} if short["mb"] else {})
+    target = Tensor(("out", "mb"), "mb", gap={"out": short["out"]} if short["out"] else {})
+    operation = Operation("ReStickifyOpHBM", padded, (source, target))
+    sizes = ((padded["out"][0] // 64, rows, 64), (padded["mb"][0] // 64, columns, 64))
+    entries = tuple(TableEntry(f"t{i}", i, size, DL16, i << 34, 2 * math.prod(size)) for i, size in enumerate(sizes))
+    values = np.random.default_rng(0).integers(0, 1 << 15, sizes[0]).astype(np.uint16)
+    device = EmulatedDevice()
+    loaded = device.load(program_of(), {"sdsc_0.json": superdsc_of(operation)}, ArgumentTable(entries))
+    addresses = [device.allocate(entry.size_bytes) for entry in entries]
+    device.memory(addresses[0], entries[0].size_bytes)[:] = values.view(np.uint8).reshape(-1)
+    device.launch(loaded, addresses, None)
+    host = values.transpose(1, 0, 2).reshape(rows, -1)[:, :columns]
+    moved = device.memory(addresses[1], entries[1].size_bytes).view(np.uint16).reshape(sizes[1])
+    np.testing.assert_array_equal(moved.transpose(0, 2, 1).reshape(-1, columns)[:rows], host)
+    # Lanes past the valid rows were not stored.
+    assert np.all(moved.transpose(0, 2, 1).reshape(-1, columns)[rows:] == 0x7FFF)
+
+
+def test_a_ragged_cast_takes_its_extents_from_the_argument_table() -> None:
+    # Width 200: N is 256, the fp32 side has 7 sticks where the file says 8 (A5), with the column not outermost.
+    dims = {"x": (3, 1), "mb": (4, 1), "out": (256, 1)}
+    order = ("mb", "out", "x")
+    operation = Operation("dl16tofp32", dims, (Tensor(order, "out"), Tensor(order, "out", {}, FP32)))
+    sizes = ((3, 4, 4, 64), (3, 7, 4, 32))
+    formats = (DL16, FP32)
+    entries = tuple(
+        TableEntry(f"t{i}", i, size, formats[i], i << 34, 128 * math.prod(size[:-1])) for i, size in enumerate(sizes)
+    )
+    values = np.random.default_rng(0).standard_normal(sizes[0])
+    device = EmulatedDevice()
+    loaded = device.load(program_of(), {"sdsc_0.json": superdsc_of(operation)}, ArgumentTable(entries))
+    addresses = [device.allocate(entry.size_bytes) for entry in entries]
+    device.memory(addresses[0], entries[0].size_bytes)[:] = dlfloat.encode(values).view(np.uint8).reshape(-1)
+    device.launch(loaded, addresses, None)
+    stored = device.memory(addresses[1], entries[1].size_bytes).view(np.float32).reshape(sizes[1])
+    want = dlfloat.decode(dlfloat.encode(values)).transpose(0, 2, 1, 3).reshape(3, 4, 256)[..., :224]
+    np.testing.assert_array_equal(stored.transpose(0, 2, 1, 3).reshape(3, 4, 224), want)
+
+
+def test_gather_refuses_a_row_past_the_table_and_counts_the_rows_it_read() -> None:
+    operation = gather_operation((4, 2), True)
+    device = EmulatedDevice()
+    table = table_of(operation)
+    loaded = device.load(program_of(), {"sdsc_0.json": superdsc_of(operation)}, table)
+    addresses = [device.allocate(entry.size_bytes) for entry in table.entries]
+    index = device.memory(addresses[0], table.entries[0].size_bytes).view(np.uint32)
+    index[:] = np.arange(64) % 3
+    stats = device.launch(loaded, addresses, None).operations[0]
+    # 2 sticks of index, 3 rows of 2 sticks; each of 8 cores reads one stick of index and 3 rows of one stick.
+    assert (stats.hbm_read_bytes, stats.hbm_core_read_bytes) == (128 * (2 + 6), 128 * 8 * (1 + 3))
+    before = device.memory(addresses[2], table.entries[2].size_bytes).copy()
+    index[40] = 64
+    with pytest.raises(SpyrecError) as error:
+        device.launch(loaded, addresses, None)
+    assert error.value.diagnostics[0].code == "SPY0706"
+    np.testing.assert_array_equal(device.memory(addresses[2], table.entries[2].size_bytes), before)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_counters_are_the_sticks_that_the_oracle_touches(seed: int) -> None:
+    generator = np.random.default_rng(100 + seed)
+    build = (pointwise, reduction, matmul, restickify)[seed % 4]
+    operation = build(("add", "max", "matmul", "ReStickifyOpHBM")[seed % 4], generator)
+    superdsc, table = superdsc_of(operation), table_of(operation)
+    device = EmulatedDevice()
+    loaded = device.load(program_of(), {"sdsc_0.json": superdsc}, table)
+    stats = device.launch(loaded, [device.allocate(entry.size_bytes) for entry in table.entries], None).operations[0]
+    execution = oracle.Execution(oracle.Machine({}, {}), to_json(superdsc), {})
+    at = execution.box()
+    core_sticks = [
+        {int(a) // 128 for position in execution.inputs for a in execution.where(position, core, at)}
+        for core in execution.slices
+    ]
+    written = {int(a) // 128 for core in execution.slices for a in execution.where(execution.out, core, at)}
+    assert stats.hbm_read_bytes == 128 * len(set[int]().union(*core_sticks))
+    assert stats.hbm_core_read_bytes == 128 * sum(len(sticks) for sticks in core_sticks)
+    assert stats.hbm_write_bytes == 128 * len(written)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 from spyrec import dlfloat
@@ -22,7 +23,7 @@ from spyrec.bundle.program import (
     SdscExecute,
     Statement,
 )
-from spyrec.bundle.superdsc import Component, SuperDsc
+from spyrec.bundle.superdsc import SuperDsc
 from spyrec.codes import CODES
 from spyrec.diagnostics import SpyrecError
 from spyrec.dtypes import DeviceFormat
@@ -204,7 +205,7 @@ def symbolic_add(ids: Sequence[int] | None = None, operands: Sequence[str] | Non
 
 def test_symbolic_and_baked_addresses_give_the_same_bytes() -> None:
     program, superdsc = symbolic_add()
-    results = []
+    results: list[npt.NDArray[np.uint8]] = []
     generator = np.random.default_rng(0)
     data = [dlfloat.encode(generator.standard_normal(1024)) for _ in range(2)]
     for one, sdsc in ((program, superdsc), (program_of(), superdsc_of(ADD))):
@@ -215,7 +216,7 @@ def test_symbolic_and_baked_addresses_give_the_same_bytes() -> None:
             device.memory(address, 2048).view(np.uint16)[:] = values
         device.launch(loaded, addresses, None)
         results.append(device.memory(addresses[2], 2048).copy())
-    np.testing.assert_array_equal(*results)
+    np.testing.assert_array_equal(results[0], results[1])
 
 
 @pytest.mark.parametrize(

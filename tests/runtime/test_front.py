@@ -129,3 +129,29 @@ def test_a_compiled_graph_runs_and_passes_its_check(symbolic_args: bool, numeric
     assert result.check is not None
     assert result.check["z"].has_bound
     assert result.outputs["z"].dtype == np.float16
+
+
+@pytest.mark.parametrize("numerics", ["dl16", "ieee", "f32"])
+def test_float32_and_bool_cross_the_border_exactly_under_all_numerics(numerics: str) -> None:
+    """Under f32 the device's memory is twice as wide, and formats of other widths lie in half-empty slots."""
+    graph: dict[str, Any] = {
+        "format": "spyrec.graph/1",
+        "name": "mixed",
+        "inputs": [
+            {"name": "s", "shape": [5, 70], "dtype": "float32"},
+            {"name": "t", "shape": [5, 70], "dtype": "float32"},
+            {"name": "h", "shape": [5, 70], "dtype": "float16"},
+        ],
+        "nodes": [
+            {"name": "sum", "op": "add", "inputs": ["s", "t"]},
+            {"name": "is_positive", "op": "gt", "inputs": ["h", 0]},
+        ],
+        "outputs": ["sum", "is_positive"],
+    }
+    generator = np.random.default_rng(4)
+    s, t = (generator.standard_normal((5, 70)).astype(np.float32) for _ in range(2))
+    h = generator.standard_normal((5, 70)).astype(np.float16)
+    result = spyrec.run(spyrec.compile(graph), {"s": s, "t": t, "h": h}, spyrec.RunOptions(numerics=numerics))
+    np.testing.assert_array_equal(result.outputs["sum"], s + t)
+    assert result.outputs["is_positive"].dtype == np.bool_
+    np.testing.assert_array_equal(result.outputs["is_positive"], h > 0)

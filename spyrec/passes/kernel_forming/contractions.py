@@ -51,10 +51,9 @@ def _padded(builder: KernelBuilder, use: Use, node: Node, inner: int) -> Use:
     if inner % lanes == 0:
         return use
     full = -(-inner // lanes) * lanes
-    host_dim = _contracted_host_dim(use, buffer, inner)
-    # one column leaves 63 lanes that no host copy writes: the device has to zero them
-    if buffer.constant is not None and host_dim is not None and use.access.extents[-1] > 1:
-        return Use(_padded_constant(builder, buffer, host_dim, full).name, use.access)
+    padded = _padded_constant(builder, use, inner)
+    if padded is not None:
+        return Use(padded.name, use.access)
     shape = (*use.access.extents[:-2], full, use.access.extents[-1])
     target = builder.new_buffer(f"{node.output}.padded", TensorType(shape, buffer.type.dtype), node.origin)
     copy_piece(builder, use, target, (len(shape) - 2, 0))
@@ -66,28 +65,41 @@ def _padded(builder: KernelBuilder, use: Use, node: Node, inner: int) -> Use:
     return Use(target.name, window)
 
 
-def _contracted_host_dim(use: Use, buffer: Buffer, inner: int) -> int | None:
-    """Return the host dim that K walks from end to end, if one does."""
-    place = len(use.access.extents) - 2
-    full = Coordinate(0, (Term(1, place, 1, inner),))
+def _walked_host_dim(use: Use, buffer: Buffer, place: int) -> int | None:
+    """Return the host dim that iteration dim ``place`` walks from end to end, if one does."""
+    extent = use.access.extents[place]
+    full = Coordinate(0, (Term(1, place, 1, extent),))
     found = [dim for dim, coordinate in enumerate(use.access.coordinates) if coordinate == full]
-    if len(found) != 1 or buffer.type.shape[found[0]] != inner:
+    if len(found) != 1 or buffer.type.shape[found[0]] != extent:
         return None
     return found[0]
 
 
-def _padded_constant(builder: KernelBuilder, buffer: Buffer, dim: int, full: int) -> Buffer:
-    shape = (*buffer.type.shape[:dim], full, *buffer.type.shape[dim + 1 :])
-    name = f"{buffer.name}.padded{dim}"
+def _padded_constant(builder: KernelBuilder, use: Use, inner: int) -> Buffer | None:
+    """Return the constant padded on the host, ``None`` where only the device can do it.
+
+    Columns are padded too: a row has to be zero in every lane, and host copies write no lane that holds no element.
+    """
+    buffer = builder.buffers[use.buffer]
+    rank = len(use.access.extents)
+    rows, columns = _walked_host_dim(use, buffer, rank - 2), _walked_host_dim(use, buffer, rank - 1)
+    lanes = buffer.device_format.elements_per_stick
+    assert lanes is not None
+    if buffer.constant is None or rows is None or columns is None or use.access.extents[-2] != inner:
+        return None
+    name = f"{buffer.name}.padded{rows}"
     known = builder.buffers.get(name)
     if known is not None:
         return known
-    assert buffer.constant is not None
+    shape = tuple(
+        -(-extent // lanes) * lanes if dim in (rows, columns) else extent
+        for dim, extent in enumerate(buffer.type.shape)
+    )
     padded = replace(
         buffer,
         name=name,
         type=TensorType(shape, buffer.type.dtype),
-        constant=ConstantSource(buffer.constant.data, shape),
+        constant=ConstantSource(buffer.constant.data, buffer.constant.shape),
     )
     builder.buffers[name] = padded
     return padded

@@ -44,11 +44,20 @@ _RESHAPES = ("reshape", "view", "flatten", "squeeze", "unsqueeze")
 def _windowed(builder: KernelBuilder, use: Use, node: Node, window: tuple[int, range]) -> tuple[Use, Access]:
     dim, indices = window
     access = use.access.window(dim, indices.start, len(indices), indices.step)
-    if access is None:
+    if access is None or not _nests(access):
         use = write_out(builder, use, node, "the window cuts through the digits of an earlier reshape")
         access = use.access.window(dim, indices.start, len(indices), indices.step)
     assert access is not None
     return use, access
+
+
+def _nests(access: Access) -> bool:
+    """Whether each step over a buffer dim is a whole multiple of the next smaller one: such a dim can be split."""
+    return all(
+        outer.coefficient % inner.coefficient == 0
+        for coordinate in access.coordinates
+        for outer, inner in zip(coordinate.terms, coordinate.terms[1:], strict=False)
+    )
 
 
 def reshaped(builder: KernelBuilder, use: Use, node: Node, result: TensorType) -> tuple[Use, Access]:

@@ -1,0 +1,37 @@
+"""Host/device copies through conversion tables, beside ``numpy.copyto`` of the same bytes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from benchmarks.measure import Figures, interleaved, rounded
+from spyrec.dtypes import DType
+from spyrec.layout import DeviceLayout
+from spyrec.runtime.transfer import copy_to_device, copy_to_host
+
+_SHAPES = {"rows_4096x4096": (4096, 4096), "ragged_1000x3000": (1000, 3000), "batch_8x512x1024": (8, 512, 1024)}
+
+
+def measure() -> Figures:
+    """Return, per shape, milliseconds of both directions and their speed beside a plain copy of the host bytes."""
+    figures: Figures = {}
+    for name, shape in _SHAPES.items():
+        layout = DeviceLayout.default(shape, "float16")
+        into, back = layout.dci("h2d"), layout.dci("d2h")
+        host = np.random.Generator(np.random.PCG64(0)).standard_normal(shape, dtype=np.float32).astype(np.float16)
+        memory = np.zeros(layout.nbytes, dtype=np.uint8)
+        target = np.empty_like(host)
+        seconds = interleaved(
+            {
+                "h2d": lambda: copy_to_device(host, into, memory),  # noqa: B023 -- called within this turn
+                "d2h": lambda: copy_to_host(memory, back, shape, DType.FLOAT16),  # noqa: B023
+                "copyto": lambda: np.copyto(target, host),  # noqa: B023
+            },
+            rounds=9,
+        )
+        figures[name] = {
+            **{f"{way}_ms": rounded(seconds[way] * 1e3) for way in seconds},
+            "h2d_speed_ratio": rounded(seconds["copyto"] / seconds["h2d"]),
+            "d2h_speed_ratio": rounded(seconds["copyto"] / seconds["d2h"]),
+        }
+    return figures

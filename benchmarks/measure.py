@@ -1,0 +1,27 @@
+"""Interleaved timing: every candidate once per round, so that a slow moment of the machine hits all of them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from statistics import median
+
+Figures = dict[str, object]
+"""What a benchmark prints: names with units, and ratios."""
+
+
+def interleaved(candidates: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, float]:
+    """Return the median seconds of each candidate over ``rounds``, after one round that is not counted."""
+    seconds: dict[str, list[float]] = {name: [] for name in candidates}
+    for number in range(rounds + 1):
+        for name, action in candidates.items():
+            start = time.perf_counter()
+            action()
+            if number > 0:
+                seconds[name].append(time.perf_counter() - start)
+    return {name: median(values) for name, values in seconds.items()}
+
+
+def rounded(value: float, digits: int = 4) -> float:
+    """Return a figure with as many significant digits as it is worth."""
+    return float(f"{value:.{digits}g}")

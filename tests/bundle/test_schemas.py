@@ -1,0 +1,69 @@
+"""The published schemas are fresh, accept every real file, and refuse what they can see is damaged."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from spyrec.bundle.manifest_json import bundle_schema
+from spyrec.bundle.superdsc_schema import superdsc_schema
+from tests.foreign import EXAMPLES, argument_table
+from tests.handmade import add_bundle
+
+SCHEMAS = Path(__file__).parents[2] / "schemas"
+Json = Any
+
+SUPERDSC: Json = Draft202012Validator(json.loads(superdsc_schema()))
+MANIFEST: Json = Draft202012Validator(json.loads(bundle_schema()))
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [("superdsc.schema.json", superdsc_schema), ("bundle.schema.json", bundle_schema)]
+)
+def test_the_committed_schema_is_fresh_and_a_schema(name: str, text: Callable[[], str]) -> None:
+    assert (SCHEMAS / name).read_text() == text()
+    Draft202012Validator.check_schema(json.loads(text()))
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*/sdsc_0.json")), ids=lambda path: path.parent.name)
+def test_every_real_superdsc_obeys_the_schema(path: Path) -> None:
+    SUPERDSC.validate(json.loads(path.read_text()))
+
+
+DAMAGES: list[Callable[[Json], None]] = [
+    lambda dsc: dsc.pop("N_"),
+    lambda dsc: dsc["N_"].update(mb_=0),
+    lambda dsc: dsc["labeledDs_"][0].update(dataFormat_="FP128"),
+    lambda dsc: dsc["scheduleTree_"][0].update(component_="l3"),
+    lambda dsc: dsc["scheduleTree_"][0].update(padding_={}),
+    lambda dsc: dsc["scheduleTree_"][0]["startAddressCoreCorelet_"]["data_"].update({"[0, 0, 0]": "0x0"}),
+    lambda dsc: dsc["computeOp_"].append({}),
+    lambda dsc: dsc.update(constantInfo_="{"),
+]
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_the_schema_refuses_damage(damage: Callable[[Json], None]) -> None:
+    data = json.loads((EXAMPLES / "add" / "sdsc_0.json").read_text())
+    damage(data["0_add"]["dscs_"][0]["add"])
+    assert not SUPERDSC.is_valid(data)
+
+
+def test_manifest_and_argument_table_obey_the_schema(tmp_path: Path) -> None:
+    add_bundle(tmp_path).save(tmp_path / "out")
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    MANIFEST.validate(manifest)
+    for key in manifest.keys() - {"lx", "traffic", "tile_contract"}:
+        broken = copy.deepcopy(manifest)
+        del broken[key]
+        assert not MANIFEST.is_valid(broken), key
+    schema = json.loads(bundle_schema())
+    table: Json = Draft202012Validator({"$ref": "#/$defs/ForeignTableModel", "$defs": schema["$defs"]})
+    table.validate(argument_table("pool_symbolic"))
+    assert not table.is_valid({"format": "spyrec.args/1"})

@@ -1,0 +1,132 @@
+"""``spyrec check``: the kind by content, all problems, profiles, summary and JSON."""
+
+from __future__ import annotations
+
+import json
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spyrec.cli import main
+from spyrec.compare.validate_path import CheckOptions, Kind, Profile, validate_path
+from spyrec.diagnostics import SpyrecError
+from tests.foreign import EXAMPLES, copy_example
+from tests.handmade import add_bundle
+
+Json = Any
+
+GRAPH = {
+    "format": "spyrec.graph/1",
+    "name": "g",
+    "inputs": [{"name": "a", "shape": [2, 3], "dtype": "float16"}],
+    "nodes": [{"name": "y", "op": "exp", "inputs": ["a"]}],
+    "outputs": ["y"],
+}
+
+
+def codes(path: Path, options: CheckOptions | None = None) -> list[str]:
+    return [item.code for item in validate_path(path, options).diagnostics]
+
+
+@pytest.mark.parametrize("case", sorted(path.parent.name for path in EXAMPLES.glob("*/bundle.mlir")))
+def test_every_reference_bundle_and_each_of_its_superdscs_passes(case: str) -> None:
+    verdict = validate_path(EXAMPLES / case)
+    assert (verdict.kind, verdict.diagnostics) == (Kind.BUNDLE, ())
+    assert validate_path(EXAMPLES / case / "sdsc_0.json").diagnostics == ()
+
+
+def test_the_kind_is_decided_by_content_and_not_by_name(tmp_path: Path) -> None:
+    sources = {
+        Kind.SUPERDSC: (EXAMPLES / "add" / "sdsc_0.json").read_text(),
+        Kind.OPSPECS: (EXAMPLES / "add" / "opspecs.json").read_text(),
+        Kind.PROGRAM: (EXAMPLES / "add_symbolic" / "bundle.mlir").read_text(),
+        Kind.GRAPH: json.dumps(GRAPH),
+    }
+    for kind, text in sources.items():
+        path = tmp_path / "thing.txt"
+        path.write_text(text)
+        verdict = validate_path(path)
+        assert (verdict.kind, verdict.is_ok) == (kind, True), verdict
+
+
+def test_a_bundle_with_manifest_is_checked_with_its_table(tmp_path: Path) -> None:
+    add_bundle(tmp_path).save(tmp_path / "out")
+    assert codes(tmp_path / "out") == []
+    content = json.loads((tmp_path / "out" / "sdsc_0.json").read_text())
+    content["0_add"]["dscs_"][0]["add"]["scheduleTree_"][0]["startAddressCoreCorelet_"]["data_"]["[3, 0, 0]"] = "64"
+    (tmp_path / "out" / "sdsc_0.json").write_text(json.dumps(content))
+    assert codes(tmp_path / "out") == ["SPY0602"]
+
+
+def test_all_problems_of_all_files_are_reported(tmp_path: Path) -> None:
+    copy = copy_example("layernorm", tmp_path)
+    for number, (old, new) in enumerate([('"hbm"', '"l3"'), ('"Inner"', '"Outer"'), ('"coreIdsUsed_"', '"cores"')]):
+        path = copy / f"sdsc_{number}.json"
+        path.write_text(path.read_text().replace(old, new))
+    verdict = validate_path(copy)
+    by_file = {(Path(item.location.file).name, item.code) for item in verdict.diagnostics if item.location
+               and item.location.file}  # fmt: skip
+    assert {("sdsc_0.json", "SPY0621"), ("sdsc_1.json", "SPY0623"), ("sdsc_2.json", "SPY0620")} <= by_file
+    assert not verdict.is_ok
+
+
+def test_rules_of_the_executor_are_checked_on_a_lone_file(tmp_path: Path) -> None:
+    content: Json = json.loads((EXAMPLES / "add" / "sdsc_0.json").read_text())
+    stage = content["0_add"]["dscs_"][0]["add"]["dataStageParam_"]["0"]
+    stage["ss_"]["mb_"] = stage["el_"]["mb_"] = 31
+    path = tmp_path / "sdsc_0.json"
+    path.write_text(json.dumps(content))
+    assert "SPY0712" in codes(path)
+
+
+def test_the_profiles_differ_where_writer_and_public_schema_do(tmp_path: Path) -> None:
+    spec = CheckOptions(Profile.SPEC)
+    gather, cast = EXAMPLES / "indirect_gather_1d" / "sdsc_0.json", EXAMPLES / "dtype_cast" / "sdsc_0.json"
+    assert codes(EXAMPLES / "add" / "sdsc_0.json", spec) == []
+    assert (codes(gather), codes(gather, spec)) == ([], ["SPY0625"] * 3)
+    assert (codes(cast), codes(cast, spec)) == ([], ["SPY0625"])
+    content = json.loads((EXAMPLES / "add" / "sdsc_0.json").read_text())
+    del content["0_add"]["sdscFolds_"]
+    path = tmp_path / "sdsc_0.json"
+    path.write_text(json.dumps(content))
+    verdict = validate_path(path)
+    assert ([item.code for item in verdict.diagnostics], verdict.is_ok) == (["SPY0624"], True)
+    assert codes(path, spec) == []
+
+
+def test_what_can_not_be_checked_is_refused(tmp_path: Path) -> None:
+    for name, text in {"a": "{}", "b": '{"format": "spyrec.bundle/1"}', "c": "[1]"}.items():
+        (tmp_path / name).write_text(text)
+        with pytest.raises(SpyrecError, match="SPY0820"):
+            validate_path(tmp_path / name)
+    with pytest.raises(SpyrecError, match="SPY0820"):
+        validate_path(tmp_path)
+    (tmp_path / "d").write_text("{")
+    with pytest.raises(SpyrecError, match="SPY0101"):
+        validate_path(tmp_path / "d")
+
+
+def test_the_verb_prints_a_summary_or_one_object(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = EXAMPLES / "add" / "sdsc_0.json"
+    assert main(["check", str(path)]) == 0
+    captured = capsys.readouterr()
+    assert captured.out == f"{path}: SuperDSC: add on 32 cores, 3 operands: ok\n"
+    assert captured.err == ""
+    broken = tmp_path / "sdsc_0.json"
+    broken.write_text(path.read_text().replace('"wordLength": 2', '"wordLength": "two"'))
+    assert main(["check", str(broken), "--json"]) == 1
+    captured = capsys.readouterr()
+    result = json.loads(captured.out)
+    assert (result["format"], result["ok"], result["errors"]) == ("spyrec.check/1", False, 3)
+    assert captured.err.count("error[SPY0620]") == 3
+    assert main(["check", str(broken)]) == 1
+    assert capsys.readouterr().out == f"{broken}: SuperDSC: 3 errors\n"
+    assert main(["check", str(tmp_path / "absent")]) == 2
+
+
+@pytest.mark.parametrize("case", ["add_symbolic", "nested_loop_symbolic"])
+def test_mlir_itself_is_asked_or_the_missing_extra_is_named(case: str) -> None:
+    expected = [] if find_spec("torch_mlir") else ["SPY0821"]
+    assert codes(EXAMPLES / case / "bundle.mlir", CheckOptions(with_mlir=True)) == expected

@@ -1,0 +1,154 @@
+"""Damaged graphs: a reading ends in a right graph or in diagnostics, never in another exception."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from spyrec.codes import CODES
+from spyrec.diagnostics import SpyrecError
+from spyrec.dtypes import DType
+from spyrec.ir.attribute_text import attribute_fields
+from spyrec.ir.evaluate import evaluate
+from spyrec.ir.opdef import OpDef, catalogue
+from spyrec.ir.printer import print_graph
+from spyrec.ir.reader import read_graph, read_graph_data
+from spyrec.ir.verify import verify
+from spyrec.ir.writer import write_graph
+from tests.ir.graphs import everything, write_files
+
+Json = dict[str, "Json"] | list["Json"] | str | int | float | bool | None
+
+NUMBERS: list[Json] = [None, True, 0, 1, -1, 2, 3, 7, 64, 2**31, 2**63, -(2**70), 0.5, 1e308, 1e-320]
+TEXTS: list[Json] = ["", "x", "a", "y", "A", "S", "A*B", "inf", "-inf", "float32", "bool", "int64", "\x00", "🙂"]
+LISTS: list[Json] = [[], {}, [[]], [0], [1, 1], ["A", "B"], [None], {"a": 1}, {"file": "../w.npy"}, [-1, 2], [0, 1, 2]]
+REPLACEMENTS = [*NUMBERS, *TEXTS, *LISTS, *catalogue()]
+KEYS = ["dim", "shape", "size", "dtype", "min", "alpha", "value", "data", "outputs", "attrs", "layout", "zzz", "dims"]
+
+
+def members(data: Json) -> list[tuple[Json, str | int]]:
+    """Return every (container, key) below the data."""
+    items: list[tuple[str | int, Json]] = []
+    if isinstance(data, dict):
+        items.extend(data.items())
+    elif isinstance(data, list):
+        items.extend(enumerate(data))
+    return [entry for key, value in items for entry in [(data, key), *members(value)]]
+
+
+def damage(data: Json, generator: random.Random) -> None:
+    for _ in range(generator.choice((1, 1, 2, 4))):
+        holder, key = generator.choice(members(data))
+        junk = generator.choice(REPLACEMENTS)
+        kind = generator.randrange(5)
+        if isinstance(holder, list):
+            assert isinstance(key, int)
+            if kind == 0:
+                del holder[key]
+            elif kind == 1:
+                holder.append(json.loads(json.dumps(holder[key])))
+            else:
+                holder[key] = junk
+        elif isinstance(holder, dict):
+            assert isinstance(key, str)
+            if kind == 0:
+                del holder[key]
+            else:
+                holder[generator.choice(KEYS) if kind == 1 else key] = junk
+
+
+def check_refusal(error: SpyrecError) -> None:
+    assert error.diagnostics
+    for item in error.diagnostics:
+        assert item.code in CODES
+        assert item.message
+        assert item.render()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_mutated_graph_gives_diagnostics_or_a_graph_that_verifies(tmp_path: Path, seed: int) -> None:
+    home = write_files(tmp_path).parent
+    generator = random.Random(seed)
+    accepted = 0
+    for _ in range(250):
+        data = everything()
+        damage(data, generator)
+        try:
+            graph = read_graph_data(data, None, home)
+        except SpyrecError as error:
+            check_refusal(error)
+            continue
+        accepted += 1
+        assert verify(graph) == []
+        assert print_graph(graph)
+        assert write_graph(graph)
+    assert accepted
+
+
+def test_a_mutated_text_gives_diagnostics_or_a_graph(tmp_path: Path) -> None:
+    path = write_files(tmp_path)
+    text = json.dumps(everything()).encode()
+    generator = random.Random(11)
+    for _ in range(300):
+        start = generator.randrange(len(text))
+        junk = bytes(generator.choice(b'{}[]",:\\ue+-0159\x00\xff\n') for _ in range(generator.randrange(3)))
+        path.write_bytes(text[:start] + junk + text[start + generator.randrange(4) :])
+        try:
+            read_graph(path)
+        except SpyrecError as error:
+            check_refusal(error)
+
+
+SQUARES = [[4], [4, 4]]
+SHAPES = [[], [1], [4], [3, 4], [4, 3], [1, 4], [2, 3, 4], [2, 4, 4], [2, 1, 3, 4]]
+DTYPES = ["float16", "float16", "float16", "float32", "bool", "int64"]
+ATTRIBUTES: list[Json] = [*NUMBERS[:8], 0.5, -2, "none", "float16", "A", [0], [1], [-1], [4], [12]]
+ATTRIBUTES += [[0, 1], [1, 0], [2, 0, 1], [3, 4], [-1, 4], [2, 2, 3]]
+
+
+@pytest.mark.parametrize("op", [op for op in catalogue().values() if op.is_public], ids=lambda op: op.name)
+def test_any_call_of_an_op_is_refused_or_infers_what_its_reference_makes(op: OpDef) -> None:
+    generator = random.Random(op.name)
+    fields = list(attribute_fields(op.attributes).values())
+    accepted = 0
+    for _ in range(120):
+        dtype = generator.choice(DTYPES)
+        dtypes = [dtype if generator.random() < 0.9 else generator.choice(DTYPES) for _ in range(4)]
+        if op.name == "where":
+            dtypes[0] = "bool"
+        shapes = SQUARES if generator.random() < 0.3 else [generator.choice(SHAPES) for _ in range(2)]
+        inputs = [
+            {"name": f"x{index}", "shape": generator.choice(shapes), "dtype": item} for index, item in enumerate(dtypes)
+        ]
+        count = max(0, len(op.operands) + generator.choice((0, 0, 0, 0, -1, 1)))
+        operands: list[Json] = [generator.choice(["x0", "x1", "x2", "x3"]) for _ in range(min(count, 4))]
+        if op.name == "where" and operands:
+            operands[0] = "x0"
+        attributes = {
+            field.name: generator.choice(ATTRIBUTES)
+            for field in fields
+            if field.is_required or generator.random() < 0.3
+        }
+        node: dict[str, Json] = {"name": "y", "op": op.name, "inputs": operands, "attrs": attributes}
+        data = {"format": "spyrec.graph/1", "dims": {"A": 3}, "inputs": inputs, "nodes": [node], "outputs": ["y"]}
+        try:
+            graph = read_graph_data(data)
+        except SpyrecError as error:
+            check_refusal(error)
+            continue
+        accepted += 1
+        assert verify(graph) == []
+        wanted = graph.type_of("y")
+        if wanted.element_count < 10**5:
+            numbers = {
+                name: np.ones(graph.type_of(name).shape, graph.type_of(name).dtype.carrier) for name in graph.inputs
+            }
+            result = evaluate(graph, numbers)["y"]
+            assert result.shape == wanted.shape
+            kind = "b" if wanted.dtype is DType.BOOL else "f" if wanted.dtype.is_float else "i"
+            assert result.dtype.kind == kind
+    assert accepted
