@@ -39,7 +39,7 @@ def lower_node(graph: KernelGraph, program: KernelProgram, kernel: Kernel) -> Op
     Single positions of dims get iteration symbols of extent 1 (``z0``..), put first so that the last symbols keep their
     meaning as M, N and K; every operand gets a leading dim of extent 1 for those that it has no use for.
     """
-    form = graph.form_of(kernel)
+    form = kernel.placed
     division = kernel.division or (1,) * len(form.variables)
     names = tuple(f"c{index}" for index in range(len(form.variables)))
     count = synthetic_count(form.operands)

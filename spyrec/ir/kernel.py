@@ -73,7 +73,8 @@ class Kernel:
 
     ``op`` is the catalogue's name, ``op_func`` and ``constants`` what the OpSpec says.  ``reduced`` are the iteration
     dims that the output does not have.  A copy that ``is_elidable`` is dropped where both sides get one layout.
-    ``division`` is the number of slices per variable of the kernel's form, ``None`` until ``divide-work``.
+    ``form`` is the device form under the buffers' layouts, ``None`` until ``assign-layouts``; ``division`` the number
+    of slices per variable of the form, ``None`` until ``divide-work``.
     ``reason`` says why a pass inserted the kernel.
     """
 
@@ -88,6 +89,7 @@ class Kernel:
     reduced: tuple[int, ...] = ()
     constants: Mapping[str, float] = field(default_factory=dict[str, float])
     is_elidable: bool = False
+    form: KernelForm | None = field(default=None, compare=False)
     division: tuple[int, ...] | None = None
     reason: str | None = field(default=None, compare=False)
 
@@ -95,6 +97,12 @@ class Kernel:
     def uses(self) -> tuple[Use, ...]:
         """Inputs, then the output: the operand order of an OpSpec."""
         return (*self.inputs, self.output)
+
+    @property
+    def placed(self) -> KernelForm:
+        """The device form, once ``assign-layouts`` has run."""
+        assert self.form is not None, self.name
+        return self.form
 
     @property
     def shape(self) -> KernelShape:

@@ -7,7 +7,7 @@ schema entry, reader, verifier, evaluator, the SuperDSC ``computeOp_``, emulator
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import Field, dataclass, field
+from dataclasses import Field, dataclass, field, replace
 from enum import Enum
 from functools import cache
 from importlib import import_module
@@ -194,8 +194,18 @@ _REGISTRY: dict[str, OpDef] = {}
 def register(definition: OpDef) -> OpDef:
     """Add one declaration to the catalogue; called at import of its family module."""
     assert definition.name not in _REGISTRY, definition.name
-    _REGISTRY[definition.name] = definition
-    return definition
+    registered = replace(definition, reference=_returning_arrays(definition.reference))
+    _REGISTRY[definition.name] = registered
+    return registered
+
+
+def _returning_arrays(reference: Reference) -> Reference:
+    """Return the reference with its results as arrays: NumPy turns 0-d results into scalars."""
+
+    def checked(operands: Sequence[Array | None], attributes: Attributes) -> tuple[Array, ...]:
+        return tuple(np.asarray(result) for result in reference(operands, attributes))
+
+    return checked
 
 
 @cache

@@ -64,7 +64,7 @@ def broadcast_axes(types: OperandTypes, result: Shape, skip_last: int = 0) -> Ax
     for position, extent in enumerate(result):
         found: list[tuple[int, int]] = []
         for index, operand in enumerate(types):
-            axis = position + (operand.rank - skip_last if operand is not None else 0)
+            axis = position - len(result) + (operand.rank - skip_last if operand is not None else 0)
             if operand is not None and axis >= 0 and operand.shape[axis] == extent:
                 found.append((index, axis))
         sources.append(tuple(found))

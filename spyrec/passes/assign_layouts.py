@@ -16,13 +16,9 @@ from spyrec.ir.device_layout import BufferLayout
 from spyrec.ir.kernel import Buffer, BufferRole, Kernel, KernelGraph
 from spyrec.passes.base import PassContext
 from spyrec.passes.layout_candidates import candidates, excess_bytes, leaves_default
-from spyrec.passes.operand_costs import OperandCosts
+from spyrec.passes.operand_costs import TIE_SCALE, OperandCosts, OperandTable
 from spyrec.passes.solvers.elimination import INFINITE, Assignment, Factor, minimise
 from spyrec.passes.write_copies import write_copies
-
-TIE_SCALE = 1 << 12
-"""Bytes weigh this much more than one input or output that leaves its default layout: the default wins every tie."""
-
 
 def assign_layouts(graph: KernelGraph, context: PassContext) -> KernelGraph:
     """Choose a layout for every buffer and insert the copies that the choice needs.
@@ -32,16 +28,18 @@ def assign_layouts(graph: KernelGraph, context: PassContext) -> KernelGraph:
     Errors: SPY0350 no layout serves a kernel, SPY0351 a pin that no kernel can serve.
     """
     domains = {name: candidates(buffer, context.options.fixed_io_layouts) for name, buffer in graph.buffers.items()}
-    costs = OperandCosts(graph)
+    costs = OperandCosts(graph, domains)
     names = list(domains)
     index = {name: position for position, name in enumerate(names)}
-    factors = [
-        *(_own_cost(graph.buffers[name], index[name], domains[name]) for name in names),
-        *(factor for kernel in graph.kernels for factor in _kernel_factors(kernel, domains, index, costs)),
+    own = [_own_cost(graph.buffers[name], index[name], domains[name]) for name in names]
+    operands = [
+        (costs.table(kernel, position), (index[use.buffer], index[kernel.output.buffer]))
+        for kernel in graph.kernels
+        for position, use in enumerate(kernel.inputs)
     ]
-    best = minimise([len(domains[name]) for name in names], factors)
+    best = _minimise([len(domains[name]) for name in names], own, operands)
     if best.cost >= INFINITE:
-        raise costs.refusal(domains)
+        raise costs.refusal()
     chosen = {name: domains[name][best.values[index[name]]] for name in names}
     context.report.append(_summary(best))
     buffers = {name: replace(buffer, layout=chosen[name]) for name, buffer in graph.buffers.items()}
@@ -59,23 +57,16 @@ def _own_cost(buffer: Buffer, variable: int, layouts: Sequence[BufferLayout]) ->
     return Factor((variable,), np.asarray(table, np.int64))
 
 
-def _kernel_factors(
-    kernel: Kernel,
-    domains: Mapping[str, Sequence[BufferLayout]],
-    index: Mapping[str, int],
-    costs: OperandCosts,
-) -> list[Factor]:
-    """One table per input: bytes of copies for each pair of input layout and output layout."""
-    factors: list[Factor] = []
-    target = kernel.output.buffer
-    for position, use in enumerate(kernel.inputs):
-        rows = [
-            [costs.cost(kernel, position, layout, output) for output in domains[target]]
-            for layout in domains[use.buffer]
-        ]
-        table = np.asarray([[INFINITE if cost is None else cost * TIE_SCALE for cost in row] for row in rows], np.int64)
-        factors.append(Factor((index[use.buffer], index[target]), table))
-    return factors
+def _minimise(
+    sizes: Sequence[int], own: Sequence[Factor], operands: Sequence[tuple[OperandTable, tuple[int, int]]]
+) -> Assignment:
+    """Minimise over tables that start as lower bounds: an optimum that uses exact entries only is the true one."""
+    while True:
+        best = minimise(sizes, [*own, *(Factor(scope, table.costs) for table, scope in operands)])
+        values = best.values
+        changes = [table.refine(values[i], values[j]) for table, (i, j) in operands]
+        if not any(changes):
+            return best
 
 
 def _summary(best: Assignment) -> str:

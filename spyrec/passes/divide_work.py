@@ -43,7 +43,7 @@ class _Operand:
 
 
 def _divided(graph: KernelGraph, kernel: Kernel, context: PassContext) -> Kernel:
-    form = graph.form_of(kernel)
+    form = kernel.placed
     axes = tuple(_axis(kernel, form, index) for index in range(len(form.variables)))
     operands = tuple(_operand(form, operand) for operand in form.operands)
     limit = context.options.target.span_limit_bytes

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
 
 from spyrec.diagnostics import SpyrecError, refuse
+from spyrec.dtypes import DeviceFormat
 from spyrec.ir.access import Access
 from spyrec.ir.device_access import Inexpressible
 from spyrec.ir.device_layout import BufferLayout
@@ -12,71 +17,168 @@ from spyrec.ir.graph import location_of
 from spyrec.ir.kernel import Kernel, KernelGraph
 from spyrec.ir.kernel_form import OUTPUT, KernelShape, OperandUse, Rule, kernel_form
 from spyrec.passes.realize import Realization, Source, copy_cost_bytes, copy_rule, realize
+from spyrec.passes.solvers.elimination import INFINITE
+from spyrec.target import STICK_BYTES
 
-_Key = tuple[object, ...]
+TIE_SCALE = 1 << 12
+"""Bytes weigh this much more than one input or output that leaves its default layout: the default wins every tie."""
+
+Layouts = tuple[BufferLayout, ...]
+
+
+class OperandTable:
+    """The cost of one operand for every pair of input and output layout.
+
+    An entry is exact, or a lower bound until ``refine`` has searched for the cheapest copies: most entries of a graph
+    are never near its optimum, and their searches would take most of the compiler's time.
+    """
+
+    def __init__(self, reader: _Reader, sources: Layouts, targets: Layouts) -> None:
+        self._reader = reader
+        self._sources, self._targets = sources, targets
+        self._found: dict[tuple[int, int], Realization | None] = {}
+        self.costs = np.zeros((len(sources), len(targets)), np.int64)
+        self._is_exact = np.zeros(self.costs.shape, np.bool_)
+        for i, source in enumerate(sources):
+            for j, target in enumerate(targets):
+                self.costs[i, j], self._is_exact[i, j] = reader.estimate(source, target)
+
+    def refine(self, i: int, j: int) -> bool:
+        """Make one entry exact; return whether it was not."""
+        if self._is_exact[i, j]:
+            return False
+        self._is_exact[i, j] = True
+        self.costs[i, j] = self._reader.cost(self._sources[i], self._targets[j], self.realization(i, j))
+        return True
+
+    def refine_all(self) -> None:
+        """Make every entry exact."""
+        for i in range(len(self._sources)):
+            for j in range(len(self._targets)):
+                self.refine(i, j)
+
+    def realization(self, i: int, j: int) -> Realization | None:
+        """Return the cheapest copies for a pair of layouts, ``None`` where none help."""
+        if (i, j) not in self._found:
+            self._found[i, j] = self._reader.realize(self._sources[i], self._targets[j])
+        return self._found[i, j]
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """What decides the cost of an operand besides the two layouts."""
+
+    shape: KernelShape
+    role: int
+    is_elidable: bool
+    source_shape: tuple[int, ...]
+    source_format: DeviceFormat
+    access: Access
+    target_shape: tuple[int, ...]
+    target_access: Access
+
+    def estimate(self, source: BufferLayout, target: BufferLayout) -> tuple[int, bool]:
+        """Return an exact cost where no copy is needed, else a lower bound: one copy of the elements, unpadded."""
+        if self.is_elidable and source == target:
+            return 0, True
+        if self._accept(self.access, source, self.source_shape, target):
+            return self.cost(source, target, Realization(0, (), self.access)), True
+        if self._has_zero_rows(source):
+            return INFINITE, True
+        used = math.prod(
+            extent for dim, extent in enumerate(self.access.extents) if self.access.depends_on(dim)
+        )
+        least = STICK_BYTES * -(-used // source.lane_extent)
+        own = least + target.size_bytes if self.shape.rule is Rule.COPY else 0
+        return (2 * least + own) * TIE_SCALE, False
+
+    def cost(self, source: BufferLayout, target: BufferLayout, found: Realization | None) -> int:
+        """Return the scaled bytes of the copies, and for a copy kernel its own."""
+        if found is None:
+            return INFINITE
+        if self.shape.rule is not Rule.COPY:
+            return found.cost_bytes * TIE_SCALE
+        last = found.steps[-1].layout if found.steps else source
+        shape = found.steps[-1].shape if found.steps else self.source_shape
+        return (found.cost_bytes + copy_cost_bytes(last, shape, found.access, target)) * TIE_SCALE
+
+    def realize(self, source: BufferLayout, target: BufferLayout) -> Realization | None:
+        """Search for the cheapest copies."""
+
+        def accept(access: Access, found: BufferLayout, shape: tuple[int, ...]) -> bool:
+            return self._accept(access, found, shape, target)
+
+        if self._has_zero_rows(source):
+            is_direct = accept(self.access, source, self.source_shape)
+            return Realization(0, (), self.access) if is_direct else None
+        return realize(Source(self.source_shape, self.source_format, source, self.access), accept)
+
+    def _accept(self, access: Access, found: BufferLayout, shape: tuple[int, ...], target: BufferLayout) -> bool:
+        write = OperandUse(OUTPUT, self.target_access, target, self.target_shape)
+        return accepts(self.shape, OperandUse(self.role, access, found, shape), write)
+
+    def _has_zero_rows(self, source: BufferLayout) -> bool:
+        """Whether rows beyond K count: they are zero in every lane, which no copy of the elements keeps."""
+        is_second = self.shape.rule is Rule.CONTRACTION and self.role == 1
+        return is_second and self.shape.extents[-1] % source.lane_extent != 0
 
 
 class OperandCosts:
-    """Realizations of a graph's operands by kernel, input position and layouts."""
+    """The tables of a graph's operands; operands that agree in everything but their names share one."""
 
-    def __init__(self, graph: KernelGraph) -> None:
+    def __init__(self, graph: KernelGraph, domains: Mapping[str, Layouts]) -> None:
         self._graph = graph
-        self._known: dict[_Key, Realization | None] = {}
+        self._domains = domains
+        self._tables: dict[tuple[_Reader, Layouts, Layouts], OperandTable] = {}
+        self._of_operand: dict[tuple[str, int], OperandTable] = {}
+
+    def table(self, kernel: Kernel, position: int) -> OperandTable:
+        """Return the table of one input of a kernel."""
+        known = self._of_operand.get((kernel.name, position))
+        if known is None:
+            key = self._key(kernel, position)
+            known = self._tables.get(key)
+            if known is None:
+                known = self._tables[key] = OperandTable(*key)
+            self._of_operand[kernel.name, position] = known
+        return known
+
+    def _key(self, kernel: Kernel, position: int) -> tuple[_Reader, Layouts, Layouts]:
+        use = kernel.inputs[position]
+        source, target = self._graph.buffers[use.buffer], self._graph.buffers[kernel.output.buffer]
+        reader = _Reader(
+            shape=kernel.shape,
+            role=position if kernel.rule is Rule.CONTRACTION else 0,
+            is_elidable=kernel.is_elidable,
+            source_shape=source.type.shape,
+            source_format=source.device_format,
+            access=use.access,
+            target_shape=target.type.shape,
+            target_access=kernel.output.access,
+        )
+        return reader, self._domains[use.buffer], self._domains[kernel.output.buffer]
 
     def realization(
         self, kernel: Kernel, position: int, layout: BufferLayout, output: BufferLayout
     ) -> Realization | None:
         """Return the cheapest copies after which the kernel can read its input, ``None`` where none help."""
-        use = kernel.inputs[position]
-        buffer, target = self._graph.buffers[use.buffer], self._graph.buffers[kernel.output.buffer]
-        role = 0 if kernel.rule is not Rule.CONTRACTION else position
-        key: _Key = (
-            kernel.shape, role, buffer.type.shape, layout, use.access, kernel.output.access, target.type.shape, output
-        )  # fmt: skip
-        if key not in self._known:
-            source = Source(buffer.type.shape, buffer.device_format, layout, use.access)
-            write = OperandUse(OUTPUT, kernel.output.access, output, target.type.shape)
-            self._known[key] = self._realized(kernel, position, source, write)
-        return self._known[key]
+        sources = self._domains[kernel.inputs[position].buffer]
+        targets = self._domains[kernel.output.buffer]
+        return self.table(kernel, position).realization(sources.index(layout), targets.index(output))
 
-    def _realized(self, kernel: Kernel, position: int, source: Source, write: OperandUse) -> Realization | None:
-        def accept(access: Access, found: BufferLayout, shape: tuple[int, ...]) -> bool:
-            return accepts(kernel.shape, OperandUse(position, access, found, shape), write)
-
-        if _has_zero_rows(kernel, position, source.layout.lane_extent):
-            direct = accept(source.access, source.layout, source.shape)
-            return Realization(0, (), source.access) if direct else None
-        return realize(source, accept)
-
-    def cost(self, kernel: Kernel, position: int, layout: BufferLayout, output: BufferLayout) -> int | None:
-        """Return the bytes of the copies, and for a copy kernel its own: none where it will be elided."""
-        if kernel.is_elidable and layout == output:
-            return 0
-        found = self.realization(kernel, position, layout, output)
-        if found is None:
-            return None
-        if kernel.rule is not Rule.COPY:
-            return found.cost_bytes
-        use = kernel.inputs[position]
-        last = found.steps[-1].layout if found.steps else layout
-        shape = found.steps[-1].shape if found.steps else self._graph.buffers[use.buffer].type.shape
-        return found.cost_bytes + copy_cost_bytes(last, shape, found.access, output)
-
-    def refusal(self, domains: Mapping[str, Sequence[BufferLayout]]) -> SpyrecError:
-        """Return the error of a graph that no choice serves: the first kernel that has none of its own."""
+    def refusal(self) -> SpyrecError:
+        """Return the error of a graph that no choice serves: the first operand that has none of its own."""
         for kernel in self._graph.kernels:
-            for position, use in enumerate(kernel.inputs):
-                outputs = domains[kernel.output.buffer]
-                inputs = domains[use.buffer]
-                if all(self.cost(kernel, position, one, other) is None for one in inputs for other in outputs):
-                    return self._refused(kernel, position, inputs, outputs)
-        kernel = self._graph.kernels[0]
-        return self._refused(kernel, 0, domains[kernel.inputs[0].buffer], domains[kernel.output.buffer])
+            for position in range(len(kernel.inputs)):
+                table = self.table(kernel, position)
+                table.refine_all()
+                if (table.costs >= INFINITE).all():
+                    return self._refused(kernel, position)
+        return self._refused(self._graph.kernels[0], 0)
 
-    def _refused(
-        self, kernel: Kernel, position: int, inputs: Sequence[BufferLayout], outputs: Sequence[BufferLayout]
-    ) -> SpyrecError:
+    def _refused(self, kernel: Kernel, position: int) -> SpyrecError:
         use = kernel.inputs[position]
+        inputs, outputs = self._domains[use.buffer], self._domains[kernel.output.buffer]
         return refuse(
             "SPY0350",
             f'no layout of "{use.buffer}" serves {kernel.op}, which writes "{kernel.output.buffer}"',
@@ -101,11 +203,6 @@ class OperandCosts:
         except Inexpressible as error:
             return str(error)
         return None
-
-
-def _has_zero_rows(kernel: Kernel, position: int, lanes: int) -> bool:
-    """Whether an operand's rows beyond K count: they are zero in every lane, which no copy of the elements keeps."""
-    return kernel.rule is Rule.CONTRACTION and position == 1 and kernel.extents[-1] % lanes != 0
 
 
 def accepts(shape: KernelShape, read: OperandUse, write: OperandUse) -> bool:

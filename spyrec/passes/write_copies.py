@@ -37,16 +37,13 @@ class _Writer:
         self._costs = costs
         self._context = context
         self._made: dict[tuple[str, CopyStep], str] = {}
-        self._writes: dict[str, int] = {}
 
     def add(self, kernel: Kernel) -> None:
         """Add a kernel after the copies it needs."""
         inputs = tuple(self._realized(kernel, position) for position in range(len(kernel.inputs)))
         kernel = self._settled(replace(kernel, inputs=inputs))
-        if not self._is_legal(kernel):
-            kernel = self._simplified(kernel)
-        self.kernels.append(kernel)
-        self._writes[kernel.output.buffer] = self._writes.get(kernel.output.buffer, 0) + 1
+        formed = self._formed(kernel)
+        self.kernels.append(self._simplified(kernel) if formed is None else formed)
 
     def _realized(self, kernel: Kernel, position: int) -> Use:
         use = kernel.inputs[position]
@@ -75,7 +72,7 @@ class _Writer:
         self.buffers[name] = Buffer(
             name, TensorType(step.shape, dtype), BufferRole.INTERMEDIATE, origin, layout=step.layout
         )
-        self.kernels.append(
+        copy = self._formed(
             Kernel(
                 name=name,
                 op="spyre.restickify" if step.rule is Rule.RESTICKIFY else "spyre.copy",
@@ -88,6 +85,8 @@ class _Writer:
                 reason=reason,
             )
         )
+        assert copy is not None, name
+        self.kernels.append(copy)
         self._context.report.append(f'{name}: {step.cost_bytes} bytes for "{kernel.name}", because {reason}')
         self._made[key] = name
         return name
@@ -113,21 +112,22 @@ class _Writer:
     def _graph_now(self) -> KernelGraph:
         return replace(self._graph, buffers=self.buffers)
 
-    def _is_legal(self, kernel: Kernel) -> bool:
+    def _formed(self, kernel: Kernel) -> Kernel | None:
+        """Return the kernel with its device form, ``None`` where its operands do not fit together."""
         try:
-            self._graph_now().form_of(kernel)
+            return replace(kernel, form=self._graph_now().form_of(kernel))
         except Inexpressible:
-            return False
-        return True
+            return None
 
     def _simplified(self, kernel: Kernel) -> Kernel:
         """Write out operands, one after the other, until the kernel's refined dims fit a SuperDSC together."""
         for position in range(len(kernel.inputs)):
             kernel = self._with_plain_input(kernel, position)
-            if self._is_legal(kernel):
-                return kernel
+            formed = self._formed(kernel)
+            if formed is not None:
+                return formed
         try:
-            self._graph_now().form_of(kernel)
+            return replace(kernel, form=self._graph_now().form_of(kernel))
         except Inexpressible as error:
             raise refuse(
                 "SPY0350",
@@ -136,7 +136,6 @@ class _Writer:
                 notes=tuple(f'"{use.buffer}": {self.buffers[use.buffer].placed}' for use in kernel.uses),
                 hint="fold dims with reshape before the operation",
             ) from error
-        return kernel
 
     def _with_plain_input(self, kernel: Kernel, position: int) -> Kernel:
         use = kernel.inputs[position]

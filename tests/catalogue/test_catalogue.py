@@ -66,6 +66,7 @@ def test_infer_agrees_with_reference(op: OpDef, types: tuple[TensorType | None, 
     assert len(inferred) == len(results) == op.result_count
     for wanted, result in zip(inferred, results):
         carrier = np.bool_ if wanted.dtype is DType.BOOL else np.float64 if wanted.dtype.is_float else np.int64
+        assert isinstance(result, np.ndarray), "NumPy turns 0-d results into scalars"
         assert (result.shape, result.dtype) == (wanted.shape, np.dtype(carrier))
 
 

@@ -16,6 +16,7 @@ from spyrec import dlfloat
 from spyrec.diagnostics import Location
 from spyrec.dtypes import DType
 from spyrec.ir.attributes import DimAttributes, NoAttributes
+from spyrec.ir.constants import load_constant
 from spyrec.ir.graph import ConstantData, Graph, Node, Operand, Scalar, Value
 from spyrec.ir.opdef import Attributes, OpDef, catalogue
 from spyrec.ir.ops.binary import AlphaAttributes, DivAttributes
@@ -88,14 +89,9 @@ class GraphMaker:
 
 
 def load_from(graph: Graph) -> Callable[[str], Array]:
-    """Return what gives the constants that the maker added."""
+    """Return what gives the constants of a graph by name."""
 
-    def load(name: str) -> Array:
-        array = graph.constants[name].array
-        assert array is not None
-        return array
-
-    return load
+    return lambda name: load_constant(graph, name)
 
 
 def _sum(x: Singles, axes: tuple[int, ...], *, keepdim: bool) -> Singles:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -14,6 +17,8 @@ from spyrec.ir.graph import Graph
 from spyrec.ir.opdef import OpKind, catalogue
 from spyrec.ir.ops.movement import ToAttributes
 from spyrec.ir.ops.reduction import ReductionAttributes
+from spyrec.ir.reader import read_graph
+from spyrec.passes.device_graph import device_graph
 from tests.compare.device_graphs import (
     Array,
     GraphMaker,
@@ -177,3 +182,26 @@ def test_an_error_of_8_units_inside_a_chain_fails_the_check_or_lies_inside_the_b
         assert report.ok == (error <= 2 * float(known.bound.reshape(-1)[element]))
         caught += not report.ok
     assert caught > 512 / 8, "a product of 64 terms has a bound of several units itself"
+
+
+def test_an_error_of_8_units_in_any_op_of_the_digits_example_is_caught_at_the_op_or_lies_inside_its_bound() -> None:
+    """Judged where it is stored (as a bisection does): downstream a softmax and two matmuls dilute it."""
+    root = Path(__file__).resolve().parents[2] / "examples" / "digits"
+    graph = device_graph(read_graph(root / "graph.json"))
+    (image,) = graph.inputs
+    with np.load(root / "heldout.npz", allow_pickle=False) as archive:
+        inputs = {image: archive[image]}
+    stores = [node.output for node in graph.nodes if catalogue()[node.op].kind is not OpKind.VIEW]
+    whole = replace(graph, outputs=tuple(stores))
+    sound = simulate(whole, inputs)
+    caught: dict[str, bool] = {}
+    for name, known in zip(stores, bound_outputs(whole, inputs, load_from(whole), "dl16")):
+        assert judge(known, sound[name].astype(np.float16)).ok, name
+        largest = int(np.argmax(np.abs(sound[name])))
+        altered = damaged(sound[name], largest, 8)
+        report = judge(known, altered.astype(np.float16))
+        error = abs(float(altered.reshape(-1)[largest]) - float(known.exact.reshape(-1)[largest]))
+        assert report.ok == (error <= 2 * known.bound.reshape(-1)[largest]), name
+        caught[name] = not report.ok
+    assert caught[graph.outputs[0]]
+    assert sum(caught.values()) >= len(caught) / 2, caught
