@@ -21,6 +21,7 @@ FILES = (Path("README.md"), *sorted(path.relative_to(ROOT) for path in ROOT.glob
 PROMPT = "$ "
 SEPARATOR = "\x1e"
 TIMEOUT_SECONDS = 300
+BUG_CODE = "SPY9901"
 _BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -68,11 +69,14 @@ def execute(commands: list[str]) -> list[Step]:
 
 def rewritten(text: str) -> str:
     """Return the Markdown text with every output replaced by what its command prints now."""
-    fresh = iter(execute([step.command for step in steps_of(text)]))
+    steps = execute([step.command for step in steps_of(text)])
+    for step in steps:
+        assert BUG_CODE not in step.output, f"{step.command}\n{step.output}"  # a bug must not become expected output
+    fresh = iter(steps)
 
     def block(match: re.Match[str]) -> str:
-        steps = [next(fresh) for _ in steps_of(match.group(0))]
-        return "```console\n" + "".join(f"{PROMPT}{step.command}\n{step.output}" for step in steps) + "```"
+        shown = [next(fresh) for _ in steps_of(match.group(0))]
+        return "```console\n" + "".join(f"{PROMPT}{step.command}\n{step.output}" for step in shown) + "```"
 
     return _BLOCK.sub(block, text)
 

@@ -13,11 +13,7 @@ from pathlib import Path
 
 from spyrec.bundle.manifest_json import bundle_schema
 from spyrec.bundle.superdsc_schema import superdsc_schema
-from spyrec.bundle.manifest_json import bundle_schema
-from spyrec.bundle.superdsc_schema import superdsc_schema
 from spyrec.codegen.opspec_json import opspec_schema
-from spyrec.ir.op_docs import docs_page
-from spyrec.ir.schema import graph_schema
 from spyrec.ir.op_docs import docs_page
 from spyrec.ir.schema import graph_schema
 
@@ -26,13 +22,9 @@ sys.path.insert(0, str(ROOT))  # scripts and examples are no installed packages
 
 TEXTS: dict[str, Callable[[], str]] = {
     "docs/ops.md": docs_page,
-    "schemas/graph.schema.json": graph_schema,
-    "schemas/bundle.schema.json": bundle_schema,
-    "docs/ops.md": docs_page,
     "schemas/bundle.schema.json": bundle_schema,
     "schemas/graph.schema.json": graph_schema,
     "schemas/opspec.schema.json": opspec_schema,
-    "schemas/superdsc.schema.json": superdsc_schema,
     "schemas/superdsc.schema.json": superdsc_schema,
 }
 """Path from the root -> function that returns the text."""

@@ -225,11 +225,11 @@ LAYOUT: dict[str, Code] = {
     ),
     "SPY0308": Code(
         "tiling does not divide",
-        "A tile that does not divide its dim needs a finer tile inside it, the stick for example, to take the remainder.",
+        "A tile that does not divide its dim needs a finer one inside it, the stick for example, to take the remainder.",
     ),
     "SPY0309": Code(
         "elements overlap",
-        "Two elements of the tensor would lie at one place. Stride 0 (one element, expanded) is legal in a source only.",
+        "Two elements of the tensor would lie at one place. Stride 0 (one element, expanded) is legal in sources only.",
     ),
     "SPY0310": Code("index outside the tensor", "An index, device coordinate or address must lie inside the tensor."),
     "SPY0311": Code(
@@ -489,8 +489,8 @@ EMULATOR: dict[str, Code] = {
     ),
     "SPY0718": Code(
         "scratchpad rule broken (V8)",
-        "An LX operand fits the core's LX, and is read under the slices it was written with: nothing moves data between "
-        "cores' LX.",
+        "An LX operand fits the core's LX, and is read under the slices it was written with: nothing moves data "
+        "between cores' LX.",
     ),
     "SPY0719": Code(
         "symbols not bound (V9)", "sdsc_execute binds each symbol id of the file exactly once, and no others."

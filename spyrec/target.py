@@ -25,7 +25,7 @@ class Target:
     """One device model.
 
     ``cores``: cores that may share one SuperDSC, 1 to 32 (stated).  ``lx_bytes``: scratchpad per core (stated).
-    ``span_limit_bytes``: most bytes of one operand that one core may touch, inclusive (torch-spyre work division, stated).
+    ``span_limit_bytes``: most bytes of one operand that one core may touch, inclusive (torch-spyre, stated).
     """
 
     name: str = "spyre"

@@ -11,13 +11,7 @@ import pytest
 
 from scripts.console_blocks import FILES, ROOT, execute, rewritten, steps_of
 
-PAGES = (
-    *FILES,
-    Path("CONTRIBUTING.md"),
-    Path("docs/decisions.md"),
-    Path("docs/compatibility.md"),
-    Path("docs/roadmap.md"),
-)
+PAGES = (*FILES, Path("CONTRIBUTING.md"), *sorted(path.relative_to(ROOT) for path in ROOT.glob("docs/*.md")))
 PYTHON = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\((?!https?://|#)([^)#]+)")
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 
+import numpy as np
+
 from spyrec.bundle.bundle import Bundle, DeviceProgram
 from spyrec.bundle.manifest import Argument, Manifest, PlanStep, Role
 from spyrec.codegen.emit_opspecs import CodegenOptions, emit_opspecs
@@ -12,6 +14,7 @@ from spyrec.codegen.graph_source import ConstantArrays, constants_of_source, gra
 from spyrec.codegen.lower_node import argument_address, lower_node
 from spyrec.codegen.opspec import OpSpecFile
 from spyrec.dci import DataConversionInfo
+from spyrec.dtypes import DType
 from spyrec.ir.device_layout import row_major
 from spyrec.ir.kernel import Buffer, BufferRole, KernelGraph, KernelProgram
 from spyrec.ir.types import TensorType
@@ -84,8 +87,16 @@ def host_layout(buffer: Buffer) -> DeviceLayout:
     device = buffer.placed.device
     shape = buffer.type.shape
     return DeviceLayout(
-        device.device_size, device.stride_map, device.device_dtype, shape, row_major(shape), buffer.type.dtype
+        device.device_size, device.stride_map, device.device_dtype, shape, row_major(shape), host_dtype(buffer)
     )
+
+
+def host_dtype(buffer: Buffer) -> DType:
+    """Return the dtype of a buffer's host side: that of its value, but float32 for numbers that a pass made."""
+    data = None if buffer.constant is None else buffer.constant.data.array
+    if buffer.type.dtype is DType.FLOAT16 and data is not None and data.dtype == np.float32:
+        return DType.FLOAT32
+    return buffer.type.dtype
 
 
 def _tables(scheduled: KernelGraph) -> Iterator[tuple[str, str, DataConversionInfo]]:
@@ -107,7 +118,7 @@ def _arguments(scheduled: KernelGraph) -> Iterator[Argument]:
             arg_index=None if place is None else place[1],
             address=None if place is None else argument_address(*place),
             shape=buffer.type.shape,
-            dtype=buffer.type.dtype,
+            dtype=host_dtype(buffer),
             host_strides=row_major(buffer.type.shape),
             device_size=buffer.placed.device.device_size,
             stride_map=buffer.placed.device.stride_map,

@@ -73,7 +73,7 @@ def _operand_dims(kernel: Kernel, form: KernelForm, symbols: _Symbols, position:
     for dim in operand.dims[:-1]:
         if has_unit_lane and dim.part is Part.TILE:
             assert symbols.unit_lane is not None
-            dims.append(_Dim(dim.extent, Expression.floor(symbols.unit_lane, operand.lane_extent)))
+            dims.append(_Dim(dim.extent, Expression.floor(symbols.unit_lane, operand.lane_extent) + dim.offset))
         elif stands_at_one_position(dim):
             dims.append(_Dim(dim.extent, Expression.symbol(free.pop(0)) + dim.offset))
         elif dim.variable is not None:
@@ -134,5 +134,5 @@ def _argument(buffer: Buffer, program: KernelProgram, dims: list[_Dim], is_input
 
 
 def argument_address(program: KernelProgram, index: int) -> int:
-    """Return the address of argument ``index``: the base of its segment; the pool, where there is one, has segment 0."""
+    """Return the address of argument ``index``: the base of its segment, after that of the pool where there is one."""
     return segment_base(index + (1 if program.pool_bytes else 0))

@@ -10,16 +10,16 @@ error is known, not guessed.  Values are dropped after their last use.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from spyrec.compare.propagation import SINGLE_ROUNDOFF, ErrorRule, Step, cast_rule, error_rule, term_count
 from spyrec.compare.simulation import Simulation, simulation_of
-from spyrec.compare.storage import HALF, Array, Floats, Storage, absolute_difference, storage_of
+from spyrec.compare.storage import Array, Floats, Storage, absolute_difference, storage_of
 from spyrec.compare.tracks import Track, statistical_bound, stored_exactly_known
 from spyrec.dtypes import DType
-from spyrec.ir.graph import Derived, Graph, Node, Operand
+from spyrec.ir.graph import Graph, Node, Operand
 from spyrec.ir.inference import number_dtype
 from spyrec.ir.numbers import decode
 from spyrec.ir.opdef import OpDef, OpKind, catalogue
@@ -80,9 +80,7 @@ class _Walk:
             dtype = self._graph.type_of(name).dtype
             is_ieee = values.dtype.kind == "f"
             values = values if is_ieee else decode(values, dtype)
-            track = stored_exactly_known(values, storage_of(dtype, self._numerics))
-            is_number = is_constant and isinstance(self._graph.values[name].origin, Derived)
-            self._tracks[name] = _with_lost_digits(track) if is_number and dtype is DType.FLOAT16 else track
+            self._tracks[name] = stored_exactly_known(values, storage_of(dtype, self._numerics))
         return self._tracks[name]
 
     def run(self, node: Node, index: int) -> None:
@@ -108,22 +106,6 @@ class _Walk:
         dtype = number_dtype(definition, node.inputs, self._graph.values)
         carrier = np.float64 if dtype.is_float else np.bool_ if dtype is DType.BOOL else np.int64
         return stored_exactly_known(np.asarray(operand.value, carrier), storage_of(dtype, self._numerics))
-
-
-def _with_lost_digits(track: Track) -> Track:
-    """Return the track of a constant that a pass made of real numbers: they were rounded to IEEE half on the way.
-
-    Short numbers (0, 1, 0.5, 12: five significant bits) are taken to be meant as they stand.
-    """
-    exact = track.exact.astype(np.float64)
-    mantissa = np.frexp(exact)[0] * 32.0
-    lost = np.where(np.isfinite(exact) & (mantissa != np.floor(mantissa)), HALF.rounding_error(np.abs(exact)), 0.0)
-    if not lost.any():
-        return track
-    device = track.device.astype(np.float64)
-    generators = [np.random.Generator(np.random.PCG64([_SEED, index])) for index in range(SAMPLES)]
-    samples = tuple(device + lost * (2.0 * generator.random(exact.shape) - 1.0) for generator in generators)
-    return replace(track, samples=samples, error=np.asarray(track.bound() + lost))
 
 
 @dataclass(frozen=True, slots=True)

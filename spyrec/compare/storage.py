@@ -50,7 +50,8 @@ class Storage:
         if self.is_exact:
             return values
         if values.dtype == np.float16 and self.name == DLFLOAT16.name:
-            return _half_to_dlfloat_table()[np.ascontiguousarray(values).view(np.uint16)]
+            # NumPy makes a contiguous 0-d array 1-d
+            return _half_to_dlfloat_table()[np.ascontiguousarray(values).view(np.uint16)].reshape(values.shape)
         if values.size <= _CHUNK_ELEMENTS:
             return self.round_values(values)
         flat = values.reshape(-1)

@@ -14,7 +14,7 @@ from spyrec.dtypes import DeviceFormat
 from spyrec.ir.access import Access
 from spyrec.ir.device_layout import BufferLayout
 from spyrec.ir.graph import ConstantData, Graph, LayoutPin, Origin
-from spyrec.ir.kernel_form import KernelForm, KernelShape, OperandUse, OUTPUT, Rule, kernel_form
+from spyrec.ir.kernel_form import OUTPUT, KernelForm, KernelShape, OperandUse, Rule, kernel_form
 from spyrec.ir.types import TensorType
 
 
@@ -124,7 +124,8 @@ class KernelProgram:
 @dataclass(frozen=True, slots=True)
 class KernelGraph:
     """All kernels of a model in execution order; ``outputs`` are (graph output, buffer);
-    ``source`` is the graph it was made from."""
+    ``source`` is the graph it was made from.
+    """
 
     name: str
     buffers: Mapping[str, Buffer]

@@ -78,7 +78,8 @@ def kernel_form(shape: KernelShape, operands: Sequence[OperandUse]) -> KernelFor
     forms = tuple(express(operand.access, operand.layout, variables) for operand in operands)
     output, output_form = operands[-1], forms[-1]
     assert output.role == OUTPUT
-    _check_store(output, output_form, variables)
+    if shape.rule is not Rule.STATISTICS:
+        _check_store(output, output_form, variables)
     unit_lane = _check_rule(shape, operands, forms, variables)
     _check_labels(shape, variables, forms, unit_lane)
     return KernelForm(variables, forms, unit_lane)
@@ -104,14 +105,17 @@ def _check_labels(
 
 
 def _check_store(output: OperandUse, form: DeviceAccess, variables: Sequence[Variable]) -> None:
-    """A store into a window that ends inside a stick would overwrite its neighbour's lanes."""
-    if form.lane is None or output.layout.stick_dim is None:
+    """A store into a window that ends inside a stick would overwrite its neighbour's lanes.
+
+    Without a lane variable the device still computes, and stores, every lane of the stick.
+    """
+    if output.layout.stick_dim is None:
         return
-    size = variables[form.lane].size
+    size = 1 if form.lane is None else variables[form.lane].size
     if size % form.lane_extent == 0:
         return
     coordinate = output.access.coordinates[output.layout.stick_dim]
-    if len(coordinate.terms) != 1 or coordinate.offset + size != output.shape[output.layout.stick_dim]:
+    if len(coordinate.terms) > 1 or coordinate.offset + size != output.shape[output.layout.stick_dim]:
         raise Inexpressible(f"a store of {size} lanes would overwrite the rest of its last stick")
 
 
@@ -122,7 +126,7 @@ def _check_rule(
     match shape.rule:
         case Rule.SAME_STICK | Rule.REDUCTION:
             _check_same_stick(shape, operands, forms, variables)
-            return shape.rule is Rule.SAME_STICK and _is_sparse_fill(forms)
+            return shape.rule is Rule.SAME_STICK and _is_sparse_fill(operands[-1], forms)
         case Rule.CAST:
             _check_same_stick(shape, operands, forms, variables)
             _check_cast(forms, variables)
@@ -138,12 +142,13 @@ def _check_rule(
             return False
 
 
-def _is_sparse_fill(forms: Sequence[DeviceAccess]) -> bool:
+def _is_sparse_fill(output: OperandUse, forms: Sequence[DeviceAccess]) -> bool:
     """Whether one element fills sparse sticks: with a lane variable of its own the store reaches every lane.
 
-    The zero rows of a padded contraction need that: they have to be zero in all columns, padding included.
+    The zero rows of a padded contraction need that: they have to be zero in all columns, padding included.  Where the
+    output has neighbours in its sticks, the store must not reach them.
     """
-    return forms[-1].lane is None and len(forms) > 1 and not any(form.variables for form in forms[:-1])
+    return output.layout.stick_dim is None and len(forms) > 1 and not any(form.variables for form in forms[:-1])
 
 
 def _reduced_variables(shape: KernelShape, variables: Sequence[Variable]) -> list[int]:
@@ -182,8 +187,8 @@ def _check_cast(forms: Sequence[DeviceAccess], variables: Sequence[Variable]) ->
                 if dim.extent != needed and variables[dim.variable].size % widest:
                     raise Inexpressible("a cast of a ragged stick dim reads or writes a window")
         if form.lane is None:
-            sticks = next((dim.extent for dim in form.dims if dim.part is Part.TILE), None)
-            if sticks != widest // form.lane_extent:
+            tile = next((dim for dim in form.dims if dim.part is Part.TILE), None)
+            if tile is None or tile.offset or tile.extent != widest // form.lane_extent:
                 raise Inexpressible(f"a sparse cast needs {widest // form.lane_extent} sticks per element")
 
 

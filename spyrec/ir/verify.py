@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from spyrec.diagnostics import Diagnostic, Location
+from spyrec.dtypes import DType
 from spyrec.ir.graph import Graph, Node, Operand, location_of
 from spyrec.ir.inference import infer
 from spyrec.ir.node_reader import describe_operand
@@ -48,10 +51,16 @@ def _check_sources(graph: Graph, findings: list[Diagnostic]) -> set[str]:
             findings.append(Diagnostic("SPY0116", f'"{name}" is declared and has no value'))
     for name in known & set(graph.constants):
         array, wanted = graph.constants[name].array, graph.type_of(name)
-        if array is not None and (array.shape != wanted.shape or array.dtype != wanted.dtype.carrier):
+        if array is not None and (array.shape != wanted.shape or array.dtype not in _carriers(wanted.dtype)):
             message = f'constant "{name}" is {wanted}, its numbers are {array.dtype}{list(array.shape)}'
             findings.append(Diagnostic("SPY0220", message, location_of(graph.values[name].origin)))
     return known
+
+
+def _carriers(dtype: DType) -> tuple[np.dtype[np.generic], ...]:
+    """Return what may carry a constant: a pass keeps numbers of a 16-bit float in float32, see GraphBuilder."""
+    carrier = np.dtype(dtype.carrier)
+    return (carrier, np.dtype(np.float32)) if dtype is DType.FLOAT16 else (carrier,)
 
 
 def _check_node(graph: Graph, node: Node) -> list[Diagnostic]:

@@ -20,6 +20,7 @@ from spyrec.passes.operand_costs import TIE_SCALE, OperandCosts, OperandTable
 from spyrec.passes.solvers.elimination import INFINITE, Assignment, Factor, minimise
 from spyrec.passes.write_copies import write_copies
 
+
 def assign_layouts(graph: KernelGraph, context: PassContext) -> KernelGraph:
     """Choose a layout for every buffer and insert the copies that the choice needs.
 
@@ -51,8 +52,7 @@ def _own_cost(buffer: Buffer, variable: int, layouts: Sequence[BufferLayout]) ->
     # by a copy would move more.  What crosses the border is copied by DMA, padding and all.
     crosses_border = buffer.role is not BufferRole.INTERMEDIATE
     table = [
-        crosses_border * excess_bytes(buffer, layout) * TIE_SCALE + leaves_default(buffer, layout)
-        for layout in layouts
+        crosses_border * excess_bytes(buffer, layout) * TIE_SCALE + leaves_default(buffer, layout) for layout in layouts
     ]
     return Factor((variable,), np.asarray(table, np.int64))
 
@@ -104,5 +104,3 @@ def _renamed(kernel: Kernel, merged: Mapping[str, str]) -> Kernel:
 
     inputs = tuple(replace(use, buffer=final(use.buffer)) for use in kernel.inputs)
     return replace(kernel, inputs=inputs, output=replace(kernel.output, buffer=final(kernel.output.buffer)))
-
-

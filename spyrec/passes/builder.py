@@ -44,9 +44,16 @@ class GraphBuilder:
         return name
 
     def constant(self, stem: str, values: np.ndarray, dtype: DType, origin: Origin) -> str:
-        """Return a new constant holding ``values`` rounded to ``dtype``."""
+        """Return a new constant holding ``values`` rounded to ``dtype``.
+
+        A 16-bit float keeps float32 numbers on the host, so that the device's format alone rounds them: IEEE half has
+        neither the range of DLFloat16 nor, for an eps of 1e-5, its precision.
+        """
         name = self.fresh(stem)
-        data = encode(values.astype(np.bool_) if dtype is DType.BOOL else values, dtype)
+        if dtype is DType.FLOAT16:
+            data = values.astype(np.float32)
+        else:
+            data = encode(values.astype(np.bool_) if dtype is DType.BOOL else values, dtype)
         self.constants[name] = ConstantData(array=np.asarray(data))
         derived = Derived(self._pass_name, (origin,))
         self.values[name] = Value(name, TensorType(values.shape, dtype), (None,) * values.ndim, derived)
@@ -93,7 +100,9 @@ def numbers_as_constants(builder: GraphBuilder, node: Node) -> tuple[Operand, ..
     fallback = types[-1].dtype if types else DType.FLOAT16
     dtype = floats[0] if floats else fallback
     return tuple(
-        builder.scalar(operand.value, DType.FLOAT16 if dtype is DType.BOOL and operand.value not in (0, 1) else dtype, node.origin)
+        builder.scalar(
+            operand.value, DType.FLOAT16 if dtype is DType.BOOL and operand.value not in (0, 1) else dtype, node.origin
+        )
         if isinstance(operand, Scalar)
         else operand
         for operand in node.inputs

@@ -51,8 +51,8 @@ def _divided(graph: KernelGraph, kernel: Kernel, context: PassContext) -> Kernel
     if division is None:
         raise refuse(
             "SPY0403",
-            f'no even division of {kernel.op}, which writes "{kernel.output.buffer}", keeps what one core touches of an '
-            f"operand within {limit} bytes",
+            f'no even division of {kernel.op}, which writes "{kernel.output.buffer}", keeps what one core touches of '
+            f"an operand within {limit} bytes",
             location_of(kernel.origin),
             notes=tuple(f'"{use.buffer}": {graph.buffers[use.buffer].placed}' for use in kernel.uses),
             hint="split the operation, or choose extents that divide among the cores",
@@ -85,7 +85,7 @@ def _operand(form: KernelForm, operand: DeviceAccess) -> _Operand:
 
 @lru_cache(maxsize=4096)
 def _best(axes: tuple[_Axis, ...], operands: tuple[_Operand, ...], cores: int, limit: int) -> tuple[int, ...] | None:
-    """Return the division that uses most cores; then the one whose cores read and write least; then outer dims first."""
+    """Return the division that uses most cores; of those the one that reads and writes least; then outer dims first."""
     best: tuple[tuple[int, int, tuple[int, ...]], tuple[int, ...]] | None = None
     for contract in (False, True):
         for division in _divisions(axes, cores, contract):

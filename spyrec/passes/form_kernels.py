@@ -90,10 +90,6 @@ def _pruned(graph: KernelGraph) -> KernelGraph:
     """Drop constants that no kernel reads."""
     read = {use.buffer for kernel in graph.kernels for use in kernel.uses}
     kept = {
-        name: buffer
-        for name, buffer in graph.buffers.items()
-        if buffer.role is not BufferRole.CONSTANT or name in read
+        name: buffer for name, buffer in graph.buffers.items() if buffer.role is not BufferRole.CONSTANT or name in read
     }
     return replace(graph, buffers=kept)
-
-

@@ -24,7 +24,7 @@ def group_programs(graph: KernelGraph, context: PassContext) -> KernelGraph:
         if buffer.placed.size_bytes > SEGMENT_BYTES:
             raise refuse(
                 "SPY0401",
-                f'"{buffer.name}" takes {buffer.placed.size_bytes} bytes of device memory, a segment has {SEGMENT_BYTES}',
+                f'"{buffer.name}" takes {buffer.placed.size_bytes} device bytes, a segment has {SEGMENT_BYTES}',
                 location_of(buffer.origin),
                 hint="split the tensor",
             )
@@ -107,7 +107,7 @@ def _program(graph: KernelGraph, lifetimes: _Lifetimes, first: int, end: int) ->
     offsets = pack(intervals)
     pool_bytes = max((offset + interval.size for offset, interval in zip(offsets, intervals, strict=True)), default=0)
     if pool_bytes > SEGMENT_BYTES:
-        raise refuse("SPY0401", f"the intermediates of one program take {pool_bytes} bytes, a segment has {SEGMENT_BYTES}")
-    return KernelProgram(
-        first, end, (*arguments, *outputs), dict(zip(pool, offsets, strict=True)), pool_bytes
-    )
+        raise refuse(
+            "SPY0401", f"the intermediates of one program take {pool_bytes} bytes, a segment has {SEGMENT_BYTES}"
+        )
+    return KernelProgram(first, end, (*arguments, *outputs), dict(zip(pool, offsets, strict=True)), pool_bytes)

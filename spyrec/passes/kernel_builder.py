@@ -41,11 +41,14 @@ class KernelBuilder:
         pin: LayoutPin | None = None,
     ) -> Buffer:
         """Add a buffer that kernels write, under a name of its own."""
-        reserved = self.graph.values if role is not BufferRole.OUTPUT else {}
-        name = unique(stem, lambda candidate: candidate in self.buffers or (candidate in reserved and candidate != stem))
+        name = unique(stem, lambda candidate: candidate in self.buffers or self._is_value(candidate, stem, role))
         buffer = Buffer(name, tensor_type, role, Derived(PASS_NAME, (origin,)), pin=pin)
         self.buffers[name] = buffer
         return buffer
+
+    def _is_value(self, candidate: str, stem: str, role: BufferRole) -> bool:
+        """Whether a name belongs to another value of the graph."""
+        return role is not BufferRole.OUTPUT and candidate in self.graph.values and candidate != stem
 
     def operand(self, operand: Operand) -> Use:
         """Return where an operand lies."""

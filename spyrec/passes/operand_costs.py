@@ -85,9 +85,7 @@ class _Reader:
             return self.cost(source, target, Realization(0, (), self.access)), True
         if self._has_zero_rows(source):
             return INFINITE, True
-        used = math.prod(
-            extent for dim, extent in enumerate(self.access.extents) if self.access.depends_on(dim)
-        )
+        used = math.prod(extent for dim, extent in enumerate(self.access.extents) if self.access.depends_on(dim))
         least = STICK_BYTES * -(-used // source.lane_extent)
         own = least + target.size_bytes if self.shape.rule is Rule.COPY else 0
         return (2 * least + own) * TIE_SCALE, False
@@ -214,5 +212,3 @@ def accepts(shape: KernelShape, read: OperandUse, write: OperandUse) -> bool:
     except Inexpressible:
         return False
     return True
-
-

@@ -86,7 +86,12 @@ def forms_of(shape: tuple[int, ...], device_format: DeviceFormat) -> tuple[Buffe
 
 
 def copy_rule(
-    access: Access, source: BufferLayout, shape: tuple[int, ...], window: Access, target: BufferLayout, target_shape: tuple[int, ...]
+    access: Access,
+    source: BufferLayout,
+    shape: tuple[int, ...],
+    window: Access,
+    target: BufferLayout,
+    target_shape: tuple[int, ...],
 ) -> Rule | None:
     """Return the rule under which one kernel makes this copy, or ``None`` where none does."""
     operands = (OperandUse(0, access, source, shape), OperandUse(OUTPUT, window, target, target_shape))

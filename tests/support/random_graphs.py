@@ -60,7 +60,9 @@ class RandomGraph:
         self.values.append(value)
         return value
 
-    def emit(self, op: str, operands: list[object], extents: tuple[int, ...], result: str, /, **attrs: object) -> _Value:
+    def emit(
+        self, op: str, operands: list[object], extents: tuple[int, ...], result: str, /, **attrs: object
+    ) -> _Value:
         """Add a node."""
         name = f"n{len(self.nodes)}"
         names = [operand.name if isinstance(operand, _Value) else operand for operand in operands]
@@ -85,7 +87,9 @@ class RandomGraph:
         if self.rng.random() < 0.2:
             return self.rng.choice((0.5, -1.25, 2, 0))
         narrowed = tuple(1 if self.rng.random() < 0.25 else extent for extent in shape)
-        return self.new_input(narrowed[self.rng.randint(0, len(shape)) :] if self.rng.random() < 0.3 else narrowed, dtype)
+        return self.new_input(
+            narrowed[self.rng.randint(0, len(shape)) :] if self.rng.random() < 0.3 else narrowed, dtype
+        )
 
     def to_json(self, outputs: list[str]) -> JsonObject:
         """Return the graph file's object."""

@@ -54,7 +54,7 @@ def _full(builder: NodeBuilder) -> str:
 
 
 def cast(node: Node, types: Sequence[TensorType | None]) -> Rewrite | None:
-    """``to`` stays where the device converts; to bool it asks for a difference from 0, to the same dtype for nothing."""
+    """``to`` stays where the device converts; to bool it asks for a difference from 0, to its own dtype for nothing."""
     operand, attributes = types[0], node.attributes
     assert operand is not None
     assert isinstance(attributes, ToAttributes)

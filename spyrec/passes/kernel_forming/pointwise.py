@@ -94,7 +94,8 @@ def form_reduction(builder: KernelBuilder, node: Node) -> None:
     (operand,) = node.inputs
     attributes = node.attributes
     assert isinstance(attributes, ReductionAttributes)
-    assert attributes.dim is not None and len(attributes.dim) == 1 and attributes.keepdim, attributes
+    assert attributes.dim is not None
+    assert attributes.keepdim
     use = builder.operand(operand)
     (dim,) = attributes.dim
     kept = [axis for axis in range(len(use.access.extents)) if axis != dim]

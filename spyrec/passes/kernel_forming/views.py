@@ -30,7 +30,7 @@ def form(builder: KernelBuilder, node: Node) -> None:
         case SliceAttributes():
             use, access = _windowed(builder, use, node, sliced(use.access.extents, attributes))
         case _ if node.op in ("permute", "transpose", "t"):
-            access = use.access.permute(permutation(len(use.access.extents), attributes))
+            access = use.access.permute(permutation(result.rank, attributes))
         case _:
             assert isinstance(attributes, DimAttributes) or node.op in _RESHAPES, node.op
             use, access = reshaped(builder, use, node, result)

@@ -19,6 +19,8 @@ module {
 		%pool_addr_32768 = arith.addi %pool, %pool_offset_32768 : index
 		%pool_offset_40960 = arith.constant 40960 : index
 		%pool_addr_40960 = arith.addi %pool, %pool_offset_40960 : index
+		%pool_offset_33024 = arith.constant 33024 : index
+		%pool_addr_33024 = arith.addi %pool, %pool_offset_33024 : index
 		%arg_0_core_offset_8192 = arith.constant 8192 : index
 		%arg_0_core_8192 = arith.addi %arg_0, %arg_0_core_offset_8192 : index
 		%arg_1_core_offset_2048 = arith.constant 2048 : index
@@ -42,8 +44,8 @@ module {
 		sdscbundle.sdsc_execute (%arg_0, %arg_0_core_256, %pool_addr_0, %pool_addr_16384) {sdsc_filename="sdsc_0.json", "symbol_ids"=[-1, -2, -3, -4]}
 		sdscbundle.sdsc_execute (%pool_addr_4096, %pool_addr_20480, %pool_addr_32768, %pool_addr_40960) {sdsc_filename="sdsc_1.json", "symbol_ids"=[-5, -6, -7, -8]}
 		sdscbundle.sdsc_execute (%pool_addr_32768, %pool_addr_40960, %pool_addr_0, %pool_addr_16384) {sdsc_filename="sdsc_2.json", "symbol_ids"=[-9, -10, -11, -12]}
-		sdscbundle.sdsc_execute (%arg_0, %arg_0_core_256, %pool_addr_32768, %pool_addr_40960) {sdsc_filename="sdsc_3.json", "symbol_ids"=[-13, -14, -15, -16]}
-		sdscbundle.sdsc_execute (%pool_addr_32768, %pool_addr_40960, %pool_addr_4096, %pool_addr_20480) {sdsc_filename="sdsc_4.json", "symbol_ids"=[-17, -18, -19, -20]}
+		sdscbundle.sdsc_execute (%arg_0, %arg_0_core_256, %pool_addr_32768, %pool_addr_33024) {sdsc_filename="sdsc_3.json", "symbol_ids"=[-13, -14, -15, -16]}
+		sdscbundle.sdsc_execute (%pool_addr_32768, %pool_addr_33024, %pool_addr_4096, %pool_addr_20480) {sdsc_filename="sdsc_4.json", "symbol_ids"=[-17, -18, -19, -20]}
 		sdscbundle.sdsc_execute (%arg_0, %arg_0_core_8192, %arg_1, %arg_1_core_2048, %pool_addr_65536, %pool_addr_67584) {sdsc_filename="sdsc_5.json", "symbol_ids"=[-21, -22, -23, -24, -25, -26]}
 		sdscbundle.sdsc_execute (%pool_addr_0, %pool_addr_4096, %arg_2, %arg_2_core_4096, %pool_addr_32768, %pool_addr_36864) {sdsc_filename="sdsc_6.json", "symbol_ids"=[-27, -28, -29, -30, -31, -32]}
 		sdscbundle.sdsc_execute (%pool_addr_32768, %pool_addr_49152, %pool_addr_0, %pool_addr_8192) {sdsc_filename="sdsc_7.json", "symbol_ids"=[-33, -34, -35, -36]}

@@ -1,0 +1,20 @@
+"""How many examples a property gets."""
+
+from __future__ import annotations
+
+from hypothesis import HealthCheck, settings
+
+_ORDINARY = 100
+"""``max_examples`` of the default profile of hypothesis; `tests/conftest.py` has a profile with ten times that."""
+
+
+def examples(count: int) -> settings:
+    """Return settings for ``count`` examples, the same in every run; a larger profile tries more and other ones."""
+    factor = max(1, settings().max_examples // _ORDINARY)
+    return settings(
+        max_examples=count * factor,
+        derandomize=factor == 1,
+        database=None,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )
