@@ -139,6 +139,9 @@ def express(access: Access, layout: BufferLayout, variables: Sequence[Variable])
             dims.extend(_tile_dims(digit, steps, coordinate.offset, lane))
         else:
             dims.extend(_plain_dims(digit, steps, coordinate.offset, layout))
+    if not any(dim.part is Part.TILE for dim in dims):
+        # a pinned layout may leave out the count of sticks where there is one
+        dims.insert(0, DeviceDim(1, lane, 0, Part.TILE))
     dims.append(DeviceDim(layout.lane_extent, lane, 0, Part.LANE))
     return DeviceAccess(tuple(dims), lane, layout.lane_extent)
 

@@ -5,7 +5,6 @@ Device dim ``j`` holds ``floor(h[host_dim] / divisor) % extent``; the last one i
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -65,14 +64,18 @@ def canonical_layout(
 
     ``stick_dim=None`` keeps one element per stick.  ``tile_multiple`` rounds the sticks along the stick dim up: the
     float32 side of a cast needs as many sticks as its 16-bit side has, times two (a ragged stick dim, see Q14 in
-    docs/compatibility.md).  The order is that of ``DeviceLayout.default`` with ``dim_order=[others.., stick]``.
+    docs/compatibility.md).  The order is that of ``DeviceLayout.default`` with a ``dim_order`` in which the stick dim
+    and the last dim have changed places: what torch-spyre's restickify makes of a default layout.
     """
     lanes = device_format.elements_per_stick
     assert lanes is not None
     if stick_dim is None and shape and shape[-1] == 1:
         stick_dim = len(shape) - 1
-    owners: list[int | None] = [dim for dim in range(len(shape)) if dim != stick_dim]
-    owners.append(stick_dim)
+    owners: list[int | None] = list(range(len(shape)))
+    if stick_dim is None:
+        owners.append(None)
+    else:
+        owners[stick_dim], owners[-1] = owners[-1], stick_dim
     order = [owners[-1]] if len(owners) == 1 else [*owners[1:], owners[0]]
     digits: list[Digit] = []
     is_tile_placed = False
@@ -112,7 +115,7 @@ def pinned_layout(layout: DeviceLayout, shape: tuple[int, ...]) -> BufferLayout 
     digits: list[Digit | None] = [None] * count
     for j in order:
         extent, stride = layout.device_size[j], layout.stride_map[j]
-        if stride <= 0 or (extent == 1 and j != count - 1 and not _continues(stride, strides, reached, shape)):
+        if stride <= 0 or (extent == 1 and j != count - 1):
             digits[j] = Digit(None, 1, extent)
             continue
         owner = next(
@@ -120,21 +123,9 @@ def pinned_layout(layout: DeviceLayout, shape: tuple[int, ...]) -> BufferLayout 
             None,
         )
         if owner is None:
-            if extent > 1:
-                return None
-            digits[j] = Digit(None, 1, extent)
-            continue
+            return None
         digits[j] = Digit(owner, reached[owner], extent)
         reached[owner] *= extent
     if any(reached[dim] < shape[dim] for dim in real):
         return None
     return BufferLayout(layout, tuple(digit for digit in digits if digit is not None))
-
-
-def _continues(stride: int, strides: Sequence[int], reached: dict[int, int], shape: Sequence[int]) -> bool:
-    return any(strides[dim] * reached[dim] == stride and reached[dim] < shape[dim] for dim in reached)
-
-
-def element_count(layout: BufferLayout) -> int:
-    """Return the elements of the layout, padding included."""
-    return math.prod(layout.device.device_size)

@@ -8,7 +8,7 @@ on its buffer's layout and on the kernel's output layout alone, so the whole gra
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -16,8 +16,8 @@ from spyrec.ir.device_layout import BufferLayout
 from spyrec.ir.kernel import Buffer, BufferRole, Kernel, KernelGraph
 from spyrec.passes.base import PassContext
 from spyrec.passes.layout_candidates import candidates, excess_bytes, leaves_default
-from spyrec.passes.operand_costs import TIE_SCALE, OperandCosts, OperandTable
-from spyrec.passes.solvers.elimination import INFINITE, Assignment, Factor, minimise
+from spyrec.passes.operand_costs import TIE_SCALE, OperandCosts
+from spyrec.passes.solvers.elimination import INFINITE, Factor, minimise, total_cost
 from spyrec.passes.write_copies import write_copies
 
 
@@ -28,23 +28,60 @@ def assign_layouts(graph: KernelGraph, context: PassContext) -> KernelGraph:
     than the default one.
     Errors: SPY0350 no layout serves a kernel, SPY0351 a pin that no kernel can serve.
     """
-    domains = {name: candidates(buffer, context.options.fixed_io_layouts) for name, buffer in graph.buffers.items()}
-    costs = OperandCosts(graph, domains)
-    names = list(domains)
-    index = {name: position for position, name in enumerate(names)}
-    own = [_own_cost(graph.buffers[name], index[name], domains[name]) for name in names]
-    operands = [
-        (costs.table(kernel, position), (index[use.buffer], index[kernel.output.buffer]))
-        for kernel in graph.kernels
-        for position, use in enumerate(kernel.inputs)
-    ]
-    best = _minimise([len(domains[name]) for name in names], own, operands)
-    if best.cost >= INFINITE:
-        raise costs.refusal()
-    chosen = {name: domains[name][best.values[index[name]]] for name in names}
-    context.report.append(_summary(best))
-    buffers = {name: replace(buffer, layout=chosen[name]) for name, buffer in graph.buffers.items()}
-    return write_copies(_without_elided(replace(graph, buffers=buffers)), costs, context)
+    problem = LayoutProblem(graph, fixed_io_layouts=context.options.fixed_io_layouts)
+    choice = problem.solve()
+    context.report.append(_summary(choice))
+    buffers = {name: replace(buffer, layout=choice.layouts[name]) for name, buffer in graph.buffers.items()}
+    return write_copies(_without_elided(replace(graph, buffers=buffers)), problem.costs, context)
+
+
+@dataclass(frozen=True, slots=True)
+class LayoutChoice:
+    """A layout per buffer; cost and lower bound are bytes times ``TIE_SCALE`` plus departures from defaults."""
+
+    layouts: Mapping[str, BufferLayout]
+    cost: int
+    lower_bound: int
+
+
+class LayoutProblem:
+    """The sum of tables whose minimum is the best choice of layouts for a kernel graph."""
+
+    def __init__(self, graph: KernelGraph, *, fixed_io_layouts: bool) -> None:
+        self.domains = {name: candidates(buffer, fixed_io_layouts) for name, buffer in graph.buffers.items()}
+        self.costs = OperandCosts(graph, self.domains)
+        self._names = list(self.domains)
+        index = {name: position for position, name in enumerate(self._names)}
+        self._own = [_own_cost(graph.buffers[name], index[name], self.domains[name]) for name in self._names]
+        self._operands = [
+            (self.costs.table(kernel, position), (index[use.buffer], index[kernel.output.buffer]))
+            for kernel in graph.kernels
+            for position, use in enumerate(kernel.inputs)
+        ]
+
+    def solve(self) -> LayoutChoice:
+        """Return the best choice.  Errors: SPY0350 where there is none.
+
+        The tables start as lower bounds: an optimum that uses exact entries only is the true one.
+        """
+        sizes = [len(self.domains[name]) for name in self._names]
+        while True:
+            best = minimise(sizes, [*self._own, *(Factor(scope, table.costs) for table, scope in self._operands)])
+            if best.cost >= INFINITE:
+                raise self.costs.refusal()
+            if not self._refine(best.values):
+                break
+        layouts = {name: self.domains[name][best.values[i]] for i, name in enumerate(self._names)}
+        return LayoutChoice(layouts, best.cost, best.lower_bound)
+
+    def cost_of(self, values: Sequence[int]) -> int:
+        """Return the cost of one choice: for every buffer, in the graph's order, the number of its candidate."""
+        self._refine(values)
+        return total_cost(values, [*self._own, *(Factor(scope, table.costs) for table, scope in self._operands)])
+
+    def _refine(self, values: Sequence[int]) -> bool:
+        changes = [table.refine(values[i], values[j]) for table, (i, j) in self._operands]
+        return any(changes)
 
 
 def _own_cost(buffer: Buffer, variable: int, layouts: Sequence[BufferLayout]) -> Factor:
@@ -57,19 +94,7 @@ def _own_cost(buffer: Buffer, variable: int, layouts: Sequence[BufferLayout]) ->
     return Factor((variable,), np.asarray(table, np.int64))
 
 
-def _minimise(
-    sizes: Sequence[int], own: Sequence[Factor], operands: Sequence[tuple[OperandTable, tuple[int, int]]]
-) -> Assignment:
-    """Minimise over tables that start as lower bounds: an optimum that uses exact entries only is the true one."""
-    while True:
-        best = minimise(sizes, [*own, *(Factor(scope, table.costs) for table, scope in operands)])
-        values = best.values
-        changes = [table.refine(values[i], values[j]) for table, (i, j) in operands]
-        if not any(changes):
-            return best
-
-
-def _summary(best: Assignment) -> str:
+def _summary(best: LayoutChoice) -> str:
     total, bound = best.cost // TIE_SCALE, best.lower_bound // TIE_SCALE
     kind = "optimal" if total == bound else "not proved optimal"
     return f"copies and padding cost {total} bytes, lower bound {bound} bytes ({kind})"

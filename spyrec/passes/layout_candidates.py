@@ -62,7 +62,8 @@ def _pinned(buffer: Buffer, pin: LayoutPin) -> BufferLayout:
     except SpyrecError as error:
         first = error.diagnostics[0]
         raise refuse(first.code, first.message, pin.origin, notes=first.notes, hint=first.hint) from error
-    layout = pinned_layout(device, buffer.type.shape)
+    known = next((form for form in forms_of(buffer.type.shape, buffer.device_format) if form.device == device), None)
+    layout = known or pinned_layout(device, buffer.type.shape)
     if layout is None:
         raise refuse(
             "SPY0351",

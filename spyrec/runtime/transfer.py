@@ -6,6 +6,9 @@ Both sides are bounds-checked against the table before a byte moves; padding lan
 from __future__ import annotations
 
 import math
+import os
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -13,12 +16,20 @@ import numpy.typing as npt
 from spyrec.dci import CopyNest, DataConversionInfo, Direction
 from spyrec.diagnostics import refuse
 from spyrec.dtypes import DeviceFormat, DType
-from spyrec.runtime.conversion import converter, host_carriers, storage_type
-from spyrec.runtime.copy_kernels import SIXTEEN_BIT_KERNELS
+from spyrec.runtime.conversion import Converter, converter, host_carriers, storage_type
+from spyrec.runtime.copy_kernels import copy_sixteen_bit
+from spyrec.runtime.copy_plan import kernel_loops, plan_of
+from spyrec.runtime.threads import Threads
 
 Elements = npt.NDArray[np.generic]
 
-_CHUNK_ELEMENTS = 1 << 20
+_THREADS = Threads(os.cpu_count() or 1)
+_ONE_THREAD = Threads(1)
+_KERNEL_FORMATS = {
+    (DeviceFormat.IEEE_FP16, DeviceFormat.SEN169_FP16),
+    (DeviceFormat.SEN169_FP16, DeviceFormat.IEEE_FP16),
+}
+"""Source and destination formats that ``copy_sixteen_bit`` converts."""
 
 
 def copy_to_device(
@@ -113,36 +124,46 @@ def _device_elements(memory: npt.NDArray[np.uint8], device_format: DeviceFormat)
 def _execute(
     source: Elements, destination: Elements, info: DataConversionInfo, formats: tuple[DeviceFormat, DeviceFormat]
 ) -> None:
-    for nest in info.nests:
-        _require_inside("source", nest.source_span, source.size)
-        _require_inside("destination", nest.destination_span, destination.size)
-    kernel = SIXTEEN_BIT_KERNELS.get(formats)
+    plans = [plan_of(nest) for nest in info.nests]
+    for plan in plans:
+        _require_inside("source", plan.source_span, source.size)
+        _require_inside("destination", plan.destination_span, destination.size)
     convert = converter(*formats)
-    if kernel is None and convert.check is not None:
+    if convert.check is not None:
         for nest in info.nests:
             convert.check(_strided(source, nest.sizes, nest.source_strides, nest.source_offset))
-    for nest in (_simplified(nest) for nest in info.nests):
-        if kernel is not None:
-            bits_in, bits_out = source.view(np.uint16), destination.view(np.uint16)
-            kernel(bits_in, bits_out, *_kernel_arguments(nest))
-            continue
-        reading = _strided(source, nest.sizes, nest.source_strides, nest.source_offset)
-        writing = _strided(destination, nest.sizes, nest.destination_strides, nest.destination_offset)
-        if convert.apply is None:
-            np.copyto(writing, reading, casting="same_kind")
-            continue
-        for part in _parts(nest.sizes):
-            writing[part] = convert.apply(reading[part])
+    copy_part = _part_copier(source, destination, formats, convert)
+    for plan in plans:
+        threads = _THREADS if plan.is_shareable else _ONE_THREAD
+        threads.run(len(plan.parts), plan.elements, partial(_copy_parts, copy_part, plan.parts))
 
 
-def _kernel_arguments(nest: CopyNest) -> tuple[object, ...]:
-    """Return a nest for the kernels: three loops or more, the third the one that walks host memory most closely."""
-    loops = list(zip(nest.sizes, nest.source_strides, nest.destination_strides, strict=True))
-    loops += [(1, 0, 0)] * (3 - len(loops))
-    third = min(range(2, len(loops)), key=lambda loop: min(abs(loops[loop][1]), abs(loops[loop][2])))
-    loops.insert(2, loops.pop(third))
-    columns = [np.array(entries, dtype=np.int64) for entries in zip(*loops, strict=True)]
-    return *columns, nest.source_offset, nest.destination_offset
+def _copy_parts(copy_part: Callable[[CopyNest], None], parts: Sequence[CopyNest], first: int, last: int) -> None:
+    for part in parts[first:last]:
+        copy_part(part)
+
+
+def _part_copier(
+    source: Elements, destination: Elements, formats: tuple[DeviceFormat, DeviceFormat], convert: Converter
+) -> Callable[[CopyNest], None]:
+    """Return the function that copies one part of a nest."""
+    if formats in _KERNEL_FORMATS:
+        to_device = formats[1] is DeviceFormat.SEN169_FP16
+        bits_in, bits_out = source.view(np.uint16), destination.view(np.uint16)
+
+        def copy_patterns(part: CopyNest) -> None:
+            copy_sixteen_bit(
+                to_device, bits_in, bits_out, kernel_loops(part), part.source_offset, part.destination_offset
+            )
+
+        return copy_patterns
+
+    def copy_elements(part: CopyNest) -> None:
+        reading = _strided(source, part.sizes, part.source_strides, part.source_offset)
+        writing = _strided(destination, part.sizes, part.destination_strides, part.destination_offset)
+        np.copyto(writing, reading if convert.apply is None else convert.apply(reading), casting="same_kind")
+
+    return copy_elements
 
 
 def _require_inside(side: str, span: tuple[int, int], elements: int) -> None:
@@ -151,37 +172,9 @@ def _require_inside(side: str, span: tuple[int, int], elements: int) -> None:
         raise refuse("SPY0317", f"the table reaches {side} elements {first} to {last}, the buffer holds {elements}")
 
 
-def _simplified(nest: CopyNest) -> CopyNest:
-    """Drop loops of one pass and fuse loops that run on through both sides; at least one loop remains."""
-    sizes: list[int] = []
-    source: list[int] = []
-    destination: list[int] = []
-    for size, source_stride, destination_stride in zip(
-        nest.sizes, nest.source_strides, nest.destination_strides, strict=True
-    ):
-        if size == 1:
-            continue
-        if sizes and source_stride == source[-1] * sizes[-1] and destination_stride == destination[-1] * sizes[-1]:
-            sizes[-1] *= size
-            continue
-        sizes.append(size)
-        source.append(source_stride)
-        destination.append(destination_stride)
-    if not sizes:
-        sizes, source, destination = [1], [1], [1]
-    return CopyNest(tuple(sizes), tuple(source), tuple(destination), nest.source_offset, nest.destination_offset)
-
-
 def _strided(elements: Elements, sizes: tuple[int, ...], strides: tuple[int, ...], offset: int) -> Elements:
     """Return the elements of one nest as an array, outermost loop first. The caller has checked the bounds."""
     item = elements.itemsize
     return np.lib.stride_tricks.as_strided(
         elements[offset:], shape=sizes[::-1], strides=tuple(stride * item for stride in strides[::-1])
     )
-
-
-def _parts(sizes: tuple[int, ...]) -> list[tuple[slice, ...]]:
-    """Cut the outermost loop so that a conversion works on about a million elements at a time."""
-    outer = sizes[-1]
-    rows = max(1, _CHUNK_ELEMENTS // max(1, math.prod(sizes[:-1])))
-    return [(slice(start, start + rows),) for start in range(0, outer, rows)]

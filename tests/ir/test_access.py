@@ -86,17 +86,8 @@ def test_ordinary_chains_need_no_copy(name: str) -> None:
     _assert_names_the_same_elements(_WITHOUT_COPY[name])
 
 
-_WITH_COPY: dict[str, Access | None] = {
-    "transposed dims fold": Access.identity((3, 4)).permute((1, 0)).reshape((12,)),
-    "dims that do not nest": Access.identity((4, 6)).reshape((24,)) and Access.identity((6,)).reshape((2, 3)),
-    "a window inside a split dim": reshaped(permuted(reshaped(start((12,)), (3, 4)), (1, 0)), (12,)).access,
-    "a window over a seam": windowed(reshaped(permuted(start((3, 4)), (1, 0)), (4, 3)), 0, range(1, 3)).access,
-}
-del _WITH_COPY["dims that do not nest"], _WITH_COPY["a window over a seam"]
-
-
 def _seam() -> ViewChain:
-    """[3, 4] -> grouped by repetition: index 0..7 reads row digits 0 0 1 1 2 2 .. so that a window cuts a digit."""
+    """Three elements, each four times in a row: index ``i`` reads element ``i // 4``."""
     return reshaped(expanded(reshaped(start((3,)), (3, 1)), (3, 4)), (12,))
 
 

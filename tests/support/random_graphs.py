@@ -146,7 +146,7 @@ def _matmul(g: RandomGraph) -> None:
     known = [v for v in g.values if v.dtype == "float16" and len(v.shape) == 2 and v.shape[0] == x.shape[-1]]
     other = g.rng.choice(known) if known and g.rng.random() < 0.4 else g.new_input((*batch, x.shape[-1], columns))
     product = g.emit("matmul", [x, other], (*x.shape[:-1], other.shape[-1]), "float16")
-    g.emit("mul", [product, 1 / max(1.0, math.sqrt(x.shape[-1]))], product.shape, "float16")
+    g.emit("mul", [product, 2.0 ** -round(math.log2(x.shape[-1]) / 2)], product.shape, "float16")
 
 
 def _norm(g: RandomGraph) -> None:
@@ -155,9 +155,9 @@ def _norm(g: RandomGraph) -> None:
         case 0:
             g.emit("softmax", [x], x.shape, x.dtype, dim=g.rng.randrange(len(x.shape)))
         case 1:
-            g.emit("rms_norm", [x], x.shape, x.dtype, normalized_shape=[x.shape[-1]], eps=1e-3)
+            g.emit("rms_norm", [x], x.shape, x.dtype, normalized_shape=[x.shape[-1]], eps=2.0**-10)
         case _:
-            g.emit("layer_norm", [x], x.shape, x.dtype, normalized_shape=[x.shape[-1]], eps=1e-2)
+            g.emit("layer_norm", [x], x.shape, x.dtype, normalized_shape=[x.shape[-1]], eps=2.0**-7)
 
 
 def _any(g: RandomGraph, rank: int = 0) -> _Value:

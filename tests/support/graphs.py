@@ -1,0 +1,87 @@
+"""Small graphs written in a line, and what the passes make of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from spyrec.diagnostics import Diagnostic, DiagnosticSink, SpyrecError
+from spyrec.ir.graph import Graph
+from spyrec.ir.kernel import KernelGraph
+from spyrec.ir.reader import read_graph_data
+from spyrec.passes.base import PassContext, PipelineOptions
+from spyrec.passes.driver import DriverOptions, compile_graph, run_pipeline
+
+JsonObject = dict[str, object]
+Arrays = dict[str, npt.NDArray[np.generic]]
+
+
+def tensor(name: str, *shape: int, dtype: str = "float16", **more: object) -> JsonObject:
+    """Return an input."""
+    return {"name": name, "shape": list(shape), "dtype": dtype, **more}
+
+
+def node(name: str, op: str, *inputs: object, layout: object = None, **attrs: object) -> JsonObject:
+    """Return a node."""
+    data: JsonObject = {"name": name, "op": op, "inputs": list(inputs)}
+    if attrs:
+        data["attrs"] = attrs
+    if layout is not None:
+        data["layout"] = layout
+    return data
+
+
+def graph_data(
+    inputs: Sequence[JsonObject], nodes: Sequence[JsonObject], outputs: Sequence[str], **more: object
+) -> JsonObject:
+    """Return a graph file's object."""
+    return {
+        "format": "spyrec.graph/1",
+        "name": "small",
+        "inputs": list(inputs),
+        "nodes": list(nodes),
+        "outputs": list(outputs),
+        **more,
+    }
+
+
+def read(data: JsonObject) -> Graph:
+    """Return the IR of a graph file's object that names no other file."""
+    return read_graph_data(data)
+
+
+def context(options: PipelineOptions | None = None) -> PassContext:
+    """Return what a single pass takes beside the graph."""
+    return PassContext(options or PipelineOptions(), DiagnosticSink(), [])
+
+
+def scheduled(data: JsonObject, options: PipelineOptions | None = None) -> KernelGraph:
+    """Return the kernels that the whole pipeline makes."""
+    return compile_graph(read(data), options or PipelineOptions())
+
+
+def after(pass_name: str, graph: Graph, options: PipelineOptions | None = None) -> KernelGraph:
+    """Return the kernels after one pass, which makes or changes kernels."""
+    result = run_pipeline(graph, options or PipelineOptions(), DriverOptions(stop_after=pass_name))
+    assert isinstance(result, KernelGraph)
+    return result
+
+
+def random_arrays(data: JsonObject, seed: int = 0) -> Arrays:
+    """Return numbers for the inputs: eighths from -2 to 2, so that float16 holds them and their sums exactly."""
+    generator = np.random.default_rng(seed)
+    arrays: Arrays = {}
+    inputs = data["inputs"]
+    assert isinstance(inputs, list)
+    for item in inputs:
+        numbers = generator.integers(-16, 17, item["shape"])
+        arrays[item["name"]] = numbers > 0 if item["dtype"] == "bool" else (numbers / 8).astype(item["dtype"])
+    return arrays
+
+
+def only_diagnostic(error: SpyrecError) -> Diagnostic:
+    """Return the one diagnostic of an error."""
+    (diagnostic,) = error.diagnostics
+    return diagnostic

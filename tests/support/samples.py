@@ -1,0 +1,80 @@
+"""Every sample of the catalogue as a graph of one node, with numbers on which the op is defined."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from spyrec.diagnostics import Location
+from spyrec.dtypes import DType
+from spyrec.ir.graph import Graph, Node, Operand, Value
+from spyrec.ir.numbers import encode
+from spyrec.ir.opdef import OpDef, Sample, catalogue
+from spyrec.ir.types import TensorType
+
+_POSITIVE = ("log", "sqrt", "rsqrt", "pow", "log1p", "reciprocal")
+_FLOAT8 = (DType.FLOAT8_E4M3FN, DType.FLOAT8_E5M2FNUZ)
+
+
+@dataclass(frozen=True, slots=True)
+class SampleCase:
+    """One op on one sample: the graph with inputs ``x0``.. and output ``y``."""
+
+    title: str
+    op: str
+    graph: Graph
+
+    @property
+    def result(self) -> TensorType:
+        """The type of the output."""
+        return self.graph.type_of("y")
+
+    def arrays(self, *, with_infinities: bool = False) -> dict[str, npt.NDArray[np.generic]]:
+        """Return numbers for the inputs, the same in every run."""
+        generator = np.random.default_rng(11)
+        types = {name: self.graph.type_of(name) for name in self.graph.inputs}
+        return {name: self._numbers(generator, found, with_infinities) for name, found in types.items()}
+
+    def _numbers(
+        self, generator: np.random.Generator, tensor_type: TensorType, with_infinities: bool
+    ) -> npt.NDArray[np.generic]:
+        dtype, shape = tensor_type.dtype, tensor_type.shape
+        if dtype is DType.BOOL:
+            return np.asarray(generator.random(shape) < 0.5)
+        if dtype in _FLOAT8 or not dtype.is_float:
+            low = 0 if dtype in (DType.UINT8, *_FLOAT8) else -100
+            return np.asarray(generator.integers(low, 100, shape)).astype(dtype.carrier)
+        numbers = np.asarray(np.round(generator.standard_normal(shape) * 16) / 16)
+        if self.op in _POSITIVE:
+            numbers = np.abs(numbers) + 0.125
+        if with_infinities:
+            numbers = np.where(generator.random(shape) < 0.2, np.copysign(np.inf, numbers), numbers)
+        return encode(numbers, dtype)
+
+
+def sample_cases(*, public_only: bool = True) -> Iterator[SampleCase]:
+    """Yield the samples of the catalogue in its order."""
+    for definition in catalogue().values():
+        if definition.is_public or not public_only:
+            for number, sample in enumerate(definition.samples):
+                yield SampleCase(f"{definition.name}-{number}", definition.name, _graph(definition, sample))
+
+
+def _graph(definition: OpDef, sample: Sample) -> Graph:
+    types, attributes = sample
+    here = Location()
+    values: dict[str, Value] = {}
+    operands: list[Operand] = []
+    for number, found in enumerate(types):
+        operands.append(None if found is None else f"x{number}")
+        if found is not None:
+            values[f"x{number}"] = Value(f"x{number}", found, (None,) * found.rank, here)
+    absent = 0 if definition.is_variadic else len(definition.operands) - len(types)
+    (result,) = definition.infer([*types, *(None,) * absent], attributes)
+    inputs = tuple(values)
+    values["y"] = Value("y", result, (None,) * result.rank, here)
+    node = Node("y", definition.name, tuple(operands), ("y",), attributes, here)
+    return Graph(definition.name, {}, inputs, {}, (node,), values, ("y",))
