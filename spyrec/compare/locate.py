@@ -108,7 +108,7 @@ def _holds(dsc: SuperDsc, operand: Operand, distance_bytes: int) -> bool:
     """Whether a core whose window begins ``distance_bytes`` before an element stores it.
 
     The digits of the distance in the mixed radix of the buffer's extents are the element's coordinates
-    (execution reference, section 2).
+    (the address rule of SuperDSC).
     """
     if distance_bytes < 0:
         return False

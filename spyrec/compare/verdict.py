@@ -14,7 +14,7 @@ from spyrec.dtypes import DType
 Mask = npt.NDArray[np.bool_]
 
 FAILING_RATIO = 2.0
-"""A check fails above twice the bound (semantics 12): the bound is first order."""
+"""A check fails above twice the bound (docs/decisions.md): the bound is first order."""
 
 
 @dataclass(frozen=True, slots=True)

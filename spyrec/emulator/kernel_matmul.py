@@ -1,6 +1,6 @@
 """The matmul kernels: decode into packed panels, multiply in register tiles, add K slices in order, round once.
 
-Why not BLAS: the bits of a BLAS result depend on where a row stands and on how M and N are split; semantics 10 asks
+Why not BLAS: the bits of a BLAS result depend on where a row stands and on how M and N are split; docs/decisions.md askss
 that they do not.  Here every element of C is one chain of fused multiply-adds per K slice, k ascending.
 """
 

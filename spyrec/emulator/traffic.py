@@ -1,4 +1,4 @@
-"""The counters of semantics 14: distinct sticks, sticks per core, floating-point operations; from footprints alone."""
+"""The traffic counters: distinct sticks, sticks per core, floating-point operations; from footprints alone."""
 
 from __future__ import annotations
 

@@ -5,9 +5,11 @@ Device dim ``j`` holds ``floor(h[host_dim] / divisor) % extent``; the last one i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import combinations, pairwise
 
 from spyrec.dtypes import DeviceFormat
 from spyrec.layout import DeviceLayout
@@ -101,20 +103,42 @@ def _device_layout(digits: Sequence[Digit], shape: Sequence[int], device_format:
     return DeviceLayout(tuple(digit.extent for digit in digits), stride_map, device_format)
 
 
+def folded_shape(device_size: tuple[int, ...], stride_map: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return ``shape`` with the fewest neighbouring dims folded into one under which the layout can be read.
+
+    ``[38, 64]`` with stride map ``[64, 1]`` walks a tensor of shape (40, 60) as one dim of 2400.  A layout that has no
+    reading at all gives ``shape``.
+    """
+    for count in range(len(shape)):
+        for joints in combinations(range(1, len(shape)), count):
+            bounds = [place for place in range(len(shape) + 1) if place not in joints]
+            folded = tuple(math.prod(shape[first:end]) for first, end in pairwise(bounds))
+            if _digits(device_size, stride_map, folded) is not None:
+                return folded
+    return shape
+
+
 def pinned_layout(layout: DeviceLayout, shape: tuple[int, ...]) -> BufferLayout | None:
     """Read the digits of an explicit layout of a contiguous tensor, or ``None`` where it has no such reading.
 
     Each device dim with a positive stride belongs to the host dim with the largest stride that divides it and for
     which the digits chain up from the lane; the digits of every host dim must cover it.
     """
+    digits = _digits(layout.device_size, layout.stride_map, shape)
+    return None if digits is None else BufferLayout(layout, digits)
+
+
+def _digits(
+    device_size: tuple[int, ...], stride_map: tuple[int, ...], shape: tuple[int, ...]
+) -> tuple[Digit, ...] | None:
     strides = row_major(shape)
     real = [dim for dim, size in enumerate(shape) if size > 1]
-    count = len(layout.device_size)
-    order = sorted(range(count), key=lambda j: (layout.stride_map[j], j != count - 1, -j))
+    count = len(device_size)
+    order = sorted(range(count), key=lambda j: (stride_map[j], j != count - 1, -j))
     reached = dict.fromkeys(real, 1)
     digits: list[Digit | None] = [None] * count
     for j in order:
-        extent, stride = layout.device_size[j], layout.stride_map[j]
+        extent, stride = device_size[j], stride_map[j]
         if stride <= 0 or (extent == 1 and j != count - 1):
             digits[j] = Digit(None, 1, extent)
             continue
@@ -128,4 +152,4 @@ def pinned_layout(layout: DeviceLayout, shape: tuple[int, ...]) -> BufferLayout 
         reached[owner] *= extent
     if any(reached[dim] < shape[dim] for dim in real):
         return None
-    return BufferLayout(layout, tuple(digit for digit in digits if digit is not None))
+    return tuple(digit for digit in digits if digit is not None)

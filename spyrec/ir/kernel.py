@@ -37,7 +37,11 @@ class ConstantSource:
 
 @dataclass(frozen=True, slots=True)
 class Buffer:
-    """A tensor with memory of its own."""
+    """A tensor with memory of its own.
+
+    ``type`` has the shape that accesses index.  ``host_shape`` is the shape outside the device where that differs: a
+    pinned layout may walk several host dims as one.
+    """
 
     name: str
     type: TensorType
@@ -46,6 +50,19 @@ class Buffer:
     layout: BufferLayout | None = None
     pin: LayoutPin | None = None
     constant: ConstantSource | None = None
+    host_shape: tuple[int, ...] | None = None
+
+    @property
+    def host_type(self) -> TensorType:
+        """Shape and dtype of the value outside the device."""
+        return self.type if self.host_shape is None else replace(self.type, shape=self.host_shape)
+
+    @property
+    def whole(self) -> Access:
+        """The access whose index is that of the value."""
+        access = Access.identity(self.type.shape).reshape(self.host_type.shape)
+        assert access is not None, "adjacent dims always fold"
+        return access
 
     @property
     def device_format(self) -> DeviceFormat:
@@ -111,6 +128,27 @@ class Kernel:
 
 
 @dataclass(frozen=True, slots=True)
+class LayoutCost:
+    """What the chosen layouts cost, in bytes, and what no choice can undercut.
+
+    Counted are what copies read and write, padding included, and what inputs, constants and outputs take beyond their
+    default layouts.
+    """
+
+    cost_bytes: int
+    lower_bound_bytes: int
+
+    @property
+    def is_optimal(self) -> bool:
+        """Whether no choice is cheaper."""
+        return self.cost_bytes == self.lower_bound_bytes
+
+    def __str__(self) -> str:
+        kind = "optimal" if self.is_optimal else "not proved optimal"
+        return f"copies and padding cost {self.cost_bytes} bytes, lower bound {self.lower_bound_bytes} bytes ({kind})"
+
+
+@dataclass(frozen=True, slots=True)
 class KernelProgram:
     """One device program: kernels by index range, its arguments in order, and the pool offsets of the rest."""
 
@@ -123,8 +161,10 @@ class KernelProgram:
 
 @dataclass(frozen=True, slots=True)
 class KernelGraph:
-    """All kernels of a model in execution order; ``outputs`` are (graph output, buffer);
-    ``source`` is the graph it was made from.
+    """All kernels of a model in execution order; ``outputs`` are (graph output, buffer).
+
+    ``source`` is the graph it was made from; ``places`` says which buffer, read how, a value of that graph is, and has
+    no entry for those that passes took apart or dropped.
     """
 
     name: str
@@ -134,6 +174,8 @@ class KernelGraph:
     outputs: tuple[tuple[str, str], ...]
     programs: tuple[KernelProgram, ...] = ()
     source: Graph | None = None
+    places: Mapping[str, Use] = field(default_factory=dict[str, Use])
+    layout_cost: LayoutCost | None = None
 
     def form_of(self, kernel: Kernel) -> KernelForm:
         """Return a kernel's device form under the buffers' layouts; raises ``Inexpressible``."""

@@ -176,7 +176,7 @@ def _check_same_stick(
 
 
 def _check_cast(forms: Sequence[DeviceAccess], variables: Sequence[Variable]) -> None:
-    """Both sides of a cast cover whole sticks of the wider one (rule A5 of the execution reference)."""
+    """Both sides of a cast cover whole sticks of the wider one (Q14 in docs/compatibility.md)."""
     widest = max(form.lane_extent for form in forms)
     for form in forms:
         for dim in form.dims:

@@ -108,6 +108,9 @@ def _program(graph: KernelGraph, lifetimes: _Lifetimes, first: int, end: int) ->
     pool_bytes = max((offset + interval.size for offset, interval in zip(offsets, intervals, strict=True)), default=0)
     if pool_bytes > SEGMENT_BYTES:
         raise refuse(
-            "SPY0401", f"the intermediates of one program take {pool_bytes} bytes, a segment has {SEGMENT_BYTES}"
+            "SPY0401",
+            f"the intermediates of one program take {pool_bytes} bytes, a segment has {SEGMENT_BYTES}",
+            location_of(graph.kernels[first].origin),
+            hint="split the tensors, or make some of them outputs",
         )
     return KernelProgram(first, end, (*arguments, *outputs), dict(zip(pool, offsets, strict=True)), pool_bytes)

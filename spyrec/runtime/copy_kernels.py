@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 import numpy as np
 import numpy.typing as npt
 from numba import njit
+
+from spyrec.dtypes import DeviceFormat
 
 Patterns = npt.NDArray[np.uint16]
 Integers = npt.NDArray[np.int64]
@@ -52,95 +56,111 @@ def dlfloat_to_half(bits: np.uint16) -> np.uint16:
 _ROWS_AT_A_TIME = 32
 """Rows copied per tile before the next tile: their host lines stay in cache while all tiles pass over them."""
 
-_BLOCK = 64
-"""Lanes that are converted at a time: one stick."""
+_STICK = 64
+"""Lanes that are converted at a time."""
 
 
 @njit(forceinline=True)
-def _convert_to_dlfloat(source: Patterns, destination: Patterns) -> None:
-    """Convert adjacent halves: in 16-bit steps, and once more in full where one of them is subnormal.
+def _simple_half_to_dlfloat(bits: np.uint16) -> np.uint16:
+    """Convert a half that is no subnormal, in 16-bit steps: a vector takes twice as many as in 32-bit ones."""
+    magnitude = np.uint16(bits & np.uint16(0x7FFF))
+    sign = np.uint16(bits & np.uint16(0x8000))
+    result = np.uint16(np.uint16(np.uint16(magnitude + np.uint16(1)) >> np.uint16(1)) + np.uint16((31 - 15) << 9))
+    result = np.uint16(0x7FFF) if magnitude >= np.uint16(0x7C00) else result
+    result = np.uint16(result | sign)
+    result = np.uint16(0x7FFF) if magnitude > np.uint16(0x7C00) else result
+    return np.uint16(0) if magnitude == np.uint16(0) else result
 
-    The 16-bit form of ``half_to_dlfloat`` fills a vector with twice as many elements, but knows no subnormals.
+
+@njit(forceinline=True)
+def _simple_dlfloat_to_half(bits: np.uint16) -> np.uint16:
+    """Convert a DLFloat16 that becomes no subnormal half, in 16-bit steps."""
+    magnitude = np.uint16(bits & np.uint16(0x7FFF))
+    sign = np.uint16(bits & np.uint16(0x8000))
+    result = np.uint16(np.uint16(magnitude - np.uint16((31 - 15) << 9)) << np.uint16(1))
+    result = np.uint16(0x7C00) if magnitude >= np.uint16((31 + 16) << 9) else result
+    result = np.uint16(result | sign)
+    return np.uint16(0) if magnitude == np.uint16(0) else result
+
+
+@njit(forceinline=True)
+def _convert(
+    to_device: bool, source: Patterns, destination: Patterns, read: np.uintp, write: np.uintp, lanes: np.uintp
+) -> None:
+    """Convert adjacent patterns: the simple way, then once more in full if that was not good enough for all of them.
+
+    Positions are unsigned because numba makes negative ones count from the end, which keeps LLVM from vectorising.
     """
-    nearest_to_zero = np.uint16(0xFFFF)  # magnitude - 1, so that zero counts as the greatest
-    for lane in range(source.size):
-        bits = source[lane]
-        magnitude = np.uint16(bits & np.uint16(0x7FFF))
-        sign = np.uint16(bits & np.uint16(0x8000))
-        result = np.uint16(np.uint16(np.uint16(magnitude + np.uint16(1)) >> np.uint16(1)) + np.uint16((31 - 15) << 9))
-        result = np.uint16(0x7FFF) if magnitude >= np.uint16(0x7C00) else result
-        result = np.uint16(result | sign)
-        result = np.uint16(0x7FFF) if magnitude > np.uint16(0x7C00) else result
-        destination[lane] = np.uint16(0) if magnitude == np.uint16(0) else result
-        nearest_to_zero = min(nearest_to_zero, np.uint16(magnitude - np.uint16(1)))
-    if nearest_to_zero < np.uint16(0x400 - 1):
-        for lane in range(source.size):
-            destination[lane] = half_to_dlfloat(source[lane])
-
-
-@njit(forceinline=True)
-def _convert_to_half(source: Patterns, destination: Patterns) -> None:
-    """Convert adjacent DLFloat16 patterns likewise; in full where one of them is a subnormal half."""
-    nearest_to_zero = np.uint16(0xFFFF)
-    for lane in range(source.size):
-        bits = source[lane]
-        magnitude = np.uint16(bits & np.uint16(0x7FFF))
-        sign = np.uint16(bits & np.uint16(0x8000))
-        result = np.uint16(np.uint16(magnitude - np.uint16((31 - 15) << 9)) << np.uint16(1))
-        result = np.uint16(0x7C00) if magnitude >= np.uint16((31 + 16) << 9) else result
-        result = np.uint16(result | sign)
-        destination[lane] = np.uint16(0) if magnitude == np.uint16(0) else result
-        nearest_to_zero = min(nearest_to_zero, np.uint16(magnitude - np.uint16(1)))
-    if nearest_to_zero < np.uint16(((31 - 14) << 9) - 1):
-        for lane in range(source.size):
-            destination[lane] = dlfloat_to_half(source[lane])
-
-
-@njit(forceinline=True)
-def _outer_offset(step: int, sizes: Integers, strides: Integers) -> int:
-    """Return the element offset of pass number ``step`` over the loops from the fourth on."""
-    offset = 0
-    for loop in range(3, sizes.size):
-        offset += (step % sizes[loop]) * strides[loop]
-        step //= sizes[loop]
-    return offset
-
-
-@njit(forceinline=True)
-def _copy_run(to_device: bool, source: Patterns, destination: Patterns, run: tuple[int, int, int, int, int]) -> None:
-    """Copy the lanes of one run: their count, first element and stride in the source, the same in the destination."""
-    lanes, read, read_step, write, write_step = run
-    if read_step == 1 and write_step == 1:
-        for first in range(0, lanes, _BLOCK):
-            last = min(first + _BLOCK, lanes)
-            if to_device:
-                _convert_to_dlfloat(source[read + first : read + last], destination[write + first : write + last])
-            else:
-                _convert_to_half(source[read + first : read + last], destination[write + first : write + last])
-        return
+    smallest = np.uint16(0xFFFF)  # magnitude less one, so that zero, which is simple, counts as the largest
     for lane in range(lanes):
-        bits = source[read + lane * read_step]
-        destination[write + lane * write_step] = half_to_dlfloat(bits) if to_device else dlfloat_to_half(bits)
+        bits = source[read + lane]
+        destination[write + lane] = _simple_half_to_dlfloat(bits) if to_device else _simple_dlfloat_to_half(bits)
+        smallest = min(smallest, np.uint16(np.uint16(bits & np.uint16(0x7FFF)) - np.uint16(1)))
+    if smallest < (np.uint16(0x400 - 1) if to_device else np.uint16(((31 - 14) << 9) - 1)):
+        for lane in range(lanes):
+            bits = source[read + lane]
+            destination[write + lane] = half_to_dlfloat(bits) if to_device else dlfloat_to_half(bits)
+
+
+@njit(forceinline=True)
+def _copy_adjacent(to_device: bool, source: Patterns, destination: Patterns, places: tuple[int, int, int]) -> None:
+    """Copy one run that is contiguous on both sides: first element read, first written, lanes."""
+    read, write, lanes = np.uintp(places[0]), np.uintp(places[1]), np.uintp(places[2])
+    whole = lanes - lanes % np.uintp(_STICK)
+    for done in range(np.uintp(0), whole, np.uintp(_STICK)):
+        _convert(to_device, source, destination, read + done, write + done, np.uintp(_STICK))
+    if whole < lanes:
+        _convert(to_device, source, destination, read + whole, write + whole, lanes - whole)
+
+
+@njit(forceinline=True)
+def _copy_nest(
+    to_device: bool, source: Patterns, destination: Patterns, loops: Integers, source_offset: int, destination_offset: int
+) -> None:
+    lanes, read_step, write_step = loops[0]
+    rows = loops[1, 0]
+    tiles = loops[2:, 0].prod()
+    for first_row in range(0, rows, _ROWS_AT_A_TIME):
+        for tile in range(tiles):
+            read_base, write_base, step = source_offset, destination_offset, tile
+            for loop in range(2, loops.shape[0]):
+                size, read_stride, write_stride = loops[loop]
+                read_base += step % size * read_stride
+                write_base += step % size * write_stride
+                step //= size
+            for row in range(first_row, min(first_row + _ROWS_AT_A_TIME, rows)):
+                read, write = read_base + row * loops[1, 1], write_base + row * loops[1, 2]
+                if read_step == 1 and write_step == 1:
+                    _copy_adjacent(to_device, source, destination, (read, write, lanes))
+                    continue
+                for lane in range(lanes):
+                    bits = source[read + lane * read_step]
+                    converted = half_to_dlfloat(bits) if to_device else dlfloat_to_half(bits)
+                    destination[write + lane * write_step] = converted
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def copy_sixteen_bit(
-    to_device: bool, source: Patterns, destination: Patterns, loops: Integers, source_offset: int, destination_offset: int
+def copy_half_to_dlfloat(
+    source: Patterns, destination: Patterns, loops: Integers, source_offset: int, destination_offset: int
 ) -> None:
-    """Copy one nest of uint16 patterns, half to DLFloat16 (``to_device``) or back; bounds are the caller's.
+    """Copy one nest of uint16 patterns; bounds are the caller's.
 
-    ``loops[i]``: size, source stride and destination stride of loop i, in elements, innermost first; three or more,
-    the third the one that walks host memory most closely.
+    ``loops[i]``: size, source stride and destination stride of loop i, in elements, innermost first; two or more,
+    the others in the order that walks host memory most closely.
     """
-    sizes, source_strides, destination_strides = loops[:, 0], loops[:, 1], loops[:, 2]
-    lanes, rows, tiles = sizes[0], sizes[1], sizes[2]
-    for outer in range(sizes[3:].prod()):
-        read_base = source_offset + _outer_offset(outer, sizes, source_strides)
-        write_base = destination_offset + _outer_offset(outer, sizes, destination_strides)
-        for first_row in range(0, rows, _ROWS_AT_A_TIME):
-            for tile in range(tiles):
-                for row in range(first_row, min(first_row + _ROWS_AT_A_TIME, rows)):
-                    read = read_base + row * source_strides[1] + tile * source_strides[2]
-                    write = write_base + row * destination_strides[1] + tile * destination_strides[2]
-                    run = (lanes, read, source_strides[0], write, destination_strides[0])
-                    _copy_run(to_device, source, destination, run)
+    _copy_nest(True, source, destination, loops, source_offset, destination_offset)  # noqa: FBT003 -- the direction
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def copy_dlfloat_to_half(
+    source: Patterns, destination: Patterns, loops: Integers, source_offset: int, destination_offset: int
+) -> None:
+    """Copy one nest of uint16 patterns the other way."""
+    _copy_nest(False, source, destination, loops, source_offset, destination_offset)  # noqa: FBT003 -- the direction
+
+
+SIXTEEN_BIT_KERNELS: Mapping[tuple[DeviceFormat, DeviceFormat], Callable[..., None]] = {
+    (DeviceFormat.IEEE_FP16, DeviceFormat.SEN169_FP16): copy_half_to_dlfloat,
+    (DeviceFormat.SEN169_FP16, DeviceFormat.IEEE_FP16): copy_dlfloat_to_half,
+}
+"""By source and destination format."""

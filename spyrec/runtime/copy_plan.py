@@ -10,7 +10,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from spyrec.dci import CopyNest
+from spyrec.dci import CopyNest, DataConversionInfo
 
 _PART_ELEMENTS = 1 << 19
 """About as many elements as are copied at a time: a part pays for the hand-over, and its temporaries stay small."""
@@ -37,13 +37,21 @@ def plan_of(nest: CopyNest) -> NestPlan:
     )
 
 
+def writes_every_element(info: DataConversionInfo) -> bool:
+    """Whether a copy surely leaves no element of a contiguous host tensor unwritten; known of tables of one nest."""
+    if len(info.nests) > 1:
+        return False
+    plan = plan_of(info.nests[0])
+    elements = math.prod(info.host_shape)
+    return plan.is_shareable and plan.elements == elements and plan.destination_span == (0, elements - 1)
+
+
 @lru_cache(maxsize=4096)
 def kernel_loops(part: CopyNest) -> npt.NDArray[np.int64]:
-    """Return a part for the kernel: three loops or more, the third the one that walks host memory most closely."""
+    """Return a part for the kernels: two loops or more, from the third on as they walk host memory most closely."""
     loops = list(zip(part.sizes, part.source_strides, part.destination_strides, strict=True))
-    loops += [(1, 0, 0)] * (3 - len(loops))
-    third = min(range(2, len(loops)), key=lambda loop: min(abs(loops[loop][1]), abs(loops[loop][2])))
-    loops.insert(2, loops.pop(third))
+    loops += [(1, 0, 0)] * (2 - len(loops))
+    loops[2:] = sorted(loops[2:], key=lambda loop: min(abs(loop[1]), abs(loop[2])))
     return np.array(loops, dtype=np.int64)
 
 

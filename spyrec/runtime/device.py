@@ -39,7 +39,7 @@ class ArgumentTable:
 
 @dataclass(frozen=True, slots=True)
 class OperationStats:
-    """Counters of one SuperDSC over all its executions (semantics 14; one multiply-add is two flops)."""
+    """Counters of one SuperDSC over all its executions (one multiply-add is two flops)."""
 
     file: str
     op: str

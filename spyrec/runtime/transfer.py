@@ -17,19 +17,14 @@ from spyrec.dci import CopyNest, DataConversionInfo, Direction
 from spyrec.diagnostics import refuse
 from spyrec.dtypes import DeviceFormat, DType
 from spyrec.runtime.conversion import Converter, converter, host_carriers, storage_type
-from spyrec.runtime.copy_kernels import copy_sixteen_bit
-from spyrec.runtime.copy_plan import kernel_loops, plan_of
+from spyrec.runtime.copy_kernels import SIXTEEN_BIT_KERNELS
+from spyrec.runtime.copy_plan import kernel_loops, plan_of, writes_every_element
 from spyrec.runtime.threads import Threads
 
 Elements = npt.NDArray[np.generic]
 
 _THREADS = Threads(os.cpu_count() or 1)
 _ONE_THREAD = Threads(1)
-_KERNEL_FORMATS = {
-    (DeviceFormat.IEEE_FP16, DeviceFormat.SEN169_FP16),
-    (DeviceFormat.SEN169_FP16, DeviceFormat.IEEE_FP16),
-}
-"""Source and destination formats that ``copy_sixteen_bit`` converts."""
 
 
 def copy_to_device(
@@ -69,7 +64,8 @@ def copy_to_host(
     if math.prod(shape) != math.prod(info.host_shape):
         fact = f"shape {list(shape)} is not that of the table, {list(info.host_shape)}"
         raise refuse("SPY0315", fact)
-    result = np.zeros(shape, dtype=dtype.carrier)
+    allocate = np.empty if writes_every_element(info) else np.zeros
+    result = allocate(shape, dtype=dtype.carrier)
     copy_into_host(memory, info, result.reshape(-1), stored_as=stored_as)
     return result
 
@@ -147,16 +143,10 @@ def _part_copier(
     source: Elements, destination: Elements, formats: tuple[DeviceFormat, DeviceFormat], convert: Converter
 ) -> Callable[[CopyNest], None]:
     """Return the function that copies one part of a nest."""
-    if formats in _KERNEL_FORMATS:
-        to_device = formats[1] is DeviceFormat.SEN169_FP16
+    kernel = SIXTEEN_BIT_KERNELS.get(formats)
+    if kernel is not None:
         bits_in, bits_out = source.view(np.uint16), destination.view(np.uint16)
-
-        def copy_patterns(part: CopyNest) -> None:
-            copy_sixteen_bit(
-                to_device, bits_in, bits_out, kernel_loops(part), part.source_offset, part.destination_offset
-            )
-
-        return copy_patterns
+        return lambda part: kernel(bits_in, bits_out, kernel_loops(part), part.source_offset, part.destination_offset)
 
     def copy_elements(part: CopyNest) -> None:
         reading = _strided(source, part.sizes, part.source_strides, part.source_offset)

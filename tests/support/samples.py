@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -55,12 +54,14 @@ class SampleCase:
         return encode(numbers, dtype)
 
 
-def sample_cases(*, public_only: bool = True) -> Iterator[SampleCase]:
-    """Yield the samples of the catalogue in its order."""
-    for definition in catalogue().values():
-        if definition.is_public or not public_only:
-            for number, sample in enumerate(definition.samples):
-                yield SampleCase(f"{definition.name}-{number}", definition.name, _graph(definition, sample))
+def sample_cases(*, public_only: bool = True) -> list[SampleCase]:
+    """Return the samples of the catalogue in its order."""
+    return [
+        SampleCase(f"{definition.name}-{number}", definition.name, _graph(definition, sample))
+        for definition in catalogue().values()
+        if definition.is_public or not public_only
+        for number, sample in enumerate(definition.samples)
+    ]
 
 
 def _graph(definition: OpDef, sample: Sample) -> Graph:

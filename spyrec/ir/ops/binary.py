@@ -1,4 +1,4 @@
-"""Pointwise ops of two and three tensors.  Device names: SuperDSC format reference, section 4.1.
+"""Pointwise ops of two and three tensors.  Device names: torch-spyre's op table.
 
 Dtypes: floats of one dtype; bool beside a 16-bit float counts as 0 and 1, since both have the same device format.
 """

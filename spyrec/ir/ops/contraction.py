@@ -1,4 +1,4 @@
-"""The matmul family.  The device has ``batchmatmul`` alone (SuperDSC format reference, section 4.2); the public ops
+"""The matmul family.  The device has ``batchmatmul`` alone (torch-spyre's op table); the public ops
 are written in terms of it.
 """
 

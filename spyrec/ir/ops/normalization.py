@@ -1,4 +1,4 @@
-"""Softmax and the norms, and the device's layer norm trio (SuperDSC execution reference, section 4.7)."""
+"""Softmax and the norms, and the device's layer norm trio (see docs/decisions.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reductions over one, several or all dims.  Device names and constants: SuperDSC format reference, section 4.2."""
+"""Reductions over one, several or all dims.  Device names and constants: torch-spyre's op table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pointwise ops of one tensor.  Device names and formats: SuperDSC format reference, section 4.1 and 4.4."""
+"""Pointwise ops of one tensor.  Device names and formats: torch-spyre's op table."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The decompositions, one function per op: from a node to nodes closer to the device.
 
-Sources: the decompositions of torch-spyre (SuperDSC format reference, section 4.3); where it has none, PyTorch's own.
+Sources: the decompositions of torch-spyre (torch-spyre's op table); where it has none, PyTorch's own.
 """
 
 from __future__ import annotations
