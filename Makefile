@@ -21,7 +21,8 @@ help:
 $(STAMP): pyproject.toml constraints.txt
 	@test -n "$(PYTHON)" || { echo "python3.11 or newer is needed"; exit 1; }
 	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "python3.11 or newer is needed; name it with PYTHON=..."; exit 1; }
-	@test -x $(BIN)/python || { echo "making the virtual environment $(VENV)"; "$(PYTHON)" -m venv $(VENV); }
+	@# a venv whose creation failed half way has a python and no pip: it is made again, not kept
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || { echo "making the virtual environment $(VENV)"; "$(PYTHON)" -m venv --clear $(VENV); }
 	@echo "installing spyrec and its tools into $(VENV)"
 	@$(BIN)/python -m pip install -qq --constraint constraints.txt --editable '.[dev]'
 	@touch $@

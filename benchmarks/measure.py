@@ -10,11 +10,17 @@ Figures = dict[str, object]
 """What a benchmark prints: names with units, and ratios."""
 
 
-def interleaved(candidates: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, float]:
-    """Return the median seconds of each candidate over ``rounds``, after one round that is not counted."""
+def interleaved(
+    candidates: Mapping[str, Callable[[], object]], rounds: int, *, pause_seconds: float = 0.0
+) -> dict[str, float]:
+    """Return the median seconds of each candidate over ``rounds``, after one round that is not counted.
+
+    ``pause_seconds`` passes before each: a BLAS library's idle threads spin for a while on the cores of what follows.
+    """
     seconds: dict[str, list[float]] = {name: [] for name in candidates}
     for number in range(rounds + 1):
         for name, action in candidates.items():
+            time.sleep(pause_seconds)
             start = time.perf_counter()
             action()
             if number > 0:

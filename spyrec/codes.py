@@ -509,6 +509,24 @@ EMULATOR: dict[str, Code] = {
     "SPY0724": Code(
         "not executed (V14)", "Operations, formats and forms that nobody has seen executed are refused by name."
     ),
+    # 0730-0749 sanitizers
+    "SPY0730": Code("access out of bounds", "A SuperDSC reached outside its argument, the pool or LX while it ran."),
+    "SPY0731": Code(
+        "undefined value used",
+        "A lane that nothing wrote, or that was computed from one, reached a reduction, a contraction, a selection, an "
+        "index or a host copy. Padding lanes may hold anything as long as they stay among themselves.",
+    ),
+    "SPY0732": Code(
+        "scratchpad misused",
+        "A core read LX data that was never written, overwritten in part, divided in another way, or left unread.",
+    ),
+    "SPY0733": Code("race", "Two cores stored one byte, or one read what another stored, in one SuperDSC."),
+    "SPY0734": Code(
+        "store outside the window", "A store ran into a back gap, or overwrote lanes that belong to a neighbour."
+    ),
+    "SPY0735": Code("sanitizer not known", "--sanitize takes a list of bounds, init, lx, race, gap, or all."),
+    "SPY0750": Code("unknown timing profile", "Simulated times come from a named set of parameters of the cost model."),
+    "SPY0751": Code("trace file cannot be written", "Its directory must exist and be writable; it is written whole."),
 }
 
 RUNNING: dict[str, Code] = {
@@ -549,6 +567,11 @@ COMPARING: dict[str, Code] = {
         "constant of the graph not in the bundle",
         "The bundle's graph.json names a constant whose numbers constants.safetensors does not hold, so the float64 "
         "reference cannot be evaluated. The bundle was altered or written by something else.",
+    ),
+    "SPY0803": Code(
+        "bundle and graph do not match",
+        "--bisect learns which SuperDSC computes which value by compiling the bundle's graph.json again. Plan, layouts "
+        "or the number of operations differ: the bundle is of another version, or was changed beyond its SuperDSCs.",
     ),
     # 0820-0829 the verb check
     "SPY0820": Code(

@@ -11,7 +11,10 @@ from enum import Enum
 
 
 class DeviceFormat(Enum):
-    """A data format of the device, by its DeepTools name; the value is DeepTools' number."""
+    """A data format of the device, by its DeepTools name; the value is DeepTools' number.
+
+    A format also equals its name as text: ``layout.device_dtype == "SEN169_FP16"``.
+    """
 
     SEN169_FP16 = 0
     IEEE_FP32 = 1
@@ -32,6 +35,11 @@ class DeviceFormat(Enum):
     BOOL = 16
     BFLOAT16 = 17
     SEN18F_FP24 = 18
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, str) and other == self.name)
+
+    __hash__ = Enum.__hash__  # that of the name: what equals has one hash
 
     @property
     def elements_per_stick(self) -> int | None:

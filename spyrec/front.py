@@ -8,21 +8,24 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spyrec.bundle.bundle import Bundle
-from spyrec.diagnostics import refuse
+from spyrec.diagnostics import SpyrecError, refuse
 from spyrec.dtypes import DeviceFormat
 from spyrec.ir.graph import Graph
 from spyrec.ir.kernel import KernelGraph
 from spyrec.options import CompileOptions, HostArray, Numerics, RunOptions, RunResult, RunStats, TotalStats
+from spyrec.target import PROFILES, Profile
 
 if TYPE_CHECKING:
     from spyrec.compare.check import CheckReport
     from spyrec.passes.base import PipelineOptions
     from spyrec.passes.driver import DriverOptions
-    from spyrec.runtime.session import RunRecord, Session
+    from spyrec.runtime.observer import CopyObserver
+    from spyrec.runtime.session import RunRecord, Session, SessionOptions
 
 GraphSource = str | os.PathLike[str] | Mapping[str, object] | Graph
 """A graph as the front takes it: path of a JSON file, its parsed object, or the IR."""
@@ -106,14 +109,45 @@ def run(
     """
     chosen = options or RunOptions()
     loaded = bundle if isinstance(bundle, Bundle) else Bundle.load(Path(bundle))
-    return run_session(open_session(loaded, chosen), loaded, inputs, chosen)
+    try:
+        session = open_session(loaded, chosen)
+    except SpyrecError as error:
+        return refused_result(error, chosen)
+    return run_session(session, loaded, inputs, chosen)
 
 
 def run_session(session: Session, bundle: Bundle, inputs: Mapping[str, HostArray], options: RunOptions) -> RunResult:
     """Execute a bundle that :func:`open_session` made ready with the same options; errors as :func:`run`."""
-    record = session.run(inputs)
+    if options.bisect:
+        return _bisect(session, bundle, inputs, options)
+    monitor = session.observer
+    try:
+        record = session.run(inputs)
+    except SpyrecError as error:
+        return refused_result(error, options, monitor)
+    _trace(record, bundle, options)
     report = _check(bundle, inputs, record, checked_numerics(options)) if options.check else None
-    return RunResult(record.outputs, record.dtypes, _stats(record), report)
+    findings = () if monitor is None else monitor.findings
+    warnings = () if monitor is None else tuple(monitor.warnings)
+    stats = _stats(record, options.profile)
+    return RunResult(record.outputs, record.dtypes, stats, report, sanitizer=findings, warnings=warnings)
+
+
+def refused_result(error: SpyrecError, options: RunOptions, monitor: CopyObserver | None = None) -> RunResult:
+    """Return the result of a run that a sanitizer ended, without outputs; raise any other refusal again."""
+    from spyrec.runtime.findings import findings_of_refusal, sanitizers_named
+    from spyrec.runtime.session import RunRecord
+
+    findings = () if monitor is None else monitor.findings
+    known = {item.to_diagnostic().message for item in findings}
+    if not any(item.message in known for item in error.diagnostics):
+        refused = findings_of_refusal(error, sanitizers_named(options.sanitize))
+        if refused is None and not findings:
+            raise error
+        findings = (*findings, *(refused or ()))
+    warnings = () if monitor is None else tuple(monitor.warnings)
+    stats = _stats(RunRecord({}, {}, (), 0, 0, 0), options.profile)
+    return RunResult({}, {}, stats, sanitizer=findings, warnings=warnings)
 
 
 def checked_numerics(options: RunOptions) -> Numerics:
@@ -125,6 +159,15 @@ def checked_numerics(options: RunOptions) -> Numerics:
     if name not in names:
         raise refuse("SPY0771", f'numerics is "{name}"', hint="choose one of " + ", ".join(names))
     return Numerics(name)
+
+
+def checked_profile(options: RunOptions) -> Profile:
+    """Return the parameters of a run's simulated times; errors SPY0750 for an unknown name."""
+    found = PROFILES.get(options.profile)
+    if found is None:
+        message = f'there is no timing profile "{options.profile}"'
+        raise refuse("SPY0750", message, hint="choose one of " + ", ".join(PROFILES))
+    return found
 
 
 def refuse_uncheckable(bundle: Bundle) -> None:
@@ -141,16 +184,53 @@ def open_session(bundle: Bundle, options: RunOptions) -> Session:
     """Validate a bundle and load it on a fresh emulated device.
 
     Inputs are read or drawn after this: only then are the sizes that the bundle states known to be sane.
-    Errors: SPY0769 and SPY0771 for the options, SPY07xx for what the device finds.
+    Errors: SPY0750, SPY0751, SPY0769 and SPY0771 for the options, SPY07xx for what the device finds.
     """
     from spyrec.emulator.device import EmulatedDevice
-    from spyrec.runtime.session import Session, SessionOptions
+    from spyrec.runtime.findings import sanitizers_named
+    from spyrec.runtime.session import Session
+    from spyrec.runtime.trace_file import refuse_unwritable_trace
 
     numerics = checked_numerics(options)
-    if options.check:
+    sanitizers = sanitizers_named(options.sanitize)
+    if options.bisect and sanitizers:
+        raise refuse("SPY0771", "bisect launches every SuperDSC by itself, sanitize watches whole runs", hint="leave one out")
+    if options.check or options.bisect:
         refuse_uncheckable(bundle)
-    device = EmulatedDevice(bundle.manifest.target_cores, numerics.value, max_executions=options.max_executions)
-    return Session(bundle, device, SessionOptions(options.only, options.max_executions, _HALF_FORMATS[numerics]))
+    if options.bisect and options.only is not None:
+        raise refuse("SPY0771", f'bisect executes the whole bundle, only names "{options.only}"', hint="leave one out")
+    if options.trace is not None:
+        refuse_unwritable_trace(Path(options.trace))
+    profile = checked_profile(options)
+    device = EmulatedDevice(
+        bundle.manifest.target_cores,
+        numerics.value,
+        max_executions=options.max_executions,
+        profile=profile,
+        sanitizers=sanitizers,
+    )
+    if device.monitor is not None:
+        device.monitor.is_partial = options.only is not None
+    return Session(bundle, device, replace(_session_options(options, numerics), observer=device.monitor))
+
+
+def _session_options(options: RunOptions, numerics: Numerics) -> SessionOptions:
+    from spyrec.runtime.session import SessionOptions
+
+    half_format = _HALF_FORMATS[numerics]
+    return SessionOptions(options.only, options.max_executions, half_format, is_stepped=options.bisect)
+
+
+def _bisect(session: Session, bundle: Bundle, inputs: Mapping[str, HostArray], options: RunOptions) -> RunResult:
+    from spyrec.compare.bisect import Bisection
+
+    bisection = Bisection(bundle, session, inputs, checked_numerics(options).value)
+    record = session.run(inputs, bisection)
+    _trace(record, bundle, options)
+    found = bisection.report()
+    is_whole = options.check and found.ok
+    checks = _check(bundle, inputs, record, checked_numerics(options)) if is_whole else None
+    return RunResult(record.outputs, record.dtypes, _stats(record, options.profile), checks, found)
 
 
 def _check(
@@ -161,8 +241,18 @@ def _check(
     return check_bundle(bundle, inputs, record.outputs, numerics.value)
 
 
-def _stats(record: RunRecord) -> RunStats:
+def _trace(record: RunRecord, bundle: Bundle, options: RunOptions) -> None:
+    if options.trace is None:
+        return
+    from spyrec.runtime.trace import trace_of
+    from spyrec.runtime.trace_file import write_trace
+
+    write_trace(Path(options.trace), trace_of(record, checked_profile(options), bundle.manifest.name))
+
+
+def _stats(record: RunRecord, profile: str) -> RunStats:
     operations = record.operations
+    times = [item.simulated_us for item in operations]
     total = TotalStats(
         hbm_read_bytes=sum(item.hbm_read_bytes for item in operations),
         hbm_write_bytes=sum(item.hbm_write_bytes for item in operations),
@@ -171,5 +261,6 @@ def _stats(record: RunRecord) -> RunStats:
         dma_d2h_bytes=record.dma_d2h_bytes,
         lx_peak_bytes=record.lx_peak_bytes,
         flops=sum(item.flops for item in operations),
+        simulated_us=None if None in times else sum(time for time in times if time is not None),
     )
-    return RunStats(total, operations)
+    return RunStats(total, operations, profile)

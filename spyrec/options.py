@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -10,11 +11,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from spyrec.target import Target
+from spyrec.target import CALIBRATED, Target
 
 if TYPE_CHECKING:
     from spyrec.compare.check import CheckReport
+    from spyrec.compare.divergence import BisectReport
+    from spyrec.diagnostics import Diagnostic
     from spyrec.runtime.device import OperationStats
+    from spyrec.runtime.findings import Finding
 
 HostArray = npt.NDArray[np.generic]
 
@@ -51,12 +55,20 @@ class RunOptions:
 
     ``check``: compare every output with the graph's float64 reference.  ``only``: execute one SuperDSC file's calls.
     ``max_executions``: refuse a bundle whose loops would execute more SuperDSCs.
+    ``bisect``: hold every SuperDSC against its operation's reference and stop at the first that is wrong.
+    ``sanitize``: bugs to look for while the bundle runs: a list of ``bounds,init,lx,race,gap``, or ``all``.
+    ``profile``: the parameters of the simulated times, by name.  ``trace``: write the simulated timeline to this file
+    (Chrome trace JSON).
     """
 
     numerics: Numerics | str = Numerics.DL16
     check: bool = False
     only: str | None = None
     max_executions: int = DEFAULT_MAX_EXECUTIONS
+    bisect: bool = False
+    sanitize: str | None = None
+    profile: str = CALIBRATED.name
+    trace: str | os.PathLike[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +76,7 @@ class TotalStats:
     """Counters of a whole run (semantics of the fields as in :class:`spyrec.runtime.device.OperationStats`).
 
     ``dma_h2d_bytes`` and ``dma_d2h_bytes`` are the device bytes of the host copies, constants included.
+    ``simulated_us`` is the device's time, host copies apart; ``None`` where the device has no model of it.
     """
 
     hbm_read_bytes: int
@@ -73,32 +86,41 @@ class TotalStats:
     dma_d2h_bytes: int
     lx_peak_bytes: int
     flops: int
+    simulated_us: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class RunStats:
-    """Counters of a run: in total, and per SuperDSC in the order of the plan."""
+    """Counters of a run: in total, and per SuperDSC in the order of the plan.
+
+    ``profile`` names the parameters of the simulated times.
+    """
 
     total: TotalStats
-    operations: tuple[OperationStats, ...]
+    ops: tuple[OperationStats, ...]
+    profile: str = CALIBRATED.name
 
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """What a run gave.
+    """What a run gave: the fields of ``spyrec run --json``, with the arrays in ``outputs``.
 
     ``outputs`` are in graph order, carried in NumPy arrays; ``dtypes`` are the graph's names of their dtypes (a
     bfloat16 output is its raw bits in uint16).
-    ``check`` is ``None`` where it was not asked for.  ``sanitizer`` is empty until the sanitizers are built.
+    ``check`` is ``None`` where it was not asked for.  ``sanitizer``: the bugs that ``sanitize`` looked
+    for and found; one that ends the run leaves no outputs.  ``warnings``: what a sanitizer watches instead of refusing.
     """
 
     outputs: dict[str, HostArray]
     dtypes: Mapping[str, str]
     stats: RunStats
     check: Mapping[str, CheckReport] | None = None
-    sanitizer: tuple[object, ...] = ()
+    bisect: BisectReport | None = None
+    sanitizer: tuple[Finding, ...] = ()
+    warnings: tuple[Diagnostic, ...] = ()
 
     @property
     def is_ok(self) -> bool:
-        """Whether no check failed."""
-        return self.check is None or all(report.ok for report in self.check.values())
+        """Whether no check failed, no operation is guilty and no sanitizer found anything."""
+        is_checked = self.check is None or all(report.ok for report in self.check.values())
+        return is_checked and (self.bisect is None or self.bisect.ok) and not self.sanitizer

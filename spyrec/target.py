@@ -5,7 +5,10 @@ Each figure names its source and how far it can be trusted.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from enum import Enum
+from typing import Self
 
 STICK_BYTES = 128
 """Bytes of one stick, the unit of transfer (torch-spyre, stated)."""
@@ -45,3 +48,211 @@ ARGUMENTS_WITHOUT_POOL = 6
 
 ARGUMENTS_WITH_POOL = 5
 """The same for a program with a pool of intermediates, which takes a segment of its own (stated)."""
+
+
+class Trust(Enum):
+    """How far a figure can be relied on."""
+
+    STATED = "stated"
+    MEASURED = "measured"
+    FITTED = "fitted"
+    INFERRED = "inferred"
+    ASSUMED = "assumed"
+
+
+class Figure(float):
+    """A number of a timing profile that knows its source and how far it can be trusted; it calculates as a float."""
+
+    __slots__ = ("source", "trust")
+
+    source: str
+    trust: Trust
+
+    def __new__(cls, value: float, source: str, trust: Trust) -> Self:
+        """Return the number ``value`` with where it stands and how far it can be trusted."""
+        figure = super().__new__(cls, value)
+        figure.source = source
+        figure.trust = trust
+        return figure
+
+    def __reduce__(self) -> tuple[type[Figure], tuple[float, str, Trust]]:
+        return Figure, (float(self), self.source, self.trust)
+
+
+@dataclass(frozen=True, slots=True)
+class ReductionRate:
+    """Memory rate of a stick reduction by its result rows: ``floor + span * exp(-rows / decay_rows)``, bytes per us.
+
+    ``share_by_cores``: (cores, share of the rate) where fewer cores cannot saturate the memory, fewest first.
+    """
+
+    floor: Figure
+    span: Figure
+    decay_rows: Figure
+    share_by_cores: tuple[tuple[int, Figure], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """One set of parameters of the cost model; bytes and multiply-adds are per microsecond.
+
+    ``memory_bytes_per_us``: all cores together; ``core_memory_bytes_per_us``: one core's own draw on it;
+    ``turnaround_bytes``: extra bytes' worth of time per byte of the smaller of reads and writes of one operation;
+    ``restickify_``, ``broadcast_``, ``outer_reduction_bytes_per_us``: rates of those movements, turnaround included.
+    ``overlap``: the share of an operation over which memory and compute run at once, 0 to 1.
+    ``matmul_macs_per_us``: one core, 16-bit; ``rows_for_peak``: rows per core that fill the PT array, below them the
+    rate falls with the square root; ``underfill_us``: added per halving below that.  ``vector_bytes_per_us``: one
+    core's SFP units.  ``lx_read_bytes_per_us``, ``lx_write_bytes_per_us``: one core.
+    ``broadcast_cores``: cores that may read one operand for the price of one, beyond them linearly dearer;
+    ``contends_whole``: that price then holds for all the operation's traffic, not for the operand alone.
+    ``ring_bytes_per_us``: one direction; ``partial_sum_us``: per result element and K slice beyond the first;
+    ``batch_exponent``: the whole cost grows with the batch slices to this power.
+    ``host_to_device_bytes_per_us``, ``device_to_host_bytes_per_us``: the host link.
+    """
+
+    name: str
+    memory_bytes_per_us: Figure
+    core_memory_bytes_per_us: Figure
+    turnaround_bytes: Figure
+    overlap: Figure
+    matmul_macs_per_us: Figure
+    rows_for_peak: Figure
+    underfill_us: Figure
+    vector_bytes_per_us: Figure
+    lx_read_bytes_per_us: Figure
+    lx_write_bytes_per_us: Figure
+    broadcast_cores: Figure
+    contends_whole: bool
+    ring_bytes_per_us: Figure
+    partial_sum_us: Figure
+    batch_exponent: Figure
+    host_to_device_bytes_per_us: Figure
+    device_to_host_bytes_per_us: Figure
+    restickify_bytes_per_us: Figure | None = None
+    broadcast_bytes_per_us: Figure | None = None
+    outer_reduction_bytes_per_us: Figure | None = None
+    reduction: ReductionRate | None = None
+
+
+CYCLES_PER_US = Figure(1500, "makes 32 cores * 2 corelets * 64 PEs * 8 lanes * 2 the stated peak", Trust.INFERRED)
+"""Clock: 1.5 GHz."""
+
+PT_ROWS = Figure(8, "torch-spyre work_division.py _PT_ROWS", Trust.STATED)
+"""Rows of the PT array: one pass of it serves this many rows of a matmul."""
+
+VECTOR_UNITS_PER_CORE = 2
+"""One SFP unit per corelet, two corelets (torch-spyre architecture page, stated)."""
+
+FP8_MATMUL_SPEEDUP = Figure(2, "RaPiD (ISCA 2021): 192 TFLOP/s fp8 beside 96 fp16", Trust.INFERRED)
+"""Multiply-adds of 8-bit operands per one of 16-bit operands."""
+
+RING_CORES = 32
+"""Cores on the ring, whatever number a program uses (torch-spyre architecture page, stated)."""
+
+PARTIAL_SUM_BYTES = 4
+"""Bytes of one partial sum on the ring: float32 (semantics 10, assumed for the hardware)."""
+
+_PLANNER = "torch-spyre work_division.py, June 2026"
+_COST_MODEL = "torch-spyre cost_model.md and notes/cost_model_*.md, Aug-Sep 2026, fitted on device profiles"
+_PEAK_MEMORY = Figure(204_800, f"{_PLANNER}, _HBM_BW_GBS: LPDDR5, 256 bit at 6.4 Gb/s", Trust.STATED)
+_PEAK_MACS = Figure(1_536_000, f"{_PLANNER}, _PEAK_MACS_US_CORE: 98.304 TFLOP/s per chip", Trust.STATED)
+_RING = Figure(128 * CYCLES_PER_US, "128 B/cycle per direction (stated) at the inferred clock", Trust.INFERRED)
+_VECTOR = Figure(
+    VECTOR_UNITS_PER_CORE * STICK_BYTES * CYCLES_PER_US,
+    "64 fp16 lanes per unit, one result per cycle: sample_device.mlir of the scheduler",
+    Trust.ASSUMED,
+)
+_LX_READ = Figure(256 * CYCLES_PER_US, "256 B/cycle: comment in sample_device.mlir", Trust.ASSUMED)
+_LX_WRITE = Figure(128 * CYCLES_PER_US, "128 B/cycle: comment in sample_device.mlir", Trust.ASSUMED)
+_LINK = Figure(63_000, "PCIe gen5 x16 (stated): 32 GT/s * 16 lanes * 128/130 / 8", Trust.STATED)
+
+
+def _none(value: float, why: str) -> Figure:
+    return Figure(value, why, Trust.ASSUMED)
+
+
+DATASHEET = Profile(
+    name="datasheet",
+    memory_bytes_per_us=_PEAK_MEMORY,
+    core_memory_bytes_per_us=_RING,
+    turnaround_bytes=_none(0, "peak figures know no turnaround"),
+    overlap=_none(1, "double buffering hides the shorter of memory and compute"),
+    matmul_macs_per_us=_PEAK_MACS,
+    rows_for_peak=PT_ROWS,
+    underfill_us=_none(0, "peak figures know none"),
+    vector_bytes_per_us=_VECTOR,
+    lx_read_bytes_per_us=_LX_READ,
+    lx_write_bytes_per_us=_LX_WRITE,
+    broadcast_cores=_none(32, "the ring carries one operand to all cores"),
+    contends_whole=False,
+    ring_bytes_per_us=_RING,
+    partial_sum_us=_none(0, "the ring's rate stands for it"),
+    batch_exponent=_none(0, "peak figures know none"),
+    host_to_device_bytes_per_us=_LINK,
+    device_to_host_bytes_per_us=_LINK,
+)
+"""What the published peak figures allow: no measured program reaches it."""
+
+CALIBRATED = Profile(
+    name="calibrated",
+    memory_bytes_per_us=Figure(150_000, f"{_COST_MODEL}: one-way rate", Trust.FITTED),
+    core_memory_bytes_per_us=Figure(16_500, f"{_COST_MODEL}: 0.11 of the rate on one core", Trust.FITTED),
+    turnaround_bytes=Figure(0.861, f"{_COST_MODEL}: 0.00574 ns per byte of min(read, write)", Trust.FITTED),
+    overlap=Figure(0, "notes/cost_model_*.md: compute plus memory fits five matmuls within 7 %", Trust.FITTED),
+    matmul_macs_per_us=_PEAK_MACS,
+    rows_for_peak=Figure(64, f"{_PLANNER}: full efficiency from 8 passes of 8 rows", Trust.FITTED),
+    underfill_us=_none(0, "the square root of rows_for_peak already counts it"),
+    vector_bytes_per_us=_VECTOR,
+    lx_read_bytes_per_us=Figure(math.inf, f"{_COST_MODEL}: LX traffic is below the noise", Trust.MEASURED),
+    lx_write_bytes_per_us=Figure(math.inf, f"{_COST_MODEL}: LX traffic is below the noise", Trust.MEASURED),
+    broadcast_cores=Figure(8, f"{_PLANNER}: _COHORT_LIMIT", Trust.FITTED),
+    contends_whole=False,
+    ring_bytes_per_us=_RING,
+    partial_sum_us=_none(0, "the planner's 1.4e-4 was judged far too large upstream; the ring's rate stands for it"),
+    batch_exponent=_none(0, "the planner's 1.4 steers a choice, it is no time"),
+    host_to_device_bytes_per_us=Figure(12_400, "sample telemetry of RFC 0601, a mock-up", Trust.ASSUMED),
+    device_to_host_bytes_per_us=Figure(8_200, "sample telemetry of RFC 0601, a mock-up", Trust.ASSUMED),
+    restickify_bytes_per_us=Figure(116_000, _COST_MODEL, Trust.FITTED),
+    broadcast_bytes_per_us=Figure(118_000, _COST_MODEL, Trust.FITTED),
+    outer_reduction_bytes_per_us=Figure(113_000, _COST_MODEL, Trust.FITTED),
+    reduction=ReductionRate(
+        floor=Figure(114_000, _COST_MODEL, Trust.FITTED),
+        span=Figure(61_000, _COST_MODEL, Trust.FITTED),
+        decay_rows=Figure(3_700, _COST_MODEL, Trust.FITTED),
+        share_by_cores=tuple(
+            (cores, Figure(share, _COST_MODEL, Trust.FITTED))
+            for cores, share in ((1, 0.11), (2, 0.22), (4, 0.43), (8, 0.54), (16, 0.54), (32, 1.0))
+        ),
+    ),
+)
+"""The published fits to device profiles.
+
+Not in it, because the published matmul times contradict it: re-reading operands above 64 K accumulators per core, and
+2.3 GB/s per core for operands that cores share.  Not in it, because its layout is not stated: 160 MAC/ns for batched
+matmuls of default layout.
+"""
+
+PLANNER_2026_06 = Profile(
+    name="planner-2026-06",
+    memory_bytes_per_us=_PEAK_MEMORY,
+    core_memory_bytes_per_us=_none(math.inf, "the planner knows no limit per core"),
+    turnaround_bytes=_none(0, "the planner knows none"),
+    overlap=Figure(0, f"{_PLANNER}: the terms are added", Trust.STATED),
+    matmul_macs_per_us=_PEAK_MACS,
+    rows_for_peak=Figure(64, f"{_PLANNER}: _PT_ROWS * _TARGET_PT_PASSES", Trust.STATED),
+    underfill_us=Figure(50, f"{_PLANNER}: _TARGET_M_PENALTY_US", Trust.STATED),
+    vector_bytes_per_us=_VECTOR,
+    lx_read_bytes_per_us=_none(math.inf, "the planner knows none"),
+    lx_write_bytes_per_us=_none(math.inf, "the planner knows none"),
+    broadcast_cores=Figure(8, f"{_PLANNER}: _COHORT_LIMIT", Trust.STATED),
+    contends_whole=True,
+    ring_bytes_per_us=_none(math.inf, "partial_sum_us stands for it"),
+    partial_sum_us=Figure(1.4e-4, f"{_PLANNER}: _PSUM_PER_ELEM_US", Trust.STATED),
+    batch_exponent=Figure(1.4, f"{_PLANNER}: _BATCH_SPLIT_EXPONENT", Trust.STATED),
+    host_to_device_bytes_per_us=_LINK,
+    device_to_host_bytes_per_us=_LINK,
+)
+"""The matmul planner of torch-spyre's June 2026 snapshot: a score to choose splits by, not a time."""
+
+PROFILES = {profile.name: profile for profile in (CALIBRATED, DATASHEET, PLANNER_2026_06)}
+"""Every timing profile by name; ``calibrated`` is the default everywhere."""

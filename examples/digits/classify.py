@@ -72,7 +72,7 @@ def main() -> int:
     total = result.stats.total
     print(f"\nmoved      hbm_read_bytes  {total.hbm_read_bytes:>9,}")
     print(f"           hbm_write_bytes {total.hbm_write_bytes:>9,}")
-    cores = [operation.cores for operation in result.stats.operations]
+    cores = [operation.cores for operation in result.stats.ops]
     print(f"\ncores      up to {max(cores)}, in {len(cores)} SuperDSCs")
     return 0 if abs(emulated - exact) <= LARGEST_ACCURACY_GAP else 1
 

@@ -20,6 +20,7 @@ class BundleContent:
 
     ``programs`` are the programs of the plan; ``constants`` host arrays by argument name (read lazily where the
     bundle was loaded); ``dci`` the conversion tables by path; ``graph_json`` the graph it was compiled from.
+    ``has_altered_constants``: known where a bundle was loaded unverified, for ``--bisect``.
     """
 
     manifest: Manifest
@@ -27,6 +28,7 @@ class BundleContent:
     constants: Mapping[str, HostArray] = field(default_factory=dict[str, HostArray])
     dci: Mapping[str, DataConversionInfo] = field(default_factory=dict[str, DataConversionInfo])
     graph_json: bytes | None = None
+    has_altered_constants: bool = False
 
 
 def constant_forms(manifest: Manifest) -> dict[str, TensorForm]:

@@ -20,7 +20,7 @@ from spyrec.bundle.superdsc import SuperDsc
 from spyrec.bundle.superdsc_reader import parse_superdsc
 from spyrec.bundle.validate import check_manifest, check_program, check_tables
 from spyrec.dci import DataConversionInfo
-from spyrec.diagnostics import DiagnosticSink, Location, refuse
+from spyrec.diagnostics import DiagnosticSink, Location, SpyrecError, refuse
 from spyrec.jsonloc import load_json
 
 NO_MANIFEST = "SPY0615"
@@ -54,6 +54,17 @@ def read_bundle(root: Path, *, verify: bool, warnings: DiagnosticSink | None = N
     assert constants is not None
     _pass_on(sink, warnings)
     return BundleContent(manifest, programs, constants, tables, graph)
+
+
+def are_constants_altered(root: Path) -> bool:
+    """Whether the constants of a bundle are not those it was written with; errors as for :func:`read_bundle`."""
+    text = BundleFiles(root, None).read(MANIFEST_FILE, MAX_JSON_BYTES)
+    _, digests, _ = read_manifest(text, str(root / MANIFEST_FILE))
+    try:
+        BundleFiles(root, digests).verify(CONSTANTS_FILE)
+    except SpyrecError as error:
+        return any(item.code == ALTERED for item in error.diagnostics)
+    return False
 
 
 def read_foreign_bundle(root: Path, args: Path, warnings: DiagnosticSink | None = None) -> BundleContent:

@@ -86,10 +86,11 @@ def _at_address(item: NamedLayout, address: int) -> Answer:
     return Answer(item.name, item.layout.host_index(coordinate), coordinate, address)
 
 
-def describe(item: NamedLayout, questions: Questions) -> str:
-    """Return everything about one tensor: facts, sticks, copy loops, the elements asked for."""
-    parts = [_facts(item), _dims(item.layout), _sticks(item.layout)]
-    parts += [pseudo_code(item.layout.dci(direction)) for direction in Direction]
+def describe(item: NamedLayout, questions: Questions, *, with_copies: bool = True) -> str:
+    """Return everything about one tensor: facts, sticks, loops of the host copies, the elements asked for."""
+    parts = [_facts(item), dims_table(item.layout), _sticks(item.layout)]
+    if with_copies:
+        parts += [pseudo_code(item.layout.dci(direction)) for direction in Direction]
     parts += [str(answer) for answer in questions.answers([item])]
     return "\n\n".join(part for part in parts if part)
 
@@ -97,17 +98,17 @@ def describe(item: NamedLayout, questions: Questions) -> str:
 def _facts(item: NamedLayout) -> str:
     layout = item.layout
     dtype = layout.dci(Direction.HOST_TO_DEVICE).host_format.name
+    host = f"host    shape {list(layout.host_shape)}, strides {list(layout.host_strides)}, {dtype}"
+    return "\n".join([str(layout), host, memory_line(layout, 100 * layout.padding_fraction)])
+
+
+def memory_line(layout: DeviceLayout, padding_percent: float) -> str:
+    """Return the line that tells the size of a tensor in device memory."""
     sticks = f"{layout.nbytes // STICK_BYTES} sticks of {layout.elements_per_stick} elements"
-    return "\n".join(
-        [
-            str(layout),
-            f"host    shape {list(layout.host_shape)}, strides {list(layout.host_strides)}, {dtype}",
-            f"memory  {layout.nbytes} bytes in {sticks}, {100 * layout.padding_fraction:.1f} % padding",
-        ]
-    )
+    return f"memory  {layout.nbytes} bytes in {sticks}, {padding_percent:.1f} % padding"
 
 
-def _dims(layout: DeviceLayout) -> str:
+def dims_table(layout: DeviceLayout) -> str:
     """Return the table of device dims: extent, distance on the device, distance on the host."""
     lines = ["device dim   extent   device step     host step"]
     last = len(layout.device_size) - 1
@@ -185,10 +186,16 @@ def _address(strides: tuple[int, ...], offset: int, names: dict[int, str]) -> st
 def table(named: Sequence[NamedLayout], questions: Questions) -> str:
     """Return one line per tensor of a graph or bundle."""
     heads = ("tensor", "role", "shape", "device_size", "stride_map", "format", "padding", "address")
-    rows = [heads, *(_row(item) for item in named)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(heads))]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-    return "\n".join([*lines, *(str(answer) for answer in questions.answers(named))])
+    lines = aligned([heads, *(_row(item) for item in named)])
+    return "\n".join([lines, *(str(answer) for answer in questions.answers(named))])
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> str:
+    """Return rows of cells as lines with columns one below the other."""
+    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    )
 
 
 def _row(item: NamedLayout) -> tuple[str, ...]:
@@ -221,12 +228,24 @@ def _tensor_json(item: NamedLayout) -> dict[str, object]:
         "role": item.role,
         "shape": list(layout.host_shape),
         "host_strides": list(layout.host_strides),
+        **layout_json(layout, 100 * layout.padding_fraction),
+        "address": item.address,
+        "dci": dci_json(layout),
+    }
+
+
+def layout_json(layout: DeviceLayout, padding_percent: float) -> dict[str, object]:
+    """Return what is true of a layout on the device alone."""
+    return {
         "device_size": list(layout.device_size),
         "stride_map": list(layout.stride_map),
         "device_dtype": layout.device_dtype.name,
         "elements_per_stick": layout.elements_per_stick,
         "size_bytes": layout.nbytes,
-        "address": item.address,
-        "padding_percent": round(100 * layout.padding_fraction, 3),
-        "dci": {direction.value: layout.dci(direction).to_json() for direction in Direction},
+        "padding_percent": round(padding_percent, 3),
     }
+
+
+def dci_json(layout: DeviceLayout) -> dict[str, object]:
+    """Return the tables of the host copies in both directions."""
+    return {direction.value: layout.dci(direction).to_json() for direction in Direction}

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
+
+from spyrec.cli._stats_report import stats_lines, stats_to_json
 
 if TYPE_CHECKING:
     from spyrec.compare.check import CheckReport
-    from spyrec.options import RunResult, TotalStats
-    from spyrec.runtime.device import OperationStats
-
-_COLUMNS = ("file", "op", "cores", "executions", "hbm_read_bytes", "hbm_write_bytes", "hbm_core_read_bytes", "flops")
-_TEXT_COLUMNS = 2
+    from spyrec.compare.divergence import BisectReport, Divergence
+    from spyrec.options import RunResult
 
 
 def result_to_json(result: RunResult) -> dict[str, object]:
@@ -24,11 +21,9 @@ def result_to_json(result: RunResult) -> dict[str, object]:
             name: {"shape": list(array.shape), "dtype": result.dtypes[name]} for name, array in result.outputs.items()
         },
         "check": None if check is None else {name: report.to_json() for name, report in check.items()},
-        "sanitizer": list(result.sanitizer),
-        "stats": {
-            "total": {**dataclasses.asdict(result.stats.total), "simulated_us": None},
-            "ops": [dataclasses.asdict(operation) for operation in result.stats.operations],
-        },
+        "bisect": None if result.bisect is None else result.bisect.to_json(),
+        "sanitizer": [finding.to_json() for finding in result.sanitizer],
+        "stats": stats_to_json(result.stats),
     }
 
 
@@ -39,9 +34,10 @@ def result_to_text(result: RunResult, *, with_stats: bool) -> str:
     ]
     for name, report in (result.check or {}).items():
         lines.append(_check_line(name, report))
+    if result.bisect is not None:
+        lines += _bisect_lines(result.bisect)
     if with_stats:
-        lines += ["", *_table([_COLUMNS, *(_row(operation) for operation in result.stats.operations)])]
-        lines += ["", *_total_lines(result.stats.total)]
+        lines += ["", *stats_lines(result.stats)]
     return "\n".join(lines)
 
 
@@ -49,30 +45,48 @@ def _check_line(name: str, report: CheckReport) -> str:
     verdict = "ok" if report.ok else f"FAILED in {report.failed_elements} of {report.element_count} elements"
     line = f"check {name}: {verdict}, error/bound {report.bound_ratio:.3g}"
     line += f", max abs error {report.max_abs:.3g}, max rel error {report.max_rel:.3g}"
-    place = f"[{','.join(map(str, report.worst_index))}]"
-    if report.device_coordinate is not None:
-        place += f", device [{','.join(map(str, report.device_coordinate))}]"
-    if report.core is not None:
-        place += f", core {report.core}"
-    return f"{line}\n  worst at {place}: got {report.got:.7g}, want {report.want:.7g}"
+    place = f"[{','.join(map(str, report.worst.index))}]"
+    if report.worst.device_coordinate is not None:
+        place += f", device [{','.join(map(str, report.worst.device_coordinate))}]"
+    if report.worst.core is not None:
+        place += f", core {report.worst.core}"
+    return f"{line}\n  worst at {place}: got {report.worst.got:.7g}, want {report.worst.want:.7g}"
 
 
-def _row(operation: OperationStats) -> tuple[str, ...]:
-    fields = dataclasses.asdict(operation)
-    return tuple(str(fields[column]) for column in _COLUMNS)
-
-
-def _table(rows: Sequence[Sequence[str]]) -> list[str]:
-    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(
-            cell.ljust(w) if i < 2 else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True))
+def _bisect_lines(report: BisectReport) -> list[str]:
+    compared = f"{report.compared} of {report.total} operations compared"
+    if report.divergence is None:
+        worst = (
+            "" if report.worst_file is None else f", worst error/bound {report.worst_ratio:.3g} in {report.worst_file}"
         )
-        for row in rows
-    ]
+        return [f"bisect: none guilty, {compared}{worst}"]
+    found = report.divergence
+    lines = [f"bisect: {_guilt_line(found)}; {compared}"]
+    if found.node is not None:
+        lines.append(f'  node "{found.node}" at {found.location}')
+    if found.element is not None:
+        element = found.element
+        index, device = (",".join(map(str, part)) for part in (element.index, element.device_coordinate))
+        core = "no core stores it" if element.core is None else f"core {element.core}"
+        lines.append(f'  worst of "{found.tensor}" at [{index}], device [{device}], {core}:')
+        numbers = (
+            f"got {element.got:.7g}, want {element.want:.7g}, error {element.error:.3g}, bound {element.bound:.3g}"
+        )
+        lines.append(f"    {numbers}; {found.failed_elements} of {found.element_count} elements are wrong")
+    for item in found.inputs:
+        lines.append(f'  reads "{item.name}": {item.dtype}[{",".join(map(str, item.shape))}] ({item.memory})')
+    return lines
 
 
-def _total_lines(total: TotalStats) -> list[str]:
-    fields = dataclasses.asdict(total)
-    width = max(len(name) for name in fields)
-    return [f"{name.ljust(width)}  {value:>16,}" for name, value in fields.items()]
+def _guilt_line(found: Divergence) -> str:
+    is_named = found.op == found.found_op
+    op = f'{found.op} "{found.name}"' if is_named else f'{found.op} "{found.name}" (the file says {found.found_op})'
+    match found.guilt.value:
+        case "copy in":
+            return f'the copy of "{found.tensor}" from the host is guilty'
+        case "altered":
+            return f'the constants were altered; first read by {found.file}, {op}, as "{found.tensor}"'
+        case "overwritten":
+            return f'{found.file}, {op}, is guilty: it overwrites "{found.tensor}"'
+        case _:
+            return f"{found.file}, {op}, is guilty"

@@ -11,7 +11,8 @@ import click
 
 if TYPE_CHECKING:
     from spyrec.bundle.bundle import Bundle
-    from spyrec.cli._layout_text import NamedLayout
+    from spyrec.cli._graph_layouts import GraphLayouts, GraphValue
+    from spyrec.cli._layout_text import NamedLayout, Questions
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +65,7 @@ class _Address(click.ParamType):  # pyright: ignore[reportMissingTypeArgument] -
 @click.option("--at", type=_Integers(), help="Map this host index to its device coordinate and address.")
 @click.option("--at-address", type=_Address(), help="Map this byte address back to its element.")
 @click.option("--tensor", help="With a graph or bundle: this tensor only.")
+@click.option("--fixed-io-layouts", is_flag=True, help="With a graph: keep the default layouts of inputs and outputs.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--svg", type=click.Path(path_type=Path, dir_okay=False), help="Write a picture of the sticks.")
 def command(  # noqa: PLR0913 -- one parameter per option of the verb
@@ -76,17 +78,23 @@ def command(  # noqa: PLR0913 -- one parameter per option of the verb
     at: tuple[int, ...] | None,
     at_address: int | None,
     tensor: str | None,
+    fixed_io_layouts: bool,
     as_json: bool,
     svg: Path | None,
 ) -> int:
     """Show device_size, stride_map, padding, sticks and copy loops of --shape, or of the tensors of PATH.
 
-    PATH is a graph file or a bundle directory.
+    PATH is a bundle directory, or a graph file: of a graph every value is shown as the compiler lays it out, views and
+    inserted copies too, with what the copies cost.
     """
     from spyrec.cli import _layout_text as text
 
     if (path is None) == (shape is None):
         raise click.UsageError("give --shape, or the path of a graph or bundle")
+    questions = text.Questions(at, at_address)
+    if path is not None and not path.is_dir():
+        click.echo(_of_graph(_Graph(path, tensor, fixed_io_layouts=fixed_io_layouts), questions, svg, as_json=as_json))
+        return 0
     if shape is not None:
         named = [_of_shape(_Shape(shape, dtype, stride, dim_order))]
     else:
@@ -94,7 +102,6 @@ def command(  # noqa: PLR0913 -- one parameter per option of the verb
         named = _of_path(path, tensor)
     if svg is not None:
         _write_svg(svg, named)
-    questions = text.Questions(at, at_address)
     if as_json:
         click.echo(json.dumps(text.to_json(named, questions), indent=2))
         return 0
@@ -111,9 +118,10 @@ def _of_shape(tensor: _Shape) -> NamedLayout:
 
 
 def _of_path(path: Path, tensor: str | None) -> list[NamedLayout]:
+    from spyrec.bundle.bundle import Bundle
     from spyrec.diagnostics import refuse
 
-    named = _of_bundle(_bundle(path))
+    named = _of_bundle(Bundle.load(path))
     if tensor is not None:
         chosen = [item for item in named if item.name == tensor]
         if not chosen:
@@ -125,15 +133,45 @@ def _of_path(path: Path, tensor: str | None) -> list[NamedLayout]:
     return named
 
 
-def _bundle(path: Path) -> Bundle:
-    if path.is_dir():
-        from spyrec.bundle.bundle import Bundle
+@dataclass(frozen=True, slots=True)
+class _Graph:
+    """The graph to lay out: its file, the one value asked for, and whether inputs and outputs keep their defaults."""
 
-        return Bundle.load(path)
-    # A graph has the layouts that the compiler gives it: there is no other way to know them.
-    from spyrec.front import compile as compile_graph
+    path: Path
+    value: str | None
+    fixed_io_layouts: bool
 
-    return compile_graph(path)
+
+def _of_graph(graph: _Graph, questions: Questions, svg: Path | None, *, as_json: bool) -> str:
+    """Return what is to be said of a graph: it has the layouts that the compiler gives it."""
+    from spyrec.cli import _graph_layout_text as text
+    from spyrec.cli._graph_layouts import graph_layouts
+    from spyrec.front import schedule
+    from spyrec.ir.kernel import KernelGraph
+    from spyrec.options import CompileOptions
+
+    options = CompileOptions(fixed_io_layouts=graph.fixed_io_layouts)
+    kernels = schedule(graph.path, options, graph.path.parent)
+    assert isinstance(kernels, KernelGraph), "a whole pipeline ends in kernels"
+    layouts = graph_layouts(kernels)
+    values = list(layouts.values) if graph.value is None else [_value_of(layouts, graph)]
+    said = json.dumps(text.to_json(layouts, values, questions), indent=2) if as_json else None
+    if said is None:
+        said = text.table(layouts, questions) if graph.value is None else text.describe_value(values[0], questions)
+    if svg is not None:
+        named = [text.as_named(value) for value in values]
+        _write_svg(svg, [item for item in named if item is not None])
+    return said
+
+
+def _value_of(layouts: GraphLayouts, graph: _Graph) -> GraphValue:
+    from spyrec.diagnostics import refuse
+
+    for value in layouts.values:
+        if value.name == graph.value:
+            return value
+    names = ", ".join(value.name for value in layouts.values)
+    raise refuse("SPY0321", f'{graph.path} has no value "{graph.value}"', hint=f"it has {names}")
 
 
 def _of_bundle(bundle: Bundle) -> list[NamedLayout]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from spyrec.cli._console import Console, current_console
-from spyrec.diagnostics import DiagnosticSink
+from spyrec.diagnostics import DiagnosticSink, SpyrecError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,8 +39,11 @@ class _Source:
 @click.option("--outputs", type=click.Path(path_type=Path), help="Write the outputs to this .npz file.")
 @click.option("--args", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Argument table (JSON).")
 @click.option("--check", is_flag=True, help="Compare every output with the graph's float64 reference.")
+@click.option("--bisect", is_flag=True, help="Stop at the first SuperDSC that its inputs do not explain.")
+@click.option("--sanitize", metavar="KINDS", help="Look for bugs: bounds,init,lx,race,gap, or all.")
 @click.option("--numerics", type=click.Choice(["dl16", "ieee", "f32"]), default="dl16", help="16-bit storage.")
-@click.option("--stats", is_flag=True, help="Print bytes and flops per SuperDSC.")
+@click.option("--trace", type=click.Path(path_type=Path), help="Write the simulated timeline (Perfetto JSON).")
+@click.option("--stats", is_flag=True, help="Print simulated time, bytes and flops per SuperDSC.")
 @click.option("--only", metavar="sdsc_N.json", help="Execute the calls of one SuperDSC file.")
 @click.option("--max-executions", type=click.IntRange(min=0), default=10**9, show_default=True, help="Loop guard.")
 @click.option("--no-verify", is_flag=True, help="Do not compare the files with the manifest's hashes.")
@@ -53,14 +56,17 @@ def command(  # noqa: PLR0913 -- one parameter per option of the verb
     outputs: Path | None,
     args: Path | None,
     check: bool,
+    bisect: bool,
+    sanitize: str | None,
     numerics: str,
+    trace: Path | None,
     stats: bool,
     only: str | None,
     max_executions: int,
     no_verify: bool,
     as_json: bool,
 ) -> int:
-    """Load BUNDLE and execute it on the emulated device; exit code 1 when a check fails."""
+    """Load BUNDLE and execute it on the emulated device; exit code 1 when a check fails or an operation is guilty."""
     from spyrec.options import RunOptions
     from spyrec.runtime.tensor_files import refuse_unwritable, write_npz
 
@@ -68,25 +74,55 @@ def command(  # noqa: PLR0913 -- one parameter per option of the verb
         raise click.UsageError("give --inputs or --random, not both")
     if outputs is not None:
         refuse_unwritable(outputs)
-    options = RunOptions(numerics=numerics, check=check, only=only, max_executions=max_executions)
+    _refuse_unknown_sanitizers(sanitize)
+    options = RunOptions(
+        numerics=numerics,
+        check=check,
+        only=only,
+        max_executions=max_executions,
+        bisect=bisect,
+        sanitize=sanitize,
+        trace=trace,
+    )
     result = _execute(_Source(bundle, args, inputs, seed, not no_verify), options, current_console())
-    if outputs is not None:
+    if outputs is not None and result.outputs and (result.bisect is None or result.bisect.ok):
         write_npz(outputs, result.outputs)
     _print_result(result, stats, as_json)
     return 0 if result.is_ok else 1
 
 
 def _execute(source: _Source, options: RunOptions, console: Console) -> RunResult:
-    from spyrec.front import open_session, run_session
+    from spyrec.front import open_session, refused_result, run_session
 
     with console.progress("loading the bundle"):
-        bundle = _load(source)
-        session = open_session(bundle, options)
+        bundle = _load(source, bisect=options.bisect)
+        try:
+            session = open_session(bundle, options)
+        except SpyrecError as error:
+            return _with_findings(refused_result(error, options), console)
         inputs = _inputs(source, session)
     with console.progress("executing"):
-        result = run_session(session, bundle, inputs, options)
+        result = _with_findings(run_session(session, bundle, inputs, options), console)
     if result.check is not None:
         _warn_of_missing_bounds(result.check, console)
+    return result
+
+
+def _refuse_unknown_sanitizers(text: str | None) -> None:
+    from spyrec.runtime.findings import sanitizers_named
+
+    try:
+        sanitizers_named(text)
+    except SpyrecError as error:
+        problem = error.diagnostics[0]
+        raise click.BadParameter(f"{problem.message}; {problem.advice}", param_hint="--sanitize") from error
+
+
+def _with_findings(result: RunResult, console: Console) -> RunResult:
+    """Print what the sanitizers found as messages."""
+    from spyrec.runtime.findings import diagnostics_of
+
+    console.emit([*result.warnings, *diagnostics_of(result.sanitizer)])
     return result
 
 
@@ -98,12 +134,16 @@ def _warn_of_missing_bounds(reports: Mapping[str, CheckReport], console: Console
     console.emit(sink.diagnostics)
 
 
-def _load(source: _Source) -> Bundle:
+def _load(source: _Source, *, bisect: bool) -> Bundle:
     from spyrec.bundle.bundle import Bundle, load_foreign
+    from spyrec.bundle.bundle_reader import are_constants_altered
 
     if source.args is not None:
         return load_foreign(source.bundle, source.args)
-    return Bundle.load(source.bundle, verify=source.is_verified)
+    bundle = Bundle.load(source.bundle, verify=source.is_verified)
+    if bisect and not source.is_verified:
+        return replace(bundle, has_altered_constants=are_constants_altered(source.bundle))
+    return bundle
 
 
 def _inputs(source: _Source, session: Session) -> dict[str, HostArray]:

@@ -85,7 +85,7 @@ def _on_device(scheduled: KernelGraph) -> Iterator[Buffer]:
 def host_layout(buffer: Buffer) -> DeviceLayout:
     """Return a buffer's layout together with the host tensor it holds."""
     device = buffer.placed.device
-    shape = buffer.type.shape
+    shape = buffer.host_type.shape
     return DeviceLayout(
         device.device_size, device.stride_map, device.device_dtype, shape, row_major(shape), host_dtype(buffer)
     )
@@ -94,7 +94,7 @@ def host_layout(buffer: Buffer) -> DeviceLayout:
 def host_dtype(buffer: Buffer) -> DType:
     """Return the dtype of a buffer's host side: that of its value, but float32 for numbers that a pass made."""
     data = None if buffer.constant is None else buffer.constant.data.array
-    if buffer.type.dtype is DType.FLOAT16 and data is not None and data.dtype == np.float32:
+    if data is not None and data.dtype == np.float64:
         return DType.FLOAT32
     return buffer.type.dtype
 
@@ -117,9 +117,9 @@ def _arguments(scheduled: KernelGraph) -> Iterator[Argument]:
             role=_ROLES[buffer.role],
             arg_index=None if place is None else place[1],
             address=None if place is None else argument_address(*place),
-            shape=buffer.type.shape,
+            shape=buffer.host_type.shape,
             dtype=host_dtype(buffer),
-            host_strides=row_major(buffer.type.shape),
+            host_strides=row_major(buffer.host_type.shape),
             device_size=buffer.placed.device.device_size,
             stride_map=buffer.placed.device.stride_map,
             device_dtype=buffer.device_format,

@@ -164,7 +164,8 @@ class FootprintReader:
         view = self._view
         span = STICK_BYTES
         for dim, unit in units.items():
-            extent = self._context.iteration.core_extent(dim)
+            # a restickify iterates whole sticks of a dim that the tensor may have less of
+            extent = min(self._context.iteration.core_extent(dim), view.extent(dim))
             span += (_ceil(extent, view.elements_per_stick if dim == view.stick_dim else 1) - 1) * unit
         if view.indirect_axis is not None:
             rows = view.argument.device_size[view.indirect_axis]

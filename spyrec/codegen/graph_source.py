@@ -72,6 +72,8 @@ def _numbers(buffer: Buffer) -> HostArray:
     value = replace(origin, type=replace(buffer.type, shape=inner))
     graph = Graph(buffer.name, {}, (), {buffer.name: buffer.constant.data}, (), {buffer.name: value}, (buffer.name,))
     array = load_constant(graph, buffer.name)
+    if array.dtype == np.float64:
+        array = array.astype(np.float32)
     if inner == buffer.type.shape:
         return array
     padded = np.zeros(buffer.type.shape, array.dtype)

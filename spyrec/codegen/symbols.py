@@ -41,25 +41,27 @@ class Base:
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """One symbolic address: base plus offset in bytes, before any loop step."""
+    """One symbolic address: base plus offset in bytes, before any loop step; ``value`` names what holds it in MLIR."""
 
     base: Base
     offset_bytes: int
+    value: str
 
-    @property
-    def value(self) -> str:
-        """The name of the MLIR value that holds the address."""
-        if self.base.arg_index is None:
-            return f"pool_addr_{self.offset_bytes}"
-        return f"{self.base.name}_core_{self.offset_bytes}" if self.offset_bytes else self.base.name
+    @classmethod
+    def of(cls, base: Base, offset_bytes: int) -> Address:
+        """Return the address, named."""
+        if base.arg_index is None:
+            return cls(base, offset_bytes, f"pool_addr_{offset_bytes}")
+        return cls(base, offset_bytes, f"{base.name}_core_{offset_bytes}" if offset_bytes else base.name)
 
     def declaration(self) -> tuple[Statement, ...]:
         """Return the statements that compute the address; none for a bare argument."""
-        if self.value == self.base.name:
+        name = self.base.name
+        if self.value == name:
             return ()
         is_pool = self.base.arg_index is None
-        constant = f"{self.base.name}_{'' if is_pool else 'core_'}offset_{self.offset_bytes}"
-        return (Constant(constant, self.offset_bytes), Add(self.value, self.base.name, constant))
+        constant = f"{name}_{'' if is_pool else 'core_'}offset_{self.offset_bytes}"
+        return (Constant(constant, self.offset_bytes), Add(self.value, name, constant))
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +86,14 @@ class SymbolTable:
         self._allocated = 0
         # Dictionaries for their order: first seen, first declared.
         self._used_bases: dict[Base, None] = {}
-        self._declared: dict[tuple[Base, int], Address] = {}
-        self._current: dict[tuple[Base, int, tuple[LoopStep, ...]], BoundSymbol] = {}
+        self._declared: dict[tuple[int | None, int], Address] = {}
+        self._current: dict[tuple[Base, tuple[LoopStep, ...]], dict[int, BoundSymbol]] = {}
+        self._symbols: list[BoundSymbol] = []
 
     def begin_superdsc(self) -> None:
         """Forget the symbols of the SuperDSC before: ids are shared within one only."""
         self._current = {}
+        self._symbols = []
 
     def bind(
         self,
@@ -101,19 +105,22 @@ class SymbolTable:
         """Return the symbol id of each core's start.  Errors: SPY0526 no argument stands behind the operand."""
         base, start = self._base(argument, location)
         self._used_bases.setdefault(base)
-        return tuple(self._symbol_id(base, start + offset, steps) for offset in offsets_bytes)
+        known = self._current.setdefault((base, steps), {})
+        places = [start + offset for offset in offsets_bytes]
+        for place in places:
+            if place not in known:
+                known[place] = self._allocate(base, place, steps)
+        return tuple(known[place].symbol_id for place in places)
 
-    def _symbol_id(self, base: Base, offset_bytes: int, steps: tuple[LoopStep, ...]) -> int:
-        key = (base, offset_bytes, steps)
-        symbol = self._current.get(key)
-        if symbol is None:
-            self._allocated += 1
-            place = (base, offset_bytes)
-            address = self._declared.get(place)
-            if address is None:
-                address = self._declared[place] = Address(base, offset_bytes)
-            symbol = self._current[key] = BoundSymbol(-self._allocated, address, steps)
-        return symbol.symbol_id
+    def _allocate(self, base: Base, offset_bytes: int, steps: tuple[LoopStep, ...]) -> BoundSymbol:
+        place = (base.arg_index, offset_bytes)
+        address = self._declared.get(place)
+        if address is None:
+            address = self._declared[place] = Address.of(base, offset_bytes)
+        self._allocated += 1
+        symbol = BoundSymbol(-self._allocated, address, steps)
+        self._symbols.append(symbol)
+        return symbol
 
     def _base(self, argument: TensorArgument, location: Location | None) -> tuple[Base, int]:
         """Return the base of an operand and where its allocation begins relative to it."""
@@ -132,7 +139,7 @@ class SymbolTable:
 
     def symbols(self) -> tuple[BoundSymbol, ...]:
         """Return the symbols of the current SuperDSC in order of their ids."""
-        return tuple(self._current.values())
+        return tuple(self._symbols)
 
     def _ordered_bases(self) -> list[Base]:
         """Return the bases in the order of the parameters: the pool first, then arguments as first seen."""

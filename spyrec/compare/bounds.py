@@ -9,7 +9,7 @@ error is known, not guessed.  Values are dropped after their last use.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -108,6 +108,25 @@ class _Walk:
         return stored_exactly_known(np.asarray(operand.value, carrier), storage_of(dtype, self._numerics))
 
 
+def rule_of(definition: OpDef, operands: Sequence[Storage | None], result: Storage) -> ErrorRule:
+    """Return the error rule of a node whose operands and result are stored so."""
+    if definition.kind is OpKind.CAST:
+        (operand,) = operands
+        assert operand is not None
+        return cast_rule(operand.unit_roundoff, result.unit_roundoff)
+    rule = error_rule(definition)
+    assert rule is not None, f"check has no error rule for {definition.name}"
+    return rule
+
+
+def store_error(storage: Storage, rule: ErrorRule, magnitudes: Floats) -> Floats:
+    """Return the largest error of a store, and of a float32 function of ``rule.ulps`` roundoffs before it."""
+    roundoff = storage.unit_roundoff
+    if roundoff <= SINGLE_ROUNDOFF:
+        return storage.rounding_error(magnitudes, rule.ulps)
+    return storage.rounding_error(magnitudes, 1.0 + rule.ulps * SINGLE_ROUNDOFF / roundoff)
+
+
 @dataclass(frozen=True, slots=True)
 class _NodeRun:
     """The evaluation of one node."""
@@ -155,13 +174,7 @@ class _NodeRun:
         return Step(self.definition, self.node.attributes, values, result)
 
     def _rule(self) -> ErrorRule:
-        if self.definition.kind is OpKind.CAST:
-            (operand,) = self.operands
-            assert operand is not None
-            return cast_rule(operand.storage.unit_roundoff, self._storage.unit_roundoff)
-        rule = error_rule(self.definition)
-        assert rule is not None, f"check has no error rule for {self.definition.name}"
-        return rule
+        return rule_of(self.definition, [track and track.storage for track in self.operands], self._storage)
 
     def _samples(self, simulation: Simulation, rule: ErrorRule, noise: Floats | None) -> tuple[Array, ...] | None:
         has_samples = any(track is not None and track.samples is not None for track in self.operands)
@@ -199,10 +212,7 @@ class _NodeRun:
 
     def _store_error(self, magnitudes: Floats, rule: ErrorRule) -> Floats:
         """Return the largest error of a store, and of a float32 function of ``rule.ulps`` roundoffs before it."""
-        roundoff = self._storage.unit_roundoff
-        if roundoff <= SINGLE_ROUNDOFF:
-            return self._storage.rounding_error(magnitudes, rule.ulps)
-        return self._storage.rounding_error(magnitudes, 1.0 + rule.ulps * SINGLE_ROUNDOFF / roundoff)
+        return store_error(self._storage, rule, magnitudes)
 
     def _worst_case(self, step: Step, simulation: Simulation, rule: ErrorRule) -> tuple[Floats | None, Floats | None]:
         """Return the worst case, if it is worth its cost, and the jump part."""

@@ -22,7 +22,14 @@ from spyrec.ir.reader import read_graph_data
 from spyrec.jsonloc import load_json
 from spyrec.passes.device_graph import device_graph
 
-__all__ = ["CheckReport", "check_bundle", "check_outputs", "warn_of_missing_bounds"]
+__all__ = [
+    "CheckReport",
+    "check_bundle",
+    "check_outputs",
+    "constant_loader",
+    "graph_of_bundle",
+    "warn_of_missing_bounds",
+]
 
 
 def check_outputs(
@@ -65,7 +72,13 @@ def check_bundle(
     ``graph.json`` that does not read.
     """
     assert bundle.graph_json is not None
-    graph, stored = _graph_of(bundle.graph_json)
+    graph, stored = graph_of_bundle(bundle.graph_json)
+    reports = check_outputs(graph, inputs, outputs, numerics, constant_loader(bundle, graph, stored))
+    return {name: _located(bundle, name, report) for name, report in reports.items()}
+
+
+def constant_loader(bundle: BundleContent, graph: Graph, stored: frozenset[str]) -> LoadConstant:
+    """Return what gives the numbers of a constant of the bundle's graph; errors SPY0802 where the bundle lacks them."""
 
     def load(name: str) -> Array:
         if name not in stored:
@@ -75,12 +88,11 @@ def check_bundle(
             raise refuse("SPY0802", f'constant "{name}" of the graph has no numbers in the bundle', hint=hint)
         return bundle.constants[name]
 
-    reports = check_outputs(graph, inputs, outputs, numerics, load)
-    return {name: _located(bundle, name, report) for name, report in reports.items()}
+    return load
 
 
-def _graph_of(text: bytes) -> tuple[Graph, frozenset[str]]:
-    """Return the graph of a bundle, and the constants whose numbers are among the bundle's own.
+def graph_of_bundle(text: bytes) -> tuple[Graph, frozenset[str]]:
+    """Return the graph of a bundle's ``graph.json``, and the constants whose numbers are among the bundle's own.
 
     Those are read as one number for all elements, which takes no memory: the bundle need not lie in a directory.
     """
@@ -95,10 +107,11 @@ def _graph_of(text: bytes) -> tuple[Graph, frozenset[str]]:
 
 
 def _located(bundle: BundleContent, name: str, report: CheckReport) -> CheckReport:
-    place = locate_output(bundle, name, report.worst_index)
+    place = locate_output(bundle, name, report.worst.index)
     if place is None:
         return report
-    return replace(report, device_coordinate=place.device_coordinate, core=place.core)
+    worst = replace(report.worst, device_coordinate=place.device_coordinate, core=place.core)
+    return replace(report, worst=worst)
 
 
 def warn_of_missing_bounds(reports: Mapping[str, CheckReport], sink: DiagnosticSink) -> None:

@@ -18,28 +18,47 @@ FAILING_RATIO = 2.0
 
 
 @dataclass(frozen=True, slots=True)
+class WorstElement:
+    """The element with the largest error over its bound: its host index, what stands there, what should.
+
+    ``device_coordinate`` and ``core`` (that wrote it) are known where a bundle was at hand.
+    """
+
+    index: tuple[int, ...]
+    got: float
+    want: float
+    device_coordinate: tuple[int, ...] | None = None
+    core: int | None = None
+
+    def to_json(self) -> dict[str, object]:
+        """Return the fields as ``spyrec run --json`` prints them."""
+        return {
+            "index": list(self.index),
+            "device_coordinate": None if self.device_coordinate is None else list(self.device_coordinate),
+            "core": self.core,
+            "got": _json_number(self.got),
+            "want": _json_number(self.want),
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class CheckReport:
     """The verdict on one output.
 
     ``max_abs`` and ``max_rel`` are over elements whose reference is finite; ``bound_ratio`` is the largest error over
-    its bound; ``worst_index`` the element that has it, ``got`` and ``want`` what stands there.
+    its bound, ``worst`` the element that has it.
     ``bounded_elements`` of ``element_count`` have a finite bound: the others are accepted whatever they hold.
     ``failed_elements`` lie above twice their bound or are infinite or NaN where the reference is not.
-    ``device_coordinate`` and ``core`` (that wrote the worst element) are known where a bundle was at hand.
     """
 
     ok: bool
     max_abs: float
     max_rel: float
     bound_ratio: float
-    worst_index: tuple[int, ...]
-    got: float
-    want: float
+    worst: WorstElement
     element_count: int
     bounded_elements: int
     failed_elements: int
-    device_coordinate: tuple[int, ...] | None = None
-    core: int | None = None
 
     @property
     def has_bound(self) -> bool:
@@ -54,15 +73,9 @@ class CheckReport:
             "max_rel": _json_number(self.max_rel),
             "bound_ratio": _json_number(self.bound_ratio),
             "bounded_elements": self.bounded_elements,
-            "elements": self.element_count,
+            "element_count": self.element_count,
             "failed_elements": self.failed_elements,
-            "worst": {
-                "index": list(self.worst_index),
-                "device_coordinate": None if self.device_coordinate is None else list(self.device_coordinate),
-                "core": self.core,
-                "got": _json_number(self.got),
-                "want": _json_number(self.want),
-            },
+            "worst": self.worst.to_json(),
         }
 
 
@@ -132,9 +145,7 @@ class OutputCase:
             max_abs=float(np.where(np.isfinite(want), error, 0.0).max()),
             max_rel=float(relative.max()),
             bound_ratio=float(ratio[index]),
-            worst_index=index,
-            got=float(got[index]),
-            want=float(want[index]),
+            worst=WorstElement(index, float(got[index]), float(want[index])),
             element_count=want.size,
             bounded_elements=int(np.count_nonzero(np.isfinite(bound))),
             failed_elements=int(np.count_nonzero(ratio > FAILING_RATIO)),

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 
 import numpy as np
 import numpy.typing as npt
 
 from spyrec.bundle.superdsc import Component, Indirection, SuperDsc
-from spyrec.diagnostics import Diagnostic, Location, SpyrecError
+from spyrec.diagnostics import Diagnostic, Location, Severity, SpyrecError
 from spyrec.emulator.engine import Setting
 from spyrec.emulator.footprint import box_runs, first_conflict, first_overlap
 from spyrec.emulator.functions import FUNCTIONS, Family
@@ -30,6 +30,7 @@ class Binding:
 
     ``bases[t]``: argument index, ``POOL``, or ``None`` in LX.  ``offsets[t][core]``: bytes from the base.
     ``steps[t]``: bytes per loop variable.  ``runs[t]``: bytes one core touches, relative to its start.
+    ``limits[t]``: bytes of the memory that operand t lies in, where it is left to a sanitizer whether it stays inside.
     """
 
     bases: tuple[int | None, ...]
@@ -37,6 +38,8 @@ class Binding:
     steps: tuple[Mapping[int, int], ...]
     runs: tuple[Integers, ...]
     buffer_bytes: tuple[int, ...]
+    limits: Mapping[int, int] = field(default_factory=dict[int, int])
+    warnings: tuple[Diagnostic, ...] = ()
 
 
 def check_binding(
@@ -61,6 +64,8 @@ class _Checker:
         self.region_bytes = region_bytes
         self.target = target
         self.problems: list[Diagnostic] = []
+        self.warnings: list[Diagnostic] = []
+        self.limits: dict[int, int] = {}
 
     def check(self) -> Binding:
         operands = self.setting.superdsc.operands
@@ -82,9 +87,10 @@ class _Checker:
                 self.footprint(position, binding)
                 self.tile_steps(position, binding)
         self.stop()
-        self.races(binding)
+        if 7 not in self.setting.deferred_rules:
+            self.races(binding)
         self.stop()
-        return binding
+        return replace(binding, limits=self.limits, warnings=tuple(self.warnings))
 
     def stop(self) -> None:
         if self.problems:
@@ -93,7 +99,11 @@ class _Checker:
     def problem(self, rule: int, position: int | None, message: str, hint: str | None = None) -> None:
         subject = "" if position is None else f"{name_of(self.setting.superdsc, position)}: "
         where = Location(self.call.file)
-        self.problems.append(Diagnostic(RULE_CODES[rule], subject + message, where, hint=hint))
+        found = Diagnostic(RULE_CODES[rule], subject + message, where, hint=hint)
+        if rule == 10 and rule in self.setting.deferred_rules:
+            self.warnings.append(replace(found, severity=Severity.WARNING))
+        else:
+            self.problems.append(found)
 
     def place(self, position: int) -> tuple[int | None, Integers, Mapping[int, int]]:
         """Return base, byte offsets per core and steps per loop; cores must agree on base and steps (V6, V10)."""
@@ -197,7 +207,11 @@ class _Checker:
         size = entry.size_bytes if entry is not None else self.region_bytes.get(base if base is not None else 0, 0)
         name = f'argument "{entry.name}"' if entry is not None else "the pool" if base == POOL else "its own memory"
         first, past = low + int(runs[0, 0]), high + int(runs[-1, 1])
-        if first < 0 or past > size:
+        if first >= 0 and past <= size:
+            return
+        if 6 in self.setting.deferred_rules:
+            self.limits[position] = size
+        else:
             self.problem(6, position, f"it touches bytes [{first}, {past}) of {name}, which has {size} bytes")
 
     def _is_gather_table(self, position: int) -> bool:
@@ -216,13 +230,16 @@ class _Checker:
             found = binding.steps[position].get(loop.number, 0) * loop.values.step
             if len(loop.values) > 1 and not _is_sum_of(found, list(steps.values())):
                 named = ", ".join(f"{dim}: {step}" for dim, step in steps.items())
-                message = f"loop {loop.number} advances it by {found} bytes; one tile along each dim is {named}"
+                places = self.call.places[position] or ()
+                maps = ", ".join(f"#{name}" for name in (places[0].maps if places else ()))
+                message = f"map {maps} advances it by {found} bytes per round of loop {loop.number}"
+                message += f"; expected is a sum of tile steps of its layout, which are {named} bytes"
                 self.problem(10, position, message, "a step is the sum of tile steps over the dims that the loop tiles")
 
     def races(self, binding: Binding) -> None:
         """V7: different cores store different bytes, unless they combine; no core loads what another stores."""
         setting = self.setting
-        owners = self._owners()
+        owners = combination_owners(setting)
         count = max(owners) + 1
         first = [owners.index(owner) for owner in range(count)]
         output = setting.output
@@ -245,19 +262,19 @@ class _Checker:
                 reader, writer = ids[conflict[0]], ids[first[conflict[1]]]
                 self.problem(7, position, f"core {reader} loads byte {conflict[2]}, which core {writer} stores")
 
-    def _owners(self) -> list[int]:
-        """Return the combination cohort of each core: cores that differ only in the slice of a folded dim (rule 3)."""
-        setting = self.setting
-        family = FUNCTIONS[setting.superdsc.op_func_name].family
-        folds = family in {Family.REDUCTION, Family.MATMUL, Family.NORM_STATISTICS}
-        numbers: dict[tuple[int, ...], int] = {}
-        owners: list[int] = []
-        for core, slices in enumerate(setting.superdsc.core_work_slices):
-            kept = tuple(
-                index for dim, index in sorted(slices.items()) if not folds or setting.extends(setting.output, dim)
-            )
-            owners.append(numbers.setdefault(kept if folds else (core,), len(numbers)))
-        return owners
+
+def combination_owners(setting: Setting) -> list[int]:
+    """Return the combination cohort of each core: cores that differ only in the slice of a folded dim (rule 3)."""
+    family = FUNCTIONS[setting.superdsc.op_func_name].family
+    folds = family in {Family.REDUCTION, Family.MATMUL, Family.NORM_STATISTICS}
+    numbers: dict[tuple[int, ...], int] = {}
+    owners: list[int] = []
+    for core, slices in enumerate(setting.superdsc.core_work_slices):
+        kept = tuple(
+            index for dim, index in sorted(slices.items()) if not folds or setting.extends(setting.output, dim)
+        )
+        owners.append(numbers.setdefault(kept if folds else (core,), len(numbers)))
+    return owners
 
 
 def _first_slices(superdsc: SuperDsc) -> list[int]:

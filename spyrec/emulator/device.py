@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -13,9 +14,10 @@ import numpy.typing as npt
 from spyrec.bundle.program import Program
 from spyrec.bundle.superdsc import SuperDsc
 from spyrec.diagnostics import Location, SpyrecError, refuse
-from spyrec.emulator.engine import Threads
+from spyrec.emulator.launch_timeline import CallTime, CallTimes, timed_schedule
 from spyrec.emulator.memory import DeviceMemory, Scratchpads
 from spyrec.emulator.numerics import Numerics
+from spyrec.emulator.overlap_rules import check_aliases
 from spyrec.emulator.plan import Options, PlannedCall, lx_used_bytes, plan_call
 from spyrec.emulator.resolve import (
     POOL,
@@ -29,7 +31,12 @@ from spyrec.emulator.resolve import (
 )
 from spyrec.emulator.scratchpad_rules import check_scratchpads
 from spyrec.runtime.device import ArgumentTable, LaunchStats, LoadedProgram, OperationStats
-from spyrec.target import Target
+from spyrec.runtime.findings import NO_SANITIZERS, Sanitizer
+from spyrec.runtime.threads import Threads
+from spyrec.target import CALIBRATED, Profile, Target
+
+if TYPE_CHECKING:
+    from spyrec.emulator.sanitizers.monitor import Monitor
 
 Integers = npt.NDArray[np.int64]
 
@@ -46,26 +53,44 @@ class EmulatedProgram:
     planned: Mapping[int, PlannedCall]
     own_memory: Mapping[int, int]
     lx_peak_bytes: int
+    call_times: CallTimes
+    region_bytes: Mapping[int, int]
 
 
 class EmulatedDevice:
     """A Spyre device in this process.
 
     ``cores``: 1 to 32.  ``numerics``: ``dl16`` (the device's), ``ieee`` (IEEE half in place of DLFloat16) or ``f32``
-    (float32 there; then every device byte is two emulated bytes, in :meth:`memory` too).
+    (float32 there; then every device byte is two emulated bytes, in :meth:`memory` too).  ``profile``: the parameters
+    of the simulated times.  ``sanitizers``: bugs to look for while programs run; see :attr:`monitor`.
     """
 
-    def __init__(self, cores: int = 32, numerics: str = "dl16", *, max_executions: int = MAX_EXECUTIONS) -> None:
+    def __init__(
+        self,
+        cores: int = 32,
+        numerics: str = "dl16",
+        *,
+        max_executions: int = MAX_EXECUTIONS,
+        profile: Profile = CALIBRATED,
+        sanitizers: frozenset[Sanitizer] = NO_SANITIZERS,
+    ) -> None:
         self.target = Target(cores=cores)
+        self._profile = profile
         self.numerics = Numerics(numerics)
         self.max_executions = max_executions
         self._memory = DeviceMemory(self.numerics.expansion)
         self._scratchpads = Scratchpads(self.target, self.numerics.expansion)
-        self._options = Options(self.numerics, Threads(max(1, os.cpu_count() or 1)), self.target)
+        self.monitor = _monitor(sanitizers, self.numerics) if sanitizers else None
+        threads = Threads(max(1, os.cpu_count() or 1))
+        deferred = frozenset[int]() if self.monitor is None else self.monitor.deferred_rules
+        self._options = Options(self.numerics, threads, self.target, deferred)
 
     def allocate(self, size_bytes: int) -> int:
         """Reserve poisoned memory and return its device address; errors SPY0701 when it does not fit a segment."""
-        return self._memory.allocate(size_bytes)
+        address = self._memory.allocate(size_bytes)
+        if self.monitor is not None:
+            self.monitor.allocated(address, self._memory.whole(address))
+        return address
 
     def memory(self, address: int, size_bytes: int) -> npt.NDArray[np.uint8]:
         """Return the bytes of an allocation as a writable view; errors SPY0702 outside of one.
@@ -93,22 +118,46 @@ class EmulatedDevice:
         if problems:
             raise SpyrecError([item for error in problems for item in error.diagnostics])
         found = check_scratchpads(planned.values())
-        if found:
+        if found and 8 not in self._options.deferred_rules:
             raise SpyrecError(found)
         peak = max((lx_used_bytes(item) for item in planned.values()), default=0)
         own = {base: self.allocate(size) for base, size in resolved.region_bytes.items() if base != POOL}
-        return EmulatedProgram(table, schedule, planned, own, peak)
+        if self.monitor is not None:
+            self.monitor.loaded(planned.values())
+        return EmulatedProgram(
+            table, schedule, planned, own, peak, CallTimes(self.target, self._profile), resolved.region_bytes
+        )
 
     def launch(self, loaded: LoadedProgram, arguments: Sequence[int], pool_address: int | None) -> LaunchStats:
-        """Execute a program with argument ``i`` at ``arguments[i]``; errors SPY0702, SPY0703, SPY0706."""
+        """Execute a program with argument ``i`` at ``arguments[i]``; errors SPY0702, SPY0703, SPY0706, SPY0717."""
         assert isinstance(loaded, EmulatedProgram)
         bases = self._bases(loaded.table, arguments, pool_address)
+        self._refuse_overlaps(loaded, arguments, pool_address)
         bases |= {base: self._memory.view(address, 0).ctypes.data for base, address in loaded.own_memory.items()}
         if loaded.lx_peak_bytes:
             self._scratchpads.prepare(loaded.lx_peak_bytes)
-        launch = _Launch(loaded, bases, self._scratchpads, self.numerics.expansion)
+        if self.monitor is not None:
+            self._begin_watching(self.monitor, loaded, bases)
+        launch = _Launch(loaded, bases, self._scratchpads, self.numerics.expansion, self.monitor)
         launch.run(loaded.schedule, {})
+        if self.monitor is not None:
+            self.monitor.finish()
         return launch.stats()
+
+    @staticmethod
+    def _refuse_overlaps(loaded: EmulatedProgram, arguments: Sequence[int], pool_address: int | None) -> None:
+        """Refuse arguments that were put over each other where one operation loads and stores (rule V7)."""
+        addresses = {entry.arg_index: arguments[entry.arg_index] for entry in loaded.table.entries}
+        sizes = {entry.arg_index: entry.size_bytes for entry in loaded.table.entries}
+        if loaded.table.pool_bytes and pool_address is not None:
+            addresses[POOL], sizes[POOL] = pool_address, loaded.table.pool_bytes
+        calls = ((item.call, item.setting, item.binding) for item in loaded.planned.values())
+        check_aliases(calls, addresses, sizes)
+
+    def _begin_watching(self, monitor: Monitor, loaded: EmulatedProgram, bases: Mapping[int, int]) -> None:
+        monitor.begin(bases, {bases[base]: size for base, size in loaded.region_bytes.items()})
+        if loaded.lx_peak_bytes:
+            monitor.begin_scratchpads(*self._scratchpads.extent, self.target.cores, loaded.lx_peak_bytes)
 
     def _bases(self, table: ArgumentTable, arguments: Sequence[int], pool_address: int | None) -> dict[int, int]:
         """Return the emulated address of each argument and of the pool."""
@@ -126,16 +175,28 @@ class EmulatedDevice:
         return bases
 
 
+def _monitor(sanitizers: frozenset[Sanitizer], numerics: Numerics) -> Monitor:
+    from spyrec.emulator.sanitizers.monitor import Monitor  # its kernels cost a plain run nothing
+
+    return Monitor(sanitizers, numerics.expansion)
+
+
 class _Launch:
     """One launch: operand addresses of every call, then calls in order."""
 
     def __init__(
-        self, loaded: EmulatedProgram, bases: Mapping[int, int], scratchpads: Scratchpads, expansion: int
+        self,
+        loaded: EmulatedProgram,
+        bases: Mapping[int, int],
+        scratchpads: Scratchpads,
+        expansion: int,
+        monitor: Monitor | None,
     ) -> None:
         self.loaded = loaded
         self.bases = bases
         self.scratchpads = scratchpads
         self.expansion = expansion
+        self.monitor = monitor
         self.starts: dict[int, Integers] = {}
         self.executions: Counter[int] = Counter()
         self.data_reads: Counter[int] = Counter()
@@ -158,7 +219,10 @@ class _Launch:
         moved = np.array(
             [sum(step * variables[loop] for loop, step in steps.items()) for steps in planned.binding.steps], np.int64
         )
-        planned.executable.run(starts + (moved * self.expansion)[:, None] if moved.any() else starts)
+        at = starts + (moved * self.expansion)[:, None] if moved.any() else starts
+        if self.monitor is not None:
+            self.monitor.execute(planned, at)
+        planned.executable.run(at)
         self.executions[id(call)] += 1
         self.data_reads[id(call)] += planned.executable.data_reads.hbm_read_bytes
         self.data_core_reads[id(call)] += planned.executable.data_reads.hbm_core_read_bytes
@@ -173,19 +237,31 @@ class _Launch:
         return np.stack(rows)
 
     def stats(self) -> LaunchStats:
+        """Return counters and simulated times; the executions of one call take equally long."""
         operations: list[OperationStats] = []
+        calls: dict[int, CallTime] = {}
         for key, planned in self.loaded.planned.items():
             times, traffic = self.executions[key], planned.traffic
+            read = times * traffic.hbm_read_bytes + self.data_reads[key]
+            core_read = times * traffic.hbm_core_read_bytes + self.data_core_reads[key]
+            each = max(1, times)
+            once = replace(traffic, hbm_read_bytes=read // each, hbm_core_read_bytes=core_read // each)
+            calls[key] = self.loaded.call_times.of(planned, once)
             operations.append(
                 OperationStats(
                     file=planned.call.file,
                     op=planned.call.superdsc.op_func_name,
                     cores=len(planned.call.superdsc.core_ids),
                     executions=times,
-                    hbm_read_bytes=times * traffic.hbm_read_bytes + self.data_reads[key],
+                    hbm_read_bytes=read,
                     hbm_write_bytes=times * traffic.hbm_write_bytes,
-                    hbm_core_read_bytes=times * traffic.hbm_core_read_bytes + self.data_core_reads[key],
+                    hbm_core_read_bytes=core_read,
                     flops=times * traffic.flops,
+                    lx_peak_bytes=lx_used_bytes(planned),
+                    simulated_us=times * calls[key].timeline.total_us,
+                    roofline=calls[key].roofline,
                 )
             )
-        return LaunchStats(tuple(operations), self.loaded.lx_peak_bytes)
+        order = {key: position for position, key in enumerate(self.loaded.planned)}
+        schedule = timed_schedule(self.loaded.schedule, order, calls)
+        return LaunchStats(tuple(operations), self.loaded.lx_peak_bytes, schedule)

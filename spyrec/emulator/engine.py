@@ -1,11 +1,9 @@
-"""What executing needs beside the program: threads, the numerics, and the SuperDSC's operands with their addressing."""
+"""What executing needs beside the program: the numerics, and the SuperDSC's operands with their addressing."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +13,7 @@ from spyrec.emulator.geometry import Addressing, DenseGeometry, Nest, OperandGeo
 from spyrec.emulator.kernel_copy import run_copy
 from spyrec.emulator.numerics import Codec, Numerics, codec_of
 from spyrec.emulator.rules import input_positions
+from spyrec.runtime.threads import Threads
 
 Integers = npt.NDArray[np.int64]
 Doubles = npt.NDArray[np.float64]
@@ -22,33 +21,13 @@ Patterns = npt.NDArray[np.unsignedinteger]
 
 NO_TABLE = np.zeros(0, np.uint16)
 
-_SHARED_WORK = 1 << 19  # elements below which handing work to another thread costs more than it saves
-_PARTS_PER_THREAD = 4
-
-
-class Threads:
-    """Shares the tasks of a kernel call among a few threads; kernels do not hold the interpreter lock."""
-
-    def __init__(self, count: int) -> None:
-        self.count = count
-        self._pool: ThreadPoolExecutor | None = None
-
-    def run(self, tasks: int, elements: int, function: Callable[[int, int], None]) -> None:
-        """Call ``function(first, last)`` over parts of ``range(tasks)``; ``elements`` measures the whole work."""
-        if self.count == 1 or tasks < 2 or elements < _SHARED_WORK:
-            function(0, tasks)
-            return
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(self.count, thread_name_prefix="spyrec-emulator")
-        parts = min(tasks, self.count * _PARTS_PER_THREAD)
-        bounds = [tasks * part // parts for part in range(parts + 1)]
-        for future in [self._pool.submit(function, low, high) for low, high in pairwise(bounds)]:
-            future.result()
-
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One SuperDSC ready to be planned: operands' addressing and stored forms, extents per core that are executed."""
+    """One SuperDSC ready to be planned: operands' addressing and stored forms, extents per core that are executed.
+
+    ``deferred_rules``: rules that sanitizers watch while it runs, which therefore do not refuse it.
+    """
 
     file: str
     superdsc: SuperDsc
@@ -56,6 +35,7 @@ class Setting:
     extents: Mapping[str, int]
     numerics: Numerics
     threads: Threads
+    deferred_rules: frozenset[int] = frozenset()
 
     @property
     def inputs(self) -> tuple[int, ...]:

@@ -183,7 +183,9 @@ def describe(superdsc: SuperDsc, operand: Operand, entry: TableEntry | None) -> 
     label = superdsc.labels[operand.label]
     extents = _file_extents(superdsc, operand)
     from_table = False
-    if entry is not None and _takes_table(superdsc, operand):
+    if entry is not None and operand.indirection is Indirection.VALUE:
+        extents |= _row_extent(superdsc, operand, extents, entry)
+    elif entry is not None and _takes_table(superdsc):
         known = table_extents(operand, entry)
         # extents that fill the argument are right as the file has them, however the argument's dims are split or joined
         if known is not None and math.prod(extents.values()) != math.prod(entry.device_size[:-1]):
@@ -202,13 +204,25 @@ def describe(superdsc: SuperDsc, operand: Operand, entry: TableEntry | None) -> 
     return OperandGeometry(extents, strides, stick_dim, label.stick_size, operand.word_length, from_table)
 
 
-def _takes_table(superdsc: SuperDsc, operand: Operand) -> bool:
-    """Whether the file leaves extents open that the argument table settles: gather rows, restickify gaps, casts."""
-    return (
-        operand.indirection is Indirection.VALUE
-        or superdsc.op_func_name == RESTICKIFY
-        or superdsc.op_func_name in CASTS
-    )
+def _row_extent(
+    superdsc: SuperDsc, value: Operand, extents: Mapping[str, int], entry: TableEntry
+) -> Mapping[str, int]:
+    """Return the rows that a gather's table has: what the argument holds beside the extents that the file states.
+
+    Of the index's dims only the row dim owns a part of the buffer, however many axes the argument's table pads or
+    splits it into; whether the axes agree is for rule V6 to say.
+    """
+    row_dim = row_dim_of(superdsc, value)
+    if row_dim is None or row_dim not in extents:
+        return {}
+    others = math.prod(extent for dim, extent in extents.items() if dim != row_dim)
+    rows, rest = divmod(math.prod(entry.device_size[:-1]), others)
+    return {} if rest else {row_dim: rows}
+
+
+def _takes_table(superdsc: SuperDsc) -> bool:
+    """Whether the file leaves extents open that only axes of the argument table settle: restickify gaps, casts."""
+    return superdsc.op_func_name == RESTICKIFY or superdsc.op_func_name in CASTS
 
 
 def _file_extents(superdsc: SuperDsc, operand: Operand) -> dict[str, int]:

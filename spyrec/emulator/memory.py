@@ -68,6 +68,10 @@ class DeviceMemory:
         self._addresses.sort()
         return address
 
+    def whole(self, address: int) -> Bytes:
+        """Return all emulated bytes of the allocation that begins at ``address``."""
+        return self._buffers[address]
+
     def view(self, address: int, size_bytes: int) -> Bytes:
         """Return the emulated bytes of ``[address, address + size_bytes)``; errors SPY0702 outside one allocation."""
         place = bisect_right(self._addresses, address) - 1
@@ -99,6 +103,12 @@ class Scratchpads:
             base = core * self._pitch_bytes
             _poison(self._memory[base + self._poisoned : base + needed])
         self._poisoned = max(self._poisoned, needed)
+
+    @property
+    def extent(self) -> tuple[int, int]:
+        """Emulated address of core 0's LX, and emulated bytes from one core's to the next."""
+        assert self._memory is not None
+        return self._memory.ctypes.data, self._pitch_bytes
 
     def addresses(self, cores: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Return the emulated address of byte 0 of each core's LX."""

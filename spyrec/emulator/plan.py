@@ -12,7 +12,7 @@ import numpy.typing as npt
 from spyrec.bundle.superdsc import Component
 from spyrec.diagnostics import SpyrecError
 from spyrec.emulator.binding_rules import Binding, check_binding
-from spyrec.emulator.engine import Executable, Setting, Threads
+from spyrec.emulator.engine import Executable, Setting
 from spyrec.emulator.execute_matmul import MatmulExecutable
 from spyrec.emulator.execute_pointwise import (
     PointwiseExecutable,
@@ -29,10 +29,12 @@ from spyrec.emulator.execute_reduction import (
 from spyrec.emulator.functions import FUNCTIONS, Family
 from spyrec.emulator.geometry import describe, valid_extents
 from spyrec.emulator.numerics import Numerics
+from spyrec.emulator.overlap_rules import check_overlaps
 from spyrec.emulator.resolve import Call
 from spyrec.emulator.rules import check_superdsc
 from spyrec.emulator.traffic import Traffic, traffic_of
 from spyrec.runtime.device import TableEntry
+from spyrec.runtime.threads import Threads
 from spyrec.target import Target
 
 Integers = npt.NDArray[np.int64]
@@ -40,11 +42,12 @@ Integers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How to execute: numerics, threads, and the device."""
+    """How to execute: numerics, threads, and the device; rules that sanitizers watch instead of refusing at load."""
 
     numerics: Numerics
     threads: Threads
     target: Target
+    deferred_rules: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +74,10 @@ def plan_call(
         for position, operand in enumerate(superdsc.operands)
     )
     extents = valid_extents(superdsc, geometries)
-    setting = Setting(call.file, superdsc, geometries, extents, options.numerics, options.threads)
+    deferred = options.deferred_rules
+    setting = Setting(call.file, superdsc, geometries, extents, options.numerics, options.threads, deferred)
     binding = check_binding(call, setting, entries, region_bytes, options.target)
+    check_overlaps(call, setting, binding)
     return PlannedCall(call, setting, binding, _executable(setting), traffic_of(setting, binding))
 
 

@@ -31,11 +31,15 @@ POOL = -1
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """An address in bytes: ``offset`` and, per loop variable, ``steps`` beyond ``base`` (``None``: a plain number)."""
+    """An address in bytes: ``offset`` and, per loop variable, ``steps`` beyond ``base`` (``None``: a plain number).
+
+    ``maps`` are the affine maps that the steps came through.
+    """
 
     base: int | None
     offset: int
     steps: Mapping[int, int] = field(default_factory=dict[int, int])
+    maps: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +166,8 @@ class _Walker:
         steps = dict(left.steps)
         for loop, step in right.steps.items():
             steps[loop] = steps.get(loop, 0) + step
-        return Place(right.base if left.base is None else left.base, left.offset + right.offset, steps)
+        base = right.base if left.base is None else left.base
+        return Place(base, left.offset + right.offset, steps, tuple(dict.fromkeys((*left.maps, *right.maps))))
 
     def apply(self, statement: AffineApply, scope: Mapping[str, Place]) -> Place:
         coefficients = self.maps.get(statement.map_name)
@@ -175,7 +180,7 @@ class _Walker:
             if dim.base is not None:
                 raise self.wrong(f'"%{name}" is an address, not a loop variable')
             scaled = {loop: coefficient * step for loop, step in dim.steps.items()}
-            total = self.add(total, Place(None, coefficient * dim.offset, scaled))
+            total = self.add(total, Place(None, coefficient * dim.offset, scaled, (statement.map_name,)))
         return total
 
     def loop(self, statement: For, scope: Mapping[str, Place], loops: tuple[Loop, ...]) -> LoopBody:
@@ -239,9 +244,9 @@ class _Walker:
         for entry in self.table.entries:
             if entry.baked_base <= address < entry.baked_base + entry.size_bytes:
                 found = Place(entry.arg_index, address - entry.baked_base)
-                return replace(found, steps=place.steps) if place is not None else found
+                return replace(found, steps=place.steps, maps=place.maps) if place is not None else found
         if 0 <= address < self.table.pool_bytes:
-            return Place(POOL, address, place.steps if place is not None else {})
+            return replace(place, base=POOL, offset=address) if place is not None else Place(POOL, address)
         known = [f'"{entry.name}" {_range(entry.baked_base, entry.size_bytes)}' for entry in self.table.entries]
         raise refuse(
             "SPY0716",

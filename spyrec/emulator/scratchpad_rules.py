@@ -15,7 +15,7 @@ Slices = tuple[tuple[int, tuple[tuple[int, int, int], ...]], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class _Region:
+class Region:
     """One tensor in LX: bytes ``[first, past)`` of every core, and how it is divided over them."""
 
     first: int
@@ -26,22 +26,22 @@ class _Region:
 
 def check_scratchpads(calls: Iterable[PlannedCall]) -> list[Diagnostic]:
     """Return every read of LX data that was written under other slices or never; calls in program order."""
-    regions: list[_Region] = []
+    regions: list[Region] = []
     problems: list[Diagnostic] = []
     for planned in calls:
         superdsc = planned.call.superdsc
         output = superdsc.compute.outputs[0]
         for position in superdsc.compute.inputs:
             if superdsc.operands[position].component is Component.LX and position != output:
-                problems += _check_read(_region(planned, position), regions, planned, position)
+                problems += _check_read(region_of(planned, position), regions, planned, position)
         if superdsc.operands[output].component is Component.LX:
-            written = _region(planned, output)
+            written = region_of(planned, output)
             regions = [item for item in regions if item.past <= written.first or item.first >= written.past]
             regions.append(written)
     return problems
 
 
-def _check_read(read: _Region, regions: list[_Region], planned: PlannedCall, position: int) -> list[Diagnostic]:
+def _check_read(read: Region, regions: list[Region], planned: PlannedCall, position: int) -> list[Diagnostic]:
     sources = [item for item in regions if item.first < read.past and read.first < item.past]
     subject = name_of(planned.call.superdsc, position)
     where = Location(planned.call.file)
@@ -56,11 +56,12 @@ def _check_read(read: _Region, regions: list[_Region], planned: PlannedCall, pos
     return []
 
 
-def _region(planned: PlannedCall, position: int) -> _Region:
+def region_of(planned: PlannedCall, position: int) -> Region:
+    """Return where an operand lies in LX and how it is divided."""
     superdsc = planned.call.superdsc
     first = superdsc.operands[position].start_addresses[0]
     past = first + planned.binding.buffer_bytes[position]
-    return _Region(first, past, _slices(planned, position), planned.call.file)
+    return Region(first, past, _slices(planned, position), planned.call.file)
 
 
 def _slices(planned: PlannedCall, position: int) -> Slices:

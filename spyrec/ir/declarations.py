@@ -14,6 +14,7 @@ from spyrec.ir.constants import InlineValueError, read_inline
 from spyrec.ir.graph import ConstantData, LayoutPin, Value
 from spyrec.ir.graph_model import ConstantModel, DataModel, GraphModel, InputModel, LayoutModel, SymbolicDimModel
 from spyrec.ir.inference import MAX_ELEMENTS
+from spyrec.ir.salvage import NAMELESS, Form
 from spyrec.ir.tensor_file import StoredTensor, TensorFileError, find_tensor, read_header, resolve_inside
 from spyrec.ir.types import SymbolicDim, TensorType
 from spyrec.jsonloc import JsonValue
@@ -24,10 +25,11 @@ class Declarations:
 
     ``dims`` are as declared, ``extents`` the ints they count as (a symbolic dim: its largest legal extent); ``values``
     holds every value whose type is known; ``broken`` the names that were declared wrongly, so that their use is not
-    reported again.
+    reported again; ``form`` what of the file has no right form, which is reported already.
     """
 
-    def __init__(self, root: Location, sink: DiagnosticSink, base_dir: Path | None) -> None:
+    def __init__(self, root: Location, sink: DiagnosticSink, base_dir: Path | None, form: Form) -> None:
+        self.form = form
         self.root = root
         self.sink = sink
         self.dims: dict[str, int | SymbolicDim] = {}
@@ -44,12 +46,19 @@ class Declarations:
         for name, dim in model.dims.items():
             self._read_dim(name, dim)
         for index, item in enumerate(model.inputs):
-            self._read_input(item, self.root.child("inputs", index))
+            self._add_value(item, self.root.child("inputs", index), self.form.of("inputs", index))
         for index, item in enumerate(model.constants):
-            self._read_constant(item, self.root.child("constants", index))
+            self._read_constant(item, self.root.child("constants", index), self.form.of("constants", index))
+
+    def is_dangling(self, name: str) -> bool:
+        """Whether nothing in the file can declare the name: neither rightly nor wrongly."""
+        is_declared = name in self.values or name in self.broken
+        return self.form.has_all_names and name != NAMELESS and not is_declared
 
     def claim(self, name: str, place: Location) -> bool:
         """Take a value name for the declaration at ``place``.  Errors: SPY0115 it is taken."""
+        if name == NAMELESS:
+            return True
         first = self._places.setdefault(name, place)
         if first is not place:
             notes = (f"the first one is at {first.pointer}",)
@@ -77,7 +86,9 @@ class Declarations:
         except AttributeTextError as error:
             self.sink.error(error.code, error.message, place.child("dtype"))
         unknown = [(axis, entry) for axis, entry in enumerate(item.shape) if self._extent(entry) is None]
-        for axis, entry in unknown:
+        for axis, entry in unknown if self.form.has_all_names else []:
+            if entry in self.form.lost_dims:
+                continue
             self.sink.error("SPY0123", f'dim "{entry}" is not in "dims"', place.child("shape", axis))
         if dtype is None or unknown:
             return None
@@ -91,12 +102,14 @@ class Declarations:
     def _extent(self, entry: int | str) -> int | None:
         return self.extents.get(entry) if isinstance(entry, str) else entry
 
-    def _add_value(self, item: InputModel | ConstantModel, place: Location) -> TensorType | None:
-        """Declare a value; return its type if the declaration is right so far."""
+    def _add_value(
+        self, item: InputModel | ConstantModel, place: Location, lost: frozenset[str]
+    ) -> TensorType | None:
+        """Declare a value; return its type if the declaration is right so far and nothing it says is lost."""
         found = self._read_type(item, place)
         if not self.claim(item.name, place):
             return None
-        if found is None:
+        if found is None or lost & {"name", "shape", "dtype"}:
             self.broken.add(item.name)
             return None
         names = tuple(entry if isinstance(entry, str) else None for entry in item.shape)
@@ -105,11 +118,10 @@ class Declarations:
         self.values[item.name] = Value(item.name, found, names, place, pin)
         return found
 
-    def _read_input(self, item: InputModel, place: Location) -> None:
-        self._add_value(item, place)
-
-    def _read_constant(self, item: ConstantModel, place: Location) -> None:
-        found = self._add_value(item, place)
+    def _read_constant(self, item: ConstantModel, place: Location, lost: frozenset[str]) -> None:
+        found = self._add_value(item, place, lost)
+        if lost & {"value", "data"} and (item.value is None or item.data is None):
+            return
         if (item.value is None) == (item.data is None):
             state = "neither value nor data" if item.data is None else "both value and data"
             self.sink.error("SPY0126", f'constant "{item.name}" has {state}', place, hint="give exactly one of them")

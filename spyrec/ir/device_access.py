@@ -7,9 +7,10 @@ has that form, or :class:`Inexpressible` says which rule stands in the way.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 
 from spyrec.ir.access import Access, Coordinate
 from spyrec.ir.device_layout import BufferLayout, Digit
@@ -60,8 +61,13 @@ class DeviceAccess:
         return frozenset(dim.variable for dim in self.dims if dim.variable is not None)
 
 
-def cut_points(access: Access, layout: BufferLayout) -> Iterable[tuple[int, int]]:
-    """Yield (iteration dim, boundary): where the access or the layout needs an iteration dim to be cut."""
+@lru_cache(maxsize=1 << 14)
+def cut_points(access: Access, layout: BufferLayout) -> frozenset[tuple[int, int]]:
+    """Return (iteration dim, boundary) pairs: where the access or the layout needs an iteration dim to be cut."""
+    return frozenset(_cut_points(access, layout))
+
+
+def _cut_points(access: Access, layout: BufferLayout) -> Iterator[tuple[int, int]]:
     for host_dim, coordinate in enumerate(access.coordinates):
         for term in coordinate.terms:
             yield term.dim, term.divisor
@@ -80,7 +86,8 @@ def _is_tile(digit: Digit, layout: BufferLayout) -> bool:
     return digit.host_dim == layout.stick_dim and digit.divisor == layout.lane_extent
 
 
-def refine(extents: Sequence[int], cuts: Iterable[tuple[int, int]]) -> tuple[Variable, ...]:
+@lru_cache(maxsize=1 << 14)
+def refine(extents: tuple[int, ...], cuts: frozenset[tuple[int, int]]) -> tuple[Variable, ...]:
     """Cut iteration dims into variables, outermost first; dims of extent 1 have none."""
     points: list[set[int]] = [{1} for _ in extents]
     for dim, boundary in cuts:
@@ -126,15 +133,32 @@ def express(access: Access, layout: BufferLayout, variables: Sequence[Variable])
 
     Invariant: for every index the device coordinates denote the element the access names, inside the buffer.
     """
+    found = _expressed(access, layout, tuple(variables))
+    if isinstance(found, str):
+        raise Inexpressible(found)
+    return found
+
+
+@lru_cache(maxsize=1 << 14)
+def _expressed(access: Access, layout: BufferLayout, variables: tuple[Variable, ...]) -> DeviceAccess | str:
+    """Return the operand in device form, or why it has none; the search for layouts asks most questions many times."""
+    try:
+        return _express(access, layout, variables)
+    except Inexpressible as error:
+        return str(error)
+
+
+def _express(access: Access, layout: BufferLayout, variables: Sequence[Variable]) -> DeviceAccess:
+    walks = [_steps(coordinate, variables) for coordinate in access.coordinates]
+    lane = _lane_variable(access, layout, walks)
     dims: list[DeviceDim] = []
-    lane = _lane_variable(access, layout, variables)
     for digit in layout.digits[:-1]:
         if digit.host_dim is None:
             is_stick_count = layout.stick_dim is None and digit.divisor == layout.lane_extent
             dims.append(DeviceDim(digit.extent, None, 0, Part.TILE if is_stick_count else Part.WHOLE))
             continue
         coordinate = access.coordinates[digit.host_dim]
-        steps = _steps(coordinate, variables)
+        steps = walks[digit.host_dim]
         if _is_tile(digit, layout):
             dims.extend(_tile_dims(digit, steps, coordinate.offset, lane))
         else:
@@ -146,7 +170,7 @@ def express(access: Access, layout: BufferLayout, variables: Sequence[Variable])
     return DeviceAccess(tuple(dims), lane, layout.lane_extent)
 
 
-def _lane_variable(access: Access, layout: BufferLayout, variables: Sequence[Variable]) -> int | None:
+def _lane_variable(access: Access, layout: BufferLayout, walks: Sequence[Sequence[_Step]]) -> int | None:
     """Return the variable in the lanes of the stick dim, checking that it may be there."""
     stick_dim, lanes = layout.stick_dim, layout.lane_extent
     if stick_dim is None:
@@ -154,7 +178,7 @@ def _lane_variable(access: Access, layout: BufferLayout, variables: Sequence[Var
     coordinate = access.coordinates[stick_dim]
     if coordinate.offset % lanes:
         raise Inexpressible(f"a window begins {coordinate.offset % lanes} lanes into a stick of {lanes}")
-    inside = [step for step in _steps(coordinate, variables) if step.coefficient % lanes]
+    inside = [step for step in walks[stick_dim] if step.coefficient % lanes]
     if not inside:
         return None
     if len(inside) > 1 or inside[0].coefficient != 1:

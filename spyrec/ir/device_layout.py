@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import combinations, pairwise
 
@@ -29,7 +29,7 @@ class BufferLayout:
     """The device layout of one buffer with the digits it stands for; ``stick_dim`` is ``None`` when sparse."""
 
     device: DeviceLayout
-    digits: tuple[Digit, ...]
+    digits: tuple[Digit, ...] = field(hash=False)  # layouts are keys everywhere, the device tells them apart
 
     @property
     def stick_dim(self) -> int | None:
@@ -45,6 +45,22 @@ class BufferLayout:
     def size_bytes(self) -> int:
         """Bytes of device memory, whole sticks."""
         return self.device.nbytes
+
+    def device_coordinate(self, index: Sequence[int]) -> tuple[int, ...]:
+        """Return where the element at an index of the buffer lies."""
+        return tuple(
+            0 if digit.host_dim is None else index[digit.host_dim] // digit.divisor % digit.extent
+            for digit in self.digits
+        )
+
+    def index_at(self, coordinate: Sequence[int], shape: Sequence[int]) -> tuple[int, ...] | None:
+        """Return the index of the element at a device coordinate of a buffer of ``shape``, ``None`` for padding."""
+        index = [0] * len(shape)
+        for digit, at in zip(self.digits, coordinate, strict=True):
+            if digit.host_dim is not None:
+                index[digit.host_dim] += at * digit.divisor
+        is_inside = all(at < extent for at, extent in zip(index, shape, strict=True))
+        return tuple(index) if is_inside and self.device_coordinate(index) == tuple(coordinate) else None
 
     def __str__(self) -> str:
         return str(self.device)

@@ -1,4 +1,8 @@
-"""Checks the form of a graph file and turns pydantic's findings into diagnostics with JSON pointers."""
+"""Checks the form of a graph file and turns pydantic's findings into diagnostics with JSON pointers.
+
+What has the right form is read on even where something else has not (``salvage.py``), so that one reading reports
+wrong keys, wrong names and wrong ops together.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +11,9 @@ from typing import cast
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from spyrec.diagnostics import Diagnostic, Location, SpyrecError
+from spyrec.diagnostics import Diagnostic, DiagnosticSink, Location, SpyrecError
 from spyrec.ir.graph_model import FORMAT, ConstantModel, GraphModel, InputModel, Model, NodeModel
+from spyrec.ir.salvage import Form, salvage
 from spyrec.jsonloc import JsonValue
 
 _KINDS: dict[type, str] = {
@@ -25,22 +30,26 @@ _HINTS = {
 }
 
 
-def read_form(data: JsonValue, root: Location) -> GraphModel:
-    """Return the file as models.
+def read_form(data: JsonValue, root: Location, sink: DiagnosticSink) -> Form:
+    """Return the file as models, and what of it has no right form; that is reported to ``sink``.
 
-    Errors, all of them at once: SPY0110 another type of value, SPY0111 unknown key, SPY0112 missing key, SPY0113
-    another format, SPY0114 no name, SPY0124 an extent out of range, SPY0137 no outputs.
+    Errors: SPY0110 another type of value, SPY0111 unknown key, SPY0112 missing key, SPY0113
+    another format (raised: nothing is known of the rest), SPY0114 no name, SPY0124 an extent out of range, SPY0137 no
+    outputs.
     """
     _require_format(data, root)
+    assert isinstance(data, dict)
     try:
-        return GraphModel.model_validate(data)
+        return Form(GraphModel.model_validate(data))
     except ValidationError as error:
         findings = [_diagnostic(item, data, root) for item in error.errors(include_url=False, include_context=False)]
     unique: dict[tuple[str | None, str], Diagnostic] = {}
     for finding in findings:
         assert finding.location is not None
         unique.setdefault((finding.location.pointer, finding.code), finding)
-    raise SpyrecError(list(unique.values()))
+    for finding in unique.values():
+        sink.add(finding)
+    return salvage(data)
 
 
 def _require_format(data: JsonValue, root: Location) -> None:

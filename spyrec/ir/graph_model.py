@@ -7,6 +7,7 @@ from typing import Annotated, Literal, cast
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, PlainValidator, Tag, WithJsonSchema
 from pydantic_core import PydanticCustomError
+from typing_extensions import TypeIs
 
 FORMAT = "spyrec.graph/1"
 NAME_PATTERN = r"^[A-Za-z_][A-Za-z0-9_.]{0,127}$"
@@ -20,10 +21,15 @@ def _show(value: object) -> str:
 
 
 def _name(value: object) -> str:
-    if not isinstance(value, str) or _NAME.fullmatch(value) is None:
+    if not is_name(value):
         message = "{shown} is no name: a letter or _, then up to 127 letters, digits, dots and _"
         raise PydanticCustomError("SPY0114", message, {"shown": _show(value)})
     return value
+
+
+def is_name(value: object) -> TypeIs[str]:
+    """Whether a value is a name as graph files take it."""
+    return isinstance(value, str) and _NAME.fullmatch(value) is not None
 
 
 def _extent(value: object) -> int:

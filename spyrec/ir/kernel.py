@@ -131,8 +131,8 @@ class Kernel:
 class LayoutCost:
     """What the chosen layouts cost, in bytes, and what no choice can undercut.
 
-    Counted are what copies read and write, padding included, and what inputs, constants and outputs take beyond their
-    default layouts.
+    Counted are what copies read and write, padding included, once for each kernel that they serve, and what inputs,
+    constants and outputs take beyond their default layouts.
     """
 
     cost_bytes: int

@@ -73,8 +73,8 @@ class KernelShape:
 
 def kernel_form(shape: KernelShape, operands: Sequence[OperandUse]) -> KernelForm:
     """Return the device form of a kernel with these operands (the output last), or raise :class:`Inexpressible`."""
-    cuts = [cut for operand in operands for cut in cut_points(operand.access, operand.layout)]
-    variables = refine(shape.extents, cuts)
+    cuts = [cut_points(operand.access, operand.layout) for operand in operands]
+    variables = refine(shape.extents, frozenset[tuple[int, int]]().union(*cuts))
     forms = tuple(express(operand.access, operand.layout, variables) for operand in operands)
     output, output_form = operands[-1], forms[-1]
     assert output.role == OUTPUT
@@ -98,10 +98,16 @@ def stands_at_one_position(dim: DeviceDim) -> bool:
 def _check_labels(
     shape: KernelShape, variables: Sequence[Variable], forms: Sequence[DeviceAccess], unit_lane: bool
 ) -> None:
-    count = len(variables) + synthetic_count(forms) + unit_lane
+    count = len(variables) + synthetic_count(forms) + unit_lane + _labels_of_lanes(shape, forms, unit_lane)
     limit = CONTRACTION_LABELS if shape.rule is Rule.CONTRACTION else POINTWISE_LABELS
     if count > limit:
         raise Inexpressible(f"{count} iteration dims exceed the {limit} labels of a SuperDSC")
+
+
+def _labels_of_lanes(shape: KernelShape, forms: Sequence[DeviceAccess], unit_lane: bool) -> int:
+    """Return the labels lost where nothing lies in sticks: code generation names the lanes by the label after next."""
+    is_sparse = not unit_lane and all(form.lane is None for form in forms)
+    return 2 if is_sparse and shape.rule is not Rule.CONTRACTION else 0
 
 
 def _check_store(output: OperandUse, form: DeviceAccess, variables: Sequence[Variable]) -> None:

@@ -14,6 +14,7 @@ from spyrec.ir.graph import Node, Operand, Scalar, Value
 from spyrec.ir.graph_model import NodeModel
 from spyrec.ir.inference import Inferred, complete_attributes, infer
 from spyrec.ir.opdef import Attributes, OpDef, OpError, catalogue
+from spyrec.ir.salvage import NAMELESS
 from spyrec.jsonloc import JsonValue
 
 
@@ -37,7 +38,7 @@ class NodeReader:
             self._claim(model, index, places[index])
         nodes: list[Node] = []
         for index in self._order(models):
-            node = self._read_node(models[index], places[index])
+            node = self._read_node(models[index], places[index], self._declarations.form.of("nodes", index))
             if node is not None:
                 nodes.append(node)
         return tuple(nodes)
@@ -51,7 +52,8 @@ class NodeReader:
             if self._declarations.claim(name, own):
                 self._producers[name] = index
         definition = self._ops.get(model.op)
-        if model.outputs is not None and definition is not None and len(names) != definition.result_count:
+        is_whole = "outputs" not in self._declarations.form.of("nodes", index)
+        if is_whole and model.outputs is not None and definition and len(names) != definition.result_count:
             message = f'{model.op} has {definition.result_count} results, "outputs" names {len(names)}'
             self._sink.error("SPY0139", message, place.child("outputs"))
 
@@ -82,7 +84,7 @@ class NodeReader:
         seen: set[str] = set()
         for index, model in enumerate(models):
             # with "outputs" absent the value name says it already
-            if model.name in seen and model.outputs is not None:
+            if model.name in seen and model.outputs is not None and model.name != NAMELESS:
                 place = self._declarations.root.child("nodes", index, "name")
                 self._sink.error("SPY0115", f'the node name "{model.name}" is taken', place)
             seen.add(model.name)
@@ -112,11 +114,11 @@ class NodeReader:
 
     # --- one node ---
 
-    def _read_node(self, model: NodeModel, place: Location) -> Node | None:
-        """Return a node and declare its results, or report what is wrong with it."""
-        definition = self._find_op(model, place)
+    def _read_node(self, model: NodeModel, place: Location, lost: frozenset[str]) -> Node | None:
+        """Return a node and declare its results, or report what is wrong with it beside the ``lost`` fields."""
+        definition = None if "op" in lost else self._find_op(model, place)
         operands = self._read_operands(model, place)
-        if definition is None or operands is None:
+        if definition is None or operands is None or lost & {"name", "inputs", "attrs"}:
             self._break(model)
             return None
         call = _Call(definition, operands, dict(cast("dict[str, JsonValue]", model.attrs)))
@@ -156,7 +158,7 @@ class NodeReader:
             if not isinstance(operand, str) or operand in self._declarations.values:
                 continue
             is_usable = False
-            if operand not in self._declarations.broken and operand not in self._producers:
+            if operand not in self._producers and self._declarations.is_dangling(operand):
                 close = get_close_matches(operand, [*self._declarations.values, *self._producers], n=1)
                 hint = f'did you mean "{close[0]}"?' if close else None
                 message = f'node "{model.name}" reads "{operand}", which nothing makes'

@@ -1,7 +1,7 @@
 """Graph JSON (``spyrec.graph/1``) to IR.
 
-The form is checked first (``form.py``), then the meaning, section by section; each section collects all its problems,
-so that one reading reports everything that is wrong.
+The form is checked first (``form.py``), then the meaning of all that has the right form, section by section; all
+problems are collected, so that one reading reports everything that is wrong.
 """
 
 from __future__ import annotations
@@ -44,9 +44,10 @@ def read_graph_data(data: object, source: SourceText | None = None, base_dir: Pa
     Errors: 01xx and 02xx, all of them at once as far as one does not hide another.
     """
     root = Location(source.file if source is not None else None, "", source=source)
-    model = read_form(cast("JsonValue", data), root)
     sink = DiagnosticSink()
-    declarations = Declarations(root, sink, None if base_dir is None else Path(base_dir))
+    form = read_form(cast("JsonValue", data), root, sink)
+    model = form.model
+    declarations = Declarations(root, sink, None if base_dir is None else Path(base_dir), form)
     declarations.read(model)
     nodes = NodeReader(declarations).read(model.nodes)
     outputs = _read_outputs(model.outputs, declarations)
@@ -66,7 +67,7 @@ def read_graph_data(data: object, source: SourceText | None = None, base_dir: Pa
 
 def _read_outputs(names: list[str], declarations: Declarations) -> tuple[str, ...]:
     for index, name in enumerate(names):
-        if name not in declarations.values and name not in declarations.broken:
+        if declarations.is_dangling(name):
             place = declarations.root.child("outputs", index)
             declarations.sink.error("SPY0116", f'output "{name}" is no value of the graph', place)
     return tuple(names)

@@ -22,7 +22,11 @@ def read_loops(
     """Return the coarse-tiling request.  Errors: SPY0134, SPY0116."""
     reader = _LoopReader({node.name: node for node in nodes}, declarations)
     place = declarations.root.child("loops")
-    return tuple(reader.read(model, place.child(index), ()) for index, model in enumerate(models))
+    return tuple(
+        reader.read(model, place.child(index), ())
+        for index, model in enumerate(models)
+        if not declarations.form.of("loops", index)
+    )
 
 
 class _LoopReader:
@@ -49,7 +53,8 @@ class _LoopReader:
 
     def _check_dims(self, dims: tuple[str, ...], place: Location) -> None:
         for name in dims:
-            if name not in self._declarations.dims:
+            is_known = name in self._declarations.dims or name in self._declarations.form.lost_dims
+            if not is_known and self._declarations.form.has_all_names:
                 self._sink.error("SPY0134", f'loop dim "{name}" is not in "dims"', place)
         if len(set(dims)) != len(dims):
             self._sink.error("SPY0134", f"loop dims {', '.join(dims)} name one dim twice", place)
@@ -77,7 +82,7 @@ class _LoopReader:
         self._seen.add(name)
         node = self._nodes.get(name)
         if node is None:
-            if name not in self._declarations.broken:
+            if name not in self._nodes_broken and self._declarations.is_dangling(name):
                 self._sink.error("SPY0116", f'"{name}" in a loop body is no node of the graph', place)
             return
         names = [operand for operand in node.inputs if isinstance(operand, str)]

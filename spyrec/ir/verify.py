@@ -58,9 +58,9 @@ def _check_sources(graph: Graph, findings: list[Diagnostic]) -> set[str]:
 
 
 def _carriers(dtype: DType) -> tuple[np.dtype[np.generic], ...]:
-    """Return what may carry a constant: a pass keeps numbers of a 16-bit float in float32, see GraphBuilder."""
+    """Return what may carry a constant: a pass keeps the numbers of floats in float64, see GraphBuilder."""
     carrier = np.dtype(dtype.carrier)
-    return (carrier, np.dtype(np.float32)) if dtype is DType.FLOAT16 else (carrier,)
+    return (carrier, np.dtype(np.float64)) if dtype in (DType.FLOAT16, DType.FLOAT32) else (carrier,)
 
 
 def _check_node(graph: Graph, node: Node) -> list[Diagnostic]:

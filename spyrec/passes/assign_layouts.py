@@ -12,12 +12,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from spyrec.diagnostics import SpyrecError
 from spyrec.ir.device_layout import BufferLayout
-from spyrec.ir.kernel import Buffer, BufferRole, Kernel, KernelGraph
+from spyrec.ir.kernel import Buffer, BufferRole, Kernel, KernelGraph, LayoutCost, Use
 from spyrec.passes.base import PassContext
 from spyrec.passes.layout_candidates import candidates, excess_bytes, leaves_default
+from spyrec.passes.layout_refusal import Conflict, refusal
 from spyrec.passes.operand_costs import TIE_SCALE, OperandCosts
-from spyrec.passes.solvers.elimination import INFINITE, Factor, minimise, total_cost
+from spyrec.passes.solvers.elimination import INFINITE, Assignment, Factor, minimise, total_cost
 from spyrec.passes.write_copies import write_copies
 
 
@@ -30,9 +32,11 @@ def assign_layouts(graph: KernelGraph, context: PassContext) -> KernelGraph:
     """
     problem = LayoutProblem(graph, fixed_io_layouts=context.options.fixed_io_layouts)
     choice = problem.solve()
-    context.report.append(_summary(choice))
+    cost = LayoutCost(choice.cost // TIE_SCALE, choice.lower_bound // TIE_SCALE)
+    context.report.append(str(cost))
     buffers = {name: replace(buffer, layout=choice.layouts[name]) for name, buffer in graph.buffers.items()}
-    return write_copies(_without_elided(replace(graph, buffers=buffers)), problem.costs, context)
+    placed = replace(graph, buffers=buffers, layout_cost=cost)
+    return write_copies(_without_elided(placed), problem.costs, context)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +52,8 @@ class LayoutProblem:
     """The sum of tables whose minimum is the best choice of layouts for a kernel graph."""
 
     def __init__(self, graph: KernelGraph, *, fixed_io_layouts: bool) -> None:
+        self._graph = graph
+        self._fixed_io_layouts = fixed_io_layouts
         self.domains = {name: candidates(buffer, fixed_io_layouts) for name, buffer in graph.buffers.items()}
         self.costs = OperandCosts(graph, self.domains)
         self._names = list(self.domains)
@@ -60,7 +66,15 @@ class LayoutProblem:
         ]
 
     def solve(self) -> LayoutChoice:
-        """Return the best choice.  Errors: SPY0350 where there is none.
+        """Return the best choice.  Errors: SPY0350 where there is none."""
+        best = self._cheapest()
+        if best is None:
+            raise self._refusal()
+        layouts = {name: self.domains[name][best.values[i]] for i, name in enumerate(self._names)}
+        return LayoutChoice(layouts, best.cost, best.lower_bound)
+
+    def _cheapest(self) -> Assignment | None:
+        """Return the cheapest choice, ``None`` where none serves every kernel.
 
         The tables start as lower bounds: an optimum that uses exact entries only is the true one.
         """
@@ -68,16 +82,30 @@ class LayoutProblem:
         while True:
             best = minimise(sizes, [*self._own, *(Factor(scope, table.costs) for table, scope in self._operands)])
             if best.cost >= INFINITE:
-                raise self.costs.refusal()
+                return None
             if not self._refine(best.values):
-                break
-        layouts = {name: self.domains[name][best.values[i]] for i, name in enumerate(self._names)}
-        return LayoutChoice(layouts, best.cost, best.lower_bound)
+                return best
 
     def cost_of(self, values: Sequence[int]) -> int:
         """Return the cost of one choice: for every buffer, in the graph's order, the number of its candidate."""
         self._refine(values)
         return total_cost(values, [*self._own, *(Factor(scope, table.costs) for table, scope in self._operands)])
+
+    def _refusal(self) -> SpyrecError:
+        kernel = self.costs.unserved()
+        chosen = {use.buffer: self.domains[use.buffer] for use in kernel.uses}
+        reasons = [
+            self.costs.reason(kernel, position, chosen[use.buffer][0], chosen[kernel.output.buffer][0])
+            for position, use in enumerate(kernel.inputs)
+        ]
+        return refusal(self._graph, Conflict(kernel, chosen, next(filter(None, reasons), None)), self._serves)
+
+    def _serves(self, graph: KernelGraph) -> bool:
+        """Whether the graph, with another pin, has a choice."""
+        try:
+            return LayoutProblem(graph, fixed_io_layouts=self._fixed_io_layouts)._cheapest() is not None
+        except SpyrecError:
+            return False
 
     def _refine(self, values: Sequence[int]) -> bool:
         changes = [table.refine(values[i], values[j]) for table, (i, j) in self._operands]
@@ -92,12 +120,6 @@ def _own_cost(buffer: Buffer, variable: int, layouts: Sequence[BufferLayout]) ->
         crosses_border * excess_bytes(buffer, layout) * TIE_SCALE + leaves_default(buffer, layout) for layout in layouts
     ]
     return Factor((variable,), np.asarray(table, np.int64))
-
-
-def _summary(best: LayoutChoice) -> str:
-    total, bound = best.cost // TIE_SCALE, best.lower_bound // TIE_SCALE
-    kind = "optimal" if total == bound else "not proved optimal"
-    return f"copies and padding cost {total} bytes, lower bound {bound} bytes ({kind})"
 
 
 def _without_elided(graph: KernelGraph) -> KernelGraph:
@@ -116,16 +138,21 @@ def _without_elided(graph: KernelGraph) -> KernelGraph:
     if not merged:
         return graph
     # an elided output may stand before its source's last reader: the source's kernels come first in any case
-    renamed = tuple(_renamed(kernel, merged) for kernel in kernels)
+    renamed = tuple(
+        replace(
+            kernel,
+            inputs=tuple(_renamed(use, merged) for use in kernel.inputs),
+            output=_renamed(kernel.output, merged),
+        )
+        for kernel in kernels
+    )
     buffers = {name: buffer for name, buffer in graph.buffers.items() if name not in merged}
-    return replace(graph, buffers=buffers, kernels=renamed)
+    places = {name: _renamed(use, merged) for name, use in graph.places.items()}
+    return replace(graph, buffers=buffers, kernels=renamed, places=places)
 
 
-def _renamed(kernel: Kernel, merged: Mapping[str, str]) -> Kernel:
-    def final(name: str) -> str:
-        while name in merged:
-            name = merged[name]
-        return name
-
-    inputs = tuple(replace(use, buffer=final(use.buffer)) for use in kernel.inputs)
-    return replace(kernel, inputs=inputs, output=replace(kernel.output, buffer=final(kernel.output.buffer)))
+def _renamed(use: Use, merged: Mapping[str, str]) -> Use:
+    name = use.buffer
+    while name in merged:
+        name = merged[name]
+    return replace(use, buffer=name)

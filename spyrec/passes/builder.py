@@ -9,6 +9,7 @@ import numpy as np
 from spyrec.dtypes import DType
 from spyrec.ir.attributes import NO_ATTRIBUTES
 from spyrec.ir.graph import ConstantData, Derived, Graph, Node, Operand, Origin, Scalar, Value
+from spyrec.ir.inference import number_dtype
 from spyrec.ir.numbers import encode
 from spyrec.ir.opdef import Attributes, catalogue
 from spyrec.ir.types import TensorType
@@ -44,14 +45,14 @@ class GraphBuilder:
         return name
 
     def constant(self, stem: str, values: np.ndarray, dtype: DType, origin: Origin) -> str:
-        """Return a new constant holding ``values`` rounded to ``dtype``.
+        """Return a new constant holding ``values`` of ``dtype``.
 
-        A 16-bit float keeps float32 numbers on the host, so that the device's format alone rounds them: IEEE half has
-        neither the range of DLFloat16 nor, for an eps of 1e-5, its precision.
+        Floats stay float64, so that nothing but the device's format rounds them: IEEE half has neither the range of
+        DLFloat16 nor, for an eps of 1e-5, its precision.
         """
         name = self.fresh(stem)
-        if dtype is DType.FLOAT16:
-            data = values.astype(np.float32)
+        if dtype in (DType.FLOAT16, DType.FLOAT32):
+            data = values.astype(np.float64)
         else:
             data = encode(values.astype(np.bool_) if dtype is DType.BOOL else values, dtype)
         self.constants[name] = ConstantData(array=np.asarray(data))
@@ -95,16 +96,9 @@ class NodeBuilder:
 
 def numbers_as_constants(builder: GraphBuilder, node: Node) -> tuple[Operand, ...]:
     """Return the operands with every number replaced by a 0-d constant of the dtype the node computes in."""
-    types = [builder.values[operand].type for operand in node.inputs if isinstance(operand, str)]
-    floats = [found.dtype for found in types if found.dtype.is_float]
-    fallback = types[-1].dtype if types else DType.FLOAT16
-    dtype = floats[0] if floats else fallback
+    dtype = number_dtype(catalogue()[node.op], node.inputs, builder.values)
     return tuple(
-        builder.scalar(
-            operand.value, DType.FLOAT16 if dtype is DType.BOOL and operand.value not in (0, 1) else dtype, node.origin
-        )
-        if isinstance(operand, Scalar)
-        else operand
+        builder.scalar(operand.value, dtype, node.origin) if isinstance(operand, Scalar) else operand
         for operand in node.inputs
     )
 

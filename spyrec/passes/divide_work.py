@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from spyrec.diagnostics import refuse
-from spyrec.ir.device_access import DeviceAccess, Part
+from spyrec.diagnostics import SpyrecError, refuse
+from spyrec.ir.device_access import DeviceAccess, Inexpressible, Part
 from spyrec.ir.graph import location_of
-from spyrec.ir.kernel import Kernel, KernelGraph
+from spyrec.ir.kernel import Kernel, KernelGraph, Use
 from spyrec.ir.kernel_form import KernelForm, Rule
 from spyrec.passes.base import PassContext
 from spyrec.target import STICK_BYTES
@@ -20,10 +20,14 @@ def divide_work(graph: KernelGraph, context: PassContext) -> KernelGraph:
     """Give every kernel a division: a number of slices per variable of its form.
 
     Slices are even and, along a stick dim, whole sticks; their product is at most ``cores``.  Reduced dims stay whole,
-    but for the contracted dim of a matmul that would leave more than half of the cores idle.
-    Errors: SPY0403 where a core would touch more of one operand than the span limit in every division.
+    but for the contracted dim of a matmul that would leave more than half of the cores idle.  Where no even division
+    keeps the span limit, the kernel is cut in two: an extent of a large prime is nearly even and a small rest.
+    Errors: SPY0403 where that does not help either.
     """
-    return graph.with_kernels(tuple(_divided(graph, kernel, context) for kernel in graph.kernels))
+    kernels: list[Kernel] = []
+    for kernel in graph.kernels:
+        kernels.extend(_divided(graph, kernel, context))
+    return graph.with_kernels(tuple(kernels))
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,22 +46,71 @@ class _Operand:
     walks: tuple[tuple[int, int, int], ...]
 
 
-def _divided(graph: KernelGraph, kernel: Kernel, context: PassContext) -> Kernel:
+def _divided(graph: KernelGraph, kernel: Kernel, context: PassContext, cuts_left: int = 6) -> list[Kernel]:
     form = kernel.placed
     axes = tuple(_axis(kernel, form, index) for index in range(len(form.variables)))
     operands = tuple(_operand(form, operand) for operand in form.operands)
     limit = context.options.target.span_limit_bytes
     division = _best(axes, operands, context.options.cores, limit)
-    if division is None:
-        raise refuse(
-            "SPY0403",
-            f'no even division of {kernel.op}, which writes "{kernel.output.buffer}", keeps what one core touches of '
-            f"an operand within {limit} bytes",
-            location_of(kernel.origin),
-            notes=tuple(f'"{use.buffer}": {graph.buffers[use.buffer].placed}' for use in kernel.uses),
-            hint="split the operation, or choose extents that divide among the cores",
-        )
-    return replace(kernel, division=division)
+    if division is not None:
+        return [replace(kernel, division=division)]
+    for pieces in _cuts(graph, kernel, axes, context.options.cores) if cuts_left else ():
+        try:
+            return [part for piece in pieces for part in _divided(graph, piece, context, cuts_left - 1)]
+        except SpyrecError:
+            continue
+    raise refuse(
+        "SPY0403",
+        f'no division of {kernel.op}, which writes "{kernel.output.buffer}", keeps what one core touches of an operand '
+        f"within {limit} bytes",
+        location_of(kernel.origin),
+        notes=tuple(f'"{use.buffer}": {graph.buffers[use.buffer].placed}' for use in kernel.uses),
+        hint="split the operation, or choose extents that divide among the cores",
+    )
+
+
+def _cuts(graph: KernelGraph, kernel: Kernel, axes: Sequence[_Axis], cores: int) -> Iterator[tuple[Kernel, Kernel]]:
+    """Yield ways to cut a kernel in two along a dim that is not reduced, those with most pieces first."""
+    variables = kernel.placed.variables
+    order = sorted(range(len(variables)), key=lambda index: -axes[index].pieces)
+    for index in order:
+        variable, axis = variables[index], axes[index]
+        extent = kernel.extents[variable.dim]
+        if not axis.is_free or axis.pieces < 2 or variable.size != extent:
+            continue
+        even = axis.pieces // cores * cores
+        first = even if 0 < even < axis.pieces else axis.pieces // 2
+        unit = -(-extent // axis.pieces)
+        unit = next((lane for lane in _lanes(kernel, index)), unit)
+        head = _windowed(graph, kernel, (variable.dim, 0, first * unit), "head")
+        tail = _windowed(graph, kernel, (variable.dim, first * unit, extent - first * unit), "tail")
+        if head is not None and tail is not None:
+            yield head, tail
+
+
+def _lanes(kernel: Kernel, index: int) -> list[int]:
+    """The elements of a piece where a variable lies in sticks: the widest stick."""
+    lanes = [operand.lane_extent for operand in kernel.placed.operands if operand.lane == index]
+    return [max(lanes)] if lanes else []
+
+
+def _windowed(graph: KernelGraph, kernel: Kernel, window: tuple[int, int, int], suffix: str) -> Kernel | None:
+    """Return the kernel over a part of one iteration dim, ``None`` where that has no device form."""
+    dim, start, extent = window
+    uses: list[Use] = []
+    for use in kernel.uses:
+        access = use.access.window(dim, start, extent, 1)
+        if access is None:
+            return None
+        uses.append(Use(use.buffer, access))
+    extents = (*kernel.extents[:dim], extent, *kernel.extents[dim + 1 :])
+    part = replace(
+        kernel, name=f"{kernel.name}.{suffix}", extents=extents, inputs=tuple(uses[:-1]), output=uses[-1], form=None
+    )
+    try:
+        return replace(part, form=graph.form_of(part))
+    except Inexpressible:
+        return None
 
 
 def _axis(kernel: Kernel, form: KernelForm, index: int) -> _Axis:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from spyrec.diagnostics import refuse
 from spyrec.ir.graph import location_of
-from spyrec.ir.kernel import BufferRole, Kernel, KernelGraph, KernelProgram
+from spyrec.ir.kernel import BufferRole, KernelGraph, KernelProgram
 from spyrec.passes.base import PassContext
 from spyrec.passes.solvers.interval_packing import Interval, pack
 from spyrec.target import ARGUMENTS_WITH_POOL, ARGUMENTS_WITHOUT_POOL, SEGMENT_BYTES
@@ -52,15 +52,13 @@ class _Lifetimes:
             return True
         return self.first[name] < first or self.last[name] >= end
 
-    def fits(self, kernels: Sequence[Kernel], first: int, end: int) -> bool:
-        """Whether kernels ``first`` to ``end`` keep the argument limit."""
-        used = {use.buffer for kernel in kernels[first:end] for use in kernel.uses}
+    def fits(self, used: AbstractSet[str], first: int, end: int) -> bool:
+        """Whether kernels ``first`` to ``end``, which use these buffers, keep the argument limit."""
         external = sum(self.is_external(name, first, end) for name in used)
         return external <= (ARGUMENTS_WITHOUT_POOL if external == len(used) else ARGUMENTS_WITH_POOL)
 
-    def opened(self, kernels: Sequence[Kernel], first: int, end: int) -> int:
-        """Return how many arguments kernels ``first`` to ``end`` need however the program goes on."""
-        used = {use.buffer for kernel in kernels[first:end] for use in kernel.uses}
+    def opened(self, used: AbstractSet[str], first: int) -> int:
+        """Return how many arguments kernels from ``first`` on that use these buffers need however they go on."""
         return sum(
             self._graph.buffers[name].role is not BufferRole.INTERMEDIATE or self.first[name] < first for name in used
         )
@@ -75,11 +73,13 @@ def _fewest_programs(graph: KernelGraph, lifetimes: _Lifetimes) -> list[tuple[in
         here = reach[first]
         if here is None:
             continue
+        used: set[str] = set()
         for end in range(first + 1, count + 1):
-            if lifetimes.opened(graph.kernels, first, end) > ARGUMENTS_WITHOUT_POOL:
+            used.update(use.buffer for use in graph.kernels[end - 1].uses)
+            if lifetimes.opened(used, first) > ARGUMENTS_WITHOUT_POOL:
                 break
             known = reach[end]
-            if lifetimes.fits(graph.kernels, first, end) and (known is None or known[0] > here[0] + 1):
+            if lifetimes.fits(used, first, end) and (known is None or known[0] > here[0] + 1):
                 reach[end] = (here[0] + 1, first)
     cuts: list[tuple[int, int]] = []
     end = count

@@ -28,7 +28,7 @@ class KernelBuilder:
     def add_buffer(self, buffer: Buffer) -> Buffer:
         """Add a buffer that is a value of the graph under the same name."""
         self.buffers[buffer.name] = buffer
-        self.uses[buffer.name] = Use(buffer.name, Access.identity(buffer.type.shape))
+        self.uses[buffer.name] = Use(buffer.name, buffer.whole)
         return buffer
 
     def new_buffer(
@@ -39,10 +39,11 @@ class KernelBuilder:
         *,
         role: BufferRole = BufferRole.INTERMEDIATE,
         pin: LayoutPin | None = None,
+        host_shape: tuple[int, ...] | None = None,
     ) -> Buffer:
         """Add a buffer that kernels write, under a name of its own."""
         name = unique(stem, lambda candidate: candidate in self.buffers or self._is_value(candidate, stem, role))
-        buffer = Buffer(name, tensor_type, role, Derived(PASS_NAME, (origin,)), pin=pin)
+        buffer = Buffer(name, tensor_type, role, Derived(PASS_NAME, (origin,)), pin=pin, host_shape=host_shape)
         self.buffers[name] = buffer
         return buffer
 
@@ -97,8 +98,10 @@ def whole(buffer: Buffer) -> Access:
 def copy_into(
     builder: KernelBuilder, use: Use, target: Buffer, *, is_elidable: bool = False, reason: str | None = None
 ) -> Use:
-    """Add a copy of what ``use`` reads into all of ``target``; return the use of the target."""
-    output = Use(target.name, whole(target))
+    """Add a copy of what ``use`` reads, in row-major order, into all of ``target``; return the use of the target."""
+    access = whole(target).reshape(use.access.extents)
+    assert access is not None, (target.type, use.access.extents)
+    output = Use(target.name, access)
     builder.add_kernel(
         Kernel(
             name=f"{target.name}.copy",

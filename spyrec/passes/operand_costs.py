@@ -8,12 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spyrec.diagnostics import SpyrecError, refuse
 from spyrec.dtypes import DeviceFormat
 from spyrec.ir.access import Access
 from spyrec.ir.device_access import Inexpressible
 from spyrec.ir.device_layout import BufferLayout
-from spyrec.ir.graph import location_of
 from spyrec.ir.kernel import Kernel, KernelGraph
 from spyrec.ir.kernel_form import OUTPUT, KernelShape, OperandUse, Rule, kernel_form
 from spyrec.passes.realize import Realization, Source, copy_cost_bytes, copy_rule, realize
@@ -164,30 +162,17 @@ class OperandCosts:
         targets = self._domains[kernel.output.buffer]
         return self.table(kernel, position).realization(sources.index(layout), targets.index(output))
 
-    def refusal(self) -> SpyrecError:
-        """Return the error of a graph that no choice serves: the first operand that has none of its own."""
+    def unserved(self) -> Kernel:
+        """Return the kernel that stands in the way where no choice serves all."""
         for kernel in self._graph.kernels:
+            served = np.ones(len(self._domains[kernel.output.buffer]), np.bool_)
             for position in range(len(kernel.inputs)):
                 table = self.table(kernel, position)
                 table.refine_all()
-                if (table.costs >= INFINITE).all():
-                    return self._refused(kernel, position)
-        return self._refused(self._graph.kernels[0], 0)
-
-    def _refused(self, kernel: Kernel, position: int) -> SpyrecError:
-        use = kernel.inputs[position]
-        inputs, outputs = self._domains[use.buffer], self._domains[kernel.output.buffer]
-        return refuse(
-            "SPY0350",
-            f'no layout of "{use.buffer}" serves {kernel.op}, which writes "{kernel.output.buffer}"',
-            location_of(kernel.origin),
-            notes=(
-                f'"{use.buffer}" may be {inputs[0]}',
-                f'"{kernel.output.buffer}" may be {outputs[0]}',
-                self.reason(kernel, position, inputs[0], outputs[0]) or "",
-            ),
-            hint="drop a pinned layout, or write fewer dims",
-        )
+                served &= (table.costs < INFINITE).any(axis=0)
+            if not served.any():
+                return kernel
+        return self._graph.kernels[0]
 
     def reason(self, kernel: Kernel, position: int, layout: BufferLayout, output: BufferLayout) -> str | None:
         """Return why the kernel cannot read the operand as it stands, ``None`` where it can."""
@@ -206,7 +191,7 @@ class OperandCosts:
 def accepts(shape: KernelShape, read: OperandUse, write: OperandUse) -> bool:
     """Whether a kernel can read one operand as it stands while it writes its output."""
     if shape.rule is Rule.COPY:
-        return copy_rule(read.access, read.layout, read.shape, write.access, write.layout, write.shape) is not None
+        return copy_rule(read, write) is not None
     try:
         kernel_form(shape, (read, write))
     except Inexpressible:

@@ -34,6 +34,11 @@ def _kernel(kernel: Kernel) -> str:
     return f"  for [{loops}] {_use(kernel.output, indices)} = {kernel.op_func}({operands}){divided}{why}"
 
 
+def use_text(use: Use) -> str:
+    """Return which element of a buffer an access touches: ``a[i1, i0 + 3]``."""
+    return _use(use, [f"i{dim}" for dim in range(len(use.access.extents))])
+
+
 def _use(use: Use, indices: Sequence[str]) -> str:
     return f"{use.buffer}[{', '.join(_coordinates(use.access, indices))}]"
 
@@ -48,7 +53,9 @@ def _coordinates(access: Access, indices: Sequence[str]) -> list[str]:
                 text = f"{text}//{term.divisor}"
             if term.divisor * term.modulus < access.extents[term.dim]:
                 text = f"{text}%{term.modulus}"
-            parts.append(text if term.coefficient == 1 else f"{term.coefficient}*({text})")
+            if term.coefficient > 1:
+                text = f"{term.coefficient}*{text}" if text == indices[term.dim] else f"{term.coefficient}*({text})"
+            parts.append(text)
         if coordinate.offset or not parts:
             parts.append(str(coordinate.offset))
         texts.append(" + ".join(parts))

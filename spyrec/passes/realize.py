@@ -1,8 +1,9 @@
 """The cheapest copies that bring an operand into a form its kernel can read.
 
 Nodes of the search are buffers: the operand's own in another layout, a cropped and padded copy of it, or its view
-written out, without or with its repetitions; edges are single copy kernels.  Dijkstra finds the cheapest path to a form that the kernel accepts; a path
-through one element per stick always exists, so no legal view is refused for its shape.
+written out, without or with its repetitions; edges are single copy kernels.  Dijkstra finds the cheapest path to a
+form that the kernel accepts; a path through one element per stick always exists, so no legal view is refused for its
+shape.
 """
 
 from __future__ import annotations
@@ -85,19 +86,11 @@ def forms_of(shape: tuple[int, ...], device_format: DeviceFormat) -> tuple[Buffe
     return tuple(layouts)
 
 
-def copy_rule(
-    access: Access,
-    source: BufferLayout,
-    shape: tuple[int, ...],
-    window: Access,
-    target: BufferLayout,
-    target_shape: tuple[int, ...],
-) -> Rule | None:
-    """Return the rule under which one kernel makes this copy, or ``None`` where none does."""
-    operands = (OperandUse(0, access, source, shape), OperandUse(OUTPUT, window, target, target_shape))
+def copy_rule(read: OperandUse, write: OperandUse) -> Rule | None:
+    """Return the rule under which one kernel copies what ``read`` reads to ``write``, ``None`` where none does."""
     for rule in (Rule.SAME_STICK, Rule.RESTICKIFY):
         try:
-            kernel_form(KernelShape(rule, access.extents, ()), operands)
+            kernel_form(KernelShape(rule, read.access.extents, ()), (read, write))
         except Inexpressible:
             continue
         return rule
@@ -161,10 +154,9 @@ class _Search:
     def _edges(self, node: _Node) -> Sequence[tuple[_Node, CopyStep]]:
         edges: list[tuple[_Node, CopyStep]] = []
         device_format = self._source.device_format
-        if node.kind != "crop":
-            for layout in forms_of(node.shape, device_format):
-                identity = Access.identity(node.shape)
-                self._add(edges, node, _Node(node.kind, node.shape, layout, node.kept), identity, identity)
+        for layout in forms_of(node.shape, device_format):
+            identity = Access.identity(node.shape)
+            self._add(edges, node, _Node(node.kind, node.shape, layout, node.kept), identity, identity)
         if node.kind == "base" and self._cropped_shape != self._source.shape:
             for layout in forms_of(self._cropped_shape, device_format):
                 self._add(edges, node, _Node("crop", self._cropped_shape, layout), self._crop, self._crop_window)
@@ -184,7 +176,7 @@ class _Search:
         return edges
 
     def _repeated(self, node: _Node) -> list[tuple[int, ...]]:
-        """Return the sets of iteration dims a written-out view may have beyond those it depends on: one more, or all."""
+        """Return the sets of dims that a written-out view may have: those it depends on and one more, or all."""
         if node.kind != "base":
             return []
         every = range(len(self._source.access.extents))
@@ -197,7 +189,8 @@ class _Search:
     ) -> None:
         if target == node:
             return
-        rule = copy_rule(access, node.layout, node.shape, window, target.layout, target.shape)
+        read = OperandUse(0, access, node.layout, node.shape)
+        rule = copy_rule(read, OperandUse(OUTPUT, window, target.layout, target.shape))
         if rule is None:
             return
         cost = copy_cost_bytes(node.layout, node.shape, access, target.layout)

@@ -13,8 +13,9 @@ from spyrec.ir.kernel import Buffer, BufferRole, Kernel, KernelGraph, Use
 from spyrec.ir.kernel_form import OUTPUT, OperandUse, Rule
 from spyrec.ir.types import TensorType
 from spyrec.passes.base import PassContext
+from spyrec.passes.layout_refusal import operand_notes
 from spyrec.passes.operand_costs import OperandCosts, accepts
-from spyrec.passes.realize import CopyStep, Realization, Source, copy_rule, realize
+from spyrec.passes.realize import CopyStep, Realization, Source, copy_cost_bytes, copy_rule, realize
 
 PASS_NAME = "assign-layouts"
 
@@ -87,7 +88,7 @@ class _Writer:
         )
         assert copy is not None, name
         self.kernels.append(copy)
-        self._context.report.append(f'{name}: {step.cost_bytes} bytes for "{kernel.name}", because {reason}')
+        self._report(copy, step.cost_bytes, f' for "{kernel.name}"')
         self._made[key] = name
         return name
 
@@ -96,18 +97,20 @@ class _Writer:
         if kernel.rule is not Rule.COPY:
             return kernel
         source, target = self.buffers[kernel.inputs[0].buffer], self.buffers[kernel.output.buffer]
-        rule = copy_rule(
-            kernel.inputs[0].access,
-            source.placed,
-            source.type.shape,
-            kernel.output.access,
-            target.placed,
-            target.type.shape,
-        )
+        read = OperandUse(0, kernel.inputs[0].access, source.placed, source.type.shape)
+        rule = copy_rule(read, OperandUse(OUTPUT, kernel.output.access, target.placed, target.type.shape))
         assert rule is not None, kernel.name
-        if rule is Rule.SAME_STICK:
-            return replace(kernel, rule=rule)
-        return replace(kernel, rule=rule, op="spyre.restickify", op_func="ReStickifyOpHBM")
+        settled = replace(kernel, rule=rule)
+        if rule is Rule.RESTICKIFY:
+            settled = replace(settled, op="spyre.restickify", op_func="ReStickifyOpHBM")
+        moved = copy_cost_bytes(source.placed, source.type.shape, kernel.inputs[0].access, target.placed)
+        self._report(settled, moved, "")
+        return settled
+
+    def _report(self, copy: Kernel, size_bytes: int, reader: str) -> None:
+        kind = "restickify" if copy.rule is Rule.RESTICKIFY else "copy"
+        names = f'"{copy.inputs[0].buffer}" to "{copy.output.buffer}"'
+        self._context.report.append(f"{kind} {names}{reader}: {size_bytes} bytes, because {copy.reason}")
 
     def _graph_now(self) -> KernelGraph:
         return replace(self._graph, buffers=self.buffers)
@@ -133,7 +136,9 @@ class _Writer:
                 "SPY0350",
                 f'{kernel.op}, which writes "{kernel.output.buffer}", has no device form: {error}',
                 location_of(kernel.origin),
-                notes=tuple(f'"{use.buffer}": {self.buffers[use.buffer].placed}' for use in kernel.uses),
+                notes=operand_notes(
+                    self._graph_now(), {use.buffer: self.buffers[use.buffer].placed for use in kernel.uses}
+                ),
                 hint="fold dims with reshape before the operation",
             ) from error
 

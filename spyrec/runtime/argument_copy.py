@@ -34,7 +34,7 @@ class ArgumentCopier:
         stored_as = self._stored_as(argument)
         packed = memory if self._is_packed(argument) else _packed_copy(memory, stored_as)
         if has_host_form(argument):
-            copy_to_device(array, self._table(argument, "h2d"), packed, stored_as=stored_as)
+            copy_to_device(array, self.table(argument, "h2d"), packed, stored_as=stored_as)
         else:
             packed[:] = encode_device_form(array.astype(np.float32, copy=False), stored_as)
         if packed is not memory:
@@ -46,7 +46,7 @@ class ArgumentCopier:
         packed = memory if self._is_packed(argument) else _packed_copy(memory, stored_as)
         if argument.shape is None or argument.dtype is None or not has_host_form(argument):
             return decode_device_form(packed, argument.device_size, stored_as)
-        return copy_to_host(packed, self._table(argument, "d2h"), argument.shape, argument.dtype, stored_as=stored_as)
+        return copy_to_host(packed, self.table(argument, "d2h"), argument.shape, argument.dtype, stored_as=stored_as)
 
     def _stored_as(self, argument: Argument) -> DeviceFormat:
         is_half = argument.device_dtype is DeviceFormat.SEN169_FP16
@@ -56,7 +56,8 @@ class ArgumentCopier:
         is_wide = self._half_format is DeviceFormat.IEEE_FP32
         return not is_wide or argument.device_dtype is DeviceFormat.SEN169_FP16
 
-    def _table(self, argument: Argument, direction: str) -> DataConversionInfo:
+    def table(self, argument: Argument, direction: str) -> DataConversionInfo:
+        """Return the conversion table of an argument that has a host form."""
         if argument.dci is not None:
             return self._tables[argument.dci[direction]]
         # Only a bundle written by others is without tables: they follow from the layout its argument table states.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -34,9 +35,13 @@ _STORAGE: dict[DeviceFormat, str] = {
     _F.BOOL: "bool",
 }
 
-_HOST_ONLY: dict[DeviceFormat, tuple[str, ...]] = {_F.SENUINT32: ("uint8", "uint32"), _F.SEN169_FP16: ()}
+_HOST_ONLY: dict[DeviceFormat, tuple[np.dtype[np.generic], ...]] = {
+    _F.SENUINT32: (np.dtype("uint8"), np.dtype("uint32")),
+    _F.SEN169_FP16: (),
+}
 
 
+@cache
 def storage_type(device_format: DeviceFormat) -> np.dtype[np.generic]:
     """Return the NumPy type that stores one element of a format; errors SPY0315 for formats nothing is stored in."""
     if device_format not in _STORAGE:
@@ -44,11 +49,11 @@ def storage_type(device_format: DeviceFormat) -> np.dtype[np.generic]:
     return np.dtype(_STORAGE[device_format])
 
 
-def host_carriers(host_format: DeviceFormat) -> tuple[str, ...]:
-    """Return the names of the NumPy types that a host tensor of a format may have."""
+def host_carriers(host_format: DeviceFormat) -> tuple[np.dtype[np.generic], ...]:
+    """Return the NumPy types that a host tensor of a format may have."""
     if host_format in _HOST_ONLY:
         return _HOST_ONLY[host_format]
-    return (storage_type(host_format).name,)
+    return (storage_type(host_format),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +64,7 @@ class Converter:
     check: Callable[[Elements], None] | None = None
 
 
+@cache
 def converter(source: DeviceFormat, destination: DeviceFormat) -> Converter:
     """Return the conversion of a pair of formats; errors SPY0315 where there is none."""
     if source is destination:

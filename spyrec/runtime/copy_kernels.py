@@ -115,7 +115,12 @@ def _copy_adjacent(to_device: bool, source: Patterns, destination: Patterns, pla
 
 @njit(forceinline=True)
 def _copy_nest(
-    to_device: bool, source: Patterns, destination: Patterns, loops: Integers, source_offset: int, destination_offset: int
+    to_device: bool,
+    source: Patterns,
+    destination: Patterns,
+    loops: Integers,
+    source_offset: int,
+    destination_offset: int,
 ) -> None:
     lanes, read_step, write_step = loops[0]
     rows = loops[1, 0]
@@ -134,7 +139,7 @@ def _copy_nest(
                     _copy_adjacent(to_device, source, destination, (read, write, lanes))
                     continue
                 for lane in range(lanes):
-                    bits = source[read + lane * read_step]
+                    bits = np.uint16(source[read + lane * read_step])
                     converted = half_to_dlfloat(bits) if to_device else dlfloat_to_half(bits)
                     destination[write + lane * write_step] = converted
 
@@ -148,7 +153,7 @@ def copy_half_to_dlfloat(
     ``loops[i]``: size, source stride and destination stride of loop i, in elements, innermost first; two or more,
     the others in the order that walks host memory most closely.
     """
-    _copy_nest(True, source, destination, loops, source_offset, destination_offset)  # noqa: FBT003 -- the direction
+    _copy_nest(True, source, destination, loops, source_offset, destination_offset)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -156,7 +161,7 @@ def copy_dlfloat_to_half(
     source: Patterns, destination: Patterns, loops: Integers, source_offset: int, destination_offset: int
 ) -> None:
     """Copy one nest of uint16 patterns the other way."""
-    _copy_nest(False, source, destination, loops, source_offset, destination_offset)  # noqa: FBT003 -- the direction
+    _copy_nest(False, source, destination, loops, source_offset, destination_offset)
 
 
 SIXTEEN_BIT_KERNELS: Mapping[tuple[DeviceFormat, DeviceFormat], Callable[..., None]] = {

@@ -6,6 +6,7 @@ import dataclasses
 import math
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -39,7 +40,7 @@ def plan_of(nest: CopyNest) -> NestPlan:
 
 def writes_every_element(info: DataConversionInfo) -> bool:
     """Whether a copy surely leaves no element of a contiguous host tensor unwritten; known of tables of one nest."""
-    if len(info.nests) > 1:
+    if len(info.nests) != 1:
         return False
     plan = plan_of(info.nests[0])
     elements = math.prod(info.host_shape)
@@ -89,7 +90,7 @@ def _parts(nest: CopyNest, elements: int) -> tuple[CopyNest, ...]:
             source_offset=nest.source_offset + first * nest.source_strides[longest],
             destination_offset=nest.destination_offset + first * nest.destination_strides[longest],
         )
-        for first, last in zip(bounds, bounds[1:], strict=False)
+        for first, last in pairwise(bounds)
     )
 
 

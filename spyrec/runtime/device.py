@@ -11,7 +11,9 @@ import numpy.typing as npt
 
 from spyrec.bundle.program import Program
 from spyrec.bundle.superdsc import SuperDsc
+from spyrec.cost import Roofline
 from spyrec.dtypes import DeviceFormat
+from spyrec.runtime.timeline_records import TimedSchedule
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +51,21 @@ class OperationStats:
     hbm_write_bytes: int
     hbm_core_read_bytes: int
     flops: int
+    lx_peak_bytes: int = 0
+    simulated_us: float | None = None
+    roofline: Roofline | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class LaunchStats:
-    """What one launch did, per SuperDSC in file order, and the highest LX byte that any core touched."""
+    """What one launch did, per SuperDSC in file order, and the highest LX byte that any core touched.
+
+    ``schedule``: the same in the order of execution, with simulated times; empty where a device has none.
+    """
 
     operations: tuple[OperationStats, ...]
     lx_peak_bytes: int
+    schedule: TimedSchedule = ()
 
 
 class LoadedProgram(Protocol):

@@ -1,21 +1,40 @@
 """Arguments in device form: a float32 array of shape ``device_size`` that holds decoded values.
 
-It is the form of an argument whose table gives no host shape (a bundle written by others).
+It is the form of an argument whose table gives no host shape (a bundle written by others).  Integers are exact up to
+2**24, the last that float32 counts by ones.
 """
 
 from __future__ import annotations
+
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
 
 from spyrec import dlfloat
-from spyrec.diagnostics import refuse
+from spyrec.diagnostics import SpyrecError, refuse
 from spyrec.dtypes import DeviceFormat
 
+Floats = npt.NDArray[np.float32]
+Octets = npt.NDArray[np.uint8]
 
-def encode_device_form(values: npt.NDArray[np.float32], device_format: DeviceFormat) -> npt.NDArray[np.uint8]:
-    """Return the device bytes of decoded values, rounded once into the format; errors SPY0773."""
+_INTEGERS: dict[DeviceFormat, type[np.integer]] = {
+    DeviceFormat.SENINT8: np.int8,
+    DeviceFormat.SENINT16: np.int16,
+    DeviceFormat.IEEE_INT32: np.int32,
+    DeviceFormat.SENUINT32: np.uint32,
+}
+
+
+def encode_device_form(values: Floats, device_format: DeviceFormat) -> Octets:
+    """Return the device bytes of decoded values, rounded once into the format.
+
+    Errors: SPY0773 for a format whose elements have no value here, SPY0318 for a number outside an integer format.
+    """
     flat = np.ascontiguousarray(values).reshape(-1)
+    integer = _INTEGERS.get(device_format)
+    if integer is not None:
+        return _encode_integers(flat, integer, device_format)
     match device_format:
         case DeviceFormat.SEN169_FP16:
             return dlfloat.encode(flat).view(np.uint8)
@@ -23,22 +42,17 @@ def encode_device_form(values: npt.NDArray[np.float32], device_format: DeviceFor
             return flat.view(np.uint8)
         case DeviceFormat.IEEE_FP16:
             return flat.astype(np.float16).view(np.uint8)
-        case DeviceFormat.IEEE_INT32:
-            return np.rint(flat).astype(np.int32).view(np.uint8)
-        case DeviceFormat.SENINT8:
-            return np.rint(flat).astype(np.int8).view(np.uint8)
+        case DeviceFormat.SEN143_FP8:
+            return _encode_e4m3(flat)
         case _:
-            raise refuse(
-                "SPY0773",
-                f"arguments in device form cannot have the format {device_format.name}",
-                hint="give shape, dtype and stride_map in the argument table",
-            )
+            raise _no_values(device_format)
 
 
-def decode_device_form(
-    memory: npt.NDArray[np.uint8], device_size: tuple[int, ...], device_format: DeviceFormat
-) -> npt.NDArray[np.float32]:
+def decode_device_form(memory: Octets, device_size: tuple[int, ...], device_format: DeviceFormat) -> Floats:
     """Return the decoded values of an argument's device bytes, in shape ``device_size``; errors SPY0773."""
+    integer = _INTEGERS.get(device_format)
+    if integer is not None:
+        return memory.view(integer).astype(np.float32).reshape(device_size)
     match device_format:
         case DeviceFormat.SEN169_FP16:
             values = dlfloat.decode(memory.view(np.uint16))
@@ -46,14 +60,48 @@ def decode_device_form(
             values = memory.view(np.float32).copy()
         case DeviceFormat.IEEE_FP16:
             values = memory.view(np.float16).astype(np.float32)
-        case DeviceFormat.IEEE_INT32:
-            values = memory.view(np.int32).astype(np.float32)
-        case DeviceFormat.SENINT8:
-            values = memory.view(np.int8).astype(np.float32)
+        case DeviceFormat.SEN143_FP8:
+            values = _e4m3_values()[memory]
         case _:
-            raise refuse(
-                "SPY0773",
-                f"arguments in device form cannot have the format {device_format.name}",
-                hint="give shape, dtype and stride_map in the argument table",
-            )
+            raise _no_values(device_format)
     return values.reshape(device_size)
+
+
+def _no_values(device_format: DeviceFormat) -> SpyrecError:
+    return refuse(
+        "SPY0773",
+        f"arguments in device form cannot have the format {device_format.name}",
+        hint="give shape, dtype and stride_map in the argument table",
+    )
+
+
+def _encode_integers(flat: Floats, integer: type[np.integer], device_format: DeviceFormat) -> Octets:
+    limits = np.iinfo(integer)
+    rounded = np.rint(flat.astype(np.float64))
+    outside = ~((rounded >= limits.min) & (rounded <= limits.max))  # a NaN is outside as well
+    if outside.any():
+        worst = flat[int(np.argmax(outside))]
+        raise refuse("SPY0318", f"value {worst} does not fit {device_format.name}, which holds whole numbers")
+    return rounded.astype(integer).view(np.uint8)
+
+
+@cache
+def _e4m3_values() -> Floats:
+    """Return the value of each of the 256 patterns: bias 7, largest 448, 0x7F and 0xFF are NaN."""
+    patterns = np.arange(128)
+    exponent, fraction = patterns >> 3, patterns & 7
+    values = np.where(exponent == 0, fraction * 2.0**-9, (8 + fraction) * 2.0 ** (exponent - 10.0))
+    values[127] = np.nan
+    return np.concatenate([values, -values]).astype(np.float32)
+
+
+def _encode_e4m3(flat: Floats) -> Octets:
+    """Round to the nearest pattern, ties to the even one; beyond 448 saturates, NaN is 0x7F."""
+    finite = _e4m3_values()[:127].astype(np.float64)
+    middles = (finite[:-1] + finite[1:]) / 2
+    magnitude = np.abs(flat.astype(np.float64))
+    codes = np.searchsorted(middles, magnitude, side="left")
+    is_tie = (codes < len(middles)) & (middles[np.minimum(codes, len(middles) - 1)] == magnitude)
+    codes += is_tie & (codes % 2 == 1)
+    signed = codes | np.where(np.signbit(flat), 0x80, 0)
+    return np.where(np.isnan(flat), 0x7F, signed).astype(np.uint8)

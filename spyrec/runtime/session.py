@@ -6,18 +6,22 @@ import dataclasses
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from spyrec.bundle.bundle import Bundle, DeviceProgram
+from spyrec.bundle.device_program import executes
 from spyrec.bundle.manifest import Argument, Manifest, PlanStep, Role
 from spyrec.diagnostics import refuse
 from spyrec.dtypes import DeviceFormat
 from spyrec.runtime.argument_copy import ArgumentCopier
-from spyrec.runtime.binding import checked_inputs, expected_inputs
+from spyrec.runtime.binding import checked_inputs, expected_inputs, has_host_form
 from spyrec.runtime.device import ArgumentTable, Device, LaunchStats, LoadedProgram, OperationStats, TableEntry
+from spyrec.runtime.observer import ArgumentCopy, CopyObserver
 from spyrec.runtime.selection import only_calls_of, refuse_too_many_executions
+from spyrec.runtime.timeline_records import HostCopy
 from spyrec.target import SEGMENT_BYTES, STICK_BYTES
 
 HostArray = npt.NDArray[np.generic]
@@ -29,11 +33,15 @@ class SessionOptions:
 
     ``only``: execute the calls of one SuperDSC file; ``max_executions``: most SuperDSCs that one run may execute;
     ``half_format``: what the device's memory really holds where a tensor is DLFloat16.
+    ``is_stepped``: every SuperDSC is launched by itself, so that a :class:`StepObserver` sees memory in between; for
+    programs without loops that call each file once.  ``observer`` is told of host copies.
     """
 
     only: str | None = None
     max_executions: int = 10**9
     half_format: DeviceFormat = DeviceFormat.SEN169_FP16
+    is_stepped: bool = False
+    observer: CopyObserver | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +49,7 @@ class RunRecord:
     """What one run gave: outputs and their dtypes by result name in graph order, counters per SuperDSC in plan order.
 
     ``dma_h2d_bytes`` and ``dma_d2h_bytes`` are device bytes; the constants' copy counts in every run's figure.
+    ``copies`` and ``launches`` are the same in order: what a trace shows.
     """
 
     outputs: dict[str, HostArray]
@@ -49,11 +58,25 @@ class RunRecord:
     lx_peak_bytes: int
     dma_h2d_bytes: int
     dma_d2h_bytes: int
+    copies: tuple[HostCopy, ...] = ()
+    launches: tuple[LaunchStats, ...] = ()
+
+
+class StepObserver(Protocol):
+    """Looks at the device's memory around every launch of a run; ``number`` counts the launches from 0."""
+
+    def before(self, number: int) -> None:
+        """Called when the launch is next."""
+        ...
+
+    def after(self, number: int) -> bool:
+        """Called when the launch is done; ``False`` ends the run."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """One program of the plan, loaded: ``prefix`` is put before its files' names in the counters."""
+    """What one launch executes, loaded: ``prefix`` is put before its files' names in the counters."""
 
     plan: PlanStep
     loaded: LoadedProgram
@@ -83,6 +106,7 @@ class Session:
         self._manifest = bundle.manifest
         self._arguments = {argument.name: argument for argument in bundle.manifest.arguments}
         self._copier = ArgumentCopier(bundle, chosen.half_format)
+        self.observer = chosen.observer
         self._steps = _load(bundle, device, chosen)
         self.inputs = expected_inputs(bundle.manifest)
         on_device = _names_on_device(bundle.manifest)
@@ -93,48 +117,92 @@ class Session:
         }
         pool_bytes = max((step.plan.pool_bytes for step in self._steps), default=0)
         self._pool_address = device.allocate(pool_bytes) if pool_bytes else None
-        self._constant_bytes = self._copy_constants(bundle)
+        self._constant_copies = self._copy_constants(bundle)
 
-    def run(self, inputs: Mapping[str, HostArray]) -> RunRecord:
+    def run(self, inputs: Mapping[str, HostArray], observer: StepObserver | None = None) -> RunRecord:
         """Copy the inputs in, execute the plan, copy the outputs out.
+
+        Where ``observer`` ends the run there are no outputs.
 
         Errors: SPY0760 to SPY0763 (the inputs), those of the copies, and the device's for what the files alone do not
         show.
         """
         checked = checked_inputs(inputs, self.inputs)
-        copied_bytes = self._constant_bytes
-        for name, array in checked.items():
-            copied_bytes += self._copy_in(name, array) if name in self._addresses else 0
-        launches = [self._launch(step) for step in self._steps]
-        outputs = {result: self._copy_out(name) for result, name in self._manifest.outputs}
-        read_bytes = sum(argument_size_bytes(self._arguments[name]) for _, name in self._manifest.outputs)
+        self._forget_results()
+        copied_in = [self._copy_in(name, array) for name, array in checked.items() if name in self._addresses]
+        copied_in = [*self._constant_copies, *copied_in]
+        launches, is_complete = self._launch_all(observer)
+        results = self._manifest.outputs if is_complete else ()
+        outputs = {result: self._copy_out(name) for result, name in results}
+        sizes = {name: argument_size_bytes(self._arguments[name]) for _, name in results}
+        copied_out = [HostCopy(name, sizes[name], is_to_device=False) for _, name in results]
         return RunRecord(
             outputs,
-            {result: self._dtype_name(name) for result, name in self._manifest.outputs},
+            {result: self._dtype_name(name) for result, name in results},
             tuple(operation for launch in launches for operation in launch.operations),
             max((launch.lx_peak_bytes for launch in launches), default=0),
-            copied_bytes,
-            read_bytes,
+            sum(item.size_bytes for item in copied_in),
+            sum(item.size_bytes for item in copied_out),
+            (*copied_in, *copied_out),
+            tuple(launches),
         )
 
-    def _copy_constants(self, bundle: Bundle) -> int:
+    def _launch_all(self, observer: StepObserver | None) -> tuple[list[LaunchStats], bool]:
+        """Execute the plan; the second result says whether to its end."""
+        launches: list[LaunchStats] = []
+        for number, step in enumerate(self._steps):
+            if observer is not None:
+                observer.before(number)
+            launches.append(self._launch(step))
+            if observer is not None and not observer.after(number):
+                return launches, False
+        return launches, True
+
+    def _copy_constants(self, bundle: Bundle) -> list[HostCopy]:
         # a constant without an index serves the check alone: no program reads it
         names = [
-            item.name
-            for item in bundle.manifest.arguments
-            if item.role is Role.CONSTANT and item.arg_index is not None
+            item.name for item in bundle.manifest.arguments if item.role is Role.CONSTANT and item.arg_index is not None
         ]
-        return sum(self._copy_in(name, bundle.constants[name]) for name in names)
+        return [self._copy_in(name, bundle.constants[name]) for name in names]
 
-    def _memory(self, name: str) -> npt.NDArray[np.uint8]:
+    def argument_memory(self, name: str) -> npt.NDArray[np.uint8]:
+        """Return the device bytes of an argument that lives on the device."""
         return self._device.memory(self._addresses[name], argument_size_bytes(self._arguments[name]))
 
-    def _copy_in(self, name: str, array: HostArray) -> int:
-        self._copier.copy_in(self._arguments[name], array, self._memory(name))
-        return argument_size_bytes(self._arguments[name])
+    def pool_memory(self, size_bytes: int) -> npt.NDArray[np.uint8]:
+        """Return the first bytes of the pool, which all programs share."""
+        assert self._pool_address is not None
+        return self._device.memory(self._pool_address, size_bytes)
+
+    def _copy_in(self, name: str, array: HostArray) -> HostCopy:
+        self._copier.copy_in(self._arguments[name], array, self.argument_memory(name))
+        if self.observer is not None:
+            self.observer.copied_in(self._argument_copy(name, "h2d"))
+        return HostCopy(name, argument_size_bytes(self._arguments[name]), is_to_device=True)
+
+    def _forget_results(self) -> None:
+        """Tell the observer that what programs wrote in an earlier run counts no more."""
+        for name, address in self._addresses.items() if self.observer is not None else ():
+            if self._arguments[name].role in {Role.OUTPUT, Role.INTERMEDIATE}:
+                self.observer.forgotten(address, argument_size_bytes(self._arguments[name]))
+
+    def _argument_copy(self, name: str, direction: str) -> ArgumentCopy:
+        argument = self._arguments[name]
+        table = self._copier.table(argument, direction) if has_host_form(argument) else None
+        return ArgumentCopy(
+            name,
+            self._addresses[name],
+            argument_size_bytes(argument),
+            argument.device_size,
+            None if table is None else table.nests,
+            is_to_device=direction == "h2d",
+            host_shape=None if table is None else table.host_shape,
+        )
 
     def _copy_out(self, name: str) -> HostArray:
-        return self._copier.copy_out(self._arguments[name], self._memory(name))
+        if self.observer is not None:
+            self.observer.copied_out(self._argument_copy(name, "d2h"))
+        return self._copier.copy_out(self._arguments[name], self.argument_memory(name))
 
     def _dtype_name(self, name: str) -> str:
         dtype = self._arguments[name].dtype
@@ -145,7 +213,7 @@ class Session:
         pool = self._pool_address if step.plan.pool_bytes else None
         stats = self._device.launch(step.loaded, addresses, pool)
         named = tuple(dataclasses.replace(item, file=step.prefix + item.file) for item in stats.operations)
-        return LaunchStats(named, stats.lx_peak_bytes)
+        return dataclasses.replace(stats, operations=named)
 
 
 def _load(bundle: Bundle, device: Device, options: SessionOptions) -> list[_Step]:
@@ -161,8 +229,18 @@ def _load(bundle: Bundle, device: Device, options: SessionOptions) -> list[_Step
             chosen = programs[plan.program]
             table = argument_table(arguments, plan, is_only=is_only)
             loaded = device.load(chosen.program, chosen.superdscs, table)
-            steps.append(_Step(plan, loaded, _prefix(plan.program)))
+            launched = [loaded] if not options.is_stepped else _single_calls(device, chosen, table)
+            steps += [_Step(plan, item, _prefix(plan.program)) for item in launched]
     return steps
+
+
+def _single_calls(device: Device, program: DeviceProgram, table: ArgumentTable) -> list[LoadedProgram]:
+    """Load each call as a program of its own; the rules that span calls hold for the whole, which was loaded before."""
+    loaded: list[LoadedProgram] = []
+    for statement in executes(program.program.body):
+        file = statement.sdsc_filename
+        loaded.append(device.load(only_calls_of(program.program, file), {file: program.superdscs[file]}, table))
+    return loaded
 
 
 def _prefix(directory: str) -> str:

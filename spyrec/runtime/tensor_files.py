@@ -7,8 +7,6 @@ allocated, so a file can cost no more memory than the bundle's inputs do; nothin
 from __future__ import annotations
 
 import math
-import os
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterable, Mapping
@@ -21,6 +19,7 @@ import numpy.typing as npt
 from spyrec.diagnostics import Location, SpyrecError, refuse
 from spyrec.runtime.binding import ExpectedInput, refuse_unknown_or_missing
 from spyrec.runtime.safetensors_inputs import read_safetensors
+from spyrec.runtime.whole_file import why_unwritable, write_whole
 
 HostArray = npt.NDArray[np.generic]
 
@@ -109,30 +108,18 @@ def _bad_member(item: ExpectedInput, path: Path, what: str, hint: str) -> Spyrec
 
 def refuse_unwritable(path: Path) -> None:
     """Refuse an outputs file whose directory is absent or closed, before any work is done; errors SPY0766."""
-    if not path.parent.is_dir():
-        raise _unwritable(path, f'the directory "{path.parent}" does not exist')
-    if path.is_dir():
-        raise _unwritable(path, "it is a directory")
-    if not os.access(path.parent, os.W_OK):
-        raise _unwritable(path, f'the directory "{path.parent}" is not writable')
+    why = why_unwritable(path)
+    if why is not None:
+        raise _unwritable(path, why)
 
 
 def write_npz(path: Path, arrays: Mapping[str, HostArray]) -> None:
     """Write arrays to an ``.npz`` file, whole or not at all; the same arrays give the same bytes. Errors SPY0766."""
     refuse_unwritable(path)
-    temporary: Path | None = None
     try:
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        temporary = Path(name)
-        with os.fdopen(handle, "wb") as file:
-            _write_archive(file, arrays)
-        temporary.chmod(0o666 & ~_umask())
-        temporary.replace(path)
+        write_whole(path, lambda file: _write_archive(file, arrays))
     except OSError as error:
         raise _unwritable(path, str(error.strerror)) from error
-    finally:
-        if temporary is not None:
-            temporary.unlink(missing_ok=True)
 
 
 def _write_archive(file: IO[bytes], arrays: Mapping[str, HostArray]) -> None:
@@ -141,12 +128,6 @@ def _write_archive(file: IO[bytes], arrays: Mapping[str, HostArray]) -> None:
             # A ZipInfo of its own carries a fixed date, so that equal outputs give equal bytes.
             with archive.open(zipfile.ZipInfo(name + _NPY_SUFFIX), "w", force_zip64=True) as member:
                 np.lib.format.write_array(member, array, allow_pickle=False)
-
-
-def _umask() -> int:
-    current = os.umask(0)
-    os.umask(current)
-    return current
 
 
 def _unwritable(path: Path, why: str) -> SpyrecError:

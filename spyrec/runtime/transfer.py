@@ -94,8 +94,8 @@ def _require_direction(info: DataConversionInfo, direction: Direction) -> None:
 
 def _require_carrier(array: Elements, info: DataConversionInfo) -> None:
     carriers = host_carriers(info.host_format)
-    if array.dtype.name not in carriers:
-        wanted = " or ".join(carriers) or "no host array"
+    if array.dtype not in carriers:
+        wanted = " or ".join(carrier.name for carrier in carriers) or "no host array"
         fact = f"the host array is {array.dtype.name}, format {info.host_format.name} is carried by {wanted}"
         raise refuse("SPY0315", fact)
 

@@ -71,7 +71,7 @@ def test_an_error_planted_in_any_output_fails_the_check_at_its_place(
         report = check_bundle(bundle, inputs, {**outputs, name: altered})[name]
         assert not report.ok
         assert report.failed_elements == 1
-        assert report.worst_index == index
+        assert report.worst.index == index
         layout = next(item for item in bundle.manifest.arguments if item.name == dict(bundle.manifest.outputs)[name])
         assert report.device_coordinate is not None
         assert len(report.device_coordinate) == len(layout.device_size)
@@ -148,7 +148,7 @@ def test_an_output_is_judged_at_twice_the_bound() -> None:
     assert report.bound_ratio == pytest.approx(1.99, abs=0.01)
     report = judged(sample, [1.0, 1.9799])
     assert not report.ok
-    assert (report.worst_index, report.got, report.want) == ((1,), 1.9799, 2.0)
+    assert (report.worst.index, report.worst.got, report.worst.want) == ((1,), 1.9799, 2.0)
     assert report.max_abs == pytest.approx(0.0201)
     assert report.max_rel == pytest.approx(0.01005)
 

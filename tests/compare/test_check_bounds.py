@@ -160,7 +160,7 @@ def test_an_error_of_8_units_in_one_stored_element_of_any_op_fails_the_check_unl
                 assert error <= 2 * known.bound.reshape(-1)[element], op
                 inside[op] = inside.get(op, 0) + 1
             else:
-                assert sound.ndim == 0 or np.ravel_multi_index(report.worst_index, sound.shape) == element, op
+                assert sound.ndim == 0 or np.ravel_multi_index(report.worst.index, sound.shape) == element, op
     assert planted > 800
     assert set(inside) <= {"sub", "spyre.layernormnorm"}, "differences of nearly equal numbers lose their digits"
     assert sum(inside.values()) < planted / 100

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from spyrec.dtypes import DeviceFormat
 from spyrec.ir.access import Access
 from spyrec.ir.device_access import Inexpressible, cut_points, express, refine
-from spyrec.ir.device_layout import BufferLayout, canonical_layout, element_count, pinned_layout, row_major
+from spyrec.ir.device_layout import BufferLayout, canonical_layout, pinned_layout, row_major
 from spyrec.ir.kernel_form import OUTPUT, KernelForm, KernelShape, OperandUse, Rule, kernel_form
 from spyrec.layout import DeviceLayout
 from spyrec.passes.realize import forms_of
@@ -84,8 +84,8 @@ def test_the_digits_of_a_layout_are_where_its_strides_put_each_element(
         if math.prod(shape) <= 3000:
             assert place == element_address(layout.device, shape, index)
     assert len(seen) == math.prod(shape), "two elements share a place"
-    assert max(seen) < element_count(layout)
-    assert layout.size_bytes == element_count(layout) // layout.lane_extent * 128
+    assert max(seen) < math.prod(layout.device.device_size)
+    assert layout.size_bytes == math.prod(layout.device.device_size) // layout.lane_extent * 128
 
 
 @examples(80)
@@ -128,10 +128,9 @@ def test_device_coordinates_denote_the_element_the_access_names(accessed: tuple[
     try:
         variables = refine(access.extents, cut_points(access, layout))
         form = express(access, layout, variables)
-    except Inexpressible as error:
-        assert str(error)
+    except Inexpressible:
         return
-    assert math.prod(dim.extent for dim in form.dims) == element_count(layout)
+    assert math.prod(dim.extent for dim in form.dims) == math.prod(layout.device.device_size)
     for index in _indices(access.extents):
         number = int(chain.numbers[index])
         host = tuple(int(at) for at in np.unravel_index(number, chain.shape)) if chain.shape else ()
@@ -270,6 +269,7 @@ _ACCEPTED: dict[str, tuple[KernelShape, tuple[_Operand, ...]]] = {
     ),
     "mean and mean of squares": (_STATISTICS, (_Operand((6, 70), 1), _Operand((6, 2), 1, _PAIR))),
     "eight dims": (_same(*(2,) * 8), (_Operand((2,) * 8, 7), _Operand((2,) * 8, 7))),
+    "six dims without sticks": (_same(*(2,) * 6), (_Operand((2,) * 6, None), _Operand((2,) * 6, None))),
 }
 
 _REFUSED: dict[str, tuple[KernelShape, tuple[_Operand, ...], str]] = {
@@ -372,6 +372,11 @@ _REFUSED: dict[str, tuple[KernelShape, tuple[_Operand, ...], str]] = {
         _STATISTICS,
         (_Operand((6, 70), 1), _Operand((6, 2), None, _PAIR)),
         "have to share a stick",
+    ),
+    "seven dims without sticks": (
+        _same(*(2,) * 7),
+        (_Operand((2,) * 7, None), _Operand((2,) * 7, None)),
+        "9 iteration dims exceed the 8",
     ),
     "nine dims": (_same(*(2,) * 9), (_Operand((2,) * 9, 8), _Operand((2,) * 9, 8)), "9 iteration dims exceed the 8"),
     "eight dims of a product": (

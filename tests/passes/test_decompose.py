@@ -37,7 +37,9 @@ def _assert_means_the_same(
         assert found[name].shape == values.shape
         assert found[name].dtype == values.dtype
         if values.dtype.kind == "f":
-            np.testing.assert_allclose(found[name], values, rtol=tolerance, atol=tolerance, err_msg=name)
+            np.testing.assert_allclose(
+                found[name].astype(np.float64), values.astype(np.float64), rtol=tolerance, atol=tolerance, err_msg=name
+            )
         else:
             np.testing.assert_array_equal(found[name], values, err_msg=name)
 

@@ -73,7 +73,8 @@ def test_slices_of_random_graphs_are_even_whole_sticks_within_the_cores(seed: in
 
 def _legal(form: KernelForm, kernel: Kernel, cores: int) -> Iterator[tuple[int, ...]]:
     choices = [
-        [1] if variable.dim in kernel.reduced else range(1, min(variable.size, cores) + 1) for variable in form.variables
+        [1] if variable.dim in kernel.reduced else range(1, min(variable.size, cores) + 1)
+        for variable in form.variables
     ]
     for division in itertools.product(*choices):
         if math.prod(division) <= cores and _is_even(form, division):
@@ -107,13 +108,15 @@ def test_no_even_division_uses_more_cores(seed: int, cores: int) -> None:
 def test_ordinary_shapes_keep_the_cores_busy(nodes: list[dict[str, object]], cores: int) -> None:
     data = graph_data([tensor("a", 256, 1024), tensor("b", 1024, 2048)], nodes, ["y"])
     graph = after("divide-work", read(data))
-    computing = [kernel for kernel in graph.kernels if kernel.rule not in (Rule.RESTICKIFY,)]
+    computing = [kernel for kernel in graph.kernels if kernel.rule is not Rule.RESTICKIFY]
     assert {math.prod(kernel.division or ()) for kernel in computing} == {cores}
 
 
 def test_a_sum_is_cut_only_where_the_cores_would_idle() -> None:
     def division_of(rows: int, inner: int, columns: int) -> tuple[int, ...]:
-        data = graph_data([tensor("a", rows, inner), tensor("b", inner, columns)], [node("y", "matmul", "a", "b")], ["y"])
+        data = graph_data(
+            [tensor("a", rows, inner), tensor("b", inner, columns)], [node("y", "matmul", "a", "b")], ["y"]
+        )
         (kernel,) = after("divide-work", read(data)).kernels
         assert kernel.division is not None
         return kernel.division

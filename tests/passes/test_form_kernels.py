@@ -22,9 +22,7 @@ from tests.support.random_graphs import VIEW_STEPS, random_graph
 from tests.support.samples import SampleCase, sample_cases
 
 
-def _assert_kernels_compute(
-    kernels: KernelGraph, graph: Graph, arrays: Mapping[str, npt.NDArray[np.generic]]
-) -> None:
+def _assert_kernels_compute(kernels: KernelGraph, graph: Graph, arrays: Mapping[str, npt.NDArray[np.generic]]) -> None:
     lowered = device_graph(graph)
     wanted, found = evaluate(lowered, arrays), interpret(kernels, lowered, arrays)
     assert list(found) == list(graph.outputs)
@@ -120,9 +118,7 @@ def test_an_input_that_is_an_output_is_copied_and_two_names_of_one_value_have_a_
 
 
 def test_the_padding_of_a_ragged_contraction_is_zero_in_every_row_beyond_k() -> None:
-    data = graph_data(
-        [tensor("a", 3, 70), tensor("b", 70, 5)], [node("y", "matmul", "a", "b")], ["y"]
-    )
+    data = graph_data([tensor("a", 3, 70), tensor("b", 70, 5)], [node("y", "matmul", "a", "b")], ["y"])
     kernels = after("form-kernels", read(data))
     padded = kernels.buffers["y.padded"]
     assert padded.type.shape == (128, 5)

@@ -22,9 +22,7 @@ def _is_legal(graph: KernelGraph, first: int, end: int) -> bool:
     """Whether kernels ``first`` to ``end`` may be one program: 6 arguments, or 5 and a pool."""
     inside, outside = graph.kernels[first:end], (*graph.kernels[:first], *graph.kernels[end:])
     used, elsewhere = _used(inside), _used(outside)
-    arguments = {
-        name for name in used if name in elsewhere or graph.buffers[name].role is not BufferRole.INTERMEDIATE
-    }
+    arguments = {name for name in used if name in elsewhere or graph.buffers[name].role is not BufferRole.INTERMEDIATE}
     return len(arguments) <= (6 if arguments == used else 5)
 
 

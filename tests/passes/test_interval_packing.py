@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -32,7 +33,7 @@ def test_what_lives_together_lies_apart_on_whole_sticks(items: list[Interval]) -
             for item, offset in zip(items, offsets, strict=True)
             if item.first <= step <= item.last and item.size
         )
-        assert all(end <= start for (_, end), (start, _) in zip(alive, alive[1:], strict=False))
+        assert all(end <= start for (_, end), (start, _) in pairwise(alive))
     assert _height(items, offsets) <= sum(item.size for item in items)
     assert pack(items) == offsets
 

@@ -71,7 +71,7 @@ def test_a_run_counts_what_it_moved(bundle: spyrec.Bundle) -> None:
     total = result.stats.total
     assert (total.hbm_read_bytes, total.hbm_write_bytes) == (2 * size_bytes, size_bytes)
     assert (total.dma_h2d_bytes, total.dma_d2h_bytes) == (2 * size_bytes, size_bytes)
-    assert [operation.op for operation in result.stats.operations] == ["add"]
+    assert [operation.op for operation in result.stats.ops] == ["add"]
     assert result.check is None
     assert result.is_ok
 

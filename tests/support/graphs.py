@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spyrec.diagnostics import Diagnostic, DiagnosticSink, SpyrecError
+from spyrec.dtypes import DType
 from spyrec.ir.graph import Graph
 from spyrec.ir.kernel import KernelGraph
 from spyrec.ir.reader import read_graph_data
@@ -73,11 +74,11 @@ def random_arrays(data: JsonObject, seed: int = 0) -> Arrays:
     """Return numbers for the inputs: eighths from -2 to 2, so that float16 holds them and their sums exactly."""
     generator = np.random.default_rng(seed)
     arrays: Arrays = {}
-    inputs = data["inputs"]
-    assert isinstance(inputs, list)
-    for item in inputs:
-        numbers = generator.integers(-16, 17, item["shape"])
-        arrays[item["name"]] = numbers > 0 if item["dtype"] == "bool" else (numbers / 8).astype(item["dtype"])
+    graph = read(data)
+    for name in graph.inputs:
+        found = graph.type_of(name)
+        numbers = np.asarray(generator.integers(-16, 17, found.shape))
+        arrays[name] = np.asarray(numbers > 0 if found.dtype is DType.BOOL else numbers / 8).astype(found.dtype.carrier)
     return arrays
 
 

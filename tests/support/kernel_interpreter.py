@@ -70,7 +70,7 @@ def _result(kernel: Kernel, node: Node | None, operands: list[Array], buffers: l
     if kernel.op in ("spyre.copy", "spyre.restickify", "to"):
         return operands[0]
     if kernel.op == "spyre.batchmatmul":
-        return (operands[0] * operands[1]).sum(axis=-1, keepdims=True)
+        return np.sum(np.multiply(operands[0], operands[1], dtype=np.float64), axis=-1, keepdims=True)
     assert node is not None, kernel.name
     attributes = node.attributes
     if isinstance(attributes, ReductionAttributes):

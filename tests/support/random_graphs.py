@@ -33,10 +33,10 @@ class RandomGraph:
 
     rng: random.Random
     limit: int = 1 << 15
-    inputs: list[JsonObject] = field(default_factory=list)
-    nodes: list[JsonObject] = field(default_factory=list)
-    values: list[_Value] = field(default_factory=list)
-    data: dict[str, npt.NDArray[np.generic]] = field(default_factory=dict)
+    inputs: list[JsonObject] = field(default_factory=list[JsonObject])
+    nodes: list[JsonObject] = field(default_factory=list[JsonObject])
+    values: list[_Value] = field(default_factory=list[_Value])
+    data: dict[str, npt.NDArray[np.generic]] = field(default_factory=dict[str, npt.NDArray[np.generic]])
 
     def shape(self, rank: int | None = None) -> tuple[int, ...]:
         """Draw a shape within the element limit."""
@@ -110,8 +110,16 @@ def _broadcasts(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
 
 
 def _unary(g: RandomGraph) -> None:
+    _one_of(g, _UNARY)
+
+
+def _smooth_unary(g: RandomGraph) -> None:
+    _one_of(g, tuple(op for op in _UNARY if op != "floor"))
+
+
+def _one_of(g: RandomGraph, ops: tuple[str, ...]) -> None:
     x = g.pick("float16", "float32")
-    op = g.rng.choice([op for op in _UNARY if x.dtype == "float16" or op not in _HALF_ONLY])
+    op = g.rng.choice([op for op in ops if x.dtype == "float16" or op not in _HALF_ONLY])
     g.emit(op, [x], x.shape, x.dtype)
 
 
@@ -244,6 +252,9 @@ _STEPS: tuple[Callable[[RandomGraph], None], ...] = (
     *(_unary, _binary, _binary, _compare, _reduce, _matmul, _norm),
     *(_reshape, _reshape, _permute, _permute, _slice, _slice, _expand, _cat, _cast, _copy),
 )
+CONTINUOUS_STEPS = (*(step for step in _STEPS if step not in (_unary, _compare)), _smooth_unary)
+"""Without floor and comparisons: a small error stays small."""
+
 VIEW_STEPS: tuple[Callable[[RandomGraph], None], ...] = (_reshape, _permute, _slice, _expand, _cat, _copy)
 
 

@@ -31,18 +31,44 @@ def _stack(builder: NodeBuilder) -> str:
 
 
 def _repeat(builder: NodeBuilder) -> str:
-    """``repeat(x, [2, 3]) --> reshape(copy(expand(..)))``: an expanded dim before each old one."""
+    """``repeat(x, [2, 3]) --> reshape(expand(reshape(x)))``: an expanded dim before each repeated one.
+
+    Each such dim is one more for whoever reads the view; beyond two the result so far is written out.
+    """
     attributes = builder.node.attributes
     assert isinstance(attributes, RepeatAttributes)
     (operand,) = builder.node.inputs
+    assert isinstance(operand, str)
     shape = builder.type_of(operand).shape
     shape = (1,) * (len(attributes.repeats) - len(shape)) + shape
-    between = tuple(extent for size in shape for extent in (1, size))
-    wide = tuple(extent for pair in zip(attributes.repeats, shape, strict=True) for extent in pair)
-    opened = builder.emit("reshape", operand, attributes=ReshapeAttributes(between))
-    expanded = builder.emit("expand", opened, attributes=ExpandAttributes(wide))
-    result = builder.type_of(builder.node.output).shape
-    return builder.emit("reshape", expanded, attributes=ReshapeAttributes(result))
+    value = builder.emit("reshape", operand, attributes=ReshapeAttributes(shape))
+    repeated = [dim for dim, count in enumerate(attributes.repeats) if count > 1]
+    while repeated:
+        now, repeated = repeated[:_REPEATED_AT_ONCE], repeated[_REPEATED_AT_ONCE:]
+        value = _repeat_dims(builder, value, {dim: attributes.repeats[dim] for dim in now})
+        if repeated:
+            value = builder.emit("spyre.copy", value)
+    return value
+
+
+_REPEATED_AT_ONCE = 2
+"""A tensor of rank 6 repeated along two dims is read with eight, which is what a SuperDSC can name."""
+
+
+def _repeat_dims(builder: NodeBuilder, value: str, counts: Mapping[int, int]) -> str:
+    shape = builder.type_of(value).shape
+    opened: list[int] = []
+    wide: list[int] = []
+    for dim, extent in enumerate(shape):
+        if dim in counts:
+            opened.append(1)
+            wide.append(counts[dim])
+        opened.append(extent)
+        wide.append(extent)
+    view = builder.emit("reshape", value, attributes=ReshapeAttributes(tuple(opened)))
+    view = builder.emit("expand", view, attributes=ExpandAttributes(tuple(wide)))
+    result = tuple(extent * counts.get(dim, 1) for dim, extent in enumerate(shape))
+    return builder.emit("reshape", view, attributes=ReshapeAttributes(result))
 
 
 def _full(builder: NodeBuilder) -> str:

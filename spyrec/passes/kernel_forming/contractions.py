@@ -17,17 +17,22 @@ from spyrec.passes.kernel_forming.pointwise import op_func_of
 
 
 def form(builder: KernelBuilder, node: Node) -> None:
-    """``c[.., m, n] = sum_k a[.., m, k] b[.., k, n]``."""
+    """``c[.., m, n] = sum_k a[.., m, k] b[.., k, n]``.
+
+    A dim of the result that neither operand walks has no part in the product: a view repeats what is computed once.
+    """
     left, right = (builder.operand(operand) for operand in node.inputs)
-    result = builder.result(node)
-    *batch, rows, columns = result.type.shape
+    shape = builder.graph.values[node.output].type.shape
+    *batch, rows, columns = shape
     inner = left.access.extents[-1]
     right = _padded(builder, right, node, inner)
-    extents = (*batch, rows, columns, inner)
     count = len(batch)
-    a = left.access.expand((*batch, rows, inner)).over(extents, (*range(count + 1), count + 2))
-    b = right.access.expand((*batch, inner, columns)).over(extents, (*range(count), count + 2, count + 1))
-    c = whole(result).over(extents, tuple(range(count + 2)))
+    walked = (*shape, inner)
+    a = left.access.expand((*batch, rows, inner)).over(walked, (*range(count + 1), count + 2))
+    b = right.access.expand((*batch, inner, columns)).over(walked, (*range(count), count + 2, count + 1))
+    once = tuple(size if a.depends_on(dim) or b.depends_on(dim) else 1 for dim, size in enumerate(shape))
+    result = _result(builder, node, once)
+    extents = (*once, inner)
     builder.add_kernel(
         Kernel(
             name=node.output,
@@ -35,12 +40,25 @@ def form(builder: KernelBuilder, node: Node) -> None:
             op_func=op_func_of(node),
             rule=Rule.CONTRACTION,
             extents=extents,
-            inputs=(Use(left.buffer, a), Use(right.buffer, b)),
-            output=Use(result.name, c),
+            inputs=(
+                Use(left.buffer, Access(extents, a.coordinates)),
+                Use(right.buffer, Access(extents, b.coordinates)),
+            ),
+            output=Use(result.name, whole(result).over(extents, tuple(range(count + 2)))),
             origin=node.origin,
             reduced=(count + 2,),
         )
     )
+
+
+def _result(builder: KernelBuilder, node: Node, once: tuple[int, ...]) -> Buffer:
+    """Add the buffer of the product, of extent 1 where it repeats itself."""
+    full = builder.graph.values[node.output].type
+    if once == full.shape:
+        return builder.result(node)
+    result = builder.new_buffer(f"{node.output}.once", TensorType(once, full.dtype), node.origin)
+    builder.uses[node.output] = Use(result.name, whole(result).expand(full.shape))
+    return result
 
 
 def _padded(builder: KernelBuilder, use: Use, node: Node, inner: int) -> Use:
@@ -56,10 +74,11 @@ def _padded(builder: KernelBuilder, use: Use, node: Node, inner: int) -> Use:
         return Use(padded.name, use.access)
     shape = (*use.access.extents[:-2], full, use.access.extents[-1])
     target = builder.new_buffer(f"{node.output}.padded", TensorType(shape, buffer.type.dtype), node.origin)
-    copy_piece(builder, use, target, (len(shape) - 2, 0))
+    reason = f"the contracted dim of {inner} is padded with zeros to {full}, whole sticks"
+    copy_piece(builder, use, target, (len(shape) - 2, 0), reason)
     zero = _zero(builder, buffer)
     fill = (*shape[:-2], full - inner, shape[-1])
-    copy_piece(builder, Use(zero.name, Access(fill, ())), target, (len(shape) - 2, inner))
+    copy_piece(builder, Use(zero.name, Access(fill, ())), target, (len(shape) - 2, inner), reason)
     window = whole(target).window(len(shape) - 2, 0, inner, 1)
     assert window is not None
     return Use(target.name, window)

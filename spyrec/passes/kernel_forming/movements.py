@@ -16,19 +16,20 @@ def form(builder: KernelBuilder, node: Node) -> None:
     result = builder.result(node)
     if node.op != "cat":
         (operand,) = node.inputs
-        copy_into(builder, builder.operand(operand), result)
+        copy_into(builder, builder.operand(operand), result, reason=f'"{node.output}" is a copy by the graph')
         return
     attributes = node.attributes
     assert isinstance(attributes, JoinAttributes)
     dim = normalize_dim(attributes.dim, result.type.rank)
     start = 0
+    reason = f'"{node.output}" joins {len(node.inputs)} tensors in one memory'
     for operand in node.inputs:
         use = builder.operand(operand)
-        copy_piece(builder, use, result, (dim, start))
+        copy_piece(builder, use, result, (dim, start), reason)
         start += use.access.extents[dim]
 
 
-def copy_piece(builder: KernelBuilder, use: Use, target: Buffer, place: tuple[int, int]) -> None:
+def copy_piece(builder: KernelBuilder, use: Use, target: Buffer, place: tuple[int, int], reason: str) -> None:
     """Copy what ``use`` reads into the window of ``target`` that begins at ``place`` = (dim, start)."""
     dim, start = place
     coordinates = list(Access.identity(use.access.extents).coordinates)
@@ -43,5 +44,6 @@ def copy_piece(builder: KernelBuilder, use: Use, target: Buffer, place: tuple[in
             inputs=(use,),
             output=Use(target.name, Access(use.access.extents, tuple(coordinates))),
             origin=target.origin,
+            reason=reason,
         )
     )

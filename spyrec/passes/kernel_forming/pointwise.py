@@ -75,6 +75,7 @@ def form_cast(builder: KernelBuilder, node: Node) -> None:
             inputs=_broadcast(builder, node, result.type.shape),
             output=Use(result.name, whole(result)),
             origin=node.origin,
+            reason="a cast that keeps the format copies" if op_func == "identity" else None,
         )
     )
 

@@ -6,6 +6,7 @@ import math
 
 from spyrec.ir.access import Access
 from spyrec.ir.attributes import DimAttributes
+from spyrec.ir.device_access import Inexpressible, refine
 from spyrec.ir.graph import Node
 from spyrec.ir.kernel import Use
 from spyrec.ir.ops.selection import SelectAttributes, SliceAttributes, selected, sliced
@@ -44,15 +45,25 @@ _RESHAPES = ("reshape", "view", "flatten", "squeeze", "unsqueeze")
 def _windowed(builder: KernelBuilder, use: Use, node: Node, window: tuple[int, range]) -> tuple[Use, Access]:
     dim, indices = window
     access = use.access.window(dim, indices.start, len(indices), indices.step)
-    if access is None or not _nests(access):
+    if access is None or not _is_walkable(access):
         use = write_out(builder, use, node, "the window cuts through the digits of an earlier reshape")
         access = use.access.window(dim, indices.start, len(indices), indices.step)
     assert access is not None
     return use, access
 
 
-def _nests(access: Access) -> bool:
-    """Whether each step over a buffer dim is a whole multiple of the next smaller one: such a dim can be split."""
+def _is_walkable(access: Access) -> bool:
+    """Whether loops can follow it: steps over a buffer dim and cuts of an index both nest, each dividing the next."""
+    cuts = frozenset(
+        (term.dim, boundary)
+        for coordinate in access.coordinates
+        for term in coordinate.terms
+        for boundary in (term.divisor, term.divisor * term.modulus)
+    )
+    try:
+        refine(access.extents, cuts)
+    except Inexpressible:
+        return False
     return all(
         outer.coefficient % inner.coefficient == 0
         for coordinate in access.coordinates
@@ -63,11 +74,11 @@ def _nests(access: Access) -> bool:
 def reshaped(builder: KernelBuilder, use: Use, node: Node, result: TensorType) -> tuple[Use, Access]:
     """Return the reshaped access, writing the value out flat first where old and new dims do not nest."""
     access = use.access.reshape(result.shape)
-    if access is not None:
+    if access is not None and _is_walkable(access):
         return use, access
     reason = f"a reshape from {list(use.access.extents)} to {list(result.shape)} does not follow the buffer's dims"
     flat = use.access.reshape((math.prod(result.shape),))
-    if flat is None:
+    if flat is None or not _is_walkable(flat):
         use = write_out(builder, use, node, reason)
         flat = use.access.reshape((math.prod(result.shape),))
         assert flat is not None

@@ -54,8 +54,9 @@ def minimise(domains: Sequence[int], factors: Sequence[Factor]) -> Assignment:
     bound = 0
     unresolved = set(range(len(domains)))
     neighbours = _neighbours(len(domains), remaining)
+    sizes = [_joined_size(variable, neighbours, domains) for variable in range(len(domains))]
     while unresolved:
-        variable = min(unresolved, key=lambda v: (_joined_size(v, neighbours, domains), v))
+        variable = min(unresolved, key=lambda v: (sizes[v], v))
         unresolved.discard(variable)
         bucket = [factor for factor in remaining if variable in factor.scope]
         remaining = [factor for factor in remaining if variable not in factor.scope]
@@ -71,6 +72,8 @@ def minimise(domains: Sequence[int], factors: Sequence[Factor]) -> Assignment:
         for other in around:
             neighbours[other] |= around - {other}
             neighbours[other].discard(variable)
+        for other in around:
+            sizes[other] = _joined_size(other, neighbours, domains)
     values = [0] * len(domains)
     for variable, bucket in reversed(order):
         costs = np.zeros(domains[variable], np.int64)

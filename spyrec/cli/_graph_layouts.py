@@ -1,0 +1,173 @@
+"""Where every value of a compiled graph lies, and what the copies cost: the facts under ``inspect-layout GRAPH``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+from spyrec.codegen.lower_node import argument_address
+from spyrec.ir.kernel import Buffer, BufferRole, Kernel, KernelGraph, LayoutCost, Use
+from spyrec.ir.opdef import OpKind, catalogue
+from spyrec.ir.types import TensorType
+from spyrec.passes.realize import copy_cost_bytes
+from spyrec.target import segment_base
+
+_COPIES = ("spyre.copy", "spyre.restickify")
+"""The ops of kernels that move numbers and compute none."""
+
+
+class Memory(Enum):
+    """Which memory of a program a value lies in."""
+
+    ARGUMENT = "argument"
+    POOL = "pool"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a value lies in one program: argument number or byte offset in the pool, and its device address."""
+
+    program: int
+    memory: Memory
+    number: int
+    address: int
+
+    def __str__(self) -> str:
+        where = f"argument {self.number}" if self.memory is Memory.ARGUMENT else f"pool + {self.number:#x}"
+        return f"{where} of program {self.program}"
+
+
+@dataclass(frozen=True, slots=True)
+class GraphValue:
+    """One value: ``role`` says what it is; ``use`` is the element of ``buffer`` that each of its indices reads.
+
+    ``owner`` names the value whose memory it shares, ``None`` where the memory is its own.  ``use`` and ``buffer`` are
+    ``None`` for values that the compiler took apart or dropped.
+    """
+
+    name: str
+    role: str
+    type: TensorType
+    use: Use | None = None
+    buffer: Buffer | None = None
+    place: Place | None = None
+    owner: str | None = None
+
+    @property
+    def owned(self) -> Buffer | None:
+        """The memory it has of its own."""
+        return self.buffer if self.owner is None else None
+
+    @property
+    def padding_percent(self) -> float:
+        """The part of its own memory that holds no element."""
+        assert self.buffer is not None
+        elements = math.prod(self.buffer.placed.device.device_size)
+        return 100 * (1 - self.buffer.type.element_count / elements) if elements else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class CopyPoint:
+    """One copy kernel: what it moves (bytes read and written, padding included), for which kernels, and why."""
+
+    kernel: Kernel
+    source: str
+    target: str
+    size_bytes: int
+    readers: tuple[str, ...]
+
+    @property
+    def is_restickify(self) -> bool:
+        """Whether another dim comes to lie in the sticks."""
+        return self.kernel.op == "spyre.restickify"
+
+
+@dataclass(frozen=True, slots=True)
+class GraphLayouts:
+    """All values and copies of a graph, and what the compiler says the layouts cost."""
+
+    name: str
+    values: tuple[GraphValue, ...]
+    copies: tuple[CopyPoint, ...]
+    cost: LayoutCost
+
+    @property
+    def copied_bytes(self) -> int:
+        """What all copies move."""
+        return sum(copy.size_bytes for copy in self.copies)
+
+
+def graph_layouts(graph: KernelGraph) -> GraphLayouts:
+    """Return the facts of a scheduled graph: its own values in their order, then the buffers that passes added."""
+    assert graph.source is not None
+    assert graph.layout_cost is not None
+    places = dict(_places(graph))
+    owners = _owners(graph)
+    values = [_of_source(graph, name, owners, places) for name in graph.source.values]
+    values += [
+        GraphValue(
+            name, _added_role(graph, buffer), buffer.host_type, Use(name, buffer.whole), buffer, places.get(name)
+        )
+        for name, buffer in graph.buffers.items()
+        if name not in owners
+    ]
+    return GraphLayouts(graph.name, tuple(values), tuple(_copies(graph)), graph.layout_cost)
+
+
+def _places(graph: KernelGraph) -> Iterator[tuple[str, Place]]:
+    """Yield every buffer's place; the first program comes last and stays."""
+    for number, program in reversed(list(enumerate(graph.programs))):
+        for index, name in enumerate(program.arguments):
+            yield name, Place(number, Memory.ARGUMENT, index, argument_address(program, index))
+        for name, offset in program.pool_offsets.items():
+            yield name, Place(number, Memory.POOL, offset, segment_base(0) + offset)
+
+
+def _owners(graph: KernelGraph) -> dict[str, str]:
+    """Return for each buffer the value that it is, where a value of the graph is all of it."""
+    assert graph.source is not None
+    views = {
+        name
+        for node in graph.source.nodes
+        for name in node.outputs
+        if catalogue()[node.op].kind is OpKind.VIEW and name not in graph.source.outputs
+    }
+    owners: dict[str, str] = {}
+    for name in graph.source.values:
+        use = graph.places.get(name)
+        if use is None or name in views or use.buffer not in graph.buffers:
+            continue
+        if use.access == graph.buffers[use.buffer].whole and (use.buffer == name or use.buffer not in owners):
+            owners[use.buffer] = name
+    return owners
+
+
+def _of_source(graph: KernelGraph, name: str, owners: dict[str, str], places: dict[str, Place]) -> GraphValue:
+    assert graph.source is not None
+    tensor_type = graph.source.values[name].type
+    use = graph.places.get(name)
+    if use is None or use.buffer not in graph.buffers:
+        return GraphValue(name, "folded away", tensor_type)
+    buffer, owner = graph.buffers[use.buffer], owners.get(use.buffer, use.buffer)
+    if owner == name:
+        return GraphValue(name, buffer.role.value, tensor_type, use, buffer, places.get(use.buffer))
+    return GraphValue(name, "view", tensor_type, use, buffer, places.get(use.buffer), owner)
+
+
+def _added_role(graph: KernelGraph, buffer: Buffer) -> str:
+    writers = [kernel for kernel in graph.kernels if kernel.output.buffer == buffer.name]
+    is_inner = buffer.role is BufferRole.INTERMEDIATE
+    return "copy" if is_inner and writers and all(kernel.op in _COPIES for kernel in writers) else buffer.role.value
+
+
+def _copies(graph: KernelGraph) -> Iterator[CopyPoint]:
+    for kernel in graph.kernels:
+        if kernel.op not in _COPIES:
+            continue
+        (read,) = kernel.inputs
+        source, target = graph.buffers[read.buffer], graph.buffers[kernel.output.buffer]
+        moved = copy_cost_bytes(source.placed, source.type.shape, read.access, target.placed)
+        readers = [other.name for other in graph.kernels if any(use.buffer == target.name for use in other.inputs)]
+        yield CopyPoint(kernel, source.name, target.name, moved, tuple(readers))

@@ -1,0 +1,91 @@
+"""The counters of a run as a table and as the ``stats`` object of ``spyrec.run/1``; times are marked as simulated."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from spyrec.options import RunStats
+    from spyrec.runtime.device import OperationStats
+
+_HEADS = (
+    "file", "op", "limit", "unit", "cores", "executions", "simulated us", "read", "written", "core reads", "flops",
+    "utilisation", "flops/byte", "ridge",
+)  # fmt: skip
+_LEFT_COLUMNS = 4
+_COPY_COUNTERS = {"dma_h2d_bytes": 0, "dma_d2h_bytes": 0}  # host copies belong to no operation
+
+
+def stats_to_json(stats: RunStats) -> dict[str, object]:
+    """Return the counters in total and per operation, under the same names."""
+    return {
+        "total": dataclasses.asdict(stats.total),
+        "ops": [_operation_to_json(operation) for operation in stats.ops],
+    }
+
+
+def _operation_to_json(operation: OperationStats) -> dict[str, object]:
+    return {
+        "file": operation.file,
+        "op": operation.op,
+        "cores": operation.cores,
+        "executions": operation.executions,
+        "hbm_read_bytes": operation.hbm_read_bytes,
+        "hbm_write_bytes": operation.hbm_write_bytes,
+        "hbm_core_read_bytes": operation.hbm_core_read_bytes,
+        **_COPY_COUNTERS,
+        "lx_peak_bytes": operation.lx_peak_bytes,
+        "flops": operation.flops,
+        "simulated_us": operation.simulated_us,
+    }
+
+
+def stats_lines(stats: RunStats) -> list[str]:
+    """Return the table per operation and the totals."""
+    table = _table([_HEADS, *(_row(operation) for operation in stats.ops)])
+    note = f"Bytes are of device memory; times are simulated (profile {stats.profile}), not measured."
+    return [*table, "", note, "", *_total_lines(stats)]
+
+
+def _row(operation: OperationStats) -> tuple[str, ...]:
+    roof = operation.roofline
+    return (
+        operation.file,
+        operation.op,
+        "-" if roof is None else roof.limit,
+        "-" if roof is None else roof.unit.value,
+        str(operation.cores),
+        f"{operation.executions:,}",
+        _time(operation.simulated_us),
+        f"{operation.hbm_read_bytes:,}",
+        f"{operation.hbm_write_bytes:,}",
+        f"{operation.hbm_core_read_bytes:,}",
+        f"{operation.flops:,}",
+        "-" if roof is None else f"{100 * roof.utilisation:.2f} %",
+        "-" if roof is None or roof.flops_per_byte is None else f"{roof.flops_per_byte:.2f}",
+        "-" if roof is None else f"{roof.ridge:.1f}",
+    )
+
+
+def _time(simulated_us: float | None) -> str:
+    return "-" if simulated_us is None else f"{simulated_us:,.3f}"
+
+
+def _table(rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            cell.ljust(width) if column < _LEFT_COLUMNS else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
+
+
+def _total_lines(stats: RunStats) -> list[str]:
+    fields = dataclasses.asdict(stats.total)
+    width = max(len(name) for name in fields)
+    texts = {name: _time(value) if name == "simulated_us" else f"{value:,}" for name, value in fields.items()}
+    return [f"{name.ljust(width)}  {text:>16}" for name, text in texts.items()]

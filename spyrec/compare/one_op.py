@@ -1,0 +1,143 @@
+"""One operation by itself: what its inputs explain of its result, element by element.
+
+The inputs are the numbers that stand in device memory, so they have no error of their own; what is left is the
+arithmetic inside the operation and one rounding (semantics of the number formats).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from spyrec.compare.bounds import rule_of, store_error
+from spyrec.compare.propagation import ErrorRule, Step
+from spyrec.compare.simulation import simulation_of
+from spyrec.compare.storage import Array, Floats, Storage, absolute_difference, storage_of
+from spyrec.compare.verdict import FAILING_RATIO
+from spyrec.ir.evaluate import node_operands
+from spyrec.ir.graph import Graph, Node
+from spyrec.ir.opdef import OpKind, catalogue
+
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """What a buffer should hold: the unrounded numbers, and how far the stored ones may lie from them."""
+
+    want: Floats
+    bound: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class OpVerdict:
+    """A buffer held against its expectation.
+
+    ``ratio`` is the largest error over its bound, at ``index``; where no element is in error, ``index`` is the first.
+    ``failed_elements`` lie above twice their bound.
+    """
+
+    index: tuple[int, ...]
+    got: float
+    want: float
+    bound: float
+    ratio: float
+    failed_elements: int
+    element_count: int
+
+    @property
+    def ok(self) -> bool:
+        """Whether every element is explained."""
+        return self.failed_elements == 0
+
+    @property
+    def error(self) -> float:
+        """The error of the worst element."""
+        return abs(self.got - self.want)
+
+
+def judge(got: Floats, known: Expectation, *, merges_nan: bool) -> OpVerdict:
+    """Compare; ``merges_nan``: NaN and the infinities are one class, as in DLFloat16."""
+    with np.errstate(all="ignore"):
+        error = absolute_difference(known.want, got)
+        lost = ~np.isfinite(known.want)
+        error[lost] = np.where(_is_same(known.want, got, merges_nan=merges_nan), 0.0, np.inf)[lost]
+        ratio = np.where(error == 0.0, 0.0, np.where(np.isinf(known.bound), 0.0, error / known.bound))
+        ratio[np.isnan(ratio)] = np.inf
+    worst = int(np.argmax(ratio))
+    index = tuple(int(position) for position in np.unravel_index(worst, ratio.shape))
+    return OpVerdict(
+        index=index,
+        got=float(got[index]),
+        want=float(known.want[index]),
+        bound=float(known.bound[index]),
+        ratio=float(ratio[index]),
+        failed_elements=int(np.count_nonzero(ratio > FAILING_RATIO)),
+        element_count=ratio.size,
+    )
+
+
+def _is_same(want: Floats, got: Floats, *, merges_nan: bool) -> Mask:
+    nan_agrees = ~np.isfinite(got) if merges_nan else np.isnan(got)
+    return np.where(np.isnan(want), nan_agrees, got == want)
+
+
+def unchanged(values: Array) -> Expectation:
+    """Return the expectation of elements that were only moved."""
+    want = values.astype(np.float64, copy=False)
+    return Expectation(want, np.zeros(want.shape))
+
+
+def stored(values: Array, storage: Storage) -> Expectation:
+    """Return the expectation of host numbers copied into device memory: one rounding."""
+    want = values.astype(np.float64, copy=False)
+    with np.errstate(all="ignore"):
+        return Expectation(want, storage.rounding_error(np.abs(want)))
+
+
+def computed(graph: Graph, node: Node, values: Mapping[str, Array], numerics: str) -> Expectation:
+    """Return the expectation of one node of the device graph at operands ``values``, its constants as the device's.
+
+    The arithmetic bound is the worst case over any order of a sum.
+    """
+    definition = catalogue()[node.op]
+    operands = tuple(node_operands(graph, node, values))
+    storages = [_storage_of_operand(graph, operand, numerics) for operand in node.inputs]
+    dtype = graph.type_of(node.output).dtype
+    storage = storage_of(dtype, numerics)
+    rule = rule_of(definition, storages, storage)
+    with np.errstate(all="ignore"):
+        exact = np.asarray(definition.reference(operands, node.attributes)[0])
+        step = Step(definition, node.attributes, operands, exact)
+        simulation = simulation_of(definition, node.attributes, rule, step, dtype)
+        want = np.asarray(simulation.run(operands)).astype(np.float64)
+        spread = _arithmetic(step, rule)
+        if rule.rounds:
+            spread = spread + store_error(storage, rule, np.abs(want) + spread)
+        bound = np.where(np.isnan(spread), np.inf, spread)
+        if definition.kind is OpKind.CONTRACTION:
+            # zero rows of the second operand silence what the first holds there, infinities too
+            want, bound = _with_silenced(want, bound)
+    return Expectation(want, np.asarray(bound))
+
+
+def _storage_of_operand(graph: Graph, operand: object, numerics: str) -> Storage | None:
+    return storage_of(graph.type_of(operand).dtype, numerics) if isinstance(operand, str) else None
+
+
+def _arithmetic(step: Step, rule: ErrorRule) -> Floats:
+    if rule.arithmetic is None:
+        return np.zeros(step.result.shape)
+    exact = [None if value is None else np.broadcast_to(np.float64(0.0), value.shape) for value in step.values]
+    return rule.arithmetic(step, exact)
+
+
+def _with_silenced(want: Floats, bound: Floats) -> tuple[Floats, Floats]:
+    """Accept anything where infinity meets zero: the device leaves such products out in the last stick of K."""
+    undefined = np.isnan(want)
+    if not undefined.any():
+        return want, bound
+    return np.where(undefined, 0.0, want), np.where(undefined, np.inf, bound)

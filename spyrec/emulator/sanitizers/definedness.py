@@ -1,0 +1,196 @@
+"""The sanitizer ``init`` (and the clobbered lanes of ``gap``): where undefined lanes come from and where they arrive."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from spyrec.dci import CopyNest
+from spyrec.emulator.functions import FUNCTIONS, Family
+from spyrec.emulator.plan import PlannedCall
+from spyrec.emulator.resolve import calls_of, Schedule
+from spyrec.emulator.sanitizers.kernel_shadow import DEFINED, FIRST_MARK
+from spyrec.emulator.sanitizers.places import Places, Spot, host_index, operand_field, without_core
+from spyrec.emulator.sanitizers.propagation import Marks, Mix, Propagation, Sighting, Starts, plan_propagation
+from spyrec.emulator.sanitizers.report import Report
+from spyrec.emulator.sanitizers.shadow import PADDING, UNWRITTEN, Shadow, States
+from spyrec.emulator.sanitizers.windows import is_window
+from spyrec.runtime.findings import Finding, Sanitizer
+from spyrec.runtime.observer import ArgumentCopy
+
+Integers = npt.NDArray[np.int64]
+
+_MARKS = 126
+_FIRST_CLOBBER = FIRST_MARK + _MARKS
+"""Marks of operations that computed from unwritten memory, then as many of those that overwrote a neighbour's lanes."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Origin:
+    """An operation that computed from unwritten memory, and the lane of it that tells most."""
+
+    planned: PlannedCall
+    weight: int
+    spot: Spot
+
+
+class DefinednessTracker:
+    """Carries states through a run; its calls are numbered as they are loaded, modulo the marks there are."""
+
+    def __init__(self, report: Report, places: Places, shadow: Shadow) -> None:
+        self._report = report
+        self._places = places
+        self._shadow = shadow
+        self._numbers: dict[int, int] = {}
+        self._plans: dict[int, Propagation] = {}
+        self._calls: dict[int, list[PlannedCall]] = defaultdict(list)
+        self._origins: dict[int, _Origin] = {}
+        self._writers: dict[int, PlannedCall] = {}
+
+    def register(self, planned: PlannedCall) -> None:
+        """Give a loaded call its marks."""
+        number = len(self._numbers) % _MARKS
+        self._numbers[id(planned)] = number
+        self._calls[number].append(planned)
+
+    def execute(self, planned: PlannedCall, starts: Integers) -> None:
+        """Carry states through one execution; call it before the data are computed."""
+        both = Starts(starts, self._shadow.starts(starts))
+        plan = self._plans.get(id(planned))
+        if plan is None:
+            number = self._numbers[id(planned)]
+            clobber = _FIRST_CLOBBER + number if is_window(planned, planned.setting.output) else 0
+            plan = plan_propagation(planned.setting, Marks(FIRST_MARK + number, clobber))
+            self._plans[id(planned)] = plan
+        outcome = plan.run(both)
+        self._keep(planned, outcome.sighting, both)
+        for mix in outcome.mixes:
+            self._report_mix(planned, mix, both)
+        _, address = self._shadow.device_address(int(starts[planned.setting.output, 0]))
+        self._writers[self._shadow.region_of(int(starts[planned.setting.output, 0])).device_address] = planned
+
+    def _keep(self, planned: PlannedCall, sighting: Sighting, starts: Starts) -> None:
+        known = self._origins.get(id(planned))
+        if sighting.weight and (known is None or sighting.weight > known.weight):
+            spot = self._spot(sighting.operand, sighting.core, sighting.place, starts)
+            self._origins[id(planned)] = _Origin(planned, sighting.weight, spot)
+
+    def _spot(self, operand: int, core: int, place: int, starts: Starts) -> Spot:
+        delta = int(starts.shadow[operand, 0] - starts.data[operand, 0])
+        return Spot(operand, core, place - delta)
+
+    def _report_mix(self, planned: PlannedCall, mix: Mix, starts: Starts) -> None:
+        spot = self._spot(mix.operand, mix.core, mix.place, starts)
+        family = FUNCTIONS[planned.call.superdsc.op_func_name].family
+        what, field = _USES.get(family, ("an index", None))
+        message = f"{what} depends on an undefined lane, {self._history(mix.state)}"
+        named = field or operand_field(mix.operand, "startAddressCoreCorelet_")
+        self._report.add(self._places.finding(self._kind(mix.state), planned, spot, message, named))
+
+    def _kind(self, state: int) -> Sanitizer:
+        is_clobbered = _FIRST_CLOBBER <= state < DEFINED
+        return Sanitizer.GAP if is_clobbered and Sanitizer.GAP in self._report.kinds else Sanitizer.INIT
+
+    def _origin(self, state: int) -> _Origin | None:
+        """Return where a mark comes from; of the calls that share one, the one with the most telling lane."""
+        candidates = [self._origins.get(id(item)) for item in self._calls[(state - FIRST_MARK) % _MARKS]]
+        return max((item for item in candidates if item is not None), key=lambda item: item.weight, default=None)
+
+    def _history(self, state: int) -> str:
+        if state == UNWRITTEN:
+            return "in memory that nothing wrote"
+        if state == PADDING:
+            return "a padding lane that its host copy leaves out"
+        files = " or ".join(f'"{item.call.file}"' for item in self._calls[(state - FIRST_MARK) % _MARKS][-3:])
+        if state >= _FIRST_CLOBBER:
+            return f"which {files} stored over defined data beside its window"
+        return f"computed by {files} from memory that nothing wrote"
+
+    def forgotten(self, address: int, size_bytes: int) -> None:
+        """Forget what an argument holds."""
+        self._shadow.states_at(address, size_bytes)[:] = UNWRITTEN
+
+    def copied_in(self, copy: ArgumentCopy) -> None:
+        """Define exactly the elements that a host copy writes."""
+        states = self._shadow.states_at(copy.address, copy.size_bytes)
+        states[:] = PADDING if copy.nests is not None else DEFINED
+        for nest in copy.nests or ():
+            words = self._words(copy, states)
+            view = _strided(words, nest, nest.destination_strides, nest.destination_offset)
+            view[...] = np.iinfo(words.dtype).max
+
+    def _words(self, copy: ArgumentCopy, states: States) -> npt.NDArray[np.unsignedinteger]:
+        slot_bytes = 128 // copy.device_size[-1] * self._shadow.expansion
+        return states.view(np.dtype(f"u{slot_bytes}"))
+
+    def copied_out(self, copy: ArgumentCopy) -> None:
+        """Report the undefined elements that a host copy reads; of a device form, lane 0 of each stick counts."""
+        words = self._words(copy, self._shadow.states_at(copy.address, copy.size_bytes))
+        if copy.nests is None:
+            self._report_elements(copy, np.arange(0, len(words), copy.device_size[-1]), words)
+            return
+        for nest in copy.nests:
+            view = _strided(words, nest, nest.source_strides, nest.source_offset)
+            if (view != np.iinfo(words.dtype).max).any():
+                numbers = _strided(np.arange(len(words)), nest, nest.source_strides, nest.source_offset)
+                self._report_elements(copy, np.sort(numbers.reshape(-1)), words)
+
+    def _report_elements(
+        self, copy: ArgumentCopy, numbers: Integers, words: npt.NDArray[np.unsignedinteger]
+    ) -> None:
+        states = words[numbers].astype(np.uint64) & np.uint64(0xFF)
+        undefined = numbers[words[numbers] != np.iinfo(words.dtype).max]
+        states = words[undefined].view(np.uint8).reshape(len(undefined), -1).min(axis=1)
+        for state in np.unique(states).tolist():
+            own = undefined[states == state]
+            self._report_output(copy, int(own[0]), len(own), state)
+
+    def _report_output(self, copy: ArgumentCopy, number: int, count: int, state: int) -> None:
+        index = host_index(copy, number)
+        place = f'element {list(index)} of "{copy.name}"' if index is not None else f'"{copy.name}"'
+        more = f" (and {count - 1} more)" if count > 1 else ""
+        origin = self._origin(state) if state >= FIRST_MARK else None
+        kind = self._kind(state)
+        if origin is not None and state < _FIRST_CLOBBER:
+            message = f"reads memory that nothing wrote; it reaches {place}{more}"
+            field = operand_field(origin.spot.operand, "startAddressCoreCorelet_")
+            self._report.add(self._places.finding(kind, origin.planned, origin.spot, message, field))
+            return
+        calls = self._calls[(state - FIRST_MARK) % _MARKS] if state >= FIRST_MARK else []
+        writer = calls[-1] if calls else self._writers.get(self._region_address(copy))
+        message = f"{place}{more} is undefined, {self._history(state)}"
+        self._report.add(self._of_output(copy, number, writer, Finding(kind, message, element=index)))
+
+    def _region_address(self, copy: ArgumentCopy) -> int:
+        return copy.address
+
+    def _of_output(self, copy: ArgumentCopy, number: int, writer: PlannedCall | None, finding: Finding) -> Finding:
+        """Return a finding about an element of an output, with the operation that should have stored it."""
+        coordinate = tuple(int(i) for i in np.unravel_index(number, copy.device_size))
+        address = copy.address + number * (128 // copy.device_size[-1])
+        field = None
+        if writer is not None:
+            field = f"N_, {operand_field(writer.setting.output, 'startAddressCoreCorelet_')}"
+            finding = replace(finding, file=writer.call.file, op=writer.call.superdsc.op_func_name)
+        return replace(finding, tensor=copy.name, address=address, device_coordinate=coordinate, field=field)
+
+
+_USES: dict[Family, tuple[str, str | None]] = {
+    Family.REDUCTION: ("a sum over sticks", "coordinateMasking_"),
+    Family.NORM_STATISTICS: ("a sum over sticks", "coordinateMasking_"),
+    Family.MATMUL: ("a sum over K", "N_"),
+    Family.TOP: ("a selection", "N_"),
+}
+
+
+def _strided(
+    words: npt.NDArray[np.integer], nest: CopyNest, strides: tuple[int, ...], offset: int
+) -> npt.NDArray[np.integer]:
+    """Return the elements that one side of a nest walks; the copy itself has checked the bounds."""
+    item = words.itemsize
+    return np.lib.stride_tricks.as_strided(
+        words[offset:], shape=nest.sizes[::-1], strides=tuple(stride * item for stride in strides[::-1])
+    )

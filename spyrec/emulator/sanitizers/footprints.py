@@ -1,0 +1,135 @@
+"""The sanitizers ``race``, ``bounds`` and the footprint half of ``gap``: what the bytes each core touches show."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from spyrec.bundle.superdsc import Component, Indirection
+from spyrec.emulator.binding_rules import combination_owners
+from spyrec.emulator.footprint import first_conflict, first_overlap, merge, shifted
+from spyrec.emulator.geometry import OperandGeometry
+from spyrec.emulator.plan import PlannedCall
+from spyrec.emulator.sanitizers.places import Places, Spot, operand_field
+from spyrec.emulator.sanitizers.report import Report
+from spyrec.runtime.findings import Sanitizer
+
+Integers = npt.NDArray[np.int64]
+
+
+class RaceDetector:
+    """Two cores that store one byte, or one that loads what another stores, in one SuperDSC; addresses are absolute."""
+
+    def __init__(self, report: Report, places: Places) -> None:
+        self._report = report
+        self._places = places
+        self._known: set[tuple[object, ...]] = set()
+
+    def execute(self, planned: PlannedCall, starts: Integers) -> None:
+        """Check one execution whose operands lie at emulated ``starts[operand, core]``."""
+        setting, output = planned.setting, planned.setting.output
+        if setting.superdsc.operands[output].component is Component.LX:
+            return  # each core has its own
+        self._stores(planned, starts)
+        low, high = _reach(planned, output, starts, self._expansion)
+        for position in (*setting.inputs, *setting.superdsc.compute.indirect_access_indices):
+            first, past = _reach(planned, position, starts, self._expansion)
+            if first >= high or past <= low or setting.superdsc.operands[position].component is Component.LX:
+                continue
+            key = (id(planned), position, (starts[position] - starts[output]).tobytes())
+            if key not in self._known:
+                self._known.add(key)
+                self._loads(planned, position, starts)
+
+    @property
+    def _expansion(self) -> int:
+        return self._places.shadow.expansion
+
+    def _stores(self, planned: PlannedCall, starts: Integers) -> None:
+        key = (id(planned),)  # loops move all cores alike
+        if key in self._known:
+            return
+        self._known.add(key)
+        output = planned.setting.output
+        firsts = _first_of_owners(combination_owners(planned.setting))
+        overlap = first_overlap(self._runs(planned, output), starts[output, firsts])
+        if overlap is not None:
+            one, other = (firsts[owner] for owner in overlap[:2])
+            ids = planned.call.superdsc.core_ids
+            message = f"cores {ids[one]} and {ids[other]} both store this byte"
+            self._add(planned, Spot(output, other, overlap[2]), message)
+
+    def _loads(self, planned: PlannedCall, position: int, starts: Integers) -> None:
+        owners = combination_owners(planned.setting)
+        firsts = _first_of_owners(owners)
+        output, ids = planned.setting.output, planned.call.superdsc.core_ids
+        stores = _disjoint(self._runs(planned, output), starts[output, firsts])
+        conflict = first_conflict(stores, (self._runs(planned, position), starts[position]), owners)
+        if conflict is not None:
+            reader, owner, byte = conflict
+            message = f"core {ids[reader]} loads this byte, which core {ids[firsts[owner]]} stores"
+            self._add(planned, Spot(position, reader, byte), message)
+
+    def _runs(self, planned: PlannedCall, position: int) -> Integers:
+        return planned.binding.runs[position] * self._expansion
+
+    def _add(self, planned: PlannedCall, spot: Spot, message: str) -> None:
+        field = operand_field(spot.operand, "startAddressCoreCorelet_")
+        self._report.add(self._places.finding(Sanitizer.RACE, planned, spot, message, field))
+
+
+def _disjoint(runs: Integers, starts: Integers) -> tuple[Integers, Integers]:
+    """Return stores for :func:`first_conflict`; runs of one core may not touch each other there."""
+    return merge(runs), starts
+
+
+def _first_of_owners(owners: list[int]) -> list[int]:
+    return [owners.index(owner) for owner in range(max(owners) + 1)]
+
+
+def _reach(planned: PlannedCall, position: int, starts: Integers, expansion: int) -> tuple[int, int]:
+    """Return the first and past-last emulated byte that any core touches."""
+    runs = planned.binding.runs[position]
+    if len(runs) == 0:
+        return 0, 0
+    first, past = int(runs[0, 0]) * expansion, int(runs[-1, 1]) * expansion
+    return int(starts[position].min()) + first, int(starts[position].max()) + past
+
+
+class BoundsChecker:
+    """Every access inside the argument, the pool or the program's own memory, execution by execution."""
+
+    def __init__(self, report: Report, places: Places) -> None:
+        self._report = report
+        self._places = places
+
+    def execute(self, planned: PlannedCall, starts: Integers) -> bool:
+        """Return whether all accesses of one execution lie inside; the rules at load let some programs pass to here."""
+        limits = planned.binding.limits
+        expansion = self._places.shadow.expansion
+        is_inside = True
+        for position, limit in limits.items():
+            base = self._bases[planned.binding.bases[position]]
+            first, past = _reach(planned, position, starts, expansion)
+            if base <= first and past <= base + limit * expansion:
+                continue
+            is_inside = False
+            core = int(starts[position].argmax()) if past > base + limit * expansion else int(starts[position].argmin())
+            outside = past - 1 if past > base + limit * expansion else first
+            offset = (outside - base) // expansion
+            message = f"touches byte {offset} of memory that has {limit} bytes"
+            self._add(planned, position, core, message, base + offset * expansion)
+        return is_inside
+
+    def begin(self, bases: dict[int, int]) -> None:
+        """Take the emulated address of each base of a launch."""
+        self._bases = bases
+
+    def _add(self, planned: PlannedCall, position: int, core: int, message: str, emulated: int) -> None:
+        field = operand_field(position, "startAddressCoreCorelet_")
+        if planned.binding.steps[position]:
+            field += ", affine_map of bundle.mlir"
+        spot = Spot(position, core, emulated)
+        self._report.add(self._places.finding(Sanitizer.BOUNDS, planned, spot, message, field))

@@ -1,0 +1,243 @@
+"""Kernels over shadow memory: one state byte beside every emulated byte, moved along the nests that move the data.
+
+An element's state is that of its worst byte: ``255`` defined, ``0`` never written, ``1`` a padding lane of a host copy,
+anything between the mark of the operation that computed it from such lanes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from spyrec.emulator.jit import bytes_at, kernel, words16_at, words32_at
+
+Integers = npt.NDArray[np.int64]
+States = npt.NDArray[np.uint8]
+
+DEFINED = 255
+FIRST_MARK = 2
+"""States below it are memory that nothing computed."""
+
+
+@kernel
+def lower_to(word_bytes: int, address: int, step: int, count: int, states: States) -> None:
+    """Lower ``states`` to those of ``count`` elements, ``step`` bytes apart (0: one element for all)."""
+    if step == 0:
+        octets = bytes_at(address, word_bytes)
+        worst = octets[0]
+        for k in range(1, word_bytes):
+            worst = min(worst, octets[k])
+        for i in range(count):
+            states[i] = min(states[i], worst)
+    elif word_bytes == 2:
+        pitch = step // 2
+        words = words16_at(address, (count - 1) * pitch + 1)
+        if pitch == 1:
+            for i in range(count):
+                word = words[i]
+                states[i] = min(states[i], min(np.uint8(word & np.uint16(255)), np.uint8(word >> np.uint16(8))))
+        else:
+            for i in range(count):
+                word = words[i * pitch]
+                states[i] = min(states[i], min(np.uint8(word & np.uint16(255)), np.uint8(word >> np.uint16(8))))
+    else:
+        octets = bytes_at(address, (count - 1) * step + word_bytes)
+        for i in range(count):
+            worst = octets[i * step]
+            for k in range(1, word_bytes):
+                worst = min(worst, octets[i * step + k])
+            states[i] = min(states[i], worst)
+
+
+@kernel
+def store_run(word_bytes: int, address: int, step: int, count: int, states: States, clobber: int) -> None:
+    """Store the states of ``count`` elements; where ``clobber`` is not 0 it marks lanes that lose defined data."""
+    if word_bytes == 2:
+        pitch = step // 2
+        words = words16_at(address, (count - 1) * pitch + 1)
+        if clobber == 0 and pitch == 1:
+            for i in range(count):
+                words[i] = np.uint16(states[i]) * np.uint16(0x0101)
+            return
+        for i in range(count):
+            state = states[i]
+            if clobber != 0 and state != DEFINED and words[i * pitch] == np.uint16(0xFFFF):
+                state = np.uint8(clobber)
+            words[i * pitch] = np.uint16(state) * np.uint16(0x0101)
+    elif word_bytes == 4:
+        pitch = step // 4
+        wide = words32_at(address, (count - 1) * pitch + 1)
+        for i in range(count):
+            state = states[i]
+            if clobber != 0 and state != DEFINED and wide[i * pitch] == np.uint32(0xFFFFFFFF):
+                state = np.uint8(clobber)
+            wide[i * pitch] = np.uint32(state) * np.uint32(0x01010101)
+    else:
+        octets = bytes_at(address, (count - 1) * step + 1)
+        for i in range(count):
+            state = states[i]
+            if clobber != 0 and state != DEFINED and octets[i * step] == DEFINED:
+                state = np.uint8(clobber)
+            octets[i * step] = state
+
+
+@kernel
+def _mark(widths: Integers, places: Integers, steps: Integers, states: States, marks: Integers, seen: Integers) -> None:
+    """Mark lanes computed from memory that nothing computed, and keep the most telling source in ``seen``."""
+    single = np.empty(1, np.uint8)
+    for i in range(states.shape[0]):
+        if states[i] >= FIRST_MARK:
+            continue
+        for t in range(places.shape[0]):
+            place = places[t] + i * steps[t]
+            single[0] = DEFINED
+            lower_to(widths[t], place, 0, 1, single)
+            if single[0] < FIRST_MARK:
+                # Lane 0 of a stick is never padding; memory that nobody wrote tells more than a host copy's padding.
+                weight = 1 + 2 * (single[0] == 0) + (place % 128 == 0)
+                if weight > seen[0]:
+                    seen[0], seen[1], seen[2] = weight, t, place
+        states[i] = np.uint8(marks[0])
+
+
+@kernel
+def run_states(
+    widths: Integers, starts: Integers, nest: Integers, marks: Integers, seen: Integers, first_task: int, last_task: int
+) -> None:
+    """Carry states through tasks ``first_task <= t < last_task`` of an element-wise operation.
+
+    ``widths[t]``: bytes of a word of operand t, the result last.  ``starts`` and ``nest`` as in
+    :func:`spyrec.emulator.kernel_pointwise.run_pointwise`, in shadow addresses.  ``marks``: the operation's mark and
+    its clobber mark (0: none).  ``seen``: weight, operand, shadow address and core of the most telling unwritten lane.
+    """
+    operands = widths.shape[0]
+    loops = nest.shape[0]
+    count = nest[0, 0]
+    states = np.empty(count, np.uint8)
+    places = np.empty(operands, np.int64)
+    lines = np.empty(operands - 1, np.int64)
+    steps = nest[0, 1:]
+    last = operands - 1
+    outer_points = 1
+    for k in range(2, loops):
+        outer_points *= nest[k, 0]
+    for task in range(first_task, last_task):
+        core = task // outer_points
+        point = task % outer_points
+        for t in range(operands):
+            places[t] = starts[t, core]
+        for k in range(2, loops):
+            index = point % nest[k, 0]
+            point //= nest[k, 0]
+            for t in range(operands):
+                places[t] += index * nest[k, t + 1]
+        for row in range(nest[1, 0]):
+            states[:] = np.uint8(DEFINED)
+            for t in range(last):
+                lines[t] = places[t] + row * nest[1, t + 1]
+                lower_to(widths[t], lines[t], steps[t], count, states)
+            worst = np.uint8(DEFINED)
+            for i in range(count):
+                worst = min(worst, states[i])
+            if worst < FIRST_MARK:
+                before = seen[0]
+                _mark(widths, lines, steps, states, marks, seen)
+                if seen[0] > before:
+                    seen[3] = core
+            store_run(widths[last], places[last] + row * nest[1, operands], steps[last], count, states, marks[1])
+
+
+@kernel
+def fold_lanes(
+    width: int, step: int, starts: Integers, kept: Integers, runs: Integers, skipped: States, low: States, high: States,
+    first_task: int, last_task: int,
+) -> None:  # fmt: skip
+    """Fold the states of runs of adjacent elements: ``low[s, q]`` the worst, ``high[s, q]`` the best of result q.
+
+    ``kept[q]``: byte offset of result q.  ``runs[i]``: first folded index, count (at most 64) and byte offset.
+    ``skipped[s, r]``: folded index r does not count.  A task is one start and one result.
+    """
+    states = np.empty(64, np.uint8)
+    has_skips = skipped.shape[1] > 0
+    for task in range(first_task, last_task):
+        s = task // kept.shape[0]
+        q = task % kept.shape[0]
+        worst, best = np.uint8(DEFINED), np.uint8(0)
+        for run in range(runs.shape[0]):
+            count = runs[run, 1]
+            states[:count] = np.uint8(DEFINED)
+            lower_to(width, starts[s] + kept[q] + runs[run, 2], step, count, states)
+            if has_skips:
+                for i in range(count):
+                    if skipped[s, runs[run, 0] + i] == 0:
+                        worst = min(worst, states[i])
+                        best = max(best, states[i])
+            else:
+                for i in range(count):
+                    worst = min(worst, states[i])
+                    best = max(best, states[i])
+        low[s, q] = worst
+        high[s, q] = best
+
+
+@kernel
+def fold_rows(
+    width: int, step: int, starts: Integers, runs: Integers, folded: Integers, skipped: States, low: States,
+    first_task: int, last_task: int,
+) -> None:  # fmt: skip
+    """Fold states where the lanes stay: ``low[s, q]`` the worst of result q.
+
+    ``runs[i]``: first result, count (at most 64) and byte offset.  ``folded[r]``: byte offset of folded index r.
+    A task is one start and one run.
+    """
+    has_skips = skipped.shape[1] > 0
+    for task in range(first_task, last_task):
+        s = task // runs.shape[0]
+        run = task % runs.shape[0]
+        states = low[s, runs[run, 0] : runs[run, 0] + runs[run, 1]]
+        states[:] = np.uint8(DEFINED)
+        for r in range(folded.shape[0]):
+            if not (has_skips and skipped[s, r] != 0):
+                lower_to(width, starts[s] + runs[run, 2] + folded[r], step, runs[run, 1], states)
+
+
+@kernel
+def store_outer(
+    layout: Integers, starts: Integers, rows: Integers, runs: Integers, row_states: States, column_states: States,
+    clobber: int, first_task: int, last_task: int,
+) -> None:  # fmt: skip
+    """Store ``min(row_states[s, m], column_states[s, n])`` at each row m and column n of each start s.
+
+    ``layout``: word bytes, bytes between neighbours of a run.  ``rows[m]``: byte offset.  ``runs[i]``: first column,
+    count (at most 64) and byte offset.  A task is one start and one row.
+    """
+    states = np.empty(64, np.uint8)
+    for task in range(first_task, last_task):
+        s = task // rows.shape[0]
+        m = task % rows.shape[0]
+        for run in range(runs.shape[0]):
+            first, count = runs[run, 0], runs[run, 1]
+            for i in range(count):
+                states[i] = min(row_states[s, m], column_states[s, first + i])
+            store_run(layout[0], starts[s] + rows[m] + runs[run, 2], layout[1], count, states, clobber)
+
+
+@kernel
+def zero_rows(word_bytes: int, step: int, starts: Integers, rows: Integers, runs: Integers) -> States:
+    """Return for each start and row whether every element's pattern is a zero of either sign."""
+    zero = np.ones((starts.shape[0], rows.shape[0]), np.uint8)
+    for s in range(starts.shape[0]):
+        for r in range(rows.shape[0]):
+            for run in range(runs.shape[0]):
+                address = starts[s] + rows[r] + runs[run, 2]
+                octets = bytes_at(address, (runs[run, 1] - 1) * step + word_bytes)
+                for i in range(runs[run, 1]):
+                    for k in range(word_bytes):
+                        value = octets[i * step + k]
+                        if k == word_bytes - 1:
+                            value = value & np.uint8(0x7F)
+                        if value != 0:
+                            zero[s, r] = 0
+                if zero[s, r] == 0:
+                    break
+    return zero

@@ -1,0 +1,119 @@
+"""All sanitizers of one device: told of allocations, loads, executions and host copies, they keep a report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from spyrec.diagnostics import Diagnostic, SpyrecError
+from spyrec.emulator.plan import PlannedCall
+from spyrec.emulator.sanitizers.definedness import DefinednessTracker
+from spyrec.emulator.sanitizers.footprints import BoundsChecker, RaceDetector
+from spyrec.emulator.sanitizers.places import Places
+from spyrec.emulator.sanitizers.report import Report
+from spyrec.emulator.sanitizers.scratchpad_tracker import ScratchpadTracker
+from spyrec.emulator.sanitizers.shadow import Shadow
+from spyrec.emulator.sanitizers.windows import WindowChecker
+from spyrec.runtime.findings import Finding, Sanitizer
+from spyrec.runtime.observer import ArgumentCopy
+
+Integers = npt.NDArray[np.int64]
+
+_RULES_OF = {Sanitizer.BOUNDS: (6, 10), Sanitizer.RACE: (7,), Sanitizer.LX: (8,)}
+
+
+class Monitor:
+    """The chosen sanitizers of a device whose bytes are ``expansion`` emulated bytes each.
+
+    ``is_partial``: set where some of the program's SuperDSCs are left out, so that results nobody reads mean nothing.
+    """
+
+    def __init__(self, kinds: frozenset[Sanitizer], expansion: int = 1) -> None:
+        self.report = Report(kinds)
+        self.warnings: list[Diagnostic] = []
+        self._kinds = kinds
+        self.is_partial = False
+        self._shadow = Shadow(expansion)
+        places = Places(self._shadow)
+        self._places = places
+        self._definedness = DefinednessTracker(self.report, places, self._shadow)
+        self._scratchpads = ScratchpadTracker(self.report, places)
+        self._races = RaceDetector(self.report, places)
+        self._windows = WindowChecker(self.report, places)
+        self._bounds = BoundsChecker(self.report, places)
+        self._tracks_states = bool(kinds & {Sanitizer.INIT, Sanitizer.GAP})
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What was found so far, in order."""
+        return tuple(self.report.findings)
+
+    @property
+    def deferred_rules(self) -> frozenset[int]:
+        """Numbers of the rules that are watched while the program runs and need not refuse it at load."""
+        return frozenset(rule for kind in self._kinds for rule in _RULES_OF.get(kind, ()))
+
+    def allocated(self, device_address: int, memory: npt.NDArray[np.uint8]) -> None:
+        """Take note of an allocation."""
+        self._shadow.add(device_address, memory)
+
+    def loaded(self, calls: Iterable[PlannedCall]) -> None:
+        """Take note of a program's calls."""
+        for planned in calls:
+            self._definedness.register(planned)
+            self.warnings += planned.binding.warnings
+
+    def begin(self, bases: Mapping[int, int], regions: Mapping[int, int]) -> None:
+        """A launch begins: emulated address of each base, and bytes of those that hold nothing yet (by address)."""
+        self._windows.begin(dict(bases))
+        self._bounds.begin(dict(bases))
+        for address, size_bytes in regions.items():
+            region = self._shadow.region_of(address)
+            first = address - region.first
+            region.states[first : first + size_bytes * self._shadow.expansion] = 0
+
+    def begin_scratchpads(self, first: int, pitch_bytes: int, cores: int, used_bytes: int) -> None:
+        """A launch begins that uses the first ``used_bytes`` of each core's LX, which hold nothing yet.
+
+        ``first`` and ``pitch_bytes`` are emulated: the address of core 0's LX, the distance to the next core's.
+        """
+        self._shadow.prepare_scratchpads(first, pitch_bytes, cores, used_bytes * self._shadow.expansion)
+        self._scratchpads.begin(cores, used_bytes)
+
+    def execute(self, planned: PlannedCall, starts: Integers) -> None:
+        """Watch one execution whose operands lie at emulated ``starts[operand, core]``; call it before.
+
+        Raises the findings so far as errors where the execution would leave its memory.
+        """
+        if planned.binding.limits and not self._bounds.execute(planned, starts):
+            raise SpyrecError([item.to_diagnostic() for item in self.findings])
+        if Sanitizer.RACE in self._kinds:
+            self._races.execute(planned, starts)
+        if Sanitizer.LX in self._kinds:
+            self._scratchpads.execute(planned, starts)
+        if Sanitizer.GAP in self._kinds:
+            self._windows.execute(planned, starts)
+        if self._tracks_states:
+            self._definedness.execute(planned, starts)
+
+    def finish(self) -> None:
+        """A launch is over."""
+        if Sanitizer.LX in self._kinds and not self.is_partial:
+            self._scratchpads.finish()
+
+    def forgotten(self, address: int, size_bytes: int) -> None:
+        """What an argument holds from an earlier run counts no more."""
+        self._definedness.forgotten(address, size_bytes)
+
+    def copied_in(self, copy: ArgumentCopy) -> None:
+        """A host copy into device memory."""
+        self._places.learn(copy)
+        self._definedness.copied_in(copy)
+
+    def copied_out(self, copy: ArgumentCopy) -> None:
+        """A host copy out of device memory."""
+        self._places.learn(copy)
+        if self._tracks_states:
+            self._definedness.copied_out(copy)

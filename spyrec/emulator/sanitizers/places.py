@@ -1,0 +1,127 @@
+"""Naming places: from an emulated address to argument, device address, device coordinate and host index."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from spyrec.bundle.superdsc import Component
+from spyrec.dci import CopyNest
+from spyrec.emulator.plan import PlannedCall
+from spyrec.emulator.resolve import POOL
+from spyrec.emulator.rules import name_of
+from spyrec.emulator.sanitizers.shadow import Shadow
+from spyrec.runtime.findings import Finding, Sanitizer
+from spyrec.runtime.observer import ArgumentCopy
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """One element of one operand as a core sees it: its position among the cores, its emulated address."""
+
+    operand: int
+    core: int
+    emulated: int
+
+
+class Places:
+    """Knows the arguments by their device addresses, and their conversion tables once a copy has shown them."""
+
+    def __init__(self, shadow: Shadow) -> None:
+        self.shadow = shadow
+        self._copies: dict[int, ArgumentCopy] = {}
+
+    def learn(self, copy: ArgumentCopy) -> None:
+        """Remember the table of an argument."""
+        self._copies[copy.address] = copy
+
+    def argument_at(self, device_address: int) -> ArgumentCopy | None:
+        """Return the argument with a known table that a device address lies in."""
+        for copy in self._copies.values():
+            if copy.address <= device_address < copy.address + copy.size_bytes:
+                return copy
+        return None
+
+    def element_at(self, device_address: int) -> tuple[tuple[int, ...] | None, tuple[int, ...] | None]:
+        """Return (host index, device coordinate) of a device address, ``None`` for what is not known."""
+        copy = self.argument_at(device_address)
+        if copy is None:
+            return None, None
+        number = (device_address - copy.address) // (128 // copy.device_size[-1])
+        return host_index(copy, number), _unravel(number, copy.device_size)
+
+    def finding(self, kind: Sanitizer, planned: PlannedCall, spot: Spot, message: str, field: str) -> Finding:
+        """Return a finding about one element of one operand."""
+        superdsc = planned.call.superdsc
+        operand = superdsc.operands[spot.operand]
+        _, address = self.shadow.device_address(spot.emulated)
+        is_lx = operand.component is Component.LX
+        index, coordinate = (None, None) if is_lx else self.element_at(address)
+        copy = None if is_lx else self.argument_at(address)
+        tensor = "lx" if is_lx else copy.name if copy is not None else _base_name(planned, spot.operand)
+        return Finding(
+            kind,
+            message,
+            file=planned.call.file,
+            op=superdsc.op_func_name,
+            core=superdsc.core_ids[spot.core],
+            tensor=tensor,
+            operand=name_of(superdsc, spot.operand),
+            address=address,
+            element=index,
+            device_coordinate=coordinate,
+            field=field,
+        )
+
+
+def without_core(finding: Finding) -> Finding:
+    """Return a finding that is no single core's."""
+    return replace(finding, core=None)
+
+
+def _base_name(planned: PlannedCall, position: int) -> str:
+    base = planned.binding.bases[position]
+    if base == POOL:
+        return "pool"
+    return "memory of the program" if base is None or base < POOL else f"argument {base}"
+
+
+def host_index(copy: ArgumentCopy, number: int) -> tuple[int, ...] | None:
+    """Return the host index of device element ``number``; ``None`` where no copy touches it."""
+    if copy.nests is None or copy.host_shape is None:
+        return None
+    for nest in copy.nests:
+        device = (nest.destination_strides, nest.destination_offset, nest.source_strides, nest.source_offset)
+        if not copy.is_to_device:
+            device = (nest.source_strides, nest.source_offset, nest.destination_strides, nest.destination_offset)
+        offset = _other_offset(nest, number, device)
+        if offset is not None:
+            return _unravel(offset, copy.host_shape)
+    return None
+
+
+def _other_offset(
+    nest: CopyNest, number: int, side: tuple[tuple[int, ...], int, tuple[int, ...], int]
+) -> int | None:
+    strides, first, other_strides, other = side
+    left = number - first
+    # The strides of a table are mixed radix: the largest that still fits decides its loop.
+    for loop in sorted(range(len(strides)), key=lambda i: -abs(strides[i])):
+        if strides[loop] == 0:
+            continue
+        count = min(max(left // strides[loop], 0), nest.sizes[loop] - 1)
+        left -= count * strides[loop]
+        other += count * other_strides[loop]
+    return other if left == 0 else None
+
+
+def _unravel(number: int, shape: tuple[int, ...]) -> tuple[int, ...] | None:
+    if not 0 <= number < int(np.prod(shape, dtype=np.int64)):
+        return None
+    return tuple(int(index) for index in np.unravel_index(number, shape))
+
+
+def operand_field(position: int, name: str) -> str:
+    """Return how a field of one operand's node is written."""
+    return f"scheduleTree_[{position}].{name}"

@@ -1,0 +1,134 @@
+"""The sanitizer ``lx``: who wrote each stick of each core's scratchpad, and under which slices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from spyrec.bundle.superdsc import Component
+from spyrec.emulator.footprint import whole_sticks
+from spyrec.emulator.plan import PlannedCall
+from spyrec.emulator.sanitizers.places import Places, Spot, operand_field
+from spyrec.emulator.sanitizers.report import Report
+from spyrec.emulator.scratchpad_rules import Region, region_of
+from spyrec.runtime.findings import Sanitizer
+from spyrec.target import STICK_BYTES
+
+Integers = npt.NDArray[np.int64]
+
+
+@dataclass(slots=True)
+class _Writer:
+    """One SuperDSC's result in LX: where (``start``: emulated, core 0), when last, whether ever read, who wrote over it."""
+
+    planned: PlannedCall
+    position: int
+    region: Region
+    start: int
+    time: int
+    is_read: bool = False
+    successor: str | None = None
+
+
+class ScratchpadTracker:
+    """Per core and stick the number of the writer, 0 where nobody wrote since the launch began."""
+
+    def __init__(self, report: Report, places: Places) -> None:
+        self._report = report
+        self._places = places
+        self._owner = np.zeros((0, 0), np.int32)
+        self._writers: dict[int, _Writer] = {}
+        self._numbers: dict[int, int] = {}
+        self._sticks: dict[tuple[int, int], Integers] = {}
+        self._time = 0
+
+    def begin(self, cores: int, used_bytes: int) -> None:
+        """Forget everything: a launch finds nothing in the scratchpads."""
+        self._owner = np.zeros((cores, -(-used_bytes // STICK_BYTES)), np.int32)
+        self._writers, self._numbers, self._sticks = {}, {}, {}
+        self._time = 0
+
+    def execute(self, planned: PlannedCall, starts: Integers) -> None:
+        """Take note of one execution whose operands lie at emulated ``starts[operand, core]``."""
+        superdsc, output = planned.call.superdsc, planned.setting.output
+        for position in (*planned.setting.inputs, *superdsc.compute.indirect_access_indices):
+            if superdsc.operands[position].component is Component.LX:
+                self._read(planned, position, starts)
+        if superdsc.operands[output].component is Component.LX:
+            self._write(planned, output, int(starts[output, 0]))
+
+    def finish(self) -> None:
+        """Report results that nobody read: their reader ran too early, or reads elsewhere."""
+        for writer in self._writers.values():
+            if writer.is_read:
+                continue
+            end = "the launch ends" if writer.successor is None else f'"{writer.successor}" writes over it'
+            message = f"its result in LX is read by nothing before {end}: its reader runs too early or reads elsewhere"
+            self._add(writer.planned, Spot(writer.position, 0, writer.start), message, None)
+
+    def _add(self, planned: PlannedCall, spot: Spot, message: str, field: str | None) -> None:
+        named = field or operand_field(spot.operand, "startAddressCoreCorelet_")
+        self._report.add(self._places.finding(Sanitizer.LX, planned, spot, message, named))
+
+    def _of(self, planned: PlannedCall, position: int) -> tuple[Integers, Integers]:
+        """Return (cores, sticks) that index an operand's footprint in the map."""
+        key = (id(planned), position)
+        if key not in self._sticks:
+            start = planned.call.superdsc.operands[position].start_addresses[0]
+            runs = (whole_sticks(planned.binding.runs[position]) + start) // STICK_BYTES
+            self._sticks[key] = np.concatenate([np.arange(first, past) for first, past in runs.tolist()])
+        return np.array(planned.call.superdsc.core_ids)[:, None], self._sticks[key][None, :]
+
+    def _read(self, planned: PlannedCall, position: int, starts: Integers) -> None:
+        cores, sticks = self._of(planned, position)
+        owners = self._owner[cores, sticks]
+        numbers = np.unique(owners).tolist()
+        for number in numbers:
+            if number:
+                self._writers[number].is_read = True
+        own = region_of(planned, position)
+        fault = self._fault(own, numbers)
+        if fault is None:
+            return
+        culprit, message, field = fault
+        wrong = owners == culprit
+        if field is not None:  # under another split: name a core whose slices differ
+            theirs, mine = dict(self._writers[culprit].region.slices), dict(own.slices)
+            wrong = wrong & np.array([theirs.get(core) != mine.get(core) for core in cores[:, 0].tolist()])[:, None]
+        core, place = (int(index) for index in np.argwhere(wrong)[0])
+        start = planned.call.superdsc.operands[position].start_addresses[0]
+        offset = max(0, int(sticks[0, place]) * STICK_BYTES - start)
+        emulated = int(starts[position, core]) + offset * self._places.shadow.expansion
+        self._add(planned, Spot(position, core, emulated), message, field)
+
+    def _fault(self, read: Region, numbers: list[int]) -> tuple[int, str, str | None] | None:
+        """Return (owner of the wrong sticks, message, field), ``None`` where the data are the reader's."""
+        if 0 in numbers:
+            return 0, "reads LX that nothing wrote on this core", None
+        writers = sorted((self._writers[number].time, number) for number in numbers)
+        if len({(self._writers[n].region.first, self._writers[n].region.past) for n in numbers}) > 1:
+            first, latest = self._named(writers[0][1]), self._named(writers[-1][1])
+            return writers[-1][1], f"reads LX that {latest} overwrote in part after {first} wrote it", None
+        for number in numbers:
+            region = self._writers[number].region
+            if region.slices != read.slices and dict(region.slices) != dict(read.slices):
+                message = f"reads slices under another split than {self._named(number)} wrote them with"
+                return number, message, "coreIdToWkSlice_"
+        return None
+
+    def _write(self, planned: PlannedCall, position: int, start: int) -> None:
+        number = self._numbers.setdefault(id(planned), len(self._numbers) + 1)
+        cores, sticks = self._of(planned, position)
+        for before in np.unique(self._owner[cores, sticks]).tolist():
+            if before and before != number:
+                self._writers[before].successor = planned.call.file
+        self._owner[cores, sticks] = number
+        self._time += 1
+        was_read = number in self._writers and self._writers[number].is_read
+        region = region_of(planned, position)
+        self._writers[number] = _Writer(planned, position, region, start, self._time, was_read)
+
+    def _named(self, number: int) -> str:
+        return f'"{self._writers[number].planned.call.file}"'

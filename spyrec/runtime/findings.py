@@ -1,0 +1,147 @@
+"""What sanitizers are there, and what they report: plain data for the front, the runtime and the emulator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+
+from spyrec.diagnostics import Diagnostic, Location, SpyrecError, refuse
+
+
+class Sanitizer(Enum):
+    """One kind of bug that is looked for while a program runs."""
+
+    BOUNDS = "bounds"
+    INIT = "init"
+    LX = "lx"
+    RACE = "race"
+    GAP = "gap"
+
+
+NO_SANITIZERS: frozenset[Sanitizer] = frozenset()
+
+_CODES = {
+    Sanitizer.BOUNDS: "SPY0730",
+    Sanitizer.INIT: "SPY0731",
+    Sanitizer.LX: "SPY0732",
+    Sanitizer.RACE: "SPY0733",
+    Sanitizer.GAP: "SPY0734",
+}
+
+_KIND_OF_RULE = {
+    "SPY0706": Sanitizer.BOUNDS,
+    "SPY0716": Sanitizer.BOUNDS,
+    "SPY0717": Sanitizer.RACE,
+    "SPY0718": Sanitizer.LX,
+    "SPY0720": Sanitizer.BOUNDS,
+}
+"""The sanitizer that a load-time rule belongs to, by the rule's code."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One bug that a sanitizer saw.
+
+    ``file`` and ``op`` are the SuperDSC to look into, ``field`` the place in it.  ``tensor`` is the argument's name,
+    ``pool`` or ``lx``; ``operand`` the operand of ``file`` that lies there.  ``address`` is a device address in bytes,
+    in LX the core's own.  ``element`` is the host index where a conversion table knows it; ``device_coordinate`` the
+    place in the argument's device layout.  ``None`` where there is no such thing or it is not known.
+    """
+
+    sanitizer: Sanitizer
+    message: str
+    file: str | None = None
+    op: str | None = None
+    core: int | None = None
+    tensor: str | None = None
+    operand: str | None = None
+    address: int | None = None
+    element: tuple[int, ...] | None = None
+    device_coordinate: tuple[int, ...] | None = None
+    field: str | None = None
+
+    def to_json(self) -> dict[str, object]:
+        """Return the record under its names in ``spyrec.run/1``."""
+        return {
+            "sanitizer": self.sanitizer.value,
+            "op": self.op,
+            "file": self.file,
+            "core": self.core,
+            "tensor": self.tensor,
+            "operand": self.operand,
+            "address": self.address,
+            "element": None if self.element is None else list(self.element),
+            "device_coordinate": None if self.device_coordinate is None else list(self.device_coordinate),
+            "field": self.field,
+            "message": self.message,
+        }
+
+    def to_diagnostic(self) -> Diagnostic:
+        """Return the record as a message."""
+        facts = {
+            "op": self.op,
+            "core": self.core,
+            "tensor": self.tensor,
+            "operand": self.operand,
+            "address": self.address,
+            "element": None if self.element is None else list(self.element),
+            "device coordinate": None if self.device_coordinate is None else list(self.device_coordinate),
+        }
+        note = ", ".join(f"{name} {value}" for name, value in facts.items() if value is not None)
+        return Diagnostic(
+            _CODES[self.sanitizer],
+            f"{self.sanitizer.value}: {self.message}",
+            Location(self.file) if self.file else None,
+            (note,) if note else (),
+            f"look at {self.field}" if self.field else None,
+        )
+
+
+def sanitizers_named(text: str | None) -> frozenset[Sanitizer]:
+    """Return the sanitizers of a list such as ``init,lx``, or ``all`` of them; errors SPY0735.
+
+    >>> sorted(item.value for item in sanitizers_named("lx,init"))
+    ['init', 'lx']
+    """
+    if text is None:
+        return NO_SANITIZERS
+    known = {item.value: item for item in Sanitizer}
+    chosen: set[Sanitizer] = set()
+    for name in (part.strip() for part in text.split(",")):
+        if name == "all":
+            chosen |= set(Sanitizer)
+        elif name in known:
+            chosen.add(known[name])
+        else:
+            fact = "looks at streams, which are not built yet" if name == "sync" else "is not known"
+            hint = "choose of " + ", ".join([*known, "all"])
+            raise refuse("SPY0735", f'sanitizer "{name}" {fact}', hint=hint)
+    return frozenset(chosen)
+
+
+def findings_of_refusal(error: SpyrecError, sanitizers: frozenset[Sanitizer]) -> tuple[Finding, ...] | None:
+    """Return a refusal of the device as findings, or ``None`` where it is no matter of the chosen sanitizers.
+
+    The rules on bounds, races and LX are checked at load whatever was chosen; asked for, they report in one form.
+    """
+    found: list[Finding] = []
+    for item in error.diagnostics:
+        kind = _KIND_OF_RULE.get(item.code)
+        if kind is None or kind not in sanitizers:
+            return None
+        file = item.location.file if item.location is not None else None
+        found.append(Finding(kind, f"{item.message} [{item.code}]", file, field=_FIELDS[kind]))
+    return tuple(found) or None
+
+
+_FIELDS = {
+    Sanitizer.BOUNDS: "scheduleTree_.startAddressCoreCorelet_, N_, backGapCore_",
+    Sanitizer.RACE: "scheduleTree_.startAddressCoreCorelet_, coreIdToWkSlice_",
+    Sanitizer.LX: "scheduleTree_.startAddressCoreCorelet_, numWkSlicesPerDim_",
+}
+
+
+def diagnostics_of(findings: Iterable[Finding]) -> list[Diagnostic]:
+    """Return findings as messages."""
+    return [item.to_diagnostic() for item in findings]

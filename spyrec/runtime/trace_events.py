@@ -1,0 +1,76 @@
+"""Trace events in the Chrome JSON form: spans, instants, counters, flows and labels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+Event = dict[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """One row of a trace: a process and a thread of it."""
+
+    process: int
+    thread: int
+
+
+class Events:
+    """Collects events; times come in microseconds and are kept in whole nanoseconds."""
+
+    def __init__(self) -> None:
+        self._labels: list[Event] = []
+        self._timed: list[tuple[int, int, Event]] = []
+
+    def process(self, number: int, name: str) -> None:
+        """Name a process; processes stand in the order of their numbers."""
+        self._label("process_name", Lane(number, 0), {"name": name})
+        self._label("process_labels", Lane(number, 0), {"labels": "simulated"})
+        self._label("process_sort_index", Lane(number, 0), {"sort_index": number})
+
+    def thread(self, lane: Lane, name: str) -> None:
+        """Name a lane; lanes stand in the order of their numbers."""
+        self._label("thread_name", lane, {"name": name})
+        self._label("thread_sort_index", lane, {"sort_index": lane.thread})
+
+    def span(
+        self, name: str, category: str, lane: Lane, window_us: tuple[float, float], values: Mapping[str, object]
+    ) -> None:
+        """Add a span; it ends on the nanosecond on which one that begins there does."""
+        first, last = _nanoseconds(window_us[0]), _nanoseconds(window_us[1])
+        event = _event("X", name, lane, first)
+        event |= {"cat": category, "dur": (last - first) / 1000, "args": dict(values)}
+        self._timed.append((first, first - last, event))
+
+    def instant(self, name: str, lane: Lane, at_us: float) -> None:
+        """Add an instant that concerns the whole trace."""
+        at = _nanoseconds(at_us)
+        self._timed.append((at, 1, {**_event("i", name, lane, at), "s": "g"}))
+
+    def counter(self, name: str, process: int, at_us: float, values: Mapping[str, float]) -> None:
+        """Set the values of a counter."""
+        at = _nanoseconds(at_us)
+        self._timed.append((at, 1, {**_event("C", name, Lane(process, 0), at), "args": dict(values)}))
+
+    def flow(self, number: int, source: tuple[Lane, float], target: tuple[Lane, float]) -> None:
+        """Draw an arrow between two spans, each named by its lane and a time inside it."""
+        for phase, (lane, at_us) in (("s", source), ("f", target)):
+            at = _nanoseconds(at_us)
+            event = {**_event(phase, "launch", lane, at), "cat": "ac2g", "id": number}
+            self._timed.append((at, 1, {**event, "bp": "e"} if phase == "f" else event))
+
+    def ordered(self) -> list[Event]:
+        """Return labels first, then everything by time, what encloses before what it encloses."""
+        return self._labels + [event for _, _, event in sorted(self._timed, key=lambda item: item[:2])]
+
+    def _label(self, name: str, lane: Lane, values: Mapping[str, object]) -> None:
+        self._labels.append({**_event("M", name, lane, 0), "args": dict(values)})
+
+
+def _event(phase: str, name: str, lane: Lane, at: int) -> Event:
+    return {"ph": phase, "name": name, "pid": lane.process, "tid": lane.thread, "ts": at / 1000}
+
+
+def _nanoseconds(time_us: float) -> int:
+    return round(time_us * 1000)
