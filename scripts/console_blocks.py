@@ -1,8 +1,8 @@
-"""The console blocks of the READMEs: read, execute, compare, rewrite.
+"""The console blocks of the READMEs and of some pages of docs/: read, execute, compare, rewrite.
 
 A block is fenced as ``console``; a line that begins with ``$ `` is a command, and the lines up to the next command are
 what it prints, stdout and stderr together.  All commands of one file run in one shell, in a fresh directory that holds
-a copy of ``examples/``.
+a copy of ``examples/`` and ``tests/fixtures/``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-FILES = (Path("README.md"), *sorted(path.relative_to(ROOT) for path in ROOT.glob("examples/*/README.md")))
+FILES = (
+    Path("README.md"),
+    Path("docs/foreign_bundles.md"),
+    *sorted(path.relative_to(ROOT) for path in ROOT.glob("examples/*/README.md")),
+)
 PROMPT = "$ "
 SEPARATOR = "\x1e"
 TIMEOUT_SECONDS = 300
@@ -50,6 +54,7 @@ def execute(commands: list[str]) -> list[Step]:
     with tempfile.TemporaryDirectory() as directory:
         ignored = shutil.ignore_patterns("__pycache__", "golden")
         shutil.copytree(ROOT / "examples", Path(directory) / "examples", ignore=ignored)
+        shutil.copytree(ROOT / "tests" / "fixtures", Path(directory) / "tests" / "fixtures")
         paths = [str(Path(sys.executable).parent), os.environ["PATH"]]
         environment = os.environ | {"PATH": os.pathsep.join(paths), "COLUMNS": "120", "LC_ALL": "C.UTF-8"}
         printed = subprocess.run(

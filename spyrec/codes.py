@@ -13,12 +13,14 @@ from dataclasses import dataclass
 class Code:
     """What a code means: a title of a few words, and what to know to put it right.
 
-    ``hint`` is what to do in general; it stands in a diagnostic that has no hint of its own.
+    ``hint`` is what to do in general; it stands in a diagnostic that has no hint of its own.  ``rule`` is the rule of
+    the executor, V1 to V14, that a diagnostic of this code says is broken.
     """
 
     title: str
     explanation: str
     hint: str | None = None
+    rule: str | None = None
 
 
 READING: dict[str, Code] = {
@@ -56,7 +58,11 @@ READING: dict[str, Code] = {
     "SPY0113": Code(
         "another format", 'A graph file says "format": "spyrec.graph/1".', hint='write "format": "spyrec.graph/1"'
     ),
-    "SPY0114": Code("no name", "Names are a letter or _, then up to 127 letters, digits, _ and dots."),
+    "SPY0114": Code(
+        "no name",
+        "Names are a letter or _, then up to 127 letters, digits, _ and dots.",
+        hint="rename it: a letter or _, then letters, digits, _ and dots",
+    ),
     "SPY0115": Code(
         "name taken",
         "Every value of a graph has a name of its own: inputs, constants and results of nodes.",
@@ -73,13 +79,19 @@ READING: dict[str, Code] = {
         hint="break the cycle: let one of these nodes read something else",
     ),
     "SPY0118": Code(
-        "unknown op", "`spyrec ops` lists the ops; names are those of PyTorch's functions, overload dropped."
+        "unknown op",
+        "`spyrec ops` lists the ops; names are those of PyTorch's functions, overload dropped.",
+        hint="`spyrec ops` lists the ops",
     ),
     "SPY0120": Code(
-        "wrong number of operands", 'Tensor arguments stand in "inputs" in PyTorch\'s order; the rest is in "attrs".'
+        "wrong number of operands",
+        'Tensor arguments stand in "inputs" in PyTorch\'s order; the rest is in "attrs".',
+        hint="`spyrec ops NAME` lists an op's operands in their order",
     ),
     "SPY0121": Code(
-        "attribute unknown or missing", "`spyrec ops NAME` lists the attributes of an op and their defaults."
+        "attribute unknown or missing",
+        "`spyrec ops NAME` lists the attributes of an op and their defaults.",
+        hint="`spyrec ops NAME` lists the attributes of an op",
     ),
     "SPY0122": Code(
         "attribute of another kind",
@@ -91,9 +103,17 @@ READING: dict[str, Code] = {
         'A size is an int, a name in "dims", or in attributes a product of those: "A*64".',
         hint='add the dim to "dims", or write the extent as a number',
     ),
-    "SPY0124": Code("extent out of range", "Extents run from 1 to 2**63 - 1; empty tensors have no device form."),
+    "SPY0124": Code(
+        "extent out of range",
+        "Extents run from 1 to 2**63 - 1; empty tensors have no device form.",
+        hint="choose an extent from 1 to 2**63 - 1",
+    ),
     "SPY0125": Code("too many elements", "The product of a shape stays below 2**63.", hint="use a smaller shape"),
-    "SPY0126": Code("constant with two values or none", 'A constant has either "value" or "data".'),
+    "SPY0126": Code(
+        "constant with two values or none",
+        'A constant has either "value" or "data".',
+        hint='give exactly one of "value" and "data"',
+    ),
     "SPY0127": Code(
         "inline value of another shape",
         "A value is one number for all, or lists nested as the shape says.",
@@ -144,7 +164,7 @@ READING: dict[str, Code] = {
         "A layout has device_size and stride_map of one length, or a dim_order.",
         hint="correct the layout, or remove it: the compiler then chooses",
     ),
-    "SPY0137": Code("no outputs", "A graph computes at least one output."),
+    "SPY0137": Code("no outputs", "A graph computes at least one output.", hint='name at least one value in "outputs"'),
     "SPY0138": Code(
         "graph file not readable",
         "The file is missing, is no plain file, or cannot be read.",
@@ -165,395 +185,818 @@ READING: dict[str, Code] = {
 
 SHAPES: dict[str, Code] = {
     # 02xx
-    "SPY0201": Code("shapes do not broadcast", "Extents are equal or 1, counted from the last dim, as in PyTorch."),
+    "SPY0201": Code(
+        "shapes do not broadcast",
+        "Extents are equal or 1, counted from the last dim, as in PyTorch.",
+        hint="reshape, unsqueeze or expand one operand",
+    ),
     "SPY0202": Code(
         "dtype without this arithmetic",
         "The device computes on floats; integers can only be moved, bools be compared and selected.",
+        hint="convert the operand with to(float16) or to(float32), where its values allow",
     ),
-    "SPY0203": Code("dtypes meet", "Nothing is cast silently: convert one operand with to(...)."),
-    "SPY0204": Code("dim out of range", "Dims run from -rank to rank - 1."),
-    "SPY0205": Code("dim named twice", "A list of dims names each at most once; permute names each exactly once."),
-    "SPY0206": Code("rank that the op does not take", "The message names the ranks that it takes."),
-    "SPY0207": Code("operand of another shape", "The message names the shape that the op needs there."),
-    "SPY0208": Code("sizes that do not fit", "Sizes hold as many elements as the operand; one of them may be -1."),
-    "SPY0209": Code("attribute out of range", "The message names the value and the range."),
-    "SPY0210": Code("condition that is not bool", "where selects by a bool tensor; comparisons make one."),
+    "SPY0203": Code(
+        "dtypes meet",
+        "Nothing is cast silently: convert one operand with to(...).",
+        hint="convert one operand with to(...)",
+    ),
+    "SPY0204": Code("dim out of range", "Dims run from -rank to rank - 1.", hint="choose a dim from -rank to rank - 1"),
+    "SPY0205": Code(
+        "dim named twice",
+        "A list of dims names each at most once; permute names each exactly once.",
+        hint="name each dim once",
+    ),
+    "SPY0206": Code(
+        "rank that the op does not take",
+        "The message names the ranks that it takes.",
+        hint="reshape the operand to a rank that the op takes",
+    ),
+    "SPY0207": Code(
+        "operand of another shape",
+        "The message names the shape that the op needs there.",
+        hint="reshape the operand, or correct its declaration",
+    ),
+    "SPY0208": Code(
+        "sizes that do not fit",
+        "Sizes hold as many elements as the operand; one of them may be -1.",
+        hint="choose sizes that hold as many elements as the operand",
+    ),
+    "SPY0209": Code(
+        "attribute out of range", "The message names the value and the range.", hint="choose a value in the range shown"
+    ),
+    "SPY0210": Code(
+        "condition that is not bool",
+        "where selects by a bool tensor; comparisons make one.",
+        hint="make the condition with a comparison, such as ne(x, 0)",
+    ),
     "SPY0211": Code(
-        "attribute not supported", "PyTorch knows this value of the attribute, and the device has nothing for it."
+        "attribute not supported",
+        "PyTorch knows this value of the attribute, and the device has nothing for it.",
+        hint="choose another value of the attribute, or build it from other ops",
     ),
-    "SPY0212": Code("index out of range", "A slice or selection must hold at least one element."),
-    "SPY0213": Code("contraction of unequal extents", "The contracted dims of both operands are equal."),
+    "SPY0212": Code(
+        "index out of range",
+        "A slice or selection must hold at least one element.",
+        hint="choose start and end so that an element lies between them",
+    ),
+    "SPY0213": Code(
+        "contraction of unequal extents",
+        "The contracted dims of both operands are equal.",
+        hint="transpose or reshape an operand so that the contracted dims agree",
+    ),
     "SPY0214": Code(
         "format that the op does not take",
         "The device has a list of ops that run on IEEE_FP32; the others need to(float16).",
+        hint="convert the operand with to(float16)",
     ),
     "SPY0215": Code(
         "number that does not fit the dtype beside it",
         "A number takes the dtype of the tensors beside it and never widens them.",
+        hint="choose a number in the dtype's range, or a wider dtype beside it",
     ),
-    "SPY0216": Code("expand that does not fit", "Only extents of 1 grow; -1 keeps an extent; new dims stand in front."),
-    "SPY0217": Code("tensors that do not join", "cat needs equal extents in the other dims, stack equal shapes."),
-    "SPY0218": Code("conversion that the device lacks", "Conversions run among float16, bfloat16, float32 and bool."),
-    "SPY0219": Code("operand that must be a tensor", "A number or nothing stands where the op needs a tensor."),
-    "SPY0220": Code("declared type disagrees", "A value's type is not what its node makes: a pass went wrong."),
+    "SPY0216": Code(
+        "expand that does not fit",
+        "Only extents of 1 grow; -1 keeps an extent; new dims stand in front.",
+        hint="expand dims of extent 1 only; unsqueeze first for a new dim inside",
+    ),
+    "SPY0217": Code(
+        "tensors that do not join",
+        "cat needs equal extents in the other dims, stack equal shapes.",
+        hint="make the extents of the other dims agree",
+    ),
+    "SPY0218": Code(
+        "conversion that the device lacks",
+        "Conversions run among float16, bfloat16, float32 and bool.",
+        hint="convert by way of float32, or on the host",
+    ),
+    "SPY0219": Code(
+        "operand that must be a tensor",
+        "A number or nothing stands where the op needs a tensor.",
+        hint="name a value there: an input, a constant or a node's result",
+    ),
+    "SPY0220": Code(
+        "declared type disagrees",
+        "A value's type is not what its node makes: a pass went wrong.",
+        hint="this is a bug of a pass, not of the graph: please report it",
+    ),
 }
 
 LAYOUT: dict[str, Code] = {
     "SPY0301": Code(
         "dtype has no device form",
         "The device holds formats that fill a stick of 128 bytes evenly; float64, complex and a few others have none.",
+        hint="choose a dtype that the device holds, such as float16",
     ),
     "SPY0302": Code(
         "lengths disagree",
         "Shape, strides and dim_order have one entry per dim; device_size and stride_map one per device dim.",
+        hint="give lists of one length",
     ),
     "SPY0303": Code(
         "rank too high",
         "A dense tensor has at most 6 dims; a sparse one, with one element per stick, at most 5.",
+        hint="merge or split off dims until the rank fits",
     ),
-    "SPY0304": Code("dim_order is no permutation", "dim_order names every dim once; a last entry -1 makes it sparse."),
+    "SPY0304": Code(
+        "dim_order is no permutation",
+        "dim_order names every dim once; a last entry -1 makes it sparse.",
+        hint="name every dim from 0 to rank - 1 once",
+    ),
     "SPY0305": Code(
         "size or stride out of range",
         "Sizes and host strides are integers of at least 0; a stride_map may also hold -1, for no host counterpart.",
+        hint="give integers in the range that the message names",
     ),
     "SPY0306": Code(
-        "last extent is no stick", "The last device dim is one full stick: 128 bytes of the device format."
+        "last extent is no stick",
+        "The last device dim is one full stick: 128 bytes of the device format.",
+        hint="end device_size with the elements of one stick: 64 for 16-bit formats, 32 for 32-bit ones",
     ),
     "SPY0307": Code(
         "layout does not hold the tensor",
         "Every element of the host tensor needs exactly one place: sizes and stride map must match shape and strides.",
+        hint="leave the layout out, or make sizes and stride map those of the tensor",
     ),
     "SPY0308": Code(
         "tiling does not divide",
-        "A tile that does not divide its dim needs a finer one inside it, the stick for example, to take the remainder.",
+        "A tile that does not divide its dim needs a finer one inside it (the stick, say) to take the remainder.",
+        hint="choose an extent that the tile divides, or tile inside it once more",
     ),
     "SPY0309": Code(
         "elements overlap",
         "Two elements of the tensor would lie at one place. Stride 0 (one element, expanded) is legal in sources only.",
+        hint="make the tensor contiguous before the copy",
     ),
-    "SPY0310": Code("index outside the tensor", "An index, device coordinate or address must lie inside the tensor."),
+    "SPY0310": Code(
+        "index outside the tensor",
+        "An index, device coordinate or address must lie inside the tensor.",
+        hint="choose a place inside the tensor",
+    ),
     "SPY0311": Code(
         "index expression not understood",
         "An index is made of integers, loop variables, + - *, floor(a/n), FloorDiv(a, n), Mod(a, n), ModularIndexing.",
+        hint="write the index with the functions listed by the message",
     ),
     "SPY0312": Code(
         "layout cannot follow the index",
         "The coordinates found would not read the offsets of the expression, so a copy has to be made first.",
+        hint="copy the operand into the layout that the index needs",
     ),
     "SPY0313": Code(
         "coordinate leaves its dim",
         "The index runs over the end of a stick or another dim inside one access, so a copy has to be made first.",
+        hint="copy the operand first, so that the access stays in one dim",
     ),
     "SPY0315": Code(
         "no such copy",
         "The table's formats, direction or shape do not fit the array, or no conversion exists between the formats.",
+        hint="use the table that belongs to the array: its shape, dtype and direction",
     ),
     "SPY0316": Code(
-        "conversion table malformed", "A DCI file has a missing, unknown or ill-typed key, or absurd sizes."
+        "conversion table malformed",
+        "A DCI file has a missing, unknown or ill-typed key, or absurd sizes.",
+        hint="write the bundle again, or mend the table at the place shown",
     ),
     "SPY0317": Code(
-        "copy leaves a buffer", "The loop nests of the table reach outside the host array or the device allocation."
+        "copy leaves a buffer",
+        "The loop nests of the table reach outside the host array or the device allocation.",
+        hint="use the table of this argument: it was made for another shape or layout",
     ),
-    "SPY0318": Code("integer does not fit", "The device holds int64 tensors as 32-bit integers; nothing is truncated."),
-    "SPY0319": Code("tensor too large", "The sizes ask for more elements than can be addressed or drawn."),
-    "SPY0320": Code("direction unknown", 'A copy goes "h2d", host to device, or "d2h", device to host.'),
-    "SPY0322": Code("picture cannot be written", "The directory of the picture must exist and be writable."),
-    "SPY0321": Code("nothing to inspect", "The path is neither a graph file nor a bundle directory."),
-    "SPY0350": Code("no layout serves a kernel", "Where no copy helps either, the message names the kernel and why."),
-    "SPY0351": Code("pinned layout cannot be served", "The layout is not one that any kernel can read or write."),
+    "SPY0318": Code(
+        "integer does not fit",
+        "The device holds int64 tensors as 32-bit integers; nothing is truncated.",
+        hint="keep values from -2**31 to 2**31 - 1, or store them as float32",
+    ),
+    "SPY0319": Code(
+        "tensor too large",
+        "The sizes ask for more elements than can be addressed or drawn.",
+        hint="ask for a smaller tensor",
+    ),
+    "SPY0320": Code(
+        "direction unknown", 'A copy goes "h2d", host to device, or "d2h", device to host.', hint='say "h2d" or "d2h"'
+    ),
+    "SPY0322": Code(
+        "picture cannot be written",
+        "The directory of the picture must exist and be writable.",
+        hint="name a file in an existing, writable directory",
+    ),
+    "SPY0321": Code(
+        "nothing to inspect",
+        "The path is neither a graph file nor a bundle directory.",
+        hint="name a graph file or the directory of a bundle",
+    ),
+    "SPY0350": Code(
+        "no layout serves a kernel",
+        "Where no copy helps either, the message names the kernel and why.",
+        hint="remove pinned layouts near the kernel, or split the operation named",
+    ),
+    "SPY0351": Code(
+        "pinned layout cannot be served",
+        "The layout is not one that any kernel can read or write.",
+        hint="remove the pinned layout: the compiler then chooses",
+    ),
 }
 
 SCHEDULING: dict[str, Code] = {
     # 04xx
     "SPY0401": Code(
-        "larger than a segment", "A tensor, and the intermediates of one program, fit a segment of 16 GiB."
+        "larger than a segment",
+        "A tensor, and the intermediates of one program, fit a segment of 16 GiB.",
+        hint="make the tensor smaller, or split it over several nodes",
     ),
-    "SPY0403": Code("span limit", "One core touches at most 256 MiB of an operand in every operation."),
-    "SPY0410": Code("loops not compiled yet", "Coarse tiling is read and checked; compiling it comes later."),
-    "SPY0411": Code("symbolic dims not compiled yet", "They are read and checked; compiling them comes later."),
-    "SPY0412": Code("work division not compiled yet", "Pins are read and checked; the compiler divides itself."),
-    "SPY0413": Code("no such pass", "The pipeline's passes are listed in the message."),
+    "SPY0403": Code(
+        "span limit",
+        "One core touches at most 256 MiB of an operand in every operation.",
+        hint="allow more cores, or split the operand along its outermost dim",
+    ),
+    "SPY0410": Code(
+        "loops not compiled yet",
+        "Coarse tiling is read and checked; compiling it comes later.",
+        hint='remove "loops", or compile with a later version',
+    ),
+    "SPY0411": Code(
+        "symbolic dims not compiled yet",
+        "They are read and checked; compiling them comes later.",
+        hint="give the dim a number",
+    ),
+    "SPY0412": Code(
+        "work division not compiled yet",
+        "Pins are read and checked; the compiler divides itself.",
+        hint='remove "work_division": the compiler divides the work itself',
+    ),
+    "SPY0413": Code(
+        "no such pass", "The pipeline's passes are listed in the message.", hint="name one of the passes listed"
+    ),
 }
 
 CODE_GENERATION: dict[str, Code] = {
     "SPY0501": Code(
         "coordinate not understood",
         "A coordinate is a sum of symbols, floor(..), Mod(..) and IndirectAccess(..) with integer coefficients.",
+        hint="write sums of symbol, floor(e/n), Mod(e,n) and IndirectAccess(name) with integer factors",
     ),
     "SPY0502": Code(
         "coordinate too large",
         "Length, nesting and numbers of a coordinate are bounded; offsets stay below 2**63.",
+        hint="simplify the coordinate, or make the tensor smaller",
     ),
     "SPY0503": Code(
         "OpSpec file malformed",
         "A key is missing or unknown, or a value has the wrong type or is out of range.",
+        hint="schemas/opspec.schema.json says what each key takes",
     ),
-    "SPY0504": Code("OpSpec format unknown", "The file must say which format and version it has: spyrec.opspec/1."),
+    "SPY0504": Code(
+        "OpSpec format unknown",
+        "The file must say which format and version it has: spyrec.opspec/1.",
+        hint='write "format": "spyrec.opspec/1"',
+    ),
     "SPY0505": Code(
         "allocation not possible",
         "An operand lies in one memory, begins at a whole stick and stays inside its segment.",
+        hint="give exactly one of hbm, lx and pool: a multiple of 128 bytes inside it",
     ),
     "SPY0506": Code(
         "operands do not fit the operation",
         "Inputs come first, the output is last, and their number is the operation's.",
+        hint="give the operation its inputs in order, then its one output",
     ),
     "SPY0507": Code(
         "too many dims",
         "A SuperDSC names its dims from a short list: 7 for a matmul, 8 for every other operation.",
+        hint="merge iteration dims, or split the operation",
     ),
     "SPY0508": Code(
         "coordinate cannot be expressed",
         "A SuperDSC gives each device dim one iteration dim plus a constant; align the coordinates first.",
+        hint="align the coordinates: one iteration symbol for each device dim",
     ),
     "SPY0509": Code(
         "coordinate outside the tensor",
         "The iterated window must lie inside device_size, whose last dim is one stick.",
+        hint="make device_size cover the whole iteration, its last dim one stick",
     ),
     "SPY0510": Code(
         "more cores than the target has",
         "The product of the work divisions is at most the number of cores.",
+        hint="lower the work divisions, or choose a target with more cores",
     ),
-    "SPY0511": Code("split does not divide", "Every core gets the same extent; nothing is rounded or left out."),
+    "SPY0511": Code(
+        "split does not divide",
+        "Every core gets the same extent; nothing is rounded or left out.",
+        hint="choose a divisor of the extent",
+    ),
     "SPY0512": Code(
         "core slice is no whole number of sticks",
         "A stick cannot be shared by two cores, so a core's slice of the stick dim is whole sticks.",
+        hint="divide another dim, or into fewer slices",
     ),
-    "SPY0513": Code("device format without sticks", "Unknown, or its elements are no whole number of bytes."),
+    "SPY0513": Code(
+        "device format without sticks",
+        "Unknown, or its elements are no whole number of bytes.",
+        hint="choose a format with whole sticks, such as SEN169_FP16 or IEEE_FP32",
+    ),
     "SPY0514": Code(
         "too many layouts",
         "One SuperDSC has labels for four distinct layouts, and a gather for one besides its index tensor.",
+        hint="restickify operands until four layouts remain",
     ),
     "SPY0515": Code(
         "sticks do not fit together",
         "An operand's stick dim cannot be described beside that of the reference operand: restickify it.",
+        hint="restickify the operand first",
     ),
     "SPY0516": Code(
         "operand shorter than the padded iteration",
         "A ragged stick dim is iterated up to whole sticks; every operand must have room for them.",
+        hint="give the operand whole sticks: round its device_size up",
     ),
     "SPY0517": Code(
         "restickify of a narrow window",
         "A gap below one stick cannot be told from padding in a restickify: copy the slice first.",
+        hint="copy the slice into a tensor of its own first",
     ),
     "SPY0518": Code(
         "LX window on a divided dim",
         "Each core's scratchpad holds its slice only, so a window across slices has no place there.",
+        hint="keep the window in device memory, or divide another dim",
     ),
     "SPY0519": Code(
         "output window would overwrite its neighbour",
         "Whole sticks are stored; a ragged window may only end in the last stick of its buffer.",
+        hint="let the window end with a stick, or with the buffer",
     ),
     "SPY0520": Code(
         "span of a core too large",
         "One core touches at most 256 MiB of an operand, from the first byte to the last.",
+        hint="divide the operand among more cores, or split the operation",
     ),
     "SPY0521": Code(
         "gather not possible",
         "Rows are read through an index tensor of 32-bit elements in device memory, by an input, in one dim.",
+        hint="keep the index tensor in device memory with 32-bit elements, one gathered dim an input",
     ),
     "SPY0522": Code(
         "partial results cannot be combined",
         "Only matmul, sum, mean, exx2, max and min may be divided along a dim they reduce.",
+        hint="divide a dim that is not reduced",
     ),
     "SPY0523": Code(
         "tiling contradicts itself",
         "Each tiled symbol belongs to one loop, tiles are whole sticks, and the last tile stays in the buffer.",
+        hint="give each tiled symbol one loop and tiles of whole sticks",
     ),
     "SPY0524": Code(
         "kept loop with baked addresses",
         "Every iteration would use the same tile: keep the addresses symbolic or unroll the loops.",
+        hint="set symbolic_args, or unroll_loops",
     ),
     "SPY0525": Code(
         "LX operand moves along a kept loop",
         "Scratchpad addresses are constants of a SuperDSC: unroll, or reuse one buffer for all tiles.",
+        hint="set unroll_loops, or mark the operand per_tile_fixed",
     ),
     "SPY0526": Code(
         "operand without argument",
         "A program with symbolic arguments finds operands through kernel arguments or the pool.",
+        hint="give the operand an arg_index, or allocate it in the pool",
     ),
-    "SPY0527": Code("too many operations", "Unrolling would produce more files than is sensible."),
+    "SPY0527": Code(
+        "too many operations",
+        "Unrolling would produce more files than is sensible.",
+        hint="keep the loops instead of unrolling them",
+    ),
     "SPY0528": Code(
         "OpSpec file unreadable",
         "The system refuses to read the file, or it is longer than any OpSpec file.",
+        hint="name a readable OpSpec file",
     ),
-    "SPY0529": Code("scratchpad too small", "The operand ends beyond the scratchpad of a core."),
+    "SPY0529": Code(
+        "scratchpad too small",
+        "The operand ends beyond the scratchpad of a core.",
+        hint="choose a lower address, or a smaller operand",
+    ),
+    "SPY0530": Code(
+        "operation not known",
+        "The message's hint lists the operations that the device has.",
+        hint="`spyrec check` names the operations that are known",
+    ),
+    "SPY0531": Code(
+        "operation on a format it does not take",
+        "Arithmetic runs on SEN169_FP16, part of it on IEEE_FP32 too; its operands have one format. Copies take any.",
+        hint="convert the operand to a format that the operation takes",
+    ),
+    "SPY0532": Code(
+        "shared-weight unit matmul not lowered",
+        "torch-spyre adds a batch dim of size 1 to such a matmul and reorders its operands' device dims; that form is "
+        "not written here. Without it the matmul computes the same.",
+        hint='leave "shared_weight_unit_bmm" out: the plain matmul computes the same',
+    ),
 }
 
 BUNDLE: dict[str, Code] = {
     # 0601-0606 files of a bundle, 0610-0617 manifest and directory, 0620-0623 SuperDSC, 0630-0635 bundle.mlir
-    "SPY0601": Code("file of a bundle missing", "The bundle, or a file its manifest or bundle.mlir names, is absent."),
+    "SPY0601": Code(
+        "file of a bundle missing",
+        "The bundle, or a file its manifest or bundle.mlir names, is absent.",
+        hint="name the bundle's directory, or write the bundle again",
+    ),
     "SPY0602": Code(
         "file of a bundle altered",
         "The SHA-256 of a file is not the one in the manifest: it was changed, truncated or damaged after the bundle "
         "was written. Compile again, or pass --no-verify if the change is meant.",
+        hint="compile again, or pass --no-verify if the change is meant",
     ),
     "SPY0603": Code(
-        "path leaves the bundle", "Names in a bundle are relative and may not leave its directory, by links neither."
+        "path leaves the bundle",
+        "Names in a bundle are relative and may not leave its directory, by links neither.",
+        hint="keep every file of the bundle inside its directory",
     ),
-    "SPY0604": Code("file too large", "The file is longer than anything spyrec writes; it is not read into memory."),
-    "SPY0605": Code("file cannot be read", "The path is no regular file, or the system refuses to read it."),
-    "SPY0606": Code("file not listed", "A verified bundle uses a file that the manifest gives no hash of."),
+    "SPY0604": Code(
+        "file too large",
+        "The file is longer than anything spyrec writes; it is not read into memory.",
+        hint="write the bundle again",
+    ),
+    "SPY0605": Code(
+        "file cannot be read",
+        "The path is no regular file, or the system refuses to read it.",
+        hint="check the permissions, and that the path is a plain file",
+    ),
+    "SPY0606": Code(
+        "file not listed",
+        "A verified bundle uses a file that the manifest gives no hash of.",
+        hint="write the bundle again, so that its manifest lists every file",
+    ),
     "SPY0610": Code(
         "manifest or argument table malformed",
         "The JSON has another format version, an unknown or missing key, or a value of the wrong type or range.",
+        hint="schemas/bundle.schema.json says what each key takes",
     ),
     "SPY0611": Code(
-        "manifest contradicts itself", "Two places of the manifest, or the manifest and a conversion table, disagree."
+        "manifest contradicts itself",
+        "Two places of the manifest, or the manifest and a conversion table, disagree.",
+        hint="write the bundle again, or mend the manifest by hand",
     ),
-    "SPY0612": Code("output exists", "Nothing is overwritten without --force."),
-    "SPY0613": Code("output cannot be written", "The directory above is absent or not writable, or the disk is full."),
-    "SPY0614": Code("output is no bundle", "--force replaces an existing bundle, and never another kind of directory."),
+    "SPY0612": Code(
+        "output exists",
+        "Nothing is overwritten without --force.",
+        hint="pass --force to replace a bundle, or name another output",
+    ),
+    "SPY0613": Code(
+        "output cannot be written",
+        "The directory above is absent or not writable, or the disk is full.",
+        hint="name an output in an existing, writable directory",
+    ),
+    "SPY0614": Code(
+        "output is no bundle",
+        "--force replaces an existing bundle, and never another kind of directory.",
+        hint="name another output, or remove it yourself",
+    ),
     "SPY0615": Code(
-        "bundle without manifest", "A bundle written by others runs with a table of its arguments: --args ARGS.json."
+        "bundle without manifest",
+        "A bundle written by others runs with a table of its arguments: --args ARGS.json.",
+        hint="describe its arguments with --args ARGS.json",
     ),
     "SPY0616": Code(
-        "constants damaged", "constants.safetensors does not hold exactly the constants that the manifest lists."
+        "constants damaged",
+        "constants.safetensors does not hold exactly the constants that the manifest lists.",
+        hint="write the bundle again: the constants must be those that the manifest lists",
     ),
-    "SPY0617": Code("argument table contradicts itself", "Every argument is described once, numbered from 0."),
-    "SPY0620": Code("SuperDSC malformed", "A key is missing, or a value has the wrong type or is out of range."),
+    "SPY0617": Code(
+        "argument table contradicts itself",
+        "Every argument is described once, numbered from 0.",
+        hint="describe every argument once, numbered from 0 without gaps",
+    ),
+    "SPY0620": Code(
+        "SuperDSC malformed",
+        "A key is missing, or a value has the wrong type or is out of range.",
+        hint="schemas/superdsc.schema.json says what each key takes",
+    ),
     "SPY0621": Code(
         "SuperDSC form not understood",
         "Rule V14: a form whose meaning would have to be guessed is refused by name (several DSCs, distinct corelets, "
         "start addresses by other functions than Map, several compute operations, padding_, unknown keys).",
+        rule="V14",
+        hint="write the file in the form that torch-spyre emits",
     ),
-    "SPY0622": Code("SuperDSC contradicts itself", "Fields that must agree (rules V1, V2, V9, V11) do not."),
+    "SPY0622": Code(
+        "SuperDSC contradicts itself",
+        "Fields that must agree (rules V1, V2, V9, V11) do not.",
+        hint="generate the file again, or make the fields agree",
+    ),
     "SPY0623": Code(
         "SuperDSC repeats wrongly",
         "A field that only repeats what follows from others (folds, names, memOrg_, maskingConstId_) disagrees with "
         "them. Execution does not depend on it, so this is a warning.",
+        hint="generate the file again; it runs all the same",
     ),
-    "SPY0624": Code("not as torch-spyre emits", "A key that torch-spyre's writer always writes is absent."),
+    "SPY0624": Code(
+        "not as torch-spyre emits",
+        "A key that torch-spyre's writer always writes is absent.",
+        hint="generate the file again with a current torch-spyre",
+    ),
     "SPY0625": Code(
         "not as the public schema says",
         "spyrec check --profile spec holds SuperDSCs against the public sdscbundle schema 1.2.0, which forbids some of "
         "what torch-spyre writes.",
+        hint="use --profile emitted for files as torch-spyre writes them",
     ),
-    "SPY0630": Code("bundle.mlir syntax", "The text is not the subset of MLIR that device programs are written in."),
-    "SPY0631": Code("operation outside the subset", "bundle.mlir uses an operation or attribute that is not executed."),
+    "SPY0630": Code(
+        "bundle.mlir syntax",
+        "The text is not the subset of MLIR that device programs are written in.",
+        hint="put the text right at the place shown",
+    ),
+    "SPY0631": Code(
+        "operation outside the subset",
+        "bundle.mlir uses an operation or attribute that is not executed.",
+        hint="keep to constants, additions, affine.apply, loops, argument extraction and sdsc_execute",
+    ),
     "SPY0632": Code(
-        "value undefined", "A value or map is unknown where it is used, defined twice, or of another kind."
+        "value undefined",
+        "A value or map is unknown where it is used, defined twice, or of another kind.",
+        hint="define each value once, before its use",
     ),
     "SPY0633": Code(
-        "symbol ids disagree", "Rule V9: operands and ids of a call pair up, and bind exactly the SuperDSC's ids."
+        "symbol ids disagree",
+        "Rule V9: operands and ids of a call pair up, and bind exactly the SuperDSC's ids.",
+        rule="V9",
+        hint="take bundle.mlir and SuperDSCs from one compilation",
     ),
-    "SPY0634": Code("parameter not provided", "The program takes an argument or a pool that no table describes."),
-    "SPY0635": Code("loop not countable", "Bounds and step of a loop are constants, and the step is positive."),
+    "SPY0634": Code(
+        "parameter not provided",
+        "The program takes an argument or a pool that no table describes.",
+        hint="describe every argument, and the pool, in the manifest or in --args",
+    ),
+    "SPY0635": Code(
+        "loop not countable",
+        "Bounds and step of a loop are constants, and the step is positive.",
+        hint="give the loop constant bounds and a step above 0",
+    ),
 }
 
 EMULATOR: dict[str, Code] = {
     # 0701-0759
     "SPY0701": Code(
-        "allocation does not fit", "Device memory has seven data segments of 16 GiB; a tensor lies in one of them."
+        "allocation does not fit",
+        "Device memory has seven data segments of 16 GiB; a tensor lies in one of them.",
+        hint="make the tensor smaller than 16 GiB, or use fewer of them",
     ),
     "SPY0702": Code(
-        "bytes outside an allocation", "Every copy and every argument must lie in memory that was allocated."
+        "bytes outside an allocation",
+        "Every copy and every argument must lie in memory that was allocated.",
+        hint="make the table's address and size those of an argument",
     ),
     "SPY0703": Code(
-        "launch without an argument", "Each argument of the table, and the pool if there is one, needs an address."
+        "launch without an argument",
+        "Each argument of the table, and the pool if there is one, needs an address.",
+        hint="launch with an address for each argument of the table",
     ),
     "SPY0704": Code(
         "program cannot be walked",
         "bundle.mlir uses a value before its definition, an unknown map or file, a parameter the argument table does "
         "not have, or a loop bound that is no constant.",
+        hint="take bundle.mlir, SuperDSCs and argument table from one compilation",
     ),
-    "SPY0705": Code("core that the device lacks", "A SuperDSC uses core ids 0 up to the number of cores less one."),
+    "SPY0705": Code(
+        "core that the device lacks",
+        "A SuperDSC uses core ids 0 up to the number of cores less one.",
+        hint="compile for fewer cores, or run on a target with more",
+    ),
     "SPY0706": Code(
-        "row outside the table", "A gather reads rows of the value argument; its device_size gives their number."
+        "row outside the table",
+        "A gather reads rows of the value argument; its device_size gives their number.",
+        hint="keep the index values below the number of rows",
     ),
-    "SPY0707": Code("too many executions", "Loops are counted before they run; the device has a limit."),
+    "SPY0707": Code(
+        "too many executions",
+        "Loops are counted before they run; the device has a limit.",
+        hint="raise --max-executions if the loop bounds are meant",
+    ),
     "SPY0711": Code(
-        "cores do not cover the grid (V1)", "The slice tuples of the cores cover the grid of slices exactly once."
+        "cores do not cover the grid (V1)",
+        "The slice tuples of the cores cover the grid of slices exactly once.",
+        rule="V1",
+        hint="give every slice of the grid to exactly one core",
     ),
     "SPY0712": Code(
-        "slices do not make the whole (V2)", "The iteration extent is the extent per core times the slices, exactly."
+        "slices do not make the whole (V2)",
+        "The iteration extent is the extent per core times the slices, exactly.",
+        rule="V2",
+        hint="make the extent the slices times the extent per core",
     ),
     "SPY0713": Code(
         "stick dim split inside a stick (V3)",
         "A core's slice of a stick dim is a whole number of sticks of every operand.",
+        rule="V3",
+        hint="divide the dim into whole sticks, or divide another one",
     ),
     "SPY0714": Code(
-        "starts contradict strides (V4)", "Each core's start follows from another's by the slice indices and strides."
+        "starts contradict strides (V4)",
+        "Each core's start follows from another's by the slice indices and strides.",
+        rule="V4",
+        hint="make each core's start follow from its slice indices and the strides",
     ),
     "SPY0715": Code(
-        "start not aligned (V5)", "Operands start at whole sticks of 128 bytes, index tensors at whole elements."
+        "start not aligned (V5)",
+        "Operands start at whole sticks of 128 bytes, index tensors at whole elements.",
+        rule="V5",
+        hint="start operands at multiples of 128 bytes",
     ),
     "SPY0716": Code(
         "operand contradicts its argument (V6)",
         "Every byte lies in one argument or the pool, and the buffer that the strides describe is the one that the "
         "argument table describes with device_size.",
+        rule="V6",
+        hint="make the argument table and the SuperDSC describe the same buffer",
     ),
     "SPY0717": Code(
         "cores race (V7)",
         "In one SuperDSC no core stores or loads what another stores; only cores that differ in the slice of a reduced "
         "dim may share an output, and combine.",
+        rule="V7",
+        hint="let each core store a part of its own",
     ),
     "SPY0718": Code(
         "scratchpad rule broken (V8)",
         "An LX operand fits the core's LX, and is read under the slices it was written with: nothing moves data "
         "between cores' LX.",
+        rule="V8",
+        hint="read from LX what the same core wrote there, in the same slices",
     ),
     "SPY0719": Code(
-        "symbols not bound (V9)", "sdsc_execute binds each symbol id of the file exactly once, and no others."
+        "symbols not bound (V9)",
+        "sdsc_execute binds each symbol id of the file exactly once, and no others.",
+        rule="V9",
+        hint="bind each symbol id of the file once in its sdsc_execute",
     ),
     "SPY0720": Code(
         "loop step is no tile step (V10)",
         "A loop advances an operand by the sum of whole-tile steps of its device layout over the dims the loop tiles.",
+        rule="V10",
+        hint="let the loop advance each operand by whole tiles of its layout",
     ),
     "SPY0721": Code(
-        "malformed operand (V11)", "Word length, stick size, layout order, scales and gaps of an operand agree."
+        "malformed operand (V11)",
+        "Word length, stick size, layout order, scales and gaps of an operand agree.",
+        rule="V11",
+        hint="generate the operand's description again: its fields disagree",
     ),
     "SPY0722": Code(
-        "scratchpad gap on a split dim (V12)", "LX holds slices; the gap of a whole buffer has no meaning there."
+        "scratchpad gap on a split dim (V12)",
+        "LX holds slices; the gap of a whole buffer has no meaning there.",
+        rule="V12",
+        hint="leave the gap out: an LX buffer holds the slice alone",
     ),
-    "SPY0723": Code("too large (V13)", "One core spans at most 256 MiB of an operand, and a buffer fits a segment."),
+    "SPY0723": Code(
+        "too large (V13)",
+        "One core spans at most 256 MiB of an operand, and a buffer fits a segment.",
+        rule="V13",
+        hint="divide the operand among more cores, or make it smaller",
+    ),
     "SPY0724": Code(
-        "not executed (V14)", "Operations, formats and forms that nobody has seen executed are refused by name."
+        "not executed (V14)",
+        "Operations, formats and forms that nobody has seen executed are refused by name.",
+        rule="V14",
+        hint="use operations and formats that `spyrec check` knows",
     ),
     # 0730-0749 sanitizers
-    "SPY0730": Code("access out of bounds", "A SuperDSC reached outside its argument, the pool or LX while it ran."),
+    "SPY0730": Code(
+        "access out of bounds",
+        "A SuperDSC reached outside its argument, the pool or LX while it ran.",
+        hint="find who computes the address: the finding names operation, core and byte",
+    ),
     "SPY0731": Code(
         "undefined value used",
         "A lane that nothing wrote, or that was computed from one, reached a reduction, a contraction, a selection, an "
         "index or a host copy. Padding lanes may hold anything as long as they stay among themselves.",
+        hint="write the value before it is read: the finding names operation, core and byte",
     ),
     "SPY0732": Code(
         "scratchpad misused",
         "A core read LX data that was never written, overwritten in part, divided in another way, or left unread.",
+        hint="read from LX what the same core wrote there and nothing has replaced",
     ),
-    "SPY0733": Code("race", "Two cores stored one byte, or one read what another stored, in one SuperDSC."),
+    "SPY0733": Code(
+        "race",
+        "Two cores stored one byte, or one read what another stored, in one SuperDSC.",
+        hint="order the two accesses, or let them touch different bytes",
+    ),
     "SPY0734": Code(
-        "store outside the window", "A store ran into a back gap, or overwrote lanes that belong to a neighbour."
+        "store outside the window",
+        "A store ran into a back gap, or overwrote lanes that belong to a neighbour.",
+        hint="let the window end with what the operation is to store",
     ),
-    "SPY0735": Code("sanitizer not known", "--sanitize takes a list of bounds, init, lx, race, gap, or all."),
-    "SPY0750": Code("unknown timing profile", "Simulated times come from a named set of parameters of the cost model."),
-    "SPY0751": Code("trace file cannot be written", "Its directory must exist and be writable; it is written whole."),
+    "SPY0735": Code(
+        "sanitizer not known",
+        "--sanitize takes a list of bounds, init, lx, race, gap, or all.",
+        hint="choose among the sanitizers listed",
+    ),
+    "SPY0750": Code(
+        "unknown timing profile",
+        "Simulated times come from a named set of parameters of the cost model.",
+        hint="choose one of the profiles listed",
+    ),
+    "SPY0751": Code(
+        "trace file cannot be written",
+        "Its directory must exist and be writable; it is written whole.",
+        hint="name a file in an existing, writable directory",
+    ),
 }
 
 RUNNING: dict[str, Code] = {
     # 0760-0799
-    "SPY0760": Code("run input missing", "Every input that a program of the bundle reads must be given."),
-    "SPY0761": Code("unknown run input", "The inputs of a bundle are those of its manifest, in graph order."),
-    "SPY0762": Code("run input of another shape", "A bundle is compiled for one shape of each input."),
-    "SPY0763": Code("run input of another dtype", "Nothing is cast silently: convert the array on the host."),
-    "SPY0764": Code("inputs file unreadable", "Inputs are read from .npz or .safetensors files, never unpickled."),
-    "SPY0765": Code("inputs file contradicts itself", "Declared sizes must agree with shapes before memory is taken."),
-    "SPY0766": Code("outputs file cannot be written", "Its directory must exist and be writable; it is written whole."),
-    "SPY0767": Code("too many executions", "Loops are counted before they run; --max-executions sets the limit."),
-    "SPY0768": Code(
-        "no such SuperDSC file", "--only takes one sdsc_N.json, with its directory where several have one."
+    "SPY0760": Code(
+        "run input missing",
+        "Every input that a program of the bundle reads must be given.",
+        hint="give the input, by its name in the manifest",
     ),
-    "SPY0769": Code("nothing to check against", "--check needs the graph that the bundle was compiled from."),
-    "SPY0771": Code("option out of range", "The message names the option, the value given and the values allowed."),
-    "SPY0772": Code("no random values for a dtype", "Only dtypes with a stated distribution can be drawn from a seed."),
-    "SPY0773": Code("format without device form", "Arguments in device form hold values of a few plain formats."),
-    "SPY0774": Code("target not usable", "A target is a known name, or a JSON file of format spyrec.target/1."),
-    "SPY0797": Code("operating system refused", "A full disk, a closed directory or a limit of this machine."),
-    "SPY0798": Code("out of memory", "This machine has not enough memory for the work."),
-    "SPY0799": Code("command line not understood", "The verb's --help lists its options and arguments."),
+    "SPY0761": Code(
+        "unknown run input",
+        "The inputs of a bundle are those of its manifest, in graph order.",
+        hint="leave it out, or correct the name",
+    ),
+    "SPY0762": Code(
+        "run input of another shape",
+        "A bundle is compiled for one shape of each input.",
+        hint="give an array of the shape that the bundle was compiled for",
+    ),
+    "SPY0763": Code(
+        "run input of another dtype",
+        "Nothing is cast silently: convert the array on the host.",
+        hint="convert the array on the host",
+    ),
+    "SPY0764": Code(
+        "inputs file unreadable",
+        "Inputs are read from .npz or .safetensors files, never unpickled.",
+        hint="write the file with numpy.savez or safetensors.numpy.save_file",
+    ),
+    "SPY0765": Code(
+        "inputs file contradicts itself",
+        "Declared sizes must agree with shapes before memory is taken.",
+        hint="write the file again with numpy.savez or safetensors.numpy.save_file",
+    ),
+    "SPY0766": Code(
+        "outputs file cannot be written",
+        "Its directory must exist and be writable; it is written whole.",
+        hint="name a file in an existing, writable directory",
+    ),
+    "SPY0767": Code(
+        "too many executions",
+        "Loops are counted before they run; --max-executions sets the limit.",
+        hint="raise --max-executions if the loop bounds are meant",
+    ),
+    "SPY0768": Code(
+        "no such SuperDSC file",
+        "--only takes one sdsc_N.json, with its directory where several have one.",
+        hint="name one sdsc_N.json of the bundle, with its directory where several have one",
+    ),
+    "SPY0769": Code(
+        "nothing to check against",
+        "--check needs the graph that the bundle was compiled from.",
+        hint="run without the check, or compile the graph again",
+    ),
+    "SPY0771": Code(
+        "option out of range",
+        "The message names the option, the value given and the values allowed.",
+        hint="choose a value in the range shown",
+    ),
+    "SPY0772": Code(
+        "no random values for a dtype",
+        "Only dtypes with a stated distribution can be drawn from a seed.",
+        hint="give the inputs with --inputs",
+    ),
+    "SPY0773": Code(
+        "format without device form",
+        "Arguments in device form hold values of a few plain formats.",
+        hint="describe shape, dtype and stride_map of the argument",
+    ),
+    "SPY0774": Code(
+        "target not usable",
+        "A target is a known name, or a JSON file of format spyrec.target/1.",
+        hint='write "format": "spyrec.target/1" and the figures of the device',
+    ),
+    "SPY0797": Code(
+        "operating system refused",
+        "A full disk, a closed directory or a limit of this machine.",
+        hint="free what the system lacks (space, permission, open files), and repeat",
+    ),
+    "SPY0798": Code(
+        "out of memory",
+        "This machine has not enough memory for the work.",
+        hint="close other programs, or run a smaller graph",
+    ),
+    "SPY0799": Code(
+        "command line not understood",
+        "The verb's --help lists its options and arguments.",
+        hint="the verb's --help lists its options",
+    ),
 }
 
 OURS: dict[str, Code] = {
-    "SPY9901": Code("internal error", "A bug in spyrec: a report with command, versions and traceback was written."),
+    "SPY9901": Code(
+        "internal error",
+        "A bug in spyrec: a report with command, versions and traceback was written.",
+        hint="please file the report together with the input",
+    ),
 }
 
 COMPARING: dict[str, Code] = {
@@ -562,23 +1005,36 @@ COMPARING: dict[str, Code] = {
         "no bound to check against",
         "No element of the output has a finite error bound: it lies beyond a pole, an overflow or an undecided "
         "comparison everywhere, so any value would pass. The check says nothing about this output.",
+        hint="check a smaller part of the graph, or inputs farther from poles and overflow",
     ),
     "SPY0802": Code(
         "constant of the graph not in the bundle",
         "The bundle's graph.json names a constant whose numbers constants.safetensors does not hold, so the float64 "
         "reference cannot be evaluated. The bundle was altered or written by something else.",
+        hint="compile the graph again, or run the bundle without the check",
     ),
     "SPY0803": Code(
         "bundle and graph do not match",
         "--bisect learns which SuperDSC computes which value by compiling the bundle's graph.json again. Plan, layouts "
         "or the number of operations differ: the bundle is of another version, or was changed beyond its SuperDSCs.",
+        hint="compile the graph again with this version",
     ),
     # 0820-0829 the verb check
     "SPY0820": Code(
-        "kind of file not known", "check takes a graph, an OpSpec file, a SuperDSC file, a bundle.mlir or a bundle."
+        "kind of file not known",
+        "check takes a graph, an OpSpec file, a SuperDSC file, a bundle.mlir or a bundle.",
+        hint="name a graph, an OpSpec file, a SuperDSC, a bundle.mlir or the directory of a bundle",
     ),
-    "SPY0821": Code("MLIR bindings not installed", "--mlir needs the extra mlir: pip install 'spyrec[mlir]'."),
-    "SPY0822": Code("MLIR refuses the program", "MLIR's own parser and verifier do not accept the generic form."),
+    "SPY0821": Code(
+        "MLIR bindings not installed",
+        "--mlir needs the extra mlir: pip install 'spyrec[mlir]'.",
+        hint="pip install 'spyrec[mlir]', or leave out --mlir",
+    ),
+    "SPY0822": Code(
+        "MLIR refuses the program",
+        "MLIR's own parser and verifier do not accept the generic form.",
+        hint="put the program right where MLIR points",
+    ),
 }
 
 CODES: dict[str, Code] = {

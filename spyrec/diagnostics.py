@@ -6,8 +6,10 @@ A :class:`SpyrecError` is raised for the user's mistakes only; it carries every
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -15,6 +17,9 @@ from spyrec.codes import CODES
 
 if TYPE_CHECKING:
     from spyrec.jsonloc import SourceText
+
+
+_NAMED_RULE = re.compile(r"\(rule (V\d+)\)$")
 
 
 class Severity(Enum):
@@ -76,12 +81,25 @@ class Diagnostic:
             return self.hint
         return CODES[self.code].hint
 
+    @property
+    def rule(self) -> str | None:
+        """The rule of the executor (V1 to V14) that is broken: its code's own, or the one the message ends with."""
+        if self.code in CODES and CODES[self.code].rule is not None:
+            return CODES[self.code].rule
+        named = _NAMED_RULE.search(self.message)
+        return named[1] if named is not None else None
+
+    @property
+    def facts(self) -> tuple[str, ...]:
+        """The notes, and last the rule where one is broken."""
+        return self.notes if self.rule is None else (*self.notes, f"rule {self.rule}")
+
     def render(self) -> str:
         """Return the text form: ``error[SPY0213]: ...`` with place, notes and hint on lines of their own."""
         lines = [f"{self.severity.value}[{self.code}]: {self.message}"]
         if self.location is not None:
             lines.append(f"  --> {self.location}")
-        lines.extend(f"   = note: {note}" for note in self.notes)
+        lines.extend(f"   = note: {note}" for note in self.facts)
         if self.advice is not None:
             lines.append(f"   = hint: {self.advice}")
         return "\n".join(lines)
@@ -96,7 +114,7 @@ class Diagnostic:
             "location": None
             if place is None
             else {"file": place.file, "pointer": place.pointer, "line": place.line, "column": place.column},
-            "notes": list(self.notes),
+            "notes": list(self.facts),
             "hint": self.advice,
         }
 
@@ -119,6 +137,34 @@ def refuse(
 ) -> SpyrecError:
     """Return a :class:`SpyrecError` of one diagnostic, to be raised by the caller."""
     return SpyrecError([Diagnostic(code, message, location, notes, hint)])
+
+
+@contextmanager
+def located(place: Location, notes: tuple[str, ...] = ()) -> Iterator[None]:
+    """Give what is refused inside, and has no place of its own, this place; ``notes`` go with it."""
+    try:
+        yield
+    except SpyrecError as error:
+        raise SpyrecError([_placed(item, place, notes) for item in error.diagnostics]) from error
+
+
+def _placed(item: Diagnostic, place: Location, notes: tuple[str, ...]) -> Diagnostic:
+    return item if item.location is not None else replace(item, location=place, notes=(*item.notes, *notes))
+
+
+@contextmanager
+def files_below(directory: str) -> Iterator[None]:
+    """Put ``directory`` (with a closing slash, or empty) before the file names in what is refused inside."""
+    try:
+        yield
+    except SpyrecError as error:
+        raise SpyrecError([_below(item, directory) for item in error.diagnostics]) from error
+
+
+def _below(item: Diagnostic, directory: str) -> Diagnostic:
+    if item.location is None or item.location.file is None:
+        return item
+    return replace(item, location=replace(item.location, file=directory + item.location.file))
 
 
 class DiagnosticSink:

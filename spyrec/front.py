@@ -141,11 +141,12 @@ def refused_result(error: SpyrecError, options: RunOptions, monitor: CopyObserve
     findings = () if monitor is None else monitor.findings
     known = {item.to_diagnostic().message for item in findings}
     if not any(item.message in known for item in error.diagnostics):
-        refused = findings_of_refusal(error, sanitizers_named(options.sanitize))
-        if refused is None and not findings:
+        findings = (*findings, *findings_of_refusal(error, sanitizers_named(options.sanitize)))
+        if not findings:
             raise error
-        findings = (*findings, *(refused or ()))
-    warnings = () if monitor is None else tuple(monitor.warnings)
+    told = {item.message for item in findings} | known
+    others = [item for item in error.diagnostics if item.message not in told]
+    warnings = (*(() if monitor is None else monitor.warnings), *others)
     stats = _stats(RunRecord({}, {}, (), 0, 0, 0), options.profile)
     return RunResult({}, {}, stats, sanitizer=findings, warnings=warnings)
 
@@ -199,6 +200,9 @@ def open_session(bundle: Bundle, options: RunOptions) -> Session:
         refuse_uncheckable(bundle)
     if options.bisect and options.only is not None:
         raise refuse("SPY0771", f'bisect executes the whole bundle, only names "{options.only}"', hint="leave one out")
+    if options.check and options.only is not None and sum(len(item.superdscs) for item in bundle.programs) > 1:
+        message = f'only executes the calls of "{options.only}", the outputs to check need the whole bundle'
+        raise refuse("SPY0771", message, hint="leave one out; bisect checks every operation by itself")
     if options.trace is not None:
         refuse_unwritable_trace(Path(options.trace))
     profile = checked_profile(options)

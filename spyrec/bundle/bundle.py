@@ -69,4 +69,6 @@ def write_program(directory: NewDirectory, program: DeviceProgram) -> None:
 
 
 def _with_methods(content: BundleContent) -> Bundle:
-    return Bundle(content.manifest, content.programs, content.constants, content.dci, content.graph_json)
+    return Bundle(
+        content.manifest, content.programs, content.constants, content.dci, content.graph_json, root=content.root
+    )

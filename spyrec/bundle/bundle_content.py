@@ -20,7 +20,7 @@ class BundleContent:
 
     ``programs`` are the programs of the plan; ``constants`` host arrays by argument name (read lazily where the
     bundle was loaded); ``dci`` the conversion tables by path; ``graph_json`` the graph it was compiled from.
-    ``has_altered_constants``: known where a bundle was loaded unverified, for ``--bisect``.
+    ``root``: the directory it was read from, for messages.  ``has_altered_constants``: known where a bundle was loaded unverified, for ``--bisect``.
     """
 
     manifest: Manifest
@@ -29,6 +29,7 @@ class BundleContent:
     dci: Mapping[str, DataConversionInfo] = field(default_factory=dict[str, DataConversionInfo])
     graph_json: bytes | None = None
     has_altered_constants: bool = False
+    root: str | None = None
 
 
 def constant_forms(manifest: Manifest) -> dict[str, TensorForm]:

@@ -53,7 +53,7 @@ def read_bundle(root: Path, *, verify: bool, warnings: DiagnosticSink | None = N
     sink.raise_if_errors()
     assert constants is not None
     _pass_on(sink, warnings)
-    return BundleContent(manifest, programs, constants, tables, graph)
+    return BundleContent(manifest, programs, constants, tables, graph, root=str(root))
 
 
 def are_constants_altered(root: Path) -> bool:
@@ -76,7 +76,7 @@ def read_foreign_bundle(root: Path, args: Path, warnings: DiagnosticSink | None 
     programs = _read_programs(BundleFiles(root, None), manifest, sink)
     sink.raise_if_errors()
     _pass_on(sink, warnings)
-    return BundleContent(manifest, programs)
+    return BundleContent(manifest, programs, root=str(root))
 
 
 def read_device_program(files: BundleFiles, directory: str, sink: DiagnosticSink) -> DeviceProgram | None:

@@ -116,7 +116,7 @@ class OperandReader:
         keys = {"-1"} if component is Component.HBM else {str(core) for core in self.core_ids}
         for dim, by_core in () if cursor is None else cursor.members():
             if dim not in label.layout_dim_order:
-                by_core.refuse(CONTRADICTORY, f'gap in dim "{dim[:80]}" outside {list(label.layout_dim_order)}')
+                by_core.refuse(CONTRADICTORY, f'gap in dim "{dim[:80]}" outside {list(label.layout_dim_order)} (rule V11)')
             if by_core.object().keys() != keys:
                 by_core.refuse(CONTRADICTORY, f"gaps of {sorted(by_core.object())[:40]} where {sorted(keys)} are due")
             values = {member.decimal() for _, member in by_core.members()}
@@ -165,7 +165,7 @@ def _is_symbolic(node: Cursor, data: Cursor, starts: tuple[int, ...]) -> bool:
     flag = node.optional("isStartAddrSymbolic_")
     negative = sum(start < 0 for start in starts)
     if negative and negative != len(starts):
-        data.refuse(CONTRADICTORY, "some starts are symbol ids (negative) and some are addresses")
+        data.refuse(CONTRADICTORY, "some starts are symbol ids (negative) and some are addresses (rule V9)")
     if flag is not None and flag.flag() and not negative:
-        flag.refuse(CONTRADICTORY, "the start is marked symbolic, but no start is a negative symbol id")
+        flag.refuse(CONTRADICTORY, "the start is marked symbolic, but no start is a negative symbol id (rule V9)")
     return bool(negative)

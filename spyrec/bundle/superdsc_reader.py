@@ -111,7 +111,7 @@ def _read_division(outer: Cursor, inner: Cursor) -> _Division:
     ids = inner.member("coreIdsUsed_")
     core_ids = ids.integers(0, MAX_CORES - 1)
     if not core_ids or len(set(core_ids)) != len(core_ids):
-        ids.refuse(CONTRADICTORY, f"core ids {list(core_ids)} are not distinct and at least one")
+        ids.refuse(CONTRADICTORY, f"core ids {list(core_ids)} are not distinct and at least one (rule V1)")
     for holder in (outer, inner):
         count = holder.member("numCoresUsed_")
         if count.integer() != len(core_ids):

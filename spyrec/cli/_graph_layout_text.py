@@ -68,10 +68,8 @@ def _copies(layouts: GraphLayouts) -> str:
 def _copy_lines(copy: CopyPoint) -> list[str]:
     kind = "restickify" if copy.is_restickify else "copy"
     readers = f" for {', '.join(copy.readers)}" if copy.readers else ""
-    return [
-        f"{kind} {copy.source} -> {copy.target}: {copy.size_bytes} bytes{readers}",
-        f"  because {copy.kernel.reason}",
-    ]
+    fact = f"{kind} {copy.source} -> {copy.target}: {copy.size_bytes} bytes{readers}"
+    return [fact, f"  because {copy.kernel.reason}"]
 
 
 def describe_value(value: GraphValue, questions: Questions) -> str:

@@ -106,13 +106,7 @@ def graph_layouts(graph: KernelGraph) -> GraphLayouts:
     places = dict(_places(graph))
     owners = _owners(graph)
     values = [_of_source(graph, name, owners, places) for name in graph.source.values]
-    values += [
-        GraphValue(
-            name, _added_role(graph, buffer), buffer.host_type, Use(name, buffer.whole), buffer, places.get(name)
-        )
-        for name, buffer in graph.buffers.items()
-        if name not in owners
-    ]
+    values += [_added(graph, buffer, places) for name, buffer in graph.buffers.items() if name not in owners]
     return GraphLayouts(graph.name, tuple(values), tuple(_copies(graph)), graph.layout_cost)
 
 
@@ -154,6 +148,12 @@ def _of_source(graph: KernelGraph, name: str, owners: dict[str, str], places: di
     if owner == name:
         return GraphValue(name, buffer.role.value, tensor_type, use, buffer, places.get(use.buffer))
     return GraphValue(name, "view", tensor_type, use, buffer, places.get(use.buffer), owner)
+
+
+def _added(graph: KernelGraph, buffer: Buffer, places: dict[str, Place]) -> GraphValue:
+    """Return a buffer that is no value of the graph."""
+    use, place = Use(buffer.name, buffer.whole), places.get(buffer.name)
+    return GraphValue(buffer.name, _added_role(graph, buffer), buffer.host_type, use, buffer, place)
 
 
 def _added_role(graph: KernelGraph, buffer: Buffer) -> str:

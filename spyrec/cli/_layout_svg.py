@@ -74,10 +74,10 @@ def _head(width: int, height: int, layout: DeviceLayout) -> list[str]:
         f"host shape {list(layout.host_shape)}, {layout.elements_per_stick} elements per stick, "
         f"{100 * layout.padding_fraction:.1f} % padding (hatched)"
     )
+    size = f'width="{width}" height="{height}" viewBox="0 0 {width} {height}"'
     device = f"device_size {list(layout.device_size)}, stride_map {list(layout.stride_map)}, {layout.device_dtype.name}"
     return [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
-        f'viewBox="0 0 {width} {height}" font-family="monospace">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="monospace">',
         '<defs><pattern id="padding" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">',
         '<rect width="6" height="6" fill="#fff"/><line x1="0" y1="0" x2="0" y2="6" stroke="#bbb" stroke-width="2"/>',
         "</pattern></defs>",

@@ -15,7 +15,6 @@ _HEADS = (
     "utilisation", "flops/byte", "ridge",
 )  # fmt: skip
 _LEFT_COLUMNS = 4
-_COPY_COUNTERS = {"dma_h2d_bytes": 0, "dma_d2h_bytes": 0}  # host copies belong to no operation
 
 
 def stats_to_json(stats: RunStats) -> dict[str, object]:
@@ -35,7 +34,8 @@ def _operation_to_json(operation: OperationStats) -> dict[str, object]:
         "hbm_read_bytes": operation.hbm_read_bytes,
         "hbm_write_bytes": operation.hbm_write_bytes,
         "hbm_core_read_bytes": operation.hbm_core_read_bytes,
-        **_COPY_COUNTERS,
+        "dma_h2d_bytes": operation.dma_h2d_bytes,
+        "dma_d2h_bytes": operation.dma_d2h_bytes,
         "lx_peak_bytes": operation.lx_peak_bytes,
         "flops": operation.flops,
         "simulated_us": operation.simulated_us,

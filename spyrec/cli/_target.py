@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import fields
 from pathlib import Path
 
+import click
+
 from spyrec.diagnostics import Location, SpyrecError, refuse
 from spyrec.target import Target
 
@@ -13,7 +15,9 @@ _FORMAT = "spyrec.target/1"
 
 
 def resolve_target(name_or_file: str) -> Target:
-    """Return the target of that name, or the one a file describes; errors SPY0774, SPY01xx for what is no JSON.
+    """Return the target of that name, or the one a file describes.
+
+    Neither is a usage error.  Errors: SPY0774 a file that describes no target, SPY01xx one that is no JSON.
 
     The file is ``{"format": "spyrec.target/1", "name": .., "cores": .., "lx_bytes": .., "span_limit_bytes": ..}``;
     a figure that is left out is that of ``spyre``.
@@ -22,11 +26,9 @@ def resolve_target(name_or_file: str) -> Target:
         return _KNOWN[name_or_file]
     path = Path(name_or_file)
     if not path.is_file():
-        raise refuse(
-            "SPY0774",
-            f'there is no target "{name_or_file}"',
-            hint="name one of " + ", ".join(_KNOWN) + ", or a target file",
-        )
+        known = ", ".join(_KNOWN)
+        message = f'there is no target "{name_or_file}": name one of {known}, or a target file'
+        raise click.BadParameter(message, param_hint="--target")
     return _read(path)
 
 

@@ -29,7 +29,7 @@ _SHOWN_DIFFERENCES = 20
 @click.option("--print-after", metavar="PASS|all", help="Print the graph after this pass.")
 @click.option("--stop-after", metavar="PASS", help="Run the passes up to this one, and write no bundle.")
 @click.option("--time-passes", is_flag=True, help="Print the seconds of each pass to stderr.")
-@click.option("--golden", type=click.Path(exists=True, file_okay=False, path_type=Path), help="Compare with it.")
+@click.option("--golden", type=click.Path(exists=True, file_okay=False, path_type=Path), help="Compare with this bundle as diff does.")
 @click.option("--force", is_flag=True, help="Replace an existing bundle.")
 def command(  # noqa: PLR0913 -- one parameter per option of the verb
     *,
@@ -52,7 +52,7 @@ def command(  # noqa: PLR0913 -- one parameter per option of the verb
     if output is None and golden is None and watch.stop_after is None:
         raise click.UsageError("give the bundle to write (-o) or to compare with (--golden)")
     options = _options(target, cores, symbolic_args=symbolic_args, fixed_io_layouts=fixed_io_layouts)
-    if output is not None:
+    if output is not None and watch.stop_after is None:
         refuse_unwritable(output, force=force)
     bundle = _compiled(graph, options, watch)
     if bundle is None:

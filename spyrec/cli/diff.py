@@ -23,7 +23,10 @@ _DIRECTORY = click.Path(exists=True, file_okay=False, path_type=Path)
 @click.option("--stat", is_flag=True, help="Print the number of differences per file only.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object (spyrec.diff/1).")
 def command(*, left: Path, right: Path, stat: bool, as_json: bool) -> int:
-    """Compare the bundles LEFT and RIGHT: per file, per JSON pointer, per statement; exit code 1 when they differ."""
+    """Compare the bundles LEFT and RIGHT: per file, per JSON pointer, per statement; exit code 1 when they differ.
+
+    A side that leaves out constants.safetensors is compared by the hash of it in its manifest.
+    """
     from spyrec.compare.diff import diff_bundles
 
     differences = diff_bundles(left, right)

@@ -9,7 +9,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from spyrec.diagnostics import Location, located
+
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from spyrec.bundle.bundle import Bundle
     from spyrec.cli._graph_layouts import GraphLayouts, GraphValue
     from spyrec.cli._layout_text import NamedLayout, Questions
@@ -91,22 +95,40 @@ def command(  # noqa: PLR0913 -- one parameter per option of the verb
 
     if (path is None) == (shape is None):
         raise click.UsageError("give --shape, or the path of a graph or bundle")
-    questions = text.Questions(at, at_address)
-    if path is not None and not path.is_dir():
-        click.echo(_of_graph(_Graph(path, tensor, fixed_io_layouts=fixed_io_layouts), questions, svg, as_json=as_json))
+    place, notes = _asked(
+        {"shape": shape, "stride": stride, "dim-order": dim_order, "at": at, "at-address": at_address}, path
+    )
+    with located(place, notes):
+        questions = text.Questions(at, at_address)
+        if path is not None and not path.is_dir():
+            click.echo(
+                _of_graph(_Graph(path, tensor, fixed_io_layouts=fixed_io_layouts), questions, svg, as_json=as_json)
+            )
+            return 0
+        if shape is not None:
+            named = [_of_shape(_Shape(shape, dtype, stride, dim_order))]
+        else:
+            assert path is not None
+            named = _of_path(path, tensor)
+        if svg is not None:
+            _write_svg(svg, named)
+        if as_json:
+            click.echo(json.dumps(text.to_json(named, questions), indent=2))
+            return 0
+        click.echo(text.describe(named[0], questions) if len(named) == 1 else text.table(named, questions))
         return 0
-    if shape is not None:
-        named = [_of_shape(_Shape(shape, dtype, stride, dim_order))]
-    else:
-        assert path is not None
-        named = _of_path(path, tensor)
-    if svg is not None:
-        _write_svg(svg, named)
-    if as_json:
-        click.echo(json.dumps(text.to_json(named, questions), indent=2))
-        return 0
-    click.echo(text.describe(named[0], questions) if len(named) == 1 else text.table(named, questions))
-    return 0
+
+
+def _asked(options: Mapping[str, tuple[int, ...] | int | None], path: Path | None) -> tuple[Location, tuple[str, ...]]:
+    """Return what a refusal without a place of its own is about: the path if there is one, and the options given."""
+    given = {name: value for name, value in options.items() if value is not None}
+    texts = {
+        name: f"--{name} {value if isinstance(value, int) else ','.join(map(str, value))}"
+        for name, value in given.items()
+    }
+    if path is not None:
+        return Location(str(path)), tuple(f"asked with {text}" for text in texts.values())
+    return Location(" ".join(texts.values())), ()
 
 
 def _of_shape(tensor: _Shape) -> NamedLayout:
@@ -207,4 +229,4 @@ def _write_svg(path: Path, named: list[NamedLayout]) -> None:
         temporary.write_text(picture, encoding="utf-8")
         temporary.replace(path)
     except OSError as error:
-        raise refuse("SPY0322", f"cannot write {path}: {error.strerror}") from None
+        raise refuse("SPY0322", f"the picture cannot be written: {error.strerror}", Location(str(path))) from None

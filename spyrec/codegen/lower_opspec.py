@@ -16,6 +16,7 @@ from spyrec.codegen.constants import constant_entries, mask_ranges
 from spyrec.codegen.coordinates import ArgumentView, CoordinateReader, elements_per_stick
 from spyrec.codegen.device_ops import IDENTITY, MATMULS, RESTICKIFY, TOPKS
 from spyrec.codegen.extents import Footprint, FootprintContext, FootprintReader
+from spyrec.codegen.formats import check_formats, check_operation
 from spyrec.codegen.iteration import (
     Iteration,
     core_slices,
@@ -85,7 +86,7 @@ def lower_opspec(
 ) -> SuperDsc:
     """Return the SuperDSC number ``index`` for one OpSpec.
 
-    Errors: SPY0506 to SPY0522, SPY0526 and SPY0529, each at the part of the OpSpec that is to blame.
+    Errors: SPY0506 to SPY0522, SPY0526 and SPY0529 to SPY0531, each at the part of the OpSpec that is to blame.
     """
     operation = _read_operation(spec, options.target, location)
     output = len(spec.args) - 1
@@ -121,12 +122,14 @@ def _mask_id(last: int, options: LoweringOptions) -> int:
 
 def _read_operation(spec: OpSpec, target: Target, location: Location | None) -> _Operation:
     index_of = _index_of_values(spec, location)
+    check_operation(spec, location)
     check_operand_list(spec, location)
     indices = frozenset(index_of.values())
     labels = label_symbols(spec, location)
     ragged = initial_iteration(spec, labels)
     check_cores(ragged, target, location)
     views = _read_views(spec, labels, ragged, indices, location)
+    check_formats(spec, indices, location)
     reference_view = views[0 if spec.is_reduction or spec.op in MATMULS else -1]
     reference = ReferenceDims(reference_view.dim_order, reference_view.stick_dim)
     ragged = _with_synthetic_dims(spec, ragged, reference, location)

@@ -37,7 +37,7 @@ def read_opspecs(text: str | bytes, file: str | None = None) -> OpSpecFile:
     """Return the OpSpecs of a ``spyrec.opspec/1`` text.
 
     Raises one error with all problems: 01xx no strict JSON; SPY0501 and SPY0502 a coordinate; SPY0503 a missing or
-    unknown key, a wrong type or value; SPY0504 another format; SPY0513 an unknown device format.
+    unknown key, a wrong type or value; SPY0504 another format; SPY0513 an unknown device format; SPY0532.
     """
     data, source = load_json(text, file)
     root = Location(file, "", source=source)
@@ -110,6 +110,7 @@ class _Builder:
 
     def _operation(self, model: OperationModel, location: Location) -> OpSpec:
         places = location.child("args")
+        self._refuse_unit_batch(model, location.child("op_info"))
         return OpSpec(
             op=model.op,
             is_reduction=model.is_reduction,
@@ -120,6 +121,11 @@ class _Builder:
             constants=self._constants(model, location.child("op_info", "constants")),
             tiled_symbols=tuple(model.tiled_symbols),
         )
+
+    def _refuse_unit_batch(self, model: OperationModel, location: Location) -> None:
+        if model.op_info.shared_weight_unit_bmm is not None:
+            place = location.child("shared_weight_unit_bmm")
+            self._sink.error("SPY0532", f'"{model.op}" with a unit batch dim is not lowered', place)
 
     def _constants(self, model: OperationModel, location: Location) -> dict[str, float]:
         values: dict[str, float] = {}

@@ -61,6 +61,7 @@ class OpInfoModel(_Strict):
     """What an operation carries besides its operands."""
 
     constants: dict[str, FiniteOrInfinite] = Field(default_factory=dict[str, FiniteOrInfinite])
+    shared_weight_unit_bmm: JsonValue = Field(default=None, description="torch-spyre's; refused by name (SPY0532)")
 
 
 class OperationModel(_Strict):
@@ -110,7 +111,7 @@ class FileModel(_Strict):
     format: Literal["spyrec.opspec/1"]
     symbolic_args: bool = False
     unroll_loops: bool = True
-    specs: list[SpecModel]
+    specs: list[SpecModel] = Field(min_length=1)
 
 
 LoopBodyModel.model_rebuild()

@@ -85,7 +85,7 @@ class Bisection:
             self._divergence = self._altered_constants()
         return BisectReport(self._compared, total, *self._worst, self._divergence)
 
-    # --- memory --------------------------------------------------------------------------------------------------------
+    # --- memory -----------------------------------------------------------------------------------------------------
 
     def _memory(self, call: CompiledCall, name: str) -> Bytes:
         program = program_of(self._known, call)
@@ -112,7 +112,7 @@ class Bisection:
                 return values.reshape(shape) if is_whole else values[tuple(slice(extent) for extent in shape)]
         raise AssertionError(f'"{name}" is read by an operation and lies in no argument')
 
-    # --- comparing -----------------------------------------------------------------------------------------------------
+    # --- comparing --------------------------------------------------------------------------------------------------
 
     def _compare_copies(self) -> Divergence | None:
         load = constant_loader(self._bundle, self._known.source, self._known.stored)
@@ -162,7 +162,7 @@ class Bisection:
                 return self._divergence_of(call, Guilt.OVERWRITTEN, buffer, verdict)
         return None
 
-    # --- reporting -----------------------------------------------------------------------------------------------------
+    # --- reporting --------------------------------------------------------------------------------------------------
 
     def _divergence_of(self, call: CompiledCall, guilt: Guilt, buffer: Buffer, verdict: OpVerdict) -> Divergence:
         kernel = call.kernel
@@ -265,9 +265,9 @@ class _PoolWatch:
             del self._held[held]
 
     def watched(self, number: int) -> list[tuple[str, Bytes]]:
-        """Return the tensors that a call may not change, with their bytes."""
+        """Return the tensors that a call may not change, with their bytes; it may replace what it reads last."""
         own = self._known.calls[number].kernel.output.buffer
-        return [(name, memory) for name, memory in self._held.items() if name != own]
+        return [(name, memory) for name, memory in self._held.items() if name != own and self._last_use[name] > number]
 
     def _program(self, number: int) -> KernelProgram:
         return program_of(self._known, self._known.calls[number])
@@ -275,7 +275,11 @@ class _PoolWatch:
 
 def _base_name(buffer: Buffer) -> str:
     """Return the name of the graph's value that an argument holds: of a padded constant, the constant's."""
-    if buffer.role is BufferRole.CONSTANT and buffer.constant is not None and buffer.constant.shape != buffer.type.shape:
+    if (
+        buffer.role is BufferRole.CONSTANT
+        and buffer.constant is not None
+        and buffer.constant.shape != buffer.type.shape
+    ):
         return buffer.name.rpartition(_PADDED)[0] or buffer.name
     return buffer.name
 

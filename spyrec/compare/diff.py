@@ -1,11 +1,14 @@
 """Structural differences of two bundles: per file, per JSON pointer, per statement of ``bundle.mlir``.
 
-White space, key order and comments are no differences.  Nothing is loaded into the compiler's types but
+White space, key order and comments are no differences.  A bundle kept as a reference (a golden bundle) may leave out
+``constants.safetensors``, which is large and seldom read by people: the hash in its manifest stands for the file and is
+held against the other side's bytes.  Nothing is loaded into the compiler's types but
 ``bundle.mlir``, so that bundles of any writer and version can be compared, damaged ones included.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,6 +16,7 @@ from difflib import SequenceMatcher
 from enum import Enum
 from pathlib import Path
 
+from spyrec.bundle.bundle_content import CONSTANTS_FILE
 from spyrec.bundle.mlir_parser import parse_program
 from spyrec.bundle.mlir_printer import print_program
 from spyrec.bundle.paths import MAX_PROGRAM_BYTES, MISSING, read_whole
@@ -78,7 +82,11 @@ def diff_bundles(left: Path, right: Path) -> list[Difference]:
     found: list[Difference] = []
     changed: set[str] = set()
     for name in sorted(names_left | names_right):
-        if name not in names_right:
+        if name == CONSTANTS_FILE and (name in names_left) != (name in names_right):
+            difference = _left_out_constants(left, right)
+            changed.add(name)
+            found.extend([] if difference is None else [difference])
+        elif name not in names_right:
             found.append(Difference(name, "", Kind.ONLY_LEFT, "the file", None))
         elif name not in names_left:
             found.append(Difference(name, "", Kind.ONLY_RIGHT, None, "the file"))
@@ -86,6 +94,33 @@ def diff_bundles(left: Path, right: Path) -> list[Difference]:
             changed.add(name)
             found.extend(_diff_file(name, left / name, right / name))
     return [item for item in found if not _is_hash_of_changed_file(item, changed)]
+
+
+def _left_out_constants(left: Path, right: Path) -> Difference | None:
+    """Compare constants that one side leaves out: its manifest's hash with the hash of the other side's bytes."""
+    sides = [_constants_hash(root) for root in (left, right)]
+    if sides[0] == sides[1]:
+        return None
+    if sides[1] is None:
+        return Difference(CONSTANTS_FILE, "", Kind.ONLY_LEFT, "the file", None)
+    if sides[0] is None:
+        return Difference(CONSTANTS_FILE, "", Kind.ONLY_RIGHT, None, "the file")
+    return Difference(CONSTANTS_FILE, "", Kind.CHANGED, *(f"SHA-256 {digest}" for digest in sides))
+
+
+def _constants_hash(root: Path) -> str | None:
+    """Return the hash of the constants: that of the file, or where it is left out the one in the manifest."""
+    path = root / CONSTANTS_FILE
+    if path.exists():
+        with path.open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    try:
+        manifest = load_json(read_whole(root / MANIFEST_FILE, MAX_PROGRAM_BYTES))[0]
+    except SpyrecError:
+        return None  # a damaged manifest is reported as a file that differs
+    files = manifest.get("files") if isinstance(manifest, dict) else None
+    digest = files.get(CONSTANTS_FILE) if isinstance(files, dict) else None
+    return digest if isinstance(digest, str) else None
 
 
 def _files_of(root: Path) -> set[str]:

@@ -45,9 +45,7 @@ def locate_output(bundle: BundleContent, result: str, index: tuple[int, ...]) ->
     return Place(layout.device_coordinate(index), _last_writer(bundle, argument, address))
 
 
-def core_storing(
-    bundle: BundleContent, program: int, file: str, buffer: int | None, offset_bytes: int
-) -> int | None:
+def core_storing(bundle: BundleContent, program: int, file: str, buffer: int | None, offset_bytes: int) -> int | None:
     """Return the core that stores a byte when one file of a program is executed, ``None`` where none does.
 
     ``file`` is relative to the bundle, ``buffer`` the index of a program argument, ``None`` for the pool.

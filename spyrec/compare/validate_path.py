@@ -23,7 +23,7 @@ from spyrec.bundle.superdsc import SuperDsc
 from spyrec.bundle.superdsc_reader import from_json
 from spyrec.bundle.validate import check_program
 from spyrec.compare.mlir_bindings import verify_with_mlir
-from spyrec.diagnostics import Diagnostic, DiagnosticSink, Location, refuse
+from spyrec.diagnostics import Diagnostic, DiagnosticSink, Location, SpyrecError, files_below, refuse
 from spyrec.jsonloc import JsonValue, SourceText, load_json
 from spyrec.target import Target
 
@@ -39,6 +39,7 @@ class Kind(Enum):
     SUPERDSC = "SuperDSC"
     PROGRAM = "bundle.mlir"
     BUNDLE = "bundle"
+    UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +65,13 @@ class Verdict:
 
 
 def validate_path(path: Path, options: CheckOptions | None = None) -> Verdict:
-    """Check a file or a bundle; errors in its content are in the verdict.
+    """Check a file or a bundle; whatever is wrong is in the verdict.
 
-    Raises SPY0820 where the kind is not known, SPY0601 to SPY0605 where the path cannot be read, and SPY0821.
+    SPY0820 where the kind is not known, SPY0601 to SPY0605 where the path cannot be read; both have no kind.
     """
     checker = _Checker(path, options or CheckOptions(), DiagnosticSink())
-    kind, summary = checker.bundle() if path.is_dir() else checker.file()
+    found = attempt(checker.sink, checker.bundle if path.is_dir() else checker.file)
+    kind, summary = found or (Kind.UNKNOWN, "")
     return Verdict(kind, summary, tuple(checker.sink.diagnostics))
 
 
@@ -145,9 +147,9 @@ class _Checker:
 
     def bundle(self) -> tuple[Kind, str]:
         if (self.path / MANIFEST_FILE).exists():
-            return Kind.BUNDLE, self.bundle_with_manifest()
+            return Kind.BUNDLE, attempt(self.sink, self.bundle_with_manifest) or ""
         if (self.path / PROGRAM_FILE).exists():
-            return Kind.BUNDLE, self.bundle_of_others()
+            return Kind.BUNDLE, attempt(self.sink, self.bundle_of_others) or ""
         hint = "a bundle is a directory with manifest.json or bundle.mlir"
         raise refuse(UNKNOWN_KIND, "the directory holds no bundle", Location(str(self.path)), hint=hint)
 
@@ -204,7 +206,7 @@ def _kind_of_json(data: JsonValue, where: Location) -> Kind:
 def _load_on_device(bundle: Bundle) -> None:
     """Let the emulated device validate every program: rules V1 to V14 as far as files and table allow."""
     from spyrec.emulator.device import EmulatedDevice  # late: numba
-    from spyrec.runtime.session import argument_table
+    from spyrec.runtime.session import argument_table, program_directory
 
     device = EmulatedDevice(cores=bundle.manifest.target_cores)
     programs = {program.directory: program for program in bundle.programs}
@@ -213,5 +215,9 @@ def _load_on_device(bundle: Bundle) -> None:
     for step in bundle.manifest.plan:
         program = programs[step.program]
         table = argument_table(arguments, step, is_only=len(bundle.manifest.plan) == 1)
-        attempt(sink, lambda program=program, table=table: device.load(program.program, program.superdscs, table))
+        try:
+            with files_below(program_directory(bundle.root, step.program)):
+                device.load(program.program, program.superdscs, table)
+        except SpyrecError as error:
+            sink.diagnostics.extend(error.diagnostics)
     sink.raise_if_errors()

@@ -86,6 +86,8 @@ class _Checker:
                 self.extents(position, binding)
                 self.footprint(position, binding)
                 self.tile_steps(position, binding)
+        if {item.code for item in self.problems} == {RULE_CODES[4]}:
+            self.races(binding)  # a start on another core's data is worth its own message
         self.stop()
         if 7 not in self.setting.deferred_rules:
             self.races(binding)

@@ -155,7 +155,8 @@ class EmulatedDevice:
         check_aliases(calls, addresses, sizes)
 
     def _begin_watching(self, monitor: Monitor, loaded: EmulatedProgram, bases: Mapping[int, int]) -> None:
-        monitor.begin(bases, {bases[base]: size for base, size in loaded.region_bytes.items()})
+        names = {entry.arg_index: entry.name for entry in loaded.table.entries}
+        monitor.begin(bases, names, {bases[base]: size for base, size in loaded.region_bytes.items()})
         if loaded.lx_peak_bytes:
             monitor.begin_scratchpads(*self._scratchpads.extent, self.target.cores, loaded.lx_peak_bytes)
 

@@ -36,12 +36,16 @@ class Family(Enum):
 
 @dataclass(frozen=True, slots=True)
 class DeviceFunction:
-    """One row: family, the number of tensor inputs, the constants it needs, and the function of a one-input op."""
+    """One row: family, the number of tensor inputs, the constants it needs, and the function of a one-input op.
+
+    ``optional_inputs`` of the inputs, the last ones, may be absent.
+    """
 
     family: Family
     inputs: int = 1
     constants: tuple[str, ...] = ()
     unary: UnaryFunction | None = None
+    optional_inputs: int = 0
 
 
 _erf = np.frompyfunc(math.erf, 1, 1)
@@ -114,7 +118,7 @@ FUNCTIONS: dict[str, DeviceFunction] = {
     "clip": _unary(_clip, "clipMin", "clipMax"),
     **{name: DeviceFunction(Family.POINTWISE, 2) for name in _BINARY},
     "where3": DeviceFunction(Family.POINTWISE, 3),
-    "layernormnorm": DeviceFunction(Family.POINTWISE, 5),
+    "layernormnorm": DeviceFunction(Family.POINTWISE, 5, optional_inputs=2),
     "identity": DeviceFunction(Family.IDENTITY),
     "ReStickifyOpHBM": DeviceFunction(Family.RESTICKIFY),
     "dl16tofp32": DeviceFunction(Family.CAST),

@@ -68,6 +68,7 @@ def _operate(operation: int, count: int, scratch: Floats) -> None:
         for i in range(count):
             out[i] = x[i]
     else:
+        # Rows of operands that are absent hold what changes nothing: weight 1, bias 0.
         factor, weight, bias = scratch[2], scratch[3], scratch[4]
         for i in range(count):
             # Four steps may cancel: double width keeps the one rounding the only one that counts.
@@ -132,6 +133,8 @@ def run_pointwise(
     loops = nest.shape[0]
     rows = max(operands, 6)
     scratch = np.empty((rows, _BLOCK), np.float32)
+    scratch[3, :] = np.float32(1)
+    scratch[4, :] = np.float32(0)
     counts = np.empty(2, np.int64)
     steps = np.empty(2, np.int64)
     addresses = np.empty(operands, np.int64)

@@ -57,9 +57,7 @@ def check_aliases(
 
 
 class _Overlaps:
-    def __init__(
-        self, call: Call, setting: Setting, binding: Binding, regions: Mapping[int | None, Region]
-    ) -> None:
+    def __init__(self, call: Call, setting: Setting, binding: Binding, regions: Mapping[int | None, Region]) -> None:
         self.call = call
         self.setting = setting
         self.binding = binding

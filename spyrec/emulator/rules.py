@@ -61,8 +61,10 @@ def _operation(superdsc: SuperDsc, where: Location) -> Iterator[Diagnostic]:
         yield _rule(14, f'"{compute.op_func_name}" has {len(compute.outputs)} outputs, one is executed', where)
         return
     inputs = input_positions(superdsc)
-    if len(inputs) != function.inputs:
-        yield _rule(14, f'"{compute.op_func_name}" has {len(inputs)} inputs, it takes {function.inputs}', where)
+    least = function.inputs - function.optional_inputs
+    if not least <= len(inputs) <= function.inputs:
+        takes = f"{least} to {function.inputs}" if function.optional_inputs else str(least)
+        yield _rule(14, f'"{compute.op_func_name}" has {len(inputs)} inputs, it takes {takes}', where)
     names = {entry.name for entry in superdsc.constants}
     for constant in function.constants:
         if constant not in names:

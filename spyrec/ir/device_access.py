@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
+from itertools import pairwise
 
 from spyrec.ir.access import Access, Coordinate
 from spyrec.ir.device_layout import BufferLayout, Digit
@@ -98,7 +99,7 @@ def refine(extents: tuple[int, ...], cuts: frozenset[tuple[int, int]]) -> tuple[
         if extent == 1:
             continue
         boundaries = [*sorted(points[dim]), extent]
-        for inner, outer in zip(boundaries, boundaries[1:], strict=False):
+        for inner, outer in pairwise(boundaries):
             if outer % inner:
                 raise Inexpressible(f"an extent of {extent} is cut at {inner} and at {outer}, which do not nest")
         variables.extend(
@@ -160,7 +161,7 @@ def _express(access: Access, layout: BufferLayout, variables: Sequence[Variable]
         coordinate = access.coordinates[digit.host_dim]
         steps = walks[digit.host_dim]
         if _is_tile(digit, layout):
-            dims.extend(_tile_dims(digit, steps, coordinate.offset, lane))
+            dims.extend(_tile_dims(digit, steps, coordinate.offset, lane, layout))
         else:
             dims.extend(_plain_dims(digit, steps, coordinate.offset, layout))
     if not any(dim.part is Part.TILE for dim in dims):
@@ -186,13 +187,16 @@ def _lane_variable(access: Access, layout: BufferLayout, walks: Sequence[Sequenc
     return inside[0].variable
 
 
-def _tile_dims(digit: Digit, steps: Sequence[_Step], offset: int, lane: int | None) -> list[DeviceDim]:
+def _tile_dims(
+    digit: Digit, steps: Sequence[_Step], offset: int, lane: int | None, layout: BufferLayout
+) -> list[DeviceDim]:
     """Split the dim that counts sticks among the variables that step over whole sticks and the lane's own."""
     lanes = digit.divisor
     dims: list[DeviceDim] = []
-    extent, position = digit.extent, offset // lanes
+    is_outermost = _is_outermost(digit, layout)
+    extent, position = digit.extent, offset // lanes if is_outermost else offset // lanes % digit.extent
     for step in steps:
-        if step.variable == lane:
+        if step.variable == lane or not (is_outermost or step.coefficient < lanes * digit.extent):
             continue
         unit = step.coefficient // lanes
         dims.append(_window(extent, unit, step, position))
@@ -208,7 +212,7 @@ def _tile_dims(digit: Digit, steps: Sequence[_Step], offset: int, lane: int | No
 def _plain_dims(digit: Digit, steps: Sequence[_Step], offset: int, layout: BufferLayout) -> list[DeviceDim]:
     """Split a dim that does not lie in sticks among the variables that walk it."""
     low, high = digit.divisor, digit.divisor * digit.extent
-    is_outermost = all(other.host_dim != digit.host_dim or other.divisor <= digit.divisor for other in layout.digits)
+    is_outermost = _is_outermost(digit, layout)
     position = offset // low if is_outermost else offset // low % digit.extent
     extent = digit.extent
     dims: list[DeviceDim] = []
@@ -225,6 +229,11 @@ def _plain_dims(digit: Digit, steps: Sequence[_Step], offset: int, layout: Buffe
             raise Inexpressible(f"position {position} lies outside a dim of {extent}")
         dims.append(DeviceDim(extent, None, position))
     return dims
+
+
+def _is_outermost(digit: Digit, layout: BufferLayout) -> bool:
+    """Whether no other device dim counts the same host dim in larger steps."""
+    return all(other.host_dim != digit.host_dim or other.divisor <= digit.divisor for other in layout.digits)
 
 
 def _window(extent: int, unit: int, step: _Step, position: int) -> DeviceDim:

@@ -134,6 +134,39 @@ def folded_shape(device_size: tuple[int, ...], stride_map: tuple[int, ...], shap
     return shape
 
 
+Window = tuple[int, int]
+"""First index and extent of a part of a dim."""
+
+
+def even_windows(
+    device_size: tuple[int, ...], stride_map: tuple[int, ...], shape: tuple[int, ...]
+) -> tuple[tuple[Window, ...], ...]:
+    """Return for each dim the fewest windows, one after the other, in which every tile of the layout divides.
+
+    A dim of 70 in tiles of 4 has windows (0, 68) and (68, 2): a kernel walks whole tiles, or one of them in part.  The
+    sticks of the stick dim are no such tiles, the device pads them.
+    """
+    digits = _digits(device_size, stride_map, shape)
+    steps: list[set[int]] = [set() for _ in shape]
+    for digit in digits or ():
+        is_stick_count = digits is not None and digits[-1].host_dim == digit.host_dim
+        if digit.host_dim is not None and not (is_stick_count and digit.divisor == device_size[-1]):
+            steps[digit.host_dim].add(digit.divisor)
+    falling = [sorted(found - {1}, reverse=True) for found in steps]
+    return tuple(_windows(extent, found) for extent, found in zip(shape, falling, strict=True))
+
+
+def _windows(extent: int, steps: Sequence[int]) -> tuple[Window, ...]:
+    windows: list[Window] = []
+    start = 0
+    for step in (*steps, 1):
+        fitting = (extent - start) // step * step
+        if fitting:
+            windows.append((start, fitting))
+            start += fitting
+    return tuple(windows) or ((0, extent),)
+
+
 def pinned_layout(layout: DeviceLayout, shape: tuple[int, ...]) -> BufferLayout | None:
     """Read the digits of an explicit layout of a contiguous tensor, or ``None`` where it has no such reading.
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal, cast
+from typing import Annotated, Literal, TypeGuard, cast
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, PlainValidator, Tag, WithJsonSchema
 from pydantic_core import PydanticCustomError
-from typing_extensions import TypeIs
 
 FORMAT = "spyrec.graph/1"
 NAME_PATTERN = r"^[A-Za-z_][A-Za-z0-9_.]{0,127}$"
@@ -20,16 +19,16 @@ def _show(value: object) -> str:
     return f'"{value[:60]}"' if isinstance(value, str) else repr(value)[:60]
 
 
-def _name(value: object) -> str:
-    if not is_name(value):
-        message = "{shown} is no name: a letter or _, then up to 127 letters, digits, dots and _"
-        raise PydanticCustomError("SPY0114", message, {"shown": _show(value)})
-    return value
-
-
-def is_name(value: object) -> TypeIs[str]:
+def is_name(value: object) -> TypeGuard[str]:
     """Whether a value is a name as graph files take it."""
     return isinstance(value, str) and _NAME.fullmatch(value) is not None
+
+
+def _name(value: object) -> str:
+    if is_name(value):
+        return value
+    message = "{shown} is no name: a letter or _, then up to 127 letters, digits, dots and _"
+    raise PydanticCustomError("SPY0114", message, {"shown": _show(value)})
 
 
 def _extent(value: object) -> int:

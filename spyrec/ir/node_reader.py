@@ -110,22 +110,22 @@ class NodeReader:
             self._break(models[item])
 
     def _break(self, model: NodeModel) -> None:
-        self._declarations.broken.update(model.outputs if model.outputs is not None else [model.name])
+        self._declarations.broken.update([model.name, *(model.outputs or ())])
 
     # --- one node ---
 
     def _read_node(self, model: NodeModel, place: Location, lost: frozenset[str]) -> Node | None:
         """Return a node and declare its results, or report what is wrong with it beside the ``lost`` fields."""
         definition = None if "op" in lost else self._find_op(model, place)
-        operands = self._read_operands(model, place)
-        if definition is None or operands is None or lost & {"name", "inputs", "attrs"}:
+        operands, is_usable = self._read_operands(model, place)
+        if definition is None or lost & {"inputs", "attrs"}:
             self._break(model)
             return None
         call = _Call(definition, operands, dict(cast("dict[str, JsonValue]", model.attrs)))
         call.sort_numbers()
         attributes = self._read_attributes(call, place)
-        inferred = None if attributes is None else self._infer(model, call, attributes, place)
-        if attributes is None or inferred is None:
+        inferred = None if attributes is None or not is_usable else self._infer(model, call, attributes, place)
+        if attributes is None or inferred is None or "name" in lost:
             self._break(model)
             return None
         names = tuple(model.outputs) if model.outputs is not None else (model.name,)
@@ -148,8 +148,8 @@ class NodeReader:
         self._sink.error("SPY0118", f'op "{model.op[:80]}" is unknown', place.child("op"), hint=hint)
         return None
 
-    def _read_operands(self, model: NodeModel, place: Location) -> list[Operand] | None:
-        """Return the operands.  Errors: SPY0116 a name that nothing declares; ``None`` if one is not usable."""
+    def _read_operands(self, model: NodeModel, place: Location) -> tuple[list[Operand], bool]:
+        """Return the operands, and whether all are usable.  Errors: SPY0116 a name that nothing declares."""
         operands: list[Operand] = []
         is_usable = True
         for index, text in enumerate(model.inputs):
@@ -163,7 +163,7 @@ class NodeReader:
                 hint = f'did you mean "{close[0]}"?' if close else None
                 message = f'node "{model.name}" reads "{operand}", which nothing makes'
                 self._sink.error("SPY0116", message, place.child("inputs", index), hint=hint)
-        return operands if is_usable else None
+        return operands, is_usable
 
     def _read_operand(self, text: str | float | bool | None) -> Operand:
         if text is None:
@@ -188,6 +188,8 @@ class NodeReader:
                 values[name] = read_attribute(known[name].annotation, raw, self._declarations.extents)
             except AttributeTextError as error:
                 is_right = False
+                if error.code == "SPY0123" and not self._declarations.form.has_all_dims:
+                    continue
                 hint = _attribute_hint(call.definition, known) if error.code == "SPY0121" else None
                 prefix = "" if error.code == "SPY0121" else f'attribute "{name}" of {call.definition.name}: '
                 where = place.child("attrs", name, *error.path)

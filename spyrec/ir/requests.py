@@ -82,7 +82,7 @@ class _LoopReader:
         self._seen.add(name)
         node = self._nodes.get(name)
         if node is None:
-            if name not in self._nodes_broken and self._declarations.is_dangling(name):
+            if name not in self._declarations.broken and self._declarations.form.has_all_names:
                 self._sink.error("SPY0116", f'"{name}" in a loop body is no node of the graph', place)
             return
         names = [operand for operand in node.inputs if isinstance(operand, str)]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import cast
 
 from pydantic import ValidationError
@@ -38,13 +39,18 @@ class Form:
     """A graph file as models; without losses it is exactly the file.
 
     ``lost``: the fields without the right form, by section and position.  ``lost_dims``: dims declared wrongly.
-    ``has_all_names``: false where a section that declares names is lost, or a key is unknown that may be one.
+    ``has_all_names``: false where a section that declares names is lost or misspelt, or an item has no name.
     """
 
     model: GraphModel
     lost: Mapping[tuple[str, int], frozenset[str]] = field(default_factory=dict[tuple[str, int], frozenset[str]])
     lost_dims: frozenset[str] = frozenset()
     has_all_names: bool = True
+
+    @property
+    def has_all_dims(self) -> bool:
+        """Whether a dim that is not known is not in the file either."""
+        return self.has_all_names and not self.lost_dims
 
     def of(self, section: str, index: int) -> frozenset[str]:
         """Return the lost fields of one item."""
@@ -75,7 +81,8 @@ def salvage(data: dict[str, JsonValue]) -> Form:
 
 def _has_all_names(data: dict[str, JsonValue]) -> bool:
     known = {item.alias or name for name, item in GraphModel.model_fields.items()}
-    if data.keys() - known:
+    absent = [section for section in _DECLARING_SECTIONS if section not in data]
+    if any(get_close_matches(key, absent, n=1) for key in data.keys() - known):
         return False
     kinds = {section: dict if section == "dims" else list for section in _DECLARING_SECTIONS}
     return all(
@@ -86,10 +93,8 @@ def _has_all_names(data: dict[str, JsonValue]) -> bool:
 
 
 def _holds_nameless(section: JsonValue) -> bool:
-    """Whether an item of a section has no usable name: what it declares is not known."""
-    return isinstance(section, list) and any(
-        not isinstance(item, dict) or not is_name(item.get("name")) for item in section
-    )
+    """Whether an item of a section has no name at all (one without the right form cannot be meant elsewhere)."""
+    return isinstance(section, list) and any(not isinstance(item, dict) or "name" not in item for item in section)
 
 
 def _dims(found: JsonValue) -> tuple[dict[str, int | SymbolicDimModel], frozenset[str]]:

@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from spyrec.diagnostics import SpyrecError
+from spyrec.diagnostics import SpyrecError, refuse
 from spyrec.ir.device_layout import BufferLayout
+from spyrec.ir.graph import location_of
 from spyrec.ir.kernel import Buffer, BufferRole, Kernel, KernelGraph, LayoutCost, Use
 from spyrec.passes.base import PassContext
 from spyrec.passes.layout_candidates import candidates, excess_bytes, leaves_default
@@ -21,6 +22,7 @@ from spyrec.passes.layout_refusal import Conflict, refusal
 from spyrec.passes.operand_costs import TIE_SCALE, OperandCosts
 from spyrec.passes.solvers.elimination import INFINITE, Assignment, Factor, minimise, total_cost
 from spyrec.passes.write_copies import write_copies
+from spyrec.target import SEGMENT_BYTES
 
 
 def assign_layouts(graph: KernelGraph, context: PassContext) -> KernelGraph:
@@ -28,7 +30,7 @@ def assign_layouts(graph: KernelGraph, context: PassContext) -> KernelGraph:
 
     Cost: padded bytes that copies read and write, plus, for inputs, constants and outputs, what the layout is larger
     than the default one.
-    Errors: SPY0350 no layout serves a kernel, SPY0351 a pin that no kernel can serve.
+    Errors: SPY0350 no layout serves a kernel, SPY0351 a pin that no kernel can serve, SPY0401 a tensor over a segment.
     """
     problem = LayoutProblem(graph, fixed_io_layouts=context.options.fixed_io_layouts)
     choice = problem.solve()
@@ -36,7 +38,21 @@ def assign_layouts(graph: KernelGraph, context: PassContext) -> KernelGraph:
     context.report.append(str(cost))
     buffers = {name: replace(buffer, layout=choice.layouts[name]) for name, buffer in graph.buffers.items()}
     placed = replace(graph, buffers=buffers, layout_cost=cost)
-    return write_copies(_without_elided(placed), problem.costs, context)
+    written = write_copies(_without_elided(placed), problem.costs, context)
+    _refuse_oversized(written)
+    return written
+
+
+def _refuse_oversized(graph: KernelGraph) -> None:
+    for buffer in graph.buffers.values():
+        if buffer.placed.size_bytes > SEGMENT_BYTES:
+            raise refuse(
+                "SPY0401",
+                f'"{buffer.name}" takes {buffer.placed.size_bytes} device bytes, a segment has {SEGMENT_BYTES}',
+                location_of(buffer.origin),
+                notes=(f"its layout is {buffer.placed}",),
+                hint="split the tensor",
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +83,13 @@ class LayoutProblem:
 
     def solve(self) -> LayoutChoice:
         """Return the best choice.  Errors: SPY0350 where there is none."""
-        best = self._cheapest()
+        best = self.cheapest()
         if best is None:
             raise self._refusal()
         layouts = {name: self.domains[name][best.values[i]] for i, name in enumerate(self._names)}
         return LayoutChoice(layouts, best.cost, best.lower_bound)
 
-    def _cheapest(self) -> Assignment | None:
+    def cheapest(self) -> Assignment | None:
         """Return the cheapest choice, ``None`` where none serves every kernel.
 
         The tables start as lower bounds: an optimum that uses exact entries only is the true one.
@@ -103,7 +119,7 @@ class LayoutProblem:
     def _serves(self, graph: KernelGraph) -> bool:
         """Whether the graph, with another pin, has a choice."""
         try:
-            return LayoutProblem(graph, fixed_io_layouts=self._fixed_io_layouts)._cheapest() is not None
+            return LayoutProblem(graph, fixed_io_layouts=self._fixed_io_layouts).cheapest() is not None
         except SpyrecError:
             return False
 

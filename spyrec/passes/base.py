@@ -21,6 +21,7 @@ class Facet(Enum):
     KERNELS = "every node that writes memory is a kernel"
     LAYOUT = "every buffer has a device layout"
     DIVISION = "every kernel has a work division"
+    PROGRAMS = "every kernel belongs to a program"
     PLACEMENT = "every buffer has an address in every program that uses it"
 
 

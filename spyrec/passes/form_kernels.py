@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import product
 
-from spyrec.ir.device_layout import folded_shape
+from spyrec.ir.access import Access
+from spyrec.ir.device_layout import Window, even_windows, folded_shape
 from spyrec.ir.graph import Graph, Node, Value
 from spyrec.ir.kernel import Buffer, BufferRole, ConstantSource, KernelGraph, Use
 from spyrec.ir.opdef import OpKind, catalogue
 from spyrec.ir.types import TensorType
 from spyrec.passes.base import PassContext
-from spyrec.passes.kernel_builder import KernelBuilder, copy_into, whole
+from spyrec.passes.kernel_builder import KernelBuilder, copy_between, copy_into, whole
 from spyrec.passes.kernel_forming import contractions, movements, pointwise, views
 
 
@@ -26,6 +28,7 @@ def form_kernels(graph: Graph, context: PassContext) -> KernelGraph:
         value = graph.values[name]
         memory, host_shape = _memory_form(value)
         builder.add_buffer(Buffer(name, memory, BufferRole.INPUT, value.origin, pin=value.pin, host_shape=host_shape))
+        _read_evenly(builder, name)
     for name, data in graph.constants.items():
         value = graph.values[name]
         source = ConstantSource(data, value.type.shape)
@@ -58,15 +61,62 @@ def _honour_pin(builder: KernelBuilder, node: Node) -> None:
         use = builder.uses[name]
         memory, host_shape = _memory_form(builder.graph.values[name])
         is_elidable = _is_whole(builder, use)
-        if host_shape is not None:
+        target = builder.new_buffer(f"{name}.pinned", memory, node.origin, pin=pin, host_shape=host_shape)
+        windows = _even_windows(target)
+        if host_shape is not None or len(windows) > 1:
             # no kernel walks two dims through the lanes of one: the value is laid out as one dim first
             folded = builder.new_buffer(f"{name}.folded", memory, node.origin, host_shape=host_shape)
-            reason = f"the pinned layout walks shape {list(host_shape)} as {list(memory.shape)}"
-            copy_into(builder, use, folded, reason=reason)
+            reason = f'"{name}" of shape {list(target.host_type.shape)} is laid out as {list(memory.shape)}'
+            copy_into(builder, use, folded, is_elidable=is_elidable and host_shape is None, reason=reason)
             use, is_elidable = Use(folded.name, whole(folded)), True
-        target = builder.new_buffer(f"{name}.pinned", memory, node.origin, pin=pin, host_shape=host_shape)
-        copy_into(builder, use, target, is_elidable=is_elidable, reason=f'the layout of "{name}" is pinned')
+        if len(windows) == 1:
+            copy_into(builder, use, target, is_elidable=is_elidable, reason=f'the layout of "{name}" is pinned')
+        else:
+            _copy_windows(builder, use.buffer, target, windows)
         builder.uses[name] = Use(target.name, target.whole)
+        if name in builder.graph.outputs:
+            builder.buffers[target.name] = replace(target, role=BufferRole.OUTPUT)
+            builder.output_buffers[name] = target.name
+        _read_evenly(builder, name)
+
+
+Windows = tuple[tuple[Window, ...], ...]
+"""Parts of a buffer that cover it, each with a window per dim."""
+
+
+def _even_windows(buffer: Buffer) -> Windows:
+    """Return the parts of a pinned buffer that kernels can walk: no tile of its layout is ragged inside them."""
+    pin = buffer.pin
+    if pin is None or pin.device_size is None or pin.stride_map is None:
+        return ((),)
+    return tuple(product(*even_windows(pin.device_size, pin.stride_map, buffer.type.shape)))
+
+
+def _read_evenly(builder: KernelBuilder, name: str) -> None:
+    """Have a value whose pinned layout has ragged tiles read through a copy without them."""
+    buffer = builder.buffers[builder.uses[name].buffer]
+    windows = _even_windows(buffer)
+    is_read = any(name in node.inputs for node in builder.graph.nodes)
+    if len(windows) == 1 or not (is_read or buffer.role is BufferRole.INPUT):
+        return
+    even = builder.new_buffer(f"{buffer.name}.whole", buffer.type, buffer.origin, host_shape=buffer.host_shape)
+    _copy_windows(builder, buffer.name, even, windows)
+    builder.uses[name] = Use(even.name, even.whole)
+
+
+def _copy_windows(builder: KernelBuilder, source: str, target: Buffer, windows: Windows) -> None:
+    """Copy all of a buffer into another of its shape, window by window."""
+    for window in windows:
+        access = Access.identity([extent for _, extent in window])
+        starts = [start for start, _ in window]
+        shifted = replace(
+            access,
+            coordinates=tuple(
+                replace(inner, offset=start) for inner, start in zip(access.coordinates, starts, strict=True)
+            ),
+        )
+        reason = f"the tiles of a pinned layout do not divide {list(target.type.shape)}"
+        copy_between(builder, Use(source, shifted), Use(target.name, shifted), target.origin, reason)
 
 
 def _memory_form(value: Value) -> tuple[TensorType, tuple[int, ...] | None]:
@@ -82,9 +132,9 @@ def _memory_form(value: Value) -> tuple[TensorType, tuple[int, ...] | None]:
 
 def _places(builder: KernelBuilder, outputs: tuple[tuple[str, str], ...]) -> dict[str, Use]:
     """Return where each value lies; an output that a node makes is what its own buffer holds."""
-    sources = {*builder.graph.inputs, *builder.graph.constants}
-    finals = {name: Use(buffer, builder.buffers[buffer].whole) for name, buffer in outputs if name not in sources}
-    return builder.uses | finals
+    finals = {name: Use(buffer, builder.buffers[buffer].whole) for name, buffer in outputs}
+    sources = {name: Use(name, builder.buffers[name].whole) for name in builder.graph.inputs}
+    return builder.uses | finals | sources
 
 
 def _is_whole(builder: KernelBuilder, use: Use) -> bool:

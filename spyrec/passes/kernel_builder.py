@@ -95,6 +95,23 @@ def whole(buffer: Buffer) -> Access:
     return Access.identity(buffer.type.shape)
 
 
+def copy_between(builder: KernelBuilder, source: Use, target: Use, origin: Origin, reason: str) -> None:
+    """Add a copy of what ``source`` reads to where ``target`` writes, over the same extents."""
+    builder.add_kernel(
+        Kernel(
+            name=f"{target.buffer}.piece",
+            op="spyre.copy",
+            op_func="identity",
+            rule=Rule.COPY,
+            extents=source.access.extents,
+            inputs=(source,),
+            output=target,
+            origin=origin,
+            reason=reason,
+        )
+    )
+
+
 def copy_into(
     builder: KernelBuilder, use: Use, target: Buffer, *, is_elidable: bool = False, reason: str | None = None
 ) -> Use:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spyrec.diagnostics import SpyrecError, refuse
-from spyrec.ir.device_layout import BufferLayout, canonical_layout, pinned_layout
+from spyrec.ir.device_layout import BufferLayout, canonical_layout, pinned_layout, row_major
 from spyrec.ir.graph import LayoutPin, location_of
 from spyrec.ir.kernel import Buffer, BufferRole
 from spyrec.layout import DeviceLayout
@@ -14,7 +14,10 @@ MAX_HOST_RANK = 6
 
 
 def candidates(buffer: Buffer, fixed_io_layouts: bool) -> tuple[BufferLayout, ...]:
-    """Return the layouts a buffer may get, the default first.  Errors: SPY0303 rank, SPY0351 a pin without reading."""
+    """Return the layouts a buffer may get, the default first.
+
+    Errors: SPY0303 rank, SPY0351 a pin without reading, SPY0307 and SPY0308 one that no host copy can follow.
+    """
     if buffer.pin is not None:
         return (_pinned(buffer, buffer.pin),)
     crosses_border = buffer.role is not BufferRole.INTERMEDIATE
@@ -72,7 +75,23 @@ def _pinned(buffer: Buffer, pin: LayoutPin) -> BufferLayout:
             notes=(str(device),),
             hint="each host dim has to be the product of the device dims that walk it",
         )
+    if buffer.role is not BufferRole.INTERMEDIATE:
+        _require_conversion(buffer, pin, device)
     return layout
+
+
+def _require_conversion(buffer: Buffer, pin: LayoutPin, device: DeviceLayout) -> None:
+    """Refuse a pin that copies from and to the host cannot follow."""
+    shape = buffer.host_type.shape
+    note = f'"{buffer.name}" is copied from or to a contiguous host tensor in this layout'
+    try:
+        made = DeviceLayout(device.device_size, device.stride_map, device.device_dtype, shape)
+    except SpyrecError as error:
+        first = error.diagnostics[0]
+        raise refuse(first.code, first.message, pin.origin, notes=(*first.notes, note), hint=first.hint) from error
+    if made.host_strides != row_major(shape):
+        fact = f"the layout holds shape {list(shape)} with strides {list(made.host_strides)} only"
+        raise refuse("SPY0307", fact, pin.origin, notes=(note,), hint="pin a layout of the contiguous tensor")
 
 
 def _device_layout(buffer: Buffer, pin: LayoutPin) -> DeviceLayout:

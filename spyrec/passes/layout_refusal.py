@@ -17,7 +17,7 @@ _MOST_STEPS = 8
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """The kernel in the way, the layouts that each of its buffers may have (best first), and the rule that is broken."""
+    """The kernel in the way, the layouts its buffers may have (the default or pinned one first), the broken rule."""
 
     kernel: Kernel
     domains: Mapping[str, Sequence[BufferLayout]]

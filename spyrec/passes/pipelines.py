@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from spyrec.ir.graph import Graph
 from spyrec.ir.kernel import KernelGraph
+from spyrec.passes.assign_addresses import assign_addresses
 from spyrec.passes.assign_layouts import assign_layouts
 from spyrec.passes.base import Facet, Pass
 from spyrec.passes.canonicalize import canonicalize
 from spyrec.passes.decompose import decompose
 from spyrec.passes.divide_work import divide_work
 from spyrec.passes.form_kernels import form_kernels
-from spyrec.passes.group_programs import group_programs
+from spyrec.passes.group_bundles import group_bundles
 
 AnyPass = Pass[Graph, Graph] | Pass[Graph, KernelGraph] | Pass[KernelGraph, KernelGraph]
 
@@ -49,16 +50,30 @@ DIVIDE_WORK = Pass(
     frozenset({Facet.DIVISION}),
     divide_work,
 )
-GROUP_PROGRAMS = Pass(
-    "group-programs",
-    "cut the kernels into programs, give arguments segments and intermediates pool addresses",
-    frozenset({Facet.LAYOUT}),
+GROUP_BUNDLES = Pass(
+    "group-bundles",
+    "cut the kernels into programs that fit the argument limit",
+    frozenset({Facet.LAYOUT, Facet.DIVISION}),
+    frozenset({Facet.PROGRAMS}),
+    group_bundles,
+)
+ASSIGN_ADDRESSES = Pass(
+    "assign-addresses",
+    "give the intermediates of each program their place in its pool",
+    frozenset({Facet.PROGRAMS}),
     frozenset({Facet.PLACEMENT}),
-    group_programs,
+    assign_addresses,
 )
 
 DEVICE_GRAPH: tuple[Pass[Graph, Graph], ...] = (CANONICALIZE, DECOMPOSE)
 """From a user's graph to one of device ops: what ``--check`` evaluates."""
 
-COMPILE: tuple[AnyPass, ...] = (*DEVICE_GRAPH, FORM_KERNELS, ASSIGN_LAYOUTS, DIVIDE_WORK, GROUP_PROGRAMS)
+COMPILE: tuple[AnyPass, ...] = (
+    *DEVICE_GRAPH,
+    FORM_KERNELS,
+    ASSIGN_LAYOUTS,
+    DIVIDE_WORK,
+    GROUP_BUNDLES,
+    ASSIGN_ADDRESSES,
+)
 """The whole compiler."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import numpy.typing as npt
 
@@ -32,6 +34,8 @@ class ArgumentCopier:
     def copy_in(self, argument: Argument, array: HostArray, memory: Memory) -> None:
         """Copy a host array into the device bytes of an argument, converting its format; errors SPY0315 to SPY0318."""
         stored_as = self._stored_as(argument)
+        if self.clears(argument):
+            memory[:] = 0
         packed = memory if self._is_packed(argument) else _packed_copy(memory, stored_as)
         if has_host_form(argument):
             copy_to_device(array, self.table(argument, "h2d"), packed, stored_as=stored_as)
@@ -47,6 +51,23 @@ class ArgumentCopier:
         if argument.shape is None or argument.dtype is None or not has_host_form(argument):
             return decode_device_form(packed, argument.device_size, stored_as)
         return copy_to_host(packed, self.table(argument, "d2h"), argument.shape, argument.dtype, stored_as=stored_as)
+
+    def clears(self, argument: Argument) -> bool:
+        """Whether an argument is filled with zeros before it is copied in.
+
+        Its table then has more rows than the host tensor: those of a matmul's second operand are padding of K, which
+        has to be zero in every lane, and a bundle written by others has no other way to say so.
+        """
+        if argument.dci is not None or not has_host_form(argument):
+            return False
+        lanes = argument.device_size[-1]
+        reached = sum(
+            math.prod(
+                size for size, stride in zip(nest.sizes, nest.destination_strides, strict=True) if stride % lanes == 0
+            )
+            for nest in self.table(argument, "h2d").nests
+        )
+        return reached < math.prod(argument.device_size[:-1])
 
     def _stored_as(self, argument: Argument) -> DeviceFormat:
         is_half = argument.device_dtype is DeviceFormat.SEN169_FP16

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spyrec.bundle.manifest import Argument, Manifest, Role
-from spyrec.diagnostics import DiagnosticSink, SpyrecError, refuse
+from spyrec.diagnostics import DiagnosticSink, Location, SpyrecError, refuse
 
 HostArray = npt.NDArray[np.generic]
 
@@ -31,12 +31,15 @@ class ExpectedInput:
     carrier: np.dtype[np.generic]
     is_required: bool
 
-    def refuse_wrong(self, shape: tuple[int, ...], dtype: np.dtype[np.generic]) -> SpyrecError | None:
-        """Return the error for an array of that shape and dtype; errors SPY0762 (shape) and SPY0763 (dtype)."""
+    def refuse_wrong(
+        self, shape: tuple[int, ...], dtype: np.dtype[np.generic], place: Location | None = None
+    ) -> SpyrecError | None:
+        """Return the error for an array of that shape and dtype, read from ``place``; SPY0762 shape, SPY0763 dtype."""
         if shape != self.shape:
             return refuse(
                 "SPY0762",
                 f'run input "{self.name}" has shape {list(shape)}, the bundle takes {list(self.shape)}',
+                place,
                 hint="a bundle is compiled for one shape of each input",
             )
         if dtype.newbyteorder("=") != self.carrier:
@@ -44,9 +47,19 @@ class ExpectedInput:
             return refuse(
                 "SPY0763",
                 f'run input "{self.name}" has dtype {dtype.name}, the bundle takes {self.dtype}{carried}',
+                place,
                 hint=f"convert it on the host: array.astype({self.carrier.name})",
             )
         return None
+
+    def refuse_no_array(self, value: object) -> SpyrecError:
+        """Return the error for what is no NumPy array: nothing is converted silently (SPY0763)."""
+        form = f"{self.dtype} array of shape {list(self.shape)}"
+        return refuse(
+            "SPY0763",
+            f'run input "{self.name}" is of type {type(value).__name__}, the bundle takes a {form}',
+            hint=f"make an array of it: numpy.asarray(value, numpy.{self.carrier.name})",
+        )
 
 
 def expected_inputs(manifest: Manifest) -> tuple[ExpectedInput, ...]:
@@ -98,10 +111,13 @@ def checked_inputs(inputs: Mapping[str, HostArray], expected: Iterable[ExpectedI
     for item in items:
         if item.name not in inputs:
             continue
-        array = inputs[item.name]
+        array: object = inputs[item.name]
+        if not isinstance(array, np.ndarray | np.generic):
+            sink.diagnostics.extend(item.refuse_no_array(array).diagnostics)
+            continue
         error = item.refuse_wrong(array.shape, array.dtype)
         if error is None:
-            checked[item.name] = array.astype(item.carrier, copy=False)
+            checked[item.name] = np.asarray(array).astype(item.carrier, copy=False)
         else:
             sink.diagnostics.extend(error.diagnostics)
     sink.raise_if_errors()

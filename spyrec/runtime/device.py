@@ -41,7 +41,11 @@ class ArgumentTable:
 
 @dataclass(frozen=True, slots=True)
 class OperationStats:
-    """Counters of one SuperDSC over all its executions (one multiply-add is two flops)."""
+    """Counters of one SuperDSC over all its executions (one multiply-add is two flops).
+
+    ``dma_h2d_bytes`` and ``dma_d2h_bytes`` stand beside the others as in the total, and are ``None``: host copies belong
+    to no operation.
+    """
 
     file: str
     op: str
@@ -54,6 +58,8 @@ class OperationStats:
     lx_peak_bytes: int = 0
     simulated_us: float | None = None
     roofline: Roofline | None = None
+    dma_h2d_bytes: int | None = None
+    dma_d2h_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -120,19 +120,16 @@ def sanitizers_named(text: str | None) -> frozenset[Sanitizer]:
     return frozenset(chosen)
 
 
-def findings_of_refusal(error: SpyrecError, sanitizers: frozenset[Sanitizer]) -> tuple[Finding, ...] | None:
-    """Return a refusal of the device as findings, or ``None`` where it is no matter of the chosen sanitizers.
+def findings_of_refusal(error: SpyrecError, sanitizers: frozenset[Sanitizer]) -> tuple[Finding, ...]:
+    """Return a refusal of the device as findings, none where it is no matter of the chosen sanitizers.
 
     The rules on bounds, races and LX are checked at load whatever was chosen; asked for, they report in one form.
     """
-    found: list[Finding] = []
-    for item in error.diagnostics:
-        kind = _KIND_OF_RULE.get(item.code)
-        if kind is None or kind not in sanitizers:
-            return None
-        file = item.location.file if item.location is not None else None
-        found.append(Finding(kind, f"{item.message} [{item.code}]", file, field=_FIELDS[kind]))
-    return tuple(found) or None
+    return tuple(
+        Finding(kind, item.message, item.location.file if item.location is not None else None, field=_FIELDS[kind])
+        for item in error.diagnostics
+        if (kind := _KIND_OF_RULE.get(item.code)) is not None and kind in sanitizers
+    )
 
 
 _FIELDS = {

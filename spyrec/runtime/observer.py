@@ -40,6 +40,10 @@ class CopyObserver(Protocol):
         """What is watched while the programs run although a rule speaks against it."""
         ...
 
+    def loading(self, directory: str) -> None:
+        """Take note of the directory (with a closing slash, or empty) of the program that is loaded next."""
+        ...
+
     def forgotten(self, address: int, size_bytes: int) -> None:
         """Take note that what an argument holds from an earlier run counts no more."""
         ...

@@ -10,7 +10,7 @@ from typing import IO
 import numpy as np
 import numpy.typing as npt
 
-from spyrec.diagnostics import Location, SpyrecError, refuse
+from spyrec.diagnostics import Location, SpyrecError, located, refuse
 from spyrec.jsonloc import JsonValue, load_json
 from spyrec.runtime.binding import ExpectedInput, refuse_unknown_or_missing
 
@@ -39,7 +39,8 @@ def read_safetensors(path: Path, expected: tuple[ExpectedInput, ...]) -> dict[st
         with path.open("rb") as file:
             size_bytes = os.fstat(file.fileno()).st_size
             header, data_start = _read_header(file, size_bytes, path)
-            refuse_unknown_or_missing(header, expected)
+            with located(Location(str(path))):
+                refuse_unknown_or_missing(header, expected)
             return {
                 item.name: _read_tensor(file, header[item.name], item, data_start, path)
                 for item in expected
@@ -74,7 +75,7 @@ def _read_tensor(file: IO[bytes], entry: JsonValue, item: ExpectedInput, data_st
             Location(str(path)),
             hint=f"convert it to {item.dtype} before it is written",
         )
-    wrong = item.refuse_wrong(shape, carrier)
+    wrong = item.refuse_wrong(shape, carrier, Location(str(path)))
     if wrong is not None:
         raise wrong
     size_bytes = carrier.itemsize * math.prod(shape)

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from spyrec.bundle.bundle import Bundle, DeviceProgram
 from spyrec.bundle.device_program import executes
 from spyrec.bundle.manifest import Argument, Manifest, PlanStep, Role
-from spyrec.diagnostics import refuse
+from spyrec.diagnostics import Location, files_below, located, refuse
 from spyrec.dtypes import DeviceFormat
 from spyrec.runtime.argument_copy import ArgumentCopier
 from spyrec.runtime.binding import checked_inputs, expected_inputs, has_host_form
@@ -104,6 +104,7 @@ class Session:
         chosen = options or SessionOptions()
         self._device = device
         self._manifest = bundle.manifest
+        self._root = bundle.root
         self._arguments = {argument.name: argument for argument in bundle.manifest.arguments}
         self._copier = ArgumentCopier(bundle, chosen.half_format)
         self.observer = chosen.observer
@@ -175,7 +176,8 @@ class Session:
         return self._device.memory(self._pool_address, size_bytes)
 
     def _copy_in(self, name: str, array: HostArray) -> HostCopy:
-        self._copier.copy_in(self._arguments[name], array, self.argument_memory(name))
+        with located(*self._copy_place(name, "h2d")):
+            self._copier.copy_in(self._arguments[name], array, self.argument_memory(name))
         if self.observer is not None:
             self.observer.copied_in(self._argument_copy(name, "h2d"))
         return HostCopy(name, argument_size_bytes(self._arguments[name]), is_to_device=True)
@@ -188,7 +190,8 @@ class Session:
 
     def _argument_copy(self, name: str, direction: str) -> ArgumentCopy:
         argument = self._arguments[name]
-        table = self._copier.table(argument, direction) if has_host_form(argument) else None
+        is_whole = not has_host_form(argument) or (direction == "h2d" and self._copier.clears(argument))
+        table = None if is_whole else self._copier.table(argument, direction)
         return ArgumentCopy(
             name,
             self._addresses[name],
@@ -202,7 +205,14 @@ class Session:
     def _copy_out(self, name: str) -> HostArray:
         if self.observer is not None:
             self.observer.copied_out(self._argument_copy(name, "d2h"))
-        return self._copier.copy_out(self._arguments[name], self.argument_memory(name))
+        with located(*self._copy_place(name, "d2h")):
+            return self._copier.copy_out(self._arguments[name], self.argument_memory(name))
+
+    def _copy_place(self, name: str, direction: str) -> tuple[Location, tuple[str, ...]]:
+        """Return what a refused copy is about: the conversion table (or the foreign bundle), and the argument."""
+        tables = self._arguments[name].dci
+        file = "/".join(part for part in (self._root, None if tables is None else tables[direction]) if part)
+        return Location(file or None), (f'in the copy of argument "{name}"',)
 
     def _dtype_name(self, name: str) -> str:
         dtype = self._arguments[name].dtype
@@ -211,7 +221,8 @@ class Session:
     def _launch(self, step: _Step) -> LaunchStats:
         addresses = [self._addresses[name] for name in step.plan.arguments]
         pool = self._pool_address if step.plan.pool_bytes else None
-        stats = self._device.launch(step.loaded, addresses, pool)
+        with files_below(program_directory(self._root, step.plan.program)):
+            stats = self._device.launch(step.loaded, addresses, pool)
         named = tuple(dataclasses.replace(item, file=step.prefix + item.file) for item in stats.operations)
         return dataclasses.replace(stats, operations=named)
 
@@ -228,8 +239,11 @@ def _load(bundle: Bundle, device: Device, options: SessionOptions) -> list[_Step
         if plan.program in programs:
             chosen = programs[plan.program]
             table = argument_table(arguments, plan, is_only=is_only)
-            loaded = device.load(chosen.program, chosen.superdscs, table)
-            launched = [loaded] if not options.is_stepped else _single_calls(device, chosen, table)
+            if options.observer is not None:
+                options.observer.loading(_prefix(plan.program))
+            with files_below(program_directory(bundle.root, plan.program)):
+                loaded = device.load(chosen.program, chosen.superdscs, table)
+                launched = [loaded] if not options.is_stepped else _single_calls(device, chosen, table)
             steps += [_Step(plan, item, _prefix(plan.program)) for item in launched]
     return steps
 
@@ -241,6 +255,11 @@ def _single_calls(device: Device, program: DeviceProgram, table: ArgumentTable) 
         file = statement.sdsc_filename
         loaded.append(device.load(only_calls_of(program.program, file), {file: program.superdscs[file]}, table))
     return loaded
+
+
+def program_directory(root: str | None, directory: str) -> str:
+    """Return what stands before a program's file names in messages: bundle and program directory, as far as known."""
+    return ("" if root is None else f"{root}/") + _prefix(directory)
 
 
 def _prefix(directory: str) -> str:

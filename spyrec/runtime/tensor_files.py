@@ -16,7 +16,7 @@ from typing import IO
 import numpy as np
 import numpy.typing as npt
 
-from spyrec.diagnostics import Location, SpyrecError, refuse
+from spyrec.diagnostics import Location, SpyrecError, located, refuse
 from spyrec.runtime.binding import ExpectedInput, refuse_unknown_or_missing
 from spyrec.runtime.safetensors_inputs import read_safetensors
 from spyrec.runtime.whole_file import why_unwritable, write_whole
@@ -61,8 +61,16 @@ def _read_npz(path: Path, expected: tuple[ExpectedInput, ...]) -> dict[str, Host
 
 
 def _read_members(archive: zipfile.ZipFile, path: Path, expected: tuple[ExpectedInput, ...]) -> dict[str, HostArray]:
-    members = {member.filename.removesuffix(_NPY_SUFFIX): member for member in archive.infolist()}
-    refuse_unknown_or_missing(members, expected)
+    members: dict[str, zipfile.ZipInfo] = {}
+    for member in archive.infolist():
+        name = member.filename.removesuffix(_NPY_SUFFIX)
+        if name in members:
+            files = f"{members[name].filename[:80]} and {member.filename[:80]}"
+            message = f'the archive holds "{name[:80]}" twice, as {files}'
+            raise refuse("SPY0765", message, Location(str(path)), hint="write the file again, each array once")
+        members[name] = member
+    with located(Location(str(path))):
+        refuse_unknown_or_missing(members, expected)
     arrays: dict[str, HostArray] = {}
     for item in expected:
         if item.name in members:
@@ -75,7 +83,7 @@ def _read_npy(stream: IO[bytes], member: zipfile.ZipInfo, item: ExpectedInput, p
     shape, is_fortran, dtype = _npy_header(stream, item, path)
     if dtype.hasobject:
         raise _bad_member(item, path, "holds pickled Python objects", "save a plain numeric array")
-    wrong = item.refuse_wrong(shape, dtype)
+    wrong = item.refuse_wrong(shape, dtype, Location(str(path)))
     if wrong is not None:
         raise wrong
     size_bytes = dtype.itemsize * math.prod(shape)

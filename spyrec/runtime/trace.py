@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from spyrec.runtime.device import LaunchStats, OperationStats
-from spyrec.runtime.timeline_records import Engine, GroupTimeline, HostCopy, TimedCall, TimedLoop, TimedSchedule
+from spyrec.runtime.timeline_records import Engine, HostCopy, TimedCall, TimedLoop, TimedSchedule
+from spyrec.runtime.trace_engines import core_groups, engine_spans
 from spyrec.runtime.trace_events import Events, Lane
 from spyrec.target import Profile
 
@@ -24,6 +25,7 @@ SHOWN_EXECUTIONS = 4000
 _HOST, _PROGRAM, _FIRST_GROUP = 0, 1, 2
 _TO_DEVICE, _TO_HOST, _LAUNCHES = Lane(_HOST, 0), Lane(_HOST, 1), Lane(_HOST, 2)
 _PROGRAM_LANE = Lane(_PROGRAM, 0)
+_ENGINES = tuple(Engine)
 
 
 def trace_of(record: RunRecord, profile: Profile, name: str) -> dict[str, object]:
@@ -49,24 +51,6 @@ def trace_of(record: RunRecord, profile: Profile, name: str) -> dict[str, object
         "otherData": {"simulated": True, "profile": profile.name, "note": "times are a model's, not a device's"},
         "traceEvents": writer.events.ordered(),
     }
-
-
-def core_groups(launches: Sequence[LaunchStats]) -> list[tuple[int, ...]]:
-    """Return the cores in groups that do the same in every call of every launch, by first core."""
-    roles: dict[int, list[tuple[int, int]]] = {}
-    calls = [call for launch in launches for call in _calls(launch.schedule)]
-    for number, call in enumerate(calls):
-        for index, group in enumerate(call.timeline.groups):
-            for core in group.cores:
-                roles.setdefault(core, []).append((number, index))
-    groups: dict[tuple[tuple[int, int], ...], list[int]] = {}
-    for core in sorted(roles):
-        groups.setdefault(tuple(roles[core]), []).append(core)
-    return [tuple(cores) for cores in groups.values()]
-
-
-def _calls(schedule: TimedSchedule) -> list[TimedCall]:
-    return [call for item in schedule for call in ([item] if isinstance(item, TimedCall) else _calls(item.body))]
 
 
 class _Writer:
@@ -115,10 +99,10 @@ class _Writer:
     def walk(self, schedule: TimedSchedule, operations: Sequence[OperationStats], shown: list[int]) -> None:
         for item in schedule:
             if isinstance(item, TimedCall):
-                if self.left > 0:
+                if self.left > 0 and shown[item.operation] < operations[item.operation].executions:
                     self.execution(item, operations[item.operation], shown[item.operation])
                     shown[item.operation] += 1
-            elif _calls(item.body):
+            elif _executes(item.body):
                 self.loop(item, operations, shown)
 
     def loop(self, loop: TimedLoop, operations: Sequence[OperationStats], shown: list[int]) -> None:
@@ -141,7 +125,16 @@ class _Writer:
         if operation.roofline is not None:
             values |= {"utilisation": operation.roofline.utilisation, "limit": operation.roofline.limit}
         self.events.span(title, "kernel", _PROGRAM_LANE, (first_us, self.now_us), values)
-        self.engines(call, counters, first_us, operation.op)
+        for item in engine_spans(self.groups, call.timeline, counters):
+            lane = Lane(_FIRST_GROUP + item.group, _ENGINES.index(item.activity.engine))
+            at = (first_us + item.activity.first_us, first_us + item.activity.last_us)
+            self.events.span(operation.op, "spyrec.engine", lane, at, item.values)
+        self.counters(call, operation, counters, first_us)
+
+    def counters(
+        self, call: TimedCall, operation: OperationStats, counters: Mapping[str, int], first_us: float
+    ) -> None:
+        """Show the rates during an execution, and what has moved until its end."""
         duration_us = call.timeline.total_us
         read, written = counters["hbm_read_bytes"], counters["hbm_write_bytes"]
         self.moved["read"] += read
@@ -150,35 +143,6 @@ class _Writer:
         self.events.counter("HBM bandwidth (GB/s)", _PROGRAM, first_us, rates)
         self.events.counter("HBM bytes", _PROGRAM, self.now_us, self.moved)
         self.events.counter("LX bytes used", _PROGRAM, first_us, {"peak of a core": operation.lx_peak_bytes})
-
-    def engines(self, call: TimedCall, counters: Mapping[str, int], first_us: float, op: str) -> None:
-        readers = _CoreShares(counters["hbm_read_bytes"])
-        core_readers = _CoreShares(counters["hbm_core_read_bytes"])
-        writers = _CoreShares(counters["hbm_write_bytes"])
-        timelines = {core: group for group in call.timeline.groups for core in group.cores}
-        working = [(number, cores) for number, cores in enumerate(self.groups) if cores[0] in timelines]
-        reading = sum(len(cores) for _, cores in working)
-        writing = sum(len(cores) for _, cores in working if _stores(timelines[cores[0]]))
-        for number, cores in working:
-            group = timelines[cores[0]]
-            read = readers.next(len(cores), reading)
-            core_read = core_readers.next(len(cores), reading)
-            written = writers.next(len(cores), writing) if _stores(group) else 0
-            done = dict.fromkeys(Engine, 0.0)
-            for item in group.activities:
-                part = (
-                    done[item.engine],
-                    1.0 if done[item.engine] + item.share > 1.0 - 1e-9 else done[item.engine] + item.share,
-                )
-                done[item.engine] = part[1]
-                values: dict[str, object] = {}
-                if item.engine is Engine.DMA_IN:
-                    values = {"bytes": _portion(read, part), "core_bytes": _portion(core_read, part)}
-                elif item.engine is Engine.DMA_OUT:
-                    values = {"bytes": _portion(written, part)}
-                window = (first_us + item.first_us, first_us + item.last_us)
-                lane = Lane(_FIRST_GROUP + number, list(Engine).index(item.engine))
-                self.events.span(op, "spyrec.engine", lane, window, values)
 
     def rest(self, launch: LaunchStats, shown: Sequence[int]) -> None:
         """Sum up, one span per SuperDSC, what is not shown one by one."""
@@ -194,24 +158,9 @@ class _Writer:
             self.events.span(title, "kernel", _PROGRAM_LANE, (first_us, self.now_us), values)
 
 
-class _CoreShares:
-    """Deals out a number of bytes to cores in whole bytes that add up."""
-
-    def __init__(self, total: int) -> None:
-        self.total = total
-        self.dealt = 0
-
-    def next(self, cores: int, of_cores: int) -> int:
-        before, self.dealt = self.dealt, self.dealt + cores
-        return self.total * self.dealt // of_cores - self.total * before // of_cores
-
-
-def _stores(group: GroupTimeline) -> bool:
-    return any(item.engine is Engine.DMA_OUT for item in group.activities)
-
-
-def _portion(total: int, part: tuple[float, float]) -> int:
-    return round(total * part[1]) - round(total * part[0])
+def _executes(schedule: TimedSchedule) -> bool:
+    """Whether anything runs: a loop that executes nothing is not gone round, as on the device."""
+    return any(isinstance(item, TimedCall) or (item.count > 0 and _executes(item.body)) for item in schedule)
 
 
 def _counters_of(operation: OperationStats, first: int, past: int) -> dict[str, int]:

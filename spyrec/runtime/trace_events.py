@@ -21,7 +21,7 @@ class Events:
 
     def __init__(self) -> None:
         self._labels: list[Event] = []
-        self._timed: list[tuple[int, int, Event]] = []
+        self._timed: list[tuple[tuple[int, int, int], Event]] = []
 
     def process(self, number: int, name: str) -> None:
         """Name a process; processes stand in the order of their numbers."""
@@ -37,32 +37,36 @@ class Events:
     def span(
         self, name: str, category: str, lane: Lane, window_us: tuple[float, float], values: Mapping[str, object]
     ) -> None:
-        """Add a span; it ends on the nanosecond on which one that begins there does."""
+        """Add a span, after those that it encloses; it ends on the nanosecond on which one after it begins."""
         first, last = _nanoseconds(window_us[0]), _nanoseconds(window_us[1])
         event = _event("X", name, lane, first)
         event |= {"cat": category, "dur": (last - first) / 1000, "args": dict(values)}
-        self._timed.append((first, first - last, event))
+        # of spans that cover the same time the one added last encloses the others: it comes first
+        self._timed.append(((first, first - last, -len(self._timed)), event))
 
     def instant(self, name: str, lane: Lane, at_us: float) -> None:
         """Add an instant that concerns the whole trace."""
         at = _nanoseconds(at_us)
-        self._timed.append((at, 1, {**_event("i", name, lane, at), "s": "g"}))
+        self._point(at, {**_event("i", name, lane, at), "s": "g"})
 
     def counter(self, name: str, process: int, at_us: float, values: Mapping[str, float]) -> None:
         """Set the values of a counter."""
         at = _nanoseconds(at_us)
-        self._timed.append((at, 1, {**_event("C", name, Lane(process, 0), at), "args": dict(values)}))
+        self._point(at, {**_event("C", name, Lane(process, 0), at), "args": dict(values)})
 
     def flow(self, number: int, source: tuple[Lane, float], target: tuple[Lane, float]) -> None:
         """Draw an arrow between two spans, each named by its lane and a time inside it."""
         for phase, (lane, at_us) in (("s", source), ("f", target)):
             at = _nanoseconds(at_us)
             event = {**_event(phase, "launch", lane, at), "cat": "ac2g", "id": number}
-            self._timed.append((at, 1, {**event, "bp": "e"} if phase == "f" else event))
+            self._point(at, {**event, "bp": "e"} if phase == "f" else event)
 
     def ordered(self) -> list[Event]:
         """Return labels first, then everything by time, what encloses before what it encloses."""
-        return self._labels + [event for _, _, event in sorted(self._timed, key=lambda item: item[:2])]
+        return self._labels + [event for _, event in sorted(self._timed, key=lambda item: item[0])]
+
+    def _point(self, at: int, event: Event) -> None:
+        self._timed.append(((at, 1, len(self._timed)), event))
 
     def _label(self, name: str, lane: Lane, values: Mapping[str, object]) -> None:
         self._labels.append({**_event("M", name, lane, 0), "args": dict(values)})

@@ -194,6 +194,26 @@ def test_a_damaged_file_is_refused_with_its_code_and_place(path: str, value: Jso
     assert found[0][1].startswith("/0_add")
 
 
+@pytest.mark.parametrize(
+    ("path", "value", "rule"),
+    [
+        ("coreIdsUsed_", [0] * 32, "V1"),
+        ("dataStageParam_/0/el_/mb_", 16, "V2"),
+        (f"{STARTS}/data_/[7, 0, 0]", "-7", "V9"),
+        ("labeledDs_/1/scale_", [1], "V11"),
+        ("scheduleTree_/1/padding_", {}, "V14"),
+        ("computeOp_/0/opFuncName", "sub", None),
+    ],
+)
+def test_a_broken_rule_is_named_in_a_note(path: str, value: Json, rule: str | None) -> None:
+    data = load("add")
+    change(path, value)(data)
+    with pytest.raises(SpyrecError) as error:
+        from_json(data)
+    notes = error.value.diagnostics[0].to_json()["notes"]
+    assert notes == ([] if rule is None else [f"rule {rule}"])
+
+
 def test_several_dscs_and_several_compute_operations_are_refused_by_name() -> None:
     data = load("add")
     data["0_add"]["dscs_"] *= 2

@@ -232,7 +232,6 @@ def test_an_output_in_a_closed_directory_is_refused(
 
 
 TARGETS = {
-    "unknown name": "no_such_target",
     "no JSON": "{",
     "wrong format": '{"format": "spyrec.target/9"}',
     "unknown key": '{"format": "spyrec.target/1", "coers": 3}',
@@ -255,7 +254,8 @@ def test_a_bad_target_is_refused(
     assert refusal.code == ("SPY0101" if name == "no JSON" else "SPY0774")
 
 
-@pytest.mark.parametrize("options", [["--cores", "0"], ["--cores", "33"], ["--cores", "x"], ["--numerics", "f8"]])
+@pytest.mark.parametrize("options", [["--cores", "0"], ["--cores", "33"], ["--cores", "x"], ["--numerics", "f8"],
+                                     ["--target", "no_such_target"], ["--target", "missing.json"]])  # fmt: skip
 def test_an_option_out_of_range_is_a_usage_error(
     options: list[str], good_model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

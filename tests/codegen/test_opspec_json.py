@@ -82,7 +82,7 @@ BAD: list[tuple[JsonValue, Callable[[dict[str, object]], None], str, str]] = [
     (CLIP, put("specs", 0, "op_info", "constants", "clipMin", value="big"), "SPY0503",
      "/specs/0/op_info/constants/clipMin"),
     (CLIP, put("specs", 0, "op_info", "constants", "clipMin", value=10**400), "SPY0103", ""),
-    (CLIP, put("specs", 0, "op_info", "shared_weight_unit_bmm", value={"batch_dim": 0}), "SPY0503",
+    (CLIP, put("specs", 0, "op_info", "shared_weight_unit_bmm", value={"batch_dim": 0}), "SPY0532",
      "/specs/0/op_info/shared_weight_unit_bmm"),
     (LOOPS, put("specs", 0, "loop", "count", value=-1), "SPY0503", "/specs/0/loop/count"),
     (LOOPS, put("specs", 0, "loop", "count", value="K"), "SPY0503", "/specs/0/loop/count"),

@@ -16,6 +16,10 @@ from spyrec.dtypes import DeviceFormat
 from tests.codegen.builders import FP16, FP32, SEGMENT, Along, argument, matmul, pointwise, space
 
 
+FP8 = DeviceFormat.SEN143_FP8
+INT32 = DeviceFormat.IEEE_INT32
+
+
 def refusals(*specs: OpSpec, symbolic: bool = False) -> list[Diagnostic]:
     file = OpSpecFile(symbolic, True, specs, Location("specs.json", ""))
     with pytest.raises(SpyrecError) as caught:
@@ -44,6 +48,16 @@ def at(allocation_bytes: int) -> Callable[[TensorArgument], TensorArgument]:
 
 def in_format(data_format: DeviceFormat) -> Callable[[TensorArgument], TensorArgument]:
     return lambda arg: replace(arg, device_dtype=data_format)
+
+
+def in_formats(spec: OpSpec, *formats: DeviceFormat) -> OpSpec:
+    """The same operation over operands of other formats, each in its own sticks."""
+    sizes = {dim.symbol: dim.size for dim in spec.iteration_space}
+    args = (
+        argument([Along("b"), Along("a")], "b", sizes, index=i, is_input=arg.is_input, data_format=formats[i])
+        for i, arg in enumerate(spec.args)
+    )
+    return replace(spec, args=tuple(args))
 
 
 def ragged_cast(sticks: int) -> OpSpec:
@@ -109,7 +123,7 @@ def five_layouts() -> OpSpec:
     args = [
         argument([Along(s) for s in "abcde"], stick, sizes, index=i, is_input=i < 4) for i, stick in enumerate("abcde")
     ]
-    return OpSpec("unknownop", False, space(sizes), tuple(args))
+    return OpSpec("layernormnorm", False, space(sizes), tuple(args))
 
 
 ADD = pointwise("add", {"a": 8, "b": 256}, inputs=2)
@@ -172,7 +186,15 @@ CASES: list[tuple[str, str, OpSpec]] = [
     ("SPY0521", "/specs/0/args/2", changed(gather(), 2, coordinate(1, "IndirectAccess(rows)"))),
     ("SPY0521", "/specs/0/args/0", changed(gather(), 0, in_format(FP16))),
     ("SPY0522", "/specs/0/args/1", ROW_OUTPUT),
-    ("SPY0522", "/specs/0/args/1", replace(SUM, op="prod", iteration_space=space({"a": 8, "b": 256}, {"b": 2}))),
+    ("SPY0522", "/specs/0/args/1", replace(SUM, op="abs", iteration_space=space({"a": 8, "b": 256}, {"b": 2}))),
+    ("SPY0530", "/specs/0/op", pointwise("foo", {"a": 8, "b": 256})),
+    ("SPY0531", "/specs/0/args/0/device_dtype", in_formats(pointwise("log", {"a": 8, "b": 256}), FP32, FP32)),
+    ("SPY0531", "/specs/0/args/0/device_dtype", in_formats(ADD, FP8, FP8, FP8)),
+    ("SPY0531", "/specs/0/args/0/device_dtype", in_formats(ADD, INT32, INT32, INT32)),
+    ("SPY0531", "/specs/0/args/1/device_dtype", in_formats(ADD, FP16, FP32, FP16)),
+    ("SPY0531", "/specs/0/args/2/device_dtype", in_formats(ADD, FP16, FP16, FP32)),
+    ("SPY0531", "/specs/0/args/1/device_dtype", in_formats(pointwise("dl16tofp32", {"a": 8, "b": 256}), FP16, FP16)),
+    ("SPY0531", "/specs/0/args/0/device_dtype", matmul((64, 64, 128), op="batchmatmulfp8")),
     ("SPY0529", "/specs/0/args/0",
      changed(pointwise("abs", {"a": 8192, "b": 128}), 0,
              lambda _: argument([Along("b"), Along("a")], "b", {"a": 8192, "b": 128}, index=0, lx=128))),
@@ -187,6 +209,37 @@ def test_an_operation_is_refused_with_its_code_and_place(code: str, pointer: str
     assert problem.code == code
     assert problem.location is not None
     assert problem.location.pointer == pointer
+
+
+@pytest.mark.parametrize(
+    ("op", "formats"),
+    [
+        ("add", (FP32, FP32, FP32)),
+        ("identity", (INT32, INT32)),
+        ("identity", (FP8, FP8)),
+        ("identity", (DeviceFormat.SENINT8, DeviceFormat.SENINT8)),
+        ("layernormnorm", (FP32,) * 6),
+        ("dl16tofp32", (FP16, FP32)),
+        ("fp32todl16", (FP32, FP16)),
+        ("qfp8ch", (FP16, FP8)),
+        ("fp8todl16", (FP8, FP16)),
+    ],
+)
+def test_formats_that_the_device_takes_are_lowered(op: str, formats: tuple[DeviceFormat, ...]) -> None:
+    spec = in_formats(pointwise(op, {"a": 8, "b": 256}, inputs=len(formats) - 1), *formats)
+    (superdsc,) = emit_opspecs(OpSpecFile(False, True, (spec,)), CodegenOptions()).superdscs.values()
+    assert superdsc.op_func_name == op
+
+
+@pytest.mark.parametrize("data_format", [FP16, FP32, INT32])
+def test_a_restickify_is_lowered_for_every_format_that_graphs_are_transposed_in(data_format: DeviceFormat) -> None:
+    sizes = {"a": 64, "b": 128}
+    args = (
+        argument([Along("b"), Along("a")], "b", sizes, index=0, data_format=data_format),
+        argument([Along("a"), Along("b")], "a", sizes, index=1, is_input=False, data_format=data_format),
+    )
+    spec = OpSpec("ReStickifyOpHBM", False, space(sizes), args)
+    assert emit_opspecs(OpSpecFile(False, True, (spec,)), CodegenOptions()).superdscs
 
 
 def test_an_hbm_operand_without_argument_is_refused_when_addresses_are_symbolic_and_fine_when_baked() -> None:

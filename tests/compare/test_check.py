@@ -56,8 +56,8 @@ def test_the_emulator_stays_inside_the_bounds(
         assert report.ok, (name, report)
         assert report.bound_ratio <= 1.0
         assert report.bounded_elements == report.element_count
-        assert report.device_coordinate is not None
-        assert report.core is not None
+        assert report.worst.device_coordinate is not None
+        assert report.worst.core is not None
 
 
 def test_an_error_planted_in_any_output_fails_the_check_at_its_place(
@@ -73,8 +73,8 @@ def test_an_error_planted_in_any_output_fails_the_check_at_its_place(
         assert report.failed_elements == 1
         assert report.worst.index == index
         layout = next(item for item in bundle.manifest.arguments if item.name == dict(bundle.manifest.outputs)[name])
-        assert report.device_coordinate is not None
-        assert len(report.device_coordinate) == len(layout.device_size)
+        assert report.worst.device_coordinate is not None
+        assert len(report.worst.device_coordinate) == len(layout.device_size)
 
 
 def test_every_element_of_an_output_is_written_by_a_core_and_cores_split_the_rows(

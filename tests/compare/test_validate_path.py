@@ -96,16 +96,26 @@ def test_the_profiles_differ_where_writer_and_public_schema_do(tmp_path: Path) -
     assert codes(path, spec) == []
 
 
-def test_what_can_not_be_checked_is_refused(tmp_path: Path) -> None:
-    for name, text in {"a": "{}", "b": '{"format": "spyrec.bundle/1"}', "c": "[1]"}.items():
-        (tmp_path / name).write_text(text)
-        with pytest.raises(SpyrecError, match="SPY0820"):
-            validate_path(tmp_path / name)
-    with pytest.raises(SpyrecError, match="SPY0820"):
-        validate_path(tmp_path)
-    (tmp_path / "d").write_text("{")
-    with pytest.raises(SpyrecError, match="SPY0101"):
-        validate_path(tmp_path / "d")
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [("{}", "SPY0820"), ('{"format": "spyrec.bundle/1"}', "SPY0820"), ("[1]", "SPY0820"), ("{", "SPY0101"),
+     ("\x00\xff", "SPY0101"), (None, "SPY0820")],
+)  # fmt: skip
+def test_what_can_not_be_checked_has_a_verdict_too(
+    text: str | None, code: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "thing"
+    if text is None:
+        path.mkdir()
+    else:
+        path.write_text(text, encoding="latin-1")
+    assert codes(path) == [code]
+    assert main(["check", str(path)]) == 1
+    assert capsys.readouterr().out == f"{path}: unknown: 1 error\n"
+    assert main(["check", str(path), "--json"]) == 1
+    verdict = json.loads(capsys.readouterr().out)
+    assert (verdict["kind"], verdict["ok"], verdict["errors"]) == ("unknown", False, 1)
+    assert [item["code"] for item in verdict["diagnostics"]] == [code]
 
 
 def test_the_verb_prints_a_summary_or_one_object(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

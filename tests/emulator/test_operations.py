@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy.typing as npt
 import pytest
 
 from spyrec import dlfloat
-from spyrec.bundle.superdsc import Indirection
+from spyrec.bundle.superdsc import Indirection, SuperDsc
 from spyrec.bundle.superdsc_writer import to_json
 from spyrec.diagnostics import SpyrecError
 from spyrec.dtypes import DeviceFormat
@@ -270,6 +271,134 @@ def test_gather_takes_the_rows_that_the_index_names(slices: tuple[int, int], row
     data[0] = index.view(np.uint8)
     got, want = execute_both(operation, data, rows=64)
     np.testing.assert_array_equal(got, want)
+
+
+@dataclass(frozen=True)
+class TableGather:
+    """A gather of table rows by a two-dimensional index: the index's order, the table's form, slices of x, mb, out."""
+
+    index_order: tuple[str, str]
+    rows_inner: bool
+    padding: int
+    slices: tuple[int, int, int]
+    width: int
+
+    ROWS = 300
+    X, MB = 4, 64
+
+    @property
+    def operation(self) -> Operation:
+        """Dims x and mb of the index, out of the table's row."""
+        rows = self.index_order
+        return Operation(
+            "identity",
+            dict(zip(("x", "mb", "out"), zip((self.X, self.MB, self.width), self.slices))),
+            (
+                Tensor(self.index_order, "mb", {}, INDEX, indirection=Indirection.INDEX),
+                Tensor((*rows, "out") if self.rows_inner else ("out", *rows), "out", indirection=Indirection.VALUE),
+                Tensor(("x", "out", "mb"), "out"),
+            ),
+        )
+
+    @property
+    def columns(self) -> int:
+        """Stick columns of the table."""
+        return self.width // 64
+
+    def superdsc(self) -> SuperDsc:
+        """The SuperDSC, in which each core's start in the table is that of its slice of out."""
+        superdsc = superdsc_of(self.operation)
+        step = self.columns // self.slices[2] * (self.ROWS if self.rows_inner else 1) * 128
+        starts = tuple((1 << 34) + of_core["out"] * step for of_core in superdsc.core_work_slices)
+        operands = list(superdsc.operands)
+        operands[1] = replace(operands[1], start_addresses=starts)
+        return replace(superdsc, operands=tuple(operands))
+
+    def table(self) -> ArgumentTable:
+        """The argument table: the gathered tensor has its own rows, behind axes of size 1."""
+        entries = list(table_of(self.operation).entries)
+        axes = (self.columns, self.ROWS) if self.rows_inner else (self.ROWS, self.columns)
+        size = (*(1,) * self.padding, *axes, 64)
+        entries[1] = replace(entries[1], device_size=size, size_bytes=128 * self.columns * self.ROWS)
+        return ArgumentTable(tuple(entries))
+
+
+@pytest.mark.parametrize("index_order", [("x", "mb"), ("mb", "x")])
+@pytest.mark.parametrize("rows_inner", [True, False])
+@pytest.mark.parametrize(
+    ("padding", "slices", "width"), [(0, (1, 1, 1), 256), (1, (4, 1, 1), 128), (2, (2, 2, 2), 128), (0, (1, 2, 4), 256)]
+)
+def test_a_two_dimensional_index_takes_whole_rows_of_a_table_of_several_sticks(
+    index_order: tuple[str, str], rows_inner: bool, padding: int, slices: tuple[int, int, int], width: int
+) -> None:
+    case = TableGather(index_order, rows_inner, padding, slices, width)
+    device, table = EmulatedDevice(), case.table()
+    loaded = device.load(program_of(), {"sdsc_0.json": case.superdsc()}, table)
+    addresses = [device.allocate(entry.size_bytes) for entry in table.entries]
+    generator = np.random.default_rng(7)
+    picked = generator.integers(0, case.ROWS, (case.X, case.MB))
+    rows = generator.integers(0, 1 << 15, (case.ROWS, width)).astype(np.uint16)
+    # Device forms, outermost axis first: sticks of the index along mb, of the table along its width.
+    sticks = picked.reshape(case.X, case.MB // 32, 32)
+    index = sticks.transpose(1, 0, 2) if index_order == ("x", "mb") else sticks
+    columns = rows.reshape(case.ROWS, case.columns, 64)
+    stored = columns.transpose(1, 0, 2) if rows_inner else columns
+    device.memory(addresses[0], table.entries[0].size_bytes).view(np.uint32)[:] = index.reshape(-1)
+    device.memory(addresses[1], table.entries[1].size_bytes).view(np.uint16)[:] = stored.reshape(-1)
+    stats = device.launch(loaded, addresses, None).operations[0]
+
+    result = device.memory(addresses[2], table.entries[2].size_bytes).view(np.uint16)
+    want = rows[picked].reshape(case.X, case.MB, case.columns, 64).transpose(1, 2, 0, 3)
+    np.testing.assert_array_equal(result.reshape(want.shape), want)
+    x_slices, mb_slices, out_slices = slices
+    x, mb = case.X // x_slices, case.MB // mb_slices
+    blocks = [picked[i * x : (i + 1) * x, j * mb : (j + 1) * mb] for i in range(x_slices) for j in range(mb_slices)]
+    per_core = sum(x * mb // 32 + len(np.unique(block)) * case.columns // out_slices for block in blocks)
+    assert stats.hbm_read_bytes == 128 * (picked.size // 32 + len(np.unique(picked)) * case.columns)
+    assert stats.hbm_core_read_bytes == 128 * out_slices * per_core
+    assert stats.hbm_write_bytes == 2 * want.size
+
+
+def test_a_table_whose_columns_contradict_the_file_is_refused() -> None:
+    case = TableGather(("x", "mb"), True, 0, (1, 1, 1), 128)
+    table = case.table()
+    wrong = replace(table.entries[1], device_size=(4, 300, 64), size_bytes=128 * 4 * 300)
+    with pytest.raises(SpyrecError) as error:
+        EmulatedDevice().load(
+            program_of(),
+            {"sdsc_0.json": case.superdsc()},
+            replace(table, entries=(table.entries[0], wrong, table.entries[2])),
+        )
+    assert error.value.diagnostics[0].code == "SPY0716"
+
+
+@pytest.mark.parametrize("inputs", [3, 4])
+def test_a_layer_norm_without_weight_or_bias_is_the_one_with_weight_one_and_bias_zero(inputs: int) -> None:
+    for seed in range(4):
+        generator = np.random.default_rng(seed)
+        full = pointwise("layernormnorm", generator)
+        entries = table_of(full).entries
+        data = {
+            entry.arg_index: random_bytes(generator, DL16, math.prod(entry.device_size), positive=False)
+            for entry in entries[:-1]
+        }
+        for absent, value in ((3, ONE), (4, 0)):
+            if absent >= inputs:
+                data[absent].view(np.uint16)[:] = value
+        short = replace(full, tensors=(*full.tensors[:inputs], full.tensors[5]))
+        want = execute(full, {**data, 5: np.zeros(entries[5].size_bytes, np.uint8)}).copy()
+        given = {position: values for position, values in data.items() if position < inputs}
+        got = execute(short, {**given, inputs: np.zeros(entries[5].size_bytes, np.uint8)})
+        np.testing.assert_array_equal(got, want)
+
+
+def test_a_layer_norm_of_two_or_six_inputs_is_refused() -> None:
+    rows = Tensor(("mb", "out"), "out")
+    for inputs in (2, 6):
+        operation = Operation("layernormnorm", {"mb": (8, 1), "out": (64, 1)}, (rows,) * (inputs + 1))
+        with pytest.raises(SpyrecError) as error:
+            EmulatedDevice().load(program_of(), {"sdsc_0.json": superdsc_of(operation)}, table_of(operation))
+        assert error.value.diagnostics[0].code == "SPY0724"
 
 
 def test_matmul_rows_do_not_depend_on_where_they_stand_or_how_the_work_is_split() -> None:

@@ -46,6 +46,9 @@ def codes_of(program: Program, superdscs: Mapping[str, SuperDsc], table: Argumen
     assert device.allocate(128) == before + 128
     codes = {item.code for item in error.value.diagnostics}
     assert codes <= set(CODES)
+    for item in error.value.diagnostics:
+        if "SPY0711" <= item.code <= "SPY0724":
+            assert item.to_json()["notes"][-1] == f"rule V{int(item.code[-4:]) - 710}"  # type: ignore[index]
     return codes
 
 
@@ -132,6 +135,128 @@ def test_v7_a_core_that_loads_what_another_stores() -> None:
     # In place, every core on its own rows, is no race.
     in_place = superdsc_of(ADD, bases=(BASES[2], BASES[1], BASES[2]))
     EmulatedDevice().load(program_of(), {"sdsc_0.json": in_place}, table_of(ADD))
+
+
+def window_copy(source: int, target: int, op: str = "identity", slices: int = 1) -> SuperDsc:
+    """A copy of 8 rows of one argument of 12 rows to other rows of it."""
+    rows = [replace(ROWS, gap={"mb": 4}, first={"mb": first}) for first in (source, target)]
+    operation = Operation(op, {"mb": (8, slices), "out": (128, 1)}, rows)
+    return superdsc_of(operation, bases=(0, 0))
+
+
+def one_argument(rows: int) -> ArgumentTable:
+    return ArgumentTable((TableEntry("t0", 0, (2, rows, 64), DL16, 0, rows * 256),))
+
+
+@pytest.mark.parametrize("op", ["identity", "abs"])
+@pytest.mark.parametrize(("source", "target"), [(0, 1), (1, 0), (0, 4), (4, 3)])
+def test_v7_a_core_that_loads_what_it_stores_elsewhere(source: int, target: int, op: str) -> None:
+    superdsc = window_copy(source, target, op)
+    assert refused(superdsc, one_argument(12)) == {"SPY0717"}
+
+
+def test_work_in_place_and_beside_its_operand_is_legal() -> None:
+    for superdsc, rows in ((window_copy(2, 2), 12), (window_copy(2, 2, "abs", 4), 12)):
+        EmulatedDevice().load(program_of(), {"sdsc_0.json": superdsc}, one_argument(rows))
+    # 8 rows behind 8 rows of the same stick columns touch no byte of theirs.
+    rows = [replace(ROWS, gap={"mb": 8}, first={"mb": first}) for first in (0, 8)]
+    apart = superdsc_of(Operation("identity", {"mb": (8, 1), "out": (128, 1)}, rows), bases=(0, 0))
+    EmulatedDevice().load(program_of(), {"sdsc_0.json": apart}, one_argument(16))
+
+
+def test_v7_a_restickify_in_place() -> None:
+    dims = {"mb": (64, 1), "out": (64, 1)}
+    operation = Operation("ReStickifyOpHBM", dims, (Tensor(("mb", "out"), "out"), Tensor(("out", "mb"), "mb")))
+    table = ArgumentTable((TableEntry("t0", 0, (1, 64, 64), DL16, 0, 64 * 128),))
+    assert refused(superdsc_of(operation, bases=(0, 0)), table) == {"SPY0717"}
+
+
+def test_v7_a_broadcast_operand_that_the_result_overwrites() -> None:
+    row = Tensor(("mb", "out"), "out", {"mb": -1})
+    operation = Operation("add", {"mb": (8, 1), "out": (64, 1)}, (ROWS, row, ROWS))
+    device = EmulatedDevice()
+    loaded = device.load(program_of(), {"sdsc_0.json": superdsc_of(operation)}, table_of(operation))
+    base = device.allocate(4096)
+    with pytest.raises(SpyrecError) as error:
+        device.launch(loaded, [base, base, base], None)
+    (problem,) = error.value.diagnostics  # the first operand is in place, the row is not
+    assert problem.code == "SPY0717"
+    assert problem.message.startswith("operand 1 ")
+
+
+@pytest.mark.parametrize(("target", "is_legal"), [(0, True), (2048, True), (128, False), (1024, False)])
+def test_v7_overlaps_in_the_scratchpad(target: int, is_legal: bool) -> None:
+    dims = {"mb": (32, 4), "out": (128, 1)}
+    places = [replace(ROWS, lx_start=start) for start in (0, target)]
+    steps = [
+        Operation("abs", dims, (ROWS, places[0])),
+        Operation("neg", dims, (places[0], places[1])),
+        Operation("exp", dims, (places[1], ROWS)),
+    ]
+    superdscs = {f"sdsc_{i}.json": superdsc_of(item, i, (0, 1 << 34)) for i, item in enumerate(steps)}
+    entries = tuple(TableEntry(f"t{i}", i, (2, 32, 64), DL16, i << 34, 2 * 32 * 128) for i in range(2))
+    if is_legal:
+        EmulatedDevice().load(program_of(3), superdscs, ArgumentTable(entries))
+    else:
+        assert codes_of(program_of(3), superdscs, ArgumentTable(entries)) == {"SPY0717"}
+
+
+def test_v7_tiles_that_a_loop_moves_over_each_other() -> None:
+    # Both begin apart; the input advances by a tile of 4 rows in each round, the output stands still.
+    def program(rounds: int) -> tuple[Program, SuperDsc]:
+        tile = [replace(ROWS, gap={"mb": 28}, first={"mb": first}) for first in (0, 16)]
+        superdsc = superdsc_of(Operation("identity", {"mb": (4, 1), "out": (64, 1)}, tile), bases=(0, 0))
+        for position in range(2):
+            superdsc = with_operand(superdsc, position, is_symbolic=True, start_addresses=(-1 - position,))
+        body: tuple[Statement, ...] = (
+            ArgumentExtract("arg_0", "arg_0_base_addr"),
+            Constant("c0", 0),
+            Constant("c1", 1),
+            Constant("rounds", rounds),
+            Constant("target", 16 * 128),
+            Add("out", "arg_0", "target"),
+            For(
+                "i",
+                "c0",
+                "rounds",
+                "c1",
+                (
+                    AffineApply("in", "map_0", ("i",), "arg_0"),
+                    SdscExecute("sdsc_0.json", ("in", "out"), (-1, -2)),
+                ),
+            ),
+        )
+        return Program((AffineMap("map_0", (4 * 128,)),), (InputArgument("arg_0_base_addr"),), body), superdsc
+
+    table = ArgumentTable((TableEntry("t0", 0, (1, 32, 64), DL16, 0, 32 * 128),))
+    for rounds in (4, 5):  # the fifth tile is the output's own place: in place, and legal
+        good, superdsc = program(rounds)
+        EmulatedDevice().load(good, {"sdsc_0.json": superdsc}, table)
+    good, superdsc = program(5)
+    shifted = replace(
+        good,
+        body=tuple(
+            Constant("target", 15 * 128) if item == Constant("target", 16 * 128) else item for item in good.body
+        ),
+    )
+    assert codes_of(shifted, {"sdsc_0.json": superdsc}, table) == {"SPY0717"}
+
+
+def test_arguments_put_over_each_other_are_refused_at_launch() -> None:
+    program, superdsc = symbolic_add()
+    device = EmulatedDevice()
+    loaded = device.load(program, {"sdsc_0.json": superdsc}, table_of(ADD))
+    size = table_of(ADD).entries[0].size_bytes
+    base = device.allocate(3 * size)
+    device.memory(base, 3 * size)[:] = 0
+    device.launch(loaded, [base, base + 128, base + 2 * size], None)  # inputs may share bytes
+    device.launch(loaded, [base, base + size, base], None)  # in place
+    for addresses in ([base, base + 2 * size, base + 128], [base, base + 128, base], [base + size, base, base + 1024]):
+        before = device.memory(base, 3 * size).copy()
+        with pytest.raises(SpyrecError) as error:
+            device.launch(loaded, addresses, None)
+        assert {item.code for item in error.value.diagnostics} == {"SPY0717"}
+        np.testing.assert_array_equal(device.memory(base, 3 * size), before)
 
 
 def chain(

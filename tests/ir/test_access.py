@@ -34,7 +34,7 @@ def _assert_names_the_same_elements(chain: ViewChain) -> Access:
     return access
 
 
-@examples(250)
+@examples(180)
 @given(_SHAPES.flatmap(view_chains))
 def test_composed_views_name_the_elements_that_numpy_names(chain: ViewChain) -> None:
     if chain.access is not None:
@@ -101,6 +101,13 @@ def test_what_has_no_digits_is_left_to_a_copy() -> None:
     assert windowed(_seam(), 0, range(4, 11)).access is not None, "it begins with a row, and may end inside one"
     assert windowed(_seam(), 0, range(0, 12, 3)).access is None, "a step of 3 does not divide a run of 4"
     assert windowed(_seam(), 0, range(0, 12, 2)).access is not None
+
+
+def test_steps_follow_a_repeated_row_where_they_divide_it() -> None:
+    rows = reshaped(expanded(start((4,)), (3, 4)), (12,))  # index ``i`` reads element ``i % 4``
+    for indices in (range(0, 12, 2), range(1, 12, 2), range(5, 12, 2), range(3, 12, 4)):
+        _assert_names_the_same_elements(windowed(rows, 0, indices))
+    assert windowed(rows, 0, range(0, 12, 3)).access is None
 
 
 def test_round_trips_give_the_identity_back() -> None:

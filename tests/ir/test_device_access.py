@@ -118,7 +118,7 @@ def _indices(extents: Sequence[int]) -> list[tuple[int, ...]]:
     return [tuple(int(at) for at in np.unravel_index(number, tuple(extents))) if extents else () for number in numbers]
 
 
-@examples(250)
+@examples(180)
 @given(accessed_buffers())
 def test_device_coordinates_denote_the_element_the_access_names(accessed: tuple[ViewChain, BufferLayout]) -> None:
     chain, layout = accessed

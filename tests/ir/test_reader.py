@@ -135,10 +135,10 @@ CASES: list[tuple[str, Callable[[], object], str, str]] = [
     ("missing key", lambda: minimal(nodes=[{"name": "y"}]), "SPY0112", "/nodes/0"),
     ("old format", lambda: minimal(format="spyrec.graph/0"), "SPY0113", "/format"),
     ("no format", lambda: {"outputs": ["x"]}, "SPY0113", ""),
-    ("digit name", lambda: node(name="1y"), "SPY0114", "/nodes/0/name"),
-    ("newline name", lambda: node(name="y\n"), "SPY0114", "/nodes/0/name"),
-    ("long name", lambda: node(name="y" * 129), "SPY0114", "/nodes/0/name"),
-    ("unicode name", lambda: node(name="ÿ"), "SPY0114", "/nodes/0/name"),
+    ("digit name", lambda: node(name="1y") | {"outputs": ["x"]}, "SPY0114", "/nodes/0/name"),
+    ("newline name", lambda: node(name="y\n") | {"outputs": ["x"]}, "SPY0114", "/nodes/0/name"),
+    ("long name", lambda: node(name="y" * 129) | {"outputs": ["x"]}, "SPY0114", "/nodes/0/name"),
+    ("unicode name", lambda: node(name="ÿ") | {"outputs": ["x"]}, "SPY0114", "/nodes/0/name"),
     ("node takes input's name", lambda: node(name="x") | {"outputs": ["x"]}, "SPY0115", "/nodes/0/name"),
     ("dangling operand", lambda: node(inputs=["xx"]), "SPY0116", "/nodes/0/inputs/0"),
     ("dangling output", lambda: minimal(outputs=["z"]), "SPY0116", "/outputs/0"),
@@ -221,6 +221,67 @@ CASES: list[tuple[str, Callable[[], object], str, str]] = [
 @pytest.mark.parametrize(("make", "code", "pointer"), [pytest.param(*case[1:], id=case[0]) for case in CASES])
 def test_bad_input_is_refused_with_code_and_place(make: Callable[[], object], code: str, pointer: str) -> None:
     assert codes_of(make()) == [(code, pointer)]
+
+
+def test_a_wrong_form_of_one_item_hides_nothing_of_the_others() -> None:
+    graph = minimal(
+        dims={"A": 4, "Z": 0},
+        bogus=1,
+        inputs=[
+            {"name": "x", "shape": ["A"], "dtype": "float16", "colour": "red"},
+            {"name": "x", "shape": [0], "dtype": "float17"},
+            {"name": "k", "shape": ["Z"], "dtype": "float16"},
+        ],
+        nodes=[
+            {"name": "y", "op": "exq", "inputs": ["x", "nobody"]},
+            {"name": "y", "op": 7, "inputs": ["x"]},
+            {"name": "s", "op": "softmax", "inputs": ["k"], "attrs": {"dim": 0, "dam": 1}},
+            {"name": "p", "op": "exp", "inputs": ["q"], "work_division": 3},
+            {"name": "q", "op": "exp", "inputs": ["p"]},
+            {"name": "1", "op": "exp", "inputs": ["nothing"]},
+            {"name": "t", "op": "exp", "inputs": ["k"]},
+        ],
+        loops=[{"dim": "A", "tiles": 0, "body": ["y"]}, {"dim": "B", "tiles": 2, "body": ["s"]}],
+        outputs=["t", "none", []],
+    )
+    expected = {
+        ("SPY0111", "/bogus"), ("SPY0111", "/inputs/0/colour"), ("SPY0124", "/inputs/1/shape/0"),
+        ("SPY0140", "/inputs/1/dtype"), ("SPY0115", "/inputs/1/name"), ("SPY0124", "/dims/Z"),
+        ("SPY0118", "/nodes/0/op"), ("SPY0116", "/nodes/0/inputs/1"), ("SPY0115", "/nodes/1/name"),
+        ("SPY0110", "/nodes/1/op"), ("SPY0121", "/nodes/2/attrs/dam"), ("SPY0110", "/nodes/3/work_division"),
+        ("SPY0117", "/nodes/3"), ("SPY0114", "/nodes/5/name"), ("SPY0116", "/nodes/5/inputs/0"),
+        ("SPY0124", "/loops/0/tiles"), ("SPY0134", "/loops/1/dim"), ("SPY0116", "/outputs/1"),
+        ("SPY0114", "/outputs/2"),
+    }  # fmt: skip
+    assert sorted(codes_of(graph)) == sorted(expected)
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"inputs": 3}, {("SPY0110", "/inputs")}),
+        ({"inputs": [3]}, {("SPY0110", "/inputs/0")}),
+        ({"inputs": None}, {("SPY0110", "/inputs")}),
+        ({"dims": {"A": "4"}}, {("SPY0110", "/dims/A")}),
+        ({"dims": []}, {("SPY0110", "/dims")}),
+        ({"nodes": {}}, {("SPY0110", "/nodes")}),
+        ({"nodes": [{"name": "y", "op": "exp", "input": ["x"]}]}, {("SPY0111", "/nodes/0/input")}),
+        ({"nodes": [{"name": "z", "op": "exp", "inputs": ["x"], "outputs": ["y", 1]}]}, {("SPY0114", "/nodes/0/outputs/1")}),
+        ({"constants": [{"name": "k", "shape": [], "dtype": "float16", "valeu": 1}]}, {("SPY0111", "/constants/0/valeu")}),
+        ({"outputs": 3}, {("SPY0110", "/outputs")}),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_what_follows_from_a_wrong_form_is_not_reported_again(
+    changes: dict[str, object], expected: set[tuple[str, str]]
+) -> None:
+    assert set(codes_of(minimal(**changes))) == expected
+
+
+def test_a_misspelt_section_is_one_mistake() -> None:
+    graph = minimal()
+    graph["imputs"] = graph.pop("inputs")
+    assert codes_of(graph) == [("SPY0111", "/imputs")]
 
 
 def test_symbolic_dims_need_a_tile_size_and_one_axis_each() -> None:

@@ -4,18 +4,22 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from spyrec.diagnostics import SpyrecError
 from spyrec.ir.device_access import DeviceAccess, Part
+from spyrec.ir.evaluate import evaluate
 from spyrec.ir.kernel import Kernel, KernelGraph
 from spyrec.ir.kernel_form import KernelForm, Rule
 from spyrec.passes.base import PipelineOptions
+from spyrec.passes.device_graph import device_graph
 from spyrec.target import Target
 from tests.support.examples import examples
 from tests.support.graphs import after, graph_data, node, only_diagnostic, read, tensor
+from tests.support.kernel_interpreter import interpret
 from tests.support.random_graphs import random_graph
 
 
@@ -136,18 +140,49 @@ def test_a_small_span_limit_forces_outer_slices() -> None:
         _assert_divided(graph, kernel, options)
 
 
+@examples(30)
+@given(st.integers(0, 1 << 30), st.sampled_from((1, 2, 7)), st.sampled_from((1 << 11, 1 << 13)))
+def test_kernels_cut_for_the_span_limit_keep_it_and_what_they_mean(seed: int, cores: int, limit: int) -> None:
+    options = PipelineOptions(cores=cores, target=Target(span_limit_bytes=limit))
+    data, arrays = random_graph(seed, 4)
+    graph = read(data)
+    codes: set[str] = set()
+    kernels: KernelGraph | None = None
+    try:
+        kernels = after("divide-work", graph, options)
+    except SpyrecError as error:
+        codes = {item.code for item in error.diagnostics}
+    if kernels is None:
+        assert codes == {"SPY0403"}
+        return
+    for kernel in kernels.kernels:
+        _assert_divided(kernels, kernel, options)
+    lowered = device_graph(graph)
+    found = interpret(kernels, lowered, arrays)
+    for name, values in evaluate(lowered, arrays).items():
+        np.testing.assert_allclose(found[name].astype(np.float64), values.astype(np.float64), rtol=1e-9, atol=1e-9)
+
+
+def test_a_large_prime_is_cut_into_a_nearly_even_part_and_a_rest() -> None:
+    prime = (1 << 22) - 3
+    data = graph_data([tensor("a", prime, 64)], [node("y", "neg", "a")], ["y"])
+    graph = after("divide-work", read(data))
+    assert sorted(kernel.extents[0] for kernel in graph.kernels) == [29, prime - 29]
+    for kernel in graph.kernels:
+        _assert_divided(graph, kernel, PipelineOptions())
+
+
 @pytest.mark.parametrize(
-    ("options", "shape"),
+    ("options", "shape", "written"),
     [
-        (PipelineOptions(cores=1), (65536, 4096)),
-        (PipelineOptions(target=Target(span_limit_bytes=127)), (1, 64)),
-        (PipelineOptions(), (3, 1 << 31)),
+        (PipelineOptions(target=Target(span_limit_bytes=127)), (1, 64), node("y", "neg", "a")),
+        (PipelineOptions(), (1 << 22, 64), node("y", "sum", "a", dim=[0])),
     ],
 )
 def test_an_operand_that_no_division_brings_under_the_span_limit_is_refused(
-    options: PipelineOptions, shape: tuple[int, ...]
+    options: PipelineOptions, shape: tuple[int, ...], written: dict[str, object]
 ) -> None:
-    data = graph_data([tensor("a", *shape)], [node("y", "neg", "a")], ["y"])
+    data = graph_data([tensor("a", *shape)], [written], ["y"])
     with pytest.raises(SpyrecError) as caught:
         after("divide-work", read(data), options)
     found = only_diagnostic(caught.value)

@@ -65,20 +65,20 @@ def test_towers_of_views_mean_the_same_after_their_copies(seed: int) -> None:
 def _attention() -> dict[str, object]:
     """Grouped-query attention as a model writes it: heads split off, repeated and merged again by views."""
     return graph_data(
-        [tensor("x", 2, 64, 256), tensor("wk", 256, 128), tensor("wq", 256, 256)],
+        [tensor("x", 1, 3, 128), tensor("wk", 128, 64), tensor("wq", 128, 128)],
         [
             node("q", "matmul", "x", "wq"),
-            node("qh", "reshape", "q", shape=[2, 64, 4, 64]),
+            node("qh", "reshape", "q", shape=[1, 3, 2, 64]),
             node("qt", "permute", "qh", dims=[0, 2, 1, 3]),
             node("k", "matmul", "x", "wk"),
-            node("kh", "reshape", "k", shape=[2, 64, 2, 64]),
+            node("kh", "reshape", "k", shape=[1, 3, 1, 64]),
             node("kt", "permute", "kh", dims=[0, 2, 3, 1]),
             node("ku", "unsqueeze", "kt", dim=2),
-            node("ke", "expand", "ku", size=[2, 2, 2, 64, 64]),
-            node("kr", "reshape", "ke", shape=[2, 4, 64, 64]),
+            node("ke", "expand", "ku", size=[1, 1, 2, 64, 3]),
+            node("kr", "reshape", "ke", shape=[1, 2, 64, 3]),
             node("s", "matmul", "qt", "kr"),
             node("st", "permute", "s", dims=[0, 2, 1, 3]),
-            node("y", "reshape", "st", shape=[2, 64, 256]),
+            node("y", "reshape", "st", shape=[1, 3, 6]),
             node("z", "neg", "y"),
         ],
         ["z"],
@@ -104,6 +104,21 @@ def test_a_chain_of_pointwise_ops_costs_no_copy_at_all() -> None:
     assert [kernel.op for kernel in kernels.kernels] == ["add", "neg", "mul"]
     stick_dims = [kernels.buffers[name].placed.stick_dim for name in ("a", "b")]
     assert sorted(map(str, stick_dims)) in (["0", "1"], ["1", "0"])
+
+
+@pytest.mark.parametrize("order", [("a", "b", "c"), ("b", "a", "c"), ("c", "b", "a")])
+def test_of_equal_costs_the_one_that_leaves_most_borders_alone_wins(order: tuple[str, str, str]) -> None:
+    """Without copies either ``b`` has its rows in the sticks, or all the others have their columns there."""
+    shapes = {"a": (128, 192), "b": (192, 128), "c": (128, 192)}
+    data = graph_data(
+        [tensor(name, *shapes[name]) for name in order],
+        [node("t", "t", "b"), node("u", "add", "t", "a"), node("y", "mul", "u", "c")],
+        ["y"],
+    )
+    kernels = after("assign-layouts", read(data))
+    assert len(kernels.kernels) == 2
+    sticks = {name: kernels.buffers[name].placed.stick_dim for name in ("a", "b", "c", "y")}
+    assert sticks == {"a": 1, "b": 0, "c": 1, "y": 1}
 
 
 def test_an_input_that_is_an_output_is_copied_and_two_names_of_one_value_have_a_buffer_each() -> None:

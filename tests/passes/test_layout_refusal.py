@@ -39,7 +39,7 @@ def _suggested(found: Diagnostic) -> tuple[str, JsonObject]:
 
 
 def _input_case(pin: object) -> JsonObject:
-    inputs = [tensor("a", 1024, 64, **({"layout": pin} if pin else {})), tensor("b", 1024, 64)]
+    inputs = [tensor("a", 1024, 64) | {"layout": pin}, tensor("b", 1024, 64)]
     return graph_data(inputs, [node("t", "neg", "b"), node("v", "neg", "a"), node("y", "add", "t", "v")], ["y"])
 
 
@@ -49,7 +49,7 @@ def _output_case(pin: object) -> JsonObject:
 
 
 def _contraction_case(pin: object) -> JsonObject:
-    inputs = [tensor("a", 3, 1024), tensor("b", 1024, 64, **({"layout": pin} if pin else {}))]
+    inputs = [tensor("a", 3, 1024), tensor("b", 1024, 64) | {"layout": pin}]
     return graph_data(inputs, [node("y", "matmul", "a", "b")], ["y"])
 
 

@@ -70,7 +70,7 @@ def _assert_close(found: npt.NDArray[np.generic], wanted: npt.NDArray[np.generic
     assert np.all(error <= 2.0**-10 * np.abs(expected[inside]) + inner * scale), (name, float(np.max(error)))
 
 
-@examples(40)
+@examples(25)
 @given(_SEEDS)
 def test_a_saved_bundle_computes_the_graph(seed: int) -> None:
     data, arrays = random_graph(seed, kinds=CONTINUOUS_STEPS)
@@ -82,7 +82,7 @@ def test_a_saved_bundle_computes_the_graph(seed: int) -> None:
         _assert_close(found[name], values, name, _inner_error(data))
 
 
-@examples(30)
+@examples(20)
 @given(_SEEDS)
 def test_views_and_copies_move_numbers_unchanged(seed: int) -> None:
     data, arrays = random_graph(seed, 8, VIEW_STEPS)
@@ -91,7 +91,7 @@ def test_views_and_copies_move_numbers_unchanged(seed: int) -> None:
         np.testing.assert_array_equal(found[name].astype(np.float64), values.astype(np.float64), err_msg=name)
 
 
-@examples(30)
+@examples(18)
 @given(_SEEDS)
 def test_device_numbers_pass_the_check(seed: int) -> None:
     data, arrays = random_graph(seed)
@@ -100,7 +100,7 @@ def test_device_numbers_pass_the_check(seed: int) -> None:
         assert result.is_ok, (numerics, result.check)
 
 
-@examples(20)
+@examples(10)
 @given(_SEEDS)
 def test_baked_and_symbolic_addresses_and_any_number_of_cores_give_the_same_bytes(seed: int) -> None:
     data, arrays = random_graph(seed)
@@ -126,7 +126,7 @@ def _sums_as_on(data: JsonObject, *choices: int) -> bool:
     )
 
 
-@examples(15)
+@examples(10)
 @given(_SEEDS)
 def test_fixed_borders_and_another_number_of_cores_still_pass_the_check(seed: int) -> None:
     data, arrays = random_graph(seed)
@@ -134,7 +134,7 @@ def test_fixed_borders_and_another_number_of_cores_still_pass_the_check(seed: in
     assert spyrec.run(spyrec.compile(data, options), arrays, RunOptions(check=True)).is_ok
 
 
-@examples(10)
+@examples(6)
 @given(_SEEDS)
 def test_a_graph_has_one_bundle(seed: int) -> None:
     data, _ = random_graph(seed, 8)

@@ -67,7 +67,7 @@ def taller(superdsc: SuperDsc, dim: str, factor: int) -> SuperDsc:
 
 # What stands for an operation in a random graph: a name of the same arity that computes something else.
 OTHER_OPS = {
-    "add": "sub",
+    "add": "mul",
     "sub": "add",
     "mul": "sub",
     "maximum": "minimum",

@@ -14,7 +14,15 @@ from spyrec.emulator.plan import PlannedCall
 from spyrec.emulator.resolve import calls_of, Schedule
 from spyrec.emulator.sanitizers.kernel_shadow import DEFINED, FIRST_MARK
 from spyrec.emulator.sanitizers.places import Places, Spot, host_index, operand_field, without_core
-from spyrec.emulator.sanitizers.propagation import Marks, Mix, Propagation, Sighting, Starts, plan_propagation
+from spyrec.emulator.sanitizers.propagation import (
+    UNWRITTEN_WEIGHT,
+    Marks,
+    Mix,
+    Propagation,
+    Sighting,
+    Starts,
+    plan_propagation,
+)
 from spyrec.emulator.sanitizers.report import Report
 from spyrec.emulator.sanitizers.shadow import PADDING, UNWRITTEN, Shadow, States
 from spyrec.emulator.sanitizers.windows import is_window
@@ -69,8 +77,8 @@ class DefinednessTracker:
         self._keep(planned, outcome.sighting, both)
         for mix in outcome.mixes:
             self._report_mix(planned, mix, both)
-        _, address = self._shadow.device_address(int(starts[planned.setting.output, 0]))
-        self._writers[self._shadow.region_of(int(starts[planned.setting.output, 0])).device_address] = planned
+        region = self._shadow.region_of(int(starts[planned.setting.output, 0]))
+        self._writers[region.device_address] = planned
 
     def _keep(self, planned: PlannedCall, sighting: Sighting, starts: Starts) -> None:
         known = self._origins.get(id(planned))
@@ -87,6 +95,9 @@ class DefinednessTracker:
         family = FUNCTIONS[planned.call.superdsc.op_func_name].family
         what, field = _USES.get(family, ("an index", None))
         message = f"{what} depends on an undefined lane, {self._history(mix.state)}"
+        origin = self._origin(mix.state) if FIRST_MARK <= mix.state < _FIRST_CLOBBER else None
+        if origin is not None and origin.weight >= UNWRITTEN_WEIGHT:
+            self._report_origin(origin, f'{what} in "{self._places.file_of(planned)}"')
         named = field or operand_field(mix.operand, "startAddressCoreCorelet_")
         self._report.add(self._places.finding(self._kind(mix.state), planned, spot, message, named))
 
@@ -104,7 +115,7 @@ class DefinednessTracker:
             return "in memory that nothing wrote"
         if state == PADDING:
             return "a padding lane that its host copy leaves out"
-        files = " or ".join(f'"{item.call.file}"' for item in self._calls[(state - FIRST_MARK) % _MARKS][-3:])
+        files = " or ".join(f'"{self._places.file_of(item)}"' for item in self._calls[(state - FIRST_MARK) % _MARKS][-3:])
         if state >= _FIRST_CLOBBER:
             return f"which {files} stored over defined data beside its window"
         return f"computed by {files} from memory that nothing wrote"
@@ -117,14 +128,15 @@ class DefinednessTracker:
         """Define exactly the elements that a host copy writes."""
         states = self._shadow.states_at(copy.address, copy.size_bytes)
         states[:] = PADDING if copy.nests is not None else DEFINED
+        slot_bytes = 128 // copy.device_size[-1] * self._shadow.expansion
+        words = states.view(np.dtype(f"u{slot_bytes}"))
         for nest in copy.nests or ():
-            words = self._words(copy, states)
             view = _strided(words, nest, nest.destination_strides, nest.destination_offset)
             view[...] = np.iinfo(words.dtype).max
 
     def _words(self, copy: ArgumentCopy, states: States) -> npt.NDArray[np.unsignedinteger]:
-        slot_bytes = 128 // copy.device_size[-1] * self._shadow.expansion
-        return states.view(np.dtype(f"u{slot_bytes}"))
+        # In memory twice as wide a narrow element lies at the front of its slot.
+        return states.view(np.dtype(f"u{128 // copy.device_size[-1]}"))[:: self._shadow.expansion]
 
     def copied_out(self, copy: ArgumentCopy) -> None:
         """Report the undefined elements that a host copy reads; of a device form, lane 0 of each stick counts."""
@@ -141,9 +153,8 @@ class DefinednessTracker:
     def _report_elements(
         self, copy: ArgumentCopy, numbers: Integers, words: npt.NDArray[np.unsignedinteger]
     ) -> None:
-        states = words[numbers].astype(np.uint64) & np.uint64(0xFF)
         undefined = numbers[words[numbers] != np.iinfo(words.dtype).max]
-        states = words[undefined].view(np.uint8).reshape(len(undefined), -1).min(axis=1)
+        states = words[undefined].view(np.uint8).reshape(len(undefined), words.itemsize).min(axis=1)
         for state in np.unique(states).tolist():
             own = undefined[states == state]
             self._report_output(copy, int(own[0]), len(own), state)
@@ -155,17 +166,18 @@ class DefinednessTracker:
         origin = self._origin(state) if state >= FIRST_MARK else None
         kind = self._kind(state)
         if origin is not None and state < _FIRST_CLOBBER:
-            message = f"reads memory that nothing wrote; it reaches {place}{more}"
-            field = operand_field(origin.spot.operand, "startAddressCoreCorelet_")
-            self._report.add(self._places.finding(kind, origin.planned, origin.spot, message, field))
+            self._report_origin(origin, f"{place}{more}")
             return
         calls = self._calls[(state - FIRST_MARK) % _MARKS] if state >= FIRST_MARK else []
-        writer = calls[-1] if calls else self._writers.get(self._region_address(copy))
+        writer = calls[-1] if calls else self._writers.get(copy.address)
         message = f"{place}{more} is undefined, {self._history(state)}"
         self._report.add(self._of_output(copy, number, writer, Finding(kind, message, element=index)))
 
-    def _region_address(self, copy: ArgumentCopy) -> int:
-        return copy.address
+    def _report_origin(self, origin: _Origin, reached: str) -> None:
+        wrote = "nothing wrote" if origin.weight >= UNWRITTEN_WEIGHT else "its host copy leaves out"
+        message = f"reads memory that {wrote}; it reaches {reached}"
+        field = operand_field(origin.spot.operand, "startAddressCoreCorelet_")
+        self._report.add(self._places.finding(Sanitizer.INIT, origin.planned, origin.spot, message, field))
 
     def _of_output(self, copy: ArgumentCopy, number: int, writer: PlannedCall | None, finding: Finding) -> Finding:
         """Return a finding about an element of an output, with the operation that should have stored it."""
@@ -174,7 +186,7 @@ class DefinednessTracker:
         field = None
         if writer is not None:
             field = f"N_, {operand_field(writer.setting.output, 'startAddressCoreCorelet_')}"
-            finding = replace(finding, file=writer.call.file, op=writer.call.superdsc.op_func_name)
+            finding = replace(finding, file=self._places.file_of(writer), op=writer.call.superdsc.op_func_name)
         return replace(finding, tensor=copy.name, address=address, device_coordinate=coordinate, field=field)
 
 
@@ -190,7 +202,7 @@ def _strided(
     words: npt.NDArray[np.integer], nest: CopyNest, strides: tuple[int, ...], offset: int
 ) -> npt.NDArray[np.integer]:
     """Return the elements that one side of a nest walks; the copy itself has checked the bounds."""
-    item = words.itemsize
+    item = words.strides[0]
     return np.lib.stride_tricks.as_strided(
         words[offset:], shape=nest.sizes[::-1], strides=tuple(stride * item for stride in strides[::-1])
     )

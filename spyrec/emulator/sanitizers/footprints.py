@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
-from spyrec.bundle.superdsc import Component, Indirection
+from spyrec.bundle.superdsc import Component
 from spyrec.emulator.binding_rules import combination_owners
-from spyrec.emulator.footprint import first_conflict, first_overlap, merge, shifted
-from spyrec.emulator.geometry import OperandGeometry
+from spyrec.emulator.footprint import first_conflict, first_overlap, merge
 from spyrec.emulator.plan import PlannedCall
 from spyrec.emulator.sanitizers.places import Places, Spot, operand_field
 from spyrec.emulator.sanitizers.report import Report
@@ -111,7 +110,7 @@ class BoundsChecker:
         expansion = self._places.shadow.expansion
         is_inside = True
         for position, limit in limits.items():
-            base = self._bases[planned.binding.bases[position]]
+            base = self._places.base(planned.binding.bases[position])
             first, past = _reach(planned, position, starts, expansion)
             if base <= first and past <= base + limit * expansion:
                 continue
@@ -119,17 +118,16 @@ class BoundsChecker:
             core = int(starts[position].argmax()) if past > base + limit * expansion else int(starts[position].argmin())
             outside = past - 1 if past > base + limit * expansion else first
             offset = (outside - base) // expansion
-            message = f"touches byte {offset} of memory that has {limit} bytes"
-            self._add(planned, position, core, message, base + offset * expansion)
+            name = self._places.base_name(planned.binding.bases[position])
+            message = f'touches byte {offset} of "{name}", which has {limit} bytes'
+            self._add(planned, Spot(position, core, base), message, offset)
         return is_inside
 
-    def begin(self, bases: dict[int, int]) -> None:
-        """Take the emulated address of each base of a launch."""
-        self._bases = bases
-
-    def _add(self, planned: PlannedCall, position: int, core: int, message: str, emulated: int) -> None:
-        field = operand_field(position, "startAddressCoreCorelet_")
-        if planned.binding.steps[position]:
+    def _add(self, planned: PlannedCall, spot: Spot, message: str, offset: int) -> None:
+        """Add a finding; ``spot`` is the base, since no element lies ``offset`` bytes beyond it."""
+        field = operand_field(spot.operand, "startAddressCoreCorelet_")
+        if planned.binding.steps[spot.operand]:
             field += ", affine_map of bundle.mlir"
-        spot = Spot(position, core, emulated)
-        self._report.add(self._places.finding(Sanitizer.BOUNDS, planned, spot, message, field))
+        found = self._places.finding(Sanitizer.BOUNDS, planned, spot, message, field)
+        address = None if found.address is None else found.address + offset
+        self._report.add(replace(found, address=address, element=None, device_coordinate=None))

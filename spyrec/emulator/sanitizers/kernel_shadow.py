@@ -223,6 +223,16 @@ def store_outer(
 
 
 @kernel
+def clear_runs(starts: Integers, offsets: Integers, length: int) -> None:
+    """Set ``length`` state bytes at each offset of each start to never written."""
+    for s in range(starts.shape[0]):
+        for place in range(offsets.shape[0]):
+            octets = bytes_at(starts[s] + offsets[place], length)
+            for i in range(length):
+                octets[i] = np.uint8(0)
+
+
+@kernel
 def zero_rows(word_bytes: int, step: int, starts: Integers, rows: Integers, runs: Integers) -> States:
     """Return for each start and row whether every element's pattern is a zero of either sign."""
     zero = np.ones((starts.shape[0], rows.shape[0]), np.uint8)

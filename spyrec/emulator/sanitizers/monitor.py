@@ -35,6 +35,7 @@ class Monitor:
         self.warnings: list[Diagnostic] = []
         self._kinds = kinds
         self.is_partial = False
+        self._directory = ""
         self._shadow = Shadow(expansion)
         places = Places(self._shadow)
         self._places = places
@@ -59,16 +60,21 @@ class Monitor:
         """Take note of an allocation."""
         self._shadow.add(device_address, memory)
 
+    def loading(self, directory: str) -> None:
+        """The program loaded next has its files in this directory (with a closing slash, or empty)."""
+        self._directory = directory
+
     def loaded(self, calls: Iterable[PlannedCall]) -> None:
         """Take note of a program's calls."""
         for planned in calls:
+            self._places.call_loaded(planned, self._directory)
             self._definedness.register(planned)
             self.warnings += planned.binding.warnings
 
-    def begin(self, bases: Mapping[int, int], regions: Mapping[int, int]) -> None:
-        """A launch begins: emulated address of each base, and bytes of those that hold nothing yet (by address)."""
-        self._windows.begin(dict(bases))
-        self._bounds.begin(dict(bases))
+    def begin(self, bases: Mapping[int, int], names: Mapping[int, str], regions: Mapping[int, int]) -> None:
+        """A launch begins: emulated address of each base, names of the arguments, bytes of what holds nothing yet."""
+        self._places.begin(bases, names)
+        self._windows.begin()
         for address, size_bytes in regions.items():
             region = self._shadow.region_of(address)
             first = address - region.first
@@ -102,6 +108,10 @@ class Monitor:
         """A launch is over."""
         if Sanitizer.LX in self._kinds and not self.is_partial:
             self._scratchpads.finish()
+
+    def states_of(self, device_address: int, size_bytes: int) -> npt.NDArray[np.uint8]:
+        """Return the states of an allocation's bytes, 255 where defined, as a view."""
+        return self._shadow.states_at(device_address, size_bytes)
 
     def forgotten(self, address: int, size_bytes: int) -> None:
         """What an argument holds from an earlier run counts no more."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -31,6 +32,32 @@ class Places:
     def __init__(self, shadow: Shadow) -> None:
         self.shadow = shadow
         self._copies: dict[int, ArgumentCopy] = {}
+        self._bases: Mapping[int, int] = {}
+        self._names: Mapping[int, str] = {}
+        self._files: dict[int, str] = {}
+
+    def begin(self, bases: Mapping[int, int], names: Mapping[int, str]) -> None:
+        """Take the emulated address of each base of a launch, and the names of those that are arguments."""
+        self._bases, self._names = bases, names
+
+    def call_loaded(self, planned: PlannedCall, directory: str) -> None:
+        """Remember the directory of a call's file, with a closing slash or empty."""
+        self._files[id(planned)] = directory + planned.call.file
+
+    def file_of(self, planned: PlannedCall) -> str:
+        """Return a call's file as the bundle names it."""
+        return self._files[id(planned)]
+
+    def base(self, base: int | None) -> int:
+        """Return the emulated address of a base in device memory."""
+        assert base is not None
+        return self._bases[base]
+
+    def base_name(self, base: int | None) -> str:
+        """Return how a base is called."""
+        if base is None:
+            return "lx"
+        return self._names.get(base, "pool" if base == POOL else "memory of the program")
 
     def learn(self, copy: ArgumentCopy) -> None:
         """Remember the table of an argument."""
@@ -59,11 +86,11 @@ class Places:
         is_lx = operand.component is Component.LX
         index, coordinate = (None, None) if is_lx else self.element_at(address)
         copy = None if is_lx else self.argument_at(address)
-        tensor = "lx" if is_lx else copy.name if copy is not None else _base_name(planned, spot.operand)
+        tensor = "lx" if is_lx else copy.name if copy is not None else self.base_name(planned.binding.bases[spot.operand])
         return Finding(
             kind,
             message,
-            file=planned.call.file,
+            file=self.file_of(planned),
             op=superdsc.op_func_name,
             core=superdsc.core_ids[spot.core],
             tensor=tensor,
@@ -78,13 +105,6 @@ class Places:
 def without_core(finding: Finding) -> Finding:
     """Return a finding that is no single core's."""
     return replace(finding, core=None)
-
-
-def _base_name(planned: PlannedCall, position: int) -> str:
-    base = planned.binding.bases[position]
-    if base == POOL:
-        return "pool"
-    return "memory of the program" if base is None or base < POOL else f"argument {base}"
 
 
 def host_index(copy: ArgumentCopy, number: int) -> tuple[int, ...] | None:

@@ -24,6 +24,7 @@ from spyrec.emulator.geometry import adjacent_runs, build_nests, index_dims, out
 from spyrec.emulator.sanitizers.kernel_shadow import (
     DEFINED,
     FIRST_MARK,
+    clear_runs,
     fold_lanes,
     fold_rows,
     run_states,
@@ -31,10 +32,15 @@ from spyrec.emulator.sanitizers.kernel_shadow import (
     zero_rows,
 )
 
+from spyrec.target import STICK_BYTES
+
 Integers = npt.NDArray[np.int64]
 States = npt.NDArray[np.uint8]
 
 NO_SKIPS = np.zeros((1, 0), np.uint8)
+
+UNWRITTEN_WEIGHT = 3
+"""Weight of a sighting from which on it is memory that nothing wrote, below it a padding lane of a host copy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +104,15 @@ class Propagation:
     def run(self, starts: Starts) -> Outcome:
         """Carry the states of one execution; call it before the data are computed."""
         raise NotImplementedError
+
+    def forget_lanes(self, starts: Integers) -> None:
+        """Where the output has one value per stick, its other lanes hold nothing: neither do those of former tensors."""
+        setting = self.setting
+        operand = setting.superdsc.operands[setting.output]
+        if -2 not in operand.scales.values():
+            return
+        offsets = outer_sum([setting.offsets(setting.output, dim) for dim in setting.geometries[setting.output].stride_sticks])
+        clear_runs(np.unique(starts[setting.output]), offsets, STICK_BYTES * setting.numerics.expansion)
 
     def marked(self, states: States) -> States:
         """Return states with those of memory that nothing computed replaced by the operation's mark."""
@@ -198,8 +213,10 @@ class FoldPropagation(Propagation):
         row_states = np.full((len(states), 1), DEFINED, np.uint8)
         step = setting.step_bytes(setting.output)
         layout = np.array([setting.codec(setting.output).word_bytes, step], np.int64)
+        self.forget_lanes(starts.shadow)
+        own_outputs = starts.shadow[setting.output, members[:, 0]]
         for lane in range(self.lanes):
-            at = starts.shadow[setting.output, members[:, 0]] + lane * step
+            at = own_outputs + lane * step
             store_outer(
                 layout, at, rows, self.target_runs, row_states, states, self.marks.clobbered, 0, len(states)
             )  # fmt: skip
@@ -249,14 +266,18 @@ class FoldPropagation(Propagation):
         raise AssertionError(at)
 
     def _sight(self, sighting: Sighting, own: Integers, low: States) -> None:
-        core, result = (int(number) for number in np.argwhere(low < FIRST_MARK)[0])
+        core, result = (int(number) for number in np.argwhere(low == low.min())[0])
         table = self.reduction.kept_table
         if self.reduction.folds_lanes:
             offset = int(table[result])
         else:
             run = int(np.searchsorted(table[:, 0], result, side="right")) - 1
             offset = int(table[run, 2]) + (result - int(table[run, 0])) * self.setting.step_bytes(self.source)
-        sighting.note(1, self.source, core, int(own[core]) + offset)
+        sighting.note(_weight(low[core, result]), self.source, core, int(own[core]) + offset)
+
+
+def _weight(state: int) -> int:
+    return UNWRITTEN_WEIGHT if state == 0 else 1
 
 
 def _state_at(setting: Setting, position: int, place: int) -> int:
@@ -415,7 +436,7 @@ class MatmulPropagation(Propagation):
                 run = int(np.searchsorted(self.b_runs[:, 0], index, side="right")) - 1
                 first, _, start = self.b_runs[run].tolist()
                 offset = start + (index - first) * self.setting.step_bytes(self.b)
-            sighting.note(1 + 2 * (states[member, index] == 0), position, member // batches, int(at[member]) + offset)
+            sighting.note(_weight(states[member, index]), position, member // batches, int(at[member]) + offset)
 
 
 class TopPropagation(Propagation):
@@ -451,7 +472,7 @@ class TopPropagation(Propagation):
             outcome.mixes.append(Mix(self.source, core, place, _state_at(setting, self.source, place)))
         states = self.marked(np.where(mixed, DEFINED, low).astype(np.uint8))
         for core, row in np.argwhere(low < FIRST_MARK).tolist()[:1]:
-            outcome.sighting.note(1, self.source, core, int(own[core]) + int(self.kept[row]))
+            outcome.sighting.note(_weight(low[core, row]), self.source, core, int(own[core]) + int(self.kept[row]))
         columns = np.full((setting.cores, int(self.runs[:, 1].sum())), DEFINED, np.uint8)
         layout = np.array([setting.codec(self.target).word_bytes, setting.step_bytes(self.target)], np.int64)
         at = starts.shadow[self.target]

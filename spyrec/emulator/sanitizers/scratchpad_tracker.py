@@ -123,7 +123,7 @@ class ScratchpadTracker:
         cores, sticks = self._of(planned, position)
         for before in np.unique(self._owner[cores, sticks]).tolist():
             if before and before != number:
-                self._writers[before].successor = planned.call.file
+                self._writers[before].successor = self._places.file_of(planned)
         self._owner[cores, sticks] = number
         self._time += 1
         was_read = number in self._writers and self._writers[number].is_read
@@ -131,4 +131,4 @@ class ScratchpadTracker:
         self._writers[number] = _Writer(planned, position, region, start, self._time, was_read)
 
     def _named(self, number: int) -> str:
-        return f'"{self._writers[number].planned.call.file}"'
+        return f'"{self._places.file_of(self._writers[number].planned)}"'

@@ -40,13 +40,11 @@ class WindowChecker:
     def __init__(self, report: Report, places: Places) -> None:
         self._report = report
         self._places = places
-        self._bases: dict[int, int] = {}
         self._checked: set[tuple[int, int]] = set()
         self._stores: list[_Store] = []
 
-    def begin(self, bases: dict[int, int]) -> None:
-        """Take the emulated address of each base of a launch."""
-        self._bases = bases
+    def begin(self) -> None:
+        """A launch begins."""
         self._checked = set()
         self._stores = []
 
@@ -68,7 +66,7 @@ class WindowChecker:
         if base is None or base <= POOL:
             return  # where the buffer begins is known of arguments only
         geometry, expansion = planned.setting.geometries[output], self._places.shadow.expansion
-        sticks = (starts - self._bases[base]) // expansion // STICK_BYTES
+        sticks = (starts - self._places.base(base)) // expansion // STICK_BYTES
         for dim, extent in geometry.extents.items():
             if dim not in geometry.stride_sticks:
                 continue
@@ -94,7 +92,7 @@ class WindowChecker:
             lost = self._first_defined(_common(runs, store.runs))
             if lost is not None:
                 core = int(np.flatnonzero(starts <= lost)[-1]) if (starts <= lost).any() else 0
-                message = f'overwrites lanes that "{store.planned.call.file}" stored and nothing has read'
+                message = f'overwrites lanes that "{self._places.file_of(store.planned)}" stored and nothing has read'
                 self._add(planned, Spot(output, core, lost), message)
         self._stores = [item for item in self._stores if item.planned is not planned] + [_Store(planned, runs)]
 

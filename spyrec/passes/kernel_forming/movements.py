@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from spyrec.ir.access import Access, Coordinate
 from spyrec.ir.graph import Node
-from spyrec.ir.kernel import Buffer, Kernel, Use
-from spyrec.ir.kernel_form import Rule
+from spyrec.ir.kernel import Buffer, Use
 from spyrec.ir.ops.movement import JoinAttributes
 from spyrec.ir.shapes import normalize_dim
-from spyrec.passes.kernel_builder import KernelBuilder, copy_into
+from spyrec.passes.kernel_builder import KernelBuilder, copy_between, copy_into
 
 
 def form(builder: KernelBuilder, node: Node) -> None:
@@ -34,16 +33,5 @@ def copy_piece(builder: KernelBuilder, use: Use, target: Buffer, place: tuple[in
     dim, start = place
     coordinates = list(Access.identity(use.access.extents).coordinates)
     coordinates[dim] = Coordinate(start, coordinates[dim].terms)
-    builder.add_kernel(
-        Kernel(
-            name=f"{target.name}.piece",
-            op="spyre.copy",
-            op_func="identity",
-            rule=Rule.COPY,
-            extents=use.access.extents,
-            inputs=(use,),
-            output=Use(target.name, Access(use.access.extents, tuple(coordinates))),
-            origin=target.origin,
-            reason=reason,
-        )
-    )
+    window = Access(use.access.extents, tuple(coordinates))
+    copy_between(builder, use, Use(target.name, window), target.origin, reason)

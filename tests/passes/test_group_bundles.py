@@ -68,7 +68,7 @@ def _assert_disjoint(graph: KernelGraph, program: KernelProgram, names: set[str]
 @examples(60)
 @given(st.integers(0, 1 << 30), st.integers(1, 14))
 def test_programs_keep_the_limits_and_their_pools_apart(seed: int, steps: int) -> None:
-    graph = after("group-programs", read(random_graph(seed, steps)[0]))
+    graph = after("assign-addresses", read(random_graph(seed, steps)[0]))
     ends = [(program.first_kernel, program.end_kernel) for program in graph.programs]
     assert [first for first, _ in ends] == [0, *(end for _, end in ends[:-1])]
     assert ends[-1][1] == len(graph.kernels)

@@ -1,0 +1,43 @@
+"""assign-addresses: offsets in the pool for what a program keeps to itself.
+
+Kernel arguments need none: argument ``i`` has segment ``i``, or ``i + 1`` where a pool has segment 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from spyrec.diagnostics import refuse
+from spyrec.ir.graph import location_of
+from spyrec.ir.kernel import KernelGraph, KernelProgram
+from spyrec.passes.base import PassContext
+from spyrec.passes.lifetimes import Lifetime, lifetimes
+from spyrec.passes.solvers.interval_packing import Interval, pack
+from spyrec.target import SEGMENT_BYTES
+
+
+def assign_addresses(graph: KernelGraph, context: PassContext) -> KernelGraph:
+    """Lay out each program's pool: buffers that are alive together do not overlap.
+
+    Errors: SPY0401 a pool larger than a segment.
+    """
+    del context
+    alive = lifetimes(graph.kernels)
+    return replace(graph, programs=tuple(_with_pool(graph, program, alive) for program in graph.programs))
+
+
+def _with_pool(graph: KernelGraph, program: KernelProgram, alive: dict[str, Lifetime]) -> KernelProgram:
+    pool = list(program.pool_offsets)
+    intervals = [
+        Interval(graph.buffers[name].placed.size_bytes, alive[name].first, alive[name].last) for name in pool
+    ]
+    offsets = pack(intervals)
+    pool_bytes = max((offset + interval.size for offset, interval in zip(offsets, intervals, strict=True)), default=0)
+    if pool_bytes > SEGMENT_BYTES:
+        raise refuse(
+            "SPY0401",
+            f"the intermediates of one program take {pool_bytes} bytes, a segment has {SEGMENT_BYTES}",
+            location_of(graph.kernels[program.first_kernel].origin),
+            hint="split the tensors, or make some of them outputs",
+        )
+    return replace(program, pool_offsets=dict(zip(pool, offsets, strict=True)), pool_bytes=pool_bytes)
