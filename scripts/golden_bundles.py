@@ -1,6 +1,6 @@
 """The reviewed bundles of the examples, ``examples/NAME/golden``: a change in one is read before it lands.
 
-They leave out ``constants.safetensors``: the manifest holds its hash, so a changed weight still shows.
+They leave out ``constants.safetensors``, as ``spyrec diff`` allows (``spyrec/compare/diff.py``).
 """
 
 from __future__ import annotations

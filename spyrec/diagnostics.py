@@ -7,7 +7,7 @@ A :class:`SpyrecError` is raised for the user's mistakes only; it carries every
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -140,7 +140,7 @@ def refuse(
 
 
 @contextmanager
-def located(place: Location, notes: tuple[str, ...] = ()) -> Iterator[None]:
+def located(place: Location, notes: tuple[str, ...] = ()) -> Generator[None]:
     """Give what is refused inside, and has no place of its own, this place; ``notes`` go with it."""
     try:
         yield
@@ -153,7 +153,7 @@ def _placed(item: Diagnostic, place: Location, notes: tuple[str, ...]) -> Diagno
 
 
 @contextmanager
-def files_below(directory: str) -> Iterator[None]:
+def files_below(directory: str) -> Generator[None]:
     """Put ``directory`` (with a closing slash, or empty) before the file names in what is refused inside."""
     try:
         yield

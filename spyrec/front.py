@@ -195,7 +195,9 @@ def open_session(bundle: Bundle, options: RunOptions) -> Session:
     numerics = checked_numerics(options)
     sanitizers = sanitizers_named(options.sanitize)
     if options.bisect and sanitizers:
-        raise refuse("SPY0771", "bisect launches every SuperDSC by itself, sanitize watches whole runs", hint="leave one out")
+        raise refuse(
+            "SPY0771", "bisect launches every SuperDSC by itself, sanitize watches whole runs", hint="leave one out"
+        )
     if options.check or options.bisect:
         refuse_uncheckable(bundle)
     if options.bisect and options.only is not None:

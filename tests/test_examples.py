@@ -86,6 +86,13 @@ def test_an_example_compiles_to_its_reviewed_bundle(name: str, tmp_path: Path) -
     assert diff_bundles(EXAMPLES / name / "golden", fresh) == []
 
 
+@pytest.mark.parametrize("name", ["digits", "seed_add_mul"])
+def test_the_golden_gate_of_a_ci_holds_the_example_as_committed(name: str, tmp_path: Path) -> None:
+    graph, golden = (str(EXAMPLES / name / part) for part in ("graph.json", "golden"))
+    assert main(["compile", graph, "-o", str(tmp_path / "fresh"), "--golden", golden]) == 0
+    assert main(["diff", golden, str(tmp_path / "fresh")]) == 0
+
+
 def test_the_foreign_operations_become_the_files_that_torch_spyre_wrote(tmp_path: Path) -> None:
     written = EXAMPLES.parent / "tests" / "fixtures" / "examples" / "matmul_ksplit"
     example = EXAMPLES / "foreign_bundle" / "opspecs.json"

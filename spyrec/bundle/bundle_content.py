@@ -20,7 +20,8 @@ class BundleContent:
 
     ``programs`` are the programs of the plan; ``constants`` host arrays by argument name (read lazily where the
     bundle was loaded); ``dci`` the conversion tables by path; ``graph_json`` the graph it was compiled from.
-    ``root``: the directory it was read from, for messages.  ``has_altered_constants``: known where a bundle was loaded unverified, for ``--bisect``.
+    ``root``: the directory it was read from, for messages.  ``has_altered_constants``: known where a bundle was
+    loaded unverified, for ``--bisect``.
     """
 
     manifest: Manifest

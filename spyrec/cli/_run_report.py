@@ -73,9 +73,8 @@ def _bisect_lines(report: BisectReport) -> list[str]:
             f"got {element.got:.7g}, want {element.want:.7g}, error {element.error:.3g}, bound {element.bound:.3g}"
         )
         lines.append(f"    {numbers}; {found.failed_elements} of {found.element_count} elements are wrong")
-    for item in found.inputs:
-        lines.append(f'  reads "{item.name}": {item.dtype}[{",".join(map(str, item.shape))}] ({item.memory})')
-    return lines
+    inputs = ((item, ",".join(map(str, item.shape))) for item in found.inputs)
+    return [*lines, *(f'  reads "{item.name}": {item.dtype}[{shape}] ({item.memory})' for item, shape in inputs)]
 
 
 def _guilt_line(found: Divergence) -> str:

@@ -29,7 +29,11 @@ _SHOWN_DIFFERENCES = 20
 @click.option("--print-after", metavar="PASS|all", help="Print the graph after this pass.")
 @click.option("--stop-after", metavar="PASS", help="Run the passes up to this one, and write no bundle.")
 @click.option("--time-passes", is_flag=True, help="Print the seconds of each pass to stderr.")
-@click.option("--golden", type=click.Path(exists=True, file_okay=False, path_type=Path), help="Compare with this bundle as diff does.")
+@click.option(
+    "--golden",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Compare with this bundle as diff does.",
+)
 @click.option("--force", is_flag=True, help="Replace an existing bundle.")
 def command(  # noqa: PLR0913 -- one parameter per option of the verb
     *,

@@ -1,8 +1,8 @@
 """Which device formats an operation computes on.
 
-Source: the dtype gate of torch-spyre (its op table and its list of operations that take IEEE_FP32).  It differs in three
-points: operands of one operation have one format, which torch-spyre checks one by one; ``batchmatmulfp8`` takes FP8,
-though that gate refuses it; and a restickify moves any format, since the alternative is to refuse every transposed
+Source: the dtype gate of torch-spyre (its op table and its list of operations that take IEEE_FP32).  It differs in
+three points: operands of one operation have one format, which torch-spyre checks one by one; ``batchmatmulfp8`` takes
+FP8, though that gate refuses it; and a restickify moves any format, since the alternative is to refuse every transposed
 float32 tensor (``docs/decisions.md``).
 """
 
@@ -21,10 +21,11 @@ _HALF: Formats = frozenset({DeviceFormat.SEN169_FP16})
 _SINGLE: Formats = frozenset({DeviceFormat.IEEE_FP32})
 _FP8: Formats = frozenset({DeviceFormat.SEN143_FP8, DeviceFormat.SEN152_FP8})
 
-_TAKES_SINGLE = frozenset(
+_SINGLE_NAMES = (
     "add sub mul realdiv relufwd reciprocal mean sum max min layernormscale abs neg exp sigmoid exx2 layernormnorm "
-    "sqrt rsqrt topkvalue topkindex floor maximum minimum".split()
+    "sqrt rsqrt topkvalue topkindex floor maximum minimum"
 )
+_TAKES_SINGLE = frozenset(_SINGLE_NAMES.split())
 """Operations that run on IEEE_FP32 as well; all others of the table run on SEN169_FP16 alone."""
 
 _CONVERSIONS: dict[str, tuple[Formats, Formats]] = {

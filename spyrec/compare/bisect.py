@@ -275,13 +275,8 @@ class _PoolWatch:
 
 def _base_name(buffer: Buffer) -> str:
     """Return the name of the graph's value that an argument holds: of a padded constant, the constant's."""
-    if (
-        buffer.role is BufferRole.CONSTANT
-        and buffer.constant is not None
-        and buffer.constant.shape != buffer.type.shape
-    ):
-        return buffer.name.rpartition(_PADDED)[0] or buffer.name
-    return buffer.name
+    is_padded = buffer.constant is not None and buffer.constant.shape != buffer.type.shape
+    return (buffer.name.rpartition(_PADDED)[0] or buffer.name) if is_padded else buffer.name
 
 
 def _padded(numbers: Array, buffer: Buffer) -> Array:

@@ -100,6 +100,5 @@ def first_conflict(
     if len(hits) == 0:
         return None
     hit = int(hits[0])
-    touching = np.arange(low[hit], high[hit])
-    store = int(touching[owners[touching] != own[hit]][0])
+    store = int(low[hit]) + int(np.flatnonzero(owners[low[hit] : high[hit]] != own[hit])[0])
     return int(readers[hit]), int(owners[store]), int(max(load_runs[hit, 0], store_runs[store, 0]))

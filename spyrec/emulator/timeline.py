@@ -93,6 +93,7 @@ class _GroupRun:
         self.first_us = self.end_us = 0.0
         self.phase_load = self.remaining_load = 0.0
         self.engine_end_us = 0.0
+        self.transfer_end_us = math.inf
         self.next_phase(0.0)
 
     @property
@@ -114,10 +115,10 @@ class _GroupRun:
 
     def next_event_us(self, rate: float, now: float) -> float:
         """Return when this group's next event comes, at ``rate`` per core."""
-        events = [now + self.remaining_load / rate] if self.remaining_load > 0.0 else []
-        if self.engine_end_us > now:
-            events.append(self.engine_end_us)
-        return min(events)
+        if self.remaining_load == 0.0:
+            return self.engine_end_us
+        self.transfer_end_us = now + self.remaining_load / rate
+        return min(self.transfer_end_us, self.engine_end_us) if self.engine_end_us > now else self.transfer_end_us
 
     def advance(self, moved: float, now: float) -> None:
         """Move on to ``now``, having moved so much; note what ends there, and enter the next phase when all has."""
@@ -126,7 +127,8 @@ class _GroupRun:
             return
         if self.remaining_load > 0.0:
             self.remaining_load -= moved
-            if self.remaining_load <= _TOLERANCE * self.phase_load:
+            # by the clock too: the little that rounding leaves over may be too short for it to advance
+            if self.transfer_end_us <= now or self.remaining_load <= _TOLERANCE * self.phase_load:
                 self.remaining_load = 0.0
                 self.note_transfers(phase, now)
         if self.remaining_load == 0.0 and self.engine_end_us <= now:

@@ -102,9 +102,7 @@ class Declarations:
     def _extent(self, entry: int | str) -> int | None:
         return self.extents.get(entry) if isinstance(entry, str) else entry
 
-    def _add_value(
-        self, item: InputModel | ConstantModel, place: Location, lost: frozenset[str]
-    ) -> TensorType | None:
+    def _add_value(self, item: InputModel | ConstantModel, place: Location, lost: frozenset[str]) -> TensorType | None:
         """Declare a value; return its type if the declaration is right so far and nothing it says is lost."""
         found = self._read_type(item, place)
         if not self.claim(item.name, place):

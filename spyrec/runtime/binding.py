@@ -111,8 +111,8 @@ def checked_inputs(inputs: Mapping[str, HostArray], expected: Iterable[ExpectedI
     for item in items:
         if item.name not in inputs:
             continue
-        array: object = inputs[item.name]
-        if not isinstance(array, np.ndarray | np.generic):
+        array = inputs[item.name]
+        if not _is_array(array):
             sink.diagnostics.extend(item.refuse_no_array(array).diagnostics)
             continue
         error = item.refuse_wrong(array.shape, array.dtype)
@@ -122,6 +122,11 @@ def checked_inputs(inputs: Mapping[str, HostArray], expected: Iterable[ExpectedI
             sink.diagnostics.extend(error.diagnostics)
     sink.raise_if_errors()
     return checked
+
+
+def _is_array(value: object) -> bool:
+    """Whether a value is what its annotation says: callers may not have a type checker."""
+    return isinstance(value, np.ndarray | np.generic)
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -43,8 +43,8 @@ class ArgumentTable:
 class OperationStats:
     """Counters of one SuperDSC over all its executions (one multiply-add is two flops).
 
-    ``dma_h2d_bytes`` and ``dma_d2h_bytes`` stand beside the others as in the total, and are ``None``: host copies belong
-    to no operation.
+    ``dma_h2d_bytes`` and ``dma_d2h_bytes`` are here because the total has them, and ``None``: host copies belong to no
+    operation.
     """
 
     file: str

@@ -184,7 +184,9 @@ class Session:
 
     def _forget_results(self) -> None:
         """Tell the observer that what programs wrote in an earlier run counts no more."""
-        for name, address in self._addresses.items() if self.observer is not None else ():
+        if self.observer is None:
+            return
+        for name, address in self._addresses.items():
             if self._arguments[name].role in {Role.OUTPUT, Role.INTERMEDIATE}:
                 self.observer.forgotten(address, argument_size_bytes(self._arguments[name]))
 

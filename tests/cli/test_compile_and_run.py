@@ -71,6 +71,13 @@ def test_the_same_graph_gives_the_same_bytes_in_any_directory(model: Path, bundl
     assert relative_tree(tmp_path / "out") == relative_tree(bundle)
 
 
+def test_stopping_after_a_pass_asks_nothing_of_an_output_that_is_not_written(model: Path, bundle: Path) -> None:
+    before = tree_of(bundle)
+    assert main(["compile", str(model), "-o", str(bundle), "--stop-after", "canonicalize"]) == 0
+    assert main(["compile", str(model), "-o", "/nowhere/at/all", "--stop-after", "canonicalize"]) == 0
+    assert tree_of(bundle) == before
+
+
 def test_a_run_gives_the_right_numbers_in_json_and_in_the_file(
     bundle: Path, model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -90,7 +97,7 @@ def test_a_run_gives_the_right_numbers_in_json_and_in_the_file(
         assert verdict["ok"] is True
         assert 0 <= verdict["bound_ratio"] <= 1
         assert set(verdict["worst"]) == {"index", "device_coordinate", "core", "got", "want"}
-    assert report["stats"]["total"]["simulated_us"] is None
+    assert report["stats"]["total"]["simulated_us"] > 0
     assert report["stats"]["total"]["flops"] >= 2 * ROWS * COLUMNS * HIDDEN
     weights = safetensors.numpy.load_file(model.parent / "w.safetensors")
     hidden = np.maximum(x.astype(np.float64) @ weights["w"].astype(np.float64) + weights["bias"].astype(np.float64), 0)
@@ -119,12 +126,8 @@ def test_stats_and_check_as_text(bundle: Path, capsys: pytest.CaptureFixture[str
     lines = captured.out.splitlines()
     assert f"p: float16[{ROWS},{HIDDEN}]" in lines
     assert any(line.startswith("check p: ok") for line in lines)
-    assert any(line.split() == ["file", "op", "cores", *lines_header(lines)] for line in lines)
+    assert any(line.split()[:2] == ["file", "op"] for line in lines)
     assert captured.err == ""
-
-
-def lines_header(lines: list[str]) -> list[str]:
-    return next(line.split()[3:] for line in lines if line.startswith("file"))
 
 
 def test_a_wrong_number_fails_the_check_with_exit_code_1(

@@ -13,7 +13,7 @@ import pytest
 
 from spyrec import cli
 from spyrec.codes import CODES
-from spyrec.diagnostics import refuse
+from spyrec.diagnostics import Diagnostic, refuse
 
 HEAVY = ("numba", "numpy", "pydantic", "rich", "sympy", "orjson", "safetensors")
 
@@ -134,3 +134,6 @@ def test_codes_are_well_formed() -> None:
         assert len(code) == 7
         assert row.title
         assert row.explanation
+        assert row.hint, code
+        assert not row.hint.endswith("."), code
+        assert Diagnostic(code, "some message").advice == row.hint

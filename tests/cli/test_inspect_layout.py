@@ -118,3 +118,31 @@ def test_a_tensor_that_is_not_there_is_refused(tmp_path: Path, capsys: Capture) 
     graph.write_text(json.dumps(GRAPH), encoding="utf-8")
     assert main(["inspect-layout", str(graph), "--tensor", "z"]) == 1
     assert "SPY0321" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "place"),
+    [
+        (["--shape", "3,-1"], "SPY0305", "--shape 3,-1"),
+        (["--shape", "3,4", "--at", "3,0"], "SPY0310", "--shape 3,4 --at 3,0"),
+        (["--shape", "3,4", "--at-address", "99999"], "SPY0310", "--shape 3,4 --at-address 99999"),
+        (["--shape", "3,4", "--stride", "4"], "SPY0302", "--shape 3,4 --stride 4"),
+        (["--shape", "3,4", "--svg", "{}/absent/x.svg"], "SPY0322", "{}/absent/x.svg"),
+    ],
+)
+def test_a_refusal_says_which_option_it_came_from(
+    arguments: list[str], code: str, place: str, tmp_path: Path, capsys: Capture
+) -> None:
+    assert main(["--diagnostics=json", "inspect-layout", *(text.format(tmp_path) for text in arguments)]) == 1
+    (line,) = map(json.loads, capsys.readouterr().err.splitlines())
+    assert (line["code"], line["location"]["file"]) == (code, place.format(tmp_path))
+    assert line["hint"]
+
+
+def test_a_refused_question_about_a_file_names_both(tmp_path: Path, capsys: Capture) -> None:
+    graph = tmp_path / "twice.json"
+    graph.write_text(json.dumps(GRAPH), encoding="utf-8")
+    assert main(["--diagnostics=json", "inspect-layout", str(graph), "--at", "99,99,99"]) == 1
+    (line,) = map(json.loads, capsys.readouterr().err.splitlines())
+    assert (line["code"], line["location"]["file"]) == ("SPY0310", str(graph))
+    assert "--at 99,99,99" in "".join(line["notes"])

@@ -58,6 +58,7 @@ BAD: list[tuple[JsonValue, Callable[[dict[str, object]], None], str, str]] = [
     (ADD, put("format", value="spyrec.opspec/2"), "SPY0504", "/format"),
     (ADD, drop("format"), "SPY0504", "/format"),
     (ADD, drop("specs"), "SPY0503", "/specs"),
+    (ADD, put("specs", value=[]), "SPY0503", "/specs"),
     (ADD, put("spec", value=[]), "SPY0503", "/spec"),
     (ADD, put("symbolic_args", value=0), "SPY0503", "/symbolic_args"),
     (ADD, put("specs", 0, value=3), "SPY0503", "/specs/0"),

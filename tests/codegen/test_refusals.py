@@ -15,7 +15,6 @@ from spyrec.diagnostics import Diagnostic, Location, SpyrecError
 from spyrec.dtypes import DeviceFormat
 from tests.codegen.builders import FP16, FP32, SEGMENT, Along, argument, matmul, pointwise, space
 
-
 FP8 = DeviceFormat.SEN143_FP8
 INT32 = DeviceFormat.IEEE_INT32
 

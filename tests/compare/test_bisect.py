@@ -90,7 +90,7 @@ def test_nothing_is_guilty_in_the_examples(numerics: str) -> None:
 
 def test_nothing_is_guilty_in_random_graphs_and_the_worst_error_is_near_its_bound() -> None:
     worst = 0.0
-    for seed in range(40):
+    for seed in range(24):
         graph, inputs = random_graph(seed)
         report = bisect(spyrec.compile(graph, CompileOptions(cores=(1, 4, 32)[seed % 3])), inputs)
         assert report.ok, (seed, report.divergence)
@@ -165,9 +165,9 @@ def test_a_finding_names_place_element_core_and_inputs() -> None:
     assert element.error > 2 * element.bound
 
 
-def test_random_graphs_show_the_planted_fault(subtests_seeds: range = range(60)) -> None:
+def test_random_graphs_show_the_planted_fault() -> None:
     planted_faults = 0
-    for seed in subtests_seeds:
+    for seed in range(40):
         graph, inputs = random_graph(seed)
         bundle = spyrec.compile(graph)
         suitable = [file for file, dsc in files_of(bundle).items() if dsc.op_func_name in OTHER_OPS]
@@ -182,7 +182,7 @@ def test_random_graphs_show_the_planted_fault(subtests_seeds: range = range(60))
             continue
         planted_faults += 1
         assert report.divergence.file == file, (seed, file, report.divergence)
-    assert planted_faults > 20
+    assert planted_faults > 15
 
 
 def outputs_of(bundle: Bundle, inputs: Mapping[str, Array]) -> dict[str, bytes]:
@@ -261,7 +261,7 @@ def test_a_padded_copy_that_is_not_the_graphs_constant_is_found_before_any_opera
     )
     bundle = spyrec.compile(data)
     (name,) = [item.name for item in bundle.manifest.arguments if item.name.startswith("w")]
-    altered = dict(bundle.constants) | {name: bundle.constants[name] + np.float16(0.25)}
+    altered = dict(bundle.constants) | {name: np.asarray(bundle.constants[name].astype(np.float32) + 0.25, np.float16)}
     broken = Bundle(bundle.manifest, bundle.programs, altered, bundle.dci, bundle.graph_json)
     found = guilty(broken, random_arrays(data))
     assert (found.guilt, found.tensor, found.file) == (Guilt.COPY_IN, name, "constants.safetensors")

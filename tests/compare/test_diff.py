@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import spyrec
 from spyrec.cli import main
 from spyrec.compare.diff import Difference, Kind, diff_bundles, diff_json, diff_programs
 from spyrec.diagnostics import SpyrecError
@@ -166,3 +168,62 @@ def test_the_verb_gates_on_differences(pair: tuple[Path, Path], capsys: pytest.C
     lines = capsys.readouterr().out.splitlines()
     assert lines[:3] == ["sdsc_0.json  /0_add/numWkSlicesPerDim_/mb", "  - 32", "  + 16"]
     assert main(["diff", left, "absent"]) == 2
+
+
+@pytest.fixture
+def weighty(tmp_path: Path) -> Path:
+    """A bundle with constants."""
+    graph = {
+        "format": "spyrec.graph/1",
+        "inputs": [{"name": "x", "shape": [4], "dtype": "float16"}],
+        "constants": [{"name": "w", "shape": [4], "dtype": "float16", "value": [1, 2, 3, 4]}],
+        "nodes": [{"name": "y", "op": "add", "inputs": ["x", "w"]}],
+        "outputs": ["y"],
+    }
+    (tmp_path / "graph.json").write_text(json.dumps(graph))
+    spyrec.compile(graph).save(tmp_path / "fresh")
+    return tmp_path / "fresh"
+
+
+def test_a_golden_bundle_may_leave_out_its_constants_and_guards_them_all_the_same(
+    weighty: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    golden = tmp_path / "golden"
+    shutil.copytree(weighty, golden)
+    (golden / "constants.safetensors").unlink()
+    assert diff_bundles(golden, weighty) == diff_bundles(weighty, golden) == []
+    assert main(["diff", str(golden), str(weighty)]) == 0
+    assert main(["compile", str(tmp_path / "graph.json"), "--golden", str(golden)]) == 0
+    constants = weighty / "constants.safetensors"
+    content = bytearray(constants.read_bytes())
+    content[-1] ^= 1
+    constants.write_bytes(content)
+    (difference,) = diff_bundles(golden, weighty)
+    assert (difference.file, difference.kind) == ("constants.safetensors", Kind.CHANGED)
+    capsys.readouterr()
+
+
+def test_changed_constants_show_through_the_hash_once(weighty: Path, tmp_path: Path) -> None:
+    golden = tmp_path / "golden"
+    shutil.copytree(weighty, golden)
+    (golden / "constants.safetensors").unlink()
+
+    def change(content: Json) -> None:
+        content["files"]["constants.safetensors"] = "0" * 64
+
+    edit(golden / "manifest.json", change)
+    assert [item.file for item in diff_bundles(golden, weighty)] == ["constants.safetensors"]
+
+
+def test_constants_that_a_manifest_does_not_know_are_no_left_out_constants(weighty: Path, tmp_path: Path) -> None:
+    golden = tmp_path / "golden"
+    shutil.copytree(weighty, golden)
+    (golden / "constants.safetensors").unlink()
+
+    def change(content: Json) -> None:
+        del content["files"]["constants.safetensors"]
+
+    edit(golden / "manifest.json", change)
+    assert ("constants.safetensors", Kind.ONLY_RIGHT) in {
+        (item.file, item.kind) for item in diff_bundles(golden, weighty)
+    }

@@ -11,7 +11,6 @@ import pytest
 
 from spyrec.cli import main
 from spyrec.compare.validate_path import CheckOptions, Kind, Profile, validate_path
-from spyrec.diagnostics import SpyrecError
 from tests.foreign import EXAMPLES, copy_example
 from tests.handmade import add_bundle
 

@@ -19,6 +19,7 @@ from tests.cli.bad_input import refusals_of
 from tests.foreign import EXAMPLES, argument_table, copy_example
 
 Doubles = npt.NDArray[np.float64]
+Array = npt.NDArray[np.generic]
 Evaluate = Callable[..., Doubles]
 TABLES = EXAMPLES.parent / "examples_args"
 UNIT = dlfloat.UNIT_ROUNDOFF
@@ -55,6 +56,42 @@ def add(x: Doubles, y: Doubles) -> Doubles:
     return x + y
 
 
+def clip(x: Doubles) -> Doubles:
+    return np.clip(x, 0.0, 6.0)
+
+
+def same(x: Doubles) -> Doubles:
+    return x
+
+
+def gather(index: Doubles, table: Doubles) -> Doubles:
+    return table[index.astype(np.int64)]
+
+
+def padded_product(a: Doubles, b: Doubles) -> Doubles:
+    return a @ b[:200]
+
+
+def column_maximum(x: Doubles) -> Doubles:
+    return x.max(axis=0)
+
+
+def row_sum(x: Doubles) -> Doubles:
+    return np.asarray(x.sum(axis=1, keepdims=True))
+
+
+def magnitude_of_exponential(x: Doubles) -> Doubles:
+    return np.abs(stored(np.exp(x)))
+
+
+def columns(x: Doubles) -> Doubles:
+    return x[:, 64:192]
+
+
+def choose(condition: Doubles, x: Doubles, y: Doubles) -> Doubles:
+    return np.where(condition != 0, x, y)
+
+
 # The sums of these inputs (eighths) are exact in float32, so one rounding is left.
 CASES: dict[str, Case] = {
     "add": Case(add),
@@ -63,23 +100,23 @@ CASES: dict[str, Case] = {
     "add_symbolic": Case(add),
     "add_unaligned_stick": Case(add),
     "bmm": Case(np.matmul),
-    "clip_constants": Case(lambda x: np.clip(x, 0.0, 6.0), 0.0),
-    "dtype_cast.sdsc_0": Case(lambda x: x, 0.0, only="sdsc_0.json"),
-    "dtype_cast.sdsc_1": Case(lambda x: x, 0.0, only="sdsc_1.json"),
-    "indirect_gather_1d": Case(lambda index, table: table[index.astype(int)], 0.0),
+    "clip_constants": Case(clip, 0.0),
+    "dtype_cast.sdsc_0": Case(same, 0.0, only="sdsc_0.json"),
+    "dtype_cast.sdsc_1": Case(same, 0.0, only="sdsc_1.json"),
+    "indirect_gather_1d": Case(gather, 0.0),
     "layernorm": Case(layer_norm, 4.0),
     "matmul": Case(np.matmul),
-    "matmul_kpad": Case(lambda a, b: a @ b[:200]),
+    "matmul_kpad": Case(padded_product),
     "matmul_ksplit": Case(np.matmul),
-    "max_nonstick": Case(lambda x: x.max(axis=0), 0.0),
-    "pool_symbolic": Case(lambda x: np.abs(stored(np.exp(x)))),
-    "restickify": Case(lambda x: x, 0.0),
-    "slice_backgap": Case(lambda x: x[:, 64:192], 0.0),
+    "max_nonstick": Case(column_maximum, 0.0),
+    "pool_symbolic": Case(magnitude_of_exponential),
+    "restickify": Case(same, 0.0),
+    "slice_backgap": Case(columns, 0.0),
     "softmax_lx": Case(softmax_numerator),
     "softmax_lx_symbolic": Case(softmax_numerator),
-    "sum_stick": Case(lambda x: x.sum(axis=1, keepdims=True)),
-    "sum_stick_masked": Case(lambda x: x.sum(axis=1, keepdims=True)),
-    "where3": Case(lambda c, x, y: np.where(c != 0, x, y), 0.0),
+    "sum_stick": Case(row_sum),
+    "sum_stick_masked": Case(row_sum),
+    "where3": Case(choose, 0.0),
 }
 WRONG = {"nested_loop_symbolic", "nested_loop_unrolled"}
 
@@ -88,17 +125,16 @@ def read_table(name: str, form: str) -> dict[str, Any]:
     return json.loads((TABLES / f"{name}.{form}.json").read_bytes())
 
 
-def host_inputs(name: str) -> dict[str, npt.NDArray[np.generic]]:
+def host_inputs(name: str) -> dict[str, Array]:
     """Return eighths from -4 to 4: every format holds them exactly."""
     generator = np.random.default_rng(5)
-    arrays: dict[str, npt.NDArray[np.generic]] = {}
+    arrays: dict[str, Array] = {}
     for entry in read_table(name, "host")["arguments"]:
         if entry["role"] != "input":
             continue
         shape, dtype = entry["shape"], entry["dtype"]
-        values = generator.integers(-32, 33, shape)
-        if dtype == "int32":
-            values = generator.integers(0, 128, shape) * 8  # rows of the table
+        low, high, unit = (0, 128, 8) if dtype == "int32" else (-32, 33, 1)  # rows of the table, or eighths
+        values: npt.NDArray[np.int64] = np.asarray(generator.integers(low, high, tuple(shape)) * unit)
         arrays[entry["name"]] = (values > 0) if dtype == "bool" else (values / 8).astype(dtype)
     if name == "matmul_kpad":
         arrays["t1"][200:] = 0  # the rows that pad K
@@ -132,23 +168,22 @@ def places_of(
     return places, is_held
 
 
-def in_device_form(entry: dict[str, Any], array: npt.NDArray[np.generic]) -> npt.NDArray[np.float32]:
+def in_device_form(entry: dict[str, Any], array: Array) -> Array:
     """Return an argument in device form, infinities where no element lies."""
     places, is_held = device_places(entry)
-    flat = array.astype(np.float32).reshape(-1)
-    return np.where(is_held, flat[np.where(is_held, places, 0)], np.float32(np.inf)).astype(np.float32)
+    result = np.full(places.shape, np.inf, np.float32)
+    result[is_held] = array.astype(np.float32).reshape(-1)[places[is_held]]
+    return result
 
 
-def from_device_form(entry: dict[str, Any], array: npt.NDArray[np.generic]) -> Doubles:
+def from_device_form(entry: dict[str, Any], array: Array) -> Doubles:
     places, is_held = device_places(entry)
-    flat = np.full(int(np.prod(entry["shape"])), np.nan)
+    flat: Doubles = np.full(np.prod(entry["shape"], dtype=np.int64), np.nan)
     flat[places[is_held]] = array[is_held]
     return flat.reshape(entry["shape"])
 
 
-def run(
-    bundle: Path, table: Path, inputs: dict[str, npt.NDArray[np.generic]], directory: Path, *options: str
-) -> dict[str, npt.NDArray[np.generic]]:
+def run(bundle: Path, table: Path, inputs: dict[str, Array], directory: Path, *options: str) -> dict[str, Array]:
     np.savez(directory / "x.npz", **inputs)  # pyright: ignore[reportArgumentType] -- the stub takes names for options
     files = ["--inputs", str(directory / "x.npz"), "--outputs", str(directory / "y.npz")]
     assert main(["run", str(bundle), "--args", str(table), *files, *options]) == 0
@@ -172,7 +207,8 @@ def test_every_example_has_its_cases_and_its_tables_describe_what_the_opspecs_al
         host = read_table(name, "host")
         for entry in host["arguments"]:
             places, is_held = device_places(entry)
-            assert np.all(np.bincount(places[is_held], minlength=int(np.prod(entry["shape"]))) == 1)
+            count = np.prod(entry["shape"], dtype=np.int64)
+            assert np.array_equal(np.bincount(places[is_held]), np.ones(count))
             for key in ("shape", "dtype", "stride_map"):
                 del entry[key]
         assert host == device
@@ -184,7 +220,9 @@ def test_the_numbers_are_right(name: str, form: str, tmp_path: Path) -> None:
     case = CASES[name]
     entries = {entry["name"]: entry for entry in read_table(name, "host")["arguments"]}
     host = host_inputs(name)
-    inputs = host if form == "host" else {n: in_device_form(entries[n], array) for n, array in host.items()}
+    inputs: dict[str, Array] = dict(host)
+    if form == "device":
+        inputs = {n: in_device_form(entries[n], array) for n, array in host.items()}
     if form == "device" and name == "matmul_kpad":
         inputs["t1"] = np.where(np.isinf(inputs["t1"].astype(np.float64)), 0.0, inputs["t1"]).astype(np.float32)
     bundle = EXAMPLES / name.partition(".")[0]
@@ -205,7 +243,7 @@ def test_a_gather_takes_its_row_count_from_the_table(rows: int, tmp_path: Path) 
     generator = np.random.default_rng(2)
     index = generator.integers(0, rows, 64).astype(np.int32)
     values = (generator.integers(-32, 33, (rows, 256)) / 8).astype(np.float16)
-    inputs: dict[str, npt.NDArray[np.generic]] = {"t0": index, "t1": values}
+    inputs: dict[str, Array] = {"t0": index, "t1": values}
     outputs = run(EXAMPLES / "indirect_gather_1d", tmp_path / "args.json", inputs, tmp_path)
     np.testing.assert_array_equal(outputs["t2"], values[index])
 

@@ -35,13 +35,13 @@ KIND_OF: dict[bool, Callable[[DType], Any]] = {
 }
 
 
-def oracle_dtype(dtype: DType) -> Any:
+def oracle_dtype(dtype: DType) -> object:
     """Return the dtype that the float64 oracle computes in."""
     return KIND_OF[dtype.is_float](dtype)
 
 
 def reduction(name: str) -> Function:
-    def reduce(x: Sequence[Any], arguments: Arguments) -> Any:
+    def reduce(x: Sequence[Any], arguments: Arguments) -> object:
         dims = arguments["dim"]
         every = tuple(range(x[0].dim())) if dims is None else dims
         return getattr(torch, name)(x[0], dim=every, keepdim=arguments["keepdim"]) if every else x[0].clone()
@@ -49,7 +49,7 @@ def reduction(name: str) -> Function:
     return reduce
 
 
-def sliced(x: Sequence[Any], arguments: Arguments) -> Any:
+def sliced(x: Sequence[Any], arguments: Arguments) -> object:
     places = [slice(None)] * x[0].dim()
     places[arguments["dim"]] = slice(arguments["start"], arguments["end"], arguments["step"])
     return x[0][tuple(places)]
@@ -107,7 +107,7 @@ def test_a_reference_is_what_pytorch_computes(case: SampleCase) -> None:
         for name in case.graph.nodes[0].inputs
     ]
     wanted = function_of(case.op)(operands, arguments_of(case))
-    got = evaluate(case.graph, arrays)["y"]
+    got: Any = evaluate(case.graph, arrays)["y"]
     assert tuple(wanted.shape) == case.result.shape == got.shape
     assert wanted.dtype == oracle_dtype(case.result.dtype)
     np.testing.assert_allclose(got, wanted.numpy(), rtol=1e-12, atol=1e-12, equal_nan=True)

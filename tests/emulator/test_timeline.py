@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from spyrec.cost import OperationClass, OperationRecord, OperationWork, Unit
 from spyrec.emulator.cost_record import record_of, writers_of
@@ -52,6 +54,26 @@ def test_memory_is_shared_evenly_and_dealt_again_when_a_core_is_done() -> None:
 def test_a_core_draws_no_more_than_its_own_rate() -> None:
     timeline = simulate([CoreGroup((0, 1), 1000.0, 0.0)], work(core_rate=20.0), Unit.SFP)
     assert timeline.total_us == pytest.approx(50.0)
+
+
+LOADS = st.floats(0.0, 1e12) | st.sampled_from([0.0, 1e-12, 1.0, 1e15])
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    loads=st.lists(st.tuples(LOADS, LOADS), min_size=1, max_size=6),
+    overlap=st.sampled_from([0.0, 1e-9, 0.3, 1.0]),
+    compute_us=LOADS,
+)
+def test_every_execution_ends_and_takes_as_long_as_its_bytes(
+    loads: list[tuple[float, float]], overlap: float, compute_us: float
+) -> None:
+    groups = [CoreGroup((index,), read, written) for index, (read, written) in enumerate(loads)]
+    timeline = simulate(groups, work(overlap, compute_us), Unit.PT)
+    memory_us = sum(read + written for read, written in loads) / 100.0
+    assert timeline.total_us >= max(memory_us, compute_us) * (1 - 1e-9)
+    # compute waits for the core's own bytes, which at the worst wait for everybody's
+    assert timeline.total_us <= (memory_us + compute_us) * (1 + 1e-9)
 
 
 def test_shares_of_each_engine_add_up_whatever_the_overlap() -> None:

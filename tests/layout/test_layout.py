@@ -224,3 +224,16 @@ def test_a_copy_that_would_write_one_host_element_twice_is_refused() -> None:
     with pytest.raises(SpyrecError) as caught:
         expanded.dci("h2d", (4, 64), row_major_strides((4, 64)))
     assert code_of(caught) == "SPY0307"
+
+
+def test_a_device_format_equals_its_name() -> None:
+    layout = DeviceLayout((64, 1024, 64), (64, 4096, 1), "SEN169_FP16")
+    name: str = "SEN169_FP16"
+    assert layout.device_dtype == name
+    assert name == layout.device_dtype
+    assert layout.device_dtype != "IEEE_FP32"
+    assert layout.device_dtype != 0
+    for item in DeviceFormat:
+        assert hash(item) == hash(item.name)
+        assert {item: 1}[item] == 1
+        assert sum(other == item for other in DeviceFormat) == 1

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
 import spyrec
+from spyrec.cli import main
 from spyrec.ir.reader import read_graph
 from tests.handmade import add_bundle
 
@@ -155,3 +158,92 @@ def test_float32_and_bool_cross_the_border_exactly_under_all_numerics(numerics: 
     np.testing.assert_array_equal(result.outputs["sum"], s + t)
     assert result.outputs["is_positive"].dtype == np.bool_
     np.testing.assert_array_equal(result.outputs["is_positive"], h > 0)
+
+
+def as_json(value: object) -> object:
+    """Return dataclasses as objects and tuples as lists: the shape that ``--json`` prints."""
+    if isinstance(value, tuple | list):
+        return [as_json(item) for item in cast("Sequence[object]", value)]
+    fields = getattr(type(value), "__dataclass_fields__", None)
+    return value if fields is None else {name: as_json(getattr(value, name)) for name in fields}
+
+
+def test_a_result_has_the_fields_that_run_json_prints(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    compiled = spyrec.compile(GRAPH)
+    compiled.save(tmp_path / "out")
+    assert main(["run", str(tmp_path / "out"), "--random", "1", "--check", "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    generator = np.random.Generator(np.random.PCG64(1))
+    inputs = {name: generator.standard_normal((6, 100), dtype=np.float32).astype(np.float16) for name in ("a", "b")}
+    result = spyrec.run(spyrec.Bundle.load(tmp_path / "out"), inputs, spyrec.RunOptions(check=True))
+    assert printed.keys() - {"format"} <= {item.name for item in dataclasses.fields(result)}
+    assert result.check is not None
+    assert printed["check"] == {name: as_json(report) for name, report in result.check.items()}
+    assert result.check["z"].worst.index == tuple(printed["check"]["z"]["worst"]["index"])
+    assert printed["stats"]["total"] == as_json(result.stats.total)
+    for operation, shown in zip(result.stats.ops, printed["stats"]["ops"], strict=True):
+        assert {name: getattr(operation, name) for name in shown} == shown
+        assert printed["stats"]["total"].keys() <= shown.keys()
+    assert [operation.dma_h2d_bytes for operation in result.stats.ops] == [None, None]
+
+
+@pytest.mark.parametrize("value", [[1, 2], 3.0, None, "x", object()], ids=lambda value: type(value).__name__)
+def test_an_input_that_is_no_array_is_refused(value: object, bundle: spyrec.Bundle) -> None:
+    inputs: Any = {"t0": value, "t1": halves(2)}
+    for options in (spyrec.RunOptions(), spyrec.RunOptions(numerics="f32")):
+        with pytest.raises(spyrec.SpyrecError) as caught:
+            spyrec.run(bundle, inputs, options)
+        (diagnostic,) = caught.value.diagnostics
+        assert diagnostic.code == "SPY0763"
+        assert type(value).__name__ in diagnostic.message
+        assert diagnostic.hint is not None
+
+
+def test_a_scalar_of_numpy_is_an_array_of_rank_0() -> None:
+    shape: list[int] = []
+    graph = GRAPH | {"inputs": [{"name": name, "shape": shape, "dtype": "float16"} for name in ("a", "b")]}
+    inputs: Any = {"a": np.float16(1), "b": np.float16(2)}
+    result = spyrec.run(spyrec.compile(graph), inputs, spyrec.RunOptions(check=True))
+    assert (float(result.outputs["z"]), result.is_ok) == (1.5, True)
+
+
+def test_a_part_of_a_bundle_is_not_checked_as_the_whole(tmp_path: Path) -> None:
+    part = spyrec.RunOptions(check=True, only="sdsc_0.json")
+    zeros = {name: np.zeros((6, 100), np.float16) for name in ("a", "b")}
+    with pytest.raises(spyrec.SpyrecError, match="SPY0771") as caught:
+        spyrec.run(spyrec.compile(GRAPH), zeros, part)
+    assert "sdsc_0.json" in caught.value.diagnostics[0].message
+    whole = GRAPH | {"nodes": GRAPH["nodes"][:1], "outputs": ["y"]}
+    assert spyrec.run(spyrec.compile(whole), zeros, part).is_ok
+
+
+def test_a_broken_rule_names_bundle_program_and_file(tmp_path: Path) -> None:
+    inputs = [{"name": f"x{number}", "shape": [64], "dtype": "float16"} for number in range(9)]
+    nodes = [
+        {"name": f"s{number}", "op": "add", "inputs": [f"s{number - 1}" if number > 1 else "x0", f"x{number}"]}
+        for number in range(1, 9)
+    ]
+    graph = {"format": "spyrec.graph/1", "inputs": inputs, "nodes": nodes, "outputs": ["s8"]}
+    path = tmp_path / "out"
+    spyrec.compile(graph).save(path)
+    broken = max(path.glob("kernels/*/sdsc_0.json"))
+    broken.write_text(broken.read_text().replace('_add"', '_nop"').replace('"add"', '"nop"'))
+    zeros = {f"x{number}": np.zeros(64, np.float16) for number in range(9)}
+    with pytest.raises(spyrec.SpyrecError) as caught:
+        spyrec.run(spyrec.Bundle.load(path, verify=False), zeros)
+    assert {item.code for item in caught.value.diagnostics} == {"SPY0724"}
+    assert {item.location.file for item in caught.value.diagnostics if item.location} == {str(broken)}
+
+
+def test_a_copy_that_cannot_be_made_names_its_table_and_argument(bundle: spyrec.Bundle, tmp_path: Path) -> None:
+    path = tmp_path / "out"
+    bundle.save(path)
+    loaded = spyrec.Bundle.load(path)
+    other = spyrec.DeviceLayout.default((512, 4096), "float16").dci("h2d")
+    wrong = dataclasses.replace(loaded, dci={**loaded.dci, "dci/t1.h2d.json": other})
+    with pytest.raises(spyrec.SpyrecError) as caught:
+        spyrec.run(wrong, {"t0": halves(1), "t1": halves(2)})
+    (diagnostic,) = caught.value.diagnostics
+    assert diagnostic.location is not None
+    assert diagnostic.location.file == str(path / "dci" / "t1.h2d.json")
+    assert 'argument "t1"' in "".join(diagnostic.notes)

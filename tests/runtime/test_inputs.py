@@ -250,3 +250,43 @@ def test_outputs_into_a_missing_directory_are_refused(tmp_path: Path) -> None:
     with pytest.raises(SpyrecError) as caught:
         write_npz(tmp_path / "absent" / "y.npz", good())
     assert codes_of(caught) == ["SPY0766"]
+
+
+@pytest.mark.parametrize("names", [("x.npy", "x.npy"), ("x", "x.npy")], ids=["twice", "with and without suffix"])
+@pytest.mark.filterwarnings("ignore:Duplicate name")  # zipfile, of the file that this test writes
+def test_an_array_that_stands_twice_in_an_archive_is_refused(names: tuple[str, str], tmp_path: Path) -> None:
+    path = tmp_path / "x.npz"
+    with zipfile.ZipFile(path, "w") as archive:
+        for number, name in enumerate(names):
+            data = io.BytesIO()
+            np.save(data, np.full((2, 3), number, np.float16))
+            archive.writestr(name, data.getvalue())
+    with pytest.raises(SpyrecError) as caught:
+        read_inputs(path, [X])
+    assert codes_of(caught) == ["SPY0765"]
+    assert '"x" twice' in caught.value.diagnostics[0].message
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".safetensors"])
+@pytest.mark.parametrize(
+    ("given", "codes"),
+    [
+        ({"maks": np.zeros(4, bool)}, {"SPY0760", "SPY0761"}),
+        ({"x": np.zeros((3, 2), np.float16), "mask": np.zeros(4, bool)}, {"SPY0762"}),
+        ({"x": np.zeros((2, 3), np.float32), "mask": np.zeros(4, bool)}, {"SPY0763"}),
+    ],
+    ids=["names", "shape", "dtype"],
+)
+def test_what_is_wrong_with_inputs_of_a_file_names_the_file(
+    suffix: str, given: dict[str, HostArray], codes: set[str], tmp_path: Path
+) -> None:
+    path = tmp_path / f"x{suffix}"
+    if suffix == ".npz":
+        write_npz(path, given)
+    else:
+        safetensors.numpy.save_file(given, path)
+    with pytest.raises(SpyrecError) as caught:
+        read_inputs(path, [X, MASK])
+    assert {item.code for item in caught.value.diagnostics} == codes
+    assert {item.location.file for item in caught.value.diagnostics if item.location} == {str(path)}
+    assert all(item.location for item in caught.value.diagnostics)

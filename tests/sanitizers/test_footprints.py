@@ -12,8 +12,8 @@ import spyrec
 from spyrec.bundle.bundle import load_foreign
 from spyrec.emulator.device import EmulatedDevice
 from spyrec.runtime.device import ArgumentTable, TableEntry
-from spyrec.runtime.findings import Sanitizer
-from tests.emulator.builders import DL16, Operation, Tensor, superdsc_of, table_of
+from spyrec.runtime.findings import Sanitizer, findings_of_refusal
+from tests.emulator.builders import DL16, Operation, Tensor, program_of, superdsc_of, table_of
 from tests.foreign import argument_table, copy_example, write_table
 from tests.sanitizers.planting import HandMade, moved
 
@@ -33,12 +33,12 @@ def test_two_cores_that_store_one_byte() -> None:
 
 
 def test_a_core_that_loads_what_another_stores() -> None:
-    gap = {"mb": 1}
-    shifted = (ROWS, replace(ROWS, gap=gap, first={"mb": 1}), replace(ROWS, gap=gap))
+    gap = {"mb": 2}
+    shifted = (ROWS, replace(ROWS, gap=gap, first={"mb": 2}), replace(ROWS, gap=gap))
     operation = replace(ADD, tensors=shifted)
     made = HandMade([superdsc_of(operation, 0, (0, 2 * SEGMENT, 2 * SEGMENT))], table_of(operation), "race")
     (finding,) = made.run([0, 2])
-    # the last row of core 0's input is row 2, the first that core 1 stores
+    # each core's two input rows are those that the next core stores
     assert (finding.core, finding.address) == (0, made.addresses[2] + 2 * 128)
     assert finding.operand == "operand 1 (LABEL1, hbm)"
 
@@ -49,10 +49,12 @@ def test_one_buffer_bound_to_two_arguments() -> None:
     made = HandMade([superdsc_of(operation)], table_of(operation), "race")
     assert made.run([0], [1]) == ()
     made.addresses[1] = made.addresses[0]
-    made.launch()
-    (finding,) = made.monitor.findings
-    assert finding.operand == "operand 0 (LABEL0, hbm)"
-    assert "loads this byte" in finding.message
+    with pytest.raises(spyrec.SpyrecError) as error:
+        made.launch()
+    (finding,) = findings_of_refusal(error.value, frozenset({Sanitizer.RACE}))
+    assert (finding.sanitizer, finding.file) == (Sanitizer.RACE, "sdsc_0.json")
+    assert "operand 0 (LABEL0, hbm)" in finding.message
+    assert findings_of_refusal(error.value, frozenset({Sanitizer.INIT})) == ()
 
 
 def test_partial_sums_of_one_result_are_no_race() -> None:
@@ -203,4 +205,4 @@ def test_without_sanitizers_nothing_is_deferred() -> None:
     device = EmulatedDevice()
     assert device.monitor is None
     with pytest.raises(spyrec.SpyrecError):
-        device.load(HandMade([superdsc_of(shared)], table_of(shared)).program, {"sdsc_0.json": superdsc_of(shared)}, table_of(shared))
+        device.load(program_of(), {"sdsc_0.json": superdsc_of(shared)}, table_of(shared))

@@ -7,10 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 import spyrec
-from spyrec.bundle.bundle import load_foreign
+from spyrec.bundle.bundle import Bundle, load_foreign
 from spyrec.runtime.device import ArgumentTable, TableEntry
 from spyrec.runtime.findings import Finding, Sanitizer
 from tests.emulator.builders import DL16, Operation, Tensor, superdsc_of
@@ -51,7 +52,7 @@ def test_a_right_chain_is_silent(sanitize: str) -> None:
 def test_a_slice_read_under_another_split() -> None:
     (finding,) = run([store(0), fetch(0, {"mb": (8, 2), "out": (256, 2)})])
     assert (finding.file, finding.tensor, finding.field) == ("sdsc_1.json", "lx", "coreIdToWkSlice_")
-    assert finding.core == 1, "the first core whose slices differ"
+    assert finding.core == 0, "all cores hold other rows than the reader takes"
     assert '"sdsc_0.json"' in finding.message
 
 
@@ -88,18 +89,34 @@ def test_a_reader_that_runs_before_its_writer_takes_stale_data() -> None:
     assert "nothing" in found[0].message
 
 
+def zeros(bundle: Bundle) -> dict[str, npt.NDArray[np.generic]]:
+    """Inputs in device form."""
+    arguments = bundle.manifest.arguments
+    return {item.name: np.zeros(item.device_size, np.float32) for item in arguments if item.role.value == "input"}
+
+
+def first_scratchpad_input(bundle: Bundle) -> tuple[str, int]:
+    """File and position of the first input in LX."""
+    return next(
+        (name, t)
+        for name, item in bundle.programs[0].superdscs.items()
+        for t in item.compute.inputs
+        if item.operands[t].component.value == "lx" and t not in item.compute.outputs
+    )
+
+
 def test_capacity(tmp_path: Path) -> None:
     folder = copy_example("softmax_lx", tmp_path)
     bundle = load_foreign(folder, write_table(folder, argument_table("softmax_lx")))
-    data = {
-        item.name: np.zeros(item.device_size, np.float32) for item in bundle.manifest.arguments if item.role.value != "output"
-    }
+    data = zeros(bundle)
     assert spyrec.run(bundle, data, spyrec.RunOptions(sanitize="all")).sanitizer == ()
-    beyond = (2 << 20) - bundle.programs[0].superdscs["sdsc_1.json"].operands[0].start_addresses[0]
-    result = spyrec.run(planted(bundle, "sdsc_1.json", moved(0, beyond - 128)), data, spyrec.RunOptions(sanitize="lx"))
+    name, position = first_scratchpad_input(bundle)
+    start = bundle.programs[0].superdscs[name].operands[position].start_addresses[0]
+    wrong = planted(bundle, name, moved(position, (2 << 20) - start - 128))
+    result = spyrec.run(wrong, data, spyrec.RunOptions(sanitize="lx"))
     assert {item.sanitizer for item in result.sanitizer} == {Sanitizer.LX}
     assert result.sanitizer[0].file is not None
-    assert result.sanitizer[0].file.endswith("sdsc_1.json")
+    assert result.sanitizer[0].file.endswith(name)
     assert "exceeds" in result.sanitizer[0].message
     assert result.outputs == {}
 
@@ -108,15 +125,8 @@ def test_capacity(tmp_path: Path) -> None:
 def test_a_moved_start_in_a_foreign_bundle(tmp_path: Path, by: int) -> None:
     folder = copy_example("softmax_lx", tmp_path)
     bundle = load_foreign(folder, write_table(folder, argument_table("softmax_lx")))
-    data = {
-        item.name: np.zeros(item.device_size, np.float32) for item in bundle.manifest.arguments if item.role.value != "output"
-    }
-    files = {name: item for name, item in bundle.programs[0].superdscs.items()}
-    name, position = next(
-        (name, t)
-        for name, item in files.items()
-        for t in item.compute.inputs
-        if item.operands[t].component.value == "lx" and t not in item.compute.outputs
-    )
+    data = zeros(bundle)
+    name, position = first_scratchpad_input(bundle)
     found = spyrec.run(planted(bundle, name, moved(position, by)), data, spyrec.RunOptions(sanitize="all")).sanitizer
-    assert any(item.file == name and f"operand {position} " in (item.operand or "") for item in found), found
+    named = [item for item in found if (item.file or "").endswith(name)]
+    assert any(f"operand {position} " in f"{item.operand} {item.message}" for item in named), found

@@ -1,4 +1,4 @@
-"""The sanitizer ``init`` (and the clobbered lanes of ``gap``): where undefined lanes come from and where they arrive."""
+"""The sanitizer ``init``, and the clobbered lanes of ``gap``: where undefined lanes come from and where they arrive."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import numpy.typing as npt
 from spyrec.dci import CopyNest
 from spyrec.emulator.functions import FUNCTIONS, Family
 from spyrec.emulator.plan import PlannedCall
-from spyrec.emulator.resolve import calls_of, Schedule
 from spyrec.emulator.sanitizers.kernel_shadow import DEFINED, FIRST_MARK
-from spyrec.emulator.sanitizers.places import Places, Spot, host_index, operand_field, without_core
+from spyrec.emulator.sanitizers.places import Places, Spot, host_index, operand_field
+from spyrec.emulator.sanitizers.plan_propagation import plan_propagation
 from spyrec.emulator.sanitizers.propagation import (
     UNWRITTEN_WEIGHT,
     Marks,
@@ -21,7 +21,6 @@ from spyrec.emulator.sanitizers.propagation import (
     Propagation,
     Sighting,
     Starts,
-    plan_propagation,
 )
 from spyrec.emulator.sanitizers.report import Report
 from spyrec.emulator.sanitizers.shadow import PADDING, UNWRITTEN, Shadow, States
@@ -115,7 +114,9 @@ class DefinednessTracker:
             return "in memory that nothing wrote"
         if state == PADDING:
             return "a padding lane that its host copy leaves out"
-        files = " or ".join(f'"{self._places.file_of(item)}"' for item in self._calls[(state - FIRST_MARK) % _MARKS][-3:])
+        files = " or ".join(
+            f'"{self._places.file_of(item)}"' for item in self._calls[(state - FIRST_MARK) % _MARKS][-3:]
+        )
         if state >= _FIRST_CLOBBER:
             return f"which {files} stored over defined data beside its window"
         return f"computed by {files} from memory that nothing wrote"
@@ -148,11 +149,9 @@ class DefinednessTracker:
             view = _strided(words, nest, nest.source_strides, nest.source_offset)
             if (view != np.iinfo(words.dtype).max).any():
                 numbers = _strided(np.arange(len(words)), nest, nest.source_strides, nest.source_offset)
-                self._report_elements(copy, np.sort(numbers.reshape(-1)), words)
+                self._report_elements(copy, np.sort(numbers.reshape(-1)).astype(np.int64), words)
 
-    def _report_elements(
-        self, copy: ArgumentCopy, numbers: Integers, words: npt.NDArray[np.unsignedinteger]
-    ) -> None:
+    def _report_elements(self, copy: ArgumentCopy, numbers: Integers, words: npt.NDArray[np.unsignedinteger]) -> None:
         undefined = numbers[words[numbers] != np.iinfo(words.dtype).max]
         states = words[undefined].view(np.uint8).reshape(len(undefined), words.itemsize).min(axis=1)
         for state in np.unique(states).tolist():

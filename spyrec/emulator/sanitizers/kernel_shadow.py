@@ -20,13 +20,20 @@ FIRST_MARK = 2
 
 
 @kernel
+def element_state(word_bytes: int, address: int) -> int:
+    """Return the state of one element."""
+    octets = bytes_at(address, word_bytes)
+    worst = octets[0]
+    for k in range(1, word_bytes):
+        worst = min(worst, octets[k])
+    return worst
+
+
+@kernel
 def lower_to(word_bytes: int, address: int, step: int, count: int, states: States) -> None:
     """Lower ``states`` to those of ``count`` elements, ``step`` bytes apart (0: one element for all)."""
     if step == 0:
-        octets = bytes_at(address, word_bytes)
-        worst = octets[0]
-        for k in range(1, word_bytes):
-            worst = min(worst, octets[k])
+        worst = element_state(word_bytes, address)
         for i in range(count):
             states[i] = min(states[i], worst)
     elif word_bytes == 2:
@@ -35,11 +42,11 @@ def lower_to(word_bytes: int, address: int, step: int, count: int, states: State
         if pitch == 1:
             for i in range(count):
                 word = words[i]
-                states[i] = min(states[i], min(np.uint8(word & np.uint16(255)), np.uint8(word >> np.uint16(8))))
+                states[i] = min(states[i], np.uint8(word & np.uint16(255)), np.uint8(word >> np.uint16(8)))
         else:
             for i in range(count):
                 word = words[i * pitch]
-                states[i] = min(states[i], min(np.uint8(word & np.uint16(255)), np.uint8(word >> np.uint16(8))))
+                states[i] = min(states[i], np.uint8(word & np.uint16(255)), np.uint8(word >> np.uint16(8)))
     else:
         octets = bytes_at(address, (count - 1) * step + word_bytes)
         for i in range(count):
@@ -84,17 +91,15 @@ def store_run(word_bytes: int, address: int, step: int, count: int, states: Stat
 @kernel
 def _mark(widths: Integers, places: Integers, steps: Integers, states: States, marks: Integers, seen: Integers) -> None:
     """Mark lanes computed from memory that nothing computed, and keep the most telling source in ``seen``."""
-    single = np.empty(1, np.uint8)
     for i in range(states.shape[0]):
         if states[i] >= FIRST_MARK:
             continue
         for t in range(places.shape[0]):
             place = places[t] + i * steps[t]
-            single[0] = DEFINED
-            lower_to(widths[t], place, 0, 1, single)
-            if single[0] < FIRST_MARK:
+            state = element_state(widths[t], place)
+            if state < FIRST_MARK:
                 # Lane 0 of a stick is never padding; memory that nobody wrote tells more than a host copy's padding.
-                weight = 1 + 2 * (single[0] == 0) + (place % 128 == 0)
+                weight = 1 + 2 * (state == 0) + (place % 128 == 0)
                 if weight > seen[0]:
                     seen[0], seen[1], seen[2] = weight, t, place
         states[i] = np.uint8(marks[0])
@@ -144,7 +149,8 @@ def run_states(
                 _mark(widths, lines, steps, states, marks, seen)
                 if seen[0] > before:
                     seen[3] = core
-            store_run(widths[last], places[last] + row * nest[1, operands], steps[last], count, states, marks[1])
+            line = places[last] + row * nest[1, operands]
+            store_run(int(widths[last]), line, int(steps[last]), count, states, marks[1])
 
 
 @kernel
@@ -220,16 +226,6 @@ def store_outer(
             for i in range(count):
                 states[i] = min(row_states[s, m], column_states[s, first + i])
             store_run(layout[0], starts[s] + rows[m] + runs[run, 2], layout[1], count, states, clobber)
-
-
-@kernel
-def clear_runs(starts: Integers, offsets: Integers, length: int) -> None:
-    """Set ``length`` state bytes at each offset of each start to never written."""
-    for s in range(starts.shape[0]):
-        for place in range(offsets.shape[0]):
-            octets = bytes_at(starts[s] + offsets[place], length)
-            for i in range(length):
-                octets[i] = np.uint8(0)
 
 
 @kernel

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -86,7 +86,9 @@ class Places:
         is_lx = operand.component is Component.LX
         index, coordinate = (None, None) if is_lx else self.element_at(address)
         copy = None if is_lx else self.argument_at(address)
-        tensor = "lx" if is_lx else copy.name if copy is not None else self.base_name(planned.binding.bases[spot.operand])
+        tensor = (
+            "lx" if is_lx else copy.name if copy is not None else self.base_name(planned.binding.bases[spot.operand])
+        )
         return Finding(
             kind,
             message,
@@ -100,11 +102,6 @@ class Places:
             device_coordinate=coordinate,
             field=field,
         )
-
-
-def without_core(finding: Finding) -> Finding:
-    """Return a finding that is no single core's."""
-    return replace(finding, core=None)
 
 
 def host_index(copy: ArgumentCopy, number: int) -> tuple[int, ...] | None:
@@ -121,9 +118,7 @@ def host_index(copy: ArgumentCopy, number: int) -> tuple[int, ...] | None:
     return None
 
 
-def _other_offset(
-    nest: CopyNest, number: int, side: tuple[tuple[int, ...], int, tuple[int, ...], int]
-) -> int | None:
+def _other_offset(nest: CopyNest, number: int, side: tuple[tuple[int, ...], int, tuple[int, ...], int]) -> int | None:
     strides, first, other_strides, other = side
     left = number - first
     # The strides of a table are mixed radix: the largest that still fits decides its loop.

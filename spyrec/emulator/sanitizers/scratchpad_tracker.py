@@ -21,7 +21,7 @@ Integers = npt.NDArray[np.int64]
 
 @dataclass(slots=True)
 class _Writer:
-    """One SuperDSC's result in LX: where (``start``: emulated, core 0), when last, whether ever read, who wrote over it."""
+    """One SuperDSC's result in LX: where (``start``: emulated, core 0), when last, whether read, who came after."""
 
     planned: PlannedCall
     position: int
@@ -78,7 +78,8 @@ class ScratchpadTracker:
         if key not in self._sticks:
             start = planned.call.superdsc.operands[position].start_addresses[0]
             runs = (whole_sticks(planned.binding.runs[position]) + start) // STICK_BYTES
-            self._sticks[key] = np.concatenate([np.arange(first, past) for first, past in runs.tolist()])
+            bounds: list[list[int]] = runs.tolist()
+            self._sticks[key] = np.concatenate([np.arange(first, past, dtype=np.int64) for first, past in bounds])
         return np.array(planned.call.superdsc.core_ids)[:, None], self._sticks[key][None, :]
 
     def _read(self, planned: PlannedCall, position: int, starts: Integers) -> None:

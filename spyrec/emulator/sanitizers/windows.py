@@ -9,9 +9,9 @@ import numpy.typing as npt
 
 from spyrec.bundle.superdsc import Component
 from spyrec.emulator.footprint import merge, shifted
-from spyrec.emulator.sanitizers.kernel_shadow import DEFINED
 from spyrec.emulator.plan import PlannedCall
 from spyrec.emulator.resolve import POOL
+from spyrec.emulator.sanitizers.kernel_shadow import DEFINED
 from spyrec.emulator.sanitizers.places import Places, Spot, operand_field
 from spyrec.emulator.sanitizers.report import Report
 from spyrec.runtime.findings import Sanitizer

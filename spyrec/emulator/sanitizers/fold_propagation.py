@@ -1,0 +1,125 @@
+"""Carrying states through reductions and the layer norm statistics."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from spyrec.emulator.engine import Setting
+from spyrec.emulator.execute_reduction import Reduction
+from spyrec.emulator.geometry import adjacent_runs, outer_sum
+from spyrec.emulator.sanitizers.kernel_shadow import (
+    DEFINED,
+    FIRST_MARK,
+    fold_lanes,
+    fold_rows,
+    store_outer,
+)
+from spyrec.emulator.sanitizers.propagation import (
+    Marks,
+    Mix,
+    Outcome,
+    Propagation,
+    Sighting,
+    Starts,
+    state_at,
+    weight_of,
+)
+
+Integers = npt.NDArray[np.int64]
+States = npt.NDArray[np.uint8]
+
+
+class FoldPropagation(Propagation):
+    """Reductions and the layer norm statistics, over the cores that share a result; masked lanes do not count."""
+
+    def __init__(self, setting: Setting, marks: Marks, lanes: int) -> None:
+        super().__init__(setting, marks)
+        self.lanes = lanes
+        self.reduction = Reduction(setting)
+        self.source = setting.inputs[0]
+        self.target_runs = adjacent_runs(
+            outer_sum([setting.offsets(setting.output, dim) for dim in self.reduction.kept]),
+            setting.step_bytes(setting.output),
+        )
+
+    def run(self, starts: Starts) -> Outcome:
+        """Carry the states of one execution."""
+        reduction, setting = self.reduction, self.setting
+        own = starts.shadow[self.source]
+        low, high = self._folded(own)
+        members = np.array(reduction.cohorts)
+        worst, best = low[members].min(axis=1), high[members].max(axis=1)
+        outcome = Outcome()
+        mixed = (worst != DEFINED) & (best == DEFINED)
+        if reduction.folds_lanes and mixed.any():
+            outcome.mixes = self._mixes(starts, low, mixed)
+            worst = np.where(mixed, DEFINED, worst).astype(np.uint8)
+        if (worst < FIRST_MARK).any():
+            self._sight(outcome.sighting, own, low)
+        states = self.marked(worst)
+        rows = np.zeros(1, np.int64)
+        row_states = np.full((len(states), 1), DEFINED, np.uint8)
+        step = setting.step_bytes(setting.output)
+        layout = np.array([setting.codec(setting.output).word_bytes, step], np.int64)
+        self.forget_lanes(starts.shadow)
+        own_outputs = starts.shadow[setting.output, members[:, 0]]
+        for lane in range(self.lanes):
+            at = own_outputs + lane * step
+            store_outer(
+                layout, at, rows, self.target_runs, row_states, states, self.marks.clobbered, 0, len(states)
+            )  # fmt: skip
+        return outcome
+
+    def _folded(self, own: Integers) -> tuple[States, States]:
+        """Return the worst and the best state [core, result]."""
+        reduction, setting = self.reduction, self.setting
+        width, step = setting.codec(self.source).word_bytes, setting.step_bytes(self.source)
+        low = np.empty((setting.cores, reduction.results), np.uint8)
+        high = np.zeros((setting.cores, reduction.results), np.uint8)
+
+        def lanes(first: int, last: int) -> None:
+            fold_lanes(
+                width, step, own, reduction.kept_table, reduction.folded_table, reduction.masked, low, high, first, last
+            )
+
+        def rows(first: int, last: int) -> None:
+            fold_rows(
+                width, step, own, reduction.kept_table, reduction.folded_table, reduction.masked, low, first, last
+            )
+
+        tasks = setting.cores * len(reduction.kept_table)
+        setting.threads.run(tasks, setting.cores * reduction.elements, lanes if reduction.folds_lanes else rows)
+        return low, high
+
+    def _mixes(self, starts: Starts, low: States, mixed: npt.NDArray[np.bool_]) -> list[Mix]:
+        found: list[Mix] = []
+        for cohort, result in np.argwhere(mixed).tolist()[:16]:
+            for core in self.reduction.cohorts[cohort]:
+                if low[core, result] != DEFINED:
+                    at = int(starts.shadow[self.source, core]) + int(self.reduction.kept_table[result])
+                    place, state = self._first_undefined(at, core)
+                    found.append(Mix(self.source, core, place, state))
+                    break
+        return found
+
+    def _first_undefined(self, at: int, core: int) -> tuple[int, int]:
+        reduction = self.reduction
+        step = self.setting.step_bytes(self.source)
+        for first, count, offset in reduction.folded_table.tolist():
+            for lane in range(count):
+                if not (reduction.masked.shape[1] and reduction.masked[core, first + lane]):
+                    state = state_at(self.setting, self.source, at + offset + lane * step)
+                    if state != DEFINED:
+                        return at + offset + lane * step, state
+        raise AssertionError(at)
+
+    def _sight(self, sighting: Sighting, own: Integers, low: States) -> None:
+        core, result = (int(number) for number in np.argwhere(low == low.min())[0])
+        table = self.reduction.kept_table
+        if self.reduction.folds_lanes:
+            offset = int(table[result])
+        else:
+            run = int(np.searchsorted(table[:, 0], result, side="right")) - 1
+            offset = int(table[run, 2]) + (result - int(table[run, 0])) * self.setting.step_bytes(self.source)
+        sighting.note(weight_of(low[core, result]), self.source, core, int(own[core]) + offset)

@@ -1,0 +1,136 @@
+"""Carrying states through what depends on data: topk and gather."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from spyrec.bundle.superdsc import Indirection
+from spyrec.emulator.engine import NO_TABLE, Setting
+from spyrec.emulator.geometry import adjacent_runs, build_nests, index_dims, outer_sum, row_dim_of
+from spyrec.emulator.kernel_copy import run_copy
+from spyrec.emulator.sanitizers.kernel_shadow import (
+    DEFINED,
+    FIRST_MARK,
+    fold_lanes,
+    fold_rows,
+    store_outer,
+)
+from spyrec.emulator.sanitizers.propagation import (
+    NO_SKIPS,
+    Marks,
+    Mix,
+    Outcome,
+    Propagation,
+    Starts,
+    run_nest,
+    state_at,
+    weight_of,
+)
+
+Integers = npt.NDArray[np.int64]
+States = npt.NDArray[np.uint8]
+
+
+class TopPropagation(Propagation):
+    """A selection depends on every candidate of its row."""
+
+    def __init__(self, setting: Setting, marks: Marks) -> None:
+        super().__init__(setting, marks)
+        source, target = self.source, self.target = setting.inputs[0], setting.output
+        shared = [d for d in setting.extents if setting.extends(source, d) and setting.extends(target, d)]
+        shared += [d for d in setting.extents if not (setting.extends(source, d) or setting.extends(target, d))]
+        folded = [d for d in setting.extents if setting.extends(source, d) and d not in shared]
+        taken = [d for d in setting.extents if setting.extends(target, d) and d not in shared]
+        self.kept = outer_sum([setting.offsets(source, d) for d in shared])
+        self.folded = adjacent_runs(
+            outer_sum([setting.offsets(source, d) for d in folded]), setting.step_bytes(source)
+        )  # fmt: skip
+        self.rows = outer_sum([setting.offsets(target, d) for d in shared])
+        self.runs = adjacent_runs(outer_sum([setting.offsets(target, d) for d in taken]), setting.step_bytes(target))
+
+    def run(self, starts: Starts) -> Outcome:
+        """Carry the states of one execution."""
+        setting, own = self.setting, starts.shadow[self.source]
+        low = np.empty((setting.cores, len(self.kept)), np.uint8)
+        high = np.empty_like(low)
+        width, step = setting.codec(self.source).word_bytes, setting.step_bytes(self.source)
+        fold_lanes(width, step, own, self.kept, self.folded, NO_SKIPS, low, high, 0, low.size)
+        outcome = Outcome()
+        mixed = (low != DEFINED) & (high == DEFINED)
+        for core, row in np.argwhere(mixed).tolist()[:16]:
+            first = int(own[core]) + int(self.kept[row])
+            lanes = (first + offset + lane * step for _, n, offset in self.folded.tolist() for lane in range(n))
+            place = next(lane for lane in lanes if state_at(setting, self.source, lane) != DEFINED)
+            outcome.mixes.append(Mix(self.source, core, place, state_at(setting, self.source, place)))
+        states = self.marked(np.where(mixed, DEFINED, low).astype(np.uint8))
+        for core, row in np.argwhere(low < FIRST_MARK).tolist()[:1]:
+            outcome.sighting.note(weight_of(low[core, row]), self.source, core, int(own[core]) + int(self.kept[row]))
+        columns = np.full((setting.cores, int(self.runs[:, 1].sum())), DEFINED, np.uint8)
+        layout = np.array([setting.codec(self.target).word_bytes, setting.step_bytes(self.target)], np.int64)
+        at = starts.shadow[self.target]
+        store_outer(layout, at, self.rows, self.runs, states, columns, self.marks.clobbered, 0, states.size)
+        return outcome
+
+
+class GatherPropagation(Propagation):
+    """Rows carry their own states; an undefined index is an error whatever it selects."""
+
+    def __init__(self, setting: Setting, marks: Marks) -> None:
+        super().__init__(setting, marks)
+        superdsc = setting.superdsc
+        self.index = superdsc.compute.indirect_access_indices[0]
+        self.value = next(t for t, item in enumerate(superdsc.operands) if item.indirection is Indirection.VALUE)
+        self.row_dim = row_dim_of(superdsc, superdsc.operands[self.value])
+        rows = index_dims(superdsc)
+        indexed = [dim for dim in setting.extents if dim in rows]
+        rest = {dim: extent for dim, extent in setting.extents.items() if dim not in rows}
+        self.index_offsets = outer_sum([setting.offsets(self.index, dim) for dim in indexed])
+        self.targets = outer_sum([setting.offsets(setting.output, dim) for dim in indexed])
+        operands = [setting.geometries[self.value], setting.geometries[setting.output]]
+        self.nests = setting.scaled(build_nests(rest, operands))
+        self.widths = np.array([setting.codec(t).word_bytes for t in (self.value, setting.output)], np.int64)
+
+    def run(self, starts: Starts) -> Outcome:
+        """Carry the states of one execution."""
+        setting, outcome = self.setting, Outcome()
+        single = np.zeros(1, np.int64)
+        runs = adjacent_runs(self.index_offsets, setting.step_bytes(self.index))
+        states = np.empty((setting.cores, len(self.index_offsets)), np.uint8)
+        width, step = setting.codec(self.index).word_bytes, setting.step_bytes(self.index)
+        own = starts.shadow[self.index]
+        fold_rows(width, step, own, runs, single, NO_SKIPS, states, 0, setting.cores * len(runs))
+        for core, place in np.argwhere(states != DEFINED).tolist()[:16]:
+            at = int(own[core]) + int(self.index_offsets[place])
+            outcome.mixes.append(Mix(self.index, core, at, int(states[core, place])))
+        if outcome.mixes:
+            return outcome  # nobody knows which rows would be taken
+        offsets = self._row_offsets(starts.data[self.index])
+        sources = (starts.shadow[self.value][:, None] + offsets).reshape(-1)
+        targets = (starts.shadow[setting.output][:, None] + self.targets[None, :]).reshape(-1)
+        for nest in self.nests:
+            at = np.stack([sources + nest.offsets[0], targets + nest.offsets[1]])
+            seen = run_nest(self, self.widths, (at, nest.loops), (nest.outer_points, nest.points))
+            outcome.sighting.note(seen.weight, self.value, seen.core // len(self.targets), seen.place)
+        return outcome
+
+    def _row_offsets(self, starts: Integers) -> Integers:
+        """Return the emulated byte offset of the row that each index [core, place] names, kept inside the table."""
+        geometry = self.setting.geometries[self.value]
+        places = starts[:, None] + self.index_offsets[None, :]
+        rows = _words_at(places, self.setting.codec(self.index).word_bytes)
+        if self.row_dim is None:
+            return np.zeros_like(rows)
+        size = geometry.stick_size if self.row_dim == geometry.stick_dim else 1
+        inside = np.clip(rows, 0, geometry.extents[self.row_dim] * size - 1)
+        return geometry.offsets(self.row_dim, inside) * self.setting.numerics.expansion
+
+
+def _words_at(places: Integers, word_bytes: int) -> Integers:
+    """Return the signed integers at emulated addresses."""
+    kind = {1: np.int8, 2: np.int16, 4: np.int32}[word_bytes]
+    result = np.empty(places.shape, kind)
+    targets = result.ctypes.data + np.arange(result.size, dtype=np.int64) * word_bytes
+    loops = np.array([[1, 0, 0], [1, 0, 0]], np.int64)
+    run_copy(word_bytes, NO_TABLE, np.stack([places.reshape(-1), targets]), loops, 0, result.size)
+    return result.astype(np.int64)

@@ -1,0 +1,148 @@
+"""One OpSpec through the code generator and the emulator: host arrays in, what the output's buffer holds out.
+
+Where an element lies comes from the OpSpec's own coordinates, evaluated; all other lanes of the inputs stay poisoned.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import cast
+
+import numpy as np
+import numpy.typing as npt
+
+from spyrec import dlfloat
+from spyrec.codegen.emit_opspecs import emit_opspecs
+from spyrec.codegen.expression import Expression
+from spyrec.codegen.opspec import OpSpec, TensorArgument
+from spyrec.dtypes import DeviceFormat
+from spyrec.emulator.device import EmulatedDevice
+from spyrec.runtime.device import ArgumentTable, TableEntry
+from tests.codegen.builders import FP16, SEGMENT, Along, argument, file_of, space
+
+Doubles = npt.NDArray[np.float64]
+Places = tuple[npt.NDArray[np.int64], ...]
+Words = npt.NDArray[np.unsignedinteger]
+
+MATMULS = {"matmul", "batchmatmul", "batchmatmulfp8"}
+
+
+def _e4m3(pattern: int) -> float:
+    exponent, fraction = pattern >> 3 & 15, pattern & 7
+    magnitude = fraction * 2.0**-9 if exponent == 0 else (8 + fraction) * 2.0 ** (exponent - 10)
+    return -magnitude if pattern & 128 else magnitude
+
+
+E4M3: Doubles = np.array([_e4m3(pattern) for pattern in range(256)])
+"""The values of the 8-bit format by pattern; the two NaN patterns (0x7F and 0xFF) have none."""
+
+
+@dataclass(frozen=True)
+class Operand:
+    """One operand: the symbols that are the dims of its host array, its device axes outermost first, and the stick.
+
+    ``None`` as an axis is a device dim of extent 1; ``stick=None``: one element per stick.
+    """
+
+    symbols: tuple[str, ...]
+    axes: tuple[str | None, ...]
+    stick: str | None
+    data_format: DeviceFormat = FP16
+
+
+def specification(
+    op: str,
+    operands: Sequence[Operand],
+    sizes: Mapping[str, int],
+    splits: Mapping[str, int],
+    *,
+    is_reduction: bool = False,
+    constants: Mapping[str, float] | None = None,
+) -> OpSpec:
+    """Return an OpSpec whose last operand is the output; the second of a product has whole sticks of rows."""
+    args: list[TensorArgument] = []
+    for index, operand in enumerate(operands):
+        extents = dict(sizes)
+        if op in MATMULS and index == 1:
+            lanes = operand.data_format.elements_per_stick or 0
+            extents["k"] = -(-sizes["k"] // lanes) * lanes
+        axes = [Along(symbol) for symbol in operand.axes]
+        is_input = index < len(operands) - 1
+        made = argument(axes, operand.stick, extents, index=index, is_input=is_input, data_format=operand.data_format)
+        args.append(replace(made, ends_in_padding=not is_input))
+    return OpSpec(op, is_reduction, space(sizes, splits), tuple(args), constants or {})
+
+
+def places(operand: Operand, coordinates: Sequence[Expression], sizes: Mapping[str, int]) -> Places:
+    """Return the device coordinates of every element of an operand's host array, in its order."""
+    extents = [sizes[symbol] for symbol in operand.symbols]
+    points = dict(zip(operand.symbols, np.indices(extents).reshape(len(extents), math.prod(extents))))
+    # an expression is sums, quotients and remainders: arrays do as well as numbers
+    found = [np.asarray(coordinate.evaluate(cast("Mapping[str, int]", points)), np.int64) for coordinate in coordinates]
+    return tuple(np.broadcast_to(item, (math.prod(extents),)) for item in found)
+
+
+def encoded(values: Doubles, data_format: DeviceFormat) -> Words:
+    """Return the patterns of values that the format holds."""
+    match data_format:
+        case DeviceFormat.SEN169_FP16:
+            return dlfloat.encode(values)
+        case DeviceFormat.IEEE_FP32:
+            return values.astype(np.float32).view(np.uint32)
+        case DeviceFormat.SEN143_FP8:
+            return np.array([int(np.flatnonzero(value == E4M3)[0]) for value in values], np.uint8)
+        case _:
+            return values.astype(np.int32).view(np.uint32)
+
+
+def decoded(patterns: Words, data_format: DeviceFormat) -> Doubles:
+    """Return the values of patterns."""
+    match data_format:
+        case DeviceFormat.SEN169_FP16:
+            return dlfloat.decode(patterns.astype(np.uint16)).astype(np.float64)
+        case DeviceFormat.IEEE_FP32:
+            return patterns.astype(np.uint32).view(np.float32).astype(np.float64)
+        case DeviceFormat.SEN143_FP8:
+            return E4M3[patterns]
+        case _:
+            return patterns.astype(np.uint32).view(np.int32).astype(np.float64)
+
+
+def launch(spec: OpSpec, inputs: Sequence[tuple[Places, Doubles]]) -> Doubles:
+    """Execute on poisoned memory with these elements in place; return the output's buffer, decoded."""
+    emitted = emit_opspecs(file_of(spec))
+    entries = tuple(
+        TableEntry(f"t{i}", i, arg.device_size, arg.device_dtype, i * SEGMENT, 128 * math.prod(arg.device_size[:-1]))
+        for i, arg in enumerate(spec.args)
+    )
+    device = EmulatedDevice()
+    loaded = device.load(emitted.program, emitted.superdscs, ArgumentTable(entries))
+    addresses = [device.allocate(entry.size_bytes) for entry in entries]
+
+    def words(position: int) -> Words:
+        arg = spec.args[position]
+        carrier = f"u{128 // arg.device_size[-1]}"
+        memory = device.memory(addresses[position], entries[position].size_bytes)
+        return memory.view(carrier).reshape(arg.device_size)
+
+    for position, (where, values) in enumerate(inputs):
+        if spec.op in MATMULS and position == 1:
+            words(position)[:] = 0
+        words(position)[where] = encoded(values.reshape(-1), spec.args[position].device_dtype)
+    device.launch(loaded, addresses, None)
+    last = spec.args[-1]
+    return decoded(words(len(entries) - 1).reshape(-1), last.device_dtype).reshape(last.device_size)
+
+
+def execute(spec: OpSpec, operands: Sequence[Operand], arrays: Sequence[Doubles], sizes: Mapping[str, int]) -> Doubles:
+    """Return the host array of the output, the last of ``operands``; ``arrays`` are those of the inputs."""
+    *sources, target = operands
+    inputs = [
+        (places(operand, arg.device_coordinates, sizes), array)
+        for operand, arg, array in zip(sources, spec.args, arrays)
+    ]
+    result = launch(spec, inputs)
+    at = places(target, spec.args[-1].device_coordinates, sizes)
+    return result[at].reshape([sizes[symbol] for symbol in target.symbols])
