@@ -116,7 +116,8 @@ class OperandReader:
         keys = {"-1"} if component is Component.HBM else {str(core) for core in self.core_ids}
         for dim, by_core in () if cursor is None else cursor.members():
             if dim not in label.layout_dim_order:
-                by_core.refuse(CONTRADICTORY, f'gap in dim "{dim[:80]}" outside {list(label.layout_dim_order)} (rule V11)')
+                order = list(label.layout_dim_order)
+                by_core.refuse(CONTRADICTORY, f'gap in dim "{dim[:80]}" outside {order} (rule V11)')
             if by_core.object().keys() != keys:
                 by_core.refuse(CONTRADICTORY, f"gaps of {sorted(by_core.object())[:40]} where {sorted(keys)} are due")
             values = {member.decimal() for _, member in by_core.members()}

@@ -147,7 +147,7 @@ def test_the_planted_superdsc_of_an_example_is_the_guilty_one(name: str) -> None
     assert ("altered constant" in kinds) == (name == "granite")
 
 
-def test_a_finding_names_place_element_core_and_inputs() -> None:
+def test_a_finding_names_place_and_inputs() -> None:
     bundle, inputs = digits()
     file = file_of(bundle, "relufwd", 1)
     found = guilty(planted(bundle, file, lambda dsc: other_op(dsc, "neg")), inputs)
@@ -155,14 +155,20 @@ def test_a_finding_names_place_element_core_and_inputs() -> None:
     assert found.location.pointer == "/nodes/3"
     assert (found.location.resolved().line or 0) > 1
     assert [(item.name, item.shape) for item in found.inputs] == [("hidden2", (360, 64))]
-    element = found.element
+
+
+@pytest.mark.parametrize("symbolic_args", [True, False])
+def test_a_finding_names_the_element_on_host_and_device_and_the_core_that_stored_it(symbolic_args: bool) -> None:
+    data = graph_data([tensor("x", 64, 130)], [node("y", "abs", "x"), node("z", "mul", "y", 2)], ["z"])
+    bundle = spyrec.compile(data, CompileOptions(cores=4, symbolic_args=symbolic_args))
+    file = file_of(bundle, "abs")
+    assert files_of(bundle)[file].work_slices["mb"] == 4
+    x = np.zeros((64, 130), np.float16)
+    x[37, 70] = 1.5
+    element = guilty(planted(bundle, file, lambda dsc: other_op(dsc, "neg")), {"x": x}).element
     assert element is not None
-    (row, column), superdsc = element.index, files_of(bundle)[file]
-    rows_per_core = superdsc.core_extent["mb"]
-    assert element.core == row // rows_per_core
-    assert sorted(element.device_coordinate) == sorted((0, row, column))
-    assert element.got == pytest.approx(-element.want) or element.want == 0.0
-    assert element.error > 2 * element.bound
+    assert (element.index, element.device_coordinate, element.core) == ((37, 70), (1, 37, 6), 37 // 16)
+    assert (element.got, element.want, element.error, element.bound) == (-1.5, 1.5, 3.0, 0.0)
 
 
 def test_random_graphs_show_the_planted_fault() -> None:
