@@ -20,10 +20,11 @@ from spyrec.compare.divergence import BisectReport, Divergence, Element, Guilt, 
 from spyrec.compare.live_values import LiveValues
 from spyrec.compare.locate import core_storing
 from spyrec.compare.one_op import Expectation, OpVerdict, computed, judge, stored, unchanged
-from spyrec.compare.provenance import CompiledCall, Provenance, program_of, provenance_of
-from spyrec.compare.storage import Array, Floats, storage_of
+from spyrec.compare.pool_watch import PoolWatch
+from spyrec.compare.provenance import CompiledCall, program_of, provenance_of
+from spyrec.compare.storage import Array, Floats, Storage, storage_of
 from spyrec.ir.graph import location_of
-from spyrec.ir.kernel import Buffer, BufferRole, Kernel, KernelProgram
+from spyrec.ir.kernel import Buffer, BufferRole, Kernel
 from spyrec.ir.numbers import decode
 from spyrec.runtime.session import Session
 
@@ -45,7 +46,7 @@ class Bisection:
         self._numerics = numerics
         self._known = provenance_of(bundle)
         self._values = LiveValues(self._known.device, [call.node for call in self._known.calls])
-        self._pool = _PoolWatch(self._known)
+        self._pool = PoolWatch(self._known)
         self._moved: Expectation | None = None
         self._divergence: Divergence | None = None
         self._compared = 0
@@ -126,9 +127,11 @@ class Bisection:
                 numbers = buffer.constant.data.array
             else:
                 continue
-            want = stored(_padded(numbers, buffer), storage_of(buffer.type.dtype, self._numerics))
+            storage = storage_of(buffer.type.dtype, self._numerics)
             got = buffer_values(buffer, self._session.argument_memory(buffer.name), self._numerics)
-            verdict = judge(got, want, merges_nan=self._merges_nan)
+            if _is_rounded_copy(numbers, buffer, got, storage):
+                continue
+            verdict = judge(got, stored(_padded(numbers, buffer), storage), merges_nan=self._merges_nan)
             if not verdict.ok:
                 return self._copy_in(buffer, verdict)
         return None
@@ -245,38 +248,18 @@ class Bisection:
         return None
 
 
-class _PoolWatch:
-    """The tensors in the pool that are waiting to be read, as they were written."""
-
-    def __init__(self, known: Provenance) -> None:
-        self._known = known
-        self._last_use: dict[str, int] = {}
-        for number, call in enumerate(known.calls):
-            self._last_use.update(dict.fromkeys((use.buffer for use in call.kernel.uses), number))
-        self._held: dict[str, Bytes] = {}
-
-    def keep(self, number: int, memory: Bytes) -> None:
-        """Remember what a call wrote, and forget what no later call reads."""
-        call = self._known.calls[number]
-        name = call.kernel.output.buffer
-        if name in self._program(number).pool_offsets:
-            self._held[name] = memory.copy()
-        for held in [item for item in self._held if self._last_use[item] <= number]:
-            del self._held[held]
-
-    def watched(self, number: int) -> list[tuple[str, Bytes]]:
-        """Return the tensors that a call may not change, with their bytes; it may replace what it reads last."""
-        own = self._known.calls[number].kernel.output.buffer
-        return [(name, memory) for name, memory in self._held.items() if name != own and self._last_use[name] > number]
-
-    def _program(self, number: int) -> KernelProgram:
-        return program_of(self._known, self._known.calls[number])
-
-
 def _base_name(buffer: Buffer) -> str:
     """Return the name of the graph's value that an argument holds: of a padded constant, the constant's."""
     is_padded = buffer.constant is not None and buffer.constant.shape != buffer.type.shape
     return (buffer.name.rpartition(_PADDED)[0] or buffer.name) if is_padded else buffer.name
+
+
+def _is_rounded_copy(numbers: Array, buffer: Buffer, got: Floats, storage: Storage) -> bool:
+    """Whether a buffer holds exactly the rounded numbers: the usual case, told without temporaries of its size."""
+    if buffer.constant is not None and buffer.constant.shape != buffer.type.shape:
+        return False
+    values = numbers if numbers.dtype.kind == "f" else decode(numbers, buffer.type.dtype)
+    return np.array_equal(storage.rounded(values).reshape(got.shape), got)
 
 
 def _padded(numbers: Array, buffer: Buffer) -> Array:

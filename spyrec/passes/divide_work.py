@@ -116,6 +116,8 @@ def _windowed(graph: KernelGraph, kernel: Kernel, window: tuple[int, int, int], 
 def _axis(kernel: Kernel, form: KernelForm, index: int) -> _Axis:
     variable = form.variables[index]
     lanes = [operand.lane_extent for operand in form.operands if operand.lane == index]
+    if lanes and kernel.rule is Rule.CAST:  # both sides cover whole sticks of the wider one, a sparse side too
+        lanes = [operand.lane_extent for operand in form.operands]
     is_reduced = variable.dim in kernel.reduced
     pieces = variable.size if not lanes else -(-variable.size // max(lanes))
     if kernel.rule is Rule.RESTICKIFY and lanes and variable.size % max(lanes):

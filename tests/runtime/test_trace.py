@@ -14,10 +14,11 @@ from spyrec.runtime import trace as trace_module
 from spyrec.runtime.device import LaunchStats
 from spyrec.runtime.session import RunRecord
 from spyrec.runtime.timeline_records import HostCopy
-from spyrec.target import CALIBRATED, DATASHEET, Profile
+from spyrec.target import CALIBRATED, DATASHEET, Figure, Profile, Trust
 from tests.emulator.example_cases import Kernel, load_kernel
 from tests.support.traces import problems_of, total
 
+PARTLY_PIPELINED = replace(CALIBRATED, name="partly pipelined", overlap=Figure(0.3, "a test", Trust.ASSUMED))
 EXAMPLES = ("layernorm", "matmul_ksplit", "softmax_lx", "dtype_cast", "nested_loop_symbolic")
 
 
@@ -55,7 +56,7 @@ def assert_complete(trace: dict[str, Any], record: RunRecord) -> None:
     assert total(trace, "gpu_memcpy", "bytes") == record.dma_h2d_bytes + record.dma_d2h_bytes
 
 
-@pytest.mark.parametrize("profile", [CALIBRATED, DATASHEET], ids=lambda item: item.name)
+@pytest.mark.parametrize("profile", [CALIBRATED, DATASHEET, PARTLY_PIPELINED], ids=lambda item: item.name)
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_a_trace_is_valid_and_complete_to_the_byte(name: str, profile: Profile) -> None:
     record = record_of(launched(name, profile), launched("matmul_ksplit", profile))
@@ -108,6 +109,13 @@ def test_loops_nest_and_executions_past_the_limit_are_summed_up(monkeypatch: pyt
     assert sorted(rest) == [5, 6]
     ends = [max(event["ts"] + event.get("dur", 0.0) for event in item["traceEvents"]) for item in (whole, short)]
     assert ends[0] == pytest.approx(ends[1], abs=0.002)
+
+
+def test_of_spans_over_the_same_time_the_enclosing_one_comes_first() -> None:
+    trace = trace_of(record_of(launched("matmul_ksplit", CALIBRATED)), CALIBRATED, "one")
+    spans = [event for event in trace["traceEvents"] if event["ph"] == "X" and event["pid"] == 1]
+    assert [event["cat"] for event in spans] == ["spyrec.program", "kernel"]
+    assert spans[0]["dur"] == spans[1]["dur"]
 
 
 def test_the_same_run_gives_the_same_trace() -> None:

@@ -12,8 +12,9 @@ import spyrec
 from spyrec.bundle.bundle import Bundle
 from spyrec.bundle.superdsc import Indirection, SuperDsc
 from spyrec.dtypes import DeviceFormat
+from spyrec.runtime.device import ArgumentTable
 from spyrec.runtime.findings import Finding, Sanitizer
-from tests.emulator.builders import FP32, Operation, Tensor, entry_of, superdsc_of, table_of
+from tests.emulator.builders import FP32, Operation, Tensor, entry_of, program_of, superdsc_of, table_of
 from tests.sanitizers.planting import HandMade, findings, moved, planted, reordered, with_operand, without
 
 SHAPE = (96, 100)
@@ -158,6 +159,7 @@ def test_a_scale_that_reads_past_lane_zero_is_named(bundle: Bundle, data: Data) 
         planted(bundle, file, lambda item: with_operand(item, 1, scales={**item.operands[1].scales, "out": 1})), data
     )
     assert any(item.file == file and "operand 1" in (item.operand or "") for item in found), found
+    assert any(item.file == file and "it reaches a sum over sticks" in item.message for item in found), found
 
 
 TABLE = Tensor(("mb", "out"), "out", indirection=Indirection.VALUE)
@@ -260,3 +262,44 @@ def _expected(op: str) -> set[tuple[int, ...]]:
             return {(0, 4, byte) for byte in (10, 11)}
         case _:
             return {(0, 37, byte) for byte in (6, 7)}
+
+
+@pytest.mark.parametrize("dim", ["mb", "out"])
+def test_an_undefined_element_of_any_core_of_a_cohort_reaches_the_result(dim: str) -> None:
+    # four cores fold one result; the last one's slice holds the element
+    rows = Tensor(("mb", "out"), "out")
+    extents = {"mb": (8, 4 if dim == "mb" else 1), "out": (256, 4 if dim == "out" else 1)}
+    operation = Operation("sum" + "nonstick" * (dim == "mb"), extents, (rows, replace(rows, scale={dim: -1})))
+    if dim == "out":
+        operation = replace(operation, tensors=(rows, replace(rows, scale={"out": -2})))
+    made = HandMade([superdsc_of(operation)], table_of(operation), "init")
+    made.give(0)
+    made.monitor.forgotten(made.addresses[0] + 128 * (3 * 8 + 7), 2)
+    made.launch()
+    made.monitor.copied_out(made.copy_of(1, is_to_device=False))
+    (finding,) = made.monitor.findings
+    assert (finding.op, finding.address) == (operation.op, made.addresses[0] + 128 * (3 * 8 + 7))
+
+
+@pytest.mark.parametrize("memory", ["pool", "lx"])
+def test_what_an_earlier_launch_left_behind_counts_as_unwritten(memory: str) -> None:
+    rows = Tensor(("mb", "out"), "out")
+    between = replace(rows, lx_start=0) if memory == "lx" else rows
+    dims = {"mb": (8, 4), "out": (128, 1)}
+    inside = 0 if memory == "pool" else 1 << 34
+    entries = tuple(
+        replace(entry_of(Operation("abs", dims, (rows, rows)), i), baked_base=(i + 1) << 34) for i in range(2)
+    )
+    table = ArgumentTable(entries, 4096 if memory == "pool" else 0)
+    write = superdsc_of(Operation("abs", dims, (rows, between)), 0, (1 << 34, inside))
+    read = superdsc_of(Operation("neg", dims, (between, rows)), 1, (inside, 2 << 34))
+    made = HandMade([write, read], table, "init")
+    assert made.run([0], [1]) == ()
+    if memory == "lx":
+        # the rule at load refuses a reader alone, unless a sanitizer watches it
+        made = HandMade([write, read], table, "init,lx")
+        assert made.run([0], [1]) == ()
+    made.loaded = made.device.load(program_of(1), {"sdsc_0.json": read}, table)
+    made.launch()
+    made.monitor.copied_out(made.copy_of(1, is_to_device=False))
+    assert Sanitizer.INIT in {item.sanitizer for item in made.monitor.findings}

@@ -118,8 +118,11 @@ class FoldPropagation(Propagation):
         core, result = (int(number) for number in np.argwhere(low == low.min())[0])
         table = self.reduction.kept_table
         if self.reduction.folds_lanes:
-            offset = int(table[result])
+            place, _ = self._first_undefined(int(own[core]) + int(table[result]), core)
         else:
             run = int(np.searchsorted(table[:, 0], result, side="right")) - 1
-            offset = int(table[run, 2]) + (result - int(table[run, 0])) * self.setting.step_bytes(self.source)
-        sighting.note(weight_of(low[core, result]), self.source, core, int(own[core]) + offset)
+            first, _, offset = table[run].tolist()
+            at = int(own[core]) + offset + (result - first) * self.setting.step_bytes(self.source)
+            places = (at + folded for folded in self.reduction.folded_table.tolist())
+            place = next(p for p in places if state_at(self.setting, self.source, p) == low[core, result])
+        sighting.note(weight_of(low[core, result]), self.source, core, place)
