@@ -204,9 +204,7 @@ def describe(superdsc: SuperDsc, operand: Operand, entry: TableEntry | None) -> 
     return OperandGeometry(extents, strides, stick_dim, label.stick_size, operand.word_length, from_table)
 
 
-def _row_extent(
-    superdsc: SuperDsc, value: Operand, extents: Mapping[str, int], entry: TableEntry
-) -> Mapping[str, int]:
+def _row_extent(superdsc: SuperDsc, value: Operand, extents: Mapping[str, int], entry: TableEntry) -> Mapping[str, int]:
     """Return the rows that a gather's table has: what the argument holds beside the extents that the file states.
 
     Of the index's dims only the row dim owns a part of the buffer, however many axes the argument's table pads or

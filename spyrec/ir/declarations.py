@@ -160,8 +160,8 @@ class Declarations:
         problem: str | None = None
         if layout.dim_order is not None and lists != (None, None):
             problem = "the layout has dim_order beside device_size or stride_map"
-        elif layout.dim_order is not None and sorted(layout.dim_order) != list(range(rank)):
-            problem = f"dim_order {layout.dim_order} is no permutation of the {rank} dims"
+        elif layout.dim_order is not None and not _is_order(layout.dim_order, rank):
+            problem = f"dim_order {layout.dim_order} is no permutation of the {rank} dims, with or without -1 behind it"
         elif layout.dim_order is None:
             problem = _list_problem(*lists)
         if problem is not None:
@@ -173,6 +173,12 @@ class Declarations:
 
 def _tuple(items: Sequence[int] | None) -> tuple[int, ...] | None:
     return None if items is None else tuple(items)
+
+
+def _is_order(dim_order: Sequence[int], rank: int) -> bool:
+    """Whether every dim stands in the order once; -1 behind them asks for one element per stick."""
+    dims = dim_order[:-1] if dim_order and dim_order[-1] == -1 else dim_order
+    return sorted(dims) == list(range(rank))
 
 
 def _list_problem(device_size: list[int] | None, stride_map: list[int] | None) -> str | None:

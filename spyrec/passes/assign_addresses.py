@@ -28,9 +28,7 @@ def assign_addresses(graph: KernelGraph, context: PassContext) -> KernelGraph:
 
 def _with_pool(graph: KernelGraph, program: KernelProgram, alive: dict[str, Lifetime]) -> KernelProgram:
     pool = list(program.pool_offsets)
-    intervals = [
-        Interval(graph.buffers[name].placed.size_bytes, alive[name].first, alive[name].last) for name in pool
-    ]
+    intervals = [Interval(graph.buffers[name].placed.size_bytes, alive[name].first, alive[name].last) for name in pool]
     offsets = pack(intervals)
     pool_bytes = max((offset + interval.size for offset, interval in zip(offsets, intervals, strict=True)), default=0)
     if pool_bytes > SEGMENT_BYTES:

@@ -32,6 +32,7 @@ def _assert_right(bundle: Bundle, data: JsonObject) -> None:
 
 _PINS: dict[str, tuple[dict[str, object], tuple[int, ...], tuple[int, ...]]] = {
     "dim_order": ({"dim_order": [1, 0]}, (3, 130, 64), (64 * 130, 1, 130)),
+    "sparse dim_order": ({"dim_order": [0, 1, -1]}, (130, 1, 192, 64), (1, -1, 130, -1)),
     "rows in the sticks": (
         {"device_size": [3, 130, 64], "stride_map": [64 * 130, 1, 130]},
         (3, 130, 64),
