@@ -1,13 +1,13 @@
 """assign-layouts: a device layout for every buffer, and the fewest bytes of copies that make every kernel legal.
 
 Every buffer has a few candidate layouts, told apart by the dim that lies in the sticks.  What an operand costs depends
-on its buffer's layout and on the kernel's output layout alone, so the whole graph is a sum of small tables, and
-``solvers.elimination`` finds its minimum exactly.
+on its buffer's layout and on the kernel's output layout alone; what all readers of a buffer cost, each copy paid once,
+on theirs together.  So the whole graph is a sum of small tables, and ``solvers.elimination`` finds its minimum exactly.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -20,6 +20,7 @@ from spyrec.passes.base import PassContext
 from spyrec.passes.layout_candidates import candidates, excess_bytes, leaves_default
 from spyrec.passes.layout_refusal import Conflict, refusal
 from spyrec.passes.operand_costs import TIE_SCALE, OperandCosts
+from spyrec.passes.shared_copies import Reader, SharedReaders, shared_readers
 from spyrec.passes.solvers.elimination import INFINITE, Assignment, Factor, minimise, total_cost
 from spyrec.passes.write_copies import write_copies
 from spyrec.target import SEGMENT_BYTES
@@ -28,8 +29,8 @@ from spyrec.target import SEGMENT_BYTES
 def assign_layouts(graph: KernelGraph, context: PassContext) -> KernelGraph:
     """Choose a layout for every buffer and insert the copies that the choice needs.
 
-    Cost: padded bytes that copies read and write, plus, for inputs, constants and outputs, what the layout is larger
-    than the default one.
+    Cost: padded bytes that copies read and write, each copy once however many read it, plus, for inputs, constants and
+    outputs, what the layout is larger than the default one.
     Errors: SPY0350 no layout serves a kernel, SPY0351 a pin that no kernel can serve, SPY0401 a tensor over a segment.
     """
     problem = LayoutProblem(graph, fixed_io_layouts=context.options.fixed_io_layouts)
@@ -73,6 +74,7 @@ class LayoutProblem:
         self.domains = {name: candidates(buffer, fixed_io_layouts) for name, buffer in graph.buffers.items()}
         self.costs = OperandCosts(graph, self.domains)
         self._names = list(self.domains)
+        self._sizes = [len(self.domains[name]) for name in self._names]
         index = {name: position for position, name in enumerate(self._names)}
         self._own = [_own_cost(graph.buffers[name], index[name], self.domains[name]) for name in self._names]
         self._operands = [
@@ -92,20 +94,51 @@ class LayoutProblem:
     def cheapest(self) -> Assignment | None:
         """Return the cheapest choice, ``None`` where none serves every kernel.
 
-        The tables start as lower bounds: an optimum that uses exact entries only is the true one.
+        The tables start as lower bounds: an optimum that uses exact entries only is the true one.  First every operand
+        pays for its copies alone, which is quick and already the answer where there are none.
         """
-        sizes = [len(self.domains[name]) for name in self._names]
+        alone = self._minimise(lambda: [Factor(scope, table.costs) for table, scope in self._operands])
+        if alone is None or alone.cost < TIE_SCALE:
+            return alone
+        groups = list(self._shared())
+        best = self._minimise(lambda: [group.factor(self._sizes) for group in groups])
+        assert best is not None
+        if all(group.is_first for group in groups):
+            return best
+        factors = [group.factor(self._sizes, free_copies=not group.is_first) for group in groups]
+        bound = minimise(self._sizes, [*self._own, *factors]).lower_bound
+        return replace(best, lower_bound=min(bound, best.cost))
+
+    def _minimise(self, factors: Callable[[], list[Factor]]) -> Assignment | None:
         while True:
-            best = minimise(sizes, [*self._own, *(Factor(scope, table.costs) for table, scope in self._operands)])
+            best = minimise(self._sizes, [*self._own, *factors()])
             if best.cost >= INFINITE:
                 return None
             if not self._refine(best.values):
                 return best
 
+    def _shared(self) -> Iterator[SharedReaders]:
+        """Yield the operands by the buffer they read."""
+        readers: dict[int, list[Reader]] = {}
+        for table, (source, target) in self._operands:
+            readers.setdefault(source, []).append(Reader(table, target))
+        for source, found in readers.items():
+            yield from shared_readers(source, found, self._sizes)
+
     def cost_of(self, values: Sequence[int]) -> int:
-        """Return the cost of one choice: for every buffer, in the graph's order, the number of its candidate."""
+        """Return the cost of one choice, added up kernel by kernel; a copy that several need counts once.
+
+        ``values``: for every buffer, in the graph's order, the number of its candidate.
+        """
         self._refine(values)
-        return total_cost(values, [*self._own, *(Factor(scope, table.costs) for table, scope in self._operands)])
+        total = total_cost(values, self._own)
+        copies: dict[object, int] = {}
+        for table, (source, target) in self._operands:
+            i, j = values[source], values[target]
+            total += int(table.own_costs[i, j])
+            steps = dict(table.chains()).get((i, j), ())
+            copies.update({(source, steps[: count + 1]): step.cost_bytes for count, step in enumerate(steps)})
+        return min(total + sum(copies.values()) * TIE_SCALE, INFINITE)
 
     def _refusal(self) -> SpyrecError:
         kernel = self.costs.unserved()

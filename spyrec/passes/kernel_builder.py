@@ -69,6 +69,10 @@ class KernelBuilder:
         self.uses[node.output] = Use(buffer.name, Access.identity(tensor_type.shape))
         return buffer
 
+    def has_elidable_copy(self, buffer: str) -> bool:
+        """Whether a copy of this buffer may be dropped already."""
+        return any(kernel.is_elidable and kernel.inputs[0].buffer == buffer for kernel in self.kernels)
+
     def add_kernel(self, kernel: Kernel) -> None:
         """Add a kernel under a name of its own."""
         name = unique(kernel.name, lambda candidate: candidate in self._kernel_names)
@@ -129,7 +133,8 @@ def copy_into(
             inputs=(use,),
             output=output,
             origin=target.origin,
-            is_elidable=is_elidable,
+            # a value becomes its copy where both get one layout, and it can become one only
+            is_elidable=is_elidable and not builder.has_elidable_copy(use.buffer),
             reason=reason,
         )
     )

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from spyrec.dtypes import DeviceFormat
 from spyrec.ir.access import Access
@@ -14,7 +15,7 @@ from spyrec.ir.device_access import Inexpressible
 from spyrec.ir.device_layout import BufferLayout
 from spyrec.ir.kernel import Kernel, KernelGraph
 from spyrec.ir.kernel_form import OUTPUT, KernelShape, OperandUse, Rule, kernel_form
-from spyrec.passes.realize import Realization, Source, copy_cost_bytes, copy_rule, realize
+from spyrec.passes.realize import CopyStep, Realization, Source, copy_cost_bytes, copy_rule, realize
 from spyrec.passes.solvers.elimination import INFINITE
 from spyrec.target import STICK_BYTES
 
@@ -37,6 +38,7 @@ class OperandTable:
         self._found: dict[tuple[int, int], Realization | None] = {}
         self.costs = np.zeros((len(sources), len(targets)), np.int64)
         self._is_exact = np.zeros(self.costs.shape, np.bool_)
+        self._chains: dict[tuple[int, int], tuple[CopyStep, ...]] = {}
         for i, source in enumerate(sources):
             for j, target in enumerate(targets):
                 self.costs[i, j], self._is_exact[i, j] = reader.estimate(source, target)
@@ -46,8 +48,28 @@ class OperandTable:
         if self._is_exact[i, j]:
             return False
         self._is_exact[i, j] = True
-        self.costs[i, j] = self._reader.cost(self._sources[i], self._targets[j], self.realization(i, j))
+        found = self.realization(i, j)
+        self.costs[i, j] = self._reader.cost(self._sources[i], self._targets[j], found)
+        if found is not None and found.steps:
+            self._chains[i, j] = found.steps
         return True
+
+    @property
+    def own_costs(self) -> npt.NDArray[np.int64]:
+        """What exact entries cost beside their copies; 0 where the search has not been made."""
+        own = np.where(self._is_exact, self.costs, 0)
+        for place, steps in self._chains.items():
+            own[place] -= sum(step.cost_bytes for step in steps) * TIE_SCALE
+        return own
+
+    @property
+    def pending_costs(self) -> npt.NDArray[np.int64]:
+        """The lower bounds of entries whose search has not been made; 0 elsewhere."""
+        return np.where(self._is_exact, 0, self.costs)
+
+    def chains(self) -> Iterable[tuple[tuple[int, int], tuple[CopyStep, ...]]]:
+        """Return the copies of the exact entries that need some, by (input layout, output layout)."""
+        return self._chains.items()
 
     def refine_all(self) -> None:
         """Make every entry exact."""

@@ -1,0 +1,95 @@
+"""The joint cost of all operands that read one buffer: a copy that several of them need is written, and paid, once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from spyrec.passes.operand_costs import TIE_SCALE, OperandTable
+from spyrec.passes.solvers.elimination import INFINITE, Factor
+
+TABLE_LIMIT = 1 << 16
+"""Entries of one joint table.  Readers beyond it form groups that share nothing with each other, and the optimum of
+the whole is then bounded from below by letting all but the first group copy for nothing."""
+
+Costs = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """One operand that reads the buffer: its table, and the variable of the buffer that its kernel writes."""
+
+    table: OperandTable
+    target: int
+
+
+@dataclass(frozen=True, slots=True)
+class SharedReaders:
+    """Readers of one buffer that pay for equal copies together; ``source`` is the buffer's variable."""
+
+    source: int
+    readers: tuple[Reader, ...]
+    is_first: bool
+
+    @property
+    def scope(self) -> tuple[int, ...]:
+        """The variables of the joint table: the buffer, then what its readers write."""
+        return (self.source, *dict.fromkeys(reader.target for reader in self.readers))
+
+    def factor(self, sizes: Sequence[int], *, free_copies: bool = False) -> Factor:
+        """Return the joint table.
+
+        Exact entries pay each copy once; of the searches not made yet only the dearest bound counts, since all others
+        may turn out to share its copies.  ``free_copies`` leaves out the copies: a lower bound.
+        """
+        shape = tuple(sizes[variable] for variable in self.scope)
+        own = np.zeros(shape, np.int64)
+        pending = np.zeros(shape, np.int64)
+        for reader in self.readers:
+            own = np.minimum(own + self._spread(reader.table.own_costs, reader), INFINITE)
+            pending = np.maximum(pending, self._spread(reader.table.pending_costs, reader))
+        if free_copies:
+            return Factor(self.scope, own)
+        return Factor(self.scope, np.minimum(own + np.maximum(self._copies(shape), pending), INFINITE))
+
+    def _spread(self, table: Costs, reader: Reader) -> Costs:
+        """Return a reader's table with an axis for every variable of the scope."""
+        shape = [1] * len(self.scope)
+        shape[0], shape[self.scope.index(reader.target)] = table.shape
+        return table.reshape(shape)
+
+    def _copies(self, shape: tuple[int, ...]) -> Costs:
+        """Return what all copies of the exact entries cost, each once."""
+        needed: dict[object, tuple[int, npt.NDArray[np.bool_]]] = {}
+        for reader in self.readers:
+            axis = self.scope.index(reader.target)
+            for (i, j), steps in reader.table.chains():
+                for count, step in enumerate(steps, 1):
+                    key = (i, steps[:count])
+                    cost, mask = needed.setdefault(key, (step.cost_bytes * TIE_SCALE, np.zeros(shape, np.bool_)))
+                    where: list[int | slice] = [slice(None)] * len(shape)
+                    where[0], where[axis] = i, j
+                    mask[tuple(where)] = True
+                    del cost
+        total = np.zeros(shape, np.int64)
+        for cost, mask in needed.values():
+            total += cost * mask
+        return total
+
+
+def shared_readers(source: int, readers: Sequence[Reader], sizes: Sequence[int]) -> Iterator[SharedReaders]:
+    """Yield the readers of one buffer in groups whose joint tables stay within the limit."""
+    group: list[Reader] = []
+    is_first = True
+    for reader in readers:
+        targets = {item.target for item in (*group, reader)}
+        entries = sizes[source] * math.prod(sizes[target] for target in targets)
+        if group and entries > TABLE_LIMIT:
+            yield SharedReaders(source, tuple(group), is_first)
+            group, is_first = [], False
+        group.append(reader)
+    yield SharedReaders(source, tuple(group), is_first)
