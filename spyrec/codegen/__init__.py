@@ -1,1 +1,1 @@
-"""TODO."""
+"""From scheduled kernels or OpSpecs to SuperDSC and ``bundle.mlir``."""

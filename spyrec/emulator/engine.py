@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -96,12 +97,12 @@ class DataReads:
 NO_DATA_READS = DataReads()
 
 
-class Executable:
+class Executable(ABC):
     """One SuperDSC, planned; ``run`` executes it with operand t of core c at the emulated address ``starts[t, c]``."""
 
+    @abstractmethod
     def run(self, starts: Integers) -> None:
         """Execute once."""
-        raise NotImplementedError
 
     @property
     def data_reads(self) -> DataReads:

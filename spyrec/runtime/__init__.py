@@ -1,1 +1,1 @@
-"""TODO."""
+"""Running bundles on a device: arguments, host copies, launches, what a run reports."""

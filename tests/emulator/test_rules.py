@@ -106,9 +106,9 @@ def test_v6_ignores_dims_of_size_one_and_dims_that_are_fused_or_split() -> None:
     table = table_of(ADD)
     for device_size in ((1, 2, 1, 8, 64), (2, 2, 4, 64), (16, 64)):
         first = replace(table.entries[0], device_size=device_size)
-        EmulatedDevice().load(
-            program_of(), {"sdsc_0.json": superdsc_of(ADD)}, replace(table, entries=(first, *table.entries[1:]))
-        )
+        split = replace(table, entries=(first, *table.entries[1:]))
+        loaded = EmulatedDevice().load(program_of(), {"sdsc_0.json": superdsc_of(ADD)}, split)
+        assert loaded.table == split
 
 
 def test_v6_bytes_outside_every_argument() -> None:

@@ -8,6 +8,7 @@ a selection, an index.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -83,16 +84,16 @@ class Outcome:
     sighting: Sighting = field(default_factory=Sighting)
 
 
-class Propagation:
+class Propagation(ABC):
     """One SuperDSC, planned for states."""
 
     def __init__(self, setting: Setting, marks: Marks) -> None:
         self.setting = setting
         self.marks = marks
 
+    @abstractmethod
     def run(self, starts: Starts) -> Outcome:
         """Carry the states of one execution; call it before the data are computed."""
-        raise NotImplementedError
 
     def forget_lanes(self, starts: Integers) -> None:
         """Where the output has one value per stick, its other lanes hold nothing, not even of former tensors."""

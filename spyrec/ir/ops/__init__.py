@@ -1,1 +1,1 @@
-"""TODO."""
+"""The op catalogue: one module per family, one declaration per op."""
