@@ -77,6 +77,13 @@ class OperandTable:
             for j in range(len(self._targets)):
                 self.refine(i, j)
 
+    def realization_between(self, source: BufferLayout, target: BufferLayout) -> Realization | None:
+        """Return the cheapest copies for two layouts, found among those the table was made for.
+
+        After a copy is elided its buffer goes by another name, which may have had other candidates.
+        """
+        return self.realization(self._sources.index(source), self._targets.index(target))
+
     def realization(self, i: int, j: int) -> Realization | None:
         """Return the cheapest copies for a pair of layouts, ``None`` where none help."""
         if (i, j) not in self._found:
@@ -180,9 +187,7 @@ class OperandCosts:
         self, kernel: Kernel, position: int, layout: BufferLayout, output: BufferLayout
     ) -> Realization | None:
         """Return the cheapest copies after which the kernel can read its input, ``None`` where none help."""
-        sources = self._domains[kernel.inputs[position].buffer]
-        targets = self._domains[kernel.output.buffer]
-        return self.table(kernel, position).realization(sources.index(layout), targets.index(output))
+        return self.table(kernel, position).realization_between(layout, output)
 
     def unserved(self) -> Kernel:
         """Return the kernel that stands in the way where no choice serves all."""

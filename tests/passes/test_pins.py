@@ -140,3 +140,18 @@ def test_fixed_borders_keep_the_default_layouts_and_the_numbers() -> None:
     assert len(free.programs[0].superdscs) < len(fixed.programs[0].superdscs)
     _assert_right(free, data)
     _assert_right(fixed, data)
+
+
+@pytest.mark.parametrize(
+    ("shape", "dim", "order"), [([2, 30], 1, [1, 0]), ([64, 30], 1, [1, 0]), ([5, 5, 16], 2, [0, 2, 1])]
+)
+def test_a_pinned_cat_is_joined_in_its_pinned_layout(shape: list[int], dim: int, order: list[int]) -> None:
+    join: JsonObject = {
+        "name": "y",
+        "op": "cat",
+        "inputs": ["x", "x"],
+        "attrs": {"dim": dim},
+        "layout": {"dim_order": order},
+    }
+    data: JsonObject = graph_data([tensor("x", *shape)], [join], ["y"])
+    _assert_right(spyrec.compile(data), data)
