@@ -304,7 +304,7 @@ LAYOUT: dict[str, Code] = {
     ),
     "SPY0305": Code(
         "size or stride out of range",
-        "Sizes and host strides are integers of at least 0; a stride_map may also hold -1, for no host counterpart.",
+        "Sizes are integers of at least 1, host strides of at least 0; a stride_map may hold -1: no host dim.",
         hint="give integers in the range that the message names",
     ),
     "SPY0306": Code(

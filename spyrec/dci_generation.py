@@ -62,15 +62,23 @@ class _Nest:
         position = 0
         while position < len(tiles):
             tile = tiles[position]
-            if run.length % done != 0 or run.length // done < tile.step:
+            if run.length % done != 0:
                 raise self.no_fit(run)
             current = run.length // done
+            is_finest = position + 1 == len(tiles)
+            if current < tile.step and not is_finest:  # over-padded: all of it lies in the first of these tiles
+                self.sizes[tile.device_dim] = 1
+                position += 1
+                continue
+            # Never less than what is left: finer tiles would fill up the count, with elements that have a place.
+            if not tile.step <= current < (self.device_size[tile.device_dim] + 1) * tile.step:
+                raise self.no_fit(run)
             if current % tile.step == 0:
-                self.sizes[tile.device_dim] = min(current // tile.step, self.device_size[tile.device_dim])
+                self.sizes[tile.device_dim] = current // tile.step
                 done *= self.sizes[tile.device_dim]
                 position += 1
                 continue
-            if position + 1 == len(tiles):
+            if is_finest:
                 raise self.no_tiling(run, current, tile.step)
             done *= self.split(run, position, current)
             position += 2

@@ -134,3 +134,37 @@ _FACTS: dict[DType, _Facts] = {
     DType.FLOAT8_E4M3FN: _Facts("SEN143_FP8", DeviceFormat.SEN143_FP8, 1, "uint8"),
     DType.FLOAT8_E5M2FNUZ: _Facts("SEN152_FP8", DeviceFormat.SEN152_FP8, 1, "uint8"),
 }
+
+
+QUANTIZED: dict[str, DType] = {"qint8": DType.INT8, "quint8": DType.UINT8}
+"""PyTorch's quantized dtypes by name, and the dtype of the integers they are: device and host hold these."""
+
+PACKED: dict[str, DeviceFormat] = {"quint4x2": DeviceFormat.SENUINT2, "quint2x4": DeviceFormat.SENUINT2}
+"""PyTorch's dtypes of several elements per byte: they have a device format; no copy makes or reads one."""
+
+_FLOATS = frozenset(
+    {
+        DeviceFormat.SEN169_FP16,
+        DeviceFormat.IEEE_FP16,
+        DeviceFormat.IEEE_FP32,
+        DeviceFormat.BFLOAT16,
+        DeviceFormat.BOOL,
+    }
+)
+_INTEGERS = frozenset({DeviceFormat.IEEE_INT32, DeviceFormat.IEEE_INT64})
+_UNCHANGED = frozenset(
+    {
+        DeviceFormat.SEN143_FP8,
+        DeviceFormat.SEN152_FP8,
+        DeviceFormat.SENINT8,
+        DeviceFormat.SENINT16,
+        DeviceFormat.SENUINT32,
+    }
+)
+
+
+def is_convertible(source: DeviceFormat, destination: DeviceFormat) -> bool:
+    """Whether a copy between host and device exists for a pair of formats."""
+    if source in _UNCHANGED:
+        return source is destination
+    return any({source, destination} <= family for family in (_FLOATS, _INTEGERS))

@@ -7,9 +7,10 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -37,7 +38,24 @@ def symbol(name: str) -> Expression:
 
 def expanded(expression: Expression) -> Expression:
     """Return the expression as a sum of products."""
-    return _algebra.expand_mul(expression)
+    result = _algebra.expand_mul(expression)
+    return expression if _gains_power(result, expression) else result
+
+
+def modulo(value: Expression, divisor: int) -> Expression:
+    """Return ``Mod(value, divisor)``, simplified where sympy does that right.
+
+    sympy 1.14 squares the inner Mod of ``Mod(c*Mod(x, m), n)``: a power that the value has not tells of it.
+    """
+    result = sympy.Mod(value, divisor)
+    if value.has(sympy.Pow) or _gains_power(result, value):
+        return sympy.Mod(value, divisor, evaluate=False)
+    return result
+
+
+def _gains_power(result: Expression, origin: Expression) -> bool:
+    inside = [node for node in result.atoms(sympy.Pow) if node.atoms(sympy.Mod)]
+    return any(node not in origin.atoms(sympy.Pow) for node in inside)
 
 
 def variables(expression: Expression) -> frozenset[str]:
@@ -47,6 +65,8 @@ def variables(expression: Expression) -> frozenset[str]:
 
 def parse_index(text: str) -> Expression:
     """Return the expression that ``text`` writes; errors SPY0311 with the column where it stops being one."""
+    if not isinstance(cast("object", text), str):
+        raise refuse("SPY0311", f"index {text!r} is no text")
     return _Parser(text).whole()
 
 
@@ -162,9 +182,9 @@ class _Parser:
             second = self.positive()
         self.take(")")
         if name == "Mod":
-            return sympy.Mod(inner, first)
+            return modulo(inner, first)
         quotient = sympy.floor(inner / first)
-        return quotient if second is None else sympy.Mod(quotient, second)
+        return quotient if second is None else modulo(quotient, second)
 
 
 def evaluate(expression: Expression, values: Mapping[str, Integers]) -> Integers:
@@ -179,9 +199,28 @@ def evaluate(expression: Expression, values: Mapping[str, Integers]) -> Integers
     if isinstance(expression, sympy.floor):
         numerator, denominator = _algebra.fraction(_algebra.together(expression.args[0]))
         return evaluate(numerator, values) // evaluate(denominator, values)
+    if isinstance(expression, sympy.Pow) and int(expression.args[1]) > 0:
+        return evaluate(expression.args[0], values) ** int(expression.args[1])
+    if not isinstance(expression, sympy.Add | sympy.Mul):
+        raise refuse("SPY0311", f"{expression} is no sum or product of integers")
     parts = [evaluate(argument, values) for argument in expression.args]
-    assert isinstance(expression, sympy.Add | sympy.Mul), expression
     result = parts[0]
     for part in parts[1:]:
         result = result + part if isinstance(expression, sympy.Add) else result * part
     return result
+
+
+def magnitude(expression: Expression, ranges: Mapping[str, int]) -> int:
+    """Return a number that no value and no part of the expression exceeds, whatever its variables in their ranges."""
+    if isinstance(expression, sympy.Integer):
+        return max(1, abs(int(expression)))
+    if isinstance(expression, sympy.Symbol):
+        return ranges[expression.name]
+    if isinstance(expression, sympy.floor):
+        return max(magnitude(part, ranges) for part in _algebra.fraction(_algebra.together(expression.args[0])))
+    if isinstance(expression, sympy.Pow) and int(expression.args[1]) > 0:
+        return magnitude(expression.args[0], ranges) ** int(expression.args[1])
+    parts = [magnitude(argument, ranges) for argument in expression.args]
+    if isinstance(expression, sympy.Mul):
+        return math.prod(parts)
+    return sum(parts)  # a sum; of Mod the dividend and the divisor, more than either

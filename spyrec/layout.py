@@ -17,9 +17,17 @@ from spyrec.dci import DataConversionInfo, Direction
 from spyrec.dci_generation import CopyRequest, conversion_table
 from spyrec.diagnostics import refuse
 from spyrec.dtypes import DeviceFormat, DType
-from spyrec.layout_checks import checked_index, direction_named, essence, flat_index, require_copyable
+from spyrec.layout_checks import (
+    checked_index,
+    direction_named,
+    essence,
+    flat_index,
+    require_conversion,
+    require_copyable,
+)
 from spyrec.layout_rules import (
     check_device_side,
+    default_formats,
     default_sizes,
     device_format,
     elements_per_stick,
@@ -27,6 +35,7 @@ from spyrec.layout_rules import (
     inferred_host,
     integers,
     require_disjoint,
+    sizes_of,
 )
 from spyrec.layout_rules import host_dtype as host_dtype_named
 from spyrec.target import STICK_BYTES
@@ -53,6 +62,8 @@ class HostSide:
 
     tensor: HostTensor | None = None
     dtype: DType | None = None
+    owners: tuple[int, ...] | None = None
+    """Of a default layout: the host dim that each device dim belongs to."""
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
@@ -64,8 +75,9 @@ class DeviceLayout:
     ``host_dtype`` describe the host tensor it was made for; they serve the methods that speak of host indices, and do
     not count in comparisons: layouts of one device form are one layout.
 
-    Errors: SPY0301 no stick geometry, SPY0302 lengths differ, SPY0305 a negative number, SPY0306 the last extent is no
-    stick, SPY0307 and SPY0308 the layout does not hold such a host tensor, SPY0319 more than 2**62 elements.
+    Errors: SPY0301 no stick geometry, SPY0302 lengths differ, SPY0305 a negative number or an empty tensor, SPY0306 the
+    last extent is no stick, SPY0307 and SPY0308 places overlap or the layout does not hold such a host tensor, SPY0319
+    more than 2**62 elements.
     """
 
     device_size: tuple[int, ...]
@@ -82,14 +94,14 @@ class DeviceLayout:
         host_strides: Sequence[int] | None = None,
         host_dtype: DType | str | None = None,
     ) -> None:
-        sizes = integers("device_size", device_size, 0)
+        sizes = sizes_of("device_size", device_size)
         strides = integers("stride_map", stride_map, -1)
         stick_format = device_format(device_dtype)
         check_device_side(sizes, strides, stick_format)
         host = None
         if host_shape is not None:
             given = None if host_strides is None else integers("host_strides", host_strides, 0)
-            host = fitting_host(sizes, strides, integers("host_shape", host_shape, 1), [given])
+            host = fitting_host(sizes, strides, sizes_of("host_shape", host_shape), given)
         dtype = None if host_dtype is None else host_dtype_named(host_dtype)
         # The class is frozen: its own constructor is the one place that sets fields.
         object.__setattr__(self, "device_size", sizes)
@@ -111,20 +123,20 @@ class DeviceLayout:
         of the dims, stick last, the first of it moved next to the stick; one more entry, -1, puts one element into
         each stick.
         Errors: SPY0301 dtype without device form, SPY0302 lengths, SPY0303 rank over 6, SPY0304 no permutation,
-        SPY0305 a negative number, SPY0309 overlapping strides.
+        SPY0305 a negative number or an empty tensor, SPY0309 overlapping strides.
         """
-        named = host_dtype_named(dtype)
-        sizes = integers("shape", shape, 0)
+        stick_format, named = default_formats(dtype)
+        sizes = sizes_of("shape", shape)
         strides = row_major_strides(sizes) if stride is None else integers("stride", stride, 0)
         if len(strides) != len(sizes):
             raise refuse("SPY0302", f"{len(strides)} strides for {len(sizes)} dims of shape {list(sizes)}")
         order = tuple(range(len(sizes))) if dim_order is None else integers("dim_order", dim_order, -1)
         host = HostTensor(sizes, strides)
-        device_size, stride_map = default_sizes(host, order, elements_per_stick(named.device_format))
+        device_size, stride_map, owners = default_sizes(host, order, elements_per_stick(stick_format))
         require_disjoint(host)
-        # Not through host_shape: these strides are right by construction, and an empty tensor has no loop nest.
-        layout = cls(device_size, stride_map, named.device_format)
-        object.__setattr__(layout, "_side", HostSide(host, named))
+        # Not through host_shape: these strides are right by construction.
+        layout = cls(device_size, stride_map, stick_format)
+        object.__setattr__(layout, "_side", HostSide(host, named, owners))
         return layout
 
     def with_host(
@@ -162,8 +174,7 @@ class DeviceLayout:
     @property
     def padding_fraction(self) -> float:
         """The part of the device memory, 0 to 1, that holds no element of the host tensor."""
-        total = math.prod(self.device_size)
-        return 0.0 if total == 0 else 1.0 - math.prod(self.host_shape) / total
+        return 1.0 - math.prod(self.host_shape) / math.prod(self.device_size)
 
     def device_strides(self) -> tuple[int, ...]:
         """Return the distance in elements between neighbours along each device dim."""
@@ -265,12 +276,12 @@ class DeviceLayout:
 
         ``index`` is the offset in host elements over the loop variables in ``ranges`` (extent of each).
         Errors: SPY0311 the text is no index expression, SPY0312 the layout cannot follow the index (its offsets would
-        not be those of the expression), SPY0313 a coordinate would leave its dim.
+        not be those of the expression), SPY0313 a coordinate would leave its dim, or mean padding and no host element.
         """
         # sympy costs half a second to import: only who asks for symbolic coordinates pays it.
         from spyrec.coordinates import checked_coordinates
 
-        return checked_coordinates(self.device_size, self.stride_map, index, ranges)
+        return checked_coordinates(self.device_size, self.stride_map, index, ranges, self._side.tensor)
 
     def dci(
         self,
@@ -283,21 +294,24 @@ class DeviceLayout:
         """Return the table that copies a host tensor to or from this layout.
 
         ``direction`` is ``"h2d"`` or ``"d2h"``; ``host_strides`` and ``storage_offset`` (elements) say where the tensor
-        lies in host memory, by default as the layout was made for.
+        lies in host memory, by default as the layout was made for; which element goes where does not depend on them
+        if the layout was made for a known tensor or a row-major one.
         Errors: SPY0301/0302/0305 as the constructor, SPY0307 the layout does not hold such a tensor, SPY0308 a tile
-        does not divide its dim, SPY0309 a copy to the host would write one element twice.
+        does not divide its dim, SPY0309 a copy to the host would write one element twice, SPY0315 nothing converts
+        between ``host_dtype`` and the format of the layout.
         """
         way = direction_named(direction)
         given = None if host_strides is None else integers("host_strides", host_strides, 0)
         host = self.host_tensor
         if host_shape is not None:
-            shape = integers("host_shape", host_shape, 1)
+            shape = sizes_of("host_shape", host_shape)
             known = None if self._side.tensor is None else self._side.tensor.strides
-            host = fitting_host(self.device_size, self.stride_map, shape, [known, given])
+            host = fitting_host(self.device_size, self.stride_map, shape, known, given)
         memory = host.strides if given is None else given
         require_copyable(host, memory, way)
         dtype = self._copy_dtype(host_dtype)
         offset = integers("storage_offset", [storage_offset], 0)[0]
+        require_conversion(DeviceFormat[dtype.host_format], self.device_dtype, way)
         request = CopyRequest(way, host, memory, offset, DeviceFormat[dtype.host_format])
         return conversion_table(request, self.device_size, self.stride_map, self.device_dtype)
 
@@ -313,7 +327,7 @@ class DeviceLayout:
         return analyse(self.host_tensor, self.device_size, self.stride_map)
 
     def _replicas(self) -> tuple[Replica, ...]:
-        return replicas(self.host_tensor, self.device_size, self.stride_map)
+        return replicas(self.host_tensor, self.device_size, self.stride_map, self._side.owners)
 
     def _cuts(self) -> list[tuple[int, tuple[Tile, ...]]]:
         """Return (elements, tiles coarsest first) of everything that device dims cut."""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from spyrec.dci import Direction
 from spyrec.diagnostics import refuse
+from spyrec.dtypes import DeviceFormat, DType, is_convertible
 from spyrec.layout_rules import integers, require_disjoint
 from spyrec.tiling import HostTensor, row_major_strides
 
@@ -48,6 +49,17 @@ def require_copyable(host: HostTensor, memory: tuple[int, ...], direction: Direc
             raise refuse("SPY0309", f"{size} elements of dim {dim} would be copied to one place (host stride 0)")
     if direction is Direction.DEVICE_TO_HOST:
         require_disjoint(HostTensor(host.shape, memory))
+
+
+def require_conversion(host_format: DeviceFormat, device_format: DeviceFormat, direction: Direction) -> None:
+    """Refuse a copy between formats that nothing converts (SPY0315)."""
+    is_to_device = direction is Direction.HOST_TO_DEVICE
+    source, destination = (host_format, device_format) if is_to_device else (device_format, host_format)
+    if is_convertible(source, destination):
+        return
+    legal = [item.value for item in DType if is_convertible(DeviceFormat[item.host_format], device_format)]
+    existing = f"host dtypes that a {device_format.name} layout copies: {', '.join(legal) or 'none'}"
+    raise refuse("SPY0315", f"no copy converts {source.name} to {destination.name}", hint=existing)
 
 
 def essence(device_size: tuple[int, ...], stride_map: tuple[int, ...]) -> list[tuple[int, int]]:

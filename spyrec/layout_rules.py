@@ -11,7 +11,7 @@ import numpy as np
 
 from spyrec.dci_generation import generate
 from spyrec.diagnostics import SpyrecError, refuse
-from spyrec.dtypes import DeviceFormat, DType
+from spyrec.dtypes import PACKED, QUANTIZED, DeviceFormat, DType
 from spyrec.tiling import HostTensor, row_major_strides
 
 MAX_RANK = 6
@@ -29,6 +29,15 @@ MAX_BYTES = 1 << 62
 _MAX_ELEMENTS_CHECKED_ONE_BY_ONE = 1 << 16
 
 
+def sizes_of(what: str, sizes: Sequence[int]) -> tuple[int, ...]:
+    """Return the extents of a tensor; errors SPY0305, for an empty one too."""
+    result = integers(what, sizes, 0)
+    if 0 in result:
+        fact = f"{what} {list(result)} has an entry below 1: an empty tensor has no place in device memory"
+        raise refuse("SPY0305", fact, hint="leave empty tensors out, all extents are at least 1")
+    return result
+
+
 def integers(what: str, values: Sequence[int], least: int) -> tuple[int, ...]:
     """Return ``values`` as a tuple of ints; errors SPY0305 for one below ``least`` or no integer."""
     try:
@@ -40,11 +49,22 @@ def integers(what: str, values: Sequence[int], least: int) -> tuple[int, ...]:
     return result
 
 
+def _plain_name(dtype: object) -> str:
+    """Return the PyTorch name of a dtype: of a name, a NumPy dtype or scalar class, a torch dtype."""
+    if isinstance(dtype, type) and dtype.__module__ == "numpy":
+        return dtype.__name__
+    return str(dtype).removeprefix("torch.")
+
+
 def host_dtype(dtype: DType | str) -> DType:
     """Return the dtype by its PyTorch name; errors SPY0301 for one the device cannot hold."""
     if isinstance(dtype, DType):
         return dtype
-    name = str(dtype).removeprefix("torch.")
+    name = _plain_name(dtype)
+    if name in QUANTIZED:
+        return QUANTIZED[name]
+    if name in PACKED:
+        raise refuse("SPY0301", f'dtype "{name}" has a device form, but no host form to copy from or to')
     if name not in {member.value for member in DType}:
         known = ", ".join(member.value for member in DType)
         raise refuse("SPY0301", f'dtype "{name}" has no device representation', hint=f"choose one of {known}")
@@ -55,11 +75,22 @@ def device_format(name: DeviceFormat | DType | str) -> DeviceFormat:
     """Return a format with a stick geometry, given as such, by its DeepTools name, or by a host dtype."""
     if isinstance(name, DType):
         return name.device_format
-    if isinstance(name, str):
-        plain = name.removeprefix("DataFormats.")
-        name = DeviceFormat[plain] if plain in DeviceFormat.__members__ else host_dtype(plain).device_format
+    if not isinstance(name, DeviceFormat):
+        plain = _plain_name(name).removeprefix("DataFormats.")
+        if plain not in DeviceFormat.__members__:
+            return PACKED[plain] if plain in PACKED else host_dtype(plain).device_format
+        name = DeviceFormat[plain]
     elements_per_stick(name)
     return name
+
+
+def default_formats(dtype: DType | str) -> tuple[DeviceFormat, DType | None]:
+    """Return the device format of a tensor of a PyTorch dtype, and its host form if it has one; errors SPY0301."""
+    packed = None if isinstance(dtype, DType) else PACKED.get(_plain_name(dtype))
+    if packed is not None:
+        return packed, None
+    named = host_dtype(dtype)
+    return named.device_format, named
 
 
 def elements_per_stick(device_dtype: DeviceFormat) -> int:
@@ -71,7 +102,10 @@ def elements_per_stick(device_dtype: DeviceFormat) -> int:
 
 
 def check_device_side(device_size: tuple[int, ...], stride_map: tuple[int, ...], device_dtype: DeviceFormat) -> None:
-    """Refuse what no layout can be: SPY0302 lengths, SPY0303 rank, SPY0306 last extent, SPY0319 size."""
+    """Refuse what no layout can be.
+
+    Errors: SPY0302 lengths, SPY0303 rank, SPY0306 last extent, SPY0319 size.
+    """
     if len(device_size) != len(stride_map) or not device_size:
         fact = f"device_size {list(device_size)} and stride_map {list(stride_map)} must have one length, at least 1"
         raise refuse("SPY0302", fact)
@@ -87,14 +121,15 @@ def check_device_side(device_size: tuple[int, ...], stride_map: tuple[int, ...],
 
 def default_sizes(
     host: HostTensor, dim_order: tuple[int, ...], elements: int
-) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return device_size and stride_map of a tensor (torch-spyre's layout constructor), ``elements`` per stick.
+) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+    """Return device_size, stride_map and the host dim of each device dim (torch-spyre's layout constructor).
 
-    ``[o0, o1, ..., stick]`` becomes device dims ``[o1, ..., tile index of stick, o0, stick]``.
+    ``elements`` is that of one stick; ``[o0, o1, ..., stick]`` becomes device dims
+    ``[o1, ..., tile index of stick, o0, stick]``.
     """
     _check_order(len(host.shape), dim_order)
     if not host.shape:
-        return (1, elements), (-1, -1)
+        return (1, elements), (-1, -1), (SPARSE, SPARSE)
     stick = dim_order[-1]
     middle = dim_order[1:-1] if len(dim_order) > 1 else ()
     owners = (*middle, stick, *dim_order[:1], stick) if len(dim_order) > 1 else (stick, stick)
@@ -106,7 +141,7 @@ def default_sizes(
     stride_map = [-1 if owner == SPARSE or host.shape[owner] == 1 else host.strides[owner] for owner in owners]
     if stride_map[-1] != -1:
         stride_map[tile_index] = elements * stride_map[-1]
-    return tuple(device_size), tuple(stride_map)
+    return tuple(device_size), tuple(stride_map), owners
 
 
 def _check_order(rank: int, dim_order: tuple[int, ...]) -> None:
@@ -145,20 +180,25 @@ def fitting_host(
     device_size: tuple[int, ...],
     stride_map: tuple[int, ...],
     shape: tuple[int, ...],
-    candidates: Sequence[tuple[int, ...] | None],
+    known: tuple[int, ...] | None,
+    guess: tuple[int, ...] | None = None,
 ) -> HostTensor:
     """Return the host tensor of this shape that a layout was made for.
 
-    Tried in order: ``candidates``, row-major strides, strides read off the stride map.  Errors: SPY0307 (with the
-    reason for row-major strides) when the layout holds no tensor of this shape.
+    Tried in order: the strides ``known`` of it, row-major ones, the ``guess``, those read off the stride map.
+    Errors: SPY0307 (with the first reason) when the layout holds no tensor of this shape.
     """
     refusal: SpyrecError | None = None
-    for strides in (*candidates, row_major_strides(shape), _pitched_strides(device_size, stride_map, shape)):
+    row_major = row_major_strides(shape)
+    for strides in (known, row_major, guess, _pitched_strides(device_size, stride_map, shape)):
         if strides is None or len(strides) != len(shape):
             continue
         host = HostTensor(shape, strides)
+        # Row-major strides that fold dims hold any tensor of so many elements: the guess tells whether they are meant.
+        is_guided = strides == row_major and strides != known and guess is not None and len(guess) == len(shape)
+        memory = guess if is_guided and guess is not None else strides
         try:
-            generate(HostTensor(shape or (1,), strides or (1,)), strides or (1,), device_size, stride_map)
+            generate(HostTensor(shape or (1,), strides or (1,)), memory or (1,), device_size, stride_map)
         except SpyrecError as error:
             refusal = refusal or error
         else:
@@ -196,7 +236,15 @@ def _pitched_strides(
 
 @lru_cache(maxsize=1024)
 def inferred_host(device_size: tuple[int, ...], stride_map: tuple[int, ...]) -> HostTensor:
-    """Return the largest row-major host tensor that a layout holds: every lane that can be an element is one."""
+    """Return the largest row-major host tensor that a layout holds: every lane that can be an element is one.
+
+    Errors: SPY0307 where two dims have one stride, so that one of them is padding and nothing says which.
+    """
+    dims = zip(device_size[:-1], stride_map[:-1], strict=True)
+    moving = [stride for extent, stride in dims if extent > 1 and stride > 0]
+    if len(set(moving)) != len(moving):
+        fact = f"two dims of device_size {list(device_size)} have one stride in stride_map {list(stride_map)}"
+        raise refuse("SPY0307", f"{fact}: places of the elements overlap", hint="give the host shape")
     shape: list[int] = []
     strides: list[int] = []
     for stride, extent in _distinct_dims(device_size, stride_map):

@@ -142,16 +142,28 @@ class Replica:
 
 
 @lru_cache(maxsize=1024)
-def replicas(host: HostTensor, device_size: tuple[int, ...], stride_map: tuple[int, ...]) -> tuple[Replica, ...]:
-    """Return which device dims follow which expanded host dims.
+def replicas(
+    host: HostTensor,
+    device_size: tuple[int, ...],
+    stride_map: tuple[int, ...],
+    owners: tuple[int, ...] | None = None,
+) -> tuple[Replica, ...]:
+    """Return which device dims follow which expanded host dims: those of ``owners`` (a host dim each), where known.
 
-    Any choice holds the same numbers; this one is that of the default layout: equal extents first, in order, and the
-    stick with its tile index for the dim that remains.
+    Else any choice holds the same numbers; this one takes equal extents first, in order, and the stick with its tile
+    index for the dim that remains.
     """
     stick = len(device_size) - 1
     free = [dim for dim in range(stick) if stride_map[dim] == 0 and device_size[dim] > 1]
     expanded = [dim for dim, size in enumerate(host.shape) if size > 1 and host.strides[dim] == 0]
     found: list[Replica] = []
+    if owners is not None:
+        for host_dim in expanded:
+            held = [dim for dim, owner in enumerate(owners) if owner == host_dim]
+            # A dim with two device dims is that of the stick: tile index, then lane.
+            tiles = tuple(Tile(dim, 1 if dim == held[-1] else device_size[stick]) for dim in held)
+            found.append(Replica(host_dim, tiles))
+        return tuple(found)
     for host_dim in expanded:
         same = next((dim for dim in free if device_size[dim] == host.shape[host_dim]), None)
         if same is not None:

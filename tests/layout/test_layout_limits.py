@@ -1,0 +1,166 @@
+"""Layouts at their limits: overlapping places, over-padded tiles, expanded dims, and dtypes of every kind."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import cast
+
+import numpy as np
+import pytest
+
+from spyrec.diagnostics import SpyrecError
+from spyrec.dtypes import DeviceFormat, DType, is_convertible
+from spyrec.layout import DeviceLayout
+from spyrec.runtime.conversion import converter, storage_type
+from spyrec.runtime.transfer import copy_to_device, copy_to_host
+
+
+def code_of(caught: pytest.ExceptionInfo[SpyrecError]) -> str:
+    (diagnostic,) = caught.value.diagnostics
+    return diagnostic.code
+
+
+@pytest.mark.parametrize(
+    ("device_size", "stride_map", "device_format", "shape"),
+    [
+        ((2, 2, 64), (64, 64, 1), "SENINT16", (256,)),
+        ((2, 4, 192, 32), (128, 32, 128, 1), "IEEE_INT32", (192, 128)),
+        ((2, 3, 64), (1, 1, -1), "SENINT16", (6,)),
+        ((2, 64), (48, 1), "SENINT16", (128,)),
+        ((2, 2, 64), (96, 64, 1), "SENINT16", (256,)),
+    ],
+)
+def test_places_that_overlap_are_refused(
+    device_size: tuple[int, ...], stride_map: tuple[int, ...], device_format: str, shape: tuple[int, ...]
+) -> None:
+    with pytest.raises(SpyrecError) as caught:
+        DeviceLayout(device_size, stride_map, device_format, shape)
+    assert code_of(caught) in {"SPY0307", "SPY0308"}
+
+
+def test_two_dims_of_one_stride_do_not_tell_their_tensor() -> None:
+    layout = DeviceLayout((2, 2, 64), (64, 64, 1), "SENINT16")
+    with pytest.raises(SpyrecError) as caught:
+        layout.dci("h2d")
+    assert code_of(caught) == "SPY0307"
+
+
+def test_whatever_small_layout_is_accepted_holds_every_element_once() -> None:
+    accepted = 0
+    for sizes, strides, shape in itertools.product(
+        itertools.product((1, 2, 3), repeat=2),
+        itertools.product((1, 2, 3, 6, 32, 64), repeat=2),
+        [(6,), (32,), (48,), (64,), (96,), (2, 3), (3, 32), (2, 48)],
+    ):
+        for lane in (1, -1):
+            try:
+                layout = DeviceLayout((*sizes, 32), (*strides, lane), "IEEE_INT32", shape)
+            except SpyrecError:
+                continue
+            accepted += 1
+            values = np.arange(1, math.prod(shape) + 1, dtype=np.int32).reshape(shape)
+            memory = np.zeros(layout.nbytes, dtype=np.uint8)
+            strides_of_host = tuple(stride // 4 for stride in values.strides)
+            if layout.host_strides != strides_of_host:
+                continue
+            copy_to_device(values, layout.dci("h2d"), memory)
+            assert np.array_equal(copy_to_host(memory, layout.dci("d2h"), shape, DType(values.dtype.name)), values), (
+                layout
+            )
+            elements = memory.view(np.int32)
+            for index in np.ndindex(shape):
+                assert elements[layout.byte_address(index) // 4] == values[index], (layout, index)
+    assert accepted > 100
+
+
+def test_equal_layouts_copy_alike_wherever_the_tensor_lies() -> None:
+    made, explicit = DeviceLayout.default((70, 70), "float16"), DeviceLayout((2, 70, 64), (64, 70, 1), "SEN169_FP16")
+    assert made == explicit
+    for direction in ("h2d", "d2h"):
+        table = explicit.dci(direction, (70, 70), (1, 70))
+        assert table == made.dci(direction, (70, 70), (1, 70))
+        assert table.triples()[0][1] == (4480, 1, 70)
+
+
+def test_a_table_that_nothing_converts_is_not_made() -> None:
+    layout = DeviceLayout.default((4, 4), "float16")
+    for direction in ("h2d", "d2h"):
+        with pytest.raises(SpyrecError) as caught:
+            layout.dci(direction, host_dtype="int8")
+        assert code_of(caught) == "SPY0315"
+        assert "float16, bfloat16, float32, bool" in (caught.value.diagnostics[0].hint or "")
+
+
+def test_convertible_is_what_the_runtime_converts() -> None:
+    for source, destination in itertools.product(DeviceFormat, repeat=2):
+        try:
+            storage_type(source)
+            storage_type(destination)
+            converter(source, destination)
+        except SpyrecError:
+            assert not is_convertible(source, destination)
+        else:
+            assert is_convertible(source, destination)
+
+
+@pytest.mark.parametrize(
+    ("device_size", "stride_map", "shape"),
+    [((2, 64), (64, 1), (30,)), ((3, 2, 64), (30, 64, 1), (3, 30)), ((3, 2, 64), (256, 64, 1), (40,))],
+)
+def test_a_dim_below_one_tile_may_be_padded_by_whole_tiles(
+    device_size: tuple[int, ...], stride_map: tuple[int, ...], shape: tuple[int, ...]
+) -> None:
+    layout = DeviceLayout(device_size, stride_map, "float16", shape)
+    homes = {layout.device_coordinate(index) for index in np.ndindex(shape)}
+    assert len(homes) == layout.valid_lane_mask().sum() == math.prod(shape)
+    values = np.arange(math.prod(shape), dtype=np.float16).reshape(shape)
+    memory = np.zeros(layout.nbytes, dtype=np.uint8)
+    copy_to_device(values, layout.dci("h2d"), memory)
+    assert np.array_equal(copy_to_host(memory, layout.dci("d2h"), shape, DType(values.dtype.name)), values)
+
+
+def test_expanded_dims_lie_where_the_default_layout_puts_them() -> None:
+    assert DeviceLayout.default((8, 8), "float16", (0, 0), (1, 0)).device_coordinate((3, 5)) == (0, 5, 3)
+    layout = DeviceLayout.default((64, 13, 26), "int8", (0, 0, 1), (1, 2, 0))
+    for index in ((5, 7, 3), (63, 12, 25)):
+        assert layout.host_index(layout.device_coordinate(index)) == index
+    wide = DeviceLayout.default((3, 130), "float16", (1, 0))
+    assert wide.device_coordinate((2, 129)) == (2, 2, 1)
+    assert wide.host_index((2, 2, 1)) == (2, 129)
+
+
+def test_empty_tensors_have_no_layout() -> None:
+    for make in (
+        lambda: DeviceLayout.default((0, 4), "float16"),
+        lambda: DeviceLayout((0, 64), (64, 1), "float16"),
+        lambda: DeviceLayout((1, 64), (64, 1), "float16", (0,)),
+    ):
+        with pytest.raises(SpyrecError, match="empty tensor") as caught:
+            make()
+        assert code_of(caught) == "SPY0305"
+
+
+def test_quantized_dtypes_have_the_form_of_their_integers() -> None:
+    for name, plain in (("qint8", DType.INT8), ("torch.quint8", DType.UINT8)):
+        layout = DeviceLayout.default((3, 4), name)
+        assert layout.dci("h2d") == DeviceLayout.default((3, 4), plain).dci("h2d")
+    for name in ("quint4x2", "torch.quint2x4"):
+        layout = DeviceLayout.default((3, 4), name)
+        assert (layout.device_dtype, layout.elements_per_stick) == (DeviceFormat.SENUINT2, 512)
+        assert DeviceLayout((1, 3, 512), (512, 4, 1), name) == layout
+        for host_dtype, code in ((None, "SPY0301"), (name, "SPY0301"), ("uint8", "SPY0315")):
+            with pytest.raises(SpyrecError) as caught:
+                layout.dci("h2d", host_dtype=host_dtype)
+            assert code_of(caught) == code
+
+
+def test_dtypes_of_numpy_serve_and_what_is_no_dtype_is_refused() -> None:
+    wanted = DeviceLayout.default((4, 64), "float16")
+    for dtype in (np.float16, np.dtype("float16")):
+        assert DeviceLayout.default((4, 64), cast("str", dtype)) == wanted
+        assert DeviceLayout((1, 4, 64), (64, 64, 1), cast("str", dtype)) == wanted
+    for dtype in (3, None, float):
+        with pytest.raises(SpyrecError) as caught:
+            DeviceLayout((4, 64), (64, 1), cast("str", dtype))
+        assert code_of(caught) == "SPY0301"
