@@ -32,9 +32,10 @@ def divide_work(graph: KernelGraph, context: PassContext) -> KernelGraph:
 
 @dataclass(frozen=True, slots=True)
 class _Axis:
-    """One variable: how many pieces it may be cut into at most, in whole sticks where it lies in sticks."""
+    """One variable: how many pieces it may be cut into at most, and the elements of one: a stick where it has lanes."""
 
     pieces: int
+    unit: int
     is_free: bool
     is_contracted: bool
 
@@ -80,18 +81,11 @@ def _cuts(graph: KernelGraph, kernel: Kernel, axes: Sequence[_Axis], cores: int)
             continue
         even = axis.pieces // cores * cores
         first = even if 0 < even < axis.pieces else axis.pieces // 2
-        unit = -(-extent // axis.pieces)
-        unit = next((lane for lane in _lanes(kernel, index)), unit)
-        head = _windowed(graph, kernel, (variable.dim, 0, first * unit), "head")
-        tail = _windowed(graph, kernel, (variable.dim, first * unit, extent - first * unit), "tail")
+        place = first * axis.unit
+        head = _windowed(graph, kernel, (variable.dim, 0, place), "head")
+        tail = _windowed(graph, kernel, (variable.dim, place, extent - place), "tail")
         if head is not None and tail is not None:
             yield head, tail
-
-
-def _lanes(kernel: Kernel, index: int) -> list[int]:
-    """The elements of a piece where a variable lies in sticks: the widest stick."""
-    lanes = [operand.lane_extent for operand in kernel.placed.operands if operand.lane == index]
-    return [max(lanes)] if lanes else []
 
 
 def _windowed(graph: KernelGraph, kernel: Kernel, window: tuple[int, int, int], suffix: str) -> Kernel | None:
@@ -119,11 +113,12 @@ def _axis(kernel: Kernel, form: KernelForm, index: int) -> _Axis:
     if lanes and kernel.rule is Rule.CAST:  # both sides cover whole sticks of the wider one, a sparse side too
         lanes = [operand.lane_extent for operand in form.operands]
     is_reduced = variable.dim in kernel.reduced
-    pieces = variable.size if not lanes else -(-variable.size // max(lanes))
-    if kernel.rule is Rule.RESTICKIFY and lanes and variable.size % max(lanes):
+    unit = max(lanes, default=1)
+    pieces = -(-variable.size // unit)
+    if kernel.rule is Rule.RESTICKIFY and variable.size % unit:
         pieces = 1
     is_contracted = is_reduced and kernel.rule is Rule.CONTRACTION
-    return _Axis(pieces, not is_reduced, is_contracted)
+    return _Axis(pieces, unit, not is_reduced, is_contracted)
 
 
 def _operand(form: KernelForm, operand: DeviceAccess) -> _Operand:

@@ -70,11 +70,10 @@ class SharedReaders:
             for (i, j), steps in reader.table.chains():
                 for count, step in enumerate(steps, 1):
                     key = (i, steps[:count])
-                    cost, mask = needed.setdefault(key, (step.cost_bytes * TIE_SCALE, np.zeros(shape, np.bool_)))
+                    _, mask = needed.setdefault(key, (step.cost_bytes * TIE_SCALE, np.zeros(shape, np.bool_)))
                     where: list[int | slice] = [slice(None)] * len(shape)
                     where[0], where[axis] = i, j
                     mask[tuple(where)] = True
-                    del cost
         total = np.zeros(shape, np.int64)
         for cost, mask in needed.values():
             total += cost * mask

@@ -80,13 +80,12 @@ def form_cast(builder: KernelBuilder, node: Node) -> None:
     )
 
 
-def _without(result: Buffer, dim: int, kept: Sequence[int]) -> Access:
-    """The access of a result whose ``dim`` has extent 1, over ``kept`` dims and the reduced one last."""
+def _without(result: Buffer, kept: Sequence[int]) -> Access:
+    """The access of a result whose reduced dim has extent 1, over the ``kept`` dims and the reduced one last."""
     extents = (*(result.type.shape[axis] for axis in kept), 1)
     places: list[int | None] = [None] * len(result.type.shape)
     for place, axis in enumerate(kept):
         places[axis] = place
-    del dim
     return Access.identity(result.type.shape).over(extents, places)
 
 
@@ -102,7 +101,7 @@ def form_reduction(builder: KernelBuilder, node: Node) -> None:
     kept = [axis for axis in range(len(use.access.extents)) if axis != dim]
     extents = tuple(use.access.extents[axis] for axis in (*kept, dim))
     result = builder.result(node)
-    output = _without(result, dim, kept)
+    output = _without(result, kept)
     builder.add_kernel(
         Kernel(
             name=node.output,
