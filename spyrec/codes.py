@@ -409,11 +409,6 @@ SCHEDULING: dict[str, Code] = {
         "One core touches at most 256 MiB of an operand in every operation.",
         hint="allow more cores, or split the operand along its outermost dim",
     ),
-    "SPY0410": Code(
-        "loops not compiled yet",
-        "Coarse tiling is read and checked; compiling it comes later.",
-        hint='remove "loops", or compile with a later version',
-    ),
     "SPY0411": Code(
         "symbolic dims not compiled yet",
         "They are read and checked; compiling them comes later.",
@@ -426,6 +421,26 @@ SCHEDULING: dict[str, Code] = {
     ),
     "SPY0413": Code(
         "no such pass", "The pipeline's passes are listed in the message.", hint="name one of the passes listed"
+    ),
+    "SPY0420": Code(
+        "more tiles than elements",
+        "Inside an outer loop over the same dim a loop has the elements of one of its tiles.",
+        hint="choose fewer tiles",
+    ),
+    "SPY0421": Code(
+        "two dims of one name in a loop",
+        "An operation that a node becomes has two dims of the name that a loop tiles: which one is meant is open.",
+        hint="give the axes different dim names",
+    ),
+    "SPY0422": Code(
+        "too many tensors for one loop",
+        "A loop is emitted in one program, and a program names at most six tensors, five beside a pool.",
+        hint="part the loop into two",
+    ),
+    "SPY0424": Code(
+        "loop depends on itself through an operation outside",
+        "The operations of a loop run together: one that stands outside can run before or after it only.",
+        hint="put the operation into the body, or part the loop into two",
     ),
 }
 

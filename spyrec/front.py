@@ -17,7 +17,16 @@ from spyrec.diagnostics import SpyrecError, refuse
 from spyrec.dtypes import DeviceFormat
 from spyrec.ir.graph import Graph
 from spyrec.ir.kernel import KernelGraph
-from spyrec.options import CompileOptions, HostArray, Numerics, RunOptions, RunResult, RunStats, TotalStats
+from spyrec.options import (
+    CompileOptions,
+    HostArray,
+    Loops,
+    Numerics,
+    RunOptions,
+    RunResult,
+    RunStats,
+    TotalStats,
+)
 from spyrec.target import PROFILES, Profile
 
 if TYPE_CHECKING:
@@ -66,10 +75,17 @@ def schedule(
 
 
 def emit(kernels: KernelGraph, options: CompileOptions) -> Bundle:
-    """Generate the code of scheduled kernels; errors SPY05xx."""
+    """Generate the code of scheduled kernels; errors SPY05xx, SPY0771 for ``loops`` that are no choice."""
     from spyrec.codegen.emit import emit_bundle
+    from spyrec.codegen.emit_opspecs import CodegenOptions
 
-    return emit_bundle(kernels, symbolic_args=options.symbolic_args, target=options.target)
+    try:
+        unroll_loops = Loops(options.loops) is Loops.UNROLL
+    except ValueError:
+        choices = ", ".join(item.value for item in Loops)
+        raise refuse("SPY0771", f'loops is "{options.loops}"', hint=f"choose one of {choices}") from None
+    codegen = CodegenOptions(symbolic_args=options.symbolic_args, unroll_loops=unroll_loops, target=options.target)
+    return emit_bundle(kernels, codegen)
 
 
 def pipeline_options(options: CompileOptions) -> PipelineOptions:

@@ -26,6 +26,13 @@ DEFAULT_MAX_EXECUTIONS = 10**9
 """SuperDSCs that one run may execute before it is refused as a mistake or an attack."""
 
 
+class Loops(Enum):
+    """How the loops of a graph are emitted."""
+
+    KEEP = "keep"
+    UNROLL = "unroll"
+
+
 class Numerics(Enum):
     """How 16-bit device values are stored: as on the device, as IEEE half, or unrounded in float32."""
 
@@ -41,12 +48,14 @@ class CompileOptions:
     ``cores``: most cores that one operation is divided among, at most those of the target; all of them where ``None``.
     ``symbolic_args``: addresses arrive as operands of ``bundle.mlir``; else they are baked into the SuperDSCs.
     ``fixed_io_layouts``: inputs and outputs keep the default layout even where another would save a copy.
+    ``loops``: ``keep`` the graph's loops in ``bundle.mlir``, or ``unroll`` them, a SuperDSC per iteration.
     """
 
     cores: int | None = None
     target: Target = field(default_factory=Target)
     symbolic_args: bool = True
     fixed_io_layouts: bool = False
+    loops: Loops | str = Loops.KEEP
 
 
 @dataclass(frozen=True, slots=True)

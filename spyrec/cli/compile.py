@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from spyrec.bundle.bundle import Bundle
     from spyrec.options import CompileOptions
     from spyrec.passes.driver import PassRecord
+    from spyrec.target import Target
 
 _SHOWN_DIFFERENCES = 20
 
@@ -24,6 +25,13 @@ _SHOWN_DIFFERENCES = 20
 @click.option("-o", "output", type=click.Path(path_type=Path), help="The bundle directory to write.")
 @click.option("--cores", type=click.IntRange(min=1), help="Most cores that one operation is divided among.")
 @click.option("--target", default="spyre", show_default=True, metavar="NAME|FILE", help="The device model.")
+@click.option(
+    "--loops",
+    type=click.Choice(["keep", "unroll"]),
+    default="keep",
+    show_default=True,
+    help="Loops as scf.for, or a SuperDSC per iteration.",
+)
 @click.option("--symbolic-args/--no-symbolic-args", default=True, help="Addresses as operands, or baked in.")
 @click.option("--fixed-io-layouts", is_flag=True, help="Keep the default layouts of inputs and outputs.")
 @click.option("--print-after", metavar="PASS|all", help="Print the graph after this pass.")
@@ -42,6 +50,7 @@ def command(  # noqa: PLR0913 -- one parameter per option of the verb
     cores: int | None,
     target: str,
     symbolic_args: bool,
+    loops: str,
     fixed_io_layouts: bool,
     print_after: str | None,
     stop_after: str | None,
@@ -51,11 +60,13 @@ def command(  # noqa: PLR0913 -- one parameter per option of the verb
 ) -> int:
     """Compile GRAPH, a spyrec.graph/1 file, to a bundle; exit code 1 when it differs from a golden bundle."""
     from spyrec.bundle.atomic_directory import refuse_unwritable
+    from spyrec.options import CompileOptions
 
     watch = _Watch(_checked_pass(print_after, is_all_allowed=True), _checked_pass(stop_after), time_passes)
     if output is None and golden is None and watch.stop_after is None:
         raise click.UsageError("give the bundle to write (-o) or to compare with (--golden)")
-    options = _options(target, cores, symbolic_args=symbolic_args, fixed_io_layouts=fixed_io_layouts)
+    device = _target(target, cores)
+    options = CompileOptions(cores, device, symbolic_args, fixed_io_layouts, loops)
     if output is not None and watch.stop_after is None:
         refuse_unwritable(output, force=force)
     bundle = _compiled(graph, options, watch)
@@ -98,14 +109,13 @@ def _checked_pass(name: str | None, *, is_all_allowed: bool = False) -> str | No
     raise click.UsageError(f'there is no pass "{name}", the passes are {", ".join(names)}')
 
 
-def _options(target: str, cores: int | None, *, symbolic_args: bool, fixed_io_layouts: bool) -> CompileOptions:
+def _target(target: str, cores: int | None) -> Target:
     from spyrec.cli._target import resolve_target
-    from spyrec.options import CompileOptions
 
     device = resolve_target(target)
     if cores is not None and cores > device.cores:
         raise click.BadParameter(f"{cores} is more than the {device.cores} of the target", param_hint="--cores")
-    return CompileOptions(cores, device, symbolic_args=symbolic_args, fixed_io_layouts=fixed_io_layouts)
+    return device
 
 
 def _compiled(graph: Path, options: CompileOptions, watch: _Watch) -> Bundle | None:

@@ -12,14 +12,13 @@ from spyrec.bundle.manifest import Argument, Manifest, PlanStep, Role
 from spyrec.codegen.emit_opspecs import CodegenOptions, emit_opspecs
 from spyrec.codegen.graph_source import ConstantArrays, constants_of_source, graph_text
 from spyrec.codegen.lower_node import argument_address, lower_node
-from spyrec.codegen.opspec import OpSpecFile
+from spyrec.codegen.opspec import LoopSpec, OpSpec, OpSpecFile
 from spyrec.dci import DataConversionInfo
 from spyrec.dtypes import DType
 from spyrec.ir.device_layout import row_major
 from spyrec.ir.kernel import Buffer, BufferRole, KernelGraph, KernelProgram
 from spyrec.ir.types import TensorType
 from spyrec.layout import DeviceLayout
-from spyrec.target import Target
 
 _ROLES = {
     BufferRole.INPUT: Role.INPUT,
@@ -29,19 +28,14 @@ _ROLES = {
 }
 
 
-def emit_bundle(scheduled: KernelGraph, *, symbolic_args: bool = True, target: Target | None = None) -> Bundle:
+def emit_bundle(scheduled: KernelGraph, options: CodegenOptions) -> Bundle:
     """Return the bundle of scheduled kernels: programs, manifest, conversion tables, constants, the graph itself.
 
     Errors: SPY05xx from code generation.
     """
-    chosen = target or Target()
+    chosen = options.target
     programs = tuple(
-        _program(
-            scheduled,
-            program,
-            _directory(scheduled, number),
-            CodegenOptions(symbolic_args=symbolic_args, target=chosen),
-        )
+        _program(scheduled, program, _directory(scheduled, number), options)
         for number, program in enumerate(scheduled.programs)
     )
     tables = {f"dci/{argument}.{way}.json": table for argument, way, table in _tables(scheduled)}
@@ -68,10 +62,27 @@ def _directory(scheduled: KernelGraph, number: int) -> str:
 
 
 def _program(scheduled: KernelGraph, program: KernelProgram, directory: str, options: CodegenOptions) -> DeviceProgram:
-    kernels = scheduled.kernels[program.first_kernel : program.end_kernel]
-    specs = tuple(lower_node(scheduled, program, kernel) for kernel in kernels)
+    specs = _specs(scheduled, program, range(program.first_kernel, program.end_kernel), 0)
     emitted = emit_opspecs(OpSpecFile(symbolic_args=True, unroll_loops=False, specs=specs), options)
     return DeviceProgram(directory, emitted.program, emitted.superdscs)
+
+
+def _specs(scheduled: KernelGraph, program: KernelProgram, kernels: range, depth: int) -> tuple[OpSpec | LoopSpec, ...]:
+    """Return the OpSpecs of neighbouring kernels that share ``depth`` loops; runs inside one more loop are nested."""
+    specs: list[OpSpec | LoopSpec] = []
+    first = kernels.start
+    while first < kernels.stop:
+        loops = scheduled.kernels[first].loops[: depth + 1]
+        end = first + 1
+        if len(loops) <= depth:
+            specs.append(lower_node(scheduled, program, scheduled.kernels[first]))
+        else:
+            while end < kernels.stop and scheduled.kernels[end].loops[: depth + 1] == loops:
+                end += 1
+            body = _specs(scheduled, program, range(first, end), depth + 1)
+            specs.append(LoopSpec(scheduled.loops[loops[depth]].count, (), body))
+        first = end
+    return tuple(specs)
 
 
 def _on_device(scheduled: KernelGraph) -> Iterator[Buffer]:

@@ -72,6 +72,9 @@ def coordinate_steps(op: PlacedOp, position: int) -> tuple[tuple[int, ...], ...]
     axes = len(argument.device_size)
     if argument.per_tile_fixed:
         return tuple((0,) * axes for _ in op.loops)
+    if argument.moves is not None:
+        _check_inside(op, position, argument.moves)
+        return argument.moves
     tiles = {dim.symbol: dim.size for dim in op.spec.iteration_space}
     steps: list[tuple[int, ...]] = []
     for loop, symbols in reversed(list(zip(op.loops, tiled_by(op), strict=True))):
@@ -144,12 +147,12 @@ def _moved(argument: TensorArgument, steps: tuple[tuple[int, ...], ...], iterati
         for axis in range(len(argument.device_size))
     ]
     if not any(totals):
-        return argument
+        return replace(argument, moves=None)
     coordinates = tuple(
         coordinate + total if total else coordinate
         for coordinate, total in zip(argument.device_coordinates, totals, strict=True)
     )
-    return replace(argument, device_coordinates=coordinates)
+    return replace(argument, device_coordinates=coordinates, moves=None)
 
 
 def count_unrolled(specs: tuple[OpSpec | LoopSpec, ...]) -> int:

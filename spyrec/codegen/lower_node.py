@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from spyrec.codegen.expression import Expression
 from spyrec.codegen.opspec import AllocationKind, IterationDim, OpSpec, TensorArgument
@@ -24,10 +24,11 @@ class _Symbols:
 
 @dataclass(frozen=True, slots=True)
 class _Dim:
-    """One device dim as an OpSpec writes it."""
+    """One device dim as an OpSpec writes it; ``moves``: positions per iteration of each loop, empty where it stays."""
 
     extent: int
     coordinate: Expression
+    moves: tuple[int, ...] = ()
 
 
 _EMPTY = _Dim(1, Expression.constant(0))
@@ -55,13 +56,23 @@ def lower_node(graph: KernelGraph, program: KernelProgram, kernel: Kernel) -> Op
     operands = [_operand_dims(kernel, form, symbols, position) for position in range(len(kernel.uses))]
     rank = max(len(dims) for dims in operands)
     args = tuple(
-        _argument(graph.buffers[use.buffer], program, [*(_EMPTY,) * (rank - len(dims)), *dims], is_input)
-        for use, dims, is_input in zip(kernel.uses, operands, [*(True,) * len(kernel.inputs), False], strict=True)
+        _argument(graph.buffers[use.buffer], program, kernel, [*(_EMPTY,) * (rank - len(dims)), *dims])
+        for use, dims in zip(kernel.inputs, operands, strict=False)
     )
+    target = graph.buffers[kernel.output.buffer]
+    output = _argument(target, program, kernel, [*(_EMPTY,) * (rank - len(operands[-1])), *operands[-1]])
+    # a kernel's form is refused where a store would reach its neighbour, and there the host extents are known
+    output = replace(output, is_input=False, ends_in_padding=True)
     is_reduction = kernel.rule in (Rule.REDUCTION, Rule.CONTRACTION) or (
         kernel.rule is Rule.STATISTICS and bool(kernel.reduced)
     )
-    return OpSpec(kernel.op_func, is_reduction, tuple(space), args, kernel.constants)
+    tiled = tuple(
+        name
+        for dims in kernel.tiled
+        for name, variable in zip(names, form.variables, strict=True)
+        if variable.dim in dims
+    )
+    return OpSpec(kernel.op_func, is_reduction, tuple(space), (*args, output), kernel.constants, tiled)
 
 
 def _operand_dims(kernel: Kernel, form: KernelForm, symbols: _Symbols, position: int) -> list[_Dim]:
@@ -70,14 +81,16 @@ def _operand_dims(kernel: Kernel, form: KernelForm, symbols: _Symbols, position:
     free = list(symbols.positions)
     dims: list[_Dim] = []
     has_unit_lane = symbols.unit_lane is not None and operand.lane is None and _takes_unit_lane(kernel, position)
-    for dim in operand.dims[:-1]:
+    for place, dim in enumerate(operand.dims[:-1]):
+        moves = tuple(move[place] for move in operand.moves)
         if has_unit_lane and dim.part is Part.TILE:
             assert symbols.unit_lane is not None
-            dims.append(_Dim(dim.extent, Expression.floor(symbols.unit_lane, operand.lane_extent) + dim.offset))
+            walk = Expression.floor(symbols.unit_lane, operand.lane_extent)
+            dims.append(_Dim(dim.extent, walk + dim.offset, moves))
         elif stands_at_one_position(dim):
-            dims.append(_Dim(dim.extent, Expression.symbol(free.pop(0)) + dim.offset))
+            dims.append(_Dim(dim.extent, Expression.symbol(free.pop(0)) + dim.offset, moves))
         elif dim.variable is not None:
-            dims.append(_walked(dim, symbols, operand))
+            dims.append(_Dim(dim.extent, _walk(dim, symbols, operand), moves))
     leading = [_Dim(1, Expression.symbol(name)) for name in free]
     if symbols.unit_lane is not None and not has_unit_lane and kernel.rule is Rule.RESTICKIFY:
         leading.append(_Dim(1, Expression.symbol(symbols.unit_lane)))
@@ -97,11 +110,11 @@ def _takes_unit_lane(kernel: Kernel, position: int) -> bool:
             return True
 
 
-def _walked(dim: DeviceDim, symbols: _Symbols, operand: DeviceAccess) -> _Dim:
+def _walk(dim: DeviceDim, symbols: _Symbols, operand: DeviceAccess) -> Expression:
     assert dim.variable is not None
     name = symbols.variables[dim.variable]
     walk = Expression.floor(name, operand.lane_extent) if dim.part is Part.TILE else Expression.symbol(name)
-    return _Dim(dim.extent, walk + dim.offset)
+    return walk + dim.offset
 
 
 def _lane(operand: DeviceAccess, symbols: _Symbols, has_unit_lane: bool) -> _Dim:
@@ -113,23 +126,26 @@ def _lane(operand: DeviceAccess, symbols: _Symbols, has_unit_lane: bool) -> _Dim
     return _Dim(operand.lane_extent, Expression.constant(0))
 
 
-def _argument(buffer: Buffer, program: KernelProgram, dims: list[_Dim], is_input: bool) -> TensorArgument:
+def _argument(buffer: Buffer, program: KernelProgram, kernel: Kernel, dims: list[_Dim]) -> TensorArgument:
+    """Return an operand as an input."""
     arguments: Mapping[str, int] = {name: index for index, name in enumerate(program.arguments)}
     index = arguments.get(buffer.name)
     if index is None:
         kind, address = AllocationKind.POOL, program.pool_offsets[buffer.name]
     else:
         kind, address = AllocationKind.HBM, argument_address(program, index)
+    loops = range(len(kernel.loops))
+    moves = tuple(tuple(dim.moves[loop] if dim.moves else 0 for dim in dims) for loop in loops)
     return TensorArgument(
-        is_input=is_input,
+        is_input=True,
         arg_index=index,
         device_dtype=buffer.device_format,
         device_size=tuple(dim.extent for dim in dims),
         device_coordinates=tuple(dim.coordinate for dim in dims),
         allocation_kind=kind,
         allocation_bytes=address,
-        # a kernel's form is refused where a store would reach its neighbour, and there the host extents are known
-        ends_in_padding=not is_input,
+        per_tile_fixed=bool(buffer.home) and not any(any(move) for move in moves),
+        moves=moves,
     )
 
 

@@ -32,6 +32,8 @@ class IterationDim:
 class TensorArgument:
     """One operand of an operation; ``device_coordinates`` has one expression per device dim.
 
+    ``moves`` is the compiler's word, never a file's, how many positions each device dim moves per iteration of each
+    loop around the operation, outermost first; ``None``: it follows from ``tiled_symbols``.
     ``ends_in_padding`` is the compiler's word, never a file's, that no element lies behind the window along the stick
     dim, so that a store may fill its last stick.
     """
@@ -47,6 +49,7 @@ class TensorArgument:
     per_tile_fixed: bool = False
     name: str | None = None
     ends_in_padding: bool = False
+    moves: tuple[tuple[int, ...], ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

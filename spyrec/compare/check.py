@@ -20,7 +20,7 @@ from spyrec.ir.graph import Graph
 from spyrec.ir.numbers import decode
 from spyrec.ir.reader import read_graph_data
 from spyrec.jsonloc import load_json
-from spyrec.passes.device_graph import device_graph
+from spyrec.passes.device_graph import rounding_graph
 
 __all__ = [
     "CheckReport",
@@ -45,7 +45,7 @@ def check_outputs(
     used; ``constants`` gives the numbers of the graph's constants, by default from where the graph says they are.
     A graph that a pass refuses raises what the pass raises.
     """
-    lowered = device_graph(graph)
+    lowered = rounding_graph(graph)
 
     def load(name: str) -> Array:
         if constants is not None and name in graph.constants:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 
@@ -15,8 +15,8 @@ from spyrec.diagnostics import Diagnostic, Location, Severity, SpyrecError
 from spyrec.emulator.engine import Setting
 from spyrec.emulator.footprint import box_runs, first_conflict, first_overlap
 from spyrec.emulator.functions import FUNCTIONS, Family
-from spyrec.emulator.geometry import index_dims, row_dim_of
-from spyrec.emulator.resolve import POOL, Call
+from spyrec.emulator.geometry import OperandGeometry, index_dims, row_dim_of
+from spyrec.emulator.resolve import POOL, Call, Loop
 from spyrec.emulator.rules import RULE_CODES, name_of
 from spyrec.runtime.device import TableEntry
 from spyrec.target import STICK_BYTES, Target
@@ -228,15 +228,27 @@ class _Checker:
             for dim in geometry.stride_sticks
             if dim != geometry.stick_dim or setting.superdsc.iteration[dim] % geometry.stick_size == 0
         }
-        for loop in self.call.loops:
+        for loop, found in self._uneven_steps(position, binding, steps):
+            named = ", ".join(f"{dim}: {step}" for dim, step in steps.items())
+            places = self.call.places[position] or ()
+            maps = ", ".join(f"#{name}" for name in (places[0].maps if places else ()))
+            message = f"map {maps} advances it by {found} bytes per round of loop {loop.number}"
+            message += f"; expected is a sum of tile steps of its layout, which are {named} bytes"
+            self.problem(10, position, message, "a step is the sum of tile steps over the dims that the loop tiles")
+
+    def _uneven_steps(self, position: int, binding: Binding, steps: Mapping[str, int]) -> list[tuple[Loop, int]]:
+        """Return the loops, outermost first, and their steps that no tile steps explain."""
+        geometry = self.setting.geometries[position]
+        walked_inside: set[str] = set()
+        uneven: list[tuple[Loop, int]] = []
+        for loop in reversed(self.call.loops):
             found = binding.steps[position].get(loop.number, 0) * loop.values.step
-            if len(loop.values) > 1 and not _is_sum_of(found, list(steps.values())):
-                named = ", ".join(f"{dim}: {step}" for dim, step in steps.items())
-                places = self.call.places[position] or ()
-                maps = ", ".join(f"#{name}" for name in (places[0].maps if places else ()))
-                message = f"map {maps} advances it by {found} bytes per round of loop {loop.number}"
-                message += f"; expected is a sum of tile steps of its layout, which are {named} bytes"
-                self.problem(10, position, message, "a step is the sum of tile steps over the dims that the loop tiles")
+            units = [geometry.unit_step(dim, _unit(geometry, dim)) for dim in sorted(walked_inside)]
+            chosen = _summands(found, steps, units)
+            walked_inside.update(chosen or ())
+            if len(loop.values) > 1 and chosen is None:
+                uneven.insert(0, (loop, found))
+        return uneven
 
     def races(self, binding: Binding) -> None:
         """V7: different cores store different bytes, unless they combine; no core loads what another stores."""
@@ -303,5 +315,16 @@ def _boundaries(extents: tuple[int, ...]) -> set[int]:
     return set(np.cumprod([1, *extents], dtype=object).tolist())
 
 
-def _is_sum_of(found: int, steps: list[int]) -> bool:
-    return any(found == sum(chosen) for count in range(len(steps) + 1) for chosen in combinations(steps, count))
+def _unit(geometry: OperandGeometry, dim: str) -> int:
+    """The fewest elements by which a start can advance along a dim: a stick, or one row."""
+    return geometry.stick_size if dim == geometry.stick_dim else 1
+
+
+def _summands(found: int, steps: Mapping[str, int], units: Sequence[int]) -> tuple[str, ...] | None:
+    """Return the dims whose tile steps add up to a step, up to a multiple of one of ``units``; else ``None``."""
+    for count in range(len(steps) + 1):
+        for chosen in combinations(steps, count):
+            rest = found - sum(steps[dim] for dim in chosen)
+            if rest == 0 or any(rest % unit == 0 for unit in units if unit):
+                return chosen
+    return None

@@ -8,10 +8,10 @@ has that form, or :class:`Inexpressible` says which rule stands in the way.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import lru_cache
-from itertools import pairwise
+from itertools import pairwise, product
 
 from spyrec.ir.access import Access, Coordinate
 from spyrec.ir.device_layout import BufferLayout, Digit
@@ -48,13 +48,22 @@ class DeviceDim:
     part: Part = Part.WHOLE
 
 
+Movement = tuple[tuple[int, tuple[int, ...]], ...]
+"""How an access moves along the loops around its kernel, outermost first: trip count, elements a round and dim."""
+
+
 @dataclass(frozen=True, slots=True)
 class DeviceAccess:
-    """An operand in device form; ``lane`` is the variable that walks the lanes of a stick, or ``None``."""
+    """An operand in device form; ``lane`` is the variable that walks the lanes of a stick, or ``None``.
+
+    ``moves`` has an entry per loop around the kernel: how many positions every device dim moves in each iteration.  It
+    is empty where no loop moves the operand.
+    """
 
     dims: tuple[DeviceDim, ...]
     lane: int | None
     lane_extent: int
+    moves: tuple[tuple[int, ...], ...] = ()
 
     @property
     def variables(self) -> frozenset[int]:
@@ -129,15 +138,63 @@ def _steps(coordinate: Coordinate, variables: Sequence[Variable]) -> list[_Step]
     return steps
 
 
-def express(access: Access, layout: BufferLayout, variables: Sequence[Variable]) -> DeviceAccess:
-    """Return the operand in device form, or raise :class:`Inexpressible`.
+def express(
+    access: Access, layout: BufferLayout, variables: Sequence[Variable], movement: Movement = ()
+) -> DeviceAccess:
+    """Return the operand in device form, in the first iteration of its loops, or raise :class:`Inexpressible`.
 
-    Invariant: for every index the device coordinates denote the element the access names, inside the buffer.
+    Invariant: for every index the device coordinates denote the element the access names, inside the buffer; in every
+    iteration of the loops they do so after as many of the form's ``moves``.
     """
+    first = _placed(access, layout, variables)
+    if all(count == 1 or not any(step) for count, step in movement):
+        return first
+    return replace(first, moves=_moves(access, layout, variables, movement, first))
+
+
+def _placed(access: Access, layout: BufferLayout, variables: Sequence[Variable]) -> DeviceAccess:
     found = _expressed(access, layout, tuple(variables))
     if isinstance(found, str):
         raise Inexpressible(found)
     return found
+
+
+def _moves(
+    access: Access, layout: BufferLayout, variables: Sequence[Variable], movement: Movement, first: DeviceAccess
+) -> tuple[tuple[int, ...], ...]:
+    """Return the positions per iteration of each loop and device dim.
+
+    A device coordinate is the floor of an affine function of the iteration, modulo the dim's extent.  Where it moves
+    by equal amounts in the first iteration and up to the last one, it does so in between; with several loops, where it
+    does so in every corner of their iteration space.
+    """
+    moves: list[tuple[int, ...]] = []
+    for count, step in movement:
+        second = first if count == 1 else _placed(_shifted(access, ((1, step),)), layout, variables)
+        moves.append(tuple(there.offset - here.offset for here, there in zip(first.dims, second.dims, strict=True)))
+    for corner in product(*((0, count - 1) for count, _ in movement)):
+        shifts = tuple((times, step) for times, (_, step) in zip(corner, movement, strict=True))
+        found = _placed(_shifted(access, shifts), layout, variables)
+        expected = tuple(
+            replace(
+                dim, offset=dim.offset + sum(times * move[place] for times, move in zip(corner, moves, strict=True))
+            )
+            for place, dim in enumerate(first.dims)
+        )
+        if found.dims != expected:
+            raise Inexpressible("tiles follow each other at uneven distances")
+    return tuple(moves)
+
+
+def _shifted(access: Access, shifts: Sequence[tuple[int, tuple[int, ...]]]) -> Access:
+    """Return the access in a later iteration: its coordinates plus so many times each step."""
+    return Access(
+        access.extents,
+        tuple(
+            replace(coordinate, offset=coordinate.offset + sum(times * step[dim] for times, step in shifts))
+            for dim, coordinate in enumerate(access.coordinates)
+        ),
+    )
 
 
 @lru_cache(maxsize=1 << 14)

@@ -41,9 +41,13 @@ def infer(
         if result.element_count >= MAX_ELEMENTS:
             raise OpError("SPY0125", f"the result {result} has {result.element_count} elements, the limit is 2**63 - 1")
     names = [values[operand].dims if isinstance(operand, str) else () for operand in operands]
-    first = tuple(_axis_name(sources, names) for sources in definition.axes(types, attributes))
     others = [(None,) * result.rank for result in results[1:]]
-    return Inferred(types, results, (first, *others))
+    return Inferred(types, results, (dim_names(definition, types, attributes, names), *others))
+
+
+def dim_names(definition: OpDef, types: OperandTypes, attributes: Attributes, names: Sequence[DimNames]) -> DimNames:
+    """Return the dim names of a node's first result, from those of its operands' axes: the first operand's wins."""
+    return tuple(_axis_name(sources, names) for sources in definition.axes(types, attributes))
 
 
 def complete_attributes(definition: OpDef, types: OperandTypes, attributes: Attributes) -> Attributes:

@@ -12,6 +12,7 @@ from enum import Enum
 
 from spyrec.dtypes import DeviceFormat
 from spyrec.ir.access import Access
+from spyrec.ir.device_access import Movement
 from spyrec.ir.device_layout import BufferLayout
 from spyrec.ir.graph import ConstantData, Graph, LayoutPin, Origin
 from spyrec.ir.kernel_form import OUTPUT, KernelForm, KernelShape, OperandUse, Rule, kernel_form
@@ -40,7 +41,8 @@ class Buffer:
     """A tensor with memory of its own.
 
     ``type`` has the shape that accesses index.  ``host_shape`` is the shape outside the device where that differs: a
-    pinned layout may walk several host dims as one.
+    pinned layout may walk several host dims as one.  ``home``: numbers of the loops, outermost first, in each iteration
+    of which it is written anew; it holds what one iteration needs.
     """
 
     name: str
@@ -51,6 +53,7 @@ class Buffer:
     pin: LayoutPin | None = None
     constant: ConstantSource | None = None
     host_shape: tuple[int, ...] | None = None
+    home: tuple[int, ...] = ()
 
     @property
     def host_type(self) -> TensorType:
@@ -78,10 +81,27 @@ class Buffer:
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """A buffer read or written by a kernel, and which element each iteration touches."""
+    """A buffer read or written by a kernel, and which element each iteration touches.
+
+    ``steps`` has an entry per loop around the kernel, outermost first: how far the access moves with every iteration,
+    in elements per dim of the buffer.  It is empty where no loop moves it.
+    """
 
     buffer: str
     access: Access
+    steps: tuple[tuple[int, ...], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """A counted loop around kernels: its trip count, and the tiles of the dim it runs over, in elements."""
+
+    count: int
+    dim: str
+    tile: int
+
+    def __str__(self) -> str:
+        return f"{self.count} tiles of {self.tile} along {self.dim}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +112,9 @@ class Kernel:
     dims that the output does not have.  A copy that ``is_elidable`` is dropped where both sides get one layout.
     ``form`` is the device form under the buffers' layouts, ``None`` until ``assign-layouts``; ``division`` the number
     of slices per variable of the form, ``None`` until ``divide-work``.
-    ``reason`` says why a pass inserted the kernel.
+    ``reason`` says why a pass inserted the kernel.  ``dims`` are the names of the iteration dims, as far as known.
+    ``loops`` are the numbers of the loops around it, outermost first; ``tiled`` the iteration dims of each that count
+    inside one of its tiles.
     """
 
     name: str
@@ -109,6 +131,9 @@ class Kernel:
     form: KernelForm | None = field(default=None, compare=False)
     division: tuple[int, ...] | None = None
     reason: str | None = field(default=None, compare=False)
+    dims: tuple[str | None, ...] = ()
+    loops: tuple[int, ...] = ()
+    tiled: tuple[tuple[int, ...], ...] = ()
 
     @property
     def uses(self) -> tuple[Use, ...]:
@@ -124,7 +149,8 @@ class Kernel:
     @property
     def shape(self) -> KernelShape:
         """What the rules of its class need to know of it."""
-        return KernelShape(self.rule, self.extents, self.reduced)
+        is_in_place = any(use.buffer == self.output.buffer for use in self.inputs)
+        return KernelShape(self.rule, self.extents, self.reduced, is_in_place)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,15 +202,21 @@ class KernelGraph:
     source: Graph | None = None
     places: Mapping[str, Use] = field(default_factory=dict[str, Use])
     layout_cost: LayoutCost | None = None
+    loops: Mapping[int, Loop] = field(default_factory=dict[int, Loop])
 
     def form_of(self, kernel: Kernel) -> KernelForm:
         """Return a kernel's device form under the buffers' layouts; raises ``Inexpressible``."""
-        operands = [self._operand(index, use) for index, use in enumerate(kernel.inputs)]
-        return kernel_form(kernel.shape, [*operands, self._operand(OUTPUT, kernel.output)])
+        operands = [self._operand(kernel, index, use) for index, use in enumerate(kernel.inputs)]
+        return kernel_form(kernel.shape, [*operands, self._operand(kernel, OUTPUT, kernel.output)])
 
-    def _operand(self, role: int, use: Use) -> OperandUse:
+    def movement(self, kernel: Kernel, use: Use) -> Movement:
+        """Return how a use moves along the loops around its kernel."""
+        counts = (self.loops[loop].count for loop in kernel.loops)
+        return tuple(zip(counts, use.steps, strict=True)) if use.steps else ()
+
+    def _operand(self, kernel: Kernel, role: int, use: Use) -> OperandUse:
         buffer = self.buffers[use.buffer]
-        return OperandUse(role, use.access, buffer.placed, buffer.type.shape)
+        return OperandUse(role, use.access, buffer.placed, buffer.type.shape, self.movement(kernel, use))
 
     def with_kernels(self, kernels: tuple[Kernel, ...]) -> KernelGraph:
         """Return the graph with other kernels."""

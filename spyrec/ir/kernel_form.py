@@ -10,7 +10,17 @@ from dataclasses import dataclass
 from enum import Enum
 
 from spyrec.ir.access import Access
-from spyrec.ir.device_access import DeviceAccess, DeviceDim, Inexpressible, Part, Variable, cut_points, express, refine
+from spyrec.ir.device_access import (
+    DeviceAccess,
+    DeviceDim,
+    Inexpressible,
+    Movement,
+    Part,
+    Variable,
+    cut_points,
+    express,
+    refine,
+)
 from spyrec.ir.device_layout import BufferLayout
 
 POINTWISE_LABELS = 8
@@ -45,12 +55,16 @@ OUTPUT = -1
 
 @dataclass(frozen=True, slots=True)
 class OperandUse:
-    """One operand to be checked: its role (input index or ``OUTPUT``), access, layout and host extents."""
+    """One operand to be checked: its role (input index or ``OUTPUT``), access, layout and host extents.
+
+    ``movement``: how the access moves along the loops around the kernel.
+    """
 
     role: int
     access: Access
     layout: BufferLayout
     shape: tuple[int, ...]
+    movement: Movement = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,18 +78,22 @@ class KernelForm:
 
 @dataclass(frozen=True, slots=True)
 class KernelShape:
-    """What the rules need to know of a kernel: its rule, extents and reduced iteration dims."""
+    """What the rules need to know of a kernel: its rule, extents and reduced iteration dims.
+
+    ``is_in_place``: it reads the buffer that it writes, element by element.
+    """
 
     rule: Rule
     extents: tuple[int, ...]
     reduced: tuple[int, ...]
+    is_in_place: bool = False
 
 
 def kernel_form(shape: KernelShape, operands: Sequence[OperandUse]) -> KernelForm:
     """Return the device form of a kernel with these operands (the output last), or raise :class:`Inexpressible`."""
     cuts = [cut_points(operand.access, operand.layout) for operand in operands]
     variables = refine(shape.extents, frozenset[tuple[int, int]]().union(*cuts))
-    forms = tuple(express(operand.access, operand.layout, variables) for operand in operands)
+    forms = tuple(express(operand.access, operand.layout, variables, operand.movement) for operand in operands)
     output, output_form = operands[-1], forms[-1]
     assert output.role == OUTPUT
     if shape.rule is not Rule.STATISTICS:
@@ -132,7 +150,8 @@ def _check_rule(
     match shape.rule:
         case Rule.SAME_STICK | Rule.REDUCTION:
             _check_same_stick(shape, operands, forms, variables)
-            return shape.rule is Rule.SAME_STICK and _is_sparse_fill(operands[-1], forms)
+            fills = shape.rule is Rule.SAME_STICK and not shape.is_in_place
+            return fills and _is_fill_of_one_lane(forms)
         case Rule.CAST:
             _check_same_stick(shape, operands, forms, variables)
             _check_cast(forms, variables)
@@ -148,13 +167,13 @@ def _check_rule(
             return False
 
 
-def _is_sparse_fill(output: OperandUse, forms: Sequence[DeviceAccess]) -> bool:
-    """Whether one element fills sparse sticks: with a lane variable of its own the store reaches every lane.
+def _is_fill_of_one_lane(forms: Sequence[DeviceAccess]) -> bool:
+    """Whether one element fills one lane of every stick: with a lane variable of its own the store reaches all lanes.
 
     The zero rows of a padded contraction need that: they have to be zero in all columns, padding included.  Where the
-    output has neighbours in its sticks, the store must not reach them.
+    output has neighbours in its sticks, the store was refused.
     """
-    return output.layout.stick_dim is None and len(forms) > 1 and not any(form.variables for form in forms[:-1])
+    return forms[-1].lane is None and len(forms) > 1 and not any(form.variables for form in forms[:-1])
 
 
 def _reduced_variables(shape: KernelShape, variables: Sequence[Variable]) -> list[int]:
@@ -226,8 +245,8 @@ def _check_contracted_rows(
     if k_variable is None:
         raise Inexpressible("a contraction over an extent of 1 is a multiplication")
     size = variables[k_variable].size
-    rows = next(dim.extent for dim in form.dims if dim.variable == k_variable)
-    if size % lanes and rows != -(-size // lanes) * lanes:
+    rows = next(dim for dim in form.dims if dim.variable == k_variable)
+    if size % lanes and rows.extent != rows.offset + -(-size // lanes) * lanes:
         raise Inexpressible(f"the contracted dim of {size} is not padded to whole sticks of {lanes}")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -69,12 +68,12 @@ class _LoopReader:
             message = f'dim "{symbolic[0]}" is symbolic, and its loop has tiles'
             self._sink.error("SPY0134", message, place.child("tiles"), hint="give tile_size instead")
             return
-        extent = math.prod(self._declarations.extents.get(name, 1) for name in model.dim)
-        is_known = all(name in self._declarations.extents for name in model.dim)
-        if is_known and max(model.tiles or 0, model.tile_size or 0) > extent:
-            key, count = ("tiles", model.tiles) if model.tiles is not None else ("tile_size", model.tile_size)
-            message = f"{key} {count} is more than the {extent} elements of {', '.join(model.dim)}"
-            self._sink.error("SPY0134", message, place.child(key))
+        for name in model.dim:
+            extent = self._declarations.extents.get(name)
+            if extent is not None and max(model.tiles or 0, model.tile_size or 0) > extent:
+                key, count = ("tiles", model.tiles) if model.tiles is not None else ("tile_size", model.tile_size)
+                message = f"{key} {count} is more than the {extent} elements of {name}"
+                self._sink.error("SPY0134", message, place.child(key), hint=f"choose at most {extent}")
 
     def _check_node(self, name: str, place: Location, dims: tuple[str, ...]) -> None:
         if name in self._seen:

@@ -77,11 +77,13 @@ class LayoutProblem:
         self._sizes = [len(self.domains[name]) for name in self._names]
         index = {name: position for position, name in enumerate(self._names)}
         self._own = [_own_cost(graph.buffers[name], index[name], self.domains[name]) for name in self._names]
-        self._operands = [
+        operands = [
             (self.costs.table(kernel, position), (index[use.buffer], index[kernel.output.buffer]))
             for kernel in graph.kernels
             for position, use in enumerate(kernel.inputs)
         ]
+        self._operands = [(table, scope) for table, scope in operands if scope[0] != scope[1]]
+        self._in_place = [(table, scope) for table, scope in operands if scope[0] == scope[1]]
 
     def solve(self) -> LayoutChoice:
         """Return the best choice.  Errors: SPY0350 where there is none."""
@@ -106,12 +108,14 @@ class LayoutProblem:
         if all(group.is_first for group in groups):
             return best
         factors = [group.factor(self._sizes, free_copies=not group.is_first) for group in groups]
-        bound = minimise(self._sizes, [*self._own, *factors]).lower_bound
+        in_place = [Factor((scope[0],), np.diagonal(table.costs)) for table, scope in self._in_place]
+        bound = minimise(self._sizes, [*self._own, *in_place, *factors]).lower_bound
         return replace(best, lower_bound=min(bound, best.cost))
 
     def _minimise(self, factors: Callable[[], list[Factor]]) -> Assignment | None:
         while True:
-            best = minimise(self._sizes, [*self._own, *factors()])
+            in_place = [Factor((scope[0],), np.diagonal(table.costs)) for table, scope in self._in_place]
+            best = minimise(self._sizes, [*self._own, *in_place, *factors()])
             if best.cost >= INFINITE:
                 return None
             if not self._refine(best.values):
@@ -133,7 +137,7 @@ class LayoutProblem:
         self._refine(values)
         total = total_cost(values, self._own)
         copies: dict[object, int] = {}
-        for table, (source, target) in self._operands:
+        for table, (source, target) in (*self._operands, *self._in_place):
             i, j = values[source], values[target]
             total += int(table.own_costs[i, j])
             steps = dict(table.chains()).get((i, j), ())
@@ -157,7 +161,7 @@ class LayoutProblem:
             return False
 
     def _refine(self, values: Sequence[int]) -> bool:
-        changes = [table.refine(values[i], values[j]) for table, (i, j) in self._operands]
+        changes = [table.refine(values[i], values[j]) for table, (i, j) in (*self._operands, *self._in_place)]
         return any(changes)
 
 
@@ -180,10 +184,11 @@ def _without_elided(graph: KernelGraph) -> KernelGraph:
     kernels: list[Kernel] = []
     for kernel in graph.kernels:
         source, target = kernel.inputs[0].buffer if kernel.inputs else "", kernel.output.buffer
-        if kernel.is_elidable and source not in merged and graph.buffers[source].layout == graph.buffers[target].layout:
-            merged[source] = target
-        else:
-            kernels.append(kernel)
+        # inside loops one copy stands several times: all of them go
+        is_dropped = kernel.is_elidable and graph.buffers[source].layout == graph.buffers[target].layout
+        if is_dropped and merged.setdefault(source, target) == target:
+            continue
+        kernels.append(kernel)
     if not merged:
         return graph
     # an elided output may stand before its source's last reader: the source's kernels come first in any case

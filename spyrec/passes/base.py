@@ -19,6 +19,7 @@ class Facet(Enum):
     NUMBERS_BOUND = "every number is a constant"
     DEVICE_OPS = "every node is a device op, a view or a movement"
     KERNELS = "every node that writes memory is a kernel"
+    LOOPS = "every kernel stands in the loops that the graph asks for"
     LAYOUT = "every buffer has a device layout"
     DIVISION = "every kernel has a work division"
     PROGRAMS = "every kernel belongs to a program"
@@ -27,11 +28,15 @@ class Facet(Enum):
 
 @dataclass(frozen=True, slots=True)
 class PipelineOptions:
-    """Options that passes read; ``cores`` is at most the target's."""
+    """Options that passes read; ``cores`` is at most the target's.
+
+    ``spare_arguments``: how many of a program's arguments ``tile-loops`` leaves free in each loop for copies.
+    """
 
     target: Target = field(default_factory=Target)
     cores: int = 32
     fixed_io_layouts: bool = False
+    spare_arguments: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ import numpy as np
 from spyrec.dtypes import DType
 from spyrec.ir.attributes import NO_ATTRIBUTES
 from spyrec.ir.graph import ConstantData, Derived, Graph, Node, Operand, Origin, Scalar, Value
-from spyrec.ir.inference import number_dtype
+from spyrec.ir.inference import dim_names, number_dtype
 from spyrec.ir.numbers import encode
 from spyrec.ir.opdef import Attributes, catalogue
 from spyrec.ir.types import TensorType
@@ -88,8 +88,10 @@ class NodeBuilder:
         definition = catalogue()[op]
         types = [None if operand is None else self.type_of(operand) for operand in inputs]
         (result,) = definition.infer(types, attributes)
+        names = [() if operand is None else self._builder.values[str(operand)].dims for operand in inputs]
+        dims = dim_names(definition, types, attributes, names)
         name = self._builder.fresh(f"{self.node.name}.{op.removeprefix('spyre.')}")
-        self._builder.values[name] = Value(name, result, (None,) * result.rank, self._origin)
+        self._builder.values[name] = Value(name, result, dims, self._origin)
         self.emitted.append(Node(name, op, inputs, (name,), attributes, self._origin))
         return name
 

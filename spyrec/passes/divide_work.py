@@ -96,7 +96,7 @@ def _windowed(graph: KernelGraph, kernel: Kernel, window: tuple[int, int, int], 
         access = use.access.window(dim, start, extent, 1)
         if access is None:
             return None
-        uses.append(Use(use.buffer, access))
+        uses.append(replace(use, access=access))
     extents = (*kernel.extents[:dim], extent, *kernel.extents[dim + 1 :])
     part = replace(
         kernel, name=f"{kernel.name}.{suffix}", extents=extents, inputs=tuple(uses[:-1]), output=uses[-1], form=None

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from spyrec.diagnostics import DiagnosticSink, refuse
+from spyrec.diagnostics import DiagnosticSink, SpyrecError, refuse
 from spyrec.ir.graph import Graph
 from spyrec.ir.kernel import KernelGraph
 from spyrec.ir.verify import verify
@@ -15,6 +15,9 @@ from spyrec.passes.pipelines import COMPILE, AnyPass
 from spyrec.passes.print_kernels import print_kernels
 from spyrec.passes.refuse_later import refuse_later_features
 from spyrec.passes.verify_kernels import verify_kernels
+
+_MOST_SPARE_ARGUMENTS = 3
+"""Arguments that loops leave free for copies at most: with more, two operations could hardly share one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +49,21 @@ def compile_graph(graph: Graph, options: PipelineOptions, driver: DriverOptions 
 
 
 def run_pipeline(graph: Graph, options: PipelineOptions, driver: DriverOptions) -> Graph | KernelGraph:
-    """Run the passes up to ``stop_after``; errors as :func:`compile_graph`, SPY0413 for an unknown pass name."""
+    """Run the passes up to ``stop_after``; errors as :func:`compile_graph`, SPY0413 for an unknown pass name.
+
+    Where copies that layouts need bring a loop over the argument limit, all is run again with fewer operations a loop.
+    """
     refuse_later_features(graph)
+    for spare in range(_MOST_SPARE_ARGUMENTS):
+        try:
+            return _run_passes(graph, replace(options, spare_arguments=spare), driver)
+        except SpyrecError as error:
+            if error.diagnostics[0].code != "SPY0422":
+                raise
+    return _run_passes(graph, replace(options, spare_arguments=_MOST_SPARE_ARGUMENTS), driver)
+
+
+def _run_passes(graph: Graph, options: PipelineOptions, driver: DriverOptions) -> Graph | KernelGraph:
     names = [item.name for item in COMPILE]
     if driver.stop_after is not None and driver.stop_after not in names:
         raise refuse("SPY0413", f'there is no pass "{driver.stop_after}"', hint="one of " + ", ".join(names))

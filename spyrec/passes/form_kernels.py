@@ -61,6 +61,7 @@ def _honour_pin(builder: KernelBuilder, node: Node) -> None:
         use = builder.uses[name]
         memory, host_shape = _memory_form(builder.graph.values[name])
         is_elidable = _is_whole(builder, use)
+        dims = builder.dims_of(name)
         target = builder.new_buffer(f"{name}.pinned", memory, node.origin, pin=pin, host_shape=host_shape)
         windows = _even_windows(target)
         if host_shape is not None or len(windows) > 1:
@@ -70,7 +71,9 @@ def _honour_pin(builder: KernelBuilder, node: Node) -> None:
             copy_into(builder, use, folded, is_elidable=is_elidable and host_shape is None, reason=reason)
             use, is_elidable = Use(folded.name, whole(folded)), True
         if len(windows) == 1:
-            copy_into(builder, use, target, is_elidable=is_elidable, reason=f'the layout of "{name}" is pinned')
+            copy_into(
+                builder, use, target, is_elidable=is_elidable, reason=f'the layout of "{name}" is pinned', dims=dims
+            )
         else:
             _copy_windows(builder, use.buffer, target, windows)
         builder.uses[name] = Use(target.name, target.whole)
@@ -163,7 +166,7 @@ def _output_buffer(builder: KernelBuilder, name: str) -> str:
     stem = name if name not in builder.buffers else f"{name}.result"
     target = builder.new_buffer(stem, value.type, value.origin, role=BufferRole.OUTPUT)
     reason = f'the output "{name}" has memory and a layout of its own'
-    copy_into(builder, use, target, is_elidable=_is_whole(builder, use), reason=reason)
+    copy_into(builder, use, target, is_elidable=_is_whole(builder, use), reason=reason, dims=value.dims)
     builder.output_buffers[name] = target.name
     return target.name
 

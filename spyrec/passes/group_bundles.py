@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
+from spyrec.diagnostics import SpyrecError, refuse
+from spyrec.ir.graph import location_of
 from spyrec.ir.kernel import BufferRole, KernelGraph, KernelProgram
 from spyrec.passes.base import PassContext
 from spyrec.passes.lifetimes import lifetimes
@@ -15,7 +18,7 @@ def group_bundles(graph: KernelGraph, context: PassContext) -> KernelGraph:
     """Cut the kernels into as few programs as the argument limits allow; what stays inside one goes to its pool.
 
     A program has at most 6 tensors as arguments, or 5 where it also has a pool of intermediates.  An intermediate that
-    two programs use is an argument of both.
+    two programs use is an argument of both.  A loop is in one program.  Errors: SPY0422 a loop that does not fit.
     """
     del context
     borders = _Borders(graph)
@@ -65,16 +68,55 @@ def _fewest_programs(graph: KernelGraph, borders: _Borders) -> list[tuple[int, i
             if borders.opened(used, first) > ARGUMENTS_WITHOUT_POOL:
                 break
             known = reach[end]
+            if not _parts_no_loop(graph, end):
+                continue
             if borders.fits(used, first, end) and (known is None or known[0] > here[0] + 1):
                 reach[end] = (here[0] + 1, first)
     cuts: list[tuple[int, int]] = []
     end = count
     while end:
         step = reach[end]
-        assert step is not None, "one kernel alone always fits: no operation has more than six tensors"
+        if step is None:
+            raise _refusal(graph, borders)
         cuts.append((step[1], end))
         end = step[1]
     return cuts[::-1]
+
+
+def _parts_no_loop(graph: KernelGraph, end: int) -> bool:
+    """Whether a program can end before kernel ``end``: a loop is emitted in one."""
+    if end == len(graph.kernels):
+        return True
+    before, after = graph.kernels[end - 1].loops, graph.kernels[end].loops
+    return not before or before[:1] != after[:1]
+
+
+def _refusal(graph: KernelGraph, borders: _Borders) -> SpyrecError:
+    """Say which loop uses more tensors than a program can name: one kernel alone never does."""
+    spans = [(first, end) for first, end in _units(graph) if not borders.fits(_used(graph, first, end), first, end)]
+    first, end = spans[0]
+    names = sorted(name for name in _used(graph, first, end) if borders.is_external(name, first, end))
+    return refuse(
+        "SPY0422",
+        f"a loop of {end - first} operations uses {len(names)} tensors from outside, a program has at most "
+        f"{ARGUMENTS_WITHOUT_POOL}",
+        location_of(graph.kernels[first].origin),
+        notes=("they are " + ", ".join(f'"{name}"' for name in names),),
+        hint="part the loop into two",
+    )
+
+
+def _units(graph: KernelGraph) -> Iterator[tuple[int, int]]:
+    """Yield the spans of kernels that no program border may part."""
+    first = 0
+    for end in range(1, len(graph.kernels) + 1):
+        if _parts_no_loop(graph, end):
+            yield first, end
+            first = end
+
+
+def _used(graph: KernelGraph, first: int, end: int) -> set[str]:
+    return {use.buffer for kernel in graph.kernels[first:end] for use in kernel.uses}
 
 
 def _program(graph: KernelGraph, borders: _Borders, first: int, end: int) -> KernelProgram:

@@ -61,6 +61,11 @@ class KernelBuilder:
         assert isinstance(operand, str), operand
         return self.graph.values[operand].type
 
+    def dims_of(self, operand: Operand) -> tuple[str | None, ...]:
+        """Return the dim names of an operand's axes."""
+        assert isinstance(operand, str), operand
+        return self.graph.values[operand].dims
+
     def result(self, node: Node) -> Buffer:
         """Add the buffer that a node's result gets; its value is all of it."""
         tensor_type = self.graph.values[node.output].type
@@ -99,8 +104,13 @@ def whole(buffer: Buffer) -> Access:
     return Access.identity(buffer.type.shape)
 
 
-def copy_between(builder: KernelBuilder, source: Use, target: Use, origin: Origin, reason: str) -> None:
-    """Add a copy of what ``source`` reads to where ``target`` writes, over the same extents."""
+DimNames = tuple[str | None, ...]
+
+
+def copy_between(
+    builder: KernelBuilder, source: Use, target: Use, origin: Origin, reason: str, dims: DimNames = ()
+) -> None:
+    """Add a copy of what ``source`` reads to where ``target`` writes, over the same extents, named ``dims``."""
     builder.add_kernel(
         Kernel(
             name=f"{target.buffer}.piece",
@@ -112,14 +122,24 @@ def copy_between(builder: KernelBuilder, source: Use, target: Use, origin: Origi
             output=target,
             origin=origin,
             reason=reason,
+            dims=dims,
         )
     )
 
 
 def copy_into(
-    builder: KernelBuilder, use: Use, target: Buffer, *, is_elidable: bool = False, reason: str | None = None
+    builder: KernelBuilder,
+    use: Use,
+    target: Buffer,
+    *,
+    is_elidable: bool = False,
+    reason: str | None = None,
+    dims: DimNames = (),
 ) -> Use:
-    """Add a copy of what ``use`` reads, in row-major order, into all of ``target``; return the use of the target."""
+    """Add a copy of what ``use`` reads, in row-major order, into all of ``target``; return the use of the target.
+
+    ``dims`` names the dims that ``use`` walks.
+    """
     access = whole(target).reshape(use.access.extents)
     assert access is not None, (target.type, use.access.extents)
     output = Use(target.name, access)
@@ -136,6 +156,7 @@ def copy_into(
             # a value becomes its copy where both get one layout, and it can become one only
             is_elidable=is_elidable and not builder.has_elidable_copy(use.buffer),
             reason=reason,
+            dims=dims,
         )
     )
     return output

@@ -17,10 +17,32 @@ class Lifetime:
 
 
 def lifetimes(kernels: Sequence[Kernel]) -> dict[str, Lifetime]:
-    """Return the lifetime of every buffer that a kernel uses."""
+    """Return the lifetime of every buffer that a kernel uses.
+
+    What is used inside of a loop and outside of it holds something from the loop's first kernel to its last.
+    """
     found: dict[str, Lifetime] = {}
     for position, kernel in enumerate(kernels):
         for use in kernel.uses:
             known = found.get(use.buffer)
             found[use.buffer] = Lifetime(position if known is None else known.first, position)
+    # from the inside out: a lifetime that outgrows a loop may cross the border of the next one
+    for span in sorted(_loop_spans(kernels), key=lambda span: span.last - span.first):
+        for name, life in found.items():
+            if (
+                life.first <= span.last
+                and span.first <= life.last
+                and (life.first < span.first or span.last < life.last)
+            ):
+                found[name] = Lifetime(min(life.first, span.first), max(life.last, span.last))
     return found
+
+
+def _loop_spans(kernels: Sequence[Kernel]) -> list[Lifetime]:
+    """Return the first and the last kernel of each loop."""
+    spans: dict[int, Lifetime] = {}
+    for position, kernel in enumerate(kernels):
+        for loop in kernel.loops:
+            known = spans.get(loop)
+            spans[loop] = Lifetime(position if known is None else known.first, position)
+    return list(spans.values())

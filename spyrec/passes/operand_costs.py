@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,11 +11,20 @@ import numpy.typing as npt
 
 from spyrec.dtypes import DeviceFormat
 from spyrec.ir.access import Access
-from spyrec.ir.device_access import Inexpressible
+from spyrec.ir.device_access import Inexpressible, Movement
 from spyrec.ir.device_layout import BufferLayout
-from spyrec.ir.kernel import Kernel, KernelGraph
+from spyrec.ir.kernel import Kernel, KernelGraph, Use
 from spyrec.ir.kernel_form import OUTPUT, KernelShape, OperandUse, Rule, kernel_form
-from spyrec.passes.realize import CopyStep, Realization, Source, copy_cost_bytes, copy_rule, realize
+from spyrec.passes.realize import (
+    NO_LOOPS,
+    CopyStep,
+    Realization,
+    Source,
+    Surroundings,
+    copy_cost_bytes,
+    copy_rule,
+    realize,
+)
 from spyrec.passes.solvers.elimination import INFINITE
 from spyrec.target import STICK_BYTES
 
@@ -103,18 +112,22 @@ class _Reader:
     access: Access
     target_shape: tuple[int, ...]
     target_access: Access
+    target_movement: Movement
+    surroundings: Surroundings
+    trips: int
 
     def estimate(self, source: BufferLayout, target: BufferLayout) -> tuple[int, bool]:
         """Return an exact cost where no copy is needed, else a lower bound: one copy of the elements, unpadded."""
         if self.is_elidable and source == target:
             return 0, True
-        if self._accept(self.access, source, self.source_shape, target):
+        if self._accept(self.access, source, self.source_shape, target, self.surroundings.movement):
             return self.cost(source, target, Realization(0, (), self.access)), True
         if self._has_zero_rows(source):
             return INFINITE, True
         used = math.prod(extent for dim, extent in enumerate(self.access.extents) if self.access.depends_on(dim))
         least = STICK_BYTES * -(-used // source.lane_extent)
-        own = least + target.size_bytes if self.shape.rule is Rule.COPY else 0
+        written = target.size_bytes * (1 if self.target_movement else self.trips)
+        own = least * self.trips + written if self.shape.rule is Rule.COPY else 0
         return (2 * least + own) * TIE_SCALE, False
 
     def cost(self, source: BufferLayout, target: BufferLayout, found: Realization | None) -> int:
@@ -125,22 +138,33 @@ class _Reader:
             return found.cost_bytes * TIE_SCALE
         last = found.steps[-1].layout if found.steps else source
         shape = found.steps[-1].shape if found.steps else self.source_shape
-        return (found.cost_bytes + copy_cost_bytes(last, shape, found.access, target)) * TIE_SCALE
+        read = copy_cost_bytes(last, shape, found.access, target) - target.size_bytes
+        # the windows of a target that moves along the loops cover it once
+        own = read * self.trips + target.size_bytes * (1 if self.target_movement else self.trips)
+        return (found.cost_bytes + own) * TIE_SCALE
 
     def realize(self, source: BufferLayout, target: BufferLayout) -> Realization | None:
         """Search for the cheapest copies."""
 
-        def accept(access: Access, found: BufferLayout, shape: tuple[int, ...]) -> bool:
-            return self._accept(access, found, shape, target)
+        def accept(access: Access, found: BufferLayout, shape: tuple[int, ...], movement: Movement) -> bool:
+            return self._accept(access, found, shape, target, movement)
 
         if self._has_zero_rows(source):
-            is_direct = accept(self.access, source, self.source_shape)
+            is_direct = accept(self.access, source, self.source_shape, self.surroundings.movement)
             return Realization(0, (), self.access) if is_direct else None
-        return realize(Source(self.source_shape, self.source_format, source, self.access), accept)
+        operand = Source(self.source_shape, self.source_format, source, self.access, self.surroundings)
+        return realize(operand, accept)
 
-    def _accept(self, access: Access, found: BufferLayout, shape: tuple[int, ...], target: BufferLayout) -> bool:
-        write = OperandUse(OUTPUT, self.target_access, target, self.target_shape)
-        return accepts(self.shape, OperandUse(self.role, access, found, shape), write)
+    def _accept(
+        self,
+        access: Access,
+        found: BufferLayout,
+        shape: tuple[int, ...],
+        target: BufferLayout,
+        movement: Movement,
+    ) -> bool:
+        write = OperandUse(OUTPUT, self.target_access, target, self.target_shape, self.target_movement)
+        return accepts(self.shape, OperandUse(self.role, access, found, shape, movement), write)
 
     def _has_zero_rows(self, source: BufferLayout) -> bool:
         """Whether rows beyond K count: they are zero in every lane, which no copy of the elements keeps."""
@@ -154,6 +178,9 @@ class OperandCosts:
     def __init__(self, graph: KernelGraph, domains: Mapping[str, Layouts]) -> None:
         self._graph = graph
         self._domains = domains
+        self._writers: dict[str, set[tuple[int, ...]]] = {}
+        for kernel in graph.kernels:
+            self._writers.setdefault(kernel.output.buffer, set()).add(kernel.loops)
         self._tables: dict[tuple[_Reader, Layouts, Layouts], OperandTable] = {}
         self._of_operand: dict[tuple[str, int], OperandTable] = {}
 
@@ -171,6 +198,7 @@ class OperandCosts:
     def _key(self, kernel: Kernel, position: int) -> tuple[_Reader, Layouts, Layouts]:
         use = kernel.inputs[position]
         source, target = self._graph.buffers[use.buffer], self._graph.buffers[kernel.output.buffer]
+        counts = [self._graph.loops[loop].count for loop in kernel.loops]
         reader = _Reader(
             shape=kernel.shape,
             role=position if kernel.rule is Rule.CONTRACTION else 0,
@@ -180,8 +208,32 @@ class OperandCosts:
             access=use.access,
             target_shape=target.type.shape,
             target_access=kernel.output.access,
+            target_movement=self._graph.movement(kernel, kernel.output),
+            surroundings=self._surroundings(kernel, use, counts),
+            trips=math.prod(counts),
         )
         return reader, self._domains[use.buffer], self._domains[kernel.output.buffer]
+
+    def _surroundings(self, kernel: Kernel, use: Use, counts: Sequence[int]) -> Surroundings:
+        """Return where copies of an operand can stand."""
+        if not kernel.loops:
+            return NO_LOOPS
+        shared = max((common_depth(kernel.loops, path) for path in self._writers.get(use.buffer, ())), default=0)
+        moving = [depth for depth, step in enumerate(use.steps, 1) if any(step)]
+        tile = max(shared, *moving) if moving else shared
+        is_complete = not any(depth <= shared for depth in moving)
+        return Surroundings(
+            movement=self._graph.movement(kernel, use),
+            whole=kernel.loops[:shared] if is_complete else None,
+            tile=kernel.loops[:tile],
+            whole_trips=math.prod(counts[:shared]),
+            tile_trips=math.prod(counts[:tile]),
+        )
+
+    def surroundings(self, kernel: Kernel, position: int) -> Surroundings:
+        """Return where copies of an operand can stand."""
+        counts = [self._graph.loops[loop].count for loop in kernel.loops]
+        return self._surroundings(kernel, kernel.inputs[position], counts)
 
     def realization(
         self, kernel: Kernel, position: int, layout: BufferLayout, output: BufferLayout
@@ -205,14 +257,22 @@ class OperandCosts:
         """Return why the kernel cannot read the operand as it stands, ``None`` where it can."""
         use = kernel.inputs[position]
         buffer, target = self._graph.buffers[use.buffer], self._graph.buffers[kernel.output.buffer]
-        read = OperandUse(position, use.access, layout, buffer.type.shape)
-        write = OperandUse(OUTPUT, kernel.output.access, output, target.type.shape)
+        moves = [self._graph.movement(kernel, item) for item in (use, kernel.output)]
+        read = OperandUse(position, use.access, layout, buffer.type.shape, moves[0])
+        write = OperandUse(OUTPUT, kernel.output.access, output, target.type.shape, moves[1])
         rule = Rule.SAME_STICK if kernel.rule is Rule.COPY else kernel.rule
         try:
             kernel_form(KernelShape(rule, kernel.extents, kernel.reduced), (read, write))
         except Inexpressible as error:
             return str(error)
         return None
+
+
+def common_depth(left: tuple[int, ...], right: tuple[int, ...]) -> int:
+    """Return how many loops two paths share from the outside in."""
+    return next(
+        (depth for depth, (one, other) in enumerate(zip(left, right)) if one != other), min(len(left), len(right))
+    )
 
 
 def accepts(shape: KernelShape, read: OperandUse, write: OperandUse) -> bool:

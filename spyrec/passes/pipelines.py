@@ -12,6 +12,7 @@ from spyrec.passes.decompose import decompose
 from spyrec.passes.divide_work import divide_work
 from spyrec.passes.form_kernels import form_kernels
 from spyrec.passes.group_bundles import group_bundles
+from spyrec.passes.tile_loops import tile_loops
 
 AnyPass = Pass[Graph, Graph] | Pass[Graph, KernelGraph] | Pass[KernelGraph, KernelGraph]
 
@@ -36,10 +37,17 @@ FORM_KERNELS = Pass(
     frozenset({Facet.KERNELS}),
     form_kernels,
 )
+TILE_LOOPS = Pass(
+    "tile-loops",
+    "cut what the graph's loops ask for into tiles inside counted loops",
+    frozenset({Facet.KERNELS}),
+    frozenset({Facet.LOOPS}),
+    tile_loops,
+)
 ASSIGN_LAYOUTS = Pass(
     "assign-layouts",
     "choose device layouts and insert the fewest bytes of copies",
-    frozenset({Facet.KERNELS}),
+    frozenset({Facet.KERNELS, Facet.LOOPS}),
     frozenset({Facet.LAYOUT}),
     assign_layouts,
 )
@@ -71,6 +79,7 @@ DEVICE_GRAPH: tuple[Pass[Graph, Graph], ...] = (CANONICALIZE, DECOMPOSE)
 COMPILE: tuple[AnyPass, ...] = (
     *DEVICE_GRAPH,
     FORM_KERNELS,
+    TILE_LOOPS,
     ASSIGN_LAYOUTS,
     DIVIDE_WORK,
     GROUP_BUNDLES,

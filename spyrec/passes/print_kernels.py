@@ -12,7 +12,13 @@ def print_kernels(graph: KernelGraph) -> str:
     """Return one line per buffer and kernel, then the programs."""
     lines = [f"kernels of {graph.name}"]
     lines += [_buffer(buffer) for buffer in graph.buffers.values()]
-    lines += [_kernel(kernel) for kernel in graph.kernels]
+    open_loops: tuple[int, ...] = ()
+    for kernel in graph.kernels:
+        for depth, loop in enumerate(kernel.loops):
+            if open_loops[: depth + 1] != kernel.loops[: depth + 1]:
+                lines.append(f"  {'  ' * depth}loop l{loop}: {graph.loops[loop]}")
+        open_loops = kernel.loops
+        lines.append("  " * len(kernel.loops) + _kernel(kernel))
     for program in graph.programs:
         span = f"{program.first_kernel}..{program.end_kernel - 1}"
         lines.append(f"program of kernels {span}({', '.join(program.arguments)}) pool {program.pool_bytes} bytes")
@@ -28,10 +34,10 @@ def _buffer(buffer: Buffer) -> str:
 def _kernel(kernel: Kernel) -> str:
     indices = [f"i{dim}" for dim in range(len(kernel.extents))]
     loops = ", ".join(f"{name}<{extent}" for name, extent in zip(indices, kernel.extents, strict=True))
-    operands = ", ".join(_use(use, indices) for use in kernel.inputs)
+    operands = ", ".join(_use(use, indices, kernel.loops) for use in kernel.inputs)
     divided = "" if kernel.division is None else f" on {'x'.join(map(str, kernel.division)) or '1'} cores"
     why = "" if kernel.reason is None else f"  because {kernel.reason}"
-    return f"  for [{loops}] {_use(kernel.output, indices)} = {kernel.op_func}({operands}){divided}{why}"
+    return f"  for [{loops}] {_use(kernel.output, indices, kernel.loops)} = {kernel.op_func}({operands}){divided}{why}"
 
 
 def use_text(use: Use) -> str:
@@ -39,8 +45,11 @@ def use_text(use: Use) -> str:
     return _use(use, [f"i{dim}" for dim in range(len(use.access.extents))])
 
 
-def _use(use: Use, indices: Sequence[str]) -> str:
-    return f"{use.buffer}[{', '.join(_coordinates(use.access, indices))}]"
+def _use(use: Use, indices: Sequence[str], loops: Sequence[int] = ()) -> str:
+    places = _coordinates(use.access, indices)
+    for loop, steps in zip(loops, use.steps, strict=False):
+        places = [f"{step}*l{loop} + {place}" if step else place for step, place in zip(steps, places, strict=True)]
+    return f"{use.buffer}[{', '.join(places)}]"
 
 
 def _coordinates(access: Access, indices: Sequence[str]) -> list[str]:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from spyrec.dtypes import DeviceFormat
 from spyrec.ir.access import Access, Coordinate
-from spyrec.ir.device_access import Inexpressible
+from spyrec.ir.device_access import Inexpressible, Movement
 from spyrec.ir.device_layout import BufferLayout, canonical_layout
 from spyrec.ir.kernel_form import OUTPUT, KernelShape, OperandUse, Rule, kernel_form
 
@@ -24,7 +24,8 @@ from spyrec.ir.kernel_form import OUTPUT, KernelShape, OperandUse, Rule, kernel_
 class CopyStep:
     """One copy kernel: reads the buffer before it through ``access`` and writes ``window`` of a new buffer.
 
-    The iteration extents are ``access.extents``; ``rule`` says whether it restickifies.
+    The iteration extents are ``access.extents``; ``rule`` says whether it restickifies.  ``loops`` are those it stands
+    in, ``movement`` how what it reads moves along them.
     """
 
     access: Access
@@ -33,15 +34,40 @@ class CopyStep:
     window: Access
     rule: Rule
     cost_bytes: int
+    loops: tuple[int, ...] = ()
+    movement: Movement = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Realization:
-    """Copies in order, and the access the kernel then has to the last buffer (its own, where there are none)."""
+    """Copies in order, and the access the kernel then has to the last buffer (its own, where there are none).
+
+    ``is_whole``: the last buffer has all of the kernel's operand, so that the access still moves along the loops.
+    """
 
     cost_bytes: int
     steps: tuple[CopyStep, ...]
     access: Access
+    is_whole: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """The loops around a reader, and where copies of its operand can stand.
+
+    ``movement``: how the operand moves.  A copy of the whole buffer stands in the loops ``whole``, those which the
+    buffer is written in too, and runs ``whole_trips`` times; ``None``: in these loops the buffer is never complete.  A
+    copy of what one iteration reads stands in the loops ``tile`` and runs ``tile_trips`` times.
+    """
+
+    movement: Movement = ()
+    whole: tuple[int, ...] | None = ()
+    tile: tuple[int, ...] = ()
+    whole_trips: int = 1
+    tile_trips: int = 1
+
+
+NO_LOOPS = Surroundings()
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +78,11 @@ class Source:
     device_format: DeviceFormat
     layout: BufferLayout
     access: Access
+    surroundings: Surroundings = NO_LOOPS
 
 
-Accept = Callable[[Access, BufferLayout, tuple[int, ...]], bool]
-"""May a kernel read a buffer of this host shape through this access in this layout?"""
+Accept = Callable[[Access, BufferLayout, tuple[int, ...], Movement], bool]
+"""May a kernel read a buffer of this host shape through this access, which moves so, in this layout?"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +126,7 @@ def copy_rule(read: OperandUse, write: OperandUse) -> Rule | None:
 
 def realize(source: Source, accept: Accept) -> Realization | None:
     """Return the cheapest realization, or ``None`` where the kernel accepts no form of the operand at all."""
-    if accept(source.access, source.layout, source.shape):
+    if accept(source.access, source.layout, source.shape, source.surroundings.movement):
         return Realization(0, (), source.access)
     search = _Search(source, accept)
     return search.run()
@@ -111,6 +138,7 @@ class _Search:
     def __init__(self, source: Source, accept: Accept) -> None:
         self._source = source
         self._accept = accept
+        self._around = source.surroundings
         access = source.access
         self._used = [dim for dim in range(len(access.extents)) if access.depends_on(dim)]
         self._view_shape = tuple(access.extents[dim] for dim in self._used)
@@ -131,8 +159,10 @@ class _Search:
             if node in settled:
                 continue
             settled.add(node)
-            if steps and self._accept(self._access_from(node), node.layout, node.shape):
-                return Realization(cost, steps, self._access_from(node))
+            is_whole = node.kind == "base"
+            movement = self._around.movement if is_whole else ()
+            if steps and self._accept(self._access_from(node), node.layout, node.shape, movement):
+                return Realization(cost, steps, self._access_from(node), is_whole)
             for target, step in self._edges(node):
                 if target not in settled:
                     counter += 1
@@ -154,7 +184,8 @@ class _Search:
     def _edges(self, node: _Node) -> Sequence[tuple[_Node, CopyStep]]:
         edges: list[tuple[_Node, CopyStep]] = []
         device_format = self._source.device_format
-        for layout in forms_of(node.shape, device_format):
+        is_complete = node.kind != "base" or self._around.whole is not None
+        for layout in forms_of(node.shape, device_format) if is_complete else ():
             identity = Access.identity(node.shape)
             self._add(edges, node, _Node(node.kind, node.shape, layout, node.kept), identity, identity)
         if node.kind == "base" and self._cropped_shape != self._source.shape:
@@ -189,12 +220,17 @@ class _Search:
     ) -> None:
         if target == node:
             return
-        read = OperandUse(0, access, node.layout, node.shape)
+        around = self._around
+        is_whole = target.kind == "base"
+        movement = around.movement[: len(around.tile)] if node.kind == "base" and not is_whole else ()
+        read = OperandUse(0, access, node.layout, node.shape, movement)
         rule = copy_rule(read, OperandUse(OUTPUT, window, target.layout, target.shape))
         if rule is None:
             return
-        cost = copy_cost_bytes(node.layout, node.shape, access, target.layout)
-        edges.append((target, CopyStep(access, target.shape, target.layout, window, rule, cost)))
+        loops = (around.whole or ()) if is_whole else around.tile
+        trips = around.whole_trips if is_whole else around.tile_trips
+        cost = copy_cost_bytes(node.layout, node.shape, access, target.layout) * trips
+        edges.append((target, CopyStep(access, target.shape, target.layout, window, rule, cost, loops, movement)))
 
 
 def copy_cost_bytes(source: BufferLayout, shape: tuple[int, ...], access: Access, target: BufferLayout) -> int:

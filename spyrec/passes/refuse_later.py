@@ -8,11 +8,8 @@ from spyrec.ir.types import SymbolicDim
 
 
 def refuse_later_features(graph: Graph) -> None:
-    """Raise on loops (SPY0410), symbolic dims (SPY0411) and work division pins (SPY0412), all of them at once."""
+    """Raise on symbolic dims (SPY0411) and work division pins (SPY0412), all of them at once."""
     sink = DiagnosticSink()
-    for loop in graph.loops:
-        hint = 'leave "loops" out: the result is the same'
-        sink.error("SPY0410", f"coarse tiling over {', '.join(loop.dims)} is not compiled yet", loop.origin, hint=hint)
     for name, dim in graph.dims.items():
         if isinstance(dim, SymbolicDim):
             hint = f'give "{name}" one extent, for example {dim.maximum}'

@@ -17,6 +17,10 @@ def verify_kernels(graph: KernelGraph) -> list[str]:
                 problems.append(f'{kernel.name} names "{use.buffer}", which is no buffer')
             elif use.access.extents != kernel.extents:
                 problems.append(f"{kernel.name} iterates {kernel.extents}, its access {use.access.extents}")
+            elif use.steps and len(use.steps) != len(kernel.loops):
+                problems.append(
+                    f"{kernel.name} stands in {len(kernel.loops)} loops, its access moves in {len(use.steps)}"
+                )
         problems.extend(
             f'{kernel.name} reads "{use.buffer}" before a kernel has written it'
             for use in kernel.inputs

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from spyrec.diagnostics import refuse
 from spyrec.ir.access import Access
-from spyrec.ir.device_access import Inexpressible
+from spyrec.ir.device_access import Inexpressible, Movement
 from spyrec.ir.device_layout import BufferLayout
 from spyrec.ir.graph import Derived, location_of
 from spyrec.ir.kernel import Buffer, BufferRole, Kernel, KernelGraph, Use
@@ -58,7 +58,15 @@ class _Writer:
         name = use.buffer
         for step in found.steps:
             name = self._copied(kernel, name, step, reason)
-        return Use(name, found.access)
+        return Use(name, found.access, use.steps if found.is_whole else ())
+
+    def _place(self, kernel: Kernel, loops: tuple[int, ...]) -> int:
+        """Return where a copy for ``kernel`` that stands in ``loops`` goes: before the loop that leads on to it."""
+        place = len(self.kernels)
+        inner = kernel.loops[: len(loops) + 1]
+        while len(inner) > len(loops) and place and self.kernels[place - 1].loops[: len(inner)] == inner:
+            place -= 1
+        return place
 
     def _copied(self, kernel: Kernel, source: str, step: CopyStep, reason: str | None) -> str:
         key = (source, step)
@@ -71,7 +79,7 @@ class _Writer:
         name = f"{source}.{suffix}{number or ''}"
         dtype = self.buffers[source].type.dtype
         self.buffers[name] = Buffer(
-            name, TensorType(step.shape, dtype), BufferRole.INTERMEDIATE, origin, layout=step.layout
+            name, TensorType(step.shape, dtype), BufferRole.INTERMEDIATE, origin, layout=step.layout, home=step.loops
         )
         copy = self._formed(
             Kernel(
@@ -80,14 +88,16 @@ class _Writer:
                 op_func="ReStickifyOpHBM" if step.rule is Rule.RESTICKIFY else "identity",
                 rule=step.rule,
                 extents=step.access.extents,
-                inputs=(Use(source, step.access),),
+                inputs=(Use(source, step.access, tuple(moved for _, moved in step.movement)),),
                 output=Use(name, step.window),
                 origin=origin,
                 reason=reason,
+                loops=step.loops,
+                tiled=((),) * len(step.loops),
             )
         )
         assert copy is not None, name
-        self.kernels.append(copy)
+        self.kernels.insert(self._place(kernel, step.loops), copy)
         self._report(copy, step.cost_bytes, f' for "{kernel.name}"')
         self._made[key] = name
         return name
@@ -97,8 +107,10 @@ class _Writer:
         if kernel.rule is not Rule.COPY:
             return kernel
         source, target = self.buffers[kernel.inputs[0].buffer], self.buffers[kernel.output.buffer]
-        read = OperandUse(0, kernel.inputs[0].access, source.placed, source.type.shape)
-        rule = copy_rule(read, OperandUse(OUTPUT, kernel.output.access, target.placed, target.type.shape))
+        movement = [self._graph.movement(kernel, use) for use in kernel.uses]
+        read = OperandUse(0, kernel.inputs[0].access, source.placed, source.type.shape, movement[0])
+        write = OperandUse(OUTPUT, kernel.output.access, target.placed, target.type.shape, movement[1])
+        rule = copy_rule(read, write)
         assert rule is not None, kernel.name
         settled = replace(kernel, rule=rule)
         if rule is Rule.RESTICKIFY:
@@ -145,12 +157,15 @@ class _Writer:
     def _with_plain_input(self, kernel: Kernel, position: int) -> Kernel:
         use = kernel.inputs[position]
         buffer, target = self.buffers[use.buffer], self.buffers[kernel.output.buffer]
-        write = OperandUse(OUTPUT, kernel.output.access, target.placed, target.type.shape)
+        moves = self._graph.movement(kernel, kernel.output)
+        write = OperandUse(OUTPUT, kernel.output.access, target.placed, target.type.shape, moves)
 
-        def accept(access: Access, layout: BufferLayout, shape: tuple[int, ...]) -> bool:
-            return _is_plain(access) and accepts(kernel.shape, OperandUse(position, access, layout, shape), write)
+        def accept(access: Access, layout: BufferLayout, shape: tuple[int, ...], movement: Movement) -> bool:
+            read = OperandUse(position, access, layout, shape, movement)
+            return _is_plain(access) and accepts(kernel.shape, read, write)
 
-        found = realize(Source(buffer.type.shape, buffer.device_format, buffer.placed, use.access), accept)
+        around = self._costs.surroundings(kernel, position)
+        found = realize(Source(buffer.type.shape, buffer.device_format, buffer.placed, use.access, around), accept)
         if found is None:
             return kernel
         written = self._written(kernel, use, found, "the operands' dims do not fit one SuperDSC together")

@@ -104,7 +104,7 @@ CASES: list[tuple[str, Change, str]] = [
     ("value and data together", put("/constants/0/value", 1.0), "/constants/0"),
     ("nodes is no list", put("/nodes", {}), "/nodes"),
     ("null name", put("/nodes/0/name", None), "/nodes/0/name"),
-    ("loops are not built yet", put("/loops", [{"dim": "A", "tiles": 2, "body": ["y"]}]), "/loops"),
+    ("more tiles than elements", put("/loops", [{"dim": "A", "tiles": 999, "body": ["y"]}]), "/loops"),
     ("work_division is not built yet", put("/nodes/0/work_division", {"A": 2}), "/nodes/0"),
     ("symbolic dims are not built yet", put("/dims/A", {"min": 64, "max": 128, "multiple_of": 64}), "/dims/A"),
 ]

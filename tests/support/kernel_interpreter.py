@@ -5,8 +5,7 @@ Knows nothing of layouts: what it computes has to be right before and after ``as
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -19,8 +18,13 @@ from spyrec.ir.opdef import Array, catalogue
 from spyrec.ir.ops.reduction import ReductionAttributes
 from tests.support.view_chains import coordinates_of
 
-_PART = re.compile(r"(\.(head|tail))+$")
-"""What the parts of a kernel that was cut in two have behind its name."""
+_COMBINED: Mapping[str, Callable[[Array, Array], Array]] = {
+    "add": np.add,
+    "mul": np.multiply,
+    "maximum": np.maximum,
+    "minimum": np.minimum,
+}
+"""What the tiles of a reduction are combined with."""
 
 _PAIRED_OPERAND = {"spyre.layernormscale": 0, "spyre.layernormnorm": 1}
 """Which operand holds mean and mean of squares side by side under one access."""
@@ -33,9 +37,53 @@ def interpret(
     memory: dict[str, Array] = {name: _initial(buffer, inputs) for name, buffer in kernels.buffers.items()}
     nodes = device_graph.producers()
     with np.errstate(all="ignore"):
-        for kernel in kernels.kernels:
-            _execute(kernel, nodes.get(_PART.sub("", kernel.name)), kernels.buffers, memory)
+        _run(kernels, kernels.kernels, {}, (nodes, memory))
     return {name: memory[buffer] for name, buffer in kernels.outputs}
+
+
+def _run(
+    graph: KernelGraph,
+    kernels: Sequence[Kernel],
+    iterations: Mapping[int, int],
+    state: tuple[Mapping[str, Node], dict[str, Array]],
+) -> None:
+    """Run neighbouring kernels that stand in the loops of ``iterations``; runs inside one more loop, round by round."""
+    depth, first = len(iterations), 0
+    while first < len(kernels):
+        loops = kernels[first].loops[: depth + 1]
+        end = first + 1
+        if len(loops) <= depth:
+            nodes, memory = state
+            _execute(_moved(kernels[first], iterations), _node_of(kernels[first].name, nodes), graph.buffers, memory)
+        else:
+            while end < len(kernels) and kernels[end].loops[: depth + 1] == loops:
+                end += 1
+            for iteration in range(graph.loops[loops[-1]].count):
+                _run(graph, kernels[first:end], {**iterations, loops[-1]: iteration}, state)
+        first = end
+
+
+def _node_of(name: str, nodes: Mapping[str, Node]) -> Node | None:
+    """Return the node that a kernel, or the whole that it is a part of, is named after."""
+    while name not in nodes and "." in name:
+        name = name.rpartition(".")[0]
+    return nodes.get(name)
+
+
+def _moved(kernel: Kernel, iterations: Mapping[int, int]) -> Kernel:
+    """Return the kernel as it is in one iteration of its loops."""
+    uses = [_shifted(use, kernel.loops, iterations) for use in kernel.uses]
+    return replace(kernel, inputs=tuple(uses[:-1]), output=uses[-1])
+
+
+def _shifted(use: Use, loops: Sequence[int], iterations: Mapping[int, int]) -> Use:
+    coordinates = list(use.access.coordinates)
+    for loop, step in zip(loops, use.steps, strict=False):
+        coordinates = [
+            replace(coordinate, offset=coordinate.offset + iterations[loop] * moved)
+            for coordinate, moved in zip(coordinates, step, strict=True)
+        ]
+    return replace(use, access=replace(use.access, coordinates=tuple(coordinates)))
 
 
 def _initial(buffer: Buffer, inputs: Mapping[str, npt.NDArray[np.generic]]) -> Array:
@@ -73,6 +121,10 @@ def _result(kernel: Kernel, node: Node | None, operands: list[Array], buffers: l
     """Return the values over the extents, the reduced dims left with extent 1."""
     if kernel.op in ("spyre.copy", "spyre.restickify", "to"):
         return operands[0]
+    if kernel.op in _COMBINED and (node is None or node.op != kernel.op):
+        return _COMBINED[kernel.op](*operands)
+    if kernel.op == "mean":  # of all tiles together, where this is one of them
+        return np.sum(operands[0], axis=-1, keepdims=True) * kernel.constants["scaling_factor"]
     if kernel.op == "spyre.batchmatmul":
         return np.sum(np.multiply(operands[0], operands[1], dtype=np.float64), axis=-1, keepdims=True)
     assert node is not None, kernel.name

@@ -47,8 +47,15 @@ def form(builder: KernelBuilder, node: Node) -> None:
             output=Use(result.name, whole(result).over(extents, tuple(range(count + 2)))),
             origin=node.origin,
             reduced=(count + 2,),
+            dims=(*builder.dims_of(node.output), _contracted_name(builder, node)),
         )
     )
+
+
+def _contracted_name(builder: KernelBuilder, node: Node) -> str | None:
+    """The first operand's name for the contracted dim, else the second's."""
+    left, right = (builder.dims_of(operand) for operand in node.inputs)
+    return left[-1] or right[-2]
 
 
 def _result(builder: KernelBuilder, node: Node, once: tuple[int, ...]) -> Buffer:
@@ -75,10 +82,12 @@ def _padded(builder: KernelBuilder, use: Use, node: Node, inner: int) -> Use:
     shape = (*use.access.extents[:-2], full, use.access.extents[-1])
     target = builder.new_buffer(f"{node.output}.padded", TensorType(shape, buffer.type.dtype), node.origin)
     reason = f"the contracted dim of {inner} is padded with zeros to {full}, whole sticks"
-    copy_piece(builder, use, target, (len(shape) - 2, 0), reason)
+    names = builder.dims_of(node.inputs[1])
+    dims = (*names[:-2], None, names[-1])
+    copy_piece(builder, use, target, (len(shape) - 2, 0), reason, dims)
     zero = _zero(builder, buffer)
     fill = (*shape[:-2], full - inner, shape[-1])
-    copy_piece(builder, Use(zero.name, Access(fill, ())), target, (len(shape) - 2, inner), reason)
+    copy_piece(builder, Use(zero.name, Access(fill, ())), target, (len(shape) - 2, inner), reason, dims)
     window = whole(target).window(len(shape) - 2, 0, inner, 1)
     assert window is not None
     return Use(target.name, window)

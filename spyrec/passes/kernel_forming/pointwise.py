@@ -48,6 +48,7 @@ def form(builder: KernelBuilder, node: Node) -> None:
             output=Use(result.name, whole(result)),
             origin=node.origin,
             constants=constants_of(builder, node),
+            dims=builder.dims_of(node.output),
         )
     )
 
@@ -76,6 +77,7 @@ def form_cast(builder: KernelBuilder, node: Node) -> None:
             output=Use(result.name, whole(result)),
             origin=node.origin,
             reason="a cast that keeps the format copies" if op_func == "identity" else None,
+            dims=builder.dims_of(node.output),
         )
     )
 
@@ -114,6 +116,7 @@ def form_reduction(builder: KernelBuilder, node: Node) -> None:
             origin=node.origin,
             reduced=(len(extents) - 1,),
             constants=constants_of(builder, node),
+            dims=tuple(builder.dims_of(operand)[axis] for axis in (*kept, dim)),
         )
     )
 
@@ -148,6 +151,7 @@ def form_layer_norm(builder: KernelBuilder, node: Node) -> None:
             origin=node.origin,
             reduced=reduced,
             constants=constants_of(builder, node),
+            dims=builder.dims_of(node.inputs[0])[: len(extents)],
         )
     )
 

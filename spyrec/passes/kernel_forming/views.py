@@ -92,4 +92,6 @@ def write_out(builder: KernelBuilder, use: Use, node: Node, reason: str) -> Use:
     """Copy what ``use`` reads into a buffer of its own."""
     result = TensorType(use.access.extents, builder.buffers[use.buffer].type.dtype)
     target = builder.new_buffer(f"{node.name}.operand", result, node.origin)
-    return copy_into(builder, use, target, reason=reason)
+    names = builder.dims_of(node.inputs[0])
+    dims = names if use.access.extents == builder.type_of(node.inputs[0]).shape else ()
+    return copy_into(builder, use, target, reason=reason, dims=dims)

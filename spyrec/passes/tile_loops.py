@@ -1,0 +1,165 @@
+"""tile-loops: kernels that a graph's ``loops`` ask to tile run tile by tile inside counted loops."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from spyrec.diagnostics import refuse
+from spyrec.ir.access import Access
+from spyrec.ir.graph import location_of
+from spyrec.ir.kernel import Buffer, BufferRole, Kernel, KernelGraph, Use
+from spyrec.ir.kernel_form import Rule
+from spyrec.ir.types import TensorType
+from spyrec.passes.base import PassContext
+from spyrec.passes.tiling.accumulation import accumulate, can_accumulate
+from spyrec.passes.tiling.cutting import Tile
+from spyrec.passes.tiling.expansion import Expansion, is_followable
+from spyrec.passes.tiling.groups import refuse_outside_dependences
+from spyrec.passes.tiling.levels import Level, Path, known_extents, nodes_by_place, read_levels
+from spyrec.passes.tiling.order import group_together
+from spyrec.passes.tiling.placement import per_tile_depths, with_full_copies
+from spyrec.passes.tiling.segments import part_groups
+from spyrec.passes.tiling.tree import LoopTree, dim_of
+
+
+def tile_loops(graph: KernelGraph, context: PassContext) -> KernelGraph:
+    """Return the graph with its requested loops; without a request the graph itself.
+
+    ``for [i<1024] y[i] = a[i] + b[i]  -->  loop l<2: for [i<512] y[512 l + i] = a[512 l + i] + b[512 l + i]``
+
+    A kernel stands in the longest run of its requested loops, from the outermost, whose dims it has.  Where it reads
+    another tile than the one being written, or the whole of a reduction, the loop ends and a sibling loop begins.
+    Errors: SPY0420 more tiles than elements, SPY0421 a dim name on two axes of one operation, SPY0424 a group that
+    depends on itself through an operation outside of it.
+    """
+    assert graph.source is not None, "the driver hands the source graph on"
+    if not graph.source.loops:
+        return graph
+    refuse_outside_dependences(graph.source)
+    paths = levels_of_kernels(graph)
+    buffers = dict(graph.buffers)
+    kernels = _with_written_views(graph.kernels, paths, buffers)
+    kernels = group_together(kernels, paths)
+    borders = part_groups(kernels, paths, buffers, context.options.spare_arguments)
+    tree = LoopTree()
+    for kernel in kernels:
+        if kernel.name in borders:
+            tree.close()
+        _add(tree, kernel, paths[kernel.name], buffers)
+    with_full_copies(tree.body, buffers)
+    expansion = Expansion(buffers, known_extents(graph.source), per_tile_depths(tree.body, buffers))
+    expansion.run(tree.body)
+    places = {name: use for name, use in graph.places.items() if use.buffer in expansion.buffers}
+    tiled = replace(graph, buffers=expansion.buffers, kernels=tuple(expansion.kernels), loops=expansion.loops)
+    return replace(tiled, places=places)
+
+
+def levels_of_kernels(graph: KernelGraph) -> dict[str, Path]:
+    """Return the levels of the source graph's loops that each kernel can stand in, by its name.
+
+    Errors: SPY0420, SPY0421 as :func:`tile_loops`.
+    """
+    assert graph.source is not None
+    requested, nodes = read_levels(graph.source), nodes_by_place(graph.source)
+    extents = known_extents(graph.source)
+    paths: dict[str, Path] = {}
+    for kernel in graph.kernels:
+        node = nodes.get(location_of(kernel.origin))
+        paths[kernel.name] = () if node is None else _possible(kernel, requested.get(node.name, ()), extents)
+    return paths
+
+
+def _possible(kernel: Kernel, path: Path, extents: Mapping[str, int]) -> Path:
+    """Return the longest run of levels whose dims a kernel has, or whose results it can combine."""
+    found: list[int] = []
+    for level in path:
+        if kernel.dims.count(level.dim) > 1:
+            raise refuse(
+                "SPY0421",
+                f'{kernel.op}, made from a node that is tiled along "{level.dim}", has two dims of that name',
+                location_of(kernel.origin),
+                notes=(f"its dims are named {', '.join(str(name) for name in kernel.dims)}",),
+                hint="give the axes different dim names",
+            )
+        dim = dim_of(kernel, level)
+        if dim is None or kernel.extents[dim] != extents[level.dim]:
+            break
+        same = [other for other in path[: len(found) + 1] if other.dim == level.dim]
+        if dim in kernel.reduced and not can_accumulate(kernel, tile_sizes(extents[level.dim], same)):
+            break
+        found.append(dim)
+    return path[: len(found)]
+
+
+def tile_sizes(extent: int, levels: Sequence[Level]) -> tuple[int, ...]:
+    """Return the sizes of the innermost tiles of an extent, in order, under loops over its dim."""
+    sizes = [extent]
+    for level in levels:
+        sizes = [part for size in sizes for part in _parts(size, min(level.tile, size))]
+    return tuple(sizes)
+
+
+def _parts(size: int, tile: int) -> list[int]:
+    rest = size % tile
+    return [tile] * (size // tile) + ([rest] if rest else [])
+
+
+def _add(tree: LoopTree, kernel: Kernel, path: Path, buffers: dict[str, Buffer]) -> None:
+    depth = next((depth for depth, level in enumerate(path) if dim_of(kernel, level) in kernel.reduced), None)
+    if depth is None:
+        tree.add(kernel, path)
+        return
+    parts = accumulate(kernel, buffers)
+    for buffer in parts.buffers:
+        buffers.setdefault(buffer.name, buffer)
+    tree.open_for(kernel, path)
+    tree.add_before(parts.before, depth)
+    for inner in parts.inside:
+        tree.add_inside(inner, depth if inner.output.buffer == parts.total else None)
+    if parts.after is not None:
+        tree.add(parts.after, path[:depth])
+
+
+def _with_written_views(
+    kernels: Sequence[Kernel], paths: dict[str, Path], buffers: dict[str, Buffer]
+) -> tuple[Kernel, ...]:
+    """Write out, outside of all loops, the operands whose views the tiles would cut apart."""
+    result: list[Kernel] = []
+    for kernel in kernels:
+        tiles = [
+            Tile(dim, 0, level.tile, 1)
+            for level in paths[kernel.name]
+            for dim in [dim_of(kernel, level)]
+            if dim is not None
+        ]
+        inputs: list[Use] = []
+        for position, use in enumerate(kernel.inputs):
+            if is_followable(use.access, tiles):
+                inputs.append(use)
+                continue
+            copy = _written_view(kernel, position, buffers)
+            paths[copy.name] = ()
+            result.append(copy)
+            inputs.append(Use(copy.output.buffer, copy.output.access))
+        result.append(replace(kernel, inputs=tuple(inputs)))
+    return tuple(result)
+
+
+def _written_view(kernel: Kernel, position: int, buffers: dict[str, Buffer]) -> Kernel:
+    use = kernel.inputs[position]
+    name = f"{kernel.name}.view{position}"
+    whole = Access.identity(kernel.extents)
+    dtype = buffers[use.buffer].type.dtype
+    buffers[name] = Buffer(name, TensorType(kernel.extents, dtype), BufferRole.INTERMEDIATE, kernel.origin)
+    return Kernel(
+        name=name,
+        op="spyre.copy",
+        op_func="identity",
+        rule=Rule.COPY,
+        extents=kernel.extents,
+        inputs=(use,),
+        output=Use(name, whole),
+        origin=kernel.origin,
+        reason="tiles would cut the digits of a reshape apart",
+    )

@@ -1,0 +1,67 @@
+"""Brings the kernels of a loop nest together: what does not depend on them goes before, the rest after."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Mapping, Sequence
+
+from spyrec.ir.kernel import Kernel
+from spyrec.passes.tiling.levels import Level, Path
+
+
+def group_together(kernels: Sequence[Kernel], paths: Mapping[str, Path]) -> tuple[Kernel, ...]:
+    """Return the kernels in an order that keeps every dependence and parts no outermost loop more than it must.
+
+    Of the kernels that are ready, those of the open loop come first, then those outside of loops, then other loops; in
+    their old order among themselves.
+    """
+    needs = dependences(kernels)
+    followers: list[list[int]] = [[] for _ in kernels]
+    missing = [len(found) for found in needs]
+    for index, found in enumerate(needs):
+        for earlier in found:
+            followers[earlier].append(index)
+    ready: dict[Level | None, list[int]] = {}
+    outermost = [_outermost(paths[kernel.name]) for kernel in kernels]
+    for index, count in enumerate(missing):
+        if count == 0:
+            heapq.heappush(ready.setdefault(outermost[index], []), index)
+    order: list[Kernel] = []
+    current: Level | None = None
+    while len(order) < len(kernels):
+        current = _next_loop(ready, current)
+        chosen = heapq.heappop(ready[current])
+        order.append(kernels[chosen])
+        for follower in followers[chosen]:
+            missing[follower] -= 1
+            if missing[follower] == 0:
+                heapq.heappush(ready.setdefault(outermost[follower], []), follower)
+    return tuple(order)
+
+
+def _outermost(path: Path) -> Level | None:
+    return path[0] if path else None
+
+
+def _next_loop(ready: Mapping[Level | None, list[int]], current: Level | None) -> Level | None:
+    if current is not None and ready.get(current):
+        return current
+    if ready.get(None):
+        return None
+    return min((level for level, waiting in ready.items() if waiting), key=lambda level: ready[level][0])
+
+
+def dependences(kernels: Sequence[Kernel]) -> list[set[int]]:
+    """Return for each kernel the kernels before it that it reads from, writes after, or overwrites."""
+    needs: list[set[int]] = []
+    writers: dict[str, list[int]] = {}
+    readers: dict[str, list[int]] = {}
+    for index, kernel in enumerate(kernels):
+        found = {writer for use in kernel.inputs for writer in writers.get(use.buffer, ())}
+        target = kernel.output.buffer
+        found.update(writers.get(target, ()), readers.get(target, ()))
+        needs.append(found - {index})
+        writers.setdefault(target, []).append(index)
+        for use in kernel.inputs:
+            readers.setdefault(use.buffer, []).append(index)
+    return needs

@@ -1,0 +1,91 @@
+"""Where a group of loops has to be parted, so that each part uses no more tensors from outside than a program names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+
+from spyrec.ir.kernel import Buffer, BufferRole, Kernel
+from spyrec.passes.tiling.levels import Path
+from spyrec.passes.tiling.tree import dim_of
+from spyrec.target import ARGUMENTS_WITH_POOL, ARGUMENTS_WITHOUT_POOL
+
+
+def part_groups(
+    kernels: Sequence[Kernel], paths: Mapping[str, Path], buffers: Mapping[str, Buffer], spare: int
+) -> frozenset[str]:
+    """Return the names of the kernels before which open loops end, so that the fewest loops are parted.
+
+    ``spare``: arguments that are left for the copies that layouts may need.
+    """
+    users: dict[str, list[int]] = {}
+    for position, kernel in enumerate(kernels):
+        for use in kernel.uses:
+            users.setdefault(use.buffer, []).append(position)
+    found: set[str] = set()
+    for first, end in _groups(kernels, paths):
+        part = _Part(kernels, paths, buffers, users, spare)
+        found.update(kernels[place].name for place in _fewest(part, first, end)[1:])
+    return frozenset(found)
+
+
+def _groups(kernels: Sequence[Kernel], paths: Mapping[str, Path]) -> list[tuple[int, int]]:
+    """Return the spans of neighbours that stand in one outermost loop."""
+    outermost = [paths[kernel.name][:1] for kernel in kernels]
+    cuts = [place for place in range(1, len(kernels)) if outermost[place] != outermost[place - 1]]
+    spans = list(pairwise([0, *cuts, len(kernels)])) if kernels else []
+    return [(first, end) for first, end in spans if outermost[first]]
+
+
+class _Part:
+    """Counts the tensors from outside that some neighbouring kernels use."""
+
+    def __init__(
+        self,
+        kernels: Sequence[Kernel],
+        paths: Mapping[str, Path],
+        buffers: Mapping[str, Buffer],
+        users: Mapping[str, Sequence[int]],
+        spare: int,
+    ) -> None:
+        self._kernels = kernels
+        self._paths = paths
+        self._buffers = buffers
+        self._users = users
+        self._spare = spare
+
+    def fits(self, first: int, end: int) -> bool:
+        """Whether kernels ``first`` to ``end`` keep the argument limit; one alone always may try."""
+        if end - first == 1:
+            return True
+        used = {use.buffer for kernel in self._kernels[first:end] for use in kernel.uses}
+        outside = sum(self._is_outside(name, first, end) for name in used)
+        accumulates = any(self._accumulates(kernel) for kernel in self._kernels[first:end])
+        has_pool = accumulates or outside < len(used)
+        return outside + accumulates + self._spare <= (ARGUMENTS_WITH_POOL if has_pool else ARGUMENTS_WITHOUT_POOL)
+
+    def _is_outside(self, name: str, first: int, end: int) -> bool:
+        if self._buffers[name].role is not BufferRole.INTERMEDIATE:
+            return True
+        return any(not first <= position < end for position in self._users[name])
+
+    def _accumulates(self, kernel: Kernel) -> bool:
+        """Whether it needs the identity of a combination."""
+        return any(dim_of(kernel, level) in kernel.reduced for level in self._paths[kernel.name])
+
+
+def _fewest(part: _Part, first: int, end: int) -> list[int]:
+    """Return the first kernels of the fewest parts of a span that all fit."""
+    reach: dict[int, tuple[int, int]] = {first: (0, first)}
+    for start in range(first, end):
+        if start not in reach:
+            continue
+        for stop in range(start + 1, end + 1):
+            if part.fits(start, stop) and (stop not in reach or reach[stop][0] > reach[start][0] + 1):
+                reach[stop] = (reach[start][0] + 1, start)
+    starts: list[int] = []
+    place = end
+    while place > first:
+        place = reach[place][1]
+        starts.append(place)
+    return starts[::-1]
