@@ -14,7 +14,7 @@ help:
 	@echo "make test    run the whole suite"
 	@echo "make check   lint, format, types, layers, freshness of generated files"
 	@echo "make bench   measure, print ratios as JSON"
-	@echo "make cases   rewrite the generated files: schemas, docs/ops.md, golden bundles (read the diff)"
+	@echo "make cases   rewrite the generated files: schemas, docs/ops.md, type stubs, golden bundles (read the diff)"
 	@echo "make clean   remove the environment and all caches"
 
 # pip is asked only when the list of dependencies is newer than the last complete installation.

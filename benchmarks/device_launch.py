@@ -1,4 +1,4 @@
-"""A compiled bundle loaded on an emulated device with its inputs in place: what a launch benchmark repeats."""
+"""A bundle loaded on an emulated device with its inputs and constants in place: what a launch benchmark repeats."""
 
 from __future__ import annotations
 
@@ -8,32 +8,63 @@ import numpy as np
 import numpy.typing as npt
 
 from spyrec.bundle.bundle import Bundle
+from spyrec.dtypes import DeviceFormat
 from spyrec.emulator.device import EmulatedDevice
-from spyrec.runtime.device import LaunchStats
+from spyrec.runtime.argument_copy import ArgumentCopier
+from spyrec.runtime.device import LoadedProgram
 from spyrec.runtime.session import argument_size_bytes, argument_table
-from spyrec.runtime.transfer import copy_to_device
+
+HostArray = npt.NDArray[np.generic]
 
 
 class DeviceLaunch:
-    """The one program of a bundle, ready to be launched again and again."""
+    """The programs of a bundle, ready to be launched again and again without host copies."""
 
-    def __init__(self, bundle: Bundle, inputs: Mapping[str, npt.NDArray[np.generic]]) -> None:
-        self._device = EmulatedDevice(cores=bundle.manifest.target_cores)
-        arguments = {item.name: item for item in bundle.manifest.arguments}
-        (step,) = bundle.manifest.plan
-        (program,) = bundle.programs
-        table = argument_table(arguments, step, is_only=False)
-        self._loaded = self._device.load(program.program, program.superdscs, table)
-        self._addresses: list[int] = []
-        for name in step.arguments:
-            size_bytes = argument_size_bytes(arguments[name])
-            address = self._device.allocate(size_bytes)
-            tables = arguments[name].dci
-            if name in inputs and tables is not None:
-                copy_to_device(inputs[name], bundle.dci[tables["h2d"]], self._device.memory(address, size_bytes))
-            self._addresses.append(address)
-        self._pool = self._device.allocate(step.pool_bytes) if step.pool_bytes else None
+    def __init__(self, bundle: Bundle, inputs: Mapping[str, HostArray]) -> None:
+        manifest = bundle.manifest
+        self._device = EmulatedDevice(cores=manifest.target_cores)
+        self._arguments = {item.name: item for item in manifest.arguments}
+        self._results = dict(manifest.outputs)
+        self._copier = ArgumentCopier(bundle, DeviceFormat.SEN169_FP16)
+        programs = {item.directory: item for item in bundle.programs}
+        is_only = len(manifest.plan) == 1
+        self._loaded: list[LoadedProgram] = []
+        for step in manifest.plan:
+            program = programs[step.program]
+            table = argument_table(self._arguments, step, is_only=is_only)
+            self._loaded.append(self._device.load(program.program, program.superdscs, table))
+        names = dict.fromkeys(name for step in manifest.plan for name in step.arguments)
+        self._addresses = {name: self._device.allocate(argument_size_bytes(self._arguments[name])) for name in names}
+        self._steps = [[self._addresses[name] for name in step.arguments] for step in manifest.plan]
+        self._pools = [step.pool_bytes > 0 for step in manifest.plan]
+        pool_bytes = max((step.pool_bytes for step in manifest.plan), default=0)
+        self._pool = self._device.allocate(pool_bytes) if pool_bytes else None
+        self.device_bytes = pool_bytes + sum(argument_size_bytes(self._arguments[name]) for name in names)
+        self._inputs = [name for name in names if name in inputs]
+        for name in names:
+            if name in inputs or name in bundle.constants:
+                array = inputs[name] if name in inputs else bundle.constants[name]
+                self._copier.copy_in(self._arguments[name], array, self._memory(name))
 
-    def launch(self) -> LaunchStats:
-        """Execute the program once."""
-        return self._device.launch(self._loaded, self._addresses, self._pool)
+    def _memory(self, name: str) -> npt.NDArray[np.uint8]:
+        return self._device.memory(self._addresses[name], argument_size_bytes(self._arguments[name]))
+
+    def launch(self) -> None:
+        """Execute the programs once, in the order of the plan, on inputs that count as new.
+
+        The device hands out their memory, as it does when a run copies them in: what it derived from their bytes in
+        an earlier launch (decoded operands) is void.  Constants stay.
+        """
+        for name in self._inputs:
+            self._memory(name)
+        self.relaunch()
+
+    def relaunch(self) -> None:
+        """Execute the programs once more on the same inputs."""
+        for loaded, addresses, has_pool in zip(self._loaded, self._steps, self._pools):
+            self._device.launch(loaded, addresses, self._pool if has_pool else None)
+
+    def result(self, name: str) -> HostArray:
+        """Return what the launches left in an output."""
+        argument = self._results[name]
+        return self._copier.copy_out(self._arguments[argument], self._memory(argument))

@@ -19,7 +19,8 @@ _ROOT = Path(__file__).resolve().parent.parent
 _CHUNK_BYTES = 1 << 24
 
 
-def _graph_file() -> Path:
+def graph_file() -> Path:
+    """Return the graph of the block at full size, with its weights beside it; made on first use."""
     made = _ROOT / ".cache" / "granite_block" / "graph.json"
     if not made.with_name("weights.safetensors").exists():
         script = _ROOT / "examples" / "granite_block" / "make_graph.py"
@@ -39,7 +40,7 @@ def _copy_hashed(source: Path, target: Path) -> str:
 
 def measure() -> Figures:
     """Return the seconds of compiling and writing, of the weights alone, and of one run with its check."""
-    file = _graph_file()
+    file = graph_file()
     weights = file.with_name("weights.safetensors")
     with tempfile.TemporaryDirectory(dir=file.parent) as directory:
         target = Path(directory) / "bundle"
@@ -66,7 +67,7 @@ def run_with_check() -> Figures:
     """Return the seconds of one run of the block with ``--check``, and the largest error over its bound."""
     from spyrec.runtime.random_inputs import random_inputs
 
-    bundle = spyrec.compile(_graph_file())
+    bundle = spyrec.compile(graph_file())
     from spyrec.front import open_session
 
     options = spyrec.RunOptions(check=True)

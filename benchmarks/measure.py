@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from statistics import median
 
 Figures = dict[str, object]
@@ -11,11 +11,16 @@ Figures = dict[str, object]
 
 
 def interleaved(
-    candidates: Mapping[str, Callable[[], object]], rounds: int, *, pause_seconds: float = 0.0
+    candidates: Mapping[str, Callable[[], object]],
+    rounds: int,
+    *,
+    pause_seconds: float = 0.0,
+    statistic: Callable[[Sequence[float]], float] = median,
 ) -> dict[str, float]:
     """Return the median seconds of each candidate over ``rounds``, after one round that is not counted.
 
     ``pause_seconds`` passes before each: a BLAS library's idle threads spin for a while on the cores of what follows.
+    ``statistic``: another figure than the median, such as ``min`` on a machine that others use too.
     """
     seconds: dict[str, list[float]] = {name: [] for name in candidates}
     for number in range(rounds + 1):
@@ -25,7 +30,7 @@ def interleaved(
             action()
             if number > 0:
                 seconds[name].append(time.perf_counter() - start)
-    return {name: median(values) for name, values in seconds.items()}
+    return {name: statistic(values) for name, values in seconds.items()}
 
 
 def rounded(value: float, digits: int = 4) -> float:

@@ -1,6 +1,6 @@
 """Write the files that are generated, or check that they are fresh.
 
-``python scripts/generated_files.py`` rewrites schemas, docs/ops.md, golden bundles and what the READMEs show.
+``python scripts/generated_files.py`` rewrites schemas, docs/ops.md, stubs, golden bundles and what the READMEs show.
 ``--check`` rewrites nothing and names the texts that are stale (bundles and READMEs are compared by ``make test``).
 """
 
@@ -14,6 +14,7 @@ from pathlib import Path
 from spyrec.bundle.manifest_json import bundle_schema
 from spyrec.bundle.superdsc_schema import superdsc_schema
 from spyrec.codegen.opspec_json import opspec_schema
+from spyrec.frontends.op_parameters import stub_text
 from spyrec.ir.op_docs import docs_page
 from spyrec.ir.schema import graph_schema
 
@@ -26,6 +27,7 @@ TEXTS: dict[str, Callable[[], str]] = {
     "schemas/graph.schema.json": graph_schema,
     "schemas/opspec.schema.json": opspec_schema,
     "schemas/superdsc.schema.json": superdsc_schema,
+    "spyrec/frontends/op_methods.pyi": stub_text,
 }
 """Path from the root -> function that returns the text."""
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from spyrec.bundle.bundle import Bundle
     from spyrec.diagnostics import Diagnostic, SpyrecError
     from spyrec.front import compile, run  # noqa: A004 -- the front's verbs are named after the commands
+    from spyrec.frontends.graph_builder import GraphBuilder
     from spyrec.ir.graph import Graph
     from spyrec.layout import DeviceLayout
     from spyrec.options import CompileOptions, RunOptions, RunResult
@@ -24,6 +25,7 @@ __all__ = [
     "DeviceLayout",
     "Diagnostic",
     "Graph",
+    "GraphBuilder",
     "RunOptions",
     "RunResult",
     "SpyrecError",
@@ -38,6 +40,7 @@ _HOMES = {
     "DeviceLayout": "spyrec.layout",
     "Diagnostic": "spyrec.diagnostics",
     "Graph": "spyrec.ir.graph",
+    "GraphBuilder": "spyrec.frontends.graph_builder",
     "RunOptions": "spyrec.options",
     "RunResult": "spyrec.options",
     "SpyrecError": "spyrec.diagnostics",

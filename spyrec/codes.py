@@ -181,6 +181,36 @@ READING: dict[str, Code] = {
         "The float64 evaluation of a graph needs every input in the graph's shape.",
         hint="give every input, in the shape of the graph",
     ),
+    "SPY0142": Code(
+        "dim of another extent",
+        "A dim has one extent everywhere: where it is declared, and on every axis that carries its name.",
+        hint="declare another dim, or give the axis the extent of this one",
+    ),
+    "SPY0143": Code(
+        "value of another builder",
+        "A graph is built by one GraphBuilder; values cannot be taken over from another one.",
+        hint="declare the tensor as an input of this builder too",
+    ),
+    "SPY0144": Code(
+        "builder used out of order",
+        "Loops are left in the opposite order of entering them, and all of them before the graph is built.",
+        hint="enter loops by `with` only, and build the graph after the last one",
+    ),
+    "SPY0145": Code(
+        "value without numbers",
+        "Values of a GraphBuilder stand for tensors of a later run; Python cannot branch on them.",
+        hint="compare inside the graph: where, logical_and, logical_not",
+    ),
+    "SPY0146": Code(
+        "constant too large for the text",
+        "JSON holds constants of up to 4,096 elements without NaN; larger ones need a file beside the text.",
+        hint="save the graph into a directory: builder.save(directory)",
+    ),
+    "SPY0147": Code(
+        "axes that cannot be named",
+        "Dims of inputs and constants are named before a node reads them; results take the names of their operands.",
+        hint="name the dims where the tensor is declared",
+    ),
 }
 
 SHAPES: dict[str, Code] = {
@@ -786,6 +816,11 @@ EMULATOR: dict[str, Code] = {
         "Loops are counted before they run; the device has a limit.",
         hint="raise --max-executions if the loop bounds are meant",
     ),
+    "SPY0708": Code(
+        "value of a parameter missing or out of range",
+        "A launch gives each value parameter an integer from 0 to the largest that the program was loaded for.",
+        hint="give every value parameter a value in its range, and no others",
+    ),
     "SPY0711": Code(
         "cores do not cover the grid (V1)",
         "The slice tuples of the cores cover the grid of slices exactly once.",
@@ -1033,6 +1068,12 @@ COMPARING: dict[str, Code] = {
         "--bisect learns which SuperDSC computes which value by compiling the bundle's graph.json again. Plan, layouts "
         "or the number of operations differ: the bundle is of another version, or was changed beyond its SuperDSCs.",
         hint="compile the graph again with this version",
+    ),
+    "SPY0804": Code(
+        "elements in LX that bisect cannot name",
+        "Which elements an operation stores in LX follows from those it reads. One whose operands are all broadcast "
+        "reads the same elements everywhere, so --bisect cannot tell.",
+        hint="run it with --check, or with --sanitize lx",
     ),
     # 0820-0829 the verb check
     "SPY0820": Code(

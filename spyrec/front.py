@@ -10,7 +10,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from spyrec.bundle.bundle import Bundle
 from spyrec.diagnostics import SpyrecError, refuse
@@ -31,13 +31,14 @@ from spyrec.target import PROFILES, Profile
 
 if TYPE_CHECKING:
     from spyrec.compare.check import CheckReport
+    from spyrec.frontends.graph_builder import GraphBuilder
     from spyrec.passes.base import PipelineOptions
     from spyrec.passes.driver import DriverOptions
     from spyrec.runtime.observer import CopyObserver
     from spyrec.runtime.session import RunRecord, Session, SessionOptions
 
-GraphSource = str | os.PathLike[str] | Mapping[str, object] | Graph
-"""A graph as the front takes it: path of a JSON file, its parsed object, or the IR."""
+GraphSource: TypeAlias = "str | os.PathLike[str] | Mapping[str, object] | Graph | GraphBuilder"
+"""A graph as the front takes it: path of a JSON file, its parsed object, the IR, or a builder of it."""
 
 _HALF_FORMATS = {
     Numerics.DL16: DeviceFormat.SEN169_FP16,
@@ -103,12 +104,15 @@ def pipeline_options(options: CompileOptions) -> PipelineOptions:
 
 
 def read_source(graph: GraphSource, base_dir: Path) -> Graph:
-    """Return the IR of a graph given as path, parsed object or IR; errors SPY01xx and SPY02xx."""
+    """Return the IR of a graph given as path, parsed object, IR or builder; errors SPY01xx and SPY02xx."""
+    from spyrec.frontends.graph_builder import GraphBuilder
     from spyrec.ir.reader import read_graph, read_graph_data
 
     match graph:
         case Graph():
             return graph
+        case GraphBuilder():
+            return graph.build()
         case str() | os.PathLike():
             return read_graph(Path(graph))
         case _:
@@ -171,6 +175,8 @@ def checked_numerics(options: RunOptions) -> Numerics:
     """Return the numerics of a run; errors SPY0771 for an unknown name or a limit below 0."""
     if options.max_executions < 0:
         raise refuse("SPY0771", f"max_executions is {options.max_executions}, it must be 0 or more")
+    if options.weight_cache_bytes < 0:
+        raise refuse("SPY0771", f"weight_cache_bytes is {options.weight_cache_bytes}, it must be 0 or more")
     names = [item.value for item in Numerics]
     name = options.numerics.value if isinstance(options.numerics, Numerics) else options.numerics
     if name not in names:
@@ -212,7 +218,7 @@ def open_session(bundle: Bundle, options: RunOptions) -> Session:
     sanitizers = sanitizers_named(options.sanitize)
     if options.bisect and sanitizers:
         raise refuse(
-            "SPY0771", "bisect launches every SuperDSC by itself, sanitize watches whole runs", hint="leave one out"
+            "SPY0771", "bisect stops at the first wrong operation, sanitize watches whole runs", hint="leave one out"
         )
     if options.check or options.bisect:
         refuse_uncheckable(bundle)
@@ -231,6 +237,7 @@ def open_session(bundle: Bundle, options: RunOptions) -> Session:
         profile=profile,
         sanitizers=sanitizers,
     )
+    device.weights.limit_bytes = options.weight_cache_bytes
     if device.monitor is not None:
         device.monitor.is_partial = options.only is not None
     return Session(bundle, device, replace(_session_options(options, numerics), observer=device.monitor))
@@ -240,7 +247,7 @@ def _session_options(options: RunOptions, numerics: Numerics) -> SessionOptions:
     from spyrec.runtime.session import SessionOptions
 
     half_format = _HALF_FORMATS[numerics]
-    return SessionOptions(options.only, options.max_executions, half_format, is_stepped=options.bisect)
+    return SessionOptions(options.only, options.max_executions, half_format)
 
 
 def _bisect(session: Session, bundle: Bundle, inputs: Mapping[str, HostArray], options: RunOptions) -> RunResult:

@@ -45,12 +45,18 @@ def expanded(expression: Expression) -> Expression:
 def modulo(value: Expression, divisor: int) -> Expression:
     """Return ``Mod(value, divisor)``, simplified where sympy does that right.
 
-    sympy 1.14 squares the inner Mod of ``Mod(c*Mod(x, m), n)``: a power that the value has not tells of it.
+    sympy 1.14 is wrong about dividends that have a Mod inside: of ``Mod(c*Mod(x, m), n)`` it squares the inner one, or
+    drops the outer one.
     """
-    result = sympy.Mod(value, divisor)
-    if value.has(sympy.Pow) or _gains_power(result, value):
+    if isinstance(value, sympy.Mod) and isinstance(value.args[1], sympy.Integer):
+        inner = int(value.args[1])
+        if divisor % inner == 0:
+            return value
+        if inner % divisor == 0:
+            return modulo(value.args[0], divisor)
+    if value.atoms(sympy.Mod, sympy.Pow):
         return sympy.Mod(value, divisor, evaluate=False)
-    return result
+    return sympy.Mod(value, divisor)
 
 
 def _gains_power(result: Expression, origin: Expression) -> bool:

@@ -67,7 +67,7 @@ class RunOptions:
     ``bisect``: hold every SuperDSC against its operation's reference and stop at the first that is wrong.
     ``sanitize``: bugs to look for while the bundle runs: a list of ``bounds,init,lx,race,gap``, or ``all``.
     ``profile``: the parameters of the simulated times, by name.  ``trace``: write the simulated timeline to this file
-    (Chrome trace JSON).
+    (Chrome trace JSON).  ``weight_cache_bytes``: most memory that decoded weights may take between their uses.
     """
 
     numerics: Numerics | str = Numerics.DL16
@@ -78,6 +78,7 @@ class RunOptions:
     sanitize: str | None = None
     profile: str = CALIBRATED.name
     trace: str | os.PathLike[str] | None = None
+    weight_cache_bytes: int = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,14 +27,21 @@ PROGRAM_SEGMENT_BASE = DATA_SEGMENTS * SEGMENT_BYTES
 class Target:
     """One device model.
 
-    ``cores``: cores that may share one SuperDSC, 1 to 32 (stated).  ``lx_bytes``: scratchpad per core (stated).
+    ``cores``: cores that may share one SuperDSC, 1 to 32 (stated).  ``lx_bytes``: scratchpad per core (stated);
+    ``lx_reserved_fraction``: how much of it is kept back for the back end (``DXP_LX_FRAC_AVAIL``, stated).
     ``span_limit_bytes``: most bytes of one operand that one core may touch, inclusive (torch-spyre, stated).
     """
 
     name: str = "spyre"
     cores: int = 32
     lx_bytes: int = 2 << 20
+    lx_reserved_fraction: float = 0.2
     span_limit_bytes: int = 256 << 20
+
+    @property
+    def lx_usable_bytes(self) -> int:
+        """Bytes of a scratchpad that may hold tensors, in whole sticks: 1,677,696 of 2 MiB."""
+        return int(self.lx_bytes * (1 - self.lx_reserved_fraction)) // STICK_BYTES * STICK_BYTES
 
 
 def segment_base(segment: int) -> int:

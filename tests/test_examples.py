@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from safetensors.numpy import load_file
 
@@ -16,8 +15,8 @@ from spyrec.cli import main
 from spyrec.compare.diff import diff_bundles
 from spyrec.ir.evaluate import evaluate
 from spyrec.ir.reader import read_graph
+from tests.support.granite import decoder_block
 
-Floats = npt.NDArray[np.float64]
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 SHAPE = make_graph.NARROW
 
@@ -40,44 +39,13 @@ def test_granite_weights_do_not_depend_on_each_other() -> None:
     assert not np.array_equal(alone, make_graph.constant_value("w_up", (4, 8)))
 
 
-def rms_norm(x: Floats, weight: Floats) -> Floats:
-    return x / np.sqrt(np.mean(x * x, axis=-1, keepdims=True) + 1e-5) * weight
-
-
-def rotate(heads: Floats) -> Floats:
-    """Rotary positions as complex rotations of the pairs (n, n + D/2), with the angles of the float16 tables."""
-    half = heads.shape[-1] // 2
-    size = (SHAPE.sequence, SHAPE.head_dim)
-    cosine, sine = (make_graph.rope_table(name, size)[:, :half].astype(np.float64) for name in ("rope_cos", "rope_sin"))
-    turned = (heads[..., :half] + 1j * heads[..., half:]) * (cosine + 1j * sine)
-    return np.concatenate([turned.real, turned.imag], axis=-1)
-
-
-def block(x: Floats, w: dict[str, Floats]) -> Floats:
-    """The decoder block on ``[sequence, hidden]``, head by head, with nothing of spyrec."""
-    normal = rms_norm(x, w["attention_norm"])
-    size = SHAPE.head_dim
-    ratio = SHAPE.heads // SHAPE.key_value_heads
-    attended: list[Floats] = []
-    for head in range(SHAPE.heads):
-        own, shared = slice(head * size, (head + 1) * size), slice(head // ratio * size, (head // ratio + 1) * size)
-        query, key = rotate(normal @ w["w_query"][own].T), rotate(normal @ w["w_key"][shared].T)
-        scores = query @ key.T * 0.0078125
-        scores[np.triu_indices(SHAPE.sequence, 1)] = -np.inf
-        weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
-        attended.append(weights / weights.sum(axis=-1, keepdims=True) @ (normal @ w["w_value"][shared].T))
-    middle = x + 0.22 * (np.concatenate(attended, axis=-1) @ w["w_attention_out"].T)
-    normal = rms_norm(middle, w["mlp_norm"])
-    gate = normal @ w["w_gate"].T
-    return middle + 0.22 * ((gate / (1 + np.exp(-gate)) * (normal @ w["w_up"].T)) @ w["w_down"].T)
-
-
 def test_the_granite_graph_is_a_granite_block(tmp_path: Path) -> None:
     path = make_graph.write(tmp_path, SHAPE)
-    weights = {name: value.astype(np.float64) for name, value in load_file(tmp_path / make_graph.WEIGHTS_FILE).items()}
+    weights = load_file(tmp_path / make_graph.WEIGHTS_FILE)
     x = np.random.default_rng(3).standard_normal((1, SHAPE.sequence, SHAPE.hidden)).astype(np.float16)
     outputs = evaluate(read_graph(path), {"x": x})
-    np.testing.assert_allclose(outputs["block_out"][0], block(x[0].astype(np.float64), weights), rtol=1e-9, atol=1e-9)
+    want = decoder_block(SHAPE, x[0].astype(np.float64), weights)
+    np.testing.assert_allclose(outputs["block_out"][0], want, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("name", GOLDEN)

@@ -16,6 +16,7 @@ PUBLIC = {
     "DeviceLayout",
     "Diagnostic",
     "Graph",
+    "GraphBuilder",
     "RunOptions",
     "RunResult",
     "SpyrecError",

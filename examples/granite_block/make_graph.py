@@ -15,6 +15,7 @@ import os
 import sys
 import zlib
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -88,6 +89,13 @@ def constant_value(name: str, shape: tuple[int, ...]) -> Half:
     if len(shape) == 1:
         return (np.float32(1.0) + np.float32(0.1) * drawn).astype(np.float16)
     return (drawn * np.float32(shape[1] ** -0.5)).astype(np.float16)
+
+
+def constant_values(shape: BlockShape) -> dict[str, Half]:
+    """Return every constant by name; they are drawn by a thread for each processor."""
+    shapes = constant_shapes(shape)
+    with ThreadPoolExecutor(os.cpu_count()) as threads:
+        return dict(zip(shapes, threads.map(constant_value, shapes, shapes.values())))
 
 
 def node(name: str, op: str, inputs: Sequence[str | float], **attrs: object) -> Record:
@@ -184,7 +192,7 @@ def write(directory: Path, shape: BlockShape) -> Path:
     weights = directory / WEIGHTS_FILE
     if not weights.exists():
         partial = weights.with_suffix(f".{os.getpid()}.partial")
-        save_file({name: constant_value(name, size) for name, size in constant_shapes(shape).items()}, partial)
+        save_file(constant_values(shape), partial)
         partial.replace(weights)  # an interrupted run leaves no file that looks complete
     path = directory / GRAPH_FILE
     path.write_text(graph_text(shape), encoding="utf-8")

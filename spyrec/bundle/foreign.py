@@ -25,7 +25,7 @@ def manifest_of_table(name: str, table: ForeignTableModel, where: Location) -> M
         arguments=arguments,
         inputs=tuple(item.name for item in arguments if item.role in {Role.INPUT, Role.INOUT}),
         outputs=tuple((item.name, item.name) for item in arguments if item.role in {Role.OUTPUT, Role.INOUT}),
-        plan=(PlanStep(".", tuple(item.name for item in arguments), table.pool_bytes),),
+        plan=(PlanStep(".", tuple(item.name for item in arguments), table.pool_bytes, values=table.values),),
         pool_bytes=table.pool_bytes,
         graph_sha256=None,
     )

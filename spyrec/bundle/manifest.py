@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 from spyrec.dtypes import DeviceFormat, DType
@@ -44,17 +44,34 @@ class Argument:
 
 
 @dataclass(frozen=True, slots=True)
+class TripCount:
+    """What a value parameter holds: how many tiles of ``tile_size`` the symbolic dim has, at most ``max`` elements."""
+
+    dim: str
+    tile_size: int
+    max_elements: int
+
+    @property
+    def max_trips(self) -> int:
+        """The largest number of tiles."""
+        return -(-self.max_elements // self.tile_size)
+
+
+@dataclass(frozen=True, slots=True)
 class PlanStep:
     """One device program of the plan, executed in list order.
 
     ``program`` is its directory inside the bundle (``"."`` or ``"kernels/0"``).  ``arguments[i]`` is the name of the
     tensor bound to ``%arg_i_base_addr``; with baked addresses argument ``i`` lies in segment ``i``, or ``i + 1``
-    where ``pool_bytes`` is not 0.
+    where ``pool_bytes`` is not 0.  ``trip_counts``: by the name of a value parameter (``S_value``), what it holds.
+    ``values``: what the value parameters of a foreign bundle hold; a compiled bundle's are given with each run.
     """
 
     program: str
     arguments: tuple[str, ...]
     pool_bytes: int = 0
+    trip_counts: Mapping[str, TripCount] = field(default_factory=dict[str, TripCount])
+    values: Mapping[str, int] = field(default_factory=dict[str, int])
 
 
 @dataclass(frozen=True, slots=True)

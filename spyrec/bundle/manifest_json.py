@@ -11,7 +11,7 @@ import orjson
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
 from pydantic_core import ErrorDetails
 
-from spyrec.bundle.manifest import Argument, Manifest, PlanStep, Role
+from spyrec.bundle.manifest import Argument, Manifest, PlanStep, Role, TripCount
 from spyrec.diagnostics import Diagnostic, Location, SpyrecError
 from spyrec.dtypes import DeviceFormat, DType
 from spyrec.jsonloc import JsonValue, SourceText, load_json
@@ -91,12 +91,26 @@ class OutputModel(_Model):
     argument: Name
 
 
+class TripCountModel(_Model):
+    """What a value parameter holds: the number of tiles of a symbolic dim, which has at most ``max`` elements."""
+
+    dim: Name
+    tile_size: Annotated[int, Field(ge=1, lt=1 << 63)]
+    max: Count
+
+
 class PlanStepModel(_Model):
-    """One device program: its directory, and the tensor bound to each of its arguments."""
+    """One device program: its directory, and the tensor bound to each of its arguments.
+
+    ``trip_counts``: by the name of each value parameter, what it holds; absent where the program has none.
+    """
 
     program: RelativePath
     arguments: Annotated[list[Name], Field(max_length=MAX_ARGUMENTS)]
     pool_bytes: Count = 0
+    trip_counts: Annotated[dict[Name, TripCountModel], Field(max_length=MAX_RANK)] = Field(
+        default_factory=dict[str, TripCountModel]
+    )
 
 
 class ManifestModel(_Model):
@@ -132,10 +146,11 @@ class ForeignArgumentModel(_Model):
 
 
 class ForeignTableModel(_Model):
-    """``spyrec.args/1``: the argument table of a bundle written by others."""
+    """``spyrec.args/1``: the argument table of a bundle written by others; ``values``: of its value parameters."""
 
     format: Literal["spyrec.args/1"]
     pool_bytes: Count = 0
+    values: Annotated[dict[Name, Count], Field(max_length=MAX_RANK)] = Field(default_factory=dict[str, int])
     arguments: Annotated[list[ForeignArgumentModel], Field(max_length=MAX_ARGUMENTS)]
 
 
@@ -155,14 +170,25 @@ def write_manifest(manifest: Manifest, files: Mapping[str, str]) -> bytes:
         "lx": None,
         "traffic": None,
         "tile_contract": None,
-        "plan": [
-            {"program": step.program, "arguments": list(step.arguments), "pool_bytes": step.pool_bytes}
-            for step in manifest.plan
-        ],
+        "plan": [_step(step) for step in manifest.plan],
         "graph_sha256": manifest.graph_sha256,
         "files": dict(sorted(files.items())),
     }
     return orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+
+
+def _step(step: PlanStep) -> dict[str, object]:
+    shown: dict[str, object] = {
+        "program": step.program,
+        "arguments": list(step.arguments),
+        "pool_bytes": step.pool_bytes,
+    }
+    if step.trip_counts:
+        shown["trip_counts"] = {
+            name: {"dim": item.dim, "tile_size": item.tile_size, "max": item.max_elements}
+            for name, item in step.trip_counts.items()
+        }
+    return shown
 
 
 def _argument(item: Argument) -> dict[str, object]:
@@ -203,11 +229,16 @@ def read_manifest(text: bytes, file: str) -> tuple[Manifest, dict[str, str], Loc
         arguments=tuple(_from_model(item) for item in model.arguments),
         inputs=tuple(model.inputs),
         outputs=tuple((item.name, item.argument) for item in model.outputs),
-        plan=tuple(PlanStep(step.program, tuple(step.arguments), step.pool_bytes) for step in model.plan),
+        plan=tuple(map(_step_from_model, model.plan)),
         pool_bytes=model.pool_bytes,
         graph_sha256=model.graph_sha256,
     )
     return manifest, model.files, location
+
+
+def _step_from_model(step: PlanStepModel) -> PlanStep:
+    counts = {name: TripCount(item.dim, item.tile_size, item.max) for name, item in step.trip_counts.items()}
+    return PlanStep(step.program, tuple(step.arguments), step.pool_bytes, counts)
 
 
 def _from_model(item: ArgumentModel) -> Argument:

@@ -25,6 +25,15 @@ class InputArgument:
     max_value: int | None = None
 
 
+VALUE_SUFFIX = "_value"
+"""What the name of a value parameter ends with."""
+
+
+def is_value_parameter(name: str) -> bool:
+    """Whether a parameter of this name holds an integer that each launch gives, not an address."""
+    return name.endswith(VALUE_SUFFIX) and len(name) > len(VALUE_SUFFIX)
+
+
 @dataclass(frozen=True, slots=True)
 class ArgumentExtract:
     """``%result = sdscbundle.input_arg_extract value from %argument``."""

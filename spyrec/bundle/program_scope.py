@@ -1,4 +1,4 @@
-"""Rules inside one program: values defined once and before use, maps known, loops with constant bounds."""
+"""Rules inside one program: values defined once and before use, maps known, loops whose bounds are known or given."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from spyrec.bundle.program import (
     Program,
     SdscExecute,
     Statement,
+    is_value_parameter,
 )
 from spyrec.diagnostics import DiagnosticSink, Location
 
@@ -22,12 +23,13 @@ UNDEFINED = "SPY0632"
 """Code of a value or map that is not defined where it is used, or defined twice."""
 
 BAD_LOOP = "SPY0635"
-"""Code of a loop whose bounds are no constants, or whose step is not positive."""
+"""Code of a loop whose bounds are neither constants nor given with the launch, or whose step is not positive."""
 
 
 class _Kind(Enum):
     ARGUMENT = "an argument"
     INDEX = "an index"
+    GIVEN = "a value that the launch gives"
 
 
 def check_scope(program: Program, where: Location, sink: DiagnosticSink) -> None:
@@ -77,7 +79,7 @@ class _Scope:
         match statement:
             case ArgumentExtract(result, argument):
                 self.use((argument,), _Kind.ARGUMENT)
-                self.define(result, _Kind.INDEX)
+                self.define(result, _Kind.GIVEN if is_value_parameter(argument) else _Kind.INDEX)
             case Constant(result, value):
                 self.define(result, _Kind.INDEX)
                 self.constants[result] = value
@@ -106,7 +108,8 @@ class _Scope:
         self.define(statement.result, _Kind.INDEX)
 
     def loop(self, statement: For) -> None:
-        bounds = (statement.lower, statement.upper, statement.step)
+        is_given = self.kinds.get(statement.upper) is _Kind.GIVEN
+        bounds = (statement.lower, *(() if is_given else (statement.upper,)), statement.step)
         self.use(bounds)
         for name in bounds:
             if name in self.kinds and name not in self.constants:

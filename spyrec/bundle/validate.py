@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from spyrec.bundle.device_program import DeviceProgram, executes
 from spyrec.bundle.manifest import Argument, Manifest, PlanStep, Role
-from spyrec.bundle.program import SdscExecute
+from spyrec.bundle.program import InputArgument, SdscExecute, is_value_parameter
 from spyrec.bundle.program_scope import check_scope
 from spyrec.bundle.superdsc import SuperDsc
 from spyrec.dci import DataConversionInfo, Direction
@@ -136,7 +136,7 @@ def check_program(program: DeviceProgram, manifest: Manifest | None, file: str, 
             _check_symbols(call, program.superdscs[call.sdsc_filename], where, sink)
     for step in () if manifest is None else manifest.plan:
         if step.program == program.directory:
-            _check_parameters([item.name for item in program.program.parameters], step, where, sink)
+            _check_parameters(program.program.parameters, step, where, sink)
 
 
 def _check_symbols(call: SdscExecute, dsc: SuperDsc, where: Location, sink: DiagnosticSink) -> None:
@@ -158,14 +158,22 @@ def _check_symbols(call: SdscExecute, dsc: SuperDsc, where: Location, sink: Diag
         _error(sink, SYMBOLS, f'symbol ids {unused[:8]} of the call do not occur in "{file}" (rule V9)', where)
 
 
-def _check_parameters(names: Sequence[str], step: PlanStep, where: Location, sink: DiagnosticSink) -> None:
-    for name in names:
+def _check_parameters(
+    parameters: Sequence[InputArgument], step: PlanStep, where: Location, sink: DiagnosticSink
+) -> None:
+    for parameter in parameters:
+        name = parameter.name
         match = _ARGUMENT_PARAMETER.fullmatch(name)
         if name == POOL_PARAMETER:
             if step.pool_bytes == 0:
                 _error(sink, PARAMETERS, f'the program takes "%{name}", but its pool has 0 bytes', where)
+        elif is_value_parameter(name):
+            if parameter.max_value is None and name not in {*step.trip_counts, *step.values}:
+                _error(sink, PARAMETERS, f'nothing says how large the value of parameter "%{name}" may be', where)
         elif match is None:
-            _error(sink, PARAMETERS, f'parameter "%{name}" is neither a pool nor an argument', where)
+            _error(sink, PARAMETERS, f'parameter "%{name}" is neither a pool nor an argument nor a value', where)
         elif int(match[1]) >= len(step.arguments):
             fact = f'the program takes "%{name}", but only {len(step.arguments)} arguments are described'
             _error(sink, PARAMETERS, fact, where)
+    for name in sorted({*step.trip_counts, *step.values} - {item.name for item in parameters}):
+        _error(sink, PARAMETERS, f'the plan describes the value "{name}", which the program does not take', where)

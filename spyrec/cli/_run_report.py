@@ -86,6 +86,10 @@ def _guilt_line(found: Divergence) -> str:
         case "altered":
             return f'the constants were altered; first read by {found.file}, {op}, as "{found.tensor}"'
         case "overwritten":
-            return f'{found.file}, {op}, is guilty: it overwrites "{found.tensor}"'
+            return f'{found.file}, {op}, is guilty{_iteration(found)}: it overwrites "{found.tensor}"'
         case _:
-            return f"{found.file}, {op}, is guilty"
+            return f"{found.file}, {op}, is guilty{_iteration(found)}"
+
+
+def _iteration(found: Divergence) -> str:
+    return f" in iteration ({', '.join(map(str, found.iteration))})" if found.iteration else ""

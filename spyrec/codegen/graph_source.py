@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from spyrec.ir.constants import load_constant
+from spyrec.ir.constants import is_inline, load_constant
 from spyrec.ir.graph import Graph, Value
 from spyrec.ir.kernel import Buffer, BufferRole, KernelGraph
 from spyrec.ir.writer import write_graph
@@ -29,13 +29,13 @@ def _used(graph: Graph) -> Graph:
 
 
 def constants_of_source(scheduled: KernelGraph) -> Iterator[tuple[str, Value]]:
-    """Yield the constants in files that the graph text names and no program reads under their own name."""
+    """Yield the constants beside the graph text that no program reads under their own name."""
     if scheduled.source is None:
         return
     graph = _used(scheduled.source)
     arguments = {name for program in scheduled.programs for name in program.arguments}
     for name, data in graph.constants.items():
-        if data.file is not None and name not in arguments:
+        if name not in arguments and not is_inline(data, graph.type_of(name)):
             yield name, graph.values[name]
 
 

@@ -9,6 +9,7 @@ from math import prod
 from spyrec.codegen.device_ops import CASTS, MATMULS
 from spyrec.codegen.opspec import OpSpec
 from spyrec.diagnostics import Location, refuse
+from spyrec.work_slices import slice_order, slices_of_cores
 
 _MATMUL_LABELS = ("ki", "kj", "y", "x", "mb", "out", "in")
 _LEADING_LABELS = ("mb", "x", "y", "i", "j", "ki", "kj")
@@ -124,18 +125,8 @@ def needs_cast_row(spec: OpSpec, stick_dim: str | None, dim_order: tuple[str, ..
 
 
 def core_slices(spec: OpSpec, iteration: Iteration) -> tuple[dict[str, int], ...]:
-    """Return the slice index of each core along each dim: mixed radix, the first dim varies fastest.
-
-    A matmul that divides its contracted dim (the last one) puts that dim first, so that the cores which combine
-    partial results are neighbours (torch-spyre's ``k_fast`` order).
-    """
+    """Return the slice index of each core along each dim, the fastest dim first, as torch-spyre writes them."""
     dims = list(iteration.work_slices)
-    if spec.op in MATMULS and len(dims) >= 3 and iteration.work_slices[dims[-1]] > 1:
-        dims = [dims[-1], *dims[:-1]]
-    slices: list[dict[str, int]] = []
-    for core in range(iteration.cores):
-        rest, entry = core, dict[str, int]()
-        for dim in dims:
-            rest, entry[dim] = divmod(rest, iteration.work_slices[dim])
-        slices.append(entry)
-    return tuple(slices)
+    order = slice_order(list(iteration.work_slices.values()), contracts=spec.op in MATMULS)
+    found = slices_of_cores(list(iteration.work_slices.values()), contracts=spec.op in MATMULS)
+    return tuple({dims[place]: slices[place] for place in order} for slices in found)

@@ -130,7 +130,9 @@ def _argument(buffer: Buffer, program: KernelProgram, kernel: Kernel, dims: list
     """Return an operand as an input."""
     arguments: Mapping[str, int] = {name: index for index, name in enumerate(program.arguments)}
     index = arguments.get(buffer.name)
-    if index is None:
+    if buffer.name in program.lx_offsets:
+        kind, address = AllocationKind.LX, program.lx_offsets[buffer.name]
+    elif index is None:
         kind, address = AllocationKind.POOL, program.pool_offsets[buffer.name]
     else:
         kind, address = AllocationKind.HBM, argument_address(program, index)

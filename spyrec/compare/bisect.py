@@ -4,36 +4,69 @@ A result is compared with what the operation makes of its inputs *as they stand 
 errors from upstream are excluded, and the bound is that of one operation.  Computing nodes are compared with the
 reference of the device graph's node, whose operands are what the values' own buffers held when they were written;
 kernels that only move elements with the elements themselves.  Whatever else lies in the pool must not change.
+
+In a loop every iteration is compared where it stored: the reference is that of the whole tensor, and addresses say
+which elements of it a tile is.  What lies in LX is read back core by core, where it was stored.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from spyrec.bundle.bundle_content import CONSTANTS_FILE, BundleContent
-from spyrec.compare.check import constant_loader
-from spyrec.compare.device_values import Bytes, buffer_values, read, written
-from spyrec.compare.divergence import BisectReport, Divergence, Element, Guilt, Operand
+from spyrec.bundle.bundle_content import BundleContent
+from spyrec.compare.device_values import Bytes, buffer_values, pattern_values, read, written
+from spyrec.compare.divergence import BisectReport, Divergence, Guilt
+from spyrec.compare.guilt import guilty_call, guilty_copy, worst_element
+from spyrec.compare.host_copies import HostCopies, base_name
 from spyrec.compare.live_values import LiveValues
-from spyrec.compare.locate import core_storing
-from spyrec.compare.one_op import Expectation, OpVerdict, computed, judge, stored, unchanged
+from spyrec.compare.one_op import Expectation, Mask, OpVerdict, computed, judge, unchanged
+from spyrec.compare.placement import Integers, Placement
 from spyrec.compare.pool_watch import PoolWatch
 from spyrec.compare.provenance import CompiledCall, program_of, provenance_of
-from spyrec.compare.storage import Array, Floats, Storage, storage_of
-from spyrec.ir.graph import location_of
-from spyrec.ir.kernel import Buffer, BufferRole, Kernel
-from spyrec.ir.numbers import decode
+from spyrec.compare.storage import Array, Floats
+from spyrec.ir.kernel import Buffer, BufferRole
+from spyrec.runtime.observer import Execution, RunEnded
 from spyrec.runtime.session import Session
 
-_PADDED = ".padded"
-"""Stands in the name of a constant's copy with zero rows, after the constant's own."""
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """One execution of a call: what its output held before, and what a kernel that moves elements should make of it.
+
+    ``is_part``: it is not the last execution of its call, and stores a part of the output.
+    """
+
+    number: int
+    execution: Execution
+    before: Floats | None
+    moved: Expectation | None
+
+    @property
+    def is_part(self) -> bool:
+        return not self.execution.is_last
+
+    @property
+    def output(self) -> int:
+        """The position of the output."""
+        return self.execution.superdsc.compute.outputs[0]
+
+    @property
+    def is_in_lx(self) -> bool:
+        """Whether the output lies in LX."""
+        return self.execution.base_of(self.output) is None
+
+    def stored_elements(self, placement: Placement, call: CompiledCall) -> Integers:
+        """Return which elements of the output each core stores, ``[core, ...]``, -1 for none."""
+        if self.is_in_lx:
+            return placement.computed(call, self.execution)
+        return placement.elements(call, self.execution, self.output, self.execution.dims_of(self.output))
 
 
 class Bisection:
-    """Watches a stepped session; :meth:`report` says what was found.
+    """Watches a session's run; :meth:`report` says what was found.
 
     ``inputs`` are the host arrays of the run, ``numerics`` is ``dl16``, ``ieee`` or ``f32``.  Errors: as
     :func:`spyrec.compare.provenance.provenance_of`, SPY0802 a constant of the graph is not in the bundle.
@@ -45,46 +78,76 @@ class Bisection:
         self._inputs = inputs
         self._numerics = numerics
         self._known = provenance_of(bundle)
+        self._numbers = {(call.program, call.file): number for number, call in enumerate(self._known.calls)}
         self._values = LiveValues(self._known.device, [call.node for call in self._known.calls])
         self._pool = PoolWatch(self._known)
-        self._moved: Expectation | None = None
+        self._placement = Placement(self._known)
+        self._slices: dict[str, Floats] = {}
+        self._program = 0
+        self._step: _Step | None = None
+        self._expected: dict[int, tuple[int, Expectation]] = {}
         self._divergence: Divergence | None = None
-        self._compared = 0
+        self._compared: set[int] = set()
         self._worst: tuple[float, str | None] = (0.0, None)
-        buffers = self._known.kernels.buffers.values()
-        self._merges_nan = any(storage_of(item.type.dtype, numerics).merges_nan for item in buffers)
+        self._copies = HostCopies(bundle, self._known, session, numerics)
 
-    def before(self, number: int) -> None:
-        """Take what the next call reads; before the first one, compare the host's copies."""
+    @property
+    def is_ended(self) -> bool:
+        """Whether something is guilty."""
+        return self._divergence is not None
+
+    def launching(self, number: int) -> None:
+        """Take note of the program that runs next; before the first one, compare the host's copies."""
+        self._program = number
         if number == 0:
-            self._divergence = self._compare_copies()
+            found = self._copies.first_wrong(self._inputs)
+            self._divergence = None if found is None else guilty_copy(*found)
+
+    def before(self, execution: Execution) -> None:
+        """Take what the next execution reads."""
+        if self.is_ended:
+            raise RunEnded
+        directory = self._bundle.manifest.plan[self._program].program
+        file = execution.file if directory == "." else f"{directory}/{execution.file}"
+        number = self._numbers[self._program, file]
         call = self._known.calls[number]
+        name = call.kernel.output.buffer
+        in_lx = execution.base_of(execution.superdsc.compute.outputs[0]) is None
         if call.node is None:
             (use,) = call.kernel.inputs
-            moved = read(self._read(call, use.buffer), use.access)
-            before = self._read(call, call.kernel.output.buffer)
-            self._moved = unchanged(written(before, call.kernel.output.access, moved))
+            old = self._slice_of(name) if in_lx else self._read(call, name)
+            moved = unchanged(written(old, call.kernel.output.access, read(self._held(call, use.buffer), use.access)))
+            self._step = _Step(number, execution, old, moved)
             return
-        for name in self._values.sources_of(call.node):
-            if name not in self._values:
-                self._values.add(name, self._argument(name))
+        for source in self._values.sources_of(call.node):
+            if source not in self._values:
+                self._values.add(source, self._copies.values(source))
+        is_part = not (in_lx or execution.is_last)
+        self._step = _Step(number, execution, self._read(call, name) if is_part else None, None)
 
-    def after(self, number: int) -> bool:
-        """Compare what the call wrote; ``False`` where something is guilty."""
-        if self._divergence is not None:
-            return False
-        call = self._known.calls[number]
-        self._divergence = self._overwritten(number) or self._wrong_result(number)
-        self._compared += 1
-        self._pool.keep(number, self._memory(call, call.kernel.output.buffer))
-        return self._divergence is None
+    def after(self, execution: Execution) -> None:
+        """Compare what the execution stored; raises :class:`RunEnded` where something is guilty."""
+        step = self._step
+        assert step is not None
+        assert step.execution is execution
+        call = self._known.calls[step.number]
+        elements = step.stored_elements(self._placement, call)
+        self._divergence = self._overwritten(step) or self._wrong_result(step, elements)
+        self._compared.add(step.number)
+        if step.is_in_lx:
+            self._placement.keep(call, execution, elements)
+            self._pool.forget(step.number)
+        else:
+            self._pool.keep(step.number, self._memory(call, call.kernel.output.buffer))
+        if self.is_ended:
+            raise RunEnded
 
     def report(self) -> BisectReport:
         """Return the verdict on what was executed."""
         total = len(self._known.calls)
         if self._divergence is None and self._bundle.has_altered_constants:
             self._divergence = self._altered_constants()
-        return BisectReport(self._compared, total, *self._worst, self._divergence)
+        return BisectReport(len(self._compared), total, *self._worst, self._divergence)
 
     # --- memory -----------------------------------------------------------------------------------------------------
 
@@ -103,135 +166,129 @@ class Bisection:
     def _buffer(self, name: str) -> Buffer:
         return self._known.kernels.buffers[name]
 
-    def _argument(self, name: str) -> Floats:
-        """Return what the device holds of an input or constant of the device graph; a padded copy serves too."""
-        shape = self._known.device.type_of(name).shape
-        for buffer in self._known.kernels.buffers.values():
-            if _base_name(buffer) == name and buffer.role in (BufferRole.INPUT, BufferRole.CONSTANT):
-                values = buffer_values(buffer, self._session.argument_memory(buffer.name), self._numerics)
-                is_whole = values.size == np.prod(shape, dtype=np.int64)
-                return values.reshape(shape) if is_whole else values[tuple(slice(extent) for extent in shape)]
-        raise AssertionError(f'"{name}" is read by an operation and lies in no argument')
-
     # --- comparing --------------------------------------------------------------------------------------------------
 
-    def _compare_copies(self) -> Divergence | None:
-        load = constant_loader(self._bundle, self._known.source, self._known.stored)
-        arguments = dict.fromkeys(name for item in self._known.kernels.programs for name in item.arguments)
-        for buffer in map(self._buffer, arguments):
-            if buffer.role is BufferRole.INPUT:
-                numbers = self._inputs[buffer.name]
-            elif buffer.role is BufferRole.CONSTANT and _base_name(buffer) in self._known.stored:
-                numbers = load(_base_name(buffer))
-            elif buffer.constant is not None and buffer.constant.data.array is not None:
-                numbers = buffer.constant.data.array
-            else:
-                continue
-            storage = storage_of(buffer.type.dtype, self._numerics)
-            got = buffer_values(buffer, self._session.argument_memory(buffer.name), self._numerics)
-            if _is_rounded_copy(numbers, buffer, got, storage):
-                continue
-            verdict = judge(got, stored(_padded(numbers, buffer), storage), merges_nan=self._merges_nan)
-            if not verdict.ok:
-                return self._copy_in(buffer, verdict)
-        return None
-
-    def _wrong_result(self, number: int) -> Divergence | None:
-        call = self._known.calls[number]
-        got = self._read(call, call.kernel.output.buffer)
-        if call.node is None:
-            assert self._moved is not None
-            known = self._moved
-        else:
-            known = computed(self._known.device, call.node, self._values.operands(call.node), self._numerics)
+    def _wrong_result(self, step: _Step, elements: Integers) -> Divergence | None:
+        call = self._known.calls[step.number]
+        buffer = self._buffer(call.kernel.output.buffer)
+        got = self._stored(step, elements)
+        known = self._expectation(step)
+        if call.node is not None:
             shape = known.want.shape
-            self._values.finish(call.node, got.reshape(shape))
+            self._values.add(call.node.output, got.reshape(shape))
+            if not step.is_part:
+                self._values.finish(call.node)
             known = Expectation(known.want.reshape(got.shape), known.bound.reshape(got.shape))
-        verdict = judge(got, known, merges_nan=self._merges_nan)
+        count = got.size
+        if step.is_part or step.is_in_lx:
+            is_stored = np.zeros(got.size, np.bool_)
+            is_stored[elements[elements >= 0]] = True
+            count = int(np.count_nonzero(is_stored))
+            known = _only_at(is_stored.reshape(got.shape), known, got if step.before is None else step.before)
+        verdict = replace(judge(got, known, merges_nan=self._copies.merges_nan), element_count=count)
         if not verdict.ok:
-            return self._divergence_of(call, Guilt.RESULT, self._buffer(call.kernel.output.buffer), verdict)
+            core = self._core_of(step, elements, int(np.ravel_multi_index(verdict.index, got.shape)) if got.ndim else 0)
+            return self._divergence_of(step, Guilt.RESULT, buffer, verdict, core)
         if verdict.ratio >= self._worst[0]:
             self._worst = (verdict.ratio, call.file)
         return None
 
-    def _overwritten(self, number: int) -> Divergence | None:
-        call = self._known.calls[number]
-        for name, old in self._pool.watched(number):
+    def _expectation(self, step: _Step) -> Expectation:
+        """Return what the whole output should hold; iterations of a loop share it while what they read is the same."""
+        if step.moved is not None:
+            return step.moved
+        node = self._known.calls[step.number].node
+        assert node is not None
+        version = self._values.version_of(node)
+        known = self._expected.pop(step.number, None)
+        if known is None or known[0] != version:
+            known = version, computed(self._known.device, node, self._values.operands(node), self._numerics)
+        if step.is_part:
+            self._expected[step.number] = known
+        return known[1]
+
+    def _stored(self, step: _Step, elements: Integers) -> Floats:
+        """Return the whole output after an execution; of one in LX, what its executions have stored so far."""
+        call = self._known.calls[step.number]
+        name = call.kernel.output.buffer
+        if not step.is_in_lx:
+            return self._read(call, name)
+        patterns = step.execution.patterns(step.output, step.execution.dims_of(step.output))
+        values = self._slice_of(name).reshape(-1)
+        is_known = elements >= 0
+        values[elements[is_known]] = pattern_values(self._buffer(name), patterns[is_known], self._numerics)
+        self._slices[name] = values.reshape(self._buffer(name).type.shape)
+        return self._slices[name].copy()
+
+    def _slice_of(self, name: str) -> Floats:
+        """Return what is known of a buffer in LX, NaN where nothing has been stored."""
+        held = self._slices.get(name)
+        buffer = self._buffer(name)
+        unknown = np.nan if buffer.type.dtype.is_float else 0.0
+        return np.full(buffer.type.shape, unknown) if held is None else held.copy()
+
+    def _held(self, call: CompiledCall, name: str) -> Floats:
+        """Return what a buffer holds that a call reads."""
+        return self._slice_of(name) if name in self._slices else self._read(call, name)
+
+    def _overwritten(self, step: _Step) -> Divergence | None:
+        call = self._known.calls[step.number]
+        for name, old in self._pool.watched(step.number):
             memory = self._memory(call, name)
             if not np.array_equal(old, memory):
                 buffer = self._buffer(name)
                 was, now = (buffer_values(buffer, item, self._numerics) for item in (old, memory))
                 verdict = judge(now, unchanged(was), merges_nan=False)
-                return self._divergence_of(call, Guilt.OVERWRITTEN, buffer, verdict)
+                return self._divergence_of(
+                    step, Guilt.OVERWRITTEN, buffer, verdict, self._core_over(step, buffer, verdict)
+                )
+        return self._overwritten_slice(step) if step.is_in_lx else None
+
+    def _overwritten_slice(self, step: _Step) -> Divergence | None:
+        """Return the guilt of storing over a tensor in LX that is still to be read."""
+        execution = step.execution
+        dims = execution.dims_of(step.output)
+        addresses = execution.addresses(step.output, dims)
+        for name in self._pool.waiting(step.number, self._placement.slices):
+            lost = self._placement.slices[name].at(execution.superdsc.core_ids, addresses)
+            if not (lost >= 0).any():
+                continue
+            place = tuple(int(part) for part in np.argwhere(lost >= 0)[0])
+            buffer = self._buffer(name)
+            index = tuple(int(part) for part in np.unravel_index(int(lost[place]), buffer.type.shape))
+            patterns = execution.patterns(step.output, dims)[place].reshape(1)
+            got = float(pattern_values(buffer, patterns, self._numerics)[0])
+            want = float(self._slices[name][index])
+            verdict = OpVerdict(
+                index, got, want, 0.0, np.inf, int(np.count_nonzero(lost >= 0)), buffer.type.element_count
+            )
+            core = execution.superdsc.core_ids[place[0]]
+            return self._divergence_of(step, Guilt.OVERWRITTEN, buffer, verdict, core)
         return None
 
-    # --- reporting --------------------------------------------------------------------------------------------------
+    def _core_of(self, step: _Step, elements: Integers, element: int) -> int | None:
+        """Return the core that stored an element of the output in this execution, ``None`` where none did."""
+        places = np.argwhere(elements == element)
+        return step.execution.superdsc.core_ids[int(places[0][0])] if len(places) else None
 
-    def _divergence_of(self, call: CompiledCall, guilt: Guilt, buffer: Buffer, verdict: OpVerdict) -> Divergence:
-        kernel = call.kernel
-        location = location_of(kernel.origin)
-        nodes = {location_of(node.origin).pointer: node.name for node in self._known.source.nodes}
-        return Divergence(
-            guilt=guilt,
-            name=kernel.name,
-            file=call.file,
-            op=kernel.op_func,
-            found_op=call.superdsc.op_func_name,
-            node=nodes.get(location.pointer),
-            location=location,
-            tensor=buffer.name,
-            element=self._element(call, buffer, verdict),
-            failed_elements=verdict.failed_elements,
-            element_count=verdict.element_count,
-            inputs=self._operands(call, kernel),
-        )
+    def _core_over(self, step: _Step, buffer: Buffer, verdict: OpVerdict) -> int | None:
+        """Return the core that stored over an element of another buffer."""
+        base = step.execution.base_of(step.output)
+        if base is None:
+            return None
+        addresses = step.execution.addresses(step.output, step.execution.dims_of(step.output))
+        call = self._known.calls[step.number]
+        lost = self._placement.in_memory(call, buffer.name, base, addresses)
+        return self._core_of(step, lost, int(np.ravel_multi_index(verdict.index, buffer.type.shape)))
 
-    def _operands(self, call: CompiledCall, kernel: Kernel) -> tuple[Operand, ...]:
-        arguments = program_of(self._known, call).arguments
-        return tuple(
-            Operand(
-                use.buffer,
-                "argument" if use.buffer in arguments else "pool",
-                self._buffer(use.buffer).type.dtype.value,
-                self._buffer(use.buffer).host_type.shape,
-            )
-            for use in kernel.inputs
-        )
-
-    def _element(self, call: CompiledCall | None, buffer: Buffer, verdict: OpVerdict) -> Element:
-        coordinate = buffer.placed.device_coordinate(verdict.index)
-        core = None
-        if call is not None:
-            program = program_of(self._known, call)
-            inside = _byte_offset(buffer, coordinate)
-            if buffer.name in program.arguments:
-                place, offset = program.arguments.index(buffer.name), inside
-            else:
-                place, offset = None, program.pool_offsets[buffer.name] + inside
-            core = core_storing(self._bundle, call.program, call.file, place, offset)
-        return Element(
-            index=_host_index(buffer, verdict.index),
-            device_coordinate=coordinate,
-            core=core,
-            got=verdict.got,
-            want=verdict.want,
-            error=verdict.error,
-            bound=verdict.bound,
-            bound_ratio=verdict.ratio,
-        )
-
-    def _copy_in(self, buffer: Buffer, verdict: OpVerdict) -> Divergence:
-        is_constant = buffer.role is BufferRole.CONSTANT
-        return Divergence(
-            guilt=Guilt.COPY_IN,
-            name=buffer.name,
-            file=CONSTANTS_FILE if is_constant else None,
-            op=None,
-            found_op=None,
-            node=None,
-            location=location_of(buffer.origin),
-            tensor=buffer.name,
-            element=self._element(None, buffer, verdict),
+    def _divergence_of(
+        self, step: _Step, guilt: Guilt, buffer: Buffer, verdict: OpVerdict, core: int | None
+    ) -> Divergence:
+        call = self._known.calls[step.number]
+        return replace(
+            guilty_call(self._known, call, guilt, buffer, self._slices),
+            element=worst_element(buffer, verdict, core),
+            iteration=step.execution.iteration,
             failed_elements=verdict.failed_elements,
             element_count=verdict.element_count,
         )
@@ -241,51 +298,11 @@ class Bisection:
         for call in self._known.calls:
             for use in call.kernel.inputs:
                 buffer = self._buffer(use.buffer)
-                if buffer.role is BufferRole.CONSTANT and _base_name(buffer) in self._known.stored:
-                    nothing = OpVerdict((), 0.0, 0.0, 0.0, 0.0, 0, int(np.prod(buffer.type.shape)))
-                    found = self._divergence_of(call, Guilt.ALTERED, buffer, replace(nothing, index=_first(buffer)))
-                    return replace(found, element=None)
+                if buffer.role is BufferRole.CONSTANT and base_name(buffer) in self._known.stored:
+                    return guilty_call(self._known, call, Guilt.ALTERED, buffer)
         return None
 
 
-def _base_name(buffer: Buffer) -> str:
-    """Return the name of the graph's value that an argument holds: of a padded constant, the constant's."""
-    is_padded = buffer.constant is not None and buffer.constant.shape != buffer.type.shape
-    return (buffer.name.rpartition(_PADDED)[0] or buffer.name) if is_padded else buffer.name
-
-
-def _is_rounded_copy(numbers: Array, buffer: Buffer, got: Floats, storage: Storage) -> bool:
-    """Whether a buffer holds exactly the rounded numbers: the usual case, told without temporaries of its size."""
-    if buffer.constant is not None and buffer.constant.shape != buffer.type.shape:
-        return False
-    values = numbers if numbers.dtype.kind == "f" else decode(numbers, buffer.type.dtype)
-    return np.array_equal(storage.rounded(values).reshape(got.shape), got)
-
-
-def _padded(numbers: Array, buffer: Buffer) -> Array:
-    """Return host numbers in the shape of their buffer, zeros behind those of a padded constant."""
-    values = decode(numbers, buffer.type.dtype).astype(np.float64)
-    if buffer.constant is None or buffer.constant.shape == buffer.type.shape:
-        return values.reshape(buffer.type.shape)
-    result = np.zeros(buffer.type.shape)
-    result[tuple(slice(extent) for extent in buffer.constant.shape)] = values
-    return result
-
-
-def _byte_offset(buffer: Buffer, coordinate: tuple[int, ...]) -> int:
-    device = buffer.placed.device
-    elements = int(np.ravel_multi_index(coordinate, device.device_size))
-    bits = buffer.device_format.bits
-    assert bits is not None
-    return elements * bits // 8
-
-
-def _host_index(buffer: Buffer, index: tuple[int, ...]) -> tuple[int, ...]:
-    if buffer.host_shape is None:
-        return index
-    flat = int(np.ravel_multi_index(index, buffer.type.shape))
-    return tuple(int(position) for position in np.unravel_index(flat, buffer.host_shape))
-
-
-def _first(buffer: Buffer) -> tuple[int, ...]:
-    return (0,) * buffer.type.rank
+def _only_at(is_stored: Mask, known: Expectation, before: Floats) -> Expectation:
+    """Return an expectation where one iteration stored; elsewhere what was there before has to stay."""
+    return Expectation(np.where(is_stored, known.want, before), np.where(is_stored, known.bound, 0.0))

@@ -34,6 +34,11 @@ def buffer_values(buffer: Buffer, memory: Bytes, numerics: str) -> Floats:
     return _decoded(elements_in_order, codec, buffer.type.dtype).reshape(shape)
 
 
+def pattern_values(buffer: Buffer, patterns: Patterns, numerics: str) -> Floats:
+    """Return the numbers that bit patterns of a buffer's format stand for."""
+    return _decoded(patterns, codec_of(buffer.device_format, Numerics(numerics)), buffer.type.dtype)
+
+
 def _decoded(patterns: Patterns, codec: Codec, dtype: DType) -> Floats:
     if codec.storage in {Storage.OCTET, Storage.SHORT} and dtype.is_float:
         return decode(patterns, dtype).astype(np.float64)

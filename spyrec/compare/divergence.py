@@ -24,7 +24,7 @@ class Guilt(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """One input of an operation: the buffer, and the memory it lies in (``argument`` or ``pool``)."""
+    """One input of an operation: the buffer, and the memory it lies in (``argument``, ``pool`` or ``lx``)."""
 
     name: str
     memory: str
@@ -55,7 +55,7 @@ class Divergence:
 
     ``name`` is the kernel's, ``op`` what it should compute (``opFuncName``), ``found_op`` what the SuperDSC says;
     ``node`` the name of the user's node and ``location`` its place in ``graph.json``.  A copy from the host has no
-    ``file``, ``op`` and ``inputs``.
+    ``file``, ``op`` and ``inputs``.  ``iteration`` is the round of each loop around it, outermost first, from 0.
     """
 
     guilt: Guilt
@@ -70,6 +70,7 @@ class Divergence:
     failed_elements: int
     element_count: int
     inputs: tuple[Operand, ...] = ()
+    iteration: tuple[int, ...] = ()
 
     def to_json(self) -> dict[str, object]:
         """Return the object of ``spyrec run --json`` under ``bisect.guilty``."""
@@ -79,6 +80,7 @@ class Divergence:
             "guilt": self.guilt.value,
             "name": self.name,
             "file": self.file,
+            "iteration": list(self.iteration),
             "op": self.op,
             "found_op": self.found_op,
             "node": self.node,

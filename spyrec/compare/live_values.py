@@ -25,6 +25,7 @@ class LiveValues:
         self._producers = graph.producers()
         self._values: dict[str, Array] = {}
         self._readers: dict[str, int] = {}
+        self._versions: dict[str, int] = {}
         for node in computed:
             for name in self.sources_of(node) if node is not None else ():
                 self._readers[name] = self._readers.get(name, 0) + 1
@@ -50,6 +51,12 @@ class LiveValues:
         """Take the numbers that device memory holds of a value."""
         self._values[name] = typed(stored, self._graph.type_of(name).dtype)
 
+        self._versions[name] = self._versions.get(name, 0) + 1
+
+    def version_of(self, node: Node) -> int:
+        """Return a number that changes whenever a value that a node looks at does."""
+        return sum(self._versions[name] for name in self.sources_of(node))
+
     def operands(self, node: Node) -> Mapping[str, Array]:
         """Return the operands of a computing node by name."""
         return {name: self._value(name) for name in node.inputs if isinstance(name, str)}
@@ -62,10 +69,10 @@ class LiveValues:
             operands = node_operands(self._graph, producer, self.operands(producer))
             return catalogue()[producer.op].reference(operands, producer.attributes)[0]
 
-    def finish(self, node: Node, stored: Floats) -> None:
-        """Take a node's result, and forget the operands that no later node reads."""
-        if self._readers.get(node.output, 0):
-            self.add(node.output, stored)
+    def finish(self, node: Node) -> None:
+        """A node's kernel is executed no more: forget what no later node reads."""
+        if not self._readers.get(node.output, 0):
+            del self._values[node.output]
         for name in self.sources_of(node):
             self._readers[name] -= 1
             if self._readers[name] == 0:

@@ -45,24 +45,6 @@ def locate_output(bundle: BundleContent, result: str, index: tuple[int, ...]) ->
     return Place(layout.device_coordinate(index), _last_writer(bundle, argument, address))
 
 
-def core_storing(bundle: BundleContent, program: int, file: str, buffer: int | None, offset_bytes: int) -> int | None:
-    """Return the core that stores a byte when one file of a program is executed, ``None`` where none does.
-
-    ``file`` is relative to the bundle, ``buffer`` the index of a program argument, ``None`` for the pool.
-    """
-    step = bundle.manifest.plan[program]
-    content = next(item for item in bundle.programs if item.directory == step.program)
-    if buffer is None:
-        targets = (_Address("pool_base_addr", offset_bytes), _Address(None, offset_bytes))
-    else:
-        targets = _argument_address(step, buffer, offset_bytes)
-    executed = {id(dsc) for name, dsc in content.superdscs.items() if content.path(name) == file}
-    for dsc, symbols in _executions(content):
-        if id(dsc) in executed:
-            return _writing_core(dsc, symbols, targets)
-    return None
-
-
 def _last_writer(bundle: BundleContent, argument: Argument, offset_bytes: int) -> int | None:
     programs = {program.directory: program for program in bundle.programs}
     for step in reversed(bundle.manifest.plan):

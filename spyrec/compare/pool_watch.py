@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from spyrec.compare.device_values import Bytes
 from spyrec.compare.provenance import Provenance, program_of
 from spyrec.ir.kernel import KernelProgram
@@ -23,8 +25,17 @@ class PoolWatch:
         name = call.kernel.output.buffer
         if name in self._program(number).pool_offsets:
             self._held[name] = memory.copy()
+        self.forget(number)
+
+    def forget(self, number: int) -> None:
+        """Forget what no call after this one reads."""
         for held in [item for item in self._held if self._last_use[item] <= number]:
             del self._held[held]
+
+    def waiting(self, number: int, names: Iterable[str]) -> list[str]:
+        """Return those of the tensors that a later call reads and this one does not replace."""
+        own = self._known.calls[number].kernel.output.buffer
+        return [name for name in names if name != own and self._last_use[name] > number]
 
     def watched(self, number: int) -> list[tuple[str, Bytes]]:
         """Return the tensors that a call may not change, with their bytes; it may replace what it reads last."""

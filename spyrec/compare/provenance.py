@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from spyrec.bundle.bundle_content import BundleContent
+from spyrec.bundle.device_program import executes
 from spyrec.bundle.manifest import Manifest
-from spyrec.bundle.program import For, SdscExecute
 from spyrec.bundle.superdsc import SuperDsc
 from spyrec.compare.check import graph_of_bundle
 from spyrec.diagnostics import refuse
@@ -30,7 +30,7 @@ _MOVES = frozenset({"spyre.copy", "spyre.restickify"})
 
 @dataclass(frozen=True, slots=True)
 class CompiledCall:
-    """One ``sdsc_execute`` and what it was compiled from.
+    """One ``sdsc_execute``, in a loop or not, and what it was compiled from.
 
     ``file`` is relative to the bundle, ``superdsc`` what it holds.  ``node`` is the device graph's, ``None`` for a
     kernel that only moves elements.  ``program`` is the number of the program of the plan.
@@ -95,9 +95,7 @@ def _difference(bundle: BundleContent, kernels: KernelGraph) -> str | None:
             made = f"{list(compiled.arguments)} and {compiled.pool_bytes} bytes"
             return f'program "{step.program}" has {found}, the graph makes {made}'
         statements = programs[step.program].program.body
-        if any(isinstance(statement, For) for statement in statements):
-            return f'program "{step.program}" has loops, the graph makes none'
-        files = [item.sdsc_filename for item in statements if isinstance(item, SdscExecute)]
+        files = [item.sdsc_filename for item in executes(statements)]
         wanted = compiled.end_kernel - compiled.first_kernel
         if len(files) != wanted or len(set(files)) != wanted:
             return f'program "{step.program}" executes {len(set(files))} files, the graph makes {wanted}'
@@ -120,7 +118,7 @@ def _calls(bundle: BundleContent, kernels: KernelGraph, device: Graph) -> Iterat
     nodes = iter([node for node in device.nodes if is_computed(node, device)])
     for number, (step, compiled) in enumerate(zip(bundle.manifest.plan, kernels.programs)):
         program = programs[step.program]
-        files = [item.sdsc_filename for item in program.program.body if isinstance(item, SdscExecute)]
+        files = [item.sdsc_filename for item in executes(program.program.body)]
         for file, kernel in zip(files, kernels.kernels[compiled.first_kernel : compiled.end_kernel], strict=True):
             node = None if kernel.op in _MOVES else next(nodes)
             assert node is None or node.op == kernel.op, (node, kernel.name)

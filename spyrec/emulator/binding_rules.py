@@ -13,12 +13,15 @@ import numpy.typing as npt
 from spyrec.bundle.superdsc import Component, Indirection, SuperDsc
 from spyrec.diagnostics import Diagnostic, Location, Severity, SpyrecError
 from spyrec.emulator.engine import Setting
-from spyrec.emulator.footprint import box_runs, first_conflict, first_overlap
+from spyrec.emulator.fault_places import Fault, Spot, operand_field, place_of
+from spyrec.emulator.footprint import box_runs
 from spyrec.emulator.functions import FUNCTIONS, Family
 from spyrec.emulator.geometry import OperandGeometry, index_dims, row_dim_of
+from spyrec.emulator.race_rules import races
 from spyrec.emulator.resolve import POOL, Call, Loop
 from spyrec.emulator.rules import RULE_CODES, name_of
 from spyrec.runtime.device import TableEntry
+from spyrec.runtime.findings import RuleDiagnostic
 from spyrec.target import STICK_BYTES, Target
 
 Integers = npt.NDArray[np.int64]
@@ -40,6 +43,9 @@ class Binding:
     buffer_bytes: tuple[int, ...]
     limits: Mapping[int, int] = field(default_factory=dict[int, int])
     warnings: tuple[Diagnostic, ...] = ()
+
+
+_MAPS = ("affine_map of bundle.mlir",)
 
 
 def check_binding(
@@ -98,10 +104,16 @@ class _Checker:
         if self.problems:
             raise SpyrecError(self.problems)
 
-    def problem(self, rule: int, position: int | None, message: str, hint: str | None = None) -> None:
-        subject = "" if position is None else f"{name_of(self.setting.superdsc, position)}: "
-        where = Location(self.call.file)
-        found = Diagnostic(RULE_CODES[rule], subject + message, where, hint=hint)
+    def problem(self, fault: Fault, message: str, hint: str | None = None) -> None:
+        rule, position = fault.rule, fault.position
+        plain = Diagnostic(
+            RULE_CODES[rule],
+            f"{name_of(self.setting.superdsc, position)}: {message}",
+            Location(self.call.file),
+            hint=hint,
+        )
+        field = ", ".join((operand_field(position, fault.field), *fault.more_fields))
+        found = RuleDiagnostic.of(plain, place_of(self.call, position, fault.spot, field, self.entries))
         if rule == 10 and rule in self.setting.deferred_rules:
             self.warnings.append(replace(found, severity=Severity.WARNING))
         else:
@@ -115,10 +127,14 @@ class _Checker:
             return None, np.array(starts, np.int64), {}
         bases = {place.base for place in places}
         if len(bases) != 1:
-            self.problem(6, position, f"its cores start in different arguments: {sorted(map(str, bases))}")
+            other = next(core for core, place in enumerate(places) if place.base != places[0].base)
+            fault = Fault(6, position, Spot(other, places[other].offset))
+            self.problem(fault, f"its cores start in different arguments: {sorted(map(str, bases))}")
         steps = [{loop: step for loop, step in place.steps.items() if step} for place in places]
         if any(other != steps[0] for other in steps):
-            self.problem(10, position, "its cores advance by different steps in a loop")
+            other = next(core for core, own in enumerate(steps) if own != steps[0])
+            fault = Fault(10, position, Spot(other, places[other].offset), more_fields=_MAPS)
+            self.problem(fault, "its cores advance by different steps in a loop")
         offsets = np.array([place.offset for place in places], np.int64)
         if self._is_gather_table(position):
             offsets = offsets[_first_slices(self.setting.superdsc)]
@@ -164,7 +180,8 @@ class _Checker:
             if offset != base + wanted:
                 hint = "the core's start, its slice indices and the layout disagree"
                 message = f"core {superdsc.core_ids[core]} starts {offset - base} bytes past the window's start"
-                self.problem(4, position, f"{message}, its slices and strides say {wanted}", hint)
+                fault = Fault(4, position, Spot(core, offset), more_fields=("coreIdToWkSlice_",))
+                self.problem(fault, f"{message}, its slices and strides say {wanted}", hint)
                 return
 
     def alignment(self, position: int, binding: Binding) -> None:
@@ -174,7 +191,9 @@ class _Checker:
         numbers = [*binding.offsets[position].tolist(), *binding.steps[position].values()]
         wrong = [number for number in numbers if number % unit]
         if wrong:
-            self.problem(5, position, f"start {wrong[0]} is not {unit}-byte aligned")
+            starts = binding.offsets[position].tolist()
+            core = next((core for core, start in enumerate(starts) if start == wrong[0]), 0)
+            self.problem(Fault(5, position, Spot(core, wrong[0])), f"start {wrong[0]} is not {unit}-byte aligned")
 
     def extents(self, position: int, binding: Binding) -> None:
         """V6: the buffer that the strides describe is the one that the argument table describes."""
@@ -183,22 +202,26 @@ class _Checker:
         entry = self.entries.get(base) if base is not None else None
         if entry is None:
             return
+        first = Spot(0, int(binding.offsets[position][0]))
         if entry.device_size[-1] != geometry.stick_size:
             message = f'its stick has {geometry.stick_size} elements, argument "{entry.name}" has sticks of'
-            self.problem(6, position, f"{message} {entry.device_size[-1]}")
+            fault = Fault(6, position, first, "wordLength_")
+            self.problem(fault, f"{message} {entry.device_size[-1]}")
             return
         described = tuple(geometry.extents.values())
         if not geometry.table_extents and not _same_buffer(described, entry.device_size[:-1]):
             order = list(reversed(described))
             message = f'its extents {order} (outermost first, sticks) contradict argument "{entry.name}"'
-            self.problem(6, position, f"{message}, whose device_size is {list(entry.device_size)}")
+            fault = Fault(6, position, first, "layoutDimOrder_", ("N_", operand_field(position, "backGapCore_")))
+            self.problem(fault, f"{message}, whose device_size is {list(entry.device_size)}")
 
     def footprint(self, position: int, binding: Binding) -> None:
         """V6 and V13: every byte lies in the argument or the pool, in every iteration; the span is bounded."""
         base, runs = binding.bases[position], binding.runs[position]
         span = int(runs[-1, 1] - runs[0, 0])
         if span > self.target.span_limit_bytes and not self._is_gather_table(position):
-            self.problem(13, position, f"one core spans {span} bytes, at most {self.target.span_limit_bytes} are legal")
+            fault = Fault(13, position, Spot(0, int(binding.offsets[position][0])), "layoutDimOrder_", ("N_",))
+            self.problem(fault, f"one core spans {span} bytes, at most {self.target.span_limit_bytes} are legal")
         low, high = int(binding.offsets[position].min()), int(binding.offsets[position].max())
         for loop in self.call.loops:
             step = binding.steps[position].get(loop.number, 0)
@@ -214,13 +237,21 @@ class _Checker:
         if 6 in self.setting.deferred_rules:
             self.limits[position] = size
         else:
-            self.problem(6, position, f"it touches bytes [{first}, {past}) of {name}, which has {size} bytes")
+            starts = binding.offsets[position]
+            spot = Spot(int(starts.argmin()), first) if first < 0 else Spot(int(starts.argmax()), past - 1)
+            more = ("N_", *(_MAPS if binding.steps[position] else ()))
+            fault = Fault(6, position, spot, more_fields=more)
+            self.problem(fault, f"it touches bytes [{first}, {past}) of {name}, which has {size} bytes")
 
     def _is_gather_table(self, position: int) -> bool:
         return self.setting.superdsc.operands[position].indirection is Indirection.VALUE
 
     def tile_steps(self, position: int, binding: Binding) -> None:
-        """V10: a loop advances an operand by whole tiles along some of its dims."""
+        """V10: a loop advances an operand by whole tiles along some of its dims.
+
+        Around a loop that walks the tiles of a dim, another one may advance along it by any number of sticks or rows:
+        the last of its tiles may be smaller, and then stands behind the inner loop.
+        """
         setting = self.setting
         geometry = setting.geometries[position]
         steps = {
@@ -234,7 +265,8 @@ class _Checker:
             maps = ", ".join(f"#{name}" for name in (places[0].maps if places else ()))
             message = f"map {maps} advances it by {found} bytes per round of loop {loop.number}"
             message += f"; expected is a sum of tile steps of its layout, which are {named} bytes"
-            self.problem(10, position, message, "a step is the sum of tile steps over the dims that the loop tiles")
+            fault = Fault(10, position, Spot(0, int(binding.offsets[position][0])), more_fields=_MAPS)
+            self.problem(fault, message, "a step is the sum of tile steps over the dims that the loop tiles")
 
     def _uneven_steps(self, position: int, binding: Binding, steps: Mapping[str, int]) -> list[tuple[Loop, int]]:
         """Return the loops, outermost first, and their steps that no tile steps explain."""
@@ -252,43 +284,9 @@ class _Checker:
 
     def races(self, binding: Binding) -> None:
         """V7: different cores store different bytes, unless they combine; no core loads what another stores."""
-        setting = self.setting
-        owners = combination_owners(setting)
-        count = max(owners) + 1
-        first = [owners.index(owner) for owner in range(count)]
-        output = setting.output
-        if setting.superdsc.operands[output].component is Component.LX:
-            return
-        stores = binding.runs[output]
-        starts = binding.offsets[output][first]
-        ids = setting.superdsc.core_ids
-        overlap = first_overlap(stores, starts)
-        if overlap is not None:
-            cores = [ids[first[owner]] for owner in overlap[:2]]
-            self.problem(7, output, f"cores {cores[0]} and {cores[1]} both store byte {overlap[2]} of it")
-            return
-        for position in (*setting.inputs, *setting.superdsc.compute.indirect_access_indices):
-            if binding.bases[position] != binding.bases[output] or binding.bases[position] is None:
-                continue
-            loads = (binding.runs[position], binding.offsets[position])
-            conflict = first_conflict((stores, starts), loads, owners)
-            if conflict is not None:
-                reader, writer = ids[conflict[0]], ids[first[conflict[1]]]
-                self.problem(7, position, f"core {reader} loads byte {conflict[2]}, which core {writer} stores")
-
-
-def combination_owners(setting: Setting) -> list[int]:
-    """Return the combination cohort of each core: cores that differ only in the slice of a folded dim (rule 3)."""
-    family = FUNCTIONS[setting.superdsc.op_func_name].family
-    folds = family in {Family.REDUCTION, Family.MATMUL, Family.NORM_STATISTICS}
-    numbers: dict[tuple[int, ...], int] = {}
-    owners: list[int] = []
-    for core, slices in enumerate(setting.superdsc.core_work_slices):
-        kept = tuple(
-            index for dim, index in sorted(slices.items()) if not folds or setting.extends(setting.output, dim)
-        )
-        owners.append(numbers.setdefault(kept if folds else (core,), len(numbers)))
-    return owners
+        operands = (binding.bases, binding.runs, binding.offsets)
+        for fault, message in races(self.setting, *operands):
+            self.problem(fault, message)
 
 
 def _first_slices(superdsc: SuperDsc) -> list[int]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -97,12 +97,46 @@ class DataReads:
 NO_DATA_READS = DataReads()
 
 
+@dataclass(frozen=True, slots=True)
+class KernelStep:
+    """One kernel call over all cores as data, for the compiled driver of loops.
+
+    ``kind``: which kernel (``kernel_dispatch``).  ``operation``: a pointwise operation's code, or the word bytes of a
+    copy.  ``positions``: operands in the kernel's order, whose formats are ``codes`` (none for a copy).
+    """
+
+    kind: int
+    operation: int
+    positions: tuple[int, ...]
+    codes: Integers
+    nest: Nest
+    table: npt.NDArray[np.uint16]
+
+
+CoreParts = Callable[[int, int], None]
+"""``parts(first, past)`` runs the parts of the cores at positions ``first <= c < past``, on the calling thread."""
+
+
 class Executable(ABC):
     """One SuperDSC, planned; ``run`` executes it with operand t of core c at the emulated address ``starts[t, c]``."""
 
     @abstractmethod
     def run(self, starts: Integers) -> None:
         """Execute once."""
+
+    @property
+    def kernel_steps(self) -> tuple[KernelStep, ...]:
+        """The kernel calls that ``run`` makes, in order; empty where it does more than call kernels."""
+        return ()
+
+    @property
+    def has_core_parts(self) -> bool:
+        """Whether each core's part can run by itself: no core waits for what another one computes."""
+        return False
+
+    def core_parts(self, starts: Integers) -> CoreParts:
+        """Return what runs the parts of some cores, where :attr:`has_core_parts`."""
+        raise NotImplementedError
 
     @property
     def data_reads(self) -> DataReads:
@@ -117,8 +151,14 @@ class Mover:
     setting: Setting
     position: int
     extents: Mapping[str, int]
+    _known: dict[bool, list[Nest]] = field(default_factory=dict[bool, list[Nest]], init=False, compare=False)
 
     def _nests(self, *, store: bool) -> list[Nest]:
+        if store not in self._known:
+            self._known[store] = self._built_nests(store=store)
+        return self._known[store]
+
+    def _built_nests(self, *, store: bool) -> list[Nest]:
         dense = DenseGeometry.of(self.extents, self.setting.codec(self.position).word_bytes)
         device = _Scaled(self.setting.geometries[self.position], self.setting.numerics.expansion)
         order: list[Addressing] = [dense, device] if store else [device, dense]

@@ -8,13 +8,18 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from spyrec.bundle.superdsc import Component
 from spyrec.diagnostics import Location, refuse
 from spyrec.emulator.engine import Executable, Integers, Setting
 from spyrec.emulator.geometry import adjacent_runs, outer_sum
 from spyrec.emulator.jit import TILE_ROWS
+from spyrec.emulator.kept_operand import Decoding, KeptOperand
 from spyrec.emulator.kernel_matmul import CHUNK_COLUMNS, find_zero_rows, multiply, pack_rows
+from spyrec.emulator.weight_cache import WeightCache
 
 Floats = npt.NDArray[np.float32]
+
+_GROUP_ROWS = 512  # rows that share one decoding of B: their sums, 256 columns wide, stay in the second-level cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +54,21 @@ def roles_of(setting: Setting) -> Roles:
     return Roles(*(tuple(dims) for dims in found.values()))
 
 
+@dataclass(frozen=True, slots=True)
+class _Groups:
+    """The products of one execution by the B that they share; the fields are those of :func:`multiply`."""
+
+    members: Integers
+    b_starts: Integers
+    b_panels: Integers
+    a_panels: Integers
+    c_starts: Integers
+
+
 class MatmulExecutable(Executable):
     """``C = A B`` summed over K; each K slice accumulates in float32, slices are added in order, rounding is once."""
 
-    def __init__(self, setting: Setting) -> None:
+    def __init__(self, setting: Setting, weights: WeightCache) -> None:
         self.setting = setting
         self.roles = roles = roles_of(setting)
         self.a, self.b = setting.inputs
@@ -61,6 +77,8 @@ class MatmulExecutable(Executable):
         self.a_runs = adjacent_runs(self._table(self.a, roles.depth), setting.step_bytes(self.a))
         self.b_depth = self._table(self.b, roles.depth)
         self.b_columns = self._table(self.b, roles.columns)
+        is_hbm = setting.superdsc.operands[self.b].component is Component.HBM
+        self._kept = KeptOperand(self._decoding() if is_hbm else None, weights)
         self.c_rows = self._table(self.c, roles.rows)
         self.c_columns = self._table(self.c, roles.columns)
         self.batches = {t: self._table(t, roles.batch) for t in (self.a, self.b, self.c)}
@@ -69,6 +87,10 @@ class MatmulExecutable(Executable):
         used = (*roles.batch, *roles.rows, *roles.columns, *roles.depth)
         extents = [setting.extents[dim] for dim in used]
         self.products = setting.cores * int(np.prod(extents, dtype=np.int64))
+
+    def _decoding(self) -> Decoding:
+        codec, step = self.setting.codec(self.b), self.setting.step_bytes(self.b)
+        return Decoding(codec.storage.value, step, codec.word_bytes, self.b_depth, self.b_columns)
 
     def _table(self, position: int, dims: tuple[str, ...]) -> Integers:
         return outer_sum([self.setting.offsets(position, dim) for dim in dims])
@@ -107,19 +129,22 @@ class MatmulExecutable(Executable):
         members.sort(key=lambda cohort: [int(at[self.b][core]) for core in cohort])
         skipped = self._zero_rows(at[self.b], batches)
         panels, packed = self._packed(at[self.a], skipped)
+        most_members = max(1, _GROUP_ROWS // len(self.a_rows))
         shared: list[list[int]] = []
         b_starts: list[list[int]] = []
         for place, cohort in enumerate(members):
             own = [int(at[self.b][core]) for core in cohort]
-            if b_starts and b_starts[-1] == own:
+            if b_starts and b_starts[-1] == own and place - shared[-1][0] < most_members:
                 shared[-1][1] = place + 1
             else:
                 b_starts.append(own)
                 shared.append([place, place + 1])
-        self._multiply(
-            np.array(shared, np.int64), np.array(b_starts, np.int64), panels[np.array(members)],
-            at[self.c][[cohort[0] for cohort in members]], packed,
-        )  # fmt: skip
+        members_of = np.array(members)
+        with self._kept.panels(np.array(b_starts, np.int64)) as b_panels:
+            c_starts = at[self.c][members_of[:, 0]]
+            b_of_groups = np.array(b_starts, np.int64)
+            groups = _Groups(np.array(shared, np.int64), b_of_groups, b_panels, panels[members_of], c_starts)
+            self._multiply(groups, packed)
 
     def _zero_rows(self, b_starts: Integers, batches: int) -> npt.NDArray[np.uint8]:
         """Return [core and batch, k]: K padding, a row of the last K stick that is zero in every column of B."""
@@ -155,9 +180,7 @@ class MatmulExecutable(Executable):
         setting.threads.run(len(distinct) * tiles, packed.size, part)
         return panels.astype(np.int64), packed
 
-    def _multiply(
-        self, groups: Integers, b_starts: Integers, panels: Integers, c_starts: Integers, packed: Floats
-    ) -> None:
+    def _multiply(self, groups: _Groups, packed: Floats) -> None:
         setting = self.setting
         codes = np.array(
             [
@@ -171,9 +194,9 @@ class MatmulExecutable(Executable):
 
         def part(first: int, last: int) -> None:
             multiply(
-                codes, groups, b_starts, panels, c_starts, self.b_depth, self.b_columns, self.c_rows, self.c_columns,
-                packed, first, last,
+                codes, groups.members, groups.b_starts, groups.b_panels, groups.a_panels, groups.c_starts,
+                self.b_depth, self.b_columns, self.c_rows, self.c_columns, packed, first, last,
             )  # fmt: skip
 
         chunks = -(-len(self.b_columns) // CHUNK_COLUMNS)
-        setting.threads.run(len(groups) * chunks, self.products, part)
+        setting.threads.run(len(groups.members) * chunks, self.products, part)

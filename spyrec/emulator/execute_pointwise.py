@@ -2,22 +2,37 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
 from spyrec.bundle.superdsc import Component, Indirection
-from spyrec.diagnostics import Location, refuse
-from spyrec.emulator.engine import NO_DATA_READS, NO_TABLE, DataReads, Executable, Integers, Mover, Setting
+from spyrec.diagnostics import Diagnostic, Location, SpyrecError, refuse
+from spyrec.emulator.engine import (
+    NO_DATA_READS,
+    NO_TABLE,
+    CoreParts,
+    DataReads,
+    Executable,
+    Integers,
+    KernelStep,
+    Mover,
+    Setting,
+)
 from spyrec.emulator.footprint import box_runs, length, merge, shifted, whole_sticks
-from spyrec.emulator.functions import FUNCTIONS
-from spyrec.emulator.geometry import build_nests, index_dims, outer_sum, row_dim_of
+from spyrec.emulator.geometry import Nest, build_nests, index_dims, outer_sum, row_dim_of
 from spyrec.emulator.kernel_copy import run_copy
+from spyrec.emulator.kernel_dispatch import COPY, POINTWISE
+from spyrec.emulator.kernel_dl16 import can_combine, run_combine
+from spyrec.emulator.kernel_norm import can_normalise, run_norm
 from spyrec.emulator.kernel_pointwise import POINTWISE_OPERATIONS, run_pointwise
-from spyrec.emulator.numerics import Codec, Storage, constant_value
+from spyrec.emulator.numerics import Storage, constant_value
+from spyrec.emulator.rules import name_of
+from spyrec.runtime.findings import FaultPlace, RuleDiagnostic
 
-_DENSE_ELEMENTS = 1 << 22  # elements decoded at a time on the slow path
+_NORM = POINTWISE_OPERATIONS.index("layernormnorm")
 
 
 def constants_of(setting: Setting) -> dict[str, float]:
@@ -34,18 +49,56 @@ class PointwiseExecutable(Executable):
         self.positions = (*setting.inputs, setting.output)
         self.nests = setting.nests(self.positions)
         self.codes = np.array([setting.codec(t).storage.value for t in self.positions], np.int64)
+        self._kernels = [_kernel_of(self.operation, self.codes, nest.loops) for nest in self.nests]
+
+    @property
+    def kernel_steps(self) -> tuple[KernelStep, ...]:
+        """One step per nest."""
+        return tuple(
+            KernelStep(POINTWISE, self.operation, self.positions, self.codes, nest, NO_TABLE) for nest in self.nests
+        )
 
     def run(self, starts: Integers) -> None:
         """Execute once."""
+        cores = starts.shape[1]
+        for nest, part in zip(self.nests, self._parts(starts), strict=True):
+            self.setting.threads.run(cores * nest.outer_points, cores * nest.points, part)
+
+    @property
+    def has_core_parts(self) -> bool:
+        """Elements are independent."""
+        return True
+
+    def core_parts(self, starts: Integers) -> CoreParts:
+        """Return what runs the parts of some cores."""
+        return by_cores(self.nests, self._parts(starts))
+
+    def _parts(self, starts: Integers) -> list[Callable[[int, int], None]]:
+        """Return what runs tasks ``first <= t < past`` of each nest."""
         used = starts[list(self.positions)]
-        for nest in self.nests:
-            tasks = used.shape[1] * nest.outer_points
-            at = used + nest.offsets[:, None]
+        return [
+            partial(kernel, used + nest.offsets[:, None], nest.loops)
+            for kernel, nest in zip(self._kernels, self.nests, strict=True)
+        ]
 
-            def part(first: int, last: int, at: Integers = at, loops: Integers = nest.loops) -> None:
-                run_pointwise(self.operation, self.codes, at, loops, first, last)
 
-            self.setting.threads.run(tasks, used.shape[1] * nest.points, part)
+def by_cores(nests: Sequence[Nest], parts: Sequence[Callable[[int, int], None]]) -> CoreParts:
+    """Return what runs the tasks of some cores in every nest; tasks are numbered core by core."""
+
+    def run(first: int, past: int) -> None:
+        for nest, part in zip(nests, parts, strict=True):
+            part(first * nest.outer_points, past * nest.outer_points)
+
+    return run
+
+
+def _kernel_of(operation: int, codes: Integers, loops: Integers) -> Callable[[Integers, Integers, int, int], None]:
+    """Return what runs tasks of one operation, ``(starts, nest, first, past)``; all kernels give the same bits."""
+    if can_combine(operation, codes, loops):
+        return partial(run_combine, operation)
+    if operation == _NORM and can_normalise(codes, loops):
+        return run_norm
+    return partial(run_pointwise, operation, codes)
 
 
 class CopyExecutable(Executable):
@@ -58,63 +111,34 @@ class CopyExecutable(Executable):
         self.nests = setting.nests(self.positions)
         self.word_bytes = setting.codec(setting.output).word_bytes
 
+    @property
+    def kernel_steps(self) -> tuple[KernelStep, ...]:
+        """One step per nest."""
+        codes = np.zeros(0, np.int64)
+        return tuple(KernelStep(COPY, self.word_bytes, self.positions, codes, nest, self.table) for nest in self.nests)
+
     def run(self, starts: Integers) -> None:
         """Execute once."""
+        cores = starts.shape[1]
+        for nest, part in zip(self.nests, self._parts(starts), strict=True):
+            self.setting.threads.run(cores * nest.outer_points, cores * nest.points, part)
+
+    @property
+    def has_core_parts(self) -> bool:
+        """Elements are independent."""
+        return True
+
+    def core_parts(self, starts: Integers) -> CoreParts:
+        """Return what runs the parts of some cores."""
+        return by_cores(self.nests, self._parts(starts))
+
+    def _parts(self, starts: Integers) -> list[Callable[[int, int], None]]:
+        """Return what runs tasks ``first <= t < past`` of each nest."""
         used = starts[list(self.positions)]
-        for nest in self.nests:
-            at = used + nest.offsets[:, None]
-
-            def part(first: int, last: int, at: Integers = at, loops: Integers = nest.loops) -> None:
-                run_copy(self.word_bytes, self.table, at, loops, first, last)
-
-            self.setting.threads.run(used.shape[1] * nest.outer_points, used.shape[1] * nest.points, part)
-
-
-class UnaryExecutable(Executable):
-    """A one-input operation on formats too wide for a table: float64, a few million elements at a time."""
-
-    def __init__(self, setting: Setting) -> None:
-        self.setting = setting
-        self.constants = constants_of(setting)
-        extents = dict(setting.extents)
-        self.source = Mover(setting, setting.inputs[0], extents)
-        self.target = Mover(setting, setting.output, extents)
-        self.elements = int(np.prod(list(extents.values()), dtype=np.int64))
-
-    def run(self, starts: Integers) -> None:
-        """Execute once."""
-        setting = self.setting
-        function = FUNCTIONS[setting.superdsc.op_func_name].unary
-        assert function is not None
-        group = max(1, _DENSE_ELEMENTS // self.elements)
-        for first in range(0, setting.cores, group):
-            cores = slice(first, first + group)
-            values = setting.codec(setting.inputs[0]).decode(self.source.load(starts[setting.inputs[0], cores]))
-            with np.errstate(all="ignore"):
-                result = function(values, self.constants)
-            self.target.store(starts[setting.output, cores], setting.codec(setting.output).encode(result))
-
-
-def plan_unary(setting: Setting) -> Executable:
-    """Return the plan of a one-input operation."""
-    source, target = setting.codec(setting.inputs[0]), setting.codec(setting.output)
-    if source.word_bytes != 2 or target.word_bytes != 2:
-        return UnaryExecutable(setting)
-    constants = tuple(sorted(constants_of(setting).items()))
-    return CopyExecutable(setting, unary_table(setting.superdsc.op_func_name, constants, source, target))
-
-
-@lru_cache(maxsize=256)
-def unary_table(
-    operation: str, constants: tuple[tuple[str, float], ...], source: Codec, target: Codec
-) -> npt.NDArray[np.uint16]:
-    """Return the result pattern of each of the 65,536 input patterns, computed in float64 and rounded once."""
-    function = FUNCTIONS[operation].unary
-    assert function is not None
-    values = source.decode(np.arange(1 << 16, dtype=np.uint16))
-    with np.errstate(all="ignore"):
-        result = function(values, dict(constants))
-    return target.encode(result).astype(np.uint16)
+        return [
+            partial(run_copy, self.word_bytes, self.table, used + nest.offsets[:, None], nest.loops)
+            for nest in self.nests
+        ]
 
 
 def plan_identity(setting: Setting) -> Executable:
@@ -183,12 +207,18 @@ class GatherExecutable(Executable):
         wrong = np.argwhere((rows < 0) | (rows >= limit))
         if len(wrong):
             core, place = (int(number) for number in wrong[0])
-            raise refuse(
+            index = setting.superdsc.compute.indirect_access_indices[0]
+            own_core = setting.superdsc.core_ids[core]
+            found = Diagnostic(
                 "SPY0706",
-                f"index {place} of core {setting.superdsc.core_ids[core]} is row {rows[core, place]} of {limit}",
+                f"index {place} of core {own_core} is row {rows[core, place]} of {limit}",
                 Location(setting.file),
                 hint="the row count is that of the value argument's device_size",
             )
+            field = f"scheduleTree_[{index}].startAddressCoreCorelet_"
+            operand = name_of(setting.superdsc, index)
+            named = FaultPlace(setting.superdsc.op_func_name, own_core, operand=operand, field=field)
+            raise SpyrecError([RuleDiagnostic.of(found, named)])
         offsets = geometry.offsets(self.row_dim or "", rows)
         self._data_reads = self._count(starts[self.value], offsets)
         steps = offsets * setting.numerics.expansion

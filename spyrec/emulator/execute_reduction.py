@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
 from spyrec.diagnostics import Location, refuse
-from spyrec.emulator.engine import Doubles, Executable, Integers, Mover, Setting
+from spyrec.emulator.engine import CoreParts, Doubles, Executable, Integers, Mover, Setting
 from spyrec.emulator.execute_pointwise import constants_of
 from spyrec.emulator.geometry import adjacent_runs, outer_sum
-from spyrec.emulator.kernel_reduce import MAXIMUM, MINIMUM, SUM, SUM_OF_SQUARES, reduce_lanes, reduce_rows
-from spyrec.emulator.numerics import constant_value
+from spyrec.emulator.jit_dl16 import GROUP
+from spyrec.emulator.kernel_reduce import MAXIMUM, MINIMUM, ROWS, SUM, SUM_OF_SQUARES, reduce_lanes, reduce_rows
+from spyrec.emulator.kernel_reduce_dl16 import reduce_lanes_dl16, reduce_rows_dl16
+from spyrec.emulator.numerics import Storage, constant_value
 from spyrec.emulator.rules import mask_constant
 
 _KINDS = {"sum": SUM, "mean": SUM, "max": MAXIMUM, "min": MINIMUM}
@@ -36,6 +40,7 @@ class Reduction:
         self.elements = len(kept) * len(folded)
         self.cohorts = self._cohorts()
         self.masked, self.mask_value = self._mask(len(folded))
+        self._target = Mover(setting, setting.output, self.kept)
 
     def _cohorts(self) -> list[list[int]]:
         """Return the core positions that share an output, each list in ascending slice order of the folded dims."""
@@ -64,22 +69,55 @@ class Reduction:
             masked[core] = total
         return masked, constant_value(entry.data_format, entry.bits)
 
-    def partial(self, kind: int, starts: Integers) -> Doubles:
-        """Return the combined results [cohort, kept element] of one kind of fold."""
-        setting = self.setting
-        code, step = setting.codec(self.input).storage.value, setting.step_bytes(self.input)
-        out = np.empty((setting.cores, self.results), np.float64)
-        kernel = reduce_lanes if self.folds_lanes else reduce_rows
-        per_core = -(-self.results // 16) if self.folds_lanes else len(self.kept_table)
+    @property
+    def has_core_parts(self) -> bool:
+        """Whether no cores combine their results."""
+        return all(len(members) == 1 for members in self.cohorts)
 
-        def part(first: int, last: int) -> None:
+    def partial(self, kinds: tuple[int, ...], starts: Integers) -> list[Doubles]:
+        """Return the combined results [cohort, kept element] of each kind of fold."""
+        setting = self.setting
+        out = np.empty((len(kinds), setting.cores, self.results), np.float64)
+        part = self._part(kinds, starts, self.masked, out)
+        setting.threads.run(setting.cores * self._tasks_per_core, setting.cores * self.elements, part)
+        return [self._combined(kind, results) for kind, results in zip(kinds, out, strict=True)]
+
+    def partial_of(self, cores: slice, kinds: tuple[int, ...], starts: Integers) -> Doubles:
+        """Return the results [kind, core, kept element] of some cores, computed on the calling thread."""
+        count = cores.stop - cores.start
+        out = np.empty((len(kinds), count, self.results), np.float64)
+        self._part(kinds, starts[:, cores], self.masked[cores], out)(0, count * self._tasks_per_core)
+        return out
+
+    @property
+    def _tasks_per_core(self) -> int:
+        return -(-self.results // ROWS) if self.folds_lanes else len(self.kept_table)
+
+    def _part(
+        self, kinds: tuple[int, ...], starts: Integers, masked: npt.NDArray[np.uint8], out: Doubles
+    ) -> Callable[[int, int], None]:
+        """Return what runs tasks ``first <= t < past``; ``out``: the results [kind, core, kept element]."""
+        wanted, places = np.array(kinds, np.int64), np.ascontiguousarray(starts[self.input])
+        if self._is_direct:
+            direct = reduce_lanes_dl16 if self.folds_lanes else reduce_rows_dl16
+            return partial(direct, wanted, places, self.kept_table, self.folded_table, out)
+        code, step = self.setting.codec(self.input).storage.value, self.setting.step_bytes(self.input)
+        kernel = reduce_lanes if self.folds_lanes else reduce_rows
+
+        def part(first: int, past: int) -> None:
             kernel(
-                kind, code, step, starts[self.input], self.kept_table, self.folded_table,
-                self.masked, self.mask_value, out, first, last,
+                wanted, code, step, places, self.kept_table, self.folded_table,
+                masked, self.mask_value, out, first, past,
             )  # fmt: skip
 
-        setting.threads.run(setting.cores * per_core, setting.cores * self.elements, part)
-        return self._combined(kind, out)
+        return part
+
+    @property
+    def _is_direct(self) -> bool:
+        """Whether the input is whole groups of DLFloat16 without a mask."""
+        runs = self.folded_table if self.folds_lanes else self.kept_table
+        is_dl16 = self.setting.codec(self.input).storage is Storage.DL16
+        return is_dl16 and self.masked.shape[1] == 0 and not (runs[:, 1] % GROUP).any()
 
     def _combined(self, kind: int, out: Doubles) -> Doubles:
         total = out[[members[0] for members in self.cohorts]]
@@ -94,11 +132,14 @@ class Reduction:
         return total
 
     def store(self, starts: Integers, values: Doubles, lane: int = 0) -> None:
-        """Round the results once and store them, at ``lane`` of the stick where the output has one value per stick."""
-        setting = self.setting
+        """Round the combined results once and store them, at ``lane`` where the output has one value per stick."""
         first = [members[0] for members in self.cohorts]
-        at = starts[setting.output, first] + lane * setting.step_bytes(setting.output)
-        Mover(setting, setting.output, self.kept).store(at, setting.codec(setting.output).encode(values))
+        self.store_at(starts[self.setting.output, first], values, lane)
+
+    def store_at(self, starts: Integers, values: Doubles, lane: int = 0) -> None:
+        """Round results [start, kept element] once and store them at ``lane`` from the starts on."""
+        at = starts + lane * self.setting.step_bytes(self.setting.output)
+        self._target.store(at, self.setting.codec(self.setting.output).encode(values))
 
 
 class ReductionExecutable(Executable):
@@ -112,8 +153,26 @@ class ReductionExecutable(Executable):
 
     def run(self, starts: Integers) -> None:
         """Execute once."""
-        values = self.reduction.partial(self.kind, starts)
-        self.reduction.store(starts, values if self.factor is None else values * self.factor)
+        (values,) = self.reduction.partial((self.kind,), starts)
+        self.reduction.store(starts, self._scaled(values))
+
+    @property
+    def has_core_parts(self) -> bool:
+        """Whether no cores combine their results."""
+        return self.reduction.has_core_parts
+
+    def core_parts(self, starts: Integers) -> CoreParts:
+        """Return what runs the parts of some cores."""
+
+        def run(first: int, past: int) -> None:
+            cores = slice(first, past)
+            (values,) = self.reduction.partial_of(cores, (self.kind,), starts)
+            self.reduction.store_at(starts[self.reduction.setting.output, cores], self._scaled(values))
+
+        return run
+
+    def _scaled(self, values: Doubles) -> Doubles:
+        return values if self.factor is None else values * self.factor
 
 
 class NormStatisticsExecutable(Executable):
@@ -127,10 +186,28 @@ class NormStatisticsExecutable(Executable):
 
     def run(self, starts: Integers) -> None:
         """Execute once."""
-        mean = self.reduction.partial(SUM, starts) * (0.0 if self.has_zero_mean else self.scale)
-        squares = self.reduction.partial(SUM_OF_SQUARES, starts) * self.scale
-        self.reduction.store(starts, mean)
-        self.reduction.store(starts, squares, lane=1)
+        total, squares = self.reduction.partial((SUM, SUM_OF_SQUARES), starts)
+        first = [members[0] for members in self.reduction.cohorts]
+        self._store(starts[self.reduction.setting.output, first], total, squares)
+
+    @property
+    def has_core_parts(self) -> bool:
+        """Whether no cores combine their results."""
+        return self.reduction.has_core_parts
+
+    def core_parts(self, starts: Integers) -> CoreParts:
+        """Return what runs the parts of some cores."""
+
+        def run(first: int, past: int) -> None:
+            cores = slice(first, past)
+            total, squares = self.reduction.partial_of(cores, (SUM, SUM_OF_SQUARES), starts)
+            self._store(starts[self.reduction.setting.output, cores], total, squares)
+
+        return run
+
+    def _store(self, starts: Integers, total: Doubles, squares: Doubles) -> None:
+        self.reduction.store_at(starts, total * (0.0 if self.has_zero_mean else self.scale))
+        self.reduction.store_at(starts, squares * self.scale, lane=1)
 
 
 class NormScaleExecutable(Executable):

@@ -21,6 +21,8 @@ from numba import carray, njit
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
+from spyrec.kernel_cache import cached_kernel
+
 F = TypeVar("F", bound=Callable[..., object])
 
 TILE_ROWS = 8
@@ -34,7 +36,7 @@ _VECTOR = ir.VectorType(ir.FloatType(), 16)
 
 def kernel(function: F) -> F:
     """Compile ``function`` on first call, cache it on disk, and run it without the interpreter lock."""
-    return cast("F", njit(nogil=True, cache=True, error_model="numpy")(function))
+    return cached_kernel(function)
 
 
 def inlined(function: F) -> F:
@@ -48,6 +50,21 @@ def _pointer(_context: Any, _address: Any):  # noqa: ANN202, ANN401 - numba's ow
         return builder.inttoptr(arguments[0], cgutils.voidptr_t)
 
     return types.voidptr(types.int64), generate
+
+
+@intrinsic
+def _data_address(_context: Any, array: Any):  # noqa: ANN202, ANN401
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> object:  # noqa: ANN401
+        held = context.make_array(signature.args[0])(context, builder, arguments[0])
+        return builder.ptrtoint(held.data, ir.IntType(64))
+
+    return types.int64(array), generate
+
+
+@inlined
+def address_of(array: npt.NDArray[np.generic]) -> int:
+    """Return the address of an array's first element (inside kernels only); unlike ``ctypes``, counts no reference."""
+    return _data_address(array)
 
 
 @inlined

@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from spyrec.dlfloat_kernels import decode_scalar, encode_scalar
-from spyrec.emulator.jit import bytes_at, inlined, kernel, words16_at, words32_at
+from spyrec.emulator.jit import address_of, bytes_at, inlined, kernel, words16_at, words32_at
+from spyrec.emulator.jit_dl16 import GROUP, decode_groups, encode_groups
 
 DL16 = 0
 HALF = 1
@@ -112,7 +113,9 @@ def decode_run(code: int, address: int, stride_bytes: int, count: int, out: Floa
         for i in range(count):
             out[i] = value
     elif code == DL16 and step == 1:
-        for i in range(count):
+        groups = count // GROUP
+        decode_groups(address, address_of(out), groups)
+        for i in range(groups * GROUP, count):
             out[i] = decode_scalar(words[i])
     elif code == DL16:
         for i in range(count):
@@ -144,7 +147,9 @@ def encode_run(code: int, address: int, stride_bytes: int, count: int, values: F
     step = stride_bytes // 2
     words = words16_at(address, (count - 1) * step + 1)
     if code == DL16 and step == 1:
-        for i in range(count):
+        groups = count // GROUP
+        encode_groups(address_of(values), address, groups)
+        for i in range(groups * GROUP, count):
             words[i] = encode_scalar(values[i])
     elif code == DL16:
         for i in range(count):

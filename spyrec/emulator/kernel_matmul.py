@@ -9,8 +9,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from spyrec.emulator.jit import TILE_COLUMNS, TILE_ROWS, kernel, multiply_tile
-from spyrec.emulator.kernel_codec import decode_run, encode_run
+from spyrec.emulator.jit import TILE_COLUMNS, TILE_ROWS, floats_at, inlined, kernel, multiply_tile
+from spyrec.emulator.jit_dl16 import GROUP, decode_groups, encode_groups
+from spyrec.emulator.kernel_codec import DL16, decode_run, encode_run
 
 Floats = npt.NDArray[np.float32]
 Integers = npt.NDArray[np.int64]
@@ -35,6 +36,14 @@ def find_zero_rows(code: int, element_bytes: int, starts: Integers, rows: Intege
     return zero
 
 
+@inlined
+def _is_adjacent(offsets: Integers, element_bytes: int) -> bool:
+    for n in range(1, offsets.shape[0]):  # noqa: SIM110 -- kernels know no generators
+        if offsets[n] != offsets[0] + n * element_bytes:
+            return False
+    return True
+
+
 @kernel
 def pack_rows(
     code: int, element_bytes: int, starts: Integers, rows: Integers, runs: Integers, skipped: Flags, packed: Floats,
@@ -46,39 +55,49 @@ def pack_rows(
     as zero (K padding).  Rows past the last are zero.
     """
     tiles = packed.shape[1]
-    values = np.empty(64, np.float32)
+    values = np.zeros((TILE_ROWS, 64), np.float32)
     for task in range(first_task, last_task):
         start = task // tiles
         tile = task % tiles
-        for i in range(TILE_ROWS):
-            row = tile * TILE_ROWS + i
-            for run in range(runs.shape[0]):
-                first, count = runs[run, 0], runs[run, 1]
-                if row >= rows.shape[0]:
-                    for k in range(count):
-                        packed[start, tile, first + k, i] = np.float32(0)
-                    continue
-                decode_run(code, starts[start] + rows[row] + runs[run, 2], element_bytes, count, values)
-                for k in range(count):
-                    value = np.float32(0) if skipped[start, first + k] else values[k]
-                    packed[start, tile, first + k, i] = value
+        count_rows = min(TILE_ROWS, rows.shape[0] - tile * TILE_ROWS)
+        values[count_rows:] = np.float32(0)
+        for run in range(runs.shape[0]):
+            first, count = runs[run, 0], runs[run, 1]
+            for i in range(count_rows):
+                address = starts[start] + rows[tile * TILE_ROWS + i] + runs[run, 2]
+                decode_run(code, address, element_bytes, count, values[i])
+            out = packed[start, tile, first : first + count]
+            for k in range(count):
+                for i in range(TILE_ROWS):
+                    out[k, i] = values[i, k]
+        for k in range(skipped.shape[1]):
+            if skipped[start, k]:
+                packed[start, tile, k] = np.float32(0)
 
 
 @kernel
 def _pack_columns(
-    code: int, element_bytes: int, start: int, depth: Integers, columns: Integers, packed: Floats
+    code: int, element_bytes: int, start: int, depth: Integers, columns: Integers, target: int, pitch: int
 ) -> None:
-    """Decode B rows ``depth`` and ``columns`` into ``packed[tile, k, 32]``; columns past the last are zero."""
+    """Decode B rows ``depth`` and ``columns`` to float32 ``[tile, k, 32]`` at address ``target``.
+
+    Tiles are ``pitch`` bytes apart; columns past the last are zero.
+    """
+    line_bytes = 4 * TILE_COLUMNS
     for tile in range((columns.shape[0] + TILE_COLUMNS - 1) // TILE_COLUMNS):
         first = tile * TILE_COLUMNS
         count = min(TILE_COLUMNS, columns.shape[0] - first)
-        adjacent = True
-        for n in range(1, count):
-            adjacent = adjacent and columns[first + n] == columns[first] + n * element_bytes
+        adjacent = _is_adjacent(columns[first : first + count], element_bytes)
+        origin = start + columns[first]
+        lines = target + tile * pitch
+        if adjacent and code == DL16 and element_bytes == 2 and count == TILE_COLUMNS:
+            for k in range(depth.shape[0]):
+                decode_groups(origin + depth[k], lines + k * line_bytes, TILE_COLUMNS // GROUP)
+            continue
         for k in range(depth.shape[0]):
-            line = packed[tile, k]
+            line = floats_at(lines + k * line_bytes, TILE_COLUMNS)
             if adjacent:
-                decode_run(code, start + depth[k] + columns[first], element_bytes, count, line)
+                decode_run(code, origin + depth[k], element_bytes, count, line)
             else:
                 for n in range(count):
                     decode_run(code, start + depth[k] + columns[first + n], element_bytes, 1, line[n:])
@@ -89,9 +108,11 @@ def _pack_columns(
 @kernel
 def _store_tile(code: int, element_bytes: int, start: int, rows: Integers, columns: Integers, tile: Floats) -> None:
     count = columns.shape[0]
-    adjacent = True
-    for n in range(1, count):
-        adjacent = adjacent and columns[n] == columns[0] + n * element_bytes
+    adjacent = _is_adjacent(columns, element_bytes)
+    if adjacent and code == DL16 and element_bytes == 2 and count == TILE_COLUMNS:
+        for row in range(rows.shape[0]):
+            encode_groups(tile[row].ctypes.data, start + rows[row] + columns[0], TILE_COLUMNS // GROUP)
+        return
     for row in range(rows.shape[0]):
         if adjacent:
             encode_run(code, start + rows[row] + columns[0], element_bytes, count, tile[row])
@@ -102,15 +123,17 @@ def _store_tile(code: int, element_bytes: int, start: int, rows: Integers, colum
 
 @kernel
 def multiply(
-    codes: Integers, groups: Integers, b_starts: Integers, a_panels: Integers, c_starts: Integers,
+    codes: Integers, groups: Integers, b_starts: Integers, b_panels: Integers, a_panels: Integers, c_starts: Integers,
     b_depth: Integers, b_columns: Integers, c_rows: Integers, c_columns: Integers,
     packed: Floats, first_task: int, last_task: int,
 ) -> None:  # fmt: skip
     """Multiply: a task is one group of results that share their B, and one chunk of up to 256 columns.
 
     ``codes``: format of B, element bytes of B, format of C, element bytes of C.  ``groups[g]``: first and past-last
-    member.  ``b_starts[g, slice]``: addresses of B.  ``a_panels[member, slice]``: panel of ``packed``.
-    ``c_starts[member]``: addresses of C.  Others: byte offsets of k, n in B and of m, n in C.
+    member.  ``b_starts[g, slice]``: addresses of B.  ``b_panels[g, slice]``: address of room for all of B decoded as
+    float32 ``[tile, k, 32]``, or 0, and whether it is decoded already.  ``a_panels[member, slice]``: panel of
+    ``packed``.  ``c_starts[member]``: addresses of C.  Others: byte offsets of k, n in
+    B and of m, n in C.
     """
     columns = b_columns.shape[0]
     depth = b_depth.shape[0]
@@ -121,7 +144,8 @@ def multiply(
     for g in range(groups.shape[0]):
         most = max(most, groups[g, 1] - groups[g, 0])
     width = (min(columns, CHUNK_COLUMNS) + TILE_COLUMNS - 1) // TILE_COLUMNS
-    b_panel = np.empty((width, min(depth, _DEPTH), TILE_COLUMNS), np.float32)
+    line_bytes = 4 * TILE_COLUMNS
+    scratch = np.empty((width, min(depth, _DEPTH), TILE_COLUMNS), np.float32)
     total = np.empty((most * row_tiles, width, TILE_ROWS, TILE_COLUMNS), np.float32)
     partial = np.empty((most * row_tiles if slices > 1 else 0, width, TILE_ROWS, TILE_COLUMNS), np.float32)
     for task in range(first_task, last_task):
@@ -135,15 +159,21 @@ def multiply(
             target[: members * row_tiles] = np.float32(0)
             for k0 in range(0, depth, _DEPTH):
                 k1 = min(depth, k0 + _DEPTH)
-                _pack_columns(codes[0], codes[1], b_starts[g, s], b_depth[k0:k1], b_columns[n0:n1], b_panel)
+                b_block = scratch.ctypes.data
+                pitch = scratch.shape[1] * line_bytes
+                if b_panels[g, s, 0] != 0:
+                    pitch = depth * line_bytes
+                    b_block = b_panels[g, s, 0] + n0 // TILE_COLUMNS * pitch + k0 * line_bytes
+                if b_panels[g, s, 1] == 0:
+                    own_columns = b_columns[n0:n1]
+                    _pack_columns(codes[0], codes[1], b_starts[g, s], b_depth[k0:k1], own_columns, b_block, pitch)
                 for member in range(members):
                     panel = a_panels[groups[g, 0] + member, s]
                     for row_tile in range(row_tiles):
                         a_address = packed[panel, row_tile, k0:].ctypes.data
                         for tile in range(tiles):
-                            b_address = b_panel[tile].ctypes.data
                             c_address = target[member * row_tiles + row_tile, tile].ctypes.data
-                            multiply_tile(a_address, b_address, c_address, k1 - k0)
+                            multiply_tile(a_address, b_block + tile * pitch, c_address, k1 - k0)
             if s > 0:
                 for i in range(members * row_tiles):
                     total[i] += partial[i]

@@ -44,11 +44,17 @@ class CallTimes:
         return CallTime(timeline, roofline_of(record, self._profile, timeline.total_us, self._target.cores))
 
 
-def timed_schedule(schedule: Schedule, order: Mapping[int, int], times: Mapping[int, CallTime]) -> TimedSchedule:
-    """Return the program's order with times; ``order``: the position of each call's counters, ``times``: its time."""
+def timed_schedule(
+    schedule: Schedule, order: Mapping[int, int], times: Mapping[int, CallTime], values: Mapping[int, range]
+) -> TimedSchedule:
+    """Return the program's order with times.
+
+    ``order``: the position of each call's counters, ``times``: its time; ``values``: by loop number, those of its
+    variable in this launch.
+    """
     return tuple(
         TimedCall(order[id(item)], times[id(item)].timeline)
         if isinstance(item, Call)
-        else TimedLoop(len(item.loop.values), timed_schedule(item.body, order, times))
+        else TimedLoop(len(values[item.loop.number]), timed_schedule(item.body, order, times, values))
         for item in schedule
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from weakref import ref
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +31,17 @@ def _poison(memory: Bytes) -> None:
     whole[:] = POISON
 
 
+class _Window:
+    """Bytes that the host was given a view of; NumPy keeps it alive as long as that view or one made from it lives."""
+
+    def __init__(self, memory: Bytes) -> None:
+        self._memory = memory
+
+    @property
+    def __array_interface__(self) -> dict[str, object]:
+        return self._memory.__array_interface__
+
+
 class DeviceMemory:
     """HBM: allocations in segments of 16 GiB; ``expansion`` emulated bytes stand for each device byte."""
 
@@ -38,6 +50,7 @@ class DeviceMemory:
         self._next = [segment_base(segment) for segment in range(DATA_SEGMENTS)]
         self._addresses: list[int] = []
         self._buffers: dict[int, Bytes] = {}
+        self._windows: list[tuple[ref[_Window], int, int]] = []
 
     def allocate(self, size_bytes: int) -> int:
         """Reserve whole sticks in the first segment with room and return the address; errors SPY0701."""
@@ -82,6 +95,20 @@ class DeviceMemory:
             raise refuse("SPY0702", f"bytes [{address}, {address + size_bytes}) lie in no allocation{inside}")
         first = (address - base) * self.expansion
         return self._buffers[base][first : first + size_bytes * self.expansion]
+
+    def host_view(self, address: int, size_bytes: int) -> Bytes:
+        """Return what :meth:`view` does, for the host to read and write: see :meth:`host_writes`."""
+        view = self.view(address, size_bytes)
+        window = _Window(view)
+        first = view.ctypes.data
+        self._windows.append((ref(window), first, first + len(view)))
+        return np.asarray(window)
+
+    def host_writes(self) -> list[tuple[int, int]]:
+        """Return the emulated ranges that the host may have written since the last call: all it had views of."""
+        found = [(first, past) for _, first, past in self._windows]
+        self._windows = [item for item in self._windows if item[0]() is not None]
+        return found
 
 
 class Scratchpads:

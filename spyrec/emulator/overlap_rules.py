@@ -8,6 +8,7 @@ element.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -15,12 +16,17 @@ import numpy.typing as npt
 
 from spyrec.bundle.superdsc import Indirection
 from spyrec.diagnostics import Diagnostic, Location, SpyrecError
+from spyrec.dtypes import DeviceFormat
 from spyrec.emulator.binding_rules import Binding
 from spyrec.emulator.engine import Setting
+from spyrec.emulator.fault_places import START, Spot, operand_field, place_of
 from spyrec.emulator.footprint import first_conflict
 from spyrec.emulator.functions import FUNCTIONS, Family
-from spyrec.emulator.resolve import Call
+from spyrec.emulator.resolve import POOL, Call
 from spyrec.emulator.rules import RULE_CODES, name_of
+from spyrec.runtime.device import TableEntry
+from spyrec.runtime.findings import RuleDiagnostic
+from spyrec.target import STICK_BYTES
 
 Integers = npt.NDArray[np.int64]
 
@@ -31,29 +37,36 @@ Region = tuple[int | None, int]
 """A memory, and where in it a base begins; ``None`` is LX, a memory of its own on each core."""
 
 
-def check_overlaps(call: Call, setting: Setting, binding: Binding) -> None:
+def check_overlaps(call: Call, setting: Setting, binding: Binding, entries: Mapping[int, TableEntry]) -> None:
     """Refuse an input that overlaps the output on its own core other than in place; errors SPY0717."""
     regions: dict[int | None, Region] = {base: (base, 0) for base in binding.bases}
-    _Overlaps(call, setting, binding, regions).check(every_core=False)
+    _Overlaps(call, setting, binding, regions).check(entries, every_core=False)
+
+
+def pool_entry(size_bytes: int) -> TableEntry:
+    """Return the pool as if it were an argument."""
+    return TableEntry("pool", POOL, (size_bytes // STICK_BYTES, 64), DeviceFormat.SEN169_FP16, 0, size_bytes)
 
 
 def check_aliases(
-    calls: Iterable[tuple[Call, Setting, Binding]], addresses: Mapping[int, int], sizes_bytes: Mapping[int, int]
-) -> None:
-    """Refuse a launch whose arguments overlap where one call loads and stores; errors SPY0717.
+    calls: Iterable[tuple[Call, Setting, Binding]], entries: Mapping[int, TableEntry], addresses: Mapping[int, int]
+) -> bool:
+    """Return whether arguments overlap; refuse it where one call loads and stores them: errors SPY0717.
 
-    ``addresses`` and ``sizes_bytes``: of each argument and of the pool, by base.  Overlaps of arguments that no call
-    loads and stores at once are legal, and so is work in place.
+    ``entries`` and ``addresses``: of each argument and of the pool, by base.  Overlaps of arguments that no call loads
+    and stores at once are legal, and so is work in place.
     """
-    ordered = sorted((start, start + sizes_bytes[base]) for base, start in addresses.items())
+    ordered = sorted((start, start + entries[base].size_bytes) for base, start in addresses.items())
     if all(past <= start for (_, past), (start, _) in pairwise(ordered)):
-        return
+        return False
     for call, setting, binding in calls:
         regions: dict[int | None, Region] = {
             base: (0, addresses[base]) if base is not None and base in addresses else (base, 0)
             for base in binding.bases
         }
-        _Overlaps(call, setting, binding, regions).check(every_core=True)
+        placed = {base: replace(entry, baked_base=addresses[base]) for base, entry in entries.items()}
+        _Overlaps(call, setting, binding, regions).check(placed, every_core=True)
+    return True
 
 
 class _Overlaps:
@@ -63,7 +76,7 @@ class _Overlaps:
         self.binding = binding
         self.regions = regions
 
-    def check(self, *, every_core: bool) -> None:
+    def check(self, entries: Mapping[int, TableEntry], *, every_core: bool) -> None:
         """Look at each input; ``every_core``: also at what it loads of other cores' stores."""
         setting, binding = self.setting, self.binding
         output = setting.output
@@ -74,7 +87,7 @@ class _Overlaps:
                 continue
             found = self.overlap(position, every_core=every_core and memory is not None)
             if found is not None:
-                problems.append(self.problem(position, *found))
+                problems.append(self.problem(position, Spot(*found), entries))
         if problems:
             raise SpyrecError(problems)
 
@@ -137,12 +150,15 @@ class _Overlaps:
         sticks = [item.stick_dim if item.stick_dim in walked else None for item in (mine, other)]
         return alike and sticks[0] == sticks[1]
 
-    def problem(self, position: int, core: int, byte: int) -> Diagnostic:
+    def problem(self, position: int, spot: Spot, entries: Mapping[int, TableEntry]) -> Diagnostic:
         superdsc = self.setting.superdsc
         subject = f"{name_of(superdsc, position)} overlaps {name_of(superdsc, self.setting.output)}"
-        message = f"{subject}: core {superdsc.core_ids[core]} loads byte {byte} of it, which the operation stores"
+        message = f"{subject}: core {superdsc.core_ids[spot.core]} loads byte {spot.byte} of it"
+        message += ", which the operation stores"
         hint = "a result may replace its operand only element by element: same start, same layout, same extents"
-        return Diagnostic(RULE_CODES[7], message, Location(self.call.file), hint=hint)
+        plain = Diagnostic(RULE_CODES[7], message, Location(self.call.file), hint=hint)
+        fields = ", ".join(operand_field(item, START) for item in (position, self.setting.output))
+        return RuleDiagnostic.of(plain, place_of(self.call, position, spot, fields, entries))
 
 
 def _first_overlap(

@@ -18,7 +18,6 @@ from spyrec.emulator.execute_pointwise import (
     PointwiseExecutable,
     plan_conversion,
     plan_identity,
-    plan_unary,
 )
 from spyrec.emulator.execute_reduction import (
     NormScaleExecutable,
@@ -26,6 +25,7 @@ from spyrec.emulator.execute_reduction import (
     ReductionExecutable,
     TopExecutable,
 )
+from spyrec.emulator.execute_unary import plan_unary
 from spyrec.emulator.functions import FUNCTIONS, Family
 from spyrec.emulator.geometry import describe, valid_extents
 from spyrec.emulator.numerics import Numerics
@@ -33,6 +33,7 @@ from spyrec.emulator.overlap_rules import check_overlaps
 from spyrec.emulator.resolve import Call
 from spyrec.emulator.rules import check_superdsc
 from spyrec.emulator.traffic import Traffic, traffic_of
+from spyrec.emulator.weight_cache import WeightCache
 from spyrec.runtime.device import TableEntry
 from spyrec.runtime.threads import Threads
 from spyrec.target import Target
@@ -42,11 +43,14 @@ Integers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How to execute: numerics, threads, and the device; rules that sanitizers watch instead of refusing at load."""
+    """How to execute: numerics, threads, and the device; decoded weights that are kept; rules that sanitizers watch
+    instead of refusing at load.
+    """
 
     numerics: Numerics
     threads: Threads
     target: Target
+    weights: WeightCache
     deferred_rules: frozenset[int] = frozenset()
 
 
@@ -77,8 +81,8 @@ def plan_call(
     deferred = options.deferred_rules
     setting = Setting(call.file, superdsc, geometries, extents, options.numerics, options.threads, deferred)
     binding = check_binding(call, setting, entries, region_bytes, options.target)
-    check_overlaps(call, setting, binding)
-    return PlannedCall(call, setting, binding, _executable(setting), traffic_of(setting, binding))
+    check_overlaps(call, setting, binding, entries)
+    return PlannedCall(call, setting, binding, _executable(setting, options.weights), traffic_of(setting, binding))
 
 
 def _entry_of(call: Call, position: int, entries: Mapping[int, TableEntry]) -> TableEntry | None:
@@ -88,7 +92,7 @@ def _entry_of(call: Call, position: int, entries: Mapping[int, TableEntry]) -> T
     return entries.get(places[0].base)
 
 
-def _executable(setting: Setting) -> Executable:
+def _executable(setting: Setting, weights: WeightCache) -> Executable:
     superdsc = setting.superdsc
     family = FUNCTIONS[superdsc.op_func_name].family
     match family:
@@ -103,7 +107,7 @@ def _executable(setting: Setting) -> Executable:
         case Family.REDUCTION:
             return ReductionExecutable(setting)
         case Family.MATMUL:
-            return MatmulExecutable(setting)
+            return MatmulExecutable(setting, weights)
         case Family.NORM_STATISTICS:
             return NormStatisticsExecutable(setting)
         case Family.NORM_SCALE:

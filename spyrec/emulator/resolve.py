@@ -16,13 +16,17 @@ from spyrec.bundle.program import (
     Constant,
     DeviceMemoryAllocate,
     For,
+    InputArgument,
     Program,
     SdscExecute,
     Statement,
+    is_value_parameter,
 )
 from spyrec.bundle.superdsc import Component, SuperDsc
 from spyrec.diagnostics import Diagnostic, Location, SpyrecError, refuse
+from spyrec.emulator.rules import name_of
 from spyrec.runtime.device import ArgumentTable
+from spyrec.runtime.findings import FaultPlace, RuleDiagnostic
 
 PROGRAM_FILE = "bundle.mlir"
 POOL = -1
@@ -33,21 +37,28 @@ POOL = -1
 class Place:
     """An address in bytes: ``offset`` and, per loop variable, ``steps`` beyond ``base`` (``None``: a plain number).
 
-    ``maps`` are the affine maps that the steps came through.
+    ``maps`` are the affine maps that the steps came through.  ``parameter``: the value parameter that holds the number,
+    which only a launch knows; nothing else counts then.
     """
 
     base: int | None
     offset: int
     steps: Mapping[int, int] = field(default_factory=dict[int, int])
     maps: tuple[str, ...] = ()
+    parameter: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """One ``scf.for``: its number in depth-first order and the values its variable takes."""
+    """One ``scf.for``: its number in depth-first order and the values its variable takes.
+
+    ``parameter``: the value parameter that is its upper bound, bound by a launch; ``values`` are then the most there
+    can be.
+    """
 
     number: int
     values: range
+    parameter: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +84,14 @@ Schedule = tuple[Call | LoopBody, ...]
 
 @dataclass(frozen=True, slots=True)
 class ResolvedProgram:
-    """What runs, and the bytes of each region that is no argument: the pool and the program's own allocations."""
+    """What runs, and the bytes of each region that is no argument: the pool and the program's own allocations.
+
+    ``value_maxima``: the largest value of each value parameter.
+    """
 
     schedule: Schedule
     region_bytes: Mapping[int, int]
+    value_maxima: Mapping[str, int] = field(default_factory=dict[str, int])
 
 
 def calls_of(schedule: Schedule) -> Iterator[Call]:
@@ -88,8 +103,16 @@ def calls_of(schedule: Schedule) -> Iterator[Call]:
             yield item
 
 
+def loops_of(schedule: Schedule) -> Iterator[Loop]:
+    """Yield every loop in program order."""
+    for item in schedule:
+        if isinstance(item, LoopBody):
+            yield item.loop
+            yield from loops_of(item.body)
+
+
 def execution_count(schedule: Schedule) -> int:
-    """Return the number of SuperDSC executions of one launch."""
+    """Return the number of SuperDSC executions of one launch, the most there can be."""
     return sum(
         len(item.loop.values) * execution_count(item.body) if isinstance(item, LoopBody) else 1 for item in schedule
     )
@@ -109,12 +132,17 @@ class _Walker:
         self.loop_count = 0
         self.problems: list[Diagnostic] = []
         self.region_bytes = {POOL: table.pool_bytes} if table.pool_bytes else {}
+        self.value_maxima = {
+            parameter.name: self.maximum_of(parameter)
+            for parameter in program.parameters
+            if is_value_parameter(parameter.name)
+        }
 
     def walk(self) -> ResolvedProgram:
         schedule = self.statements(self.program.body, {}, ())
         if self.problems:
             raise SpyrecError(self.problems)
-        return ResolvedProgram(schedule, self.region_bytes)
+        return ResolvedProgram(schedule, self.region_bytes, self.value_maxima)
 
     def statements(self, body: Sequence[Statement], outer: Mapping[str, Place], loops: tuple[Loop, ...]) -> Schedule:
         scope = dict(outer)
@@ -124,9 +152,9 @@ class _Walker:
                 case Constant(result, value):
                     scope[result] = Place(None, value)
                 case ArgumentExtract(result, argument):
-                    scope[result] = Place(self.base_of(argument), 0)
+                    scope[result] = self.extracted(argument)
                 case Add(result, left, right):
-                    scope[result] = self.add(self.value(scope, left), self.value(scope, right))
+                    scope[result] = self.add(self.known(scope, left), self.known(scope, right))
                 case AffineApply():
                     scope[statement.result] = self.apply(statement, scope)
                 case DeviceMemoryAllocate(result, size_bytes):
@@ -136,6 +164,22 @@ class _Walker:
                 case For():
                     items.append(self.loop(statement, scope, loops))
         return tuple(items)
+
+    def maximum_of(self, parameter: InputArgument) -> int:
+        """Return the largest value of a value parameter: the table's, or that of the parameter's type."""
+        found = [self.table.value_maxima.get(parameter.name), parameter.max_value]
+        known = [maximum for maximum in found if maximum is not None]
+        if not known:
+            message = f'nothing says how large the value of parameter "%{parameter.name}" may be'
+            raise self.wrong(message, "state trip_counts in the plan, max_value in its type, or values with --args")
+        if min(known) < 0:
+            raise self.wrong(f'the largest value of parameter "%{parameter.name}" is {min(known)}')
+        return min(known)
+
+    def extracted(self, argument: str) -> Place:
+        if argument in self.value_maxima:
+            return Place(None, 0, parameter=argument)
+        return Place(self.base_of(argument), 0)
 
     def base_of(self, argument: str) -> int:
         if all(parameter.name != argument for parameter in self.program.parameters):
@@ -160,6 +204,14 @@ class _Walker:
             raise self.wrong(f'"%{name}" is used before it is defined')
         return scope[name]
 
+    def known(self, scope: Mapping[str, Place], name: str) -> Place:
+        """Return a value that may be computed with: one that is known at load."""
+        place = self.value(scope, name)
+        if place.parameter is not None:
+            message = f'"%{name}" holds the value of parameter "%{place.parameter}"'
+            raise self.wrong(f"{message}, which can only be the upper bound of a loop")
+        return place
+
     def add(self, left: Place, right: Place) -> Place:
         if left.base is not None and right.base is not None:
             raise self.wrong(f"two base addresses are added: {_base_name(left.base)} and {_base_name(right.base)}")
@@ -174,9 +226,9 @@ class _Walker:
         if coefficients is None or len(coefficients) != len(statement.dims):
             found = "is not defined" if coefficients is None else f"takes {len(coefficients)} dims"
             raise self.wrong(f'affine map "#{statement.map_name}" {found}, given {len(statement.dims)} dims')
-        total = self.value(scope, statement.symbol)
+        total = self.known(scope, statement.symbol)
         for coefficient, name in zip(coefficients, statement.dims):
-            dim = self.value(scope, name)
+            dim = self.known(scope, name)
             if dim.base is not None:
                 raise self.wrong(f'"%{name}" is an address, not a loop variable')
             scaled = {loop: coefficient * step for loop, step in dim.steps.items()}
@@ -184,13 +236,16 @@ class _Walker:
         return total
 
     def loop(self, statement: For, scope: Mapping[str, Place], loops: tuple[Loop, ...]) -> LoopBody:
-        bounds = [self.value(scope, name) for name in (statement.lower, statement.upper, statement.step)]
+        last = self.value(scope, statement.upper)
+        if last.parameter is not None:
+            last = Place(None, self.value_maxima[last.parameter], parameter=last.parameter)
+        bounds = [self.known(scope, statement.lower), last, self.known(scope, statement.step)]
         if any(place.base is not None or place.steps for place in bounds):
             raise self.wrong(f'the bounds of loop "%{statement.induction}" are not constants')
         lower, upper, step = (place.offset for place in bounds)
         if step <= 0:
             raise self.wrong(f'the step of loop "%{statement.induction}" is {step}, it must be positive')
-        loop = Loop(self.loop_count, range(lower, upper, step))
+        loop = Loop(self.loop_count, range(lower, upper, step), last.parameter)
         self.loop_count += 1
         inner = dict(scope)
         inner[statement.induction] = Place(None, 0, {loop.number: 1})
@@ -232,7 +287,7 @@ class _Walker:
             missing, unused = sorted(used - set(ids)), sorted(set(ids) - used)
             self.problem(f"symbol ids of the file that are not bound: {missing}; bound but not in it: {unused}", where)
         else:
-            values = (self.value(scope, name) for name in statement.operands)
+            values = (self.known(scope, name) for name in statement.operands)
             return {
                 identity: self.baked(place.offset, statement.sdsc_filename, place) if place.base is None else place
                 for identity, place in zip(ids, values)
@@ -248,13 +303,14 @@ class _Walker:
         if 0 <= address < self.table.pool_bytes:
             return replace(place, base=POOL, offset=address) if place is not None else Place(POOL, address)
         known = [f'"{entry.name}" {_range(entry.baked_base, entry.size_bytes)}' for entry in self.table.entries]
-        raise refuse(
+        found = Diagnostic(
             "SPY0716",
             f"address {address} lies in no argument and not in the pool of {self.table.pool_bytes} bytes",
             Location(file),
             notes=tuple(known),
             hint="give the argument's address and device_size in the argument table",
         )
+        raise SpyrecError([RuleDiagnostic.of(found, _place_of_start(self.superdscs[file], address))])
 
     def problem(self, message: str, where: Location) -> None:
         self.problems.append(Diagnostic("SPY0719", message, where, hint="bind each symbol id of the file exactly once"))
@@ -262,6 +318,16 @@ class _Walker:
     @staticmethod
     def wrong(message: str, hint: str | None = None) -> SpyrecError:
         return refuse("SPY0704", message, Location(PROGRAM_FILE), hint=hint)
+
+
+def _place_of_start(superdsc: SuperDsc, address: int) -> FaultPlace:
+    """Return the place of an address that a file may hold itself."""
+    for position, operand in enumerate(superdsc.operands):
+        for core, start in zip(superdsc.core_ids, operand.start_addresses):
+            if start == address and operand.component is Component.HBM:
+                field = f"scheduleTree_[{position}].startAddressCoreCorelet_"
+                return FaultPlace(superdsc.op_func_name, core, None, name_of(superdsc, position), address, field=field)
+    return FaultPlace(superdsc.op_func_name, address=address, field="sdsc_execute of bundle.mlir")
 
 
 def _base_name(base: int) -> str:

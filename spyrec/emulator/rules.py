@@ -14,6 +14,7 @@ from spyrec.diagnostics import Diagnostic, Location
 from spyrec.dtypes import DeviceFormat
 from spyrec.emulator.functions import FUNCTIONS, Family
 from spyrec.emulator.geometry import RESTICKIFY, extending_dims, short_gap_dims, stick_dim_of
+from spyrec.runtime.findings import FaultPlace, RuleDiagnostic
 from spyrec.target import SEGMENT_BYTES, STICK_BYTES, Target
 
 RULE_CODES = {number: f"SPY07{10 + number}" for number in range(1, 15)}
@@ -27,7 +28,7 @@ def check_superdsc(file: str, superdsc: SuperDsc, target: Target) -> list[Diagno
     where = Location(file)
     malformed = [*_operation(superdsc, where), *_form(superdsc, where)]
     if malformed:
-        return malformed
+        return [_of_operation(superdsc, item) for item in malformed]
     rules: tuple[Callable[[SuperDsc, Location], Iterator[Diagnostic]], ...] = (
         _grid,
         _extents,
@@ -36,7 +37,14 @@ def check_superdsc(file: str, superdsc: SuperDsc, target: Target) -> list[Diagno
         _masks,
     )
     found = [diagnostic for rule in rules for diagnostic in rule(superdsc, where)]
-    return found + list(_sizes(superdsc, where, target))
+    return [_of_operation(superdsc, item) for item in (*found, *_sizes(superdsc, where, target))]
+
+
+def _of_operation(superdsc: SuperDsc, found: Diagnostic) -> Diagnostic:
+    """Return a diagnostic that names the operation, unless it names more."""
+    if isinstance(found, RuleDiagnostic):
+        return found
+    return RuleDiagnostic.of(found, FaultPlace(op=superdsc.op_func_name))
 
 
 def name_of(superdsc: SuperDsc, position: int) -> str:
@@ -222,6 +230,17 @@ def mask_constant(superdsc: SuperDsc) -> int | None:
     return identity if 0 <= identity < len(superdsc.constants) else None
 
 
+def _place_in_lx(superdsc: SuperDsc, position: int) -> FaultPlace:
+    return FaultPlace(
+        op=superdsc.op_func_name,
+        core=superdsc.core_ids[0],
+        tensor="lx",
+        operand=name_of(superdsc, position),
+        address=superdsc.operands[position].start_addresses[0],
+        field=f"scheduleTree_[{position}].startAddressCoreCorelet_, N_",
+    )
+
+
 def _sizes(superdsc: SuperDsc, where: Location, target: Target) -> Iterator[Diagnostic]:
     """V5 and V8 (capacity) of LX starts, V13 of buffers: nothing is computed on sizes that cannot exist."""
     if len(superdsc.core_ids) > target.cores or max(superdsc.core_ids) >= target.cores:
@@ -247,7 +266,8 @@ def _sizes(superdsc: SuperDsc, where: Location, target: Target) -> Iterator[Diag
         start = max(operand.start_addresses)
         if min(operand.start_addresses) < 0 or start + size_bytes > target.lx_bytes:
             message = f"{name_of(superdsc, position)}: start {start} plus {size_bytes} bytes"
-            yield _rule(8, f"{message} exceeds the {target.lx_bytes} bytes of a core's LX", where)
+            found = _rule(8, f"{message} exceeds the {target.lx_bytes} bytes of a core's LX", where)
+            yield RuleDiagnostic.of(found, _place_in_lx(superdsc, position))
         if any(address % STICK_BYTES for address in operand.start_addresses):
             yield _rule(5, f"{name_of(superdsc, position)}: start {start} is not {STICK_BYTES}-byte aligned", where)
         if len(set(operand.start_addresses)) != 1:

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 from spyrec.bundle.superdsc import Component
 from spyrec.diagnostics import Diagnostic, Location
+from spyrec.emulator.fault_places import START, Spot, operand_field, place_of
 from spyrec.emulator.plan import PlannedCall
 from spyrec.emulator.rules import RULE_CODES, name_of
+from spyrec.runtime.findings import RuleDiagnostic
 
 Slices = tuple[tuple[int, tuple[tuple[int, int, int], ...]], ...]
 """Per core: its id and, for each divided dim in layout order, stride in sticks, number of slices and slice index."""
@@ -47,13 +49,28 @@ def _check_read(read: Region, regions: list[Region], planned: PlannedCall, posit
     where = Location(planned.call.file)
     if not sources:
         message = f"{subject}: bytes [{read.first}, {read.past}) of LX were not written before"
-        return [Diagnostic(RULE_CODES[8], message, where)]
+        return [_placed(Diagnostic(RULE_CODES[8], message, where), planned, position, read.slices[0][0], START)]
     for source in sources:
         if source.slices != read.slices:
             message = f'{subject}: read under other slices than "{source.file}" wrote it with'
             hint = "nothing moves data between the cores' LX: both operations must divide the tensor alike"
-            return [Diagnostic(RULE_CODES[8], message, where, hint=hint)]
+            found = Diagnostic(RULE_CODES[8], message, where, hint=hint)
+            return [_placed(found, planned, position, _first_other(read.slices, source.slices), "coreIdToWkSlice_")]
     return []
+
+
+def _first_other(read: Slices, written: Slices) -> int:
+    """Return a core that reads other elements than were written in its LX."""
+    known = dict(written)
+    return next((core for core, own in read if known.get(core) != own), read[0][0])
+
+
+def _placed(found: Diagnostic, planned: PlannedCall, position: int, core: int, field: str) -> Diagnostic:
+    superdsc = planned.call.superdsc
+    place = superdsc.core_ids.index(core)
+    spot = Spot(place, superdsc.operands[position].start_addresses[place])
+    named = operand_field(position, field) if field == START else field
+    return RuleDiagnostic.of(found, place_of(planned.call, position, spot, named, {}))
 
 
 def region_of(planned: PlannedCall, position: int) -> Region:

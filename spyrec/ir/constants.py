@@ -10,11 +10,14 @@ import numpy.typing as npt
 
 from spyrec.diagnostics import Location, refuse
 from spyrec.dtypes import DType
-from spyrec.ir.graph import Graph, location_of
-from spyrec.ir.numbers import encode, fits
+from spyrec.ir.graph import ConstantData, Graph, location_of
+from spyrec.ir.numbers import decode, encode, fits
 from spyrec.ir.tensor_file import TensorFileError, load_tensor
 from spyrec.ir.types import TensorType
 from spyrec.jsonloc import JsonValue
+
+MAX_INLINE_ELEMENTS = 4096
+"""Most numbers of a constant that a graph's text holds: a table of 64 by 64."""
 
 _INFINITIES = {"inf": math.inf, "-inf": -math.inf}
 
@@ -69,6 +72,25 @@ def _read_leaf(value: JsonValue, dtype: DType, path: tuple[int, ...]) -> float |
         shown = f'"{value[:40]}"' if isinstance(value, str) else str(value)[:40]
         raise InlineValueError("SPY0128", f"{shown} is no {dtype.value}", path)
     return number if dtype is DType.BOOL or not dtype.is_float else float(number)
+
+
+def is_uniform(array: npt.NDArray[np.generic]) -> bool:
+    """Whether an array is one number seen as many: writing it out could take any amount of memory."""
+    return array.size > 1 and not any(array.strides)
+
+
+def is_inline(data: ConstantData, found: TensorType) -> bool:
+    """Whether a constant's numbers stand in the text of a written graph, and not in a file beside it.
+
+    They do where they are few or one number for all, and the text has a form for them: no NaN, no 8-bit float.
+    """
+    if data.array is None or found.dtype in (DType.FLOAT8_E4M3FN, DType.FLOAT8_E5M2FNUZ):
+        return False
+    uniform = is_uniform(data.array)
+    if data.array.size > MAX_INLINE_ELEMENTS and not uniform:
+        return False
+    numbers = decode(np.asarray(data.array.flat[0]) if uniform else data.array, found.dtype)
+    return not bool(np.isnan(numbers).any())
 
 
 def load_constant(graph: Graph, name: str) -> npt.NDArray[np.generic]:

@@ -66,6 +66,12 @@ class Declarations:
             self.sink.error("SPY0115", f'the value name "{name}" is taken', where, notes=notes)
         return first is place
 
+    def forget(self, name: str) -> None:
+        """Take a value's declaration back, as if it had not been read: a builder goes on after a refusal."""
+        for table in (self.values, self.constants, self._places):
+            table.pop(name, None)
+        self.broken.discard(name)
+
     def _read_dim(self, name: str, dim: int | SymbolicDimModel) -> None:
         if isinstance(dim, int):
             self.dims[name] = self.extents[name] = dim

@@ -176,13 +176,17 @@ class LayoutCost:
 
 @dataclass(frozen=True, slots=True)
 class KernelProgram:
-    """One device program: kernels by index range, its arguments in order, and the pool offsets of the rest."""
+    """One device program: kernels by index range, its arguments in order, and where the rest lies.
+
+    ``pool_offsets``: in the pool.  ``lx_offsets``: in every core's scratchpad, which holds the core's slice.
+    """
 
     first_kernel: int
     end_kernel: int
     arguments: tuple[str, ...]
     pool_offsets: Mapping[str, int]
     pool_bytes: int
+    lx_offsets: Mapping[str, int] = field(default_factory=dict[str, int])
 
 
 @dataclass(frozen=True, slots=True)

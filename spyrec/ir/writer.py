@@ -9,6 +9,7 @@ import orjson
 
 from spyrec.dtypes import DType
 from spyrec.ir.attribute_text import write_attributes, write_number
+from spyrec.ir.constants import is_inline, is_uniform
 from spyrec.ir.graph import ConstantData, Graph, LayoutPin, LoopRequest, Node, Operand, Scalar, Value
 from spyrec.ir.graph_model import FORMAT
 from spyrec.ir.numbers import decode
@@ -17,14 +18,14 @@ from spyrec.ir.types import SymbolicDim
 from spyrec.jsonloc import JsonValue
 
 CONSTANTS_FILE = "constants.safetensors"
-"""Where a written graph finds the constants that were in files: tensors by value name."""
+"""Where a written graph finds the constants that do not stand in its text: tensors by value name."""
 
 
 def write_graph(graph: Graph) -> bytes:
     """Return the graph as JSON text, the same bytes for equal graphs.
 
-    Constants in memory stand inline; those in files refer to ``constants.safetensors`` by value name.  Sizes in
-    attributes are numbers, whatever dim names the original wrote.
+    Small constants in memory stand inline; others refer to ``constants.safetensors`` by value name
+    (:func:`spyrec.ir.constants.is_inline`).  Sizes in attributes are numbers, whatever dim names the original wrote.
     """
     return orjson.dumps(graph_to_json(graph), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
 
@@ -39,7 +40,7 @@ def graph_to_json(graph: Graph) -> dict[str, JsonValue]:
         result["constants"] = [_constant(graph.values[name], data) for name, data in graph.constants.items()]
     result["nodes"] = [_node(graph, node) for node in graph.nodes]
     if graph.loops:
-        result["loops"] = [_loop(loop) for loop in graph.loops]
+        result["loops"] = [loop_to_json(loop) for loop in graph.loops]
     result["outputs"] = list(graph.outputs)
     return result
 
@@ -67,13 +68,11 @@ def _pin(pin: LayoutPin) -> JsonValue:
 
 def _constant(value: Value, data: ConstantData) -> JsonValue:
     result = _typed(value)
-    if data.array is None:
+    if data.array is None or not is_inline(data, value.type):
         result["data"] = {"file": CONSTANTS_FILE, "tensor": value.name}
         return result
-    decoded = decode(data.array, value.type.dtype)
-    is_uniform = decoded.size > 1 and not any(data.array.strides)
-    # an inline number for all elements is a view of one: writing it out could take any amount of memory
-    numbers = decoded.flat[0].item() if is_uniform else decoded.tolist()
+    array = np.asarray(data.array.flat[0]) if is_uniform(data.array) else data.array
+    numbers = decode(array, value.type.dtype).tolist()
     result["value"] = _numbers(cast("JsonValue", numbers), value.type.dtype)
     return result
 
@@ -111,11 +110,12 @@ def _operand(operand: Operand) -> JsonValue:
     return write_number(operand.value) if isinstance(operand, Scalar) else operand
 
 
-def _loop(loop: LoopRequest) -> JsonValue:
+def loop_to_json(loop: LoopRequest) -> JsonValue:
+    """Return one level of the coarse-tiling request, with all inside it, as JSON data."""
     result: dict[str, JsonValue] = {"dim": loop.dims[0] if len(loop.dims) == 1 else list(loop.dims)}
     if loop.tiles is not None:
         result["tiles"] = loop.tiles
     if loop.tile_size is not None:
         result["tile_size"] = loop.tile_size
-    result["body"] = [item if isinstance(item, str) else _loop(item) for item in loop.body]
+    result["body"] = [item if isinstance(item, str) else loop_to_json(item) for item in loop.body]
     return result

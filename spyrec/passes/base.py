@@ -23,6 +23,7 @@ class Facet(Enum):
     LAYOUT = "every buffer has a device layout"
     DIVISION = "every kernel has a work division"
     PROGRAMS = "every kernel belongs to a program"
+    SCRATCHPAD = "every tensor that lies in the scratchpads has its place there"
     PLACEMENT = "every buffer has an address in every program that uses it"
 
 

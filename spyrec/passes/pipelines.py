@@ -12,6 +12,7 @@ from spyrec.passes.decompose import decompose
 from spyrec.passes.divide_work import divide_work
 from spyrec.passes.form_kernels import form_kernels
 from spyrec.passes.group_bundles import group_bundles
+from spyrec.passes.place_scratchpad import place_scratchpad
 from spyrec.passes.tile_loops import tile_loops
 
 AnyPass = Pass[Graph, Graph] | Pass[Graph, KernelGraph] | Pass[KernelGraph, KernelGraph]
@@ -65,10 +66,17 @@ GROUP_BUNDLES = Pass(
     frozenset({Facet.PROGRAMS}),
     group_bundles,
 )
+PLACE_SCRATCHPAD = Pass(
+    "place-scratchpad",
+    "put tensors that live inside one loop iteration into the scratchpads",
+    frozenset({Facet.PROGRAMS, Facet.DIVISION}),
+    frozenset({Facet.SCRATCHPAD}),
+    place_scratchpad,
+)
 ASSIGN_ADDRESSES = Pass(
     "assign-addresses",
     "give the intermediates of each program their place in its pool",
-    frozenset({Facet.PROGRAMS}),
+    frozenset({Facet.PROGRAMS, Facet.SCRATCHPAD}),
     frozenset({Facet.PLACEMENT}),
     assign_addresses,
 )
@@ -83,6 +91,7 @@ COMPILE: tuple[AnyPass, ...] = (
     ASSIGN_LAYOUTS,
     DIVIDE_WORK,
     GROUP_BUNDLES,
+    PLACE_SCRATCHPAD,
     ASSIGN_ADDRESSES,
 )
 """The whole compiler."""

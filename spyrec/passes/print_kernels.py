@@ -22,6 +22,7 @@ def print_kernels(graph: KernelGraph) -> str:
     for program in graph.programs:
         span = f"{program.first_kernel}..{program.end_kernel - 1}"
         lines.append(f"program of kernels {span}({', '.join(program.arguments)}) pool {program.pool_bytes} bytes")
+        lines += [f"  {name} in LX at {offset}" for name, offset in program.lx_offsets.items()]
     lines.append("outputs " + ", ".join(f"{name} = {buffer}" for name, buffer in graph.outputs))
     return "\n".join(lines) + "\n"
 

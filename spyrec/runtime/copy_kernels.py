@@ -9,6 +9,7 @@ import numpy.typing as npt
 from numba import njit
 
 from spyrec.dtypes import DeviceFormat
+from spyrec.kernel_cache import cached_kernel
 
 Patterns = npt.NDArray[np.uint16]
 Integers = npt.NDArray[np.int64]
@@ -144,7 +145,7 @@ def _copy_nest(
                     destination[write + lane * write_step] = converted
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@cached_kernel
 def copy_half_to_dlfloat(
     source: Patterns, destination: Patterns, loops: Integers, source_offset: int, destination_offset: int
 ) -> None:
@@ -156,7 +157,7 @@ def copy_half_to_dlfloat(
     _copy_nest(True, source, destination, loops, source_offset, destination_offset)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@cached_kernel
 def copy_dlfloat_to_half(
     source: Patterns, destination: Patterns, loops: Integers, source_offset: int, destination_offset: int
 ) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
@@ -13,7 +13,11 @@ from spyrec.bundle.program import Program
 from spyrec.bundle.superdsc import SuperDsc
 from spyrec.cost import Roofline
 from spyrec.dtypes import DeviceFormat
+from spyrec.runtime.observer import ExecutionObserver
 from spyrec.runtime.timeline_records import TimedSchedule
+
+NO_VALUES: Mapping[str, int] = {}
+"""The values of a program without value parameters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +37,14 @@ class TableEntry:
 
 @dataclass(frozen=True, slots=True)
 class ArgumentTable:
-    """The argument table of one program; ``pool_bytes`` is 0 where the program has no pool."""
+    """The argument table of one program; ``pool_bytes`` is 0 where the program has no pool.
+
+    ``value_maxima``: the largest value of each value parameter, where the table knows it.
+    """
 
     entries: tuple[TableEntry, ...]
     pool_bytes: int = 0
+    value_maxima: Mapping[str, int] = field(default_factory=dict[str, int])
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +106,17 @@ class Device(Protocol):
         """Validate a program against its table and prepare it for launching."""
         ...
 
-    def launch(self, loaded: LoadedProgram, arguments: Sequence[int], pool_address: int | None) -> LaunchStats:
-        """Execute a program with argument ``i`` at device address ``arguments[i]``."""
+    def launch(
+        self,
+        loaded: LoadedProgram,
+        arguments: Sequence[int],
+        pool_address: int | None,
+        observer: ExecutionObserver | None = None,
+        *,
+        values: Mapping[str, int] = NO_VALUES,
+    ) -> LaunchStats:
+        """Execute a program with argument ``i`` at device address ``arguments[i]``, up to where ``observer`` ends it.
+
+        ``values``: of its value parameters, each from 0 to the largest that it was loaded with.
+        """
         ...

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from spyrec.diagnostics import Diagnostic, Location, SpyrecError, refuse
@@ -40,13 +41,86 @@ _KIND_OF_RULE = {
 
 
 @dataclass(frozen=True, slots=True)
+class FaultPlace:
+    """Where a broken rule shows in memory, as far as it is known when a program is loaded.
+
+    Fields as in :class:`Finding`; before anything is allocated, ``address`` is that in the segments which programs with
+    baked addresses use.
+    """
+
+    op: str | None = None
+    core: int | None = None
+    tensor: str | None = None
+    operand: str | None = None
+    address: int | None = None
+    element: tuple[int, ...] | None = None
+    device_coordinate: tuple[int, ...] | None = None
+    field: str | None = None
+
+    def __str__(self) -> str:
+        return ", ".join(f"{name} {value}" for name, value in self._facts().items() if value is not None)
+
+    def _facts(self) -> dict[str, object]:
+        return {
+            "op": self.op,
+            "core": self.core,
+            "tensor": self.tensor,
+            "address": self.address,
+            "element": None if self.element is None else list(self.element),
+            "device coordinate": None if self.device_coordinate is None else list(self.device_coordinate),
+            "field": self.field,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class RuleDiagnostic(Diagnostic):
+    """A broken rule of the executor, and where it shows; the note of it comes last."""
+
+    place: FaultPlace = FaultPlace()
+
+    @staticmethod
+    def of(found: Diagnostic, place: FaultPlace) -> RuleDiagnostic:
+        """Return a diagnostic with its place."""
+        notes = (*found.notes, str(place))
+        return RuleDiagnostic(found.code, found.message, found.location, notes, found.hint, found.severity, place)
+
+    def with_element(self, element: tuple[int, ...] | None) -> RuleDiagnostic:
+        """Return the diagnostic with the host index of the element."""
+        place = replace(self.place, element=element)
+        return replace(self, place=place, notes=(*self.notes[:-1], str(place)))
+
+
+ElementOf = Callable[[str, tuple[int, ...]], tuple[int, ...] | None]
+"""From an argument and a device coordinate to the host index of the element there."""
+
+
+@contextmanager
+def naming_elements(element_of: ElementOf) -> Generator[None]:
+    """Name the host element of what is refused inside, where it lies in an argument."""
+    try:
+        yield
+    except SpyrecError as error:
+        raise SpyrecError([_with_element(item, element_of) for item in error.diagnostics]) from error
+
+
+def _with_element(item: Diagnostic, element_of: ElementOf) -> Diagnostic:
+    if not isinstance(item, RuleDiagnostic) or item.place.tensor is None or item.place.device_coordinate is None:
+        return item
+    try:
+        return item.with_element(element_of(item.place.tensor, item.place.device_coordinate))
+    except SpyrecError:  # the argument's own table is refused when it is used; the rule comes first
+        return item
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """One bug that a sanitizer saw.
 
     ``file`` and ``op`` are the SuperDSC to look into, ``field`` the place in it.  ``tensor`` is the argument's name,
     ``pool`` or ``lx``; ``operand`` the operand of ``file`` that lies there.  ``address`` is a device address in bytes,
-    in LX the core's own.  ``element`` is the host index where a conversion table knows it; ``device_coordinate`` the
-    place in the argument's device layout.  ``None`` where there is no such thing or it is not known.
+    in LX the core's own.  ``iteration`` is the round of each loop around the operation, outermost first, from 0.
+    ``element`` is the host index where a conversion table knows it; ``device_coordinate`` the place in the argument's
+    device layout.  ``None`` where there is no such thing or it is not known.
     """
 
     sanitizer: Sanitizer
@@ -60,6 +134,7 @@ class Finding:
     element: tuple[int, ...] | None = None
     device_coordinate: tuple[int, ...] | None = None
     field: str | None = None
+    iteration: tuple[int, ...] | None = None
 
     def to_json(self) -> dict[str, object]:
         """Return the record under its names in ``spyrec.run/1``."""
@@ -67,6 +142,7 @@ class Finding:
             "sanitizer": self.sanitizer.value,
             "op": self.op,
             "file": self.file,
+            "iteration": None if self.iteration is None else list(self.iteration),
             "core": self.core,
             "tensor": self.tensor,
             "operand": self.operand,
@@ -81,9 +157,10 @@ class Finding:
         """Return the record as a message."""
         facts = {
             "op": self.op,
+            "iteration": self.iteration and f"({', '.join(map(str, self.iteration))})",
             "core": self.core,
             "tensor": self.tensor,
-            "operand": self.operand,
+            "operand": self.operand and self.operand.removeprefix("operand "),
             "address": self.address,
             "element": None if self.element is None else list(self.element),
             "device coordinate": None if self.device_coordinate is None else list(self.device_coordinate),
@@ -126,9 +203,26 @@ def findings_of_refusal(error: SpyrecError, sanitizers: frozenset[Sanitizer]) ->
     The rules on bounds, races and LX are checked at load whatever was chosen; asked for, they report in one form.
     """
     return tuple(
-        Finding(kind, item.message, item.location.file if item.location is not None else None, field=_FIELDS[kind])
+        _finding_of(kind, item)
         for item in error.diagnostics
         if (kind := _KIND_OF_RULE.get(item.code)) is not None and kind in sanitizers
+    )
+
+
+def _finding_of(kind: Sanitizer, item: Diagnostic) -> Finding:
+    place = item.place if isinstance(item, RuleDiagnostic) else FaultPlace()
+    return Finding(
+        kind,
+        item.message,
+        file=item.location.file if item.location is not None else None,
+        op=place.op,
+        core=place.core,
+        tensor=place.tensor,
+        operand=place.operand,
+        address=place.address,
+        element=place.element,
+        device_coordinate=place.device_coordinate,
+        field=place.field or _FIELDS[kind],
     )
 
 

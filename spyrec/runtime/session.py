@@ -6,20 +6,28 @@ import dataclasses
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from spyrec.bundle.bundle import Bundle, DeviceProgram
-from spyrec.bundle.device_program import executes
 from spyrec.bundle.manifest import Argument, Manifest, PlanStep, Role
+from spyrec.bundle.program import is_value_parameter
 from spyrec.diagnostics import Location, files_below, located, refuse
 from spyrec.dtypes import DeviceFormat
 from spyrec.runtime.argument_copy import ArgumentCopier
 from spyrec.runtime.binding import checked_inputs, expected_inputs, has_host_form
-from spyrec.runtime.device import ArgumentTable, Device, LaunchStats, LoadedProgram, OperationStats, TableEntry
-from spyrec.runtime.observer import ArgumentCopy, CopyObserver
+from spyrec.runtime.device import (
+    NO_VALUES,
+    ArgumentTable,
+    Device,
+    LaunchStats,
+    LoadedProgram,
+    OperationStats,
+    TableEntry,
+)
+from spyrec.runtime.findings import naming_elements
+from spyrec.runtime.observer import ArgumentCopy, CopyObserver, RunObserver
 from spyrec.runtime.selection import only_calls_of, refuse_too_many_executions
 from spyrec.runtime.timeline_records import HostCopy
 from spyrec.target import SEGMENT_BYTES, STICK_BYTES
@@ -33,14 +41,12 @@ class SessionOptions:
 
     ``only``: execute the calls of one SuperDSC file; ``max_executions``: most SuperDSCs that one run may execute;
     ``half_format``: what the device's memory really holds where a tensor is DLFloat16.
-    ``is_stepped``: every SuperDSC is launched by itself, so that a :class:`StepObserver` sees memory in between; for
-    programs without loops that call each file once.  ``observer`` is told of host copies.
+    ``observer`` is told of host copies.
     """
 
     only: str | None = None
     max_executions: int = 10**9
     half_format: DeviceFormat = DeviceFormat.SEN169_FP16
-    is_stepped: bool = False
     observer: CopyObserver | None = None
 
 
@@ -62,18 +68,6 @@ class RunRecord:
     launches: tuple[LaunchStats, ...] = ()
 
 
-class StepObserver(Protocol):
-    """Looks at the device's memory around every launch of a run; ``number`` counts the launches from 0."""
-
-    def before(self, number: int) -> None:
-        """Called when the launch is next."""
-        ...
-
-    def after(self, number: int) -> bool:
-        """Called when the launch is done; ``False`` ends the run."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class _Step:
     """What one launch executes, loaded: ``prefix`` is put before its files' names in the counters."""
@@ -81,6 +75,7 @@ class _Step:
     plan: PlanStep
     loaded: LoadedProgram
     prefix: str
+    value_parameters: frozenset[str]
 
 
 def _names_on_device(manifest: Manifest) -> set[str]:
@@ -108,7 +103,8 @@ class Session:
         self._arguments = {argument.name: argument for argument in bundle.manifest.arguments}
         self._copier = ArgumentCopier(bundle, chosen.half_format)
         self.observer = chosen.observer
-        self._steps = _load(bundle, device, chosen)
+        with naming_elements(self._element_of):
+            self._steps = _load(bundle, device, chosen)
         self.inputs = expected_inputs(bundle.manifest)
         on_device = _names_on_device(bundle.manifest)
         self._addresses = {
@@ -120,19 +116,27 @@ class Session:
         self._pool_address = device.allocate(pool_bytes) if pool_bytes else None
         self._constant_copies = self._copy_constants(bundle)
 
-    def run(self, inputs: Mapping[str, HostArray], observer: StepObserver | None = None) -> RunRecord:
+    def run(
+        self,
+        inputs: Mapping[str, HostArray],
+        observer: RunObserver | None = None,
+        *,
+        values: Mapping[str, int] = NO_VALUES,
+    ) -> RunRecord:
         """Copy the inputs in, execute the plan, copy the outputs out.
 
-        Where ``observer`` ends the run there are no outputs.
+        Where ``observer`` ends the run there are no outputs.  ``values``: of the programs' value parameters, by name;
+        they come before those that a foreign bundle's table gives.
 
         Errors: SPY0760 to SPY0763 (the inputs), those of the copies, and the device's for what the files alone do not
         show.
         """
         checked = checked_inputs(inputs, self.inputs)
+        self._refuse_unknown_values(values)
         self._forget_results()
         copied_in = [self._copy_in(name, array) for name, array in checked.items() if name in self._addresses]
         copied_in = [*self._constant_copies, *copied_in]
-        launches, is_complete = self._launch_all(observer)
+        launches, is_complete = self._launch_all(observer, values)
         results = self._manifest.outputs if is_complete else ()
         outputs = {result: self._copy_out(name) for result, name in results}
         sizes = {name: argument_size_bytes(self._arguments[name]) for _, name in results}
@@ -148,14 +152,20 @@ class Session:
             tuple(launches),
         )
 
-    def _launch_all(self, observer: StepObserver | None) -> tuple[list[LaunchStats], bool]:
+    def _refuse_unknown_values(self, values: Mapping[str, int]) -> None:
+        known = sorted({name for step in self._steps for name in step.value_parameters})
+        for name in sorted(set(values) - set(known)):
+            hint = f"its value parameters are {', '.join(known)}" if known else "its programs have no value parameters"
+            raise refuse("SPY0708", f'no program of the bundle has a value parameter "%{name}"', hint=hint)
+
+    def _launch_all(self, observer: RunObserver | None, values: Mapping[str, int]) -> tuple[list[LaunchStats], bool]:
         """Execute the plan; the second result says whether to its end."""
         launches: list[LaunchStats] = []
         for number, step in enumerate(self._steps):
             if observer is not None:
-                observer.before(number)
-            launches.append(self._launch(step))
-            if observer is not None and not observer.after(number):
+                observer.launching(number)
+            launches.append(self._launch(step, observer, values))
+            if observer is not None and observer.is_ended:
                 return launches, False
         return launches, True
 
@@ -204,6 +214,20 @@ class Session:
             host_shape=None if table is None else table.host_shape,
         )
 
+    def _element_of(self, name: str, coordinate: tuple[int, ...]) -> tuple[int, ...] | None:
+        """Return the host index of the element at a device coordinate of an argument, ``None`` for padding."""
+        argument = self._arguments.get(name)
+        if argument is None or not has_host_form(argument):
+            return None
+        direction = "d2h" if argument.role is Role.OUTPUT else "h2d"
+        table = self._copier.table(argument, direction)
+        size, is_to_device = argument_size_bytes(argument), direction == "h2d"
+        copy = ArgumentCopy(name, 0, size, argument.device_size, table.nests, is_to_device, table.host_shape)
+        number = 0
+        for place, extent in zip(coordinate, argument.device_size, strict=True):
+            number = number * extent + place
+        return copy.host_index(number)
+
     def _copy_out(self, name: str) -> HostArray:
         if self.observer is not None:
             self.observer.copied_out(self._argument_copy(name, "d2h"))
@@ -220,11 +244,12 @@ class Session:
         dtype = self._arguments[name].dtype
         return "float32" if dtype is None else dtype.value
 
-    def _launch(self, step: _Step) -> LaunchStats:
+    def _launch(self, step: _Step, observer: RunObserver | None, values: Mapping[str, int]) -> LaunchStats:
         addresses = [self._addresses[name] for name in step.plan.arguments]
         pool = self._pool_address if step.plan.pool_bytes else None
-        with files_below(program_directory(self._root, step.plan.program)):
-            stats = self._device.launch(step.loaded, addresses, pool)
+        own = {name: value for name, value in values.items() if name in step.value_parameters}
+        with files_below(program_directory(self._root, step.plan.program)), naming_elements(self._element_of):
+            stats = self._device.launch(step.loaded, addresses, pool, observer, values={**step.plan.values, **own})
         named = tuple(dataclasses.replace(item, file=step.prefix + item.file) for item in stats.operations)
         return dataclasses.replace(stats, operations=named)
 
@@ -245,18 +270,9 @@ def _load(bundle: Bundle, device: Device, options: SessionOptions) -> list[_Step
                 options.observer.loading(_prefix(plan.program))
             with files_below(program_directory(bundle.root, plan.program)):
                 loaded = device.load(chosen.program, chosen.superdscs, table)
-                launched = [loaded] if not options.is_stepped else _single_calls(device, chosen, table)
-            steps += [_Step(plan, item, _prefix(plan.program)) for item in launched]
+            names = frozenset(item.name for item in chosen.program.parameters if is_value_parameter(item.name))
+            steps.append(_Step(plan, loaded, _prefix(plan.program), names))
     return steps
-
-
-def _single_calls(device: Device, program: DeviceProgram, table: ArgumentTable) -> list[LoadedProgram]:
-    """Load each call as a program of its own; the rules that span calls hold for the whole, which was loaded before."""
-    loaded: list[LoadedProgram] = []
-    for statement in executes(program.program.body):
-        file = statement.sdsc_filename
-        loaded.append(device.load(only_calls_of(program.program, file), {file: program.superdscs[file]}, table))
-    return loaded
 
 
 def program_directory(root: str | None, directory: str) -> str:
@@ -296,7 +312,8 @@ def argument_table(arguments: Mapping[str, Argument], plan: PlanStep, *, is_only
     program of a plan (every foreign bundle has one) states the addresses itself.
     """
     entries = [_entry(arguments[name], index, plan, is_only) for index, name in enumerate(plan.arguments)]
-    return ArgumentTable(tuple(entries), plan.pool_bytes)
+    maxima = {name: item.max_trips for name, item in plan.trip_counts.items()}
+    return ArgumentTable(tuple(entries), plan.pool_bytes, {**plan.values, **maxima})
 
 
 def _entry(argument: Argument, index: int, plan: PlanStep, is_only: bool) -> TableEntry:

@@ -17,9 +17,13 @@ class Threads:
         self.count = count
         self._pool: ThreadPoolExecutor | None = None
 
+    def shares(self, tasks: int, elements: int) -> bool:
+        """Whether :meth:`run` would hand some of such work to another thread."""
+        return self.count > 1 and tasks >= 2 and elements >= _SHARED_WORK
+
     def run(self, tasks: int, elements: int, function: Callable[[int, int], None]) -> None:
         """Call ``function(first, last)`` over parts of ``range(tasks)``; ``elements`` measures the whole work."""
-        if self.count == 1 or tasks < 2 or elements < _SHARED_WORK:
+        if not self.shares(tasks, elements):
             function(0, tasks)
             return
         if self._pool is None:

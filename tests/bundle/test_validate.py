@@ -53,13 +53,19 @@ def test_a_parameter_that_nothing_provides_is_refused(symbolic: Bundle) -> None:
 
 def scope_codes(body: str, maps: str = "") -> list[str]:
     sink = DiagnosticSink()
-    text = maps + "module { func.func @sdsc_bundle(%p: !sdscbundle.input_arg<index>) {" + body + " return } }"
+    text = (
+        maps
+        + "module { func.func @sdsc_bundle(%p: !sdscbundle.input_arg<index>, %S_value: !sdscbundle.input_arg<index>) {"
+        + body
+        + " return } }"
+    )
     check_scope(parse_program(text), Location("bundle.mlir"), sink)
     return [item.code for item in sink.diagnostics]
 
 
 ONE = "%one = arith.constant 1 : index "
 EXTRACT = "%a = sdscbundle.input_arg_extract value from %p : !sdscbundle.input_arg<index> -> index "
+VALUE = "%v = sdscbundle.input_arg_extract value from %S_value : !sdscbundle.input_arg<index> -> index "
 LOOP = "scf.for %i = %one to %one step %one { "
 
 
@@ -76,6 +82,10 @@ LOOP = "scf.for %i = %one to %one step %one { "
         (ONE + LOOP + "%s = arith.addi %i, %one : index } " + LOOP + "%s = arith.addi %i, %one : index }", []),
         (ONE + LOOP + LOOP + "} }", ["SPY0632"]),
         (ONE + EXTRACT + "scf.for %i = %one to %a step %one { }", ["SPY0635"]),
+        (ONE + VALUE + "scf.for %i = %one to %v step %one { }", []),
+        (ONE + VALUE + "scf.for %i = %v to %one step %one { }", ["SPY0632", "SPY0635"]),
+        (ONE + VALUE + "scf.for %i = %one to %one step %v { }", ["SPY0632", "SPY0635"]),
+        (ONE + VALUE + "%s = arith.addi %v, %one : index", ["SPY0632"]),
         (ONE + "%z = arith.constant 0 : index scf.for %i = %z to %one step %z { }", ["SPY0635"]),
         (ONE + "%s = affine.apply #m(%one)[%one]", ["SPY0632"]),
         ("%m = sdscbundle.device_mem_allocate 0 bytes : index", ["SPY0632"]),

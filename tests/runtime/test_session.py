@@ -17,7 +17,8 @@ from spyrec.bundle.superdsc import SuperDsc
 from spyrec.diagnostics import SpyrecError
 from spyrec.dtypes import DType
 from spyrec.layout import DeviceLayout
-from spyrec.runtime.device import ArgumentTable, LaunchStats, LoadedProgram, OperationStats
+from spyrec.runtime.device import NO_VALUES, ArgumentTable, LaunchStats, LoadedProgram, OperationStats
+from spyrec.runtime.observer import ExecutionObserver
 from spyrec.runtime.session import Session, SessionOptions
 from tests.foreign import EXAMPLES, argument_table, write_table
 
@@ -54,8 +55,18 @@ class CopyingDevice:
         self.loads.append(Loaded(table, tuple(superdscs)))
         return self.loads[-1]
 
-    def launch(self, loaded: LoadedProgram, arguments: Sequence[int], pool_address: int | None) -> LaunchStats:
+    def launch(
+        self,
+        loaded: LoadedProgram,
+        arguments: Sequence[int],
+        pool_address: int | None,
+        observer: ExecutionObserver | None = None,
+        *,
+        values: Mapping[str, int] = NO_VALUES,
+    ) -> LaunchStats:
         assert isinstance(loaded, Loaded)
+        assert not values
+        assert observer is None
         self.allocations[arguments[-1]][:] = self.allocations[arguments[0]]
         self.pools.append(pool_address)
         return LaunchStats(tuple(OperationStats(name, "copy", 1, 1, 2, 3, 4, 5) for name in loaded.files), 64)

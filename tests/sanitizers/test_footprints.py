@@ -189,6 +189,7 @@ def test_bounds_name_the_first_execution_outside_and_warn_of_the_step(tmp_path: 
     assert first.field is not None
     assert "affine_map" in first.field
     assert "8388608 bytes" in first.message
+    assert first.iteration == (0, 1)
 
 
 def test_bounds_of_layouts_that_contradict_the_table_are_findings_too(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from spyrec.runtime.random_inputs import random_inputs
 from tests.emulator.example_cases import Kernel, right_kernels
 from tests.emulator.test_examples import random_argument
 from tests.sanitizers.planting import HandMade
+from tests.support.graphs import graph_data, node, random_arrays, tensor
 from tests.support.random_graphs import random_graph
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -56,6 +57,21 @@ def test_an_own_example_is_silent(name: str, tmp_path: Path) -> None:
     assert session.observer is not None
     assert session.observer.findings == ()
     assert list(session.observer.warnings) == []
+
+
+def test_dead_windows_whose_memory_is_taken_are_silent() -> None:
+    # only the third window of n0 is read; a restickify's short side then takes the memory of the others
+    pinned = {"device_size": [1, 1, 64], "stride_map": [64, -1, 1]}
+    nodes = [
+        node("n0", "cat", "x0", "x0", "x0", dim=1),
+        node("n1", "slice", "n0", dim=1, start=2, end=3, step=1),
+        node("n2", "reshape", "x0", shape=[2, 2, 4]),
+        node("n4", "squeeze", "n1", dim=1),
+    ]
+    data = graph_data([tensor("x0", 16, 1, layout=pinned)], nodes, ["n4", "n2"])
+    for cores in (1, 32):
+        result = spyrec.run(spyrec.compile(data, spyrec.CompileOptions(cores=cores)), random_arrays(data), ALL)
+        assert result.sanitizer == ()
 
 
 @pytest.mark.parametrize("seed", range(200, 400, 20))

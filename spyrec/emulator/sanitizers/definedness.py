@@ -9,10 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from spyrec.dci import CopyNest
+from spyrec.emulator.fault_places import operand_field
 from spyrec.emulator.functions import FUNCTIONS, Family
 from spyrec.emulator.plan import PlannedCall
 from spyrec.emulator.sanitizers.kernel_shadow import DEFINED, FIRST_MARK
-from spyrec.emulator.sanitizers.places import Places, Spot, host_index, operand_field
+from spyrec.emulator.sanitizers.places import Places, Spot
 from spyrec.emulator.sanitizers.plan_propagation import plan_propagation
 from spyrec.emulator.sanitizers.propagation import (
     UNWRITTEN_WEIGHT,
@@ -42,6 +43,7 @@ class _Origin:
     planned: PlannedCall
     weight: int
     spot: Spot
+    iteration: tuple[int, ...]
 
 
 class DefinednessTracker:
@@ -83,7 +85,7 @@ class DefinednessTracker:
         known = self._origins.get(id(planned))
         if sighting.weight and (known is None or sighting.weight > known.weight):
             spot = self._spot(sighting.operand, sighting.core, sighting.place, starts)
-            self._origins[id(planned)] = _Origin(planned, sighting.weight, spot)
+            self._origins[id(planned)] = _Origin(planned, sighting.weight, spot, self._places.iteration)
 
     def _spot(self, operand: int, core: int, place: int, starts: Starts) -> Spot:
         delta = int(starts.shadow[operand, 0] - starts.data[operand, 0])
@@ -159,7 +161,7 @@ class DefinednessTracker:
             self._report_output(copy, int(own[0]), len(own), state)
 
     def _report_output(self, copy: ArgumentCopy, number: int, count: int, state: int) -> None:
-        index = host_index(copy, number)
+        index = copy.host_index(number)
         place = f'element {list(index)} of "{copy.name}"' if index is not None else f'"{copy.name}"'
         more = f" (and {count - 1} more)" if count > 1 else ""
         origin = self._origin(state) if state >= FIRST_MARK else None
@@ -176,7 +178,8 @@ class DefinednessTracker:
         wrote = "nothing wrote" if origin.weight >= UNWRITTEN_WEIGHT else "its host copy leaves out"
         message = f"reads memory that {wrote}; it reaches {reached}"
         field = operand_field(origin.spot.operand, "startAddressCoreCorelet_")
-        self._report.add(self._places.finding(Sanitizer.INIT, origin.planned, origin.spot, message, field))
+        found = self._places.finding(Sanitizer.INIT, origin.planned, origin.spot, message, field)
+        self._report.add(replace(found, iteration=origin.iteration or None))
 
     def _of_output(self, copy: ArgumentCopy, number: int, writer: PlannedCall | None, finding: Finding) -> Finding:
         """Return a finding about an element of an output, with the operation that should have stored it."""

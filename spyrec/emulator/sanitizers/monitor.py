@@ -12,6 +12,7 @@ from spyrec.emulator.plan import PlannedCall
 from spyrec.emulator.sanitizers.definedness import DefinednessTracker
 from spyrec.emulator.sanitizers.footprints import BoundsChecker, RaceDetector
 from spyrec.emulator.sanitizers.places import Places
+from spyrec.emulator.sanitizers.pool_tracker import PoolTracker
 from spyrec.emulator.sanitizers.report import Report
 from spyrec.emulator.sanitizers.scratchpad_tracker import ScratchpadTracker
 from spyrec.emulator.sanitizers.shadow import Shadow
@@ -43,6 +44,7 @@ class Monitor:
         self._scratchpads = ScratchpadTracker(self.report, places)
         self._races = RaceDetector(self.report, places)
         self._windows = WindowChecker(self.report, places)
+        self._pool = PoolTracker(self.report, places)
         self._bounds = BoundsChecker(self.report, places)
         self._tracks_states = bool(kinds & {Sanitizer.INIT, Sanitizer.GAP})
 
@@ -75,6 +77,7 @@ class Monitor:
         """A launch begins: emulated address of each base, names of the arguments, bytes of what holds nothing yet."""
         self._places.begin(bases, names)
         self._windows.begin()
+        self._pool.begin(bases, regions)
         for address, size_bytes in regions.items():
             region = self._shadow.region_of(address)
             first = address - region.first
@@ -88,11 +91,14 @@ class Monitor:
         self._shadow.prepare_scratchpads(first, pitch_bytes, cores, used_bytes * self._shadow.expansion)
         self._scratchpads.begin(cores, used_bytes)
 
-    def execute(self, planned: PlannedCall, starts: Integers) -> None:
+    def execute(self, planned: PlannedCall, starts: Integers, iteration: tuple[int, ...] = ()) -> None:
         """Watch one execution whose operands lie at emulated ``starts[operand, core]``; call it before.
+
+        ``iteration``: the round of each loop around it, outermost first.
 
         Raises the findings so far as errors where the execution would leave its memory.
         """
+        self._places.executing(iteration)
         if planned.binding.limits and not self._bounds.execute(planned, starts):
             raise SpyrecError([item.to_diagnostic() for item in self.findings])
         if Sanitizer.RACE in self._kinds:
@@ -101,6 +107,8 @@ class Monitor:
             self._scratchpads.execute(planned, starts)
         if Sanitizer.GAP in self._kinds:
             self._windows.execute(planned, starts)
+        if Sanitizer.INIT in self._kinds:
+            self._pool.execute(planned, starts)
         if self._tracks_states:
             self._definedness.execute(planned, starts)
 

@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
 from spyrec.bundle.superdsc import Component
-from spyrec.dci import CopyNest
 from spyrec.emulator.plan import PlannedCall
 from spyrec.emulator.resolve import POOL
 from spyrec.emulator.rules import name_of
@@ -35,6 +32,7 @@ class Places:
         self._bases: Mapping[int, int] = {}
         self._names: Mapping[int, str] = {}
         self._files: dict[int, str] = {}
+        self.iteration: tuple[int, ...] = ()
 
     def begin(self, bases: Mapping[int, int], names: Mapping[int, str]) -> None:
         """Take the emulated address of each base of a launch, and the names of those that are arguments."""
@@ -47,6 +45,10 @@ class Places:
     def file_of(self, planned: PlannedCall) -> str:
         """Return a call's file as the bundle names it."""
         return self._files[id(planned)]
+
+    def executing(self, iteration: tuple[int, ...]) -> None:
+        """Take note of the round of each loop around the execution that is watched next."""
+        self.iteration = iteration
 
     def base(self, base: int | None) -> int:
         """Return the emulated address of a base in device memory."""
@@ -76,7 +78,7 @@ class Places:
         if copy is None:
             return None, None
         number = (device_address - copy.address) // (128 // copy.device_size[-1])
-        return host_index(copy, number), _unravel(number, copy.device_size)
+        return copy.host_index(number), copy.device_coordinate(number)
 
     def finding(self, kind: Sanitizer, planned: PlannedCall, spot: Spot, message: str, field: str) -> Finding:
         """Return a finding about one element of one operand."""
@@ -101,42 +103,5 @@ class Places:
             element=index,
             device_coordinate=coordinate,
             field=field,
+            iteration=self.iteration or None,
         )
-
-
-def host_index(copy: ArgumentCopy, number: int) -> tuple[int, ...] | None:
-    """Return the host index of device element ``number``; ``None`` where no copy touches it."""
-    if copy.nests is None or copy.host_shape is None:
-        return None
-    for nest in copy.nests:
-        device = (nest.destination_strides, nest.destination_offset, nest.source_strides, nest.source_offset)
-        if not copy.is_to_device:
-            device = (nest.source_strides, nest.source_offset, nest.destination_strides, nest.destination_offset)
-        offset = _other_offset(nest, number, device)
-        if offset is not None:
-            return _unravel(offset, copy.host_shape)
-    return None
-
-
-def _other_offset(nest: CopyNest, number: int, side: tuple[tuple[int, ...], int, tuple[int, ...], int]) -> int | None:
-    strides, first, other_strides, other = side
-    left = number - first
-    # The strides of a table are mixed radix: the largest that still fits decides its loop.
-    for loop in sorted(range(len(strides)), key=lambda i: -abs(strides[i])):
-        if strides[loop] == 0:
-            continue
-        count = min(max(left // strides[loop], 0), nest.sizes[loop] - 1)
-        left -= count * strides[loop]
-        other += count * other_strides[loop]
-    return other if left == 0 else None
-
-
-def _unravel(number: int, shape: tuple[int, ...]) -> tuple[int, ...] | None:
-    if not 0 <= number < int(np.prod(shape, dtype=np.int64)):
-        return None
-    return tuple(int(index) for index in np.unravel_index(number, shape))
-
-
-def operand_field(position: int, name: str) -> str:
-    """Return how a field of one operand's node is written."""
-    return f"scheduleTree_[{position}].{name}"

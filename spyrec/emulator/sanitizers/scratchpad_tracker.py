@@ -8,9 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from spyrec.bundle.superdsc import Component
+from spyrec.emulator.fault_places import operand_field
 from spyrec.emulator.footprint import whole_sticks
 from spyrec.emulator.plan import PlannedCall
-from spyrec.emulator.sanitizers.places import Places, Spot, operand_field
+from spyrec.emulator.sanitizers.places import Places, Spot
 from spyrec.emulator.sanitizers.report import Report
 from spyrec.emulator.scratchpad_rules import Region, region_of
 from spyrec.runtime.findings import Sanitizer
@@ -61,6 +62,7 @@ class ScratchpadTracker:
 
     def finish(self) -> None:
         """Report results that nobody read: their reader ran too early, or reads elsewhere."""
+        self._places.executing(())
         for writer in self._writers.values():
             if writer.is_read:
                 continue

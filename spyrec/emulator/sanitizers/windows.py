@@ -8,11 +8,13 @@ import numpy as np
 import numpy.typing as npt
 
 from spyrec.bundle.superdsc import Component
+from spyrec.emulator.fault_places import operand_field
 from spyrec.emulator.footprint import merge, shifted
+from spyrec.emulator.geometry import short_gap_dims
 from spyrec.emulator.plan import PlannedCall
 from spyrec.emulator.resolve import POOL
 from spyrec.emulator.sanitizers.kernel_shadow import DEFINED
-from spyrec.emulator.sanitizers.places import Places, Spot, operand_field
+from spyrec.emulator.sanitizers.places import Places, Spot
 from spyrec.emulator.sanitizers.report import Report
 from spyrec.runtime.findings import Sanitizer
 from spyrec.target import STICK_BYTES
@@ -21,9 +23,13 @@ Integers = npt.NDArray[np.int64]
 
 
 def is_window(planned: PlannedCall, position: int) -> bool:
-    """Whether an operand is a window in a larger buffer of device memory."""
-    operand = planned.call.superdsc.operands[position]
-    return operand.component is Component.HBM and any(gap > 0 for gap in operand.back_gap.values())
+    """Whether an operand is a window in a larger buffer of device memory; a restickify's short side is none."""
+    superdsc = planned.call.superdsc
+    operand = superdsc.operands[position]
+    short = short_gap_dims(superdsc, operand)
+    return operand.component is Component.HBM and any(
+        gap > 0 and dim not in short for dim, gap in operand.back_gap.items()
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +37,21 @@ class _Store:
     """Bytes that a window's operation stored and nothing has read since."""
 
     planned: PlannedCall
-    runs: Integers
+    starts: Integers
+    first: int
+    past: int
+    expansion: int
+
+    @property
+    def runs(self) -> Integers:
+        """The stored bytes as sorted runs of emulated addresses."""
+        output = self.planned.setting.output
+        return merge(shifted(self.planned.binding.runs[output] * self.expansion, np.unique(self.starts)))
+
+    @property
+    def extents(self) -> tuple[int, ...]:
+        """The extents of the buffer that it is a window of."""
+        return _buffer_extents(self.planned, self.planned.setting.output)
 
 
 class WindowChecker:
@@ -85,16 +105,19 @@ class WindowChecker:
 
     def _keeps_neighbours(self, planned: PlannedCall, output: int, starts: Integers) -> None:
         """Report a store over defined data that another window stored and nothing has read."""
-        runs = merge(shifted(planned.binding.runs[output] * self._places.shadow.expansion, np.unique(starts)))
+        expansion = self._places.shadow.expansion
+        own = planned.binding.runs[output] * expansion
+        first, past = int(starts.min() + own[0, 0]), int(starts.max() + own[-1, 1])
+        new = _Store(planned, starts, first, past, expansion)
         for store in self._stores:
-            if store.planned is planned:
+            if store.planned is planned or not _meets(store, first, past):
                 continue
-            lost = self._first_defined(_common(runs, store.runs))
+            lost = self._first_defined(_common(new.runs, store.runs))
             if lost is not None:
                 core = int(np.flatnonzero(starts <= lost)[-1]) if (starts <= lost).any() else 0
                 message = f'overwrites lanes that "{self._places.file_of(store.planned)}" stored and nothing has read'
                 self._add(planned, Spot(output, core, lost), message)
-        self._stores = [item for item in self._stores if item.planned is not planned] + [_Store(planned, runs)]
+        self._stores = [item for item in self._stores if item.planned is not planned] + [new]
 
     def _first_defined(self, runs: Integers) -> int | None:
         for first, past in runs.tolist():
@@ -113,11 +136,31 @@ class WindowChecker:
         for position in positions:
             runs = planned.binding.runs[position] * expansion
             first, past = int(starts[position].min() + runs[0, 0]), int(starts[position].max() + runs[-1, 1])
-            self._stores = [s for s in self._stores if s.runs[-1, 1] <= first or s.runs[0, 0] >= past]
+            extents = _buffer_extents(planned, position)
+            # who reads one window of a buffer has no use for the others: they are dead, and their memory is free
+            beyond = planned.binding.buffer_bytes[position] * expansion if is_window(planned, position) else 0
+            self._stores = [
+                store
+                for store in self._stores
+                if not _meets(store, first, past)
+                and not (store.extents == extents and _lies_in(store, past - beyond, first + beyond))
+            ]
 
     def _add(self, planned: PlannedCall, spot: Spot, message: str) -> None:
         field = f"{operand_field(spot.operand, 'backGapCore_')}, N_"
         self._report.add(self._places.finding(Sanitizer.GAP, planned, spot, message, field))
+
+
+def _buffer_extents(planned: PlannedCall, position: int) -> tuple[int, ...]:
+    return tuple(extent for extent in planned.setting.geometries[position].extents.values() if extent > 1)
+
+
+def _meets(store: _Store, first: int, past: int) -> bool:
+    return store.past > first and store.first < past
+
+
+def _lies_in(store: _Store, first: int, past: int) -> bool:
+    return store.first >= first and store.past <= past
 
 
 def _common(one: Integers, other: Integers) -> Integers:

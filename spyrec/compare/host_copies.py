@@ -1,0 +1,88 @@
+"""What the host has copied to the device: held against the graph's numbers, and read back for the references."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from spyrec.bundle.bundle_content import BundleContent
+from spyrec.compare.check import constant_loader
+from spyrec.compare.device_values import buffer_values
+from spyrec.compare.one_op import OpVerdict, judge, stored
+from spyrec.compare.provenance import Provenance
+from spyrec.compare.storage import Array, Floats, Storage, storage_of
+from spyrec.ir.kernel import Buffer, BufferRole
+from spyrec.ir.numbers import decode
+from spyrec.runtime.session import Session
+
+_PADDED = ".padded"
+"""Stands in the name of a constant's copy with zero rows, after the constant's own."""
+
+
+class HostCopies:
+    """The inputs and constants of a run; ``numerics`` as in :class:`spyrec.compare.bisect.Bisection`."""
+
+    def __init__(self, bundle: BundleContent, known: Provenance, session: Session, numerics: str) -> None:
+        self._bundle = bundle
+        self._known = known
+        self._session = session
+        self._numerics = numerics
+        buffers = known.kernels.buffers.values()
+        self.merges_nan = any(storage_of(item.type.dtype, numerics).merges_nan for item in buffers)
+
+    def values(self, name: str) -> Floats:
+        """Return what the device holds of an input or constant of the device graph; a padded copy serves too."""
+        shape = self._known.device.type_of(name).shape
+        for buffer in self._known.kernels.buffers.values():
+            if base_name(buffer) == name and buffer.role in (BufferRole.INPUT, BufferRole.CONSTANT):
+                values = buffer_values(buffer, self._session.argument_memory(buffer.name), self._numerics)
+                is_whole = values.size == np.prod(shape, dtype=np.int64)
+                return values.reshape(shape) if is_whole else values[tuple(slice(extent) for extent in shape)]
+        raise AssertionError(f'"{name}" is read by an operation and lies in no argument')
+
+    def first_wrong(self, inputs: Mapping[str, Array]) -> tuple[Buffer, OpVerdict] | None:
+        """Return the first argument that does not hold the numbers of the graph, ``None`` where all do."""
+        load = constant_loader(self._bundle, self._known.source, self._known.stored)
+        arguments = dict.fromkeys(name for item in self._known.kernels.programs for name in item.arguments)
+        for buffer in (self._known.kernels.buffers[name] for name in arguments):
+            if buffer.role is BufferRole.INPUT:
+                numbers = inputs[buffer.name]
+            elif buffer.role is BufferRole.CONSTANT and base_name(buffer) in self._known.stored:
+                numbers = load(base_name(buffer))
+            elif buffer.constant is not None and buffer.constant.data.array is not None:
+                numbers = buffer.constant.data.array
+            else:
+                continue
+            storage = storage_of(buffer.type.dtype, self._numerics)
+            got = buffer_values(buffer, self._session.argument_memory(buffer.name), self._numerics)
+            if _is_rounded_copy(numbers, buffer, got, storage):
+                continue
+            verdict = judge(got, stored(_padded(numbers, buffer), storage), merges_nan=self.merges_nan)
+            if not verdict.ok:
+                return buffer, verdict
+        return None
+
+
+def base_name(buffer: Buffer) -> str:
+    """Return the name of the graph's value that an argument holds: of a padded constant, the constant's."""
+    is_padded = buffer.constant is not None and buffer.constant.shape != buffer.type.shape
+    return (buffer.name.rpartition(_PADDED)[0] or buffer.name) if is_padded else buffer.name
+
+
+def _is_rounded_copy(numbers: Array, buffer: Buffer, got: Floats, storage: Storage) -> bool:
+    """Whether a buffer holds exactly the rounded numbers: the usual case, told without temporaries of its size."""
+    if buffer.constant is not None and buffer.constant.shape != buffer.type.shape:
+        return False
+    values = numbers if numbers.dtype.kind == "f" else decode(numbers, buffer.type.dtype)
+    return np.array_equal(storage.rounded(values).reshape(got.shape), got)
+
+
+def _padded(numbers: Array, buffer: Buffer) -> Array:
+    """Return host numbers in the shape of their buffer, zeros behind those of a padded constant."""
+    values = decode(numbers, buffer.type.dtype).astype(np.float64)
+    if buffer.constant is None or buffer.constant.shape == buffer.type.shape:
+        return values.reshape(buffer.type.shape)
+    result = np.zeros(buffer.type.shape)
+    result[tuple(slice(extent) for extent in buffer.constant.shape)] = values
+    return result

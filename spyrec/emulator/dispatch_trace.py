@@ -1,0 +1,86 @@
+"""The dispatches of a loop nest as arrays: which unit, and how far each of its operands has moved.
+
+Arrays are made for whole loops at once and used again by the loops around them, so that a dispatch costs no
+interpreted address arithmetic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from spyrec.emulator.units import Unit, UnitLoop, Units, every_unit
+
+Integers = npt.NDArray[np.int64]
+
+TripCounts = Mapping[int, range]
+"""By the number of a loop: the values that its variable takes in this launch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """Dispatches in order: ``units[d]`` is a unit's number, ``moved[d, operand]`` emulated bytes beyond its start."""
+
+    units: Integers
+    moved: Integers
+
+
+class Tracer:
+    """Makes traces of a program's units; units are numbered in program order.
+
+    ``steps`` below: by loop number, emulated bytes that each operand of each unit advances per unit of the variable.
+    """
+
+    def __init__(self, units: Units, expansion: int, values: TripCounts) -> None:
+        self.units = list(every_unit(units))
+        self.numbers = {id(unit): number for number, unit in enumerate(self.units)}
+        self.values = values
+        self.width = max((_operand_count(unit) for unit in self.units), default=0)
+        self.steps = {loop: np.zeros((len(self.units), self.width), np.int64) for loop in values}
+        for number, unit in enumerate(self.units):
+            steps = [item for member in unit.members for item in member.binding.steps]
+            for operand, of_loops in enumerate(steps):
+                for loop, step in of_loops.items():
+                    self.steps[loop][number, operand] = step * expansion
+
+    def no_movement(self) -> Integers:
+        """Return the movement [unit, operand] of units outside of every loop."""
+        return np.zeros((len(self.units), self.width), np.int64)
+
+    def count(self, item: Unit | UnitLoop) -> int:
+        """Return the number of dispatches."""
+        if isinstance(item, Unit):
+            return 1
+        return len(self.values[item.loop.number]) * sum(map(self.count, item.body))
+
+    def trace(self, items: Sequence[Unit | UnitLoop]) -> Trace:
+        """Return the dispatches of consecutive items."""
+        parts = [
+            self.loop_trace(item, self.values[item.loop.number]) if isinstance(item, UnitLoop) else self._one(item)
+            for item in items
+        ]
+        if len(parts) == 1:
+            return parts[0]
+        none = Trace(np.zeros(0, np.int64), np.zeros((0, self.width), np.int64))
+        units, moved = zip(*((part.units, part.moved) for part in parts or [none]), strict=True)
+        return Trace(np.concatenate(units), np.concatenate(moved))
+
+    def loop_trace(self, item: UnitLoop, values: range) -> Trace:
+        """Return the dispatches of a loop over some of its values."""
+        body = self.trace(item.body)
+        if len(body.units) == 0:
+            return body  # a loop that executes nothing may go round as often as it likes
+        steps = self.steps[item.loop.number][body.units]
+        variable = np.arange(values.start, values.stop, values.step, dtype=np.int64)
+        moved = body.moved[None, :, :] + variable[:, None, None] * steps[None, :, :]
+        return Trace(np.tile(body.units, len(variable)), moved.reshape(-1, self.width))
+
+    def _one(self, unit: Unit) -> Trace:
+        return Trace(np.array([self.numbers[id(unit)]], np.int64), np.zeros((1, self.width), np.int64))
+
+
+def _operand_count(unit: Unit) -> int:
+    return sum(len(member.binding.bases) for member in unit.members)

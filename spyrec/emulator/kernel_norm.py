@@ -1,0 +1,67 @@
+"""The last step of layer norm, from memory to memory: DLFloat16 alone, mean and scale one per row."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from spyrec.dlfloat_kernels import decode_scalar
+from spyrec.emulator.jit import address_of, kernel, words16_at
+from spyrec.emulator.jit_dl16 import GROUP
+from spyrec.emulator.jit_dl16_loops import normalise_groups
+
+Integers = npt.NDArray[np.int64]
+
+LONGEST_RUN = 8192
+"""Elements of loop 0 up to which :func:`run_norm` serves: its weights and biases are decoded once per task."""
+
+
+@kernel
+def _decode_doubles(address: int, count: int, out: npt.NDArray[np.float64]) -> None:
+    words = words16_at(address, count)
+    for i in range(count):
+        out[i] = np.float64(decode_scalar(words[i]))
+
+
+@kernel
+def run_norm(starts: Integers, nest: Integers, first_task: int, last_task: int) -> None:
+    """Run tasks ``first_task <= t < last_task``; arguments as in ``kernel_pointwise.run_pointwise``.
+
+    Operands: x, mean, factor, then weight, bias where they are given, the result last.
+    """
+    operands = starts.shape[0]
+    outer_points = 1
+    for k in range(2, nest.shape[0]):
+        outer_points *= nest[k, 0]
+    inner = nest[0, 0]
+    rows = np.empty((2, inner), np.float64)
+    rows[0, :] = 1.0
+    rows[1, :] = 0.0
+    addresses = np.empty(operands, np.int64)
+    for task in range(first_task, last_task):
+        point = task % outer_points
+        for t in range(operands):
+            addresses[t] = starts[t, task // outer_points]
+        for k in range(2, nest.shape[0]):
+            index = point % nest[k, 0]
+            point //= nest[k, 0]
+            for t in range(operands):
+                addresses[t] += index * nest[k, t + 1]
+        for t in range(3, operands - 1):
+            _decode_doubles(addresses[t], inner, rows[t - 3])
+        for row in range(nest[1, 0]):
+            mean = np.float64(decode_scalar(words16_at(addresses[1] + row * nest[1, 2], 1)[0]))
+            factor = np.float64(decode_scalar(words16_at(addresses[2] + row * nest[1, 3], 1)[0]))
+            x = addresses[0] + row * nest[1, 1]
+            out = addresses[operands - 1] + row * nest[1, operands]
+            weights, biases = address_of(rows[0]), address_of(rows[1])
+            normalise_groups(x, mean, factor, weights, biases, out, inner // GROUP)
+
+
+def can_normalise(codes: Integers, nest: Integers) -> bool:
+    """Whether :func:`run_norm` serves the operands with these formats and steps."""
+    operands = len(codes)
+    if codes.any() or nest[0, 0] % GROUP or nest[0, 0] > LONGEST_RUN:
+        return False
+    forms = [2, 0, 0, *[2] * (operands - 3)]
+    return nest[0, 1:].tolist() == forms and not nest[1, 4:operands].any()

@@ -1,0 +1,207 @@
+"""One launch: operand addresses of every unit, the dispatches in program order, the counters.
+
+A launch that nobody watches goes through traces (``dispatch_trace``).  Stretches of small pointwise operations and
+copies run in the compiled driver, in the order of the dispatches; the rest is dispatched from here.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+
+from spyrec.emulator.dispatch_table import DispatchTable, is_drivable
+from spyrec.emulator.dispatch_trace import Trace, Tracer, TripCounts
+from spyrec.emulator.engine import NO_DATA_READS, Integers
+from spyrec.emulator.launch_timeline import CallTime, CallTimes, timed_schedule
+from spyrec.emulator.memory import Scratchpads
+from spyrec.emulator.plan import PlannedCall, lx_used_bytes
+from spyrec.emulator.resolve import Schedule
+from spyrec.emulator.units import Unit, UnitLoop, Units
+from spyrec.runtime.device import LaunchStats, OperationStats
+
+_MOST_TRACED = 1 << 15  # dispatches of one trace: a few megabytes of addresses
+_WORTH_DRIVING = 8  # dispatches from which on the compiled driver beats as many calls from here
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where a launch finds its operands: the emulated address of each base, and the scratchpads."""
+
+    bases: Mapping[int, int]
+    scratchpads: Scratchpads
+    expansion: int
+
+    def starts(self, planned: PlannedCall) -> Integers:
+        """Return the emulated address of each operand and core before any loop advances."""
+        cores = np.array(planned.call.superdsc.core_ids, np.int64)
+        rows: list[Integers] = []
+        for base, offsets in zip(planned.binding.bases, planned.binding.offsets):
+            origin = self.scratchpads.addresses(cores) if base is None else self.bases[base]
+            rows.append(origin + offsets * self.expansion)
+        return np.stack(rows)
+
+
+class Counters:
+    """What a launch has executed: per unit, how often, and what it read at places that depend on data."""
+
+    def __init__(self, units: Sequence[Unit]) -> None:
+        self._units = units
+        self.executions = np.zeros(len(units), np.int64)
+        self._data_reads: Counter[int] = Counter()
+        self._data_core_reads: Counter[int] = Counter()
+
+    def note_reads(self, number: int) -> None:
+        """Count what the latest execution of a unit read beyond its footprint."""
+        reads = self._units[number].executable.data_reads
+        if reads is not NO_DATA_READS:
+            self._data_reads[number] += reads.hbm_read_bytes
+            self._data_core_reads[number] += reads.hbm_core_read_bytes
+
+    def by_call(self) -> dict[int, OperationCounts]:
+        """Return the counts of each call, by its identity."""
+        return {
+            id(planned.call): OperationCounts(int(times), self._data_reads[number], self._data_core_reads[number])
+            for number, (unit, times) in enumerate(zip(self._units, self.executions, strict=True))
+            for planned in unit.members
+        }
+
+
+class Launch:
+    """Executes units that nobody watches; ``values``: by loop number, the values that its variable takes."""
+
+    def __init__(self, units: Units, places: Places, values: TripCounts) -> None:
+        self._items = units
+        self._tracer = Tracer(units, places.expansion, values)
+        self._units = self._tracer.units
+        self.counters = Counters(self._units)
+        self._starts = [np.concatenate([places.starts(item) for item in unit.members]) for unit in self._units]
+        has_loops = any(isinstance(item, UnitLoop) for item in units)
+        self._driven = np.array([has_loops and is_drivable(unit) for unit in self._units], bool)
+        self._table: DispatchTable | None = None
+        self._traces: dict[tuple[int, int], Trace] = {}
+
+    def run(self) -> None:
+        """Execute everything."""
+        self._run(self._items, self._tracer.no_movement())
+
+    def _run(self, items: Sequence[Unit | UnitLoop], outer: Integers) -> None:
+        """Execute consecutive items, of which each unit has moved by ``outer[unit, operand]`` already."""
+        counts = [self._tracer.count(item) for item in items]
+        if sum(counts) <= _MOST_TRACED:
+            self._play(self._tracer.trace(items), outer)
+            return
+        for item, count in zip(items, counts, strict=True):
+            if isinstance(item, UnitLoop) and count:
+                self._run_loop(item, outer)
+            elif count:
+                self._play(self._tracer.trace([item]), outer)
+
+    def _run_loop(self, item: UnitLoop, outer: Integers) -> None:
+        number, values = item.loop.number, self._tracer.values[item.loop.number]
+        steps = self._tracer.steps[number]
+        each = sum(map(self._tracer.count, item.body))
+        if each > _MOST_TRACED:
+            for value in values:
+                self._run(item.body, outer + value * steps)
+            return
+        rounds = _MOST_TRACED // each
+        for first in range(0, len(values), rounds):
+            part = values[first : first + rounds]
+            self._play(self._part_trace(item, part), outer + part.start * steps)
+
+    def _part_trace(self, item: UnitLoop, part: range) -> Trace:
+        """Return the dispatches of part of a loop relative to its first value; parts of one length share them."""
+        key = id(item), len(part)
+        if key not in self._traces:
+            self._traces[key] = self._tracer.loop_trace(item, range(0, part.step * len(part), part.step))
+        return self._traces[key]
+
+    def _play(self, trace: Trace, outer: Integers) -> None:
+        """Execute the dispatches of a trace."""
+        self.counters.executions += np.bincount(trace.units, minlength=len(self._units))
+        moved = trace.moved + outer[trace.units]
+        driven = self._driven[trace.units]
+        bounds = [0, *(np.flatnonzero(driven[1:] != driven[:-1]) + 1).tolist(), len(driven)]
+        for first, past in pairwise(bounds):
+            if past - first >= _WORTH_DRIVING and driven[first]:
+                self._drive(trace.units[first:past], moved[first:past])
+            else:
+                for number, shift in zip(trace.units[first:past].tolist(), moved[first:past], strict=True):
+                    self._dispatch(number, shift)
+
+    def _drive(self, units: Integers, moved: Integers) -> None:
+        if self._table is None:
+            self._table = DispatchTable(self._units, self._starts)
+        self._table.run(units, moved)
+
+    def _dispatch(self, number: int, shift: Integers) -> None:
+        starts = self._starts[number]
+        self._units[number].executable.run(starts + shift[: len(starts), None])
+        self.counters.note_reads(number)
+
+
+def stores_of(calls: Iterable[PlannedCall], places: Places) -> Integers:
+    """Return the emulated range ``[first, past)`` that each call stores to in device memory, over all iterations."""
+    found: list[tuple[int, int]] = []
+    for planned in calls:
+        binding, output = planned.binding, planned.setting.output
+        base, runs = binding.bases[output], binding.runs[output]
+        if base is None or len(runs) == 0:
+            continue
+        low, high = int(binding.offsets[output].min()), int(binding.offsets[output].max())
+        for loop in planned.call.loops:
+            step = binding.steps[output].get(loop.number, 0)
+            ends = (step * loop.values[0], step * loop.values[-1]) if len(loop.values) else (0, 0)
+            low, high = low + min(ends), high + max(ends)
+        first, past = low + int(runs[0, 0]), high + int(runs[-1, 1])
+        origin = places.bases[base]
+        found.append((origin + first * places.expansion, origin + past * places.expansion))
+    return np.array(found, np.int64).reshape(-1, 2)
+
+
+@dataclass(frozen=True, slots=True)
+class OperationCounts:
+    """How often one call ran, and what it read at places that depend on data."""
+
+    executions: int
+    data_read_bytes: int
+    data_core_read_bytes: int
+
+
+def launch_stats(
+    schedule: Schedule, calls: Iterable[PlannedCall], counts: Mapping[int, OperationCounts], values: TripCounts,
+    call_times: CallTimes,
+) -> LaunchStats:  # fmt: skip
+    """Return counters and simulated times of ``calls`` in order; the executions of one call take equally long."""
+    operations: list[OperationStats] = []
+    times: dict[int, CallTime] = {}
+    for planned in calls:
+        counted = counts[id(planned.call)]
+        traffic, executions = planned.traffic, counted.executions
+        read = executions * traffic.hbm_read_bytes + counted.data_read_bytes
+        core_read = executions * traffic.hbm_core_read_bytes + counted.data_core_read_bytes
+        each = max(1, executions)
+        once = replace(traffic, hbm_read_bytes=read // each, hbm_core_read_bytes=core_read // each)
+        time = times[id(planned.call)] = call_times.of(planned, once)
+        operations.append(
+            OperationStats(
+                file=planned.call.file,
+                op=planned.call.superdsc.op_func_name,
+                cores=len(planned.call.superdsc.core_ids),
+                executions=executions,
+                hbm_read_bytes=read,
+                hbm_write_bytes=executions * traffic.hbm_write_bytes,
+                hbm_core_read_bytes=core_read,
+                flops=executions * traffic.flops,
+                lx_peak_bytes=lx_used_bytes(planned),
+                simulated_us=executions * time.timeline.total_us,
+                roofline=time.roofline,
+            )
+        )
+    order = {key: position for position, key in enumerate(times)}
+    peak = max((item.lx_peak_bytes for item in operations), default=0)
+    return LaunchStats(tuple(operations), peak, timed_schedule(schedule, order, times, values))

@@ -1,0 +1,59 @@
+"""A program's schedule as units: what one dispatch executes, a call or consecutive calls that one executable serves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from spyrec.emulator.engine import Executable
+from spyrec.emulator.plan import PlannedCall
+from spyrec.emulator.resolve import Call, Loop, Schedule
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Unit:
+    """What is dispatched at once.
+
+    ``executable`` takes the starts of all members' operands, one member's below the other's; members use equally
+    many cores.
+    """
+
+    members: tuple[PlannedCall, ...]
+    executable: Executable
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class UnitLoop:
+    """A loop and the units it repeats."""
+
+    loop: Loop
+    body: tuple[Unit | UnitLoop, ...]
+
+
+Units = tuple[Unit | UnitLoop, ...]
+
+Grouping = Callable[[Sequence[Unit]], Sequence[Unit]]
+"""Makes fewer units of consecutive ones, each of one call as it comes; it may do so only where no one can tell."""
+
+
+def units_of(schedule: Schedule, planned: Mapping[int, PlannedCall], group: Grouping = lambda units: units) -> Units:
+    """Return the schedule with each call's plan, runs of consecutive calls grouped by ``group``."""
+    units: list[Unit | UnitLoop] = []
+    consecutive: list[Unit] = []
+    for item in schedule:
+        if isinstance(item, Call):
+            plan = planned[id(item)]
+            consecutive.append(Unit((plan,), plan.executable))
+        else:
+            units += [*group(consecutive), UnitLoop(item.loop, units_of(item.body, planned, group))]
+            consecutive = []
+    return (*units, *group(consecutive))
+
+
+def every_unit(units: Units) -> Iterator[Unit]:
+    """Yield every unit in program order, each once."""
+    for item in units:
+        if isinstance(item, UnitLoop):
+            yield from every_unit(item.body)
+        else:
+            yield item

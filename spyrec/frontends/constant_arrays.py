@@ -1,0 +1,91 @@
+"""Numbers from memory as the constants of a graph: converted to the carrier of their dtype, and never changed after."""
+
+from __future__ import annotations
+
+import math
+from typing import cast
+
+import numpy as np
+import numpy.typing as npt
+
+from spyrec.diagnostics import refuse
+from spyrec.dtypes import DType
+from spyrec.frontends.call_site import CallSite
+from spyrec.ir.attribute_text import AttributeTextError, read_dtype
+from spyrec.ir.numbers import encode, fits
+
+Array = npt.NDArray[np.generic]
+
+
+def constant_array(value: npt.ArrayLike, dtype: str | None, site: CallSite) -> tuple[Array, DType]:
+    """Return numbers in the carrier of their dtype, read-only, and the dtype.
+
+    The dtype is the one that is named, else the array's; Python's numbers are float16, or bool.  Floats are rounded to
+    nearest.  The 8-bit floats come as raw bits in uint8, bfloat16 as bits in uint16 or as numbers.  An array that
+    nobody can write to is taken as it is, any other is copied.
+    Errors: SPY0103 NaN outside an array, SPY0127 lists of several lengths, SPY0128 numbers that the dtype lacks,
+    SPY0140 no dtype of that name.
+    """
+    try:
+        array: Array = np.asarray(value)
+    except ValueError:
+        raise refuse("SPY0127", "the lists of a constant have several lengths", site) from None
+    if array.dtype.kind not in "biuf":
+        raise refuse("SPY0128", f"a constant of {array.dtype} holds no numbers", site)
+    is_given = isinstance(value, np.ndarray | np.generic)
+    found = _dtype(array, dtype, site, is_given=is_given)
+    return _converted(array, found, site, is_given=is_given), found
+
+
+def _dtype(array: Array, dtype: str | None, site: CallSite, *, is_given: bool) -> DType:
+    if dtype is None and not is_given:
+        return DType.BOOL if array.dtype == np.bool_ else DType.FLOAT16
+    try:
+        return read_dtype(array.dtype.name if dtype is None else dtype)
+    except AttributeTextError as error:
+        hint = None if dtype is not None else 'name the dtype to convert to: dtype="float16"'
+        raise refuse(error.code, error.message, site, hint=hint) from None
+
+
+def _converted(array: Array, dtype: DType, site: CallSite, *, is_given: bool) -> Array:
+    carrier = np.dtype(dtype.carrier)
+    is_bits = array.dtype == carrier and carrier.kind == "u"
+    if not is_bits:
+        _require_fit(array, dtype, site, may_have_nan=is_given and dtype.is_float)
+    if array.dtype == carrier and not _is_writable(array):
+        return array
+    held = array.astype(carrier) if is_bits or array.dtype == carrier else np.asarray(encode(array, dtype))
+    held.setflags(write=False)
+    return held
+
+
+def _require_fit(array: Array, dtype: DType, site: CallSite, *, may_have_nan: bool) -> None:
+    if dtype in (DType.FLOAT8_E4M3FN, DType.FLOAT8_E5M2FNUZ):
+        message = f"{array.dtype} is not converted to {dtype.value}"
+        raise refuse("SPY0128", message, site, hint="give the raw bits as a uint8 array")
+    is_nan = np.isnan(array) if array.dtype.kind == "f" else np.zeros((), np.bool_)
+    if is_nan.any() and not may_have_nan:
+        raise refuse("SPY0103", "a constant holds NaN", site, hint="leave it out, or give it in a float array")
+    sound = array[~is_nan] if is_nan.any() else array.reshape(-1)
+    finite = sound[np.isfinite(sound)]
+    has_infinity = finite.size < sound.size
+    extremes = [] if finite.size == 0 else [finite.min().item(), finite.max().item()]
+    wrong = [number for number in extremes if not fits(number, dtype)]
+    if has_infinity and not fits(math.inf, dtype):
+        wrong.append(math.inf)
+    if not dtype.is_float and not wrong:
+        wrong = [number.item() for number in finite[finite != np.floor(finite)][:1]]
+    if dtype is DType.BOOL and not wrong:
+        wrong = [number.item() for number in finite[(finite != 0) & (finite != 1)][:1]]
+    if wrong:
+        raise refuse("SPY0128", f"{wrong[0]} is no {dtype.value}", site)
+
+
+def _is_writable(array: Array) -> bool:
+    """Whether anyone may change the numbers: through the array itself or through one that it is a view of."""
+    here: object = array
+    while isinstance(here, np.ndarray):
+        if here.flags.writeable:
+            return True
+        here = cast("object", here.base)
+    return isinstance(here, bytearray | memoryview)

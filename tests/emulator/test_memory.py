@@ -1,0 +1,57 @@
+"""Memory: device memory costs what is touched, a run at most twice its device bytes and a constant."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+PRELUDE = """
+import numpy as np, spyrec
+from spyrec.emulator.device import EmulatedDevice
+
+def peak_bytes():
+    lines = open("/proc/self/status").read().splitlines()
+    return 1024 * int(next(line for line in lines if line.startswith("VmHWM")).split()[1])
+"""
+
+UNTOUCHED = """
+before = peak_bytes()
+EmulatedDevice().allocate(12 << 30)
+print(peak_bytes() - before)
+"""
+
+PRODUCT = """
+def run(extent):
+    inputs = [{"name": n, "shape": [extent, extent], "dtype": "float16"} for n in "ab"]
+    nodes = [{"name": "y", "op": "mm", "inputs": ["a", "b"]}, {"name": "z", "op": "add", "inputs": ["y", "a"]}]
+    graph = {"format": "spyrec.graph/1", "name": "g", "inputs": inputs, "nodes": nodes, "outputs": ["z"]}
+    data = {n: np.ones((extent, extent), np.float16) for n in "ab"}
+    return spyrec.run(spyrec.compile(graph), data)
+
+run(64)
+before = peak_bytes()
+kept = run(2048)
+print(peak_bytes() - before)
+"""
+
+
+def printed(program: str) -> int:
+    done = subprocess.run(
+        [sys.executable, "-c", PRELUDE + program], cwd=ROOT, capture_output=True, text=True, check=True, timeout=120
+    )
+    return int(done.stdout)
+
+
+def test_an_allocation_of_12_gib_that_is_not_touched_costs_nothing() -> None:
+    assert printed(UNTOUCHED) < 1 << 20
+
+
+def test_a_run_takes_at_most_twice_its_device_bytes_beyond_its_arrays_and_a_constant() -> None:
+    extent = 2048
+    device_bytes = 4 * 2 * extent * extent  # a, b, y, z
+    arrays = 3 * 2 * extent * extent
+    constant = 16 << 20
+    assert printed(PRODUCT) <= 2 * device_bytes + arrays + constant

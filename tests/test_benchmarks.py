@@ -1,0 +1,62 @@
+"""The benchmarks' own arithmetic, and the names they answer to; what they measure is no test's matter."""
+
+from __future__ import annotations
+
+import json
+from importlib import import_module
+
+import numpy as np
+import pytest
+
+from benchmarks import __main__ as benchmarks
+from benchmarks.emulator_parts.claims import at_least, below
+from benchmarks.emulator_parts.growth import fit
+from benchmarks.emulator_parts.loops import looped_add, whole_add
+from benchmarks.measure import Figures
+
+
+def test_every_benchmark_can_be_measured_and_every_part_of_one() -> None:
+    for name in benchmarks.names():
+        assert callable(import_module(f"benchmarks.{name}").measure)
+        assert all(map(callable, benchmarks.parts_of(name).values()))
+    assert "softmax" in benchmarks.parts_of("emulator")
+
+
+@pytest.mark.parametrize("name", ["nothing", "emulator:nothing", "help:nothing", "measure", "emulator_parts"])
+def test_a_name_that_is_none_is_refused_with_those_there_are(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert benchmarks.main([name]) == 2
+    printed = capsys.readouterr()
+    assert not printed.out
+    assert "there are:" in printed.err
+
+
+def test_a_part_is_measured_alone(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def figures() -> Figures:
+        return {"answer": 42}
+
+    monkeypatch.setattr(import_module("benchmarks.emulator"), "PARTS", {"one": figures})
+    assert benchmarks.main(["emulator:one"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert (printed["benchmark"], printed["answer"]) == ("emulator:one", 42)
+
+
+def test_a_line_is_found_and_a_curve_is_none() -> None:
+    sizes = [1, 2, 4, 8]
+    line = fit(sizes, [3e-9 * size + 5e-3 for size in sizes], "element")
+    assert (line["slope_ns_per_element"], line["intercept_ms"], line["r_squared"]) == pytest.approx((3, 5, 1))
+    curve = fit(sizes, [size**3 for size in sizes], "element")
+    assert isinstance(curve["r_squared"], float)
+    assert curve["r_squared"] < 0.95
+
+
+def test_a_claim_says_whether_it_held_and_is_open_where_nothing_was_measured() -> None:
+    found = [at_least("x", value, 2)["held"] for value in (None, 1.0, 2.0)] + [below("x", 2.0, 2)["held"]]
+    assert found == [None, False, True, False]
+
+
+@pytest.mark.parametrize("cores", [1, 4])
+def test_the_add_in_loops_is_the_add_in_one_piece(cores: int) -> None:
+    looped, whole = looped_add(8, 3, cores), whole_add(8, 3)
+    looped.launch()
+    whole.launch()
+    assert np.array_equal(looped.result("t2"), whole.result("t2"))
