@@ -20,6 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 FILES = (
     Path("README.md"),
     Path("docs/foreign_bundles.md"),
+    Path("docs/coarse_tiling.md"),
     *sorted(path.relative_to(ROOT) for path in ROOT.glob("examples/*/README.md")),
 )
 PROMPT = "$ "

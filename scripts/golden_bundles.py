@@ -34,6 +34,8 @@ GOLDEN: dict[str, Callable[[Path], Path]] = {
     "digits": lambda directory: compiled(EXAMPLES / "digits" / "graph.json", None, directory),
     "granite_block": granite_narrow,
     "seed_add_mul": lambda directory: compiled(EXAMPLES / "seed_add_mul" / "graph.json", None, directory),
+    "seed_tiling_default": lambda directory: compiled(EXAMPLES / "seed_tiling_default" / "graph.json", None, directory),
+    "seed_tiling_rows": lambda directory: compiled(EXAMPLES / "seed_tiling_rows" / "graph.json", None, directory),
 }
 """Name of an example -> function that makes its bundle below a directory and returns where."""
 

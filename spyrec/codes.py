@@ -23,6 +23,9 @@ class Code:
     rule: str | None = None
 
 
+_REPORT = "please file a report together with the input"
+"""What to do where a pass broke a rule of its own."""
+
 READING: dict[str, Code] = {
     "SPY0101": Code(
         "not JSON",
@@ -439,11 +442,6 @@ SCHEDULING: dict[str, Code] = {
         "One core touches at most 256 MiB of an operand in every operation.",
         hint="allow more cores, or split the operand along its outermost dim",
     ),
-    "SPY0411": Code(
-        "symbolic dims not compiled yet",
-        "They are read and checked; compiling them comes later.",
-        hint="give the dim a number",
-    ),
     "SPY0412": Code(
         "work division not compiled yet",
         "Pins are read and checked; the compiler divides itself.",
@@ -472,6 +470,46 @@ SCHEDULING: dict[str, Code] = {
         "The operations of a loop run together: one that stands outside can run before or after it only.",
         hint="put the operation into the body, or part the loop into two",
     ),
+    "SPY0425": Code(
+        "symbolic dim reduced without whole tiles",
+        "Memory holds the largest extent of a symbolic dim: a sum over it would take what lies behind a run's own.",
+        hint="put it into a loop over the dim whose tile_size divides its multiple_of",
+    ),
+    "SPY0426": Code(
+        "symbolic dim taken apart",
+        "A view or a copy that cuts or merges a symbolic dim would move what lies behind a run's extent among its own.",
+        hint="keep its axis whole; sizes in attributes may name it",
+    ),
+    # 0430 to 0436: rules of the compiler's own loops; a violation is a mistake of a pass, and ends as SPY9901
+    "SPY0430": Code(
+        "operations of a loop are scattered", "The operations of one loop are neighbours, in one program.", hint=_REPORT
+    ),
+    "SPY0431": Code(
+        "loop is not one loop",
+        "All operations of a loop agree on its trip count, on the dim it runs over and on the loops around it.",
+        hint=_REPORT,
+    ),
+    "SPY0432": Code(
+        "tiled dims do not match the loops",
+        "An operation names tiled dims and steps for each of the loops around it, and for no other.",
+        hint=_REPORT,
+    ),
+    "SPY0433": Code(
+        "tile used outside of its round",
+        "A tensor that each round of a loop writes anew is used by operations of that loop only.",
+        hint=_REPORT,
+    ),
+    "SPY0434": Code(
+        "tile moves with its own loop",
+        "A tensor that each round of a loop writes anew lies at one place in all rounds.",
+        hint=_REPORT,
+    ),
+    "SPY0435": Code(
+        "passes out of order",
+        "Loops are made after kernels, and before layouts are chosen, work is divided and scratchpads are filled.",
+        hint=_REPORT,
+    ),
+    "SPY0436": Code("tile outside of its tensor", "No round of a loop leaves the tensors it works on.", hint=_REPORT),
 }
 
 CODE_GENERATION: dict[str, Code] = {
@@ -635,6 +673,11 @@ CODE_GENERATION: dict[str, Code] = {
         "torch-spyre adds a batch dim of size 1 to such a matmul and reorders its operands' device dims; that form is "
         "not written here. Without it the matmul computes the same.",
         hint='leave "shared_weight_unit_bmm" out: the plain matmul computes the same',
+    ),
+    "SPY0533": Code(
+        "loop over a symbolic dim unrolled",
+        "How often it goes round is known when the bundle runs, not before.",
+        hint="keep the loops, or give the dim one extent",
     ),
 }
 
@@ -1068,12 +1111,6 @@ COMPARING: dict[str, Code] = {
         "--bisect learns which SuperDSC computes which value by compiling the bundle's graph.json again. Plan, layouts "
         "or the number of operations differ: the bundle is of another version, or was changed beyond its SuperDSCs.",
         hint="compile the graph again with this version",
-    ),
-    "SPY0804": Code(
-        "elements in LX that bisect cannot name",
-        "Which elements an operation stores in LX follows from those it reads. One whose operands are all broadcast "
-        "reads the same elements everywhere, so --bisect cannot tell.",
-        hint="run it with --check, or with --sanitize lx",
     ),
     # 0820-0829 the verb check
     "SPY0820": Code(

@@ -10,20 +10,20 @@ import numpy as np
 from numba import njit
 
 
-@njit(forceinline=True)
+@njit(forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 def _float32_of_bits(pattern: np.uint32) -> np.float32:
     # numba accepts .view only on the direct result of a NumPy type's constructor.
     bits = np.uint32(pattern)
     return bits.view(np.float32)
 
 
-@njit(forceinline=True)
+@njit(forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 def _bits_of_float32(value: np.float32) -> np.uint32:
     single = np.float32(value)
     return single.view(np.uint32)
 
 
-@njit(forceinline=True)
+@njit(forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 def decode_scalar(bits: np.uint16) -> np.float32:
     """Return the exact float32 value of one DLFloat16 pattern."""
     wide = np.uint32(bits)
@@ -35,7 +35,7 @@ def decode_scalar(bits: np.uint16) -> np.float32:
     return _float32_of_bits(pattern)
 
 
-@njit(forceinline=True)
+@njit(forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 def encode_scalar(value: np.float32) -> np.uint16:
     """Round one float32 to a DLFloat16 pattern: to nearest, ties away from zero."""
     pattern = _bits_of_float32(value)

@@ -5,23 +5,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from importlib.util import find_spec
 
 import pytest
 from hypothesis import settings
+
+from spyrec.codegen.lower_program import EmittedProgram, ProgramLowering
+from spyrec.compare.mlir_bindings import verify_with_mlir
 
 settings.register_profile("tenfold", max_examples=1000, derandomize=False)
 # what CI tries is what was tried here: new examples are for the larger profile
 settings.register_profile("same", derandomize=True, database=None)
 settings.load_profile("same")
 
-NEEDS = {"conformance/test_torch.py": "torch"}
-"""Test file -> the package of an extra that it cannot do without."""
+NEEDS = {"conformance/test_torch.py": ("torch", "torch"), "compare/test_mlir_bindings.py": ("torch_mlir", "mlir")}
+"""Test file -> the package that it cannot do without, and the extra that brings it."""
 
-collect_ignore = [file for file, package in NEEDS.items() if find_spec(package) is None]
+collect_ignore = [file for file, (package, _) in NEEDS.items() if find_spec(package) is None]
+
+
+@pytest.fixture(autouse=True, scope="session")
+def verified_modules() -> Iterator[None]:
+    """Where the extra ``mlir`` is installed, MLIR verifies every module that any test has emitted."""
+    if find_spec("torch_mlir") is None:
+        yield
+        return
+    run = ProgramLowering.run
+
+    def verified(self: ProgramLowering) -> EmittedProgram:
+        emitted = run(self)
+        verify_with_mlir(emitted.program, "bundle.mlir")
+        return emitted
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ProgramLowering, "run", verified)
+        yield
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Say what was left out: nothing is skipped in silence."""
     for file in collect_ignore:
-        terminalreporter.write_line(f"not collected: tests/{file}, which needs {NEEDS[file]} (an extra of that name)")
+        package, extra = NEEDS[file]
+        terminalreporter.write_line(f"not collected: tests/{file}, which needs {package} (extra: {extra})")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from spyrec.dtypes import DeviceFormat, DType
+from spyrec.symbolic_dim import SymbolicDim
 
 
 class Role(Enum):
@@ -28,6 +29,8 @@ class Argument:
     ``shape``, ``dtype`` and ``stride_map`` are ``None`` only in a table for a foreign bundle: the argument is then
     given and returned in device form.
     ``dci`` holds the paths of the two conversion tables relative to the bundle, keys ``h2d`` and ``d2h``.
+    ``symbolic_axes``: by axis the symbolic dim that it is, ``None`` where it is none; empty where no axis is one.
+    ``shape`` has the largest extents.
     """
 
     name: str
@@ -41,11 +44,12 @@ class Argument:
     stride_map: tuple[int, ...] | None
     device_dtype: DeviceFormat
     dci: Mapping[str, str] | None = None
+    symbolic_axes: tuple[str | None, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class TripCount:
-    """What a value parameter holds: how many tiles of ``tile_size`` the symbolic dim has, at most ``max`` elements."""
+    """What a value parameter holds: the tiles of ``tile_size`` in the first ``max_elements`` of a symbolic dim."""
 
     dim: str
     tile_size: int
@@ -54,7 +58,11 @@ class TripCount:
     @property
     def max_trips(self) -> int:
         """The largest number of tiles."""
-        return -(-self.max_elements // self.tile_size)
+        return self.trips(self.max_elements)
+
+    def trips(self, extent: int) -> int:
+        """Return the number of tiles where the dim has ``extent`` elements."""
+        return -(-min(extent, self.max_elements) // self.tile_size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +87,8 @@ class Manifest:
     """All of ``manifest.json`` but the file hashes, which are made when the bundle is written.
 
     ``outputs`` are (result name of the graph, argument name) in graph order: an argument may serve two results.
-    ``inputs`` are the graph's input names in order, those that no program reads included.
+    ``inputs`` are the graph's input names in order, those that no program reads included.  ``symbolic_dims``: what a
+    run may choose for dims without one extent.
     """
 
     name: str
@@ -91,3 +100,4 @@ class Manifest:
     plan: tuple[PlanStep, ...]
     pool_bytes: int
     graph_sha256: str | None
+    symbolic_dims: Mapping[str, SymbolicDim] = field(default_factory=dict[str, SymbolicDim])

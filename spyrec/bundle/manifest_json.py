@@ -15,6 +15,7 @@ from spyrec.bundle.manifest import Argument, Manifest, PlanStep, Role, TripCount
 from spyrec.diagnostics import Diagnostic, Location, SpyrecError
 from spyrec.dtypes import DeviceFormat, DType
 from spyrec.jsonloc import JsonValue, SourceText, load_json
+from spyrec.symbolic_dim import SymbolicDim
 from spyrec.target import Target
 
 BUNDLE_FORMAT = "spyrec.bundle/1"
@@ -69,7 +70,10 @@ class DciModel(_Model):
 
 
 class ArgumentModel(_Model):
-    """One tensor in device memory; strides in elements, ``address`` in bytes."""
+    """One tensor in device memory; strides in elements, ``address`` in bytes.
+
+    ``symbolic_axes``: by axis the symbolic dim that it is; absent where no axis is one.
+    """
 
     name: Name
     role: Annotated[Role, Field(strict=False)]
@@ -82,6 +86,15 @@ class ArgumentModel(_Model):
     stride_map: Strides | None
     device_dtype: FormatName
     dci: DciModel | None
+    symbolic_axes: Annotated[list[Name | None], Field(max_length=MAX_RANK)] = Field(default_factory=list[str | None])
+
+
+class SymbolicDimModel(_Model):
+    """What a run may choose for a dim without one extent: ``min`` to ``max``, a multiple of ``multiple_of``."""
+
+    min: Count
+    max: Annotated[int, Field(ge=1, lt=1 << 63)]
+    multiple_of: Annotated[int, Field(ge=1, lt=1 << 63)]
 
 
 class OutputModel(_Model):
@@ -114,7 +127,10 @@ class PlanStepModel(_Model):
 
 
 class ManifestModel(_Model):
-    """``manifest.json``; ``lx``, ``traffic`` and ``tile_contract`` are null where the compiler did not plan them."""
+    """``manifest.json``; ``lx``, ``traffic`` and ``tile_contract`` are null where the compiler did not plan them.
+
+    ``symbolic_dims`` is absent where every dim has one extent.
+    """
 
     format: Literal["spyrec.bundle/1"]
     name: Name
@@ -128,6 +144,9 @@ class ManifestModel(_Model):
     tile_contract: dict[str, object] | None = None
     plan: Annotated[list[PlanStepModel], Field(max_length=MAX_ARGUMENTS)]
     graph_sha256: Sha256 | None
+    symbolic_dims: Annotated[dict[Name, SymbolicDimModel], Field(max_length=MAX_FILES)] = Field(
+        default_factory=dict[str, SymbolicDimModel]
+    )
     files: Annotated[dict[RelativePath, Sha256], Field(max_length=MAX_FILES)]
 
 
@@ -172,9 +191,20 @@ def write_manifest(manifest: Manifest, files: Mapping[str, str]) -> bytes:
         "tile_contract": None,
         "plan": [_step(step) for step in manifest.plan],
         "graph_sha256": manifest.graph_sha256,
+        **_symbolic_dims(manifest),
         "files": dict(sorted(files.items())),
     }
     return orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+
+
+def _symbolic_dims(manifest: Manifest) -> dict[str, object]:
+    if not manifest.symbolic_dims:
+        return {}
+    dims = {
+        name: {"min": dim.minimum, "max": dim.maximum, "multiple_of": dim.multiple_of}
+        for name, dim in manifest.symbolic_dims.items()
+    }
+    return {"symbolic_dims": dims}
 
 
 def _step(step: PlanStep) -> dict[str, object]:
@@ -204,6 +234,7 @@ def _argument(item: Argument) -> dict[str, object]:
         "stride_map": item.stride_map,
         "device_dtype": item.device_dtype.name,
         "dci": None if item.dci is None else {"h2d": item.dci["h2d"], "d2h": item.dci["d2h"]},
+        **({"symbolic_axes": item.symbolic_axes} if item.symbolic_axes else {}),
     }
 
 
@@ -232,6 +263,9 @@ def read_manifest(text: bytes, file: str) -> tuple[Manifest, dict[str, str], Loc
         plan=tuple(map(_step_from_model, model.plan)),
         pool_bytes=model.pool_bytes,
         graph_sha256=model.graph_sha256,
+        symbolic_dims={
+            name: SymbolicDim(dim.min, dim.max, dim.multiple_of) for name, dim in model.symbolic_dims.items()
+        },
     )
     return manifest, model.files, location
 
@@ -254,6 +288,7 @@ def _from_model(item: ArgumentModel) -> Argument:
         stride_map=_optional(item.stride_map),
         device_dtype=item.device_dtype,
         dci=None if item.dci is None else {"h2d": item.dci.h2d, "d2h": item.dci.d2h},
+        symbolic_axes=tuple(item.symbolic_axes),
     )
 
 

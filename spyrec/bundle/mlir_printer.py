@@ -39,10 +39,10 @@ def print_program(program: Program) -> str:
 
 
 def print_generic(program: Program) -> str:
-    """Return the same module in MLIR's generic operation form, which needs no dialect's own syntax to be parsed."""
-    types = ", ".join(argument_type(item) for item in program.parameters)
-    block = ", ".join(f"%{item.name}: {argument_type(item)}" for item in program.parameters)
-    by_name = {item.name: argument_type(item) for item in program.parameters}
+    """Return the same module in MLIR's generic form, as :data:`spyrec.bundle.mlir_dialect.SDSCBUNDLE` defines it."""
+    by_name = {item.name: _generic_type(item) for item in program.parameters}
+    types = ", ".join(_generic_type(item) for item in program.parameters)
+    block = ", ".join(f"%{item.name}: {_generic_type(item)}" for item in program.parameters)
     lines = [
         *(f"#{item.name} = {_affine_map(item)}" for item in program.maps),
         '"builtin.module"() ({',
@@ -62,6 +62,14 @@ def argument_type(argument: InputArgument) -> str:
     limits = (("granularity", argument.granularity), ("max_value", argument.max_value))
     shown = "".join(f", {name}={value}" for name, value in limits if value is not None)
     return f"!sdscbundle.input_arg<index{shown}>"
+
+
+def _generic_type(argument: InputArgument) -> str:
+    limits = (("granularity", argument.granularity), ("max_value", argument.max_value))
+    shown = ", ".join(f"{name} = {value} : index" for name, value in limits if value is not None)
+    if not shown:
+        return "!sdscbundle.input_arg<index>"
+    return f"!sdscbundle.limited_input_arg<index, {{{shown}}}>"
 
 
 def quoted(text: str) -> str:
@@ -129,6 +137,12 @@ def _indices(count: int) -> str:
     return f"({', '.join(['index'] * count)})"
 
 
+def _generic_ids(symbol_ids: tuple[int, ...] | None) -> str:
+    if symbol_ids is None:
+        return "unit"
+    return f"array<i64: {', '.join(map(str, symbol_ids))}>" if symbol_ids else "array<i64>"
+
+
 def _generic(
     statement: Add | AffineApply | ArgumentExtract | Constant | DeviceMemoryAllocate | SdscExecute,
     types: dict[str, str],
@@ -150,8 +164,7 @@ def _generic(
         case DeviceMemoryAllocate(result, size_bytes):
             return f'%{result} = "sdscbundle.device_mem_allocate"() {{size_bytes = {size_bytes} : index}} : () -> index'
         case SdscExecute(filename, operands, symbol_ids):
-            ids = "" if symbol_ids is None else f", symbol_ids = [{', '.join(map(str, symbol_ids))}]"
-            attributes = f"{{sdsc_filename = {quoted(filename)}{ids}}}"
+            attributes = f"{{sdsc_filename = {quoted(filename)}, symbol_ids = {_generic_ids(symbol_ids)}}}"
             return f'"sdscbundle.sdsc_execute"({_values(operands)}) {attributes} : {_indices(len(operands))} -> ()'
         case _:
             assert_never(statement)

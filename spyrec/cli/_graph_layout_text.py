@@ -119,7 +119,12 @@ def answers(values: Sequence[GraphValue], questions: Questions) -> list[Answer]:
 def _has(value: GraphValue, index: tuple[int, ...]) -> bool:
     shape = value.type.shape
     is_inside = len(shape) == len(index) and all(0 <= at < size for at, size in zip(index, shape, strict=True))
-    return is_inside and value.use is not None
+    return is_inside and value.use is not None and not _is_in_lx(value)
+
+
+def _is_in_lx(value: GraphValue) -> bool:
+    """Whether each core holds its slice of a value at an address of its own: no single address is an element's."""
+    return value.place is not None and value.place.memory is Memory.LX
 
 
 def _base(value: GraphValue) -> int:
@@ -140,7 +145,7 @@ def _distance_bytes(buffer: Buffer, coordinate: tuple[int, ...]) -> int:
 
 def _covers(value: GraphValue, address: int) -> bool:
     owned = value.owned
-    if owned is None or value.place is None:
+    if owned is None or value.place is None or _is_in_lx(value):
         return False
     return value.place.address <= address < value.place.address + owned.placed.size_bytes
 
@@ -194,7 +199,7 @@ def _value_json(value: GraphValue) -> dict[str, object]:
     place = value.place
     where: dict[str, object] | None = None
     if place is not None:
-        number = "argument" if place.memory is Memory.ARGUMENT else "pool_offset"
+        number = "argument" if place.memory is Memory.ARGUMENT else f"{place.memory.value}_offset"
         where = {"program": place.program, number: place.number}
     named = as_named(value)
     with_copies = named is not None and owned.role is not BufferRole.INTERMEDIATE

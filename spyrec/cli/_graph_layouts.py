@@ -23,11 +23,12 @@ class Memory(Enum):
 
     ARGUMENT = "argument"
     POOL = "pool"
+    LX = "lx"
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a value lies in one program: argument number or byte offset in the pool, and its device address."""
+    """Where a value lies in one program: argument number or byte offset, and its device address (in LX, a core's)."""
 
     program: int
     memory: Memory
@@ -35,7 +36,8 @@ class Place:
     address: int
 
     def __str__(self) -> str:
-        where = f"argument {self.number}" if self.memory is Memory.ARGUMENT else f"pool + {self.number:#x}"
+        is_argument = self.memory is Memory.ARGUMENT
+        where = f"argument {self.number}" if is_argument else f"{self.memory.value} + {self.number:#x}"
         return f"{where} of program {self.program}"
 
 
@@ -117,6 +119,8 @@ def _places(graph: KernelGraph) -> Iterator[tuple[str, Place]]:
             yield name, Place(number, Memory.ARGUMENT, index, argument_address(program, index))
         for name, offset in program.pool_offsets.items():
             yield name, Place(number, Memory.POOL, offset, segment_base(0) + offset)
+        for name, offset in program.lx_offsets.items():
+            yield name, Place(number, Memory.LX, offset, offset)
 
 
 def _owners(graph: KernelGraph) -> dict[str, str]:

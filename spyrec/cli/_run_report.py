@@ -87,6 +87,8 @@ def _guilt_line(found: Divergence) -> str:
             return f'the constants were altered; first read by {found.file}, {op}, as "{found.tensor}"'
         case "overwritten":
             return f'{found.file}, {op}, is guilty{_iteration(found)}: it overwrites "{found.tensor}"'
+        case "rounds":
+            return f"{found.file}, {op}, is guilty{_iteration(found)}: its loops do not go round as the graph asks"
         case _:
             return f"{found.file}, {op}, is guilty{_iteration(found)}"
 

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from spyrec.bundle.bundle import Bundle, DeviceProgram
-from spyrec.bundle.manifest import Argument, Manifest, PlanStep, Role
+from spyrec.bundle.manifest import Argument, Manifest, PlanStep, Role, TripCount
+from spyrec.bundle.program import VALUE_SUFFIX
 from spyrec.codegen.emit_opspecs import CodegenOptions, emit_opspecs
 from spyrec.codegen.graph_source import ConstantArrays, constants_of_source, graph_text
 from spyrec.codegen.lower_node import argument_address, lower_node
@@ -16,7 +17,7 @@ from spyrec.codegen.opspec import LoopSpec, OpSpec, OpSpecFile
 from spyrec.dci import DataConversionInfo
 from spyrec.dtypes import DType
 from spyrec.ir.device_layout import row_major
-from spyrec.ir.kernel import Buffer, BufferRole, KernelGraph, KernelProgram
+from spyrec.ir.kernel import Buffer, BufferRole, KernelGraph, KernelProgram, Loop
 from spyrec.ir.types import TensorType
 from spyrec.layout import DeviceLayout
 
@@ -48,11 +49,17 @@ def emit_bundle(scheduled: KernelGraph, options: CodegenOptions) -> Bundle:
         inputs=scheduled.inputs,
         outputs=scheduled.outputs,
         plan=tuple(
-            PlanStep(_directory(scheduled, number), program.arguments, program.pool_bytes)
+            PlanStep(
+                _directory(scheduled, number),
+                program.arguments,
+                program.pool_bytes,
+                _trip_counts(scheduled, program),
+            )
             for number, program in enumerate(scheduled.programs)
         ),
         pool_bytes=max((program.pool_bytes for program in scheduled.programs), default=0),
         graph_sha256=None if text is None else hashlib.sha256(text).hexdigest(),
+        symbolic_dims={} if scheduled.source is None else scheduled.source.symbolic_dims,
     )
     return Bundle(manifest, programs, ConstantArrays(scheduled), tables, text)
 
@@ -80,9 +87,36 @@ def _specs(scheduled: KernelGraph, program: KernelProgram, kernels: range, depth
             while end < kernels.stop and scheduled.kernels[end].loops[: depth + 1] == loops:
                 end += 1
             body = _specs(scheduled, program, range(first, end), depth + 1)
-            specs.append(LoopSpec(scheduled.loops[loops[depth]].count, (), body))
+            loop = scheduled.loops[loops[depth]]
+            parameter = value_parameter(loop) if loop.is_symbolic else None
+            specs.append(LoopSpec(loop.count, (), body, parameter))
         first = end
     return tuple(specs)
+
+
+def value_parameter(loop: Loop) -> str:
+    """Return the name of the parameter that gives the trips of a loop over a symbolic dim."""
+    return f"{loop.dim}_by_{loop.tile}{VALUE_SUFFIX}"
+
+
+def _trip_counts(scheduled: KernelGraph, program: KernelProgram) -> dict[str, TripCount]:
+    """Return what the value parameters of a program hold, in order of first use."""
+    used = dict.fromkeys(
+        loop for kernel in scheduled.kernels[program.first_kernel : program.end_kernel] for loop in kernel.loops
+    )
+    loops = [scheduled.loops[loop] for loop in used if scheduled.loops[loop].is_symbolic]
+    return {value_parameter(loop): TripCount(loop.dim, loop.tile, loop.count * loop.tile) for loop in loops}
+
+
+def _symbolic_axes(scheduled: KernelGraph, name: str) -> tuple[str | None, ...]:
+    """Return the symbolic dims of an argument that is a value of the graph; empty where it has none."""
+    if scheduled.source is None:
+        return ()
+    symbolic = scheduled.source.symbolic_dims
+    value = next((result for result, buffer in scheduled.outputs if buffer == name), name)
+    dims = scheduled.source.values[value].dims if value in scheduled.source.values else ()
+    axes = tuple(dim if dim in symbolic else None for dim in dims)
+    return axes if any(axes) else ()
 
 
 def _on_device(scheduled: KernelGraph) -> Iterator[Buffer]:
@@ -135,6 +169,7 @@ def _arguments(scheduled: KernelGraph) -> Iterator[Argument]:
             stride_map=buffer.placed.device.stride_map,
             device_dtype=buffer.device_format,
             dci={way: f"dci/{buffer.name}.{way}.json" for way in ("h2d", "d2h")} if crosses_border else None,
+            symbolic_axes=_symbolic_axes(scheduled, buffer.name) if crosses_border else (),
         )
     for name, value in constants_of_source(scheduled):
         yield _for_the_record(name, value.type)

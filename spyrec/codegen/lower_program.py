@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from spyrec.bundle.program import AffineApply, AffineMap, Constant, For, Program, SdscExecute, Statement
+from spyrec.bundle.program import (
+    AffineApply,
+    AffineMap,
+    ArgumentExtract,
+    Constant,
+    For,
+    InputArgument,
+    Program,
+    SdscExecute,
+    Statement,
+)
 from spyrec.bundle.superdsc import SuperDsc
 from spyrec.codegen.loops import (
     MAX_UNROLLED,
@@ -83,7 +93,7 @@ class ProgramLowering:
         self._symbols = SymbolTable(_argument_bases(file.specs))
         self._superdscs: dict[str, SuperDsc] = {}
         self._maps: dict[tuple[int, ...], AffineMap] = {}
-        self._loop_bounds: list[int] = []
+        self._loop_bounds: list[int | str] = []
         self._applied = 0
         # A dictionary for its order: unrolling meets the same problem in every iteration.
         self._problems: dict[Diagnostic, None] = {}
@@ -98,15 +108,26 @@ class ProgramLowering:
         body = self._block(self._file.specs, _Nest((), ()), None if location is None else location.child("specs"))
         if self._problems:
             raise SpyrecError(list(self._problems))
-        prologue = (*self._symbols.extracts(), *self._loop_constants(), *self._symbols.declarations())
-        program = Program(tuple(self._maps.values()), self._symbols.parameters(), (*prologue, *body))
+        names = self._value_parameters()
+        values = tuple(ArgumentExtract(_trips(name), name) for name in names)
+        prologue = (*self._symbols.extracts(), *values, *self._loop_constants(), *self._symbols.declarations())
+        parameters = (*self._symbols.parameters(), *(InputArgument(name) for name in names))
+        program = Program(tuple(self._maps.values()), parameters, (*prologue, *body))
         return EmittedProgram(program, self._superdscs)
 
     def _loop_constants(self) -> tuple[Statement, ...]:
         if not self._loop_bounds:
             return ()
-        bounds = (Constant(f"loop_bound_{number}", count) for number, count in enumerate(self._loop_bounds))
+        bounds = (
+            Constant(f"loop_bound_{number}", count)
+            for number, count in enumerate(self._loop_bounds)
+            if isinstance(count, int)
+        )
         return (Constant("c0", 0), Constant("c1", 1), *bounds)
+
+    def _value_parameters(self) -> tuple[str, ...]:
+        """Return the parameters that give trip counts, each once."""
+        return tuple(dict.fromkeys(bound for bound in self._loop_bounds if isinstance(bound, str)))
 
     def _block(
         self, specs: Sequence[OpSpec | LoopSpec], nest: _Nest, location: Location | None
@@ -122,6 +143,9 @@ class ProgramLowering:
 
     def _loop(self, loop: LoopSpec, nest: _Nest, location: Location | None) -> tuple[Statement, ...]:
         if self._options.unroll_loops:
+            if loop.parameter is not None:
+                fact = f"a loop of at most {loop.count} trips, as many as a run needs, cannot be unrolled"
+                raise refuse("SPY0533", fact, location, hint="keep the loops, or give the dim one extent")
             inside = (*nest.loops, EnclosingLoop(0, loop.count, loop.tiled_symbols))
             return tuple(
                 statement
@@ -129,10 +153,11 @@ class ProgramLowering:
                 for statement in self._block(loop.body, _Nest(inside, (*nest.iterations, iteration)), location)
             )
         number = len(self._loop_bounds)
-        self._loop_bounds.append(loop.count)
+        self._loop_bounds.append(loop.count if loop.parameter is None else loop.parameter)
+        bound = f"loop_bound_{number}" if loop.parameter is None else _trips(loop.parameter)
         inside = (*nest.loops, EnclosingLoop(number, loop.count, loop.tiled_symbols))
         body = self._block(loop.body, _Nest(inside, ()), location)
-        return (For(f"i_{number}", "c0", f"loop_bound_{number}", "c1", body),)
+        return (For(f"i_{number}", "c0", bound, "c1", body),)
 
     def _operation(self, op: PlacedOp, iterations: tuple[int, ...]) -> tuple[Statement, ...]:
         try:
@@ -183,6 +208,11 @@ class ProgramLowering:
         self._applied += 1
         dims = tuple(f"i_{step.loop}" for step in symbol.steps)
         return AffineApply(result, affine_map.name, dims, symbol.address.value)
+
+
+def _trips(parameter: str) -> str:
+    """Return the name of the value that is read from a value parameter."""
+    return f"trips_{parameter}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,11 +66,15 @@ class OpSpec:
 
 @dataclass(frozen=True, slots=True)
 class LoopSpec:
-    """A counted loop over OpSpecs and loops."""
+    """A counted loop over OpSpecs and loops.
+
+    ``parameter`` is the compiler's: the value parameter that gives the trips of a run, at most ``count``.
+    """
 
     count: int
     tiled_symbols: tuple[str, ...]
     body: tuple[OpSpec | LoopSpec, ...]
+    parameter: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,9 @@ from spyrec.ir.evaluate import evaluate, load_constant
 from spyrec.ir.graph import Graph
 from spyrec.ir.numbers import decode
 from spyrec.ir.reader import read_graph_data
-from spyrec.jsonloc import load_json
+from spyrec.jsonloc import JsonValue, load_json
 from spyrec.passes.device_graph import rounding_graph
+from spyrec.runtime.binding import chosen_extents, expected_inputs
 
 __all__ = [
     "CheckReport",
@@ -72,7 +73,9 @@ def check_bundle(
     ``graph.json`` that does not read.
     """
     assert bundle.graph_json is not None
-    graph, stored = graph_of_bundle(bundle.graph_json)
+    expected = expected_inputs(bundle.manifest)
+    extents = chosen_extents(inputs, expected, bundle.manifest.symbolic_dims)
+    graph, stored = graph_of_bundle(bundle.graph_json, extents)
     reports = check_outputs(graph, inputs, outputs, numerics, constant_loader(bundle, graph, stored))
     return {name: _located(bundle, name, report) for name, report in reports.items()}
 
@@ -91,12 +94,15 @@ def constant_loader(bundle: BundleContent, graph: Graph, stored: frozenset[str])
     return load
 
 
-def graph_of_bundle(text: bytes) -> tuple[Graph, frozenset[str]]:
+def graph_of_bundle(text: bytes, extents: Mapping[str, int] | None = None) -> tuple[Graph, frozenset[str]]:
     """Return the graph of a bundle's ``graph.json``, and the constants whose numbers are among the bundle's own.
 
     Those are read as one number for all elements, which takes no memory: the bundle need not lie in a directory.
+    ``extents``: what a run chose for symbolic dims; loops in larger tiles are then left out.
     """
     data, source = load_json(text, GRAPH_FILE)
+    if extents and isinstance(data, dict):
+        _choose(data, extents)
     stored: set[str] = set()
     items = data.get("constants") if isinstance(data, dict) else None
     for item in items if isinstance(items, list) else []:
@@ -104,6 +110,26 @@ def graph_of_bundle(text: bytes) -> tuple[Graph, frozenset[str]]:
             stored.add(str(item.get("name")))
             item["value"] = False if item.get("dtype") == "bool" else 0
     return read_graph_data(data, source), frozenset(stored)
+
+
+def _choose(data: dict[str, JsonValue], extents: Mapping[str, int]) -> None:
+    """Give symbolic dims of a parsed graph the extents of a run."""
+    dims = data.get("dims")
+    if isinstance(dims, dict):
+        dims.update(extents)
+    loops = data.get("loops")
+    if isinstance(loops, list):
+        data["loops"] = [loop for loop in loops if _fits(loop, extents)]
+
+
+def _fits(loop: JsonValue, extents: Mapping[str, int]) -> bool:
+    """Whether no level of a loop has tiles larger than a chosen extent."""
+    if not isinstance(loop, dict):
+        return True
+    dim, size, body = loop.get("dim"), loop.get("tile_size"), loop.get("body")
+    names = dim if isinstance(dim, list) else [dim]
+    is_small = not isinstance(size, int) or all(size <= extents.get(str(name), size) for name in names)
+    return is_small and all(_fits(item, extents) for item in (body if isinstance(body, list) else []))
 
 
 def _located(bundle: BundleContent, name: str, report: CheckReport) -> CheckReport:

@@ -74,12 +74,19 @@ def typed(values: Floats, dtype: DType) -> Array:
     return values != 0 if dtype is DType.BOOL else values.astype(np.int64)
 
 
-def places_of(access: Access) -> tuple[npt.NDArray[np.int64], ...]:
-    """Return one index array per buffer dim, each of extent 1 along the iteration dims it does not depend on."""
+Places = tuple[npt.NDArray[np.int64], ...]
+"""Elements of a buffer: one index array per dim, which broadcast against each other."""
+
+
+def places_of(access: Access, shift: Sequence[int]) -> Places:
+    """Return the elements that an access names, each array of extent 1 along the dims it does not depend on.
+
+    ``shift`` is added: how far a loop has moved the access along each dim of the buffer.
+    """
     rank = len(access.extents)
     places: list[npt.NDArray[np.int64]] = []
-    for coordinate in access.coordinates:
-        total = np.full((1,) * rank, coordinate.offset, np.int64)
+    for coordinate, moved in zip(access.coordinates, shift, strict=True):
+        total = np.full((1,) * rank, coordinate.offset + moved, np.int64)
         for term in coordinate.terms:
             steps = np.arange(access.extents[term.dim], dtype=np.int64) // term.divisor % term.modulus
             shape = [1] * rank
@@ -89,18 +96,20 @@ def places_of(access: Access) -> tuple[npt.NDArray[np.int64], ...]:
     return tuple(places)
 
 
-def read(values: Floats, access: Access) -> Floats:
-    """Return the elements that an access names, over its extents."""
-    if access.is_identity and values.shape == access.extents:
-        return values
-    return np.broadcast_to(values[places_of(access)], access.extents)
+def device_numbers(layout: BufferLayout, places: Places) -> npt.NDArray[np.int64]:
+    """Return how many elements of the device tensor lie before each of the elements."""
+    total: npt.NDArray[np.int64] = np.zeros((), np.int64)
+    stride = 1
+    for digit in reversed(layout.digits):
+        if digit.host_dim is not None:
+            total = total + places[digit.host_dim] // digit.divisor % digit.extent * stride
+        stride *= digit.extent
+    return total
 
 
-def written(values: Floats, access: Access, elements: Floats) -> Floats:
-    """Return a copy of a buffer's values after ``elements``, over the access's extents, were stored through it."""
-    result = values.copy()
-    if result.ndim == 0:
-        return elements.reshape(()).copy()
-    places = np.broadcast_arrays(*places_of(access), np.empty(access.extents, np.bool_))[:-1]
-    result[tuple(places)] = elements
-    return result
+def element_values(buffer: Buffer, memory: Bytes, numbers: npt.NDArray[np.int64], numerics: str) -> Floats:
+    """Return the numbers that stand at elements of a buffer's device bytes; only those are looked at."""
+    codec = codec_of(buffer.device_format, Numerics(numerics))
+    slots = memory.reshape(math.prod(buffer.placed.device.device_size), -1)
+    patterns = np.ascontiguousarray(slots[numbers.reshape(-1), : codec.word_bytes]).view(codec.carrier)
+    return _decoded(patterns.reshape(-1), codec, buffer.type.dtype).reshape(numbers.shape)

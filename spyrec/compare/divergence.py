@@ -16,6 +16,8 @@ class Guilt(Enum):
     """The operation stored something else than its inputs explain."""
     OVERWRITTEN = "overwritten"
     """The operation changed a tensor that it has no business with."""
+    ROUNDS = "rounds"
+    """Its loops do not go round as often as the graph asks."""
     COPY_IN = "copy in"
     """The host's copy of an input or constant does not hold the graph's numbers."""
     ALTERED = "altered"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
-
 import numpy as np
 
 from spyrec.bundle.bundle_content import CONSTANTS_FILE
@@ -14,10 +12,8 @@ from spyrec.ir.graph import location_of
 from spyrec.ir.kernel import Buffer, BufferRole
 
 
-def guilty_call(
-    known: Provenance, call: CompiledCall, guilt: Guilt, buffer: Buffer, in_lx: Container[str] = ()
-) -> Divergence:
-    """Return the guilt of a call, as yet without an element; ``in_lx``: the buffers that lie in LX."""
+def guilty_call(known: Provenance, call: CompiledCall, guilt: Guilt, buffer: Buffer) -> Divergence:
+    """Return the guilt of a call, as yet without an element."""
     kernel = call.kernel
     location = location_of(kernel.origin)
     nodes = {location_of(node.origin).pointer: node.name for node in known.source.nodes}
@@ -33,17 +29,16 @@ def guilty_call(
         element=None,
         failed_elements=0,
         element_count=int(np.prod(buffer.type.shape)),
-        inputs=_operands(known, call, in_lx),
+        inputs=_operands(known, call),
     )
 
 
-def _operands(known: Provenance, call: CompiledCall, in_lx: Container[str]) -> tuple[Operand, ...]:
-    buffers = known.kernels.buffers
-    arguments = program_of(known, call).arguments
+def _operands(known: Provenance, call: CompiledCall) -> tuple[Operand, ...]:
+    buffers, program = known.kernels.buffers, program_of(known, call)
     return tuple(
         Operand(
             use.buffer,
-            "argument" if use.buffer in arguments else "lx" if use.buffer in in_lx else "pool",
+            "argument" if use.buffer in program.arguments else "lx" if use.buffer in program.lx_offsets else "pool",
             buffers[use.buffer].type.dtype.value,
             buffers[use.buffer].host_type.shape,
         )

@@ -31,16 +31,6 @@ class HostCopies:
         buffers = known.kernels.buffers.values()
         self.merges_nan = any(storage_of(item.type.dtype, numerics).merges_nan for item in buffers)
 
-    def values(self, name: str) -> Floats:
-        """Return what the device holds of an input or constant of the device graph; a padded copy serves too."""
-        shape = self._known.device.type_of(name).shape
-        for buffer in self._known.kernels.buffers.values():
-            if base_name(buffer) == name and buffer.role in (BufferRole.INPUT, BufferRole.CONSTANT):
-                values = buffer_values(buffer, self._session.argument_memory(buffer.name), self._numerics)
-                is_whole = values.size == np.prod(shape, dtype=np.int64)
-                return values.reshape(shape) if is_whole else values[tuple(slice(extent) for extent in shape)]
-        raise AssertionError(f'"{name}" is read by an operation and lies in no argument')
-
     def first_wrong(self, inputs: Mapping[str, Array]) -> tuple[Buffer, OpVerdict] | None:
         """Return the first argument that does not hold the numbers of the graph, ``None`` where all do."""
         load = constant_loader(self._bundle, self._known.source, self._known.stored)

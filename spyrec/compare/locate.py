@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
 
 from spyrec.bundle.bundle_content import BundleContent
 from spyrec.bundle.device_program import DeviceProgram
 from spyrec.bundle.manifest import Argument, PlanStep
-from spyrec.bundle.program import Add, ArgumentExtract, Constant, SdscExecute, Statement
+from spyrec.bundle.program import Add, AffineApply, ArgumentExtract, Constant, For, SdscExecute, Statement
 from spyrec.bundle.superdsc import Component, Operand, SuperDsc
 from spyrec.layout import DeviceLayout
 from spyrec.target import DATA_SEGMENTS, STICK_BYTES, segment_base
@@ -29,6 +30,10 @@ class _Address:
 
     parameter: str | None
     offset_bytes: int
+
+
+_MOST_EXECUTIONS = 1 << 16
+"""Executions of a program that are looked at; an element that a later one writes has no known core."""
 
 
 def locate_output(bundle: BundleContent, result: str, index: tuple[int, ...]) -> Place | None:
@@ -51,10 +56,12 @@ def _last_writer(bundle: BundleContent, argument: Argument, offset_bytes: int) -
         if argument.name not in step.arguments:
             continue
         target = _argument_address(step, step.arguments.index(argument.name), offset_bytes)
-        for dsc, symbols in reversed(list(_executions(programs[step.program]))):
-            core = _writing_core(dsc, symbols, target)
-            if core is not None:
-                return core
+        core = None
+        for dsc, symbols in islice(_executions(programs[step.program]), _MOST_EXECUTIONS):
+            found = _writing_core(dsc, symbols, target)
+            core = core if found is None else found
+        if core is not None:
+            return core
     return None
 
 
@@ -66,17 +73,33 @@ def _argument_address(step: PlanStep, position: int, offset_bytes: int) -> tuple
 
 
 def _executions(program: DeviceProgram) -> Iterator[tuple[SuperDsc, Mapping[int, _Address]]]:
-    """Yield what the straight part of a program executes, with the addresses bound to symbol ids."""
-    values: dict[str, _Address] = {}
-    for statement in program.program.body:
-        _record(statement, values)
+    """Yield what a program executes, loops round by round, with the addresses bound to symbol ids."""
+    maps = {item.name: item.coefficients for item in program.program.maps}
+    for call, values in _calls(program.program.body, {}, maps):
+        identifiers = call.symbol_ids or ()
+        bound = {key: values[name] for key, name in zip(identifiers, call.operands) if name in values}
+        yield program.superdscs[call.sdsc_filename], bound
+
+
+def _calls(
+    body: Sequence[Statement], values: dict[str, _Address], maps: Mapping[str, tuple[int, ...]]
+) -> Iterator[tuple[SdscExecute, Mapping[str, _Address]]]:
+    """Yield the calls of a body with the values known at each; a loop whose bounds a launch gives is left out."""
+    for statement in body:
         if isinstance(statement, SdscExecute):
-            identifiers = statement.symbol_ids or ()
-            bound = {key: values[name] for key, name in zip(identifiers, statement.operands) if name in values}
-            yield program.superdscs[statement.sdsc_filename], bound
+            yield statement, values
+        elif isinstance(statement, For):
+            bounds = [values.get(name) for name in (statement.lower, statement.upper, statement.step)]
+            numbers = [bound.offset_bytes for bound in bounds if bound is not None and bound.parameter is None]
+            if len(numbers) == len(bounds) and numbers[-1] > 0:
+                for number in range(*numbers):
+                    values[statement.induction] = _Address(None, number)
+                    yield from _calls(statement.body, values, maps)
+        else:
+            _record(statement, values, maps)
 
 
-def _record(statement: Statement, values: dict[str, _Address]) -> None:
+def _record(statement: Statement, values: dict[str, _Address], maps: Mapping[str, tuple[int, ...]]) -> None:
     match statement:
         case ArgumentExtract(result, argument):
             values[result] = _Address(argument, 0)
@@ -86,7 +109,10 @@ def _record(statement: Statement, values: dict[str, _Address]) -> None:
             one, other = values[left], values[right]
             parameter = one.parameter if one.parameter is not None else other.parameter
             values[result] = _Address(parameter, one.offset_bytes + other.offset_bytes)
-        case _:  # loops move addresses: their elements are not located
+        case AffineApply(result, name, dims, symbol) if {symbol, *dims} <= values.keys():
+            moved = sum(factor * values[dim].offset_bytes for factor, dim in zip(maps[name], dims))
+            values[result] = replace(values[symbol], offset_bytes=values[symbol].offset_bytes + moved)
+        case _:
             return
 
 

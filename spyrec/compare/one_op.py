@@ -6,20 +6,19 @@ arithmetic inside the operation and one rounding (semantics of the number format
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from spyrec.compare.bounds import rule_of, store_error
 from spyrec.compare.propagation import ErrorRule, Step
-from spyrec.compare.simulation import simulation_of
-from spyrec.compare.storage import Array, Floats, Storage, absolute_difference, storage_of
+from spyrec.compare.simulation import scale_of, simulation_of
+from spyrec.compare.storage import Array, Floats, Storage, absolute_difference
 from spyrec.compare.verdict import FAILING_RATIO
-from spyrec.ir.evaluate import node_operands
-from spyrec.ir.graph import Graph, Node
-from spyrec.ir.opdef import OpKind, catalogue
+from spyrec.dtypes import DType
+from spyrec.ir.opdef import Attributes, OpDef, OpKind
 
 Mask = npt.NDArray[np.bool_]
 
@@ -98,34 +97,44 @@ def stored(values: Array, storage: Storage) -> Expectation:
         return Expectation(want, storage.rounding_error(np.abs(want)))
 
 
-def computed(graph: Graph, node: Node, values: Mapping[str, Array], numerics: str) -> Expectation:
-    """Return the expectation of one node of the device graph at operands ``values``, its constants as the device's.
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """What a device op computes: the attributes of its node, its constants, how operands and result are stored.
+
+    ``constants`` are those of the SuperDSC: one tile of a mean is scaled by the terms of all tiles.
+    """
+
+    definition: OpDef
+    attributes: Attributes
+    constants: Mapping[str, float]
+    operands: tuple[Storage | None, ...]
+    result: Storage
+    dtype: DType
+
+
+def computed(operation: Operation, operands: Sequence[Array | None]) -> Expectation:
+    """Return the expectation of an operation's result at ``operands``, its constants as the device's.
 
     The arithmetic bound is the worst case over any order of a sum.
     """
-    definition = catalogue()[node.op]
-    operands = tuple(node_operands(graph, node, values))
-    storages = [_storage_of_operand(graph, operand, numerics) for operand in node.inputs]
-    dtype = graph.type_of(node.output).dtype
-    storage = storage_of(dtype, numerics)
-    rule = rule_of(definition, storages, storage)
+    definition, attributes = operation.definition, operation.attributes
+    rule = rule_of(definition, operation.operands, operation.result)
     with np.errstate(all="ignore"):
-        exact = np.asarray(definition.reference(operands, node.attributes)[0])
-        step = Step(definition, node.attributes, operands, exact)
-        simulation = simulation_of(definition, node.attributes, rule, step, dtype)
+        exact = np.asarray(definition.reference(operands, attributes)[0])
+        step = Step(definition, attributes, tuple(operands), exact)
+        simulation = simulation_of(definition, attributes, rule, step, operation.dtype)
+        if rule.scale is not None:
+            scale = scale_of(step, operation.constants[rule.scale], operation.dtype)
+            simulation = replace(simulation, scale=scale)
         want = np.asarray(simulation.run(operands)).astype(np.float64)
-        spread = _arithmetic(step, rule)
+        spread = _arithmetic(step, rule) * simulation.scale
         if rule.rounds:
-            spread = spread + store_error(storage, rule, np.abs(want) + spread)
+            spread = spread + store_error(operation.result, rule, np.abs(want) + spread)
         bound = np.where(np.isnan(spread), np.inf, spread)
         if definition.kind is OpKind.CONTRACTION:
             # zero rows of the second operand silence what the first holds there, infinities too
             want, bound = _with_silenced(want, bound)
     return Expectation(want, np.asarray(bound))
-
-
-def _storage_of_operand(graph: Graph, operand: object, numerics: str) -> Storage | None:
-    return storage_of(graph.type_of(operand).dtype, numerics) if isinstance(operand, str) else None
 
 
 def _arithmetic(step: Step, rule: ErrorRule) -> Floats:

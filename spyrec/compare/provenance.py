@@ -1,46 +1,48 @@
 """Which SuperDSC of a bundle computes which value: the bundle's own graph, compiled again, says it.
 
 A bundle holds its graph, and compiling is deterministic: the kernels of a second compilation are, in order, the calls
-of ``bundle.mlir``.  Files, plan and argument layouts are held against it, so that a bundle of another version is
-refused and not misread; what the SuperDSCs say is not looked at, since that is what is under suspicion.
+of ``bundle.mlir``; of unrolled loops, the kernels of every iteration.  Files, plan and argument layouts are held
+against it, so that a bundle of another version is refused and not misread; what the SuperDSCs say is not looked at,
+and no address and no loop bound either, since those are what is under suspicion.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 
 from spyrec.bundle.bundle_content import BundleContent
-from spyrec.bundle.device_program import executes
 from spyrec.bundle.manifest import Manifest
-from spyrec.bundle.superdsc import SuperDsc
+from spyrec.bundle.program import For, SdscExecute, Statement
+from spyrec.bundle.superdsc import Component, SuperDsc
 from spyrec.compare.check import graph_of_bundle
 from spyrec.diagnostics import refuse
 from spyrec.ir.graph import Graph, Node
 from spyrec.ir.kernel import Kernel, KernelGraph, KernelProgram
-from spyrec.ir.opdef import OpKind, catalogue
 from spyrec.passes.base import PipelineOptions
 from spyrec.passes.device_graph import device_graph
 from spyrec.passes.driver import compile_graph
 from spyrec.target import Target
-
-_MOVES = frozenset({"spyre.copy", "spyre.restickify"})
-"""Kernels that move elements and stand for no node of their own."""
 
 
 @dataclass(frozen=True, slots=True)
 class CompiledCall:
     """One ``sdsc_execute``, in a loop or not, and what it was compiled from.
 
-    ``file`` is relative to the bundle, ``superdsc`` what it holds.  ``node`` is the device graph's, ``None`` for a
-    kernel that only moves elements.  ``program`` is the number of the program of the plan.
+    ``file`` is relative to the bundle, ``superdsc`` what it holds; ``kernel`` is number ``position`` of the graph's.
+    ``node`` is the one of the device graph that has the operation's attributes, ``None`` where a pass made the kernel.
+    ``program`` is the number of the program of the plan.  ``iteration``: where loops are unrolled, which round of each
+    it is; ``None`` where the bundle keeps them.
     """
 
     file: str
     superdsc: SuperDsc
     kernel: Kernel
+    position: int
     program: int
     node: Node | None
+    iteration: tuple[int, ...] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +50,17 @@ class Provenance:
     """A bundle and its compilation.
 
     ``source`` is the graph of the bundle; constants in ``stored`` have their numbers in the bundle, not in ``source``.
-    ``device`` is the graph of device ops, ``calls`` are in order of execution.
+    ``calls`` are in the order of ``bundle.mlir``.
     """
 
     source: Graph
     stored: frozenset[str]
-    device: Graph
     kernels: KernelGraph
     calls: tuple[CompiledCall, ...]
+
+    def rounds_of(self, call: CompiledCall) -> tuple[int, ...]:
+        """Return how often each loop around a call should go round, outermost first."""
+        return tuple(self.kernels.loops[loop].count for loop in call.kernel.loops)
 
 
 def provenance_of(bundle: BundleContent) -> Provenance:
@@ -66,16 +71,22 @@ def provenance_of(bundle: BundleContent) -> Provenance:
     """
     assert bundle.graph_json is not None
     source, stored = graph_of_bundle(bundle.graph_json)
+    nodes = device_graph(source).producers()
     differences: list[str] = []
-    for fixed_io_layouts in (False, True):
-        cores = bundle.manifest.target_cores
-        options = PipelineOptions(Target(cores=cores), cores, fixed_io_layouts)
+    best: tuple[int, Provenance] | None = None
+    for options in _options_of(bundle):
         kernels = compile_graph(source, options)
-        difference = _difference(bundle, kernels)
-        if difference is None:
-            device = device_graph(source)
-            return Provenance(source, stored, device, kernels, tuple(_calls(bundle, kernels, device)))
-        differences.append(difference)
+        found = _matched(bundle, kernels, nodes)
+        if isinstance(found, str):
+            differences.append(found)
+            continue
+        wrong = sum(not _is_divided_alike(call) for call in found)
+        if best is None or wrong < best[0]:
+            best = wrong, Provenance(source, stored, kernels, found)
+        if not wrong:
+            break
+    if best is not None:
+        return best[1]
     raise refuse(
         "SPY0803",
         f'bundle "{bundle.manifest.name}" is not what its graph.json compiles to: {differences[0]}',
@@ -83,23 +94,94 @@ def provenance_of(bundle: BundleContent) -> Provenance:
     )
 
 
-def _difference(bundle: BundleContent, kernels: KernelGraph) -> str | None:
-    """Return the first difference in plan, layouts and number of calls, ``None`` where there is none."""
+def _options_of(bundle: BundleContent) -> Iterator[PipelineOptions]:
+    """Yield the options a bundle may have been compiled with; it does not tell how many cores it was allowed."""
+    most = bundle.manifest.target_cores
+    used = max((len(dsc.core_ids) for item in bundle.programs for dsc in item.superdscs.values()), default=most)
+    for cores in dict.fromkeys((most, min(used, most))):
+        for fixed_io_layouts in (False, True):
+            yield PipelineOptions(Target(cores=most), cores, fixed_io_layouts)
+
+
+def _is_divided_alike(call: CompiledCall) -> bool:
+    return len(call.superdsc.core_ids) == prod(call.kernel.division or ())
+
+
+def _matched(bundle: BundleContent, kernels: KernelGraph, nodes: Mapping[str, Node]) -> tuple[CompiledCall, ...] | str:
+    """Return the calls of a bundle, or the first difference in plan, layouts and calls."""
     plan = bundle.manifest.plan
     if len(plan) != len(kernels.programs):
         return f"its plan has {len(plan)} programs, the graph makes {len(kernels.programs)}"
     programs = {program.directory: program for program in bundle.programs}
-    for step, compiled in zip(plan, kernels.programs):
+    calls: list[CompiledCall] = []
+    for number, (step, compiled) in enumerate(zip(plan, kernels.programs)):
         if (step.arguments, step.pool_bytes) != (compiled.arguments, compiled.pool_bytes):
             found = f"arguments {list(step.arguments)} and a pool of {step.pool_bytes} bytes"
             made = f"{list(compiled.arguments)} and {compiled.pool_bytes} bytes"
             return f'program "{step.program}" has {found}, the graph makes {made}'
-        statements = programs[step.program].program.body
-        files = [item.sdsc_filename for item in executes(statements)]
-        wanted = compiled.end_kernel - compiled.first_kernel
-        if len(files) != wanted or len(set(files)) != wanted:
-            return f'program "{step.program}" executes {len(set(files))} files, the graph makes {wanted}'
-    return _layout_difference(bundle.manifest, kernels)
+        program = programs[step.program]
+        placed = list(_placed(program.program.body, 0))
+        scheduled = _scheduled(kernels, compiled, is_kept=any(depth for _, depth in placed))
+        if len({file for file, _ in placed}) != len(placed) or len(placed) != len(scheduled):
+            return f'program "{step.program}" executes {len(placed)} files, the graph makes {len(scheduled)}'
+        for (file, depth), (position, iteration) in zip(placed, scheduled, strict=True):
+            kernel = kernels.kernels[position]
+            loops = len(kernel.loops) if iteration is None else 0
+            if depth != loops:
+                return f'"{program.path(file)}" stands in {depth} loops, the graph makes {loops}'
+            node = _node_of(kernel, nodes)
+            dsc = program.superdscs[file]
+            is_in_lx = kernel.output.buffer in compiled.lx_offsets
+            if (dsc.operands[dsc.compute.outputs[0]].component is Component.LX) != is_in_lx:
+                return f'"{program.path(file)}" does not store to the memory that the graph makes it store to'
+            calls.append(CompiledCall(program.path(file), dsc, kernel, position, number, node, iteration))
+    return _layout_difference(bundle.manifest, kernels) or tuple(calls)
+
+
+def _placed(body: Sequence[Statement], depth: int) -> Iterator[tuple[str, int]]:
+    """Yield the files of a program in order, each with the number of loops around its call."""
+    for statement in body:
+        if isinstance(statement, SdscExecute):
+            yield statement.sdsc_filename, depth
+        elif isinstance(statement, For):
+            yield from _placed(statement.body, depth + 1)
+
+
+def _scheduled(
+    graph: KernelGraph, program: KernelProgram, *, is_kept: bool
+) -> list[tuple[int, tuple[int, ...] | None]]:
+    """Return the kernels of a program in order, by position; of unrolled loops those of every round, with the round."""
+    kernels = range(program.first_kernel, program.end_kernel)
+    return [(position, None) for position in kernels] if is_kept else list(_rounds(graph, kernels, ()))
+
+
+def _rounds(
+    graph: KernelGraph, kernels: range, iteration: tuple[int, ...]
+) -> Iterator[tuple[int, tuple[int, ...] | None]]:
+    """Yield the positions of neighbouring kernels in the order of execution, loops round by round."""
+    depth, first = len(iteration), kernels.start
+    while first < kernels.stop:
+        loops = graph.kernels[first].loops[: depth + 1]
+        end = first + 1
+        if len(loops) <= depth:
+            yield first, iteration or None
+        else:
+            while end < kernels.stop and graph.kernels[end].loops[: depth + 1] == loops:
+                end += 1
+            for number in range(graph.loops[loops[-1]].count):
+                yield from _rounds(graph, range(first, end), (*iteration, number))
+        first = end
+
+
+def _node_of(kernel: Kernel, nodes: Mapping[str, Node]) -> Node | None:
+    """Return the node that a kernel, or the whole that it is a tile of, is named after and computes."""
+    name = kernel.name
+    while name:
+        node = nodes.get(name)
+        if node is not None and node.op == kernel.op:
+            return node
+        name = name.rpartition(".")[0]
+    return None
 
 
 def _layout_difference(manifest: Manifest, kernels: KernelGraph) -> str | None:
@@ -111,30 +193,6 @@ def _layout_difference(manifest: Manifest, kernels: KernelGraph) -> str | None:
         if (argument.device_size, argument.stride_map) != (device.device_size, device.stride_map):
             return f'"{argument.name}" has device_size {list(argument.device_size)}, the graph makes {device}'
     return None
-
-
-def _calls(bundle: BundleContent, kernels: KernelGraph, device: Graph) -> Iterator[CompiledCall]:
-    programs = {program.directory: program for program in bundle.programs}
-    nodes = iter([node for node in device.nodes if is_computed(node, device)])
-    for number, (step, compiled) in enumerate(zip(bundle.manifest.plan, kernels.programs)):
-        program = programs[step.program]
-        files = [item.sdsc_filename for item in executes(program.program.body)]
-        for file, kernel in zip(files, kernels.kernels[compiled.first_kernel : compiled.end_kernel], strict=True):
-            node = None if kernel.op in _MOVES else next(nodes)
-            assert node is None or node.op == kernel.op, (node, kernel.name)
-            yield CompiledCall(program.path(file), program.superdscs[file], kernel, number, node)
-    assert next(nodes, None) is None, "every node that computes has a kernel"
-
-
-def is_computed(node: Node, device: Graph) -> bool:
-    """Whether a kernel computes a node of the device graph; views, movements and relabellings only move elements."""
-    kind = catalogue()[node.op].kind
-    if kind is OpKind.CAST:
-        (operand,) = node.inputs
-        assert isinstance(operand, str)
-        formats = {device.type_of(name).dtype.device_format for name in (operand, node.output)}
-        return len(formats) > 1
-    return kind not in (OpKind.VIEW, OpKind.MOVEMENT)
 
 
 def program_of(provenance: Provenance, call: CompiledCall) -> KernelProgram:

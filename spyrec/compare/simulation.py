@@ -102,8 +102,9 @@ def simulation_of(definition: OpDef, attributes: Attributes, rule: ErrorRule, st
     values = {name: getattr(attributes, name) for name in rule.constants}
     changes = {name: _rounded(value, storage) for name, value in values.items() if value is not None}
     held = dataclasses.replace(attributes, **changes) if changes else attributes  # type: ignore[type-var]
-    scale = 1.0
-    if rule.scale is not None:
-        constant = 1.0 / term_count(step)
-        scale = _rounded(constant, storage) / constant
-    return Simulation(definition, held, scale)
+    return Simulation(definition, held, 1.0 if rule.scale is None else scale_of(step, 1.0 / term_count(step), dtype))
+
+
+def scale_of(step: Step, constant: float, dtype: DType) -> float:
+    """Return what an op's result is multiplied by where the device scales its terms by ``constant``, rounded."""
+    return _rounded(constant, constant_storage(dtype)) * term_count(step)

@@ -16,7 +16,7 @@ from spyrec.emulator.engine import Setting
 from spyrec.emulator.fault_places import Fault, Spot, operand_field, place_of
 from spyrec.emulator.footprint import box_runs
 from spyrec.emulator.functions import FUNCTIONS, Family
-from spyrec.emulator.geometry import OperandGeometry, index_dims, row_dim_of
+from spyrec.emulator.geometry import index_dims, row_dim_of
 from spyrec.emulator.race_rules import races
 from spyrec.emulator.resolve import POOL, Call, Loop
 from spyrec.emulator.rules import RULE_CODES, name_of
@@ -249,8 +249,7 @@ class _Checker:
     def tile_steps(self, position: int, binding: Binding) -> None:
         """V10: a loop advances an operand by whole tiles along some of its dims.
 
-        Around a loop that walks the tiles of a dim, another one may advance along it by any number of sticks or rows:
-        the last of its tiles may be smaller, and then stands behind the inner loop.
+        Around a loop that walks the tiles of a dim, another one may advance along it by several of them.
         """
         setting = self.setting
         geometry = setting.geometries[position]
@@ -270,12 +269,11 @@ class _Checker:
 
     def _uneven_steps(self, position: int, binding: Binding, steps: Mapping[str, int]) -> list[tuple[Loop, int]]:
         """Return the loops, outermost first, and their steps that no tile steps explain."""
-        geometry = self.setting.geometries[position]
         walked_inside: set[str] = set()
         uneven: list[tuple[Loop, int]] = []
         for loop in reversed(self.call.loops):
             found = binding.steps[position].get(loop.number, 0) * loop.values.step
-            units = [geometry.unit_step(dim, _unit(geometry, dim)) for dim in sorted(walked_inside)]
+            units = [steps[dim] for dim in sorted(walked_inside)]
             chosen = _summands(found, steps, units)
             walked_inside.update(chosen or ())
             if len(loop.values) > 1 and chosen is None:
@@ -311,11 +309,6 @@ def _same_buffer(described: tuple[int, ...], device_size: tuple[int, ...]) -> bo
 
 def _boundaries(extents: tuple[int, ...]) -> set[int]:
     return set(np.cumprod([1, *extents], dtype=object).tolist())
-
-
-def _unit(geometry: OperandGeometry, dim: str) -> int:
-    """The fewest elements by which a start can advance along a dim: a stick, or one row."""
-    return geometry.stick_size if dim == geometry.stick_dim else 1
 
 
 def _summands(found: int, steps: Mapping[str, int], units: Sequence[int]) -> tuple[str, ...] | None:

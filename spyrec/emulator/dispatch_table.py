@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from spyrec.emulator.engine import Integers, KernelStep
 from spyrec.emulator.kernel_dispatch import HEADER_COLUMNS, run_dispatches
+from spyrec.emulator.kernel_pointwise import block_functions
 from spyrec.emulator.units import Unit
 
 Table = npt.NDArray[np.uint16]
@@ -38,8 +39,8 @@ class _Flat:
     def add(self, step: KernelStep, cores: int, first_start: int) -> None:
         """Append one kernel call of a unit whose starts [operand, core] begin at ``first_start``."""
         positions = np.array(step.positions, np.int64)
-        codes = step.codes if len(step.codes) else np.zeros(len(positions), np.int64)
-        numbers = [codes, positions, step.nest.offsets, first_start + positions * cores, step.nest.loops.reshape(-1)]
+        codecs = step.codecs if len(step.codecs) else np.zeros(len(positions), np.int64)
+        numbers = [codecs, positions, step.nest.offsets, first_start + positions * cores, step.nest.loops.reshape(-1)]
         header = [step.kind, step.operation, cores, len(positions), len(step.nest.loops), self.numbers_used]
         self.headers.append([*header, self._table(step.table)])
         self.numbers += numbers
@@ -78,4 +79,5 @@ class DispatchTable:
 
     def run(self, units: Integers, moved: Integers) -> None:
         """Execute dispatches in order; their units must be drivable."""
-        run_dispatches(units, moved, self._unit_steps, self._headers, self._numbers, self._starts, self._tables)
+        flat = self._unit_steps, self._headers, self._numbers, self._starts, self._tables
+        run_dispatches(units, moved, *flat, block_functions())

@@ -101,14 +101,14 @@ NO_DATA_READS = DataReads()
 class KernelStep:
     """One kernel call over all cores as data, for the compiled driver of loops.
 
-    ``kind``: which kernel (``kernel_dispatch``).  ``operation``: a pointwise operation's code, or the word bytes of a
-    copy.  ``positions``: operands in the kernel's order, whose formats are ``codes`` (none for a copy).
+    ``kind``: which kernel (``kernel_dispatch``).  ``operation``, ``codecs`` (none for a copy): functions that it calls, by
+    address.  ``positions``: operands in the kernel's order.
     """
 
     kind: int
     operation: int
     positions: tuple[int, ...]
-    codes: Integers
+    codecs: Integers
     nest: Nest
     table: npt.NDArray[np.uint16]
 

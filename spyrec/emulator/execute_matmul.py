@@ -14,7 +14,8 @@ from spyrec.emulator.engine import Executable, Integers, Setting
 from spyrec.emulator.geometry import adjacent_runs, outer_sum
 from spyrec.emulator.jit import TILE_ROWS
 from spyrec.emulator.kept_operand import Decoding, KeptOperand
-from spyrec.emulator.kernel_matmul import CHUNK_COLUMNS, find_zero_rows, multiply, pack_rows
+from spyrec.emulator.kernel_codec import DECODERS
+from spyrec.emulator.kernel_matmul import Product, codecs_of_product, find_zero_rows, pack_rows
 from spyrec.emulator.weight_cache import WeightCache
 
 Floats = npt.NDArray[np.float32]
@@ -52,17 +53,6 @@ def roles_of(setting: Setting) -> Roles:
             message = f'dim "{dim}" of extent {extent} is in {where} only and has no part in a matmul'
             raise refuse("SPY0724", message, Location(setting.file))
     return Roles(*(tuple(dims) for dims in found.values()))
-
-
-@dataclass(frozen=True, slots=True)
-class _Groups:
-    """The products of one execution by the B that they share; the fields are those of :func:`multiply`."""
-
-    members: Integers
-    b_starts: Integers
-    b_panels: Integers
-    a_panels: Integers
-    c_starts: Integers
 
 
 class MatmulExecutable(Executable):
@@ -143,8 +133,11 @@ class MatmulExecutable(Executable):
         with self._kept.panels(np.array(b_starts, np.int64)) as b_panels:
             c_starts = at[self.c][members_of[:, 0]]
             b_of_groups = np.array(b_starts, np.int64)
-            groups = _Groups(np.array(shared, np.int64), b_of_groups, b_panels, panels[members_of], c_starts)
-            self._multiply(groups, packed)
+            product = Product(
+                np.array(shared, np.int64), b_of_groups, b_panels, panels[members_of], c_starts, packed,
+                self.b_depth, self.b_columns, self.c_rows, self.c_columns,
+            )  # fmt: skip
+            self._multiply(product)
 
     def _zero_rows(self, b_starts: Integers, batches: int) -> npt.NDArray[np.uint8]:
         """Return [core and batch, k]: K padding, a row of the last K stick that is zero in every column of B."""
@@ -155,13 +148,13 @@ class MatmulExecutable(Executable):
             if self.padded_depth[core].any():
                 key = tuple(slices[dim] for dim in (*self.roles.batch, *self.roles.depth))
                 groups[key].append(core)
-        code, step = setting.codec(self.b).storage.value, setting.step_bytes(self.b)
+        code = setting.codec(self.b).storage.value
         for cores in groups.values():
             places = np.flatnonzero(self.padded_depth[cores[0]])
             for batch in range(batches):
                 virtual = [core * batches + batch for core in cores]
                 distinct = np.unique(b_starts[virtual])
-                zero = find_zero_rows(code, step, distinct, self.b_depth[places], self.b_columns).all(axis=0)
+                zero = find_zero_rows(code, distinct, self.b_depth[places], self.b_columns).all(axis=0)
                 skipped[np.array(virtual)[:, None], places[None, :]] = zero
         return skipped
 
@@ -171,32 +164,21 @@ class MatmulExecutable(Executable):
         distinct, first, panels = np.unique(a_starts, return_index=True, return_inverse=True)
         tiles = -(-len(self.a_rows) // TILE_ROWS)
         packed = np.empty((len(distinct), tiles, len(self.b_depth), TILE_ROWS), np.float32)
-        code, step = setting.codec(self.a).storage.value, setting.step_bytes(self.a)
+        decode, step = DECODERS[setting.codec(self.a).storage.value].address, setting.step_bytes(self.a)
         own_skipped = skipped[first]
 
+        arrays = (distinct, self.a_rows, self.a_runs, own_skipped, packed)
+        starts, rows, runs, skips, target = (array.ctypes.data for array in arrays)
+        sizes = len(self.a_rows), len(self.a_runs), len(self.b_depth)
+
         def part(low: int, high: int) -> None:
-            pack_rows(code, step, distinct, self.a_rows, self.a_runs, own_skipped, packed, low, high)
+            pack_rows(decode, step, starts, rows, sizes[0], runs, sizes[1], skips, sizes[2], target, low, high)
 
         setting.threads.run(len(distinct) * tiles, packed.size, part)
         return panels.astype(np.int64), packed
 
-    def _multiply(self, groups: _Groups, packed: Floats) -> None:
+    def _multiply(self, product: Product) -> None:
         setting = self.setting
-        codes = np.array(
-            [
-                setting.codec(self.b).storage.value,
-                setting.step_bytes(self.b),
-                setting.codec(self.c).storage.value,
-                setting.step_bytes(self.c),
-            ],
-            np.int64,
-        )
-
-        def part(first: int, last: int) -> None:
-            multiply(
-                codes, groups.members, groups.b_starts, groups.b_panels, groups.a_panels, groups.c_starts,
-                self.b_depth, self.b_columns, self.c_rows, self.c_columns, packed, first, last,
-            )  # fmt: skip
-
-        chunks = -(-len(self.b_columns) // CHUNK_COLUMNS)
-        setting.threads.run(len(groups.members) * chunks, self.products, part)
+        b, c = setting.codec(self.b), setting.codec(self.c)
+        codecs = codecs_of_product(b, setting.step_bytes(self.b), c, setting.step_bytes(self.c))
+        setting.threads.run(product.tasks, self.products, product.runner(codecs))

@@ -23,16 +23,18 @@ from spyrec.emulator.engine import (
 )
 from spyrec.emulator.footprint import box_runs, length, merge, shifted, whole_sticks
 from spyrec.emulator.geometry import Nest, build_nests, index_dims, outer_sum, row_dim_of
-from spyrec.emulator.kernel_copy import run_copy
+from spyrec.emulator.block_operations import OPERATIONS
+from spyrec.emulator.kernel_copy import copier, run_copy
 from spyrec.emulator.kernel_dispatch import COPY, POINTWISE
-from spyrec.emulator.kernel_dl16 import can_combine, run_combine
+from spyrec.emulator.kernel_dl16 import COMBINATIONS, can_combine, run_combine
 from spyrec.emulator.kernel_norm import can_normalise, run_norm
-from spyrec.emulator.kernel_pointwise import POINTWISE_OPERATIONS, run_pointwise
+from spyrec.emulator.kernel_pointwise import codecs_of, pointwise_runner
 from spyrec.emulator.numerics import Storage, constant_value
 from spyrec.emulator.rules import name_of
 from spyrec.runtime.findings import FaultPlace, RuleDiagnostic
 
-_NORM = POINTWISE_OPERATIONS.index("layernormnorm")
+TaskRunner = Callable[[Integers, Integers, int, int], None]
+"""``(starts, nest, first, past)`` runs tasks ``first <= t < past``."""
 
 
 def constants_of(setting: Setting) -> dict[str, float]:
@@ -45,18 +47,17 @@ class PointwiseExecutable(Executable):
 
     def __init__(self, setting: Setting, operation: str) -> None:
         self.setting = setting
-        self.operation = POINTWISE_OPERATIONS.index(operation)
+        self.operation = operation
         self.positions = (*setting.inputs, setting.output)
         self.nests = setting.nests(self.positions)
         self.codes = np.array([setting.codec(t).storage.value for t in self.positions], np.int64)
-        self._kernels = [_kernel_of(self.operation, self.codes, nest.loops) for nest in self.nests]
+        self._runners: list[TaskRunner] = []
 
     @property
     def kernel_steps(self) -> tuple[KernelStep, ...]:
         """One step per nest."""
-        return tuple(
-            KernelStep(POINTWISE, self.operation, self.positions, self.codes, nest, NO_TABLE) for nest in self.nests
-        )
+        operate, codecs = OPERATIONS[self.operation].address, codecs_of(self.codes)
+        return tuple(KernelStep(POINTWISE, operate, self.positions, codecs, nest, NO_TABLE) for nest in self.nests)
 
     def run(self, starts: Integers) -> None:
         """Execute once."""
@@ -75,10 +76,12 @@ class PointwiseExecutable(Executable):
 
     def _parts(self, starts: Integers) -> list[Callable[[int, int], None]]:
         """Return what runs tasks ``first <= t < past`` of each nest."""
+        if not self._runners:  # not before the first run: what never runs need not be compiled
+            self._runners = [_runner_of(self.operation, self.codes, nest.loops) for nest in self.nests]
         used = starts[list(self.positions)]
         return [
-            partial(kernel, used + nest.offsets[:, None], nest.loops)
-            for kernel, nest in zip(self._kernels, self.nests, strict=True)
+            partial(runner, used + nest.offsets[:, None], nest.loops)
+            for runner, nest in zip(self._runners, self.nests, strict=True)
         ]
 
 
@@ -92,13 +95,13 @@ def by_cores(nests: Sequence[Nest], parts: Sequence[Callable[[int, int], None]])
     return run
 
 
-def _kernel_of(operation: int, codes: Integers, loops: Integers) -> Callable[[Integers, Integers, int, int], None]:
-    """Return what runs tasks of one operation, ``(starts, nest, first, past)``; all kernels give the same bits."""
+def _runner_of(operation: str, codes: Integers, loops: Integers) -> TaskRunner:
+    """Return what runs tasks of one operation; all kernels give the same bits."""
     if can_combine(operation, codes, loops):
-        return partial(run_combine, operation)
-    if operation == _NORM and can_normalise(codes, loops):
+        return partial(run_combine, COMBINATIONS[operation].address)
+    if operation == "layernormnorm" and can_normalise(codes, loops):
         return run_norm
-    return partial(run_pointwise, operation, codes)
+    return pointwise_runner(operation, codes)
 
 
 class CopyExecutable(Executable):
@@ -115,7 +118,8 @@ class CopyExecutable(Executable):
     def kernel_steps(self) -> tuple[KernelStep, ...]:
         """One step per nest."""
         codes = np.zeros(0, np.int64)
-        return tuple(KernelStep(COPY, self.word_bytes, self.positions, codes, nest, self.table) for nest in self.nests)
+        copy = copier(self.word_bytes, self.table)
+        return tuple(KernelStep(COPY, copy, self.positions, codes, nest, self.table) for nest in self.nests)
 
     def run(self, starts: Integers) -> None:
         """Execute once."""

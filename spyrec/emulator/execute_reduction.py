@@ -12,10 +12,11 @@ import numpy.typing as npt
 from spyrec.diagnostics import Location, refuse
 from spyrec.emulator.engine import CoreParts, Doubles, Executable, Integers, Mover, Setting
 from spyrec.emulator.execute_pointwise import constants_of
+from spyrec.emulator.folds import MAXIMUM, MINIMUM, ROWS, SUM, SUM_OF_SQUARES
 from spyrec.emulator.geometry import adjacent_runs, outer_sum
 from spyrec.emulator.jit_dl16 import GROUP
-from spyrec.emulator.kernel_reduce import MAXIMUM, MINIMUM, ROWS, SUM, SUM_OF_SQUARES, reduce_lanes, reduce_rows
-from spyrec.emulator.kernel_reduce_dl16 import reduce_lanes_dl16, reduce_rows_dl16
+from spyrec.emulator.kernel_reduce import functions_of, reduce_lanes, reduce_rows
+from spyrec.emulator.kernel_reduce_dl16 import functions_of_dl16, reduce_lanes_dl16, reduce_rows_dl16
 from spyrec.emulator.numerics import Storage, constant_value
 from spyrec.emulator.rules import mask_constant
 
@@ -97,20 +98,15 @@ class Reduction:
         self, kinds: tuple[int, ...], starts: Integers, masked: npt.NDArray[np.uint8], out: Doubles
     ) -> Callable[[int, int], None]:
         """Return what runs tasks ``first <= t < past``; ``out``: the results [kind, core, kept element]."""
-        wanted, places = np.array(kinds, np.int64), np.ascontiguousarray(starts[self.input])
+        places, tables = np.ascontiguousarray(starts[self.input]), (self.kept_table, self.folded_table)
         if self._is_direct:
             direct = reduce_lanes_dl16 if self.folds_lanes else reduce_rows_dl16
-            return partial(direct, wanted, places, self.kept_table, self.folded_table, out)
-        code, step = self.setting.codec(self.input).storage.value, self.setting.step_bytes(self.input)
+            return partial(direct, functions_of_dl16(kinds), places, *tables, out)
         kernel = reduce_lanes if self.folds_lanes else reduce_rows
-
-        def part(first: int, past: int) -> None:
-            kernel(
-                wanted, code, step, places, self.kept_table, self.folded_table,
-                masked, self.mask_value, out, first, past,
-            )  # fmt: skip
-
-        return part
+        functions = functions_of(kinds, self.setting.codec(self.input).storage.value)
+        mask = np.array([self.mask_value], np.float32)
+        step = self.setting.step_bytes(self.input)
+        return partial(kernel, functions, step, places, *tables, np.ascontiguousarray(masked), mask, out)
 
     @property
     def _is_direct(self) -> bool:

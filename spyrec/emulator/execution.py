@@ -57,9 +57,10 @@ class EmulatedExecution:
         places = (firsts[:, None] + outer_sum(parts)[None, :]) // expansion
         return places.reshape(setting.cores, *(setting.extents[dim] for dim in dims))
 
-    def patterns(self, position: int, dims: Sequence[str]) -> npt.NDArray[np.unsignedinteger]:
-        """Return the bits that stand there."""
+    def patterns(self, position: int, dims: Sequence[str], lane: int = 0) -> npt.NDArray[np.unsignedinteger]:
+        """Return the bits that stand there, or ``lane`` elements behind."""
         setting = self.planned.setting
         extents = {dim: setting.extents[dim] for dim in dims}
-        found = Mover(setting, position, extents).load(self.starts[position])
+        ahead = lane * self.superdsc.operands[position].word_length * setting.numerics.expansion
+        found = Mover(setting, position, extents).load(self.starts[position] + ahead)
         return found.reshape(setting.cores, *extents.values())

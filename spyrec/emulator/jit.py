@@ -17,9 +17,10 @@ from typing import Any, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 from llvmlite import ir
-from numba import carray, njit
+from numba import njit
 from numba.core import cgutils, types
 from numba.extending import intrinsic
+from numba.np.arrayobj import populate_array
 
 from spyrec.kernel_cache import cached_kernel
 
@@ -41,19 +42,16 @@ def kernel(function: F) -> F:
 
 def inlined(function: F) -> F:
     """Compile ``function`` into its callers."""
-    return cast("F", njit(nogil=True, error_model="numpy", forceinline=True)(function))
+    return cast(
+        "F",
+        njit(nogil=True, error_model="numpy", forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)(
+            function
+        ),
+    )
 
 
 @intrinsic
-def _pointer(_context: Any, _address: Any):  # noqa: ANN202, ANN401 - numba's own protocol
-    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> object:  # noqa: ANN401
-        return builder.inttoptr(arguments[0], cgutils.voidptr_t)
-
-    return types.voidptr(types.int64), generate
-
-
-@intrinsic
-def _data_address(_context: Any, array: Any):  # noqa: ANN202, ANN401
+def _data_address(_context: Any, array: Any):  # noqa: ANN202, ANN401 - numba's own protocol
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> object:  # noqa: ANN401
         held = context.make_array(signature.args[0])(context, builder, arguments[0])
         return builder.ptrtoint(held.data, ir.IntType(64))
@@ -61,34 +59,40 @@ def _data_address(_context: Any, array: Any):  # noqa: ANN202, ANN401
     return types.int64(array), generate
 
 
-@inlined
-def address_of(array: npt.NDArray[np.generic]) -> int:
-    """Return the address of an array's first element (inside kernels only); unlike ``ctypes``, counts no reference."""
-    return _data_address(array)
+address_of = cast("Callable[[npt.NDArray[np.generic]], int]", _data_address)
+"""The address of an array's first element (inside kernels only); unlike ``ctypes``, counts no reference.
+
+An array that is used no more is freed, whoever still knows its address.
+"""
 
 
-@inlined
-def bytes_at(address: int, count: int) -> npt.NDArray[np.uint8]:
-    """Return ``count`` bytes of memory from ``address`` on as an array (inside kernels only)."""
-    return carray(_pointer(address), (count,), np.uint8)
+def _array_at(element: Any) -> Any:  # noqa: ANN401
+    """Return ``(address, count)`` for use inside kernels: memory as an array, which owns nothing."""
+    kind = types.Array(element, 1, "C")
+
+    @intrinsic
+    def view(_context: Any, _address: Any, _count: Any):  # noqa: ANN202, ANN401
+        def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> object:  # noqa: ANN401
+            array = context.make_array(kind)(context, builder)
+            item = context.get_constant(types.intp, element.bitwidth // 8)
+            data = builder.inttoptr(arguments[0], context.get_data_type(element).as_pointer())
+            populate_array(array, data, [arguments[1]], [item], item, meminfo=None)
+            return array._getvalue()  # noqa: SLF001 - numba's way to say: the value
+
+        return kind(types.int64, types.int64), generate
+
+    return view
 
 
-@inlined
-def words16_at(address: int, count: int) -> npt.NDArray[np.uint16]:
-    """Return ``count`` 16-bit words of memory from ``address`` on as an array (inside kernels only)."""
-    return carray(_pointer(address), (count,), np.uint16)
+# Written as instructions and not as functions: numba compiles a function for each mix of types it is called with.
+bytes_at = cast("Callable[[int, int], npt.NDArray[np.uint8]]", _array_at(types.uint8))
+"""``count`` bytes of memory from ``address`` on as an array (inside kernels only); so are the others, by their type."""
 
-
-@inlined
-def words32_at(address: int, count: int) -> npt.NDArray[np.uint32]:
-    """Return ``count`` 32-bit words of memory from ``address`` on as an array (inside kernels only)."""
-    return carray(_pointer(address), (count,), np.uint32)
-
-
-@inlined
-def floats_at(address: int, count: int) -> npt.NDArray[np.float32]:
-    """Return ``count`` float32 of memory from ``address`` on as an array (inside kernels only)."""
-    return carray(_pointer(address), (count,), np.float32)
+words16_at = cast("Callable[[int, int], npt.NDArray[np.uint16]]", _array_at(types.uint16))
+words32_at = cast("Callable[[int, int], npt.NDArray[np.uint32]]", _array_at(types.uint32))
+integers_at = cast("Callable[[int, int], npt.NDArray[np.int64]]", _array_at(types.int64))
+floats_at = cast("Callable[[int, int], npt.NDArray[np.float32]]", _array_at(types.float32))
+doubles_at = cast("Callable[[int, int], npt.NDArray[np.float64]]", _array_at(types.float64))
 
 
 @intrinsic
@@ -106,10 +110,8 @@ def _multiply_tile(_context: Any, _a: Any, _b: Any, _c: Any, _depth: Any):  # no
     return types.int64(types.int64, types.int64, types.int64, types.int64), generate
 
 
-@inlined
-def multiply_tile(a: int, b: int, c: int, depth: int) -> None:
-    """``c[8, 32] += a[depth, 8]^T b[depth, 32]`` (inside kernels only)."""
-    _multiply_tile(a, b, c, depth)
+multiply_tile = cast("Callable[[int, int, int, int], None]", _multiply_tile)
+"""``(a, b, c, depth)``: ``c[8, 32] += a[depth, 8]^T b[depth, 32]`` (inside kernels only)."""
 
 
 class _TileWriter:

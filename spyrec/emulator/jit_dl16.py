@@ -13,14 +13,13 @@ Both forms give the same bits for every input (tested over all patterns).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 from spyrec.dlfloat import SMALLEST
-from spyrec.emulator.jit import inlined
 
 GROUP = 32
 """Elements of one step of a loop."""
@@ -169,13 +168,8 @@ def _encode_groups(_context: Any, _source: Any, _target: Any, _groups: Any):  # 
     return types.int64(types.int64, types.int64, types.int64), generate
 
 
-@inlined
-def decode_groups(source: int, target: int, groups: int) -> None:
-    """Decode ``groups`` times 32 patterns at ``source`` into float32 at ``target`` (inside kernels only)."""
-    _decode_groups(source, target, groups)
+decode_groups = cast("Callable[[int, int, int], None]", _decode_groups)
+"""``(source, target, groups)``: decodes 32 patterns a group into float32 (inside kernels only)."""
 
-
-@inlined
-def encode_groups(source: int, target: int, groups: int) -> None:
-    """Round ``groups`` times 32 float32 at ``source`` to patterns at ``target`` (inside kernels only)."""
-    _encode_groups(source, target, groups)
+encode_groups = cast("Callable[[int, int, int], None]", _encode_groups)
+"""``(source, target, groups)``: rounds 32 float32 a group to patterns (inside kernels only)."""

@@ -14,7 +14,6 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from spyrec.emulator.jit import inlined
 from spyrec.emulator.jit_dl16 import (
     ABOVE,
     BELOW,
@@ -172,12 +171,8 @@ def _splat_double(builder: Any, value: Any) -> Any:  # noqa: ANN401
     return lanes_of(builder, one, undefined, [0] * HALF)
 
 
-@inlined
-def normalise_groups(  # noqa: PLR0913
-    x: int, mean: float, factor: float, weights: int, biases: int, out: int, groups: int
-) -> None:  # fmt: skip
-    """``(x - mean) * factor * weight + bias`` in float64, rounded to float32, then to patterns (inside kernels only).
+normalise_groups = cast("Callable[[int, float, float, int, int, int, int], None]", _normalise_groups)
+"""``(x, mean, factor, weights, biases, out, groups)``: ``(x - mean) * factor * weight + bias`` (inside kernels only).
 
-    ``weights`` and ``biases`` are addresses of float64, one per element.
-    """
-    _normalise_groups(x, mean, factor, weights, biases, out, groups)
+In float64, rounded to float32, then to patterns.  ``weights`` and ``biases``: addresses of float64, one per element.
+"""

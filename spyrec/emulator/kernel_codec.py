@@ -6,18 +6,11 @@ The codes are those of :class:`spyrec.emulator.numerics.Codec`; a run is ``count
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from spyrec.dlfloat_kernels import decode_scalar, encode_scalar
-from spyrec.emulator.jit import address_of, bytes_at, inlined, kernel, words16_at, words32_at
+from spyrec.emulator.jit import bytes_at, floats_at, inlined, words16_at, words32_at
 from spyrec.emulator.jit_dl16 import GROUP, decode_groups, encode_groups
-
-DL16 = 0
-HALF = 1
-SINGLE = 2
-E4M3 = 3
-
-Floats = npt.NDArray[np.float32]
+from spyrec.emulator.linked import linked
 
 
 @inlined
@@ -87,73 +80,102 @@ def encode_e4m3(value: float) -> np.uint8:
     return np.uint8(np.uint32(0x7F)) if magnitude > np.uint32(0x7F800000) else np.uint8(result)
 
 
-@kernel
-def decode_run(code: int, address: int, stride_bytes: int, count: int, out: Floats) -> None:
-    """Decode ``count`` elements into ``out``; stride 0 fills ``out`` with one element."""
-    if code == SINGLE:
-        step = stride_bytes // 4
-        singles = words32_at(address, (count - 1) * step + 1)
-        bits = out.view(np.uint32)
-        if step == 1:
-            for i in range(count):
-                bits[i] = singles[i]
-        else:
-            for i in range(count):
-                bits[i] = singles[i * step]
-        return
-    if code == E4M3:
-        octets = bytes_at(address, (count - 1) * stride_bytes + 1)
-        for i in range(count):
-            out[i] = decode_e4m3(octets[i * stride_bytes])
-        return
+@linked
+def _load_dl16(address: int, stride_bytes: int, count: int, out: int) -> None:
+    values = floats_at(out, count)
     step = stride_bytes // 2
     words = words16_at(address, (count - 1) * step + 1)
-    if step == 0:
-        value = decode_scalar(words[0]) if code == DL16 else decode_half(words[0])
+    done = 0
+    if step == 1:
+        done = count // GROUP * GROUP
+        decode_groups(address, out, count // GROUP)
+    for i in range(done, count):
+        values[i] = decode_scalar(words[i * step])
+
+
+@linked
+def _load_half(address: int, stride_bytes: int, count: int, out: int) -> None:
+    values = floats_at(out, count)
+    step = stride_bytes // 2
+    words = words16_at(address, (count - 1) * step + 1)
+    if step == 1:
         for i in range(count):
-            out[i] = value
-    elif code == DL16 and step == 1:
-        groups = count // GROUP
-        decode_groups(address, address_of(out), groups)
-        for i in range(groups * GROUP, count):
-            out[i] = decode_scalar(words[i])
-    elif code == DL16:
-        for i in range(count):
-            out[i] = decode_scalar(words[i * step])
+            values[i] = decode_half(words[i])
     else:
         for i in range(count):
-            out[i] = decode_half(words[i * step])
+            values[i] = decode_half(words[i * step])
 
 
-@kernel
-def encode_run(code: int, address: int, stride_bytes: int, count: int, values: Floats) -> None:
-    """Round ``count`` float32 once into the format and store them."""
-    if code == SINGLE:
-        step = stride_bytes // 4
-        singles = words32_at(address, (count - 1) * step + 1)
-        bits = values.view(np.uint32)
-        if step == 1:
-            for i in range(count):
-                singles[i] = bits[i]
-        else:
-            for i in range(count):
-                singles[i * step] = bits[i]
-        return
-    if code == E4M3:
-        octets = bytes_at(address, (count - 1) * stride_bytes + 1)
+@linked
+def _load_single(address: int, stride_bytes: int, count: int, out: int) -> None:
+    bits = words32_at(out, count)
+    step = stride_bytes // 4
+    singles = words32_at(address, (count - 1) * step + 1)
+    if step == 1:
         for i in range(count):
-            octets[i * stride_bytes] = encode_e4m3(values[i])
-        return
+            bits[i] = singles[i]
+    else:
+        for i in range(count):
+            bits[i] = singles[i * step]
+
+
+@linked
+def _load_e4m3(address: int, stride_bytes: int, count: int, out: int) -> None:
+    values = floats_at(out, count)
+    octets = bytes_at(address, (count - 1) * stride_bytes + 1)
+    for i in range(count):
+        values[i] = decode_e4m3(octets[i * stride_bytes])
+
+
+@linked
+def _store_dl16(address: int, stride_bytes: int, count: int, source: int) -> None:
+    values = floats_at(source, count)
     step = stride_bytes // 2
     words = words16_at(address, (count - 1) * step + 1)
-    if code == DL16 and step == 1:
-        groups = count // GROUP
-        encode_groups(address_of(values), address, groups)
-        for i in range(groups * GROUP, count):
-            words[i] = encode_scalar(values[i])
-    elif code == DL16:
+    done = 0
+    if step == 1:
+        done = count // GROUP * GROUP
+        encode_groups(source, address, count // GROUP)
+    for i in range(done, count):
+        words[i * step] = encode_scalar(values[i])
+
+
+@linked
+def _store_half(address: int, stride_bytes: int, count: int, source: int) -> None:
+    values = floats_at(source, count)
+    step = stride_bytes // 2
+    words = words16_at(address, (count - 1) * step + 1)
+    if step == 1:
         for i in range(count):
-            words[i * step] = encode_scalar(values[i])
+            words[i] = encode_half(values[i])
     else:
         for i in range(count):
             words[i * step] = encode_half(values[i])
+
+
+@linked
+def _store_single(address: int, stride_bytes: int, count: int, source: int) -> None:
+    bits = words32_at(source, count)
+    step = stride_bytes // 4
+    singles = words32_at(address, (count - 1) * step + 1)
+    if step == 1:
+        for i in range(count):
+            singles[i] = bits[i]
+    else:
+        for i in range(count):
+            singles[i * step] = bits[i]
+
+
+@linked
+def _store_e4m3(address: int, stride_bytes: int, count: int, source: int) -> None:
+    values = floats_at(source, count)
+    octets = bytes_at(address, (count - 1) * stride_bytes + 1)
+    for i in range(count):
+        octets[i * stride_bytes] = encode_e4m3(values[i])
+
+
+DECODERS = (_load_dl16, _load_half, _load_single, _load_e4m3)
+"""By code: ``(address, stride_bytes, count, out)`` decodes a run into float32 at ``out``."""
+
+ENCODERS = (_store_dl16, _store_half, _store_single, _store_e4m3)
+"""By code: ``(address, stride_bytes, count, source)`` rounds float32 at ``source`` once into the format, a run too."""

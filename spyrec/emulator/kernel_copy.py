@@ -5,25 +5,21 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from spyrec.emulator.jit import bytes_at, kernel, words16_at, words32_at
+from spyrec.emulator.jit import address_of, bytes_at, kernel, words16_at, words32_at
+from spyrec.emulator.linked import call, linked
 
 Integers = npt.NDArray[np.int64]
 Table = npt.NDArray[np.uint16]
 
+_TABLE_ENTRIES = 1 << 16
 
-@kernel
-def _copy_words(source: int, target: int, steps: Integers, count: int, table: Table) -> None:
-    source_step, target_step = steps[0] // 2, steps[1] // 2
+
+@linked
+def _copy_words(source: int, target: int, source_bytes: int, target_bytes: int, count: int, _table: int) -> None:
+    source_step, target_step = source_bytes // 2, target_bytes // 2
     read = words16_at(source, (count - 1) * source_step + 1)
     write = words16_at(target, (count - 1) * target_step + 1)
-    if table.shape[0] > 0:
-        if source_step == 1 and target_step == 1:
-            for i in range(count):
-                write[i] = table[read[i]]
-        else:
-            for i in range(count):
-                write[i * target_step] = table[read[i * source_step]]
-    elif source_step == 1 and target_step == 1:
+    if source_step == 1 and target_step == 1:
         for i in range(count):
             write[i] = read[i]
     elif source_step == 0 and target_step == 1:
@@ -34,51 +30,75 @@ def _copy_words(source: int, target: int, steps: Integers, count: int, table: Ta
             write[i * target_step] = read[i * source_step]
 
 
-@kernel
-def _copy_run(word_bytes: int, source: int, target: int, steps: Integers, count: int, table: Table) -> None:
-    if word_bytes == 2:
-        _copy_words(source, target, steps, count, table)
-    elif word_bytes == 4:
-        source_step, target_step = steps[0] // 4, steps[1] // 4
-        read = words32_at(source, (count - 1) * source_step + 1)
-        write = words32_at(target, (count - 1) * target_step + 1)
-        if source_step == 1 and target_step == 1:
-            for i in range(count):
-                write[i] = read[i]
-        else:
-            for i in range(count):
-                write[i * target_step] = read[i * source_step]
-    else:
-        octets = bytes_at(source, (count - 1) * steps[0] + 1)
-        places = bytes_at(target, (count - 1) * steps[1] + 1)
+@linked
+def _map_words(source: int, target: int, source_bytes: int, target_bytes: int, count: int, table: int) -> None:
+    source_step, target_step = source_bytes // 2, target_bytes // 2
+    read = words16_at(source, (count - 1) * source_step + 1)
+    write = words16_at(target, (count - 1) * target_step + 1)
+    mapped = words16_at(table, _TABLE_ENTRIES)
+    if source_step == 1 and target_step == 1:
         for i in range(count):
-            places[i * steps[1]] = octets[i * steps[0]]
+            write[i] = mapped[read[i]]
+    else:
+        for i in range(count):
+            write[i * target_step] = mapped[read[i * source_step]]
+
+
+@linked
+def _copy_singles(source: int, target: int, source_bytes: int, target_bytes: int, count: int, _table: int) -> None:
+    source_step, target_step = source_bytes // 4, target_bytes // 4
+    read = words32_at(source, (count - 1) * source_step + 1)
+    write = words32_at(target, (count - 1) * target_step + 1)
+    if source_step == 1 and target_step == 1:
+        for i in range(count):
+            write[i] = read[i]
+    else:
+        for i in range(count):
+            write[i * target_step] = read[i * source_step]
+
+
+@linked
+def _copy_octets(source: int, target: int, source_bytes: int, target_bytes: int, count: int, _table: int) -> None:
+    read = bytes_at(source, (count - 1) * source_bytes + 1)
+    write = bytes_at(target, (count - 1) * target_bytes + 1)
+    for i in range(count):
+        write[i * target_bytes] = read[i * source_bytes]
+
+
+_COPIERS = {1: _copy_octets, 2: _copy_words, 4: _copy_singles}
+
+
+def copier(word_bytes: int, table: Table) -> int:
+    """Return the function that copies a run of words of so many bytes, through the table unless it is empty."""
+    return (_map_words if len(table) else _COPIERS[word_bytes]).address
 
 
 @kernel
-def run_copy(word_bytes: int, table: Table, starts: Integers, nest: Integers, first_task: int, last_task: int) -> None:
-    """Copy tasks ``first_task <= t < last_task``: words of ``word_bytes`` from ``starts[0]`` to ``starts[1]``.
-
-    ``nest`` and tasks as in :func:`spyrec.emulator.kernel_pointwise.run_pointwise`.  ``table`` (65,536 entries, or
-    none) maps each 16-bit word.
-    """
-    loops = nest.shape[0]
+def copy_tasks(copy: int, table: Table, starts: Integers, nest: Integers, first_task: int, last_task: int) -> None:
+    """As :func:`run_copy`, with the :func:`copier` to use."""
     outer_points = 1
-    for k in range(2, loops):
+    for k in range(2, nest.shape[0]):
         outer_points *= nest[k, 0]
-    steps = np.empty(2, np.int64)
-    steps[0] = nest[0, 1]
-    steps[1] = nest[0, 2]
+    mapped = address_of(table)
     for task in range(first_task, last_task):
         core = task // outer_points
         point = task % outer_points
         source = starts[0, core]
         target = starts[1, core]
-        for k in range(2, loops):
+        for k in range(2, nest.shape[0]):
             index = point % nest[k, 0]
             point //= nest[k, 0]
             source += index * nest[k, 1]
             target += index * nest[k, 2]
         for row in range(nest[1, 0]):
-            place = target + row * nest[1, 2]
-            _copy_run(word_bytes, source + row * nest[1, 1], place, steps, nest[0, 0], table)
+            places = source + row * nest[1, 1], target + row * nest[1, 2]
+            call(copy, (places[0], places[1], nest[0, 1], nest[0, 2], nest[0, 0], mapped))
+
+
+def run_copy(word_bytes: int, table: Table, starts: Integers, nest: Integers, first_task: int, last_task: int) -> None:
+    """Copy tasks ``first_task <= t < last_task``: words of ``word_bytes`` from ``starts[0]`` to ``starts[1]``.
+
+    ``nest`` and tasks as in :func:`spyrec.emulator.kernel_pointwise.pointwise_tasks`.  ``table`` (65,536 entries, or
+    none) maps each 16-bit word.
+    """
+    copy_tasks(copier(word_bytes, table), table, starts, nest, first_task, last_task)

@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from spyrec.emulator.jit import kernel
-from spyrec.emulator.kernel_copy import run_copy
-from spyrec.emulator.kernel_pointwise import run_pointwise
+from spyrec.emulator.kernel_copy import copy_tasks
+from spyrec.emulator.kernel_pointwise import pointwise_tasks
 
 Integers = npt.NDArray[np.int64]
 
@@ -23,13 +23,14 @@ HEADER_COLUMNS = 7
 @kernel
 def run_dispatches(
     units: Integers, moved: Integers, unit_steps: Integers, headers: Integers, numbers: Integers,
-    starts: Integers, tables: npt.NDArray[np.uint16],
+    starts: Integers, tables: npt.NDArray[np.uint16], blocks: Integers,
 ) -> None:  # fmt: skip
     """Execute dispatch after dispatch: ``units[d]``, whose operand t stands ``moved[d, t]`` bytes past its start.
 
     ``unit_steps[u]``: first and past-last row of ``headers``.  ``numbers`` from FIRST_NUMBER on: per kernel operand its
-    format, its row in ``moved``, its nest's offset and the place of its starts per core in ``starts``; then the nest.
-    ``tables[TABLE]``: the table of a copy, none where TABLE is negative.
+    codec, its row in ``moved``, its nest's offset and the place of its starts per core in ``starts``; then the nest.
+    ``tables[TABLE]``: the table of a copy, none where TABLE is negative.  Others
+    as in ``kernel_pointwise``.
     """
     widest = 1
     for h in range(headers.shape[0]):
@@ -56,7 +57,7 @@ def run_dispatches(
                 tasks *= nest[k, 0]
             if headers[h, KIND] == COPY:
                 table = no_table if headers[h, TABLE] < 0 else tables[headers[h, TABLE]]
-                run_copy(int(headers[h, OPERATION]), table, at, nest, 0, tasks)
+                copy_tasks(headers[h, OPERATION], table, at, nest, 0, tasks)
             else:
-                codes = numbers[first : first + operands]
-                run_pointwise(int(headers[h, OPERATION]), codes, at, nest, 0, tasks)
+                codecs = numbers[first : first + operands]
+                pointwise_tasks(headers[h, OPERATION], blocks, codecs, at, nest, 0, tasks)

@@ -2,175 +2,115 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache, partial
+
 import numpy as np
 import numpy.typing as npt
 
-from spyrec.emulator.jit import kernel
-from spyrec.emulator.kernel_codec import decode_run, encode_run
+from spyrec.emulator.block_operations import BLOCK, BLOCK_ROWS, OPERATIONS
+from spyrec.emulator.jit import address_of, floats_at, kernel
+from spyrec.emulator.kernel_codec import DECODERS, ENCODERS
+from spyrec.emulator.linked import call, linked
 
-Floats = npt.NDArray[np.float32]
 Integers = npt.NDArray[np.int64]
 
-POINTWISE_OPERATIONS = (
-    "add",
-    "sub",
-    "mul",
-    "realdiv",
-    "maximum",
-    "minimum",
-    "equal",
-    "notequal",
-    "greaterequal",
-    "greaterthan",
-    "lesserequal",
-    "lesserthan",
-    "where3",
-    "convert",
-    "layernormnorm",
-)
-"""Operations of :func:`run_pointwise`; the position is the operation's code."""
 
-_BLOCK = 2048  # elements per block: five float32 operands stay in the first-level cache
-
-
-@kernel
-def _operate(operation: int, count: int, scratch: Floats) -> None:
-    """Apply one operation to ``count`` elements of the rows of ``scratch``; the last row is the result."""
-    out = scratch[scratch.shape[0] - 1]
-    x = scratch[0]
-    y = scratch[1]
-    if operation == 0:
-        for i in range(count):
-            out[i] = x[i] + y[i]
-    elif operation == 1:
-        for i in range(count):
-            out[i] = x[i] - y[i]
-    elif operation == 2:
-        for i in range(count):
-            out[i] = x[i] * y[i]
-    elif operation == 3:
-        for i in range(count):
-            out[i] = x[i] / y[i]
-    elif operation == 4:
-        # NaN wins, as in PyTorch.
-        for i in range(count):
-            out[i] = x[i] if x[i] > y[i] or x[i] != x[i] else y[i]
-    elif operation == 5:
-        for i in range(count):
-            out[i] = x[i] if x[i] < y[i] or x[i] != x[i] else y[i]
-    elif operation <= 11:
-        _compare(operation, count, scratch)
-    elif operation == 12:
-        z = scratch[2]
-        for i in range(count):
-            out[i] = y[i] if x[i] != np.float32(0) else z[i]
-    elif operation == 13:
-        for i in range(count):
-            out[i] = x[i]
+@linked
+def _load_block(decode: int, address: int, step: int, row_step: int, count: int, rows: int, out: int) -> None:
+    """Decode a block of ``rows`` times ``count`` elements whose steps are in bytes."""
+    values = floats_at(out, rows * count)
+    if step == 0:
+        for row in range(rows):
+            place = row * count
+            call(decode, (address + row * row_step, 4, 1, out + 4 * place))
+            for i in range(1, count):
+                values[place + i] = values[place]
+    elif row_step == step * count or rows == 1:
+        call(decode, (address, step, rows * count, out))
+    elif row_step == 0:
+        call(decode, (address, step, count, out))
+        for row in range(1, rows):
+            for i in range(count):
+                values[row * count + i] = values[i]
     else:
-        # Rows of operands that are absent hold what changes nothing: weight 1, bias 0.
-        factor, weight, bias = scratch[2], scratch[3], scratch[4]
-        for i in range(count):
-            # Four steps may cancel: double width keeps the one rounding the only one that counts.
-            centred = np.float64(x[i]) - np.float64(y[i])
-            out[i] = centred * np.float64(factor[i]) * np.float64(weight[i]) + np.float64(bias[i])
+        for row in range(rows):
+            call(decode, (address + row * row_step, step, count, out + 4 * row * count))
 
 
-@kernel
-def _compare(operation: int, count: int, scratch: Floats) -> None:
-    out = scratch[scratch.shape[0] - 1]
-    x = scratch[0]
-    y = scratch[1]
-    one = np.float32(1)
-    zero = np.float32(0)
-    if operation == 6:
-        for i in range(count):
-            out[i] = one if x[i] == y[i] else zero
-    elif operation == 7:
-        for i in range(count):
-            out[i] = one if x[i] != y[i] else zero
-    elif operation == 8:
-        for i in range(count):
-            out[i] = one if x[i] >= y[i] else zero
-    elif operation == 9:
-        for i in range(count):
-            out[i] = one if x[i] > y[i] else zero
-    elif operation == 10:
-        for i in range(count):
-            out[i] = one if x[i] <= y[i] else zero
+@linked
+def _store_block(encode: int, address: int, step: int, row_step: int, count: int, rows: int, source: int) -> None:
+    """Round a block as :func:`_load_block` decodes one."""
+    if row_step == step * count or rows == 1:
+        call(encode, (address, step, rows * count, source))
     else:
-        for i in range(count):
-            out[i] = one if x[i] < y[i] else zero
+        for row in range(rows):
+            call(encode, (address + row * row_step, step, count, source + 4 * row * count))
 
 
 @kernel
-def _load(code: int, address: int, steps: Integers, counts: Integers, out: Floats) -> None:
-    """Decode a block of ``counts = (inner, outer)`` elements whose steps in bytes are ``steps``."""
-    inner, outer = counts[0], counts[1]
-    if steps[1] == steps[0] * inner or outer == 1:
-        decode_run(code, address, steps[0], inner * outer, out)
-    elif steps[1] == 0:
-        decode_run(code, address, steps[0], inner, out)
-        for row in range(1, outer):
-            for i in range(inner):
-                out[row * inner + i] = out[i]
-    else:
-        for row in range(outer):
-            decode_run(code, address + row * steps[1], steps[0], inner, out[row * inner :])
-
-
-@kernel
-def run_pointwise(
-    operation: int, codes: Integers, starts: Integers, nest: Integers, first_task: int, last_task: int
-) -> None:
+def pointwise_tasks(
+    operate: int, blocks: Integers, codecs: Integers, starts: Integers, nest: Integers, first_task: int, last_task: int
+) -> None:  # fmt: skip
     """Run tasks ``first_task <= t < last_task`` of one operation.
 
-    ``codes[t]``: format of operand t, the result last.  ``starts[t, core]``: byte addresses.  ``nest[k]``: extent of
-    loop k, then each operand's step in bytes; loop 0 is the innermost; there are at least two.  A task is one core at
-    one point of the loops from 2 outward.
+    ``operate``: the function of ``block_operations``.  ``blocks``: see :func:`block_functions`.  ``codecs[t]``: the
+    function that decodes operand t; the result is last and is encoded.  ``starts[t, core]``: byte addresses.  ``nest[k]``: extent of loop k, then each operand's step in bytes;
+    loop 0 is the innermost; there are at least two.  A task is one core at one point of the loops from 2 outward.
     """
-    operands = codes.shape[0]
-    loops = nest.shape[0]
-    rows = max(operands, 6)
-    scratch = np.empty((rows, _BLOCK), np.float32)
-    scratch[3, :] = np.float32(1)
-    scratch[4, :] = np.float32(0)
-    counts = np.empty(2, np.int64)
-    steps = np.empty(2, np.int64)
+    load_block, store_block = blocks[0], blocks[1]
+    operands = codecs.shape[0]
+    last = operands - 1
+    block = np.empty(BLOCK_ROWS * BLOCK, np.float32)
+    if operands >= 4:  # rows of a layer norm's operands that are absent hold what changes nothing: weight 1, bias 0
+        for i in range(3 * BLOCK, 4 * BLOCK):
+            block[i] = np.float32(1)
+            block[i + BLOCK] = np.float32(0)
     addresses = np.empty(operands, np.int64)
     outer_points = 1
-    for k in range(2, loops):
+    for k in range(2, nest.shape[0]):
         outer_points *= nest[k, 0]
     inner, outer = nest[0, 0], nest[1, 0]
-    inner_block = min(inner, _BLOCK)
-    outer_block = max(1, _BLOCK // inner_block) if inner_block == inner else 1
+    inner_block = min(inner, BLOCK)
+    outer_block = max(1, BLOCK // inner_block) if inner_block == inner else 1
     for task in range(first_task, last_task):
+        at = address_of(block)  # inside of the loop: numba frees an array after its last use
         core = task // outer_points
         point = task % outer_points
         for t in range(operands):
             addresses[t] = starts[t, core]
-        for k in range(2, loops):
+        for k in range(2, nest.shape[0]):
             index = point % nest[k, 0]
             point //= nest[k, 0]
             for t in range(operands):
                 addresses[t] += index * nest[k, t + 1]
         for row in range(0, outer, outer_block):
-            counts[1] = min(outer_block, outer - row)
+            rows = min(outer_block, outer - row)
             for column in range(0, inner, inner_block):
-                counts[0] = min(inner_block, inner - column)
-                for t in range(operands - 1):
-                    steps[0] = nest[0, t + 1]
-                    steps[1] = nest[1, t + 1]
-                    _load(codes[t], addresses[t] + row * steps[1] + column * steps[0], steps, counts, scratch[t])
-                _operate(operation, counts[0] * counts[1], scratch)
-                last = operands - 1
-                steps[0] = nest[0, operands]
-                steps[1] = nest[1, operands]
-                address = addresses[last] + row * steps[1] + column * steps[0]
-                result = scratch[rows - 1]
-                if steps[1] == steps[0] * counts[0] or counts[1] == 1:
-                    encode_run(int(codes[last]), address, steps[0], counts[0] * counts[1], result)
-                else:
-                    for line in range(counts[1]):
-                        place = address + line * steps[1]
-                        encode_run(int(codes[last]), place, steps[0], counts[0], result[line * counts[0] :])
+                count = min(inner_block, inner - column)
+                for t in range(operands):
+                    step, row_step = nest[0, t + 1], nest[1, t + 1]
+                    address = addresses[t] + row * row_step + column * step
+                    if t < last:
+                        call(load_block, (codecs[t], address, step, row_step, count, rows, at + 4 * BLOCK * t))
+                        continue
+                    call(operate, (at, rows * count))
+                    result = at + 4 * BLOCK * (BLOCK_ROWS - 1)
+                    call(store_block, (codecs[t], address, step, row_step, count, rows, result))
+
+
+@cache
+def block_functions() -> Integers:
+    """Return the addresses of what loads and of what stores a block."""
+    return np.array([_load_block.address, _store_block.address], np.int64)
+
+
+def codecs_of(codes: Integers) -> Integers:
+    """Return the functions that decode the operands with these formats, and encode the last one."""
+    loads = [DECODERS[code].address for code in codes[:-1].tolist()]
+    return np.array([*loads, ENCODERS[int(codes[-1])].address], np.int64)
+
+
+def pointwise_runner(operation: str, codes: Integers) -> Callable[[Integers, Integers, int, int], None]:
+    """Return :func:`pointwise_tasks` of one operation on operands with these formats, the result last."""
+    return partial(pointwise_tasks, OPERATIONS[operation].address, block_functions(), codecs_of(codes))

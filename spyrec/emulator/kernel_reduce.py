@@ -2,156 +2,90 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
-from spyrec.emulator.jit import kernel
-from spyrec.emulator.kernel_codec import decode_run
+from spyrec.emulator.folds import FOLDS, LANES, ROWS, begin, merge_lanes
+from spyrec.emulator.jit import address_of, bytes_at, floats_at, kernel
+from spyrec.emulator.kernel_codec import DECODERS
+from spyrec.emulator.linked import call, linked
 
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float32]
 Doubles = npt.NDArray[np.float64]
 
-SUM = 0
-SUM_OF_SQUARES = 1
-MAXIMUM = 2
-MINIMUM = 3
-
-LANES = 64
-"""Longest run of adjacent elements."""
-
-ROWS = 32
-"""Results of one task of :func:`reduce_lanes`: their sticks lie side by side."""
-
-
-@kernel
-def identity_of(kind: int) -> float:
-    """Return what a fold begins with."""
-    if kind == MAXIMUM:
-        return -np.inf
-    if kind == MINIMUM:
-        return np.inf
-    return 0.0
-
-
-@kernel
-def _fold(kind: int, count: int, values: Floats, sums: Doubles) -> None:
-    if kind == SUM:
-        for i in range(count):
-            sums[i] += np.float64(values[i])
-    elif kind == SUM_OF_SQUARES:
-        for i in range(count):
-            sums[i] += np.float64(values[i]) * np.float64(values[i])
-    elif kind == MAXIMUM:
-        for i in range(count):
-            value = np.float64(values[i])
-            sums[i] = value if value > sums[i] or value != value else sums[i]
-    else:
-        for i in range(count):
-            value = np.float64(values[i])
-            sums[i] = value if value < sums[i] or value != value else sums[i]
-
-
-@kernel
-def _fold_runs(
-    kind: int, code: int, element_bytes: int, source: int, offsets: Integers, count: int, values: Floats, sums: Doubles
-) -> None:  # fmt: skip
-    """Fold runs of ``count`` elements, one per offset, into the rows of ``sums`` (or its one row, again and again)."""
-    for r in range(offsets.shape[0]):
-        decode_run(code, source + offsets[r], element_bytes, count, values)
-        _fold(kind, count, values, sums[r if sums.shape[0] > 1 else 0])
-
-
-@kernel
-def _fold_masked(
-    kind: int, code: int, address: int, element_bytes: int, masked: npt.NDArray[np.uint8], mask_value: float,
-    values: Floats, sums: Doubles,
-) -> None:  # fmt: skip
-    """Fold one run with ``mask_value`` in place of the elements that ``masked`` hides."""
-    count = masked.shape[0]
-    decode_run(code, address, element_bytes, count, values)
+@linked
+def _mask(count: int, hidden: int, mask: int, values: int) -> None:
+    """Put the float32 at ``mask`` in place of the elements that the bytes at ``hidden`` hide."""
+    flags, elements = bytes_at(hidden, count), floats_at(values, count)
     for i in range(count):
-        if masked[i]:
-            values[i] = mask_value
-    _fold(kind, count, values, sums)
+        elements[i] = floats_at(mask, 1)[0] if flags[i] != 0 else elements[i]
 
 
-@kernel
-def _merge(kind: int, left: float, right: float) -> float:
-    if kind == MAXIMUM:
-        return right if right > left or right != right else left
-    if kind == MINIMUM:
-        return right if right < left or right != right else left
-    return left + right
-
-
-@kernel
-def merge_lanes(kind: int, sums: Doubles, out: Doubles) -> None:
-    """Merge the lanes of each row in order; the rows side by side, for none waits for another."""
-    for q in range(out.shape[0]):
-        out[q] = sums[q, 0]
-    for lane in range(1, LANES):
-        for q in range(out.shape[0]):
-            out[q] = _merge(kind, out[q], sums[q, lane])
+def functions_of(kinds: Sequence[int], code: int) -> Integers:
+    """Return what the kernels call: to decode, to mask, to merge lanes, then each kind's number and its fold."""
+    pairs = [(kind, FOLDS[kind].address) for kind in kinds]
+    return np.array([DECODERS[code].address, _mask.address, merge_lanes.address, *np.ravel(pairs)], np.int64)
 
 
 @kernel
 def reduce_lanes(
-    kinds: Integers,
-    code: int,
+    functions: Integers,
     element_bytes: int,
     starts: Integers,
     kept: Integers,
     runs: Integers,
     masked: npt.NDArray[np.uint8],
-    mask_value: float,
+    mask: Floats,
     out: Doubles,
     first_task: int,
     last_task: int,
 ) -> None:
     """Reduce where the stick dim is folded; a task is one core and one group of ``ROWS`` results.
 
-    ``kinds``: what to compute.  ``kept[q]``: byte offset of result q.  ``runs[i]``: first reduced index,
-    count (at most 64, adjacent elements) and byte offset.  ``masked[core, r]``: reduced index r takes ``mask_value``.
-    ``out[k, core, q]``: the partial results of ``kinds[k]``.
+    ``functions``: see :func:`functions_of`.  ``kept[q]``: byte offset of result q.  ``runs[i]``: first reduced index,
+    count (at most 64, adjacent elements) and byte offset.  ``masked[core, r]``: reduced index r takes ``mask[0]``.
+    ``out[k, core, q]``: the partial results of the kth kind.
     """
     groups = (kept.shape[0] + ROWS - 1) // ROWS
-    sums = np.empty((kinds.shape[0], ROWS, LANES), np.float64)
-    values = np.empty(LANES, np.float32)
-    has_mask = masked.shape[1] > 0
+    kinds = (functions.shape[0] - 3) // 2
+    row_bytes = 8 * LANES
+    buffer = np.empty(kinds * ROWS * LANES, np.float64)
+    decoded = np.empty(LANES, np.float32)
+    folded = masked.shape[1]
     for task in range(first_task, last_task):
+        # inside of the loop: numba frees an array after its last use
+        sums, values = address_of(buffer), address_of(decoded)
         core = task // groups
         first = (task % groups) * ROWS
         last = min(first + ROWS, kept.shape[0])
-        for k in range(kinds.shape[0]):
-            sums[k, :, :] = identity_of(kinds[k])
+        for k in range(kinds):
+            begin(functions[3 + 2 * k], sums + k * ROWS * row_bytes, ROWS * LANES)
         for run in range(runs.shape[0]):
-            index, count, source = runs[run, 0], runs[run, 1], starts[core] + runs[run, 2]
-            for k in range(kinds.shape[0]):
-                if has_mask:
-                    hidden = masked[core, index : index + count]
-                    for q in range(first, last):
-                        place = source + kept[q]
-                        _fold_masked(
-                            kinds[k], code, place, element_bytes, hidden, mask_value, values, sums[k, q - first]
-                        )
-                else:
-                    rows = sums[k, : last - first]
-                    _fold_runs(kinds[k], code, element_bytes, source, kept[first:last], count, values, rows)
-        for k in range(kinds.shape[0]):
-            merge_lanes(kinds[k], sums[k], out[k, core, first:last])
+            count, source = runs[run, 1], starts[core] + runs[run, 2]
+            for q in range(first, last):
+                call(functions[0], (source + kept[q], element_bytes, count, values))
+                if folded > 0:
+                    hidden = address_of(masked) + core * folded + runs[run, 0]
+                    call(functions[1], (count, hidden, address_of(mask), values))
+                for k in range(kinds):
+                    call(functions[4 + 2 * k], (count, values, sums + (k * ROWS + q - first) * row_bytes))
+        for k in range(kinds):
+            target = address_of(out) + 8 * ((k * out.shape[1] + core) * out.shape[2] + first)
+            call(functions[2], (functions[3 + 2 * k], sums + k * ROWS * row_bytes, last - first, target))
 
 
 @kernel
 def reduce_rows(
-    kinds: Integers,
-    code: int,
+    functions: Integers,
     element_bytes: int,
     starts: Integers,
     runs: Integers,
     reduced: Integers,
     masked: npt.NDArray[np.uint8],
-    mask_value: float,
+    mask: Floats,
     out: Doubles,
     first_task: int,
     last_task: int,
@@ -161,23 +95,20 @@ def reduce_rows(
     ``runs[i]``: first result, count (at most 64) and byte offset.  ``reduced[r]``: byte offset of reduced index r.
     Others as in :func:`reduce_lanes`.
     """
-    hidden = np.ones(LANES, np.uint8)
-    values = np.empty(LANES, np.float32)
-    has_mask = masked.shape[1] > 0
+    kinds = (functions.shape[0] - 3) // 2
+    flags = np.ones(LANES, np.uint8)
+    decoded = np.empty(LANES, np.float32)
     for task in range(first_task, last_task):
+        values = address_of(decoded)
         core = task // runs.shape[0]
         run = task % runs.shape[0]
         first, count = runs[run, 0], runs[run, 1]
         source = starts[core] + runs[run, 2]
-        for k in range(kinds.shape[0]):
-            sums = out[k, core : core + 1, first : first + count]
-            sums[:] = identity_of(kinds[k])
-            if not has_mask:
-                _fold_runs(kinds[k], code, element_bytes, source, reduced, count, values, sums)
-                continue
+        for k in range(kinds):
+            sums = address_of(out) + 8 * ((k * out.shape[1] + core) * out.shape[2] + first)
+            begin(functions[3 + 2 * k], sums, count)
             for r in range(reduced.shape[0]):
-                if masked[core, r]:
-                    place = source + reduced[r]
-                    _fold_masked(kinds[k], code, place, element_bytes, hidden[:count], mask_value, values, sums[0])
-                else:
-                    _fold_runs(kinds[k], code, element_bytes, source, reduced[r : r + 1], count, values, sums)
+                call(functions[0], (source + reduced[r], element_bytes, count, values))
+                if masked.shape[1] > 0 and masked[core, r] != 0:
+                    call(functions[1], (count, address_of(flags), address_of(mask), values))
+                call(functions[4 + 2 * k], (count, values, sums))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from spyrec.ir.types import SymbolicDim
+from spyrec.symbolic_dim import SymbolicDim
 
 
 @dataclass(frozen=True, slots=True)

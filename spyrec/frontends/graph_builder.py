@@ -34,8 +34,8 @@ from spyrec.frontends.saved_graph import inline_json, save_graph
 from spyrec.frontends.value import Value
 from spyrec.ir import graph as ir
 from spyrec.ir.opdef import OpDef, catalogue
-from spyrec.ir.types import SymbolicDim
 from spyrec.jsonloc import JsonValue
+from spyrec.symbolic_dim import SymbolicDim
 
 _NO_COUNTS: Mapping[str, int] = {}
 

@@ -16,8 +16,9 @@ from spyrec.ir.graph_model import ConstantModel, DataModel, GraphModel, InputMod
 from spyrec.ir.inference import MAX_ELEMENTS
 from spyrec.ir.salvage import NAMELESS, Form
 from spyrec.ir.tensor_file import StoredTensor, TensorFileError, find_tensor, read_header, resolve_inside
-from spyrec.ir.types import SymbolicDim, TensorType
+from spyrec.ir.types import TensorType
 from spyrec.jsonloc import JsonValue
+from spyrec.symbolic_dim import SymbolicDim
 
 
 class Declarations:

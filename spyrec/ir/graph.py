@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from spyrec.diagnostics import Location
 from spyrec.ir.opdef import Attributes
-from spyrec.ir.types import SymbolicDim, TensorType
+from spyrec.ir.types import TensorType
+from spyrec.symbolic_dim import SymbolicDim
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +126,16 @@ class Graph:
     values: Mapping[str, Value]
     outputs: tuple[str, ...]
     loops: tuple[LoopRequest, ...] = ()
+
+    @property
+    def extents(self) -> dict[str, int]:
+        """The elements of each dim by name, the most that a symbolic one can have."""
+        return {name: dim if isinstance(dim, int) else dim.largest for name, dim in self.dims.items()}
+
+    @property
+    def symbolic_dims(self) -> dict[str, SymbolicDim]:
+        """The dims whose extent each run chooses."""
+        return {name: dim for name, dim in self.dims.items() if isinstance(dim, SymbolicDim)}
 
     def type_of(self, operand: str) -> TensorType:
         """Return the type of a value by name."""

@@ -94,14 +94,19 @@ class Use:
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """A counted loop around kernels: its trip count, and the tiles of the dim it runs over, in elements."""
+    """A counted loop around kernels: its trip count, and the tiles of the dim it runs over, in elements.
+
+    ``is_symbolic``: the dim is; ``count`` is then the most trips, a run makes as many as its extent needs.
+    """
 
     count: int
     dim: str
     tile: int
+    is_symbolic: bool = False
 
     def __str__(self) -> str:
-        return f"{self.count} tiles of {self.tile} along {self.dim}"
+        most = "at most " if self.is_symbolic else ""
+        return f"{most}{self.count} tiles of {self.tile} along {self.dim}"
 
 
 @dataclass(frozen=True, slots=True)

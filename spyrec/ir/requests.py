@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from spyrec.diagnostics import Location
 from spyrec.ir.declarations import Declarations
 from spyrec.ir.graph import LoopRequest, Node
 from spyrec.ir.graph_model import LoopModel, NodeModel
-from spyrec.ir.types import SymbolicDim
+from spyrec.symbolic_dim import SymbolicDim
 
 _POSITION = re.compile(r"(out|reduce)\.([0-9]{1,4})", re.ASCII)
 
@@ -48,7 +48,29 @@ class _LoopReader:
             else:
                 self._check_node(item, place.child("body", index), (*outer, *dims))
                 body.append(item)
-        return LoopRequest(dims, model.tiles, model.tile_size, tuple(body), place)
+        request = LoopRequest(dims, model.tiles, model.tile_size, tuple(body), place)
+        if not outer:
+            self._check_reach(request)
+        return request
+
+    def _check_reach(self, request: LoopRequest) -> None:
+        """Refuse an outermost loop over a dim that nothing in it has: nothing would be tiled."""
+        names = list(_node_names(request))
+        if not names or any(name not in self._nodes for name in names):
+            return  # what is wrong with the nodes was said before
+        values = self._declarations.values
+        touched = [
+            values[value].dims
+            for node in (self._nodes[name] for name in names)
+            for value in (*(item for item in node.inputs if isinstance(item, str)), *node.outputs)
+        ]
+        for dim in request.dims:
+            if dim in self._declarations.dims and not any(dim in dims for dims in touched):
+                shown = ", ".join(f'"{name}"' for name in names[:8])
+                hint = f'name an axis "{dim}" where the inputs are declared, or leave it out of the loop'
+                self._sink.error(
+                    "SPY0134", f'no op in the loop has the dim "{dim}": {shown}', request.origin, hint=hint
+                )
 
     def _check_dims(self, dims: tuple[str, ...], place: Location) -> None:
         for name in dims:
@@ -91,6 +113,14 @@ class _LoopReader:
             if twice:
                 message = f'dim "{twice[0]}" names two axes of "{value}", which node "{name}" touches inside its loop'
                 self._sink.error("SPY0134", message, place, hint="give the axes different dim names")
+
+
+def _node_names(request: LoopRequest) -> Iterator[str]:
+    for item in request.body:
+        if isinstance(item, str):
+            yield item
+        else:
+            yield from _node_names(item)
 
 
 def read_work_divisions(

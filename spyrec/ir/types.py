@@ -1,4 +1,4 @@
-"""The types of values: a shape of integers and a dtype; symbolic dims keep their bounds beside."""
+"""The types of values: a shape of integers and a dtype."""
 
 from __future__ import annotations
 
@@ -6,15 +6,6 @@ import math
 from dataclasses import dataclass
 
 from spyrec.dtypes import DType
-
-
-@dataclass(frozen=True, slots=True)
-class SymbolicDim:
-    """A dim whose extent is known at run time only: its bounds and granularity, in elements."""
-
-    minimum: int
-    maximum: int
-    multiple_of: int = 1
 
 
 @dataclass(frozen=True, slots=True)

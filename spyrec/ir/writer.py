@@ -14,8 +14,8 @@ from spyrec.ir.graph import ConstantData, Graph, LayoutPin, LoopRequest, Node, O
 from spyrec.ir.graph_model import FORMAT
 from spyrec.ir.numbers import decode
 from spyrec.ir.opdef import catalogue
-from spyrec.ir.types import SymbolicDim
 from spyrec.jsonloc import JsonValue
+from spyrec.symbolic_dim import SymbolicDim
 
 CONSTANTS_FILE = "constants.safetensors"
 """Where a written graph finds the constants that do not stand in its text: tensors by value name."""

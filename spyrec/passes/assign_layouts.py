@@ -71,7 +71,8 @@ class LayoutProblem:
     def __init__(self, graph: KernelGraph, *, fixed_io_layouts: bool) -> None:
         self._graph = graph
         self._fixed_io_layouts = fixed_io_layouts
-        self.domains = {name: candidates(buffer, fixed_io_layouts) for name, buffer in graph.buffers.items()}
+        self._plain = {name: candidates(buffer, fixed_io_layouts) for name, buffer in graph.buffers.items()}
+        self.domains = _with_pinned_targets(graph, self._plain)
         self.costs = OperandCosts(graph, self.domains)
         self._names = list(self.domains)
         self._sizes = [len(self.domains[name]) for name in self._names]
@@ -145,10 +146,11 @@ class LayoutProblem:
         return min(total + sum(copies.values()) * TIE_SCALE, INFINITE)
 
     def _refusal(self) -> SpyrecError:
-        kernel = self.costs.unserved()
-        chosen = {use.buffer: self.domains[use.buffer] for use in kernel.uses}
+        costs = OperandCosts(self._graph, self._plain)  # where a value may lie as it is pinned, no kernel stands out
+        kernel = costs.unserved()
+        chosen = {use.buffer: self._plain[use.buffer] for use in kernel.uses}
         reasons = [
-            self.costs.reason(kernel, position, chosen[use.buffer][0], chosen[kernel.output.buffer][0])
+            costs.reason(kernel, position, chosen[use.buffer][0], chosen[kernel.output.buffer][0])
             for position, use in enumerate(kernel.inputs)
         ]
         return refusal(self._graph, Conflict(kernel, chosen, next(filter(None, reasons), None)), self._serves)
@@ -163,6 +165,18 @@ class LayoutProblem:
     def _refine(self, values: Sequence[int]) -> bool:
         changes = [table.refine(values[i], values[j]) for table, (i, j) in (*self._operands, *self._in_place)]
         return any(changes)
+
+
+def _with_pinned_targets(
+    graph: KernelGraph, domains: Mapping[str, tuple[BufferLayout, ...]]
+) -> dict[str, tuple[BufferLayout, ...]]:
+    """Let a value that is copied into a pinned layout have that layout itself, so that the copy can be dropped."""
+    result = dict(domains)
+    for kernel in graph.kernels:
+        source, target = kernel.inputs[0].buffer if kernel.inputs else "", kernel.output.buffer
+        if kernel.is_elidable and graph.buffers[target].pin is not None and graph.buffers[source].pin is None:
+            result[source] = tuple(dict.fromkeys((*result[source], *domains[target])))
+    return result
 
 
 def _own_cost(buffer: Buffer, variable: int, layouts: Sequence[BufferLayout]) -> Factor:

@@ -14,6 +14,7 @@ from spyrec.passes.base import Facet, PassContext, PipelineOptions
 from spyrec.passes.pipelines import COMPILE, AnyPass
 from spyrec.passes.print_kernels import print_kernels
 from spyrec.passes.refuse_later import refuse_later_features
+from spyrec.passes.tiling.symbolic import refuse_unsteady_shapes
 from spyrec.passes.verify_kernels import verify_kernels
 
 _MOST_SPARE_ARGUMENTS = 3
@@ -54,6 +55,7 @@ def run_pipeline(graph: Graph, options: PipelineOptions, driver: DriverOptions) 
     Where copies that layouts need bring a loop over the argument limit, all is run again with fewer operations a loop.
     """
     refuse_later_features(graph)
+    refuse_unsteady_shapes(graph)
     for spare in range(_MOST_SPARE_ARGUMENTS):
         try:
             return _run_passes(graph, replace(options, spare_arguments=spare), driver)
@@ -89,7 +91,7 @@ def check_order(passes: tuple[AnyPass, ...]) -> None:
     established: set[Facet] = set()
     for item in passes:
         missing = item.requires - established
-        assert not missing, f"{item.name} requires {sorted(facet.name for facet in missing)}"
+        assert not missing, f"SPY0435 {item.name} requires {sorted(facet.name for facet in missing)}"
         established |= item.establishes
 
 

@@ -15,6 +15,7 @@ from spyrec.ir.types import TensorType
 from spyrec.passes.base import PassContext
 from spyrec.passes.kernel_builder import KernelBuilder, copy_between, copy_into, whole
 from spyrec.passes.kernel_forming import contractions, movements, pointwise, views
+from spyrec.passes.tiling.symbolic import refuse_lost_symbols
 
 
 def form_kernels(graph: Graph, context: PassContext) -> KernelGraph:
@@ -23,6 +24,7 @@ def form_kernels(graph: Graph, context: PassContext) -> KernelGraph:
     ``y = t(x); z = add(y, b)  -->  kernel z: add over [i, j], reading x[j, i] and b[i, j]``
     """
     del context
+    refuse_lost_symbols(graph)
     builder = KernelBuilder(graph)
     for name in graph.inputs:
         value = graph.values[name]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from spyrec.diagnostics import refuse
+from spyrec.diagnostics import Location, refuse
 from spyrec.ir.access import Access
-from spyrec.ir.graph import location_of
+from spyrec.ir.graph import Node, location_of
 from spyrec.ir.kernel import Buffer, BufferRole, Kernel, KernelGraph, Use
 from spyrec.ir.kernel_form import Rule
 from spyrec.ir.types import TensorType
@@ -16,10 +16,11 @@ from spyrec.passes.tiling.accumulation import accumulate, can_accumulate
 from spyrec.passes.tiling.cutting import Tile
 from spyrec.passes.tiling.expansion import Expansion, is_followable
 from spyrec.passes.tiling.groups import refuse_outside_dependences
-from spyrec.passes.tiling.levels import Level, Path, known_extents, nodes_by_place, read_levels
+from spyrec.passes.tiling.levels import Level, Path, nodes_by_place, read_levels
 from spyrec.passes.tiling.order import group_together
 from spyrec.passes.tiling.placement import per_tile_depths, with_full_copies
 from spyrec.passes.tiling.segments import part_groups
+from spyrec.passes.tiling.symbolic import refuse_symbolic_sums
 from spyrec.passes.tiling.tree import LoopTree, dim_of
 
 
@@ -31,13 +32,15 @@ def tile_loops(graph: KernelGraph, context: PassContext) -> KernelGraph:
     A kernel stands in the longest run of its requested loops, from the outermost, whose dims it has.  Where it reads
     another tile than the one being written, or the whole of a reduction, the loop ends and a sibling loop begins.
     Errors: SPY0420 more tiles than elements, SPY0421 a dim name on two axes of one operation, SPY0424 a group that
-    depends on itself through an operation outside of it.
+    depends on itself through an operation outside of it, SPY0425 a sum over a symbolic dim without whole tiles.
     """
     assert graph.source is not None, "the driver hands the source graph on"
     if not graph.source.loops:
+        refuse_symbolic_sums(graph, {kernel.name: () for kernel in graph.kernels})
         return graph
     refuse_outside_dependences(graph.source)
     paths = levels_of_kernels(graph)
+    refuse_symbolic_sums(graph, paths)
     buffers = dict(graph.buffers)
     kernels = _with_written_views(graph.kernels, paths, buffers)
     kernels = group_together(kernels, paths)
@@ -48,7 +51,7 @@ def tile_loops(graph: KernelGraph, context: PassContext) -> KernelGraph:
             tree.close()
         _add(tree, kernel, paths[kernel.name], buffers)
     with_full_copies(tree.body, buffers)
-    expansion = Expansion(buffers, known_extents(graph.source), per_tile_depths(tree.body, buffers))
+    expansion = Expansion(buffers, graph.source, per_tile_depths(tree.body, buffers))
     expansion.run(tree.body)
     places = {name: use for name, use in graph.places.items() if use.buffer in expansion.buffers}
     tiled = replace(graph, buffers=expansion.buffers, kernels=tuple(expansion.kernels), loops=expansion.loops)
@@ -61,13 +64,33 @@ def levels_of_kernels(graph: KernelGraph) -> dict[str, Path]:
     Errors: SPY0420, SPY0421 as :func:`tile_loops`.
     """
     assert graph.source is not None
-    requested, nodes = read_levels(graph.source), nodes_by_place(graph.source)
-    extents = known_extents(graph.source)
+    nodes = nodes_by_place(graph.source)
+    requested = read_levels(graph.source, _stick_lanes(graph, nodes))
+    extents = graph.source.extents
     paths: dict[str, Path] = {}
     for kernel in graph.kernels:
         node = nodes.get(location_of(kernel.origin))
         paths[kernel.name] = () if node is None else _possible(kernel, requested.get(node.name, ()), extents)
     return paths
+
+
+def _stick_lanes(graph: KernelGraph, nodes: Mapping[Location, Node]) -> dict[str, dict[str, int]]:
+    """Return, by node, the dims that come last in a buffer of its kernels or are contracted, and a stick's lanes."""
+    found: dict[str, dict[str, int]] = {}
+    for kernel in graph.kernels:
+        node = nodes.get(location_of(kernel.origin))
+        if node is None or not kernel.dims:
+            continue
+        own = found.setdefault(node.name, {})
+        for use in kernel.uses:
+            lanes = graph.buffers[use.buffer].device_format.elements_per_stick
+            last = use.access.coordinates[-1:]
+            dims = [term.dim for coordinate in last for term in coordinate.terms if term.coefficient == 1]
+            for dim in (*dims, *(kernel.reduced if kernel.rule is Rule.CONTRACTION else ())):
+                name = kernel.dims[dim]
+                if name is not None and lanes is not None:
+                    own[name] = max(lanes, own.get(name, 1))
+    return found
 
 
 def _possible(kernel: Kernel, path: Path, extents: Mapping[str, int]) -> Path:

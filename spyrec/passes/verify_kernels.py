@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from spyrec.ir.device_access import Inexpressible
 from spyrec.ir.kernel import BufferRole, Kernel, KernelGraph
+from spyrec.passes.verify_loops import verify_loops
 
 
 def verify_kernels(graph: KernelGraph) -> list[str]:
-    """Return what is wrong: names, order of writes and reads, extents; with layouts, each kernel's device form."""
+    """Return what is wrong: names, order of writes and reads, extents, loops; with layouts, kernels' device forms."""
     problems: list[str] = []
     written = {name for name, buffer in graph.buffers.items() if buffer.role in (BufferRole.INPUT, BufferRole.CONSTANT)}
     has_layouts = all(buffer.layout is not None for buffer in graph.buffers.values())
@@ -17,10 +18,6 @@ def verify_kernels(graph: KernelGraph) -> list[str]:
                 problems.append(f'{kernel.name} names "{use.buffer}", which is no buffer')
             elif use.access.extents != kernel.extents:
                 problems.append(f"{kernel.name} iterates {kernel.extents}, its access {use.access.extents}")
-            elif use.steps and len(use.steps) != len(kernel.loops):
-                problems.append(
-                    f"{kernel.name} stands in {len(kernel.loops)} loops, its access moves in {len(use.steps)}"
-                )
         problems.extend(
             f'{kernel.name} reads "{use.buffer}" before a kernel has written it'
             for use in kernel.inputs
@@ -29,6 +26,8 @@ def verify_kernels(graph: KernelGraph) -> list[str]:
         written.add(kernel.output.buffer)
         if has_layouts and not problems:
             problems.extend(_form_problems(graph, kernel))
+    if not problems:
+        problems.extend(verify_loops(graph))
     problems.extend(f'output "{name}" is never written' for name, buffer in graph.outputs if buffer not in written)
     return problems
 

@@ -38,19 +38,23 @@ class ArgumentCopier:
             memory[:] = 0
         packed = memory if self._is_packed(argument) else _packed_copy(memory, stored_as)
         if has_host_form(argument):
-            copy_to_device(array, self.table(argument, "h2d"), packed, stored_as=stored_as)
+            copy_to_device(array, self.table(argument, "h2d", array.shape), packed, stored_as=stored_as)
         else:
             packed[:] = encode_device_form(array.astype(np.float32, copy=False), stored_as)
         if packed is not memory:
             _slots(memory, stored_as)[:] = packed.view(_word(stored_as))
 
-    def copy_out(self, argument: Argument, memory: Memory) -> HostArray:
-        """Return a new host array (or, without host form, the decoded device form) of an argument."""
+    def copy_out(self, argument: Argument, memory: Memory, shape: tuple[int, ...] | None = None) -> HostArray:
+        """Return a new host array (or, without host form, the decoded device form) of an argument.
+
+        ``shape``: that of a run, where the argument has symbolic axes.
+        """
         stored_as = self._stored_as(argument)
         packed = memory if self._is_packed(argument) else _packed_copy(memory, stored_as)
         if argument.shape is None or argument.dtype is None or not has_host_form(argument):
             return decode_device_form(packed, argument.device_size, stored_as)
-        return copy_to_host(packed, self.table(argument, "d2h"), argument.shape, argument.dtype, stored_as=stored_as)
+        actual = shape or argument.shape
+        return copy_to_host(packed, self.table(argument, "d2h", actual), actual, argument.dtype, stored_as=stored_as)
 
     def clears(self, argument: Argument) -> bool:
         """Whether an argument is filled with zeros before it is copied in.
@@ -77,8 +81,13 @@ class ArgumentCopier:
         is_wide = self._half_format is DeviceFormat.IEEE_FP32
         return not is_wide or argument.device_dtype is DeviceFormat.SEN169_FP16
 
-    def table(self, argument: Argument, direction: str) -> DataConversionInfo:
-        """Return the conversion table of an argument that has a host form."""
+    def table(self, argument: Argument, direction: str, shape: tuple[int, ...] | None = None) -> DataConversionInfo:
+        """Return the conversion table of an argument that has a host form.
+
+        The bundle's tables are for the largest extents; a run with others gets one for its ``shape``.
+        """
+        if argument.symbolic_axes and shape is not None and shape != argument.shape:
+            return _run_table(argument, direction, shape)
         if argument.dci is not None:
             return self._tables[argument.dci[direction]]
         # Only a bundle written by others is without tables: they follow from the layout its argument table states.
@@ -87,6 +96,14 @@ class ArgumentCopier:
         return layout.dci(
             direction, host_shape=argument.shape, host_strides=argument.host_strides, host_dtype=argument.dtype
         )
+
+
+def _run_table(argument: Argument, direction: str, shape: tuple[int, ...]) -> DataConversionInfo:
+    """Return the table that copies a contiguous host tensor of a run's shape."""
+    assert argument.stride_map is not None
+    largest = DeviceLayout(argument.device_size, argument.stride_map, argument.device_dtype, argument.shape)
+    strides = tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
+    return largest.dci(direction, host_shape=shape, host_strides=strides, host_dtype=argument.dtype)
 
 
 def _word(stored_as: DeviceFormat) -> np.dtype[np.unsignedinteger]:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from spyrec.bundle.manifest import Argument, Manifest, Role
 from spyrec.diagnostics import DiagnosticSink, Location, SpyrecError, refuse
+from spyrec.symbolic_dim import SymbolicDim
 
 HostArray = npt.NDArray[np.generic]
 
@@ -22,7 +23,8 @@ class ExpectedInput:
     """One input of a bundle as the caller gives it: host form, or device form where the table knows no host form.
 
     ``dtype`` is the host dtype's name; ``carrier`` the NumPy dtype that holds its values.
-    ``is_required`` is false for an input that no program reads.
+    ``is_required`` is false for an input that no program reads.  ``axes``: by axis the symbolic dim that it is, with
+    its name; ``shape`` has the largest extents.
     """
 
     name: str
@@ -30,15 +32,36 @@ class ExpectedInput:
     dtype: str
     carrier: np.dtype[np.generic]
     is_required: bool
+    axes: tuple[tuple[str, SymbolicDim] | None, ...] = ()
+
+    def admits(self, shape: tuple[int, ...]) -> bool:
+        """Whether an array of this shape may be given."""
+        if not self.axes or len(shape) != len(self.shape):
+            return shape == self.shape
+        return all(
+            extent == largest if axis is None else axis[1].admits(extent)
+            for extent, largest, axis in zip(shape, self.shape, self.axes, strict=True)
+        )
+
+    @property
+    def shape_text(self) -> str:
+        """The shape as messages show it: symbolic axes with their names and bounds."""
+        if not self.axes:
+            return str(list(self.shape))
+        parts = [
+            str(extent) if axis is None else f"{axis[0]} ({axis[1]})"
+            for extent, axis in zip(self.shape, self.axes, strict=True)
+        ]
+        return f"[{', '.join(parts)}]"
 
     def refuse_wrong(
         self, shape: tuple[int, ...], dtype: np.dtype[np.generic], place: Location | None = None
     ) -> SpyrecError | None:
         """Return the error for an array of that shape and dtype, read from ``place``; SPY0762 shape, SPY0763 dtype."""
-        if shape != self.shape:
+        if not self.admits(shape):
             return refuse(
                 "SPY0762",
-                f'run input "{self.name}" has shape {list(shape)}, the bundle takes {list(self.shape)}',
+                f'run input "{self.name}" has shape {list(shape)}, the bundle takes {self.shape_text}',
                 place,
                 hint="a bundle is compiled for one shape of each input",
             )
@@ -68,7 +91,36 @@ def expected_inputs(manifest: Manifest) -> tuple[ExpectedInput, ...]:
     names = list(dict.fromkeys(manifest.inputs))
     names += [item.name for item in manifest.arguments if item.role in _READABLE_ROLES and item.name not in names]
     read = {name for step in manifest.plan for name in step.arguments} | {name for _, name in manifest.outputs}
-    return tuple(_expected(arguments[name], name in read) for name in names)
+    return tuple(_expected(arguments[name], name in read, manifest.symbolic_dims) for name in names)
+
+
+def chosen_extents(
+    inputs: Mapping[str, HostArray], expected: Iterable[ExpectedInput], symbolic: Mapping[str, SymbolicDim]
+) -> dict[str, int]:
+    """Return the extent that a run gives each symbolic dim; the largest where no input has it.
+
+    Errors: SPY0762 where two inputs disagree.
+    """
+    found: dict[str, tuple[int, str]] = {}
+    for item in expected:
+        for extent, axis in zip(inputs[item.name].shape if item.name in inputs else (), item.axes, strict=False):
+            if axis is None:
+                continue
+            known = found.setdefault(axis[0], (extent, item.name))
+            if known[0] != extent:
+                raise refuse(
+                    "SPY0762",
+                    f'dim "{axis[0]}" has {known[0]} elements in run input "{known[1]}" and {extent} in "{item.name}"',
+                    hint="a symbolic dim has one extent in a run",
+                )
+    return {name: found[name][0] if name in found else dim.largest for name, dim in symbolic.items()}
+
+
+def actual_shape(argument: Argument, extents: Mapping[str, int]) -> tuple[int, ...]:
+    """Return the shape that an argument with a host form has in a run that chose ``extents``."""
+    assert argument.shape is not None
+    axes = argument.symbolic_axes or (None,) * len(argument.shape)
+    return tuple(size if name is None else extents[name] for size, name in zip(argument.shape, axes, strict=True))
 
 
 def has_host_form(argument: Argument) -> bool:
@@ -76,11 +128,12 @@ def has_host_form(argument: Argument) -> bool:
     return not (argument.shape is None or argument.dtype is None or argument.stride_map is None)
 
 
-def _expected(argument: Argument, is_required: bool) -> ExpectedInput:
+def _expected(argument: Argument, is_required: bool, symbolic: Mapping[str, SymbolicDim]) -> ExpectedInput:
     if argument.shape is None or argument.dtype is None or not has_host_form(argument):
         return ExpectedInput(argument.name, argument.device_size, "float32", np.dtype(np.float32), is_required)
     carrier = np.dtype(argument.dtype.carrier)
-    return ExpectedInput(argument.name, argument.shape, argument.dtype.value, carrier, is_required)
+    axes = tuple(None if name is None else (name, symbolic[name]) for name in argument.symbolic_axes)
+    return ExpectedInput(argument.name, argument.shape, argument.dtype.value, carrier, is_required, axes)
 
 
 def refuse_unknown_or_missing(names: Iterable[str], expected: Iterable[ExpectedInput]) -> None:
@@ -94,7 +147,7 @@ def refuse_unknown_or_missing(names: Iterable[str], expected: Iterable[ExpectedI
         sink.error("SPY0761", f'the bundle has no input "{name}"', hint=hint)
     for name, item in known.items():
         if name not in given and item.is_required:
-            hint = f"give a {item.dtype} array of shape {list(item.shape)}"
+            hint = f"give a {item.dtype} array of shape {item.shape_text}"
             sink.error("SPY0760", f'run input "{name}" is missing', hint=hint)
     sink.raise_if_errors()
 

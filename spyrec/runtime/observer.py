@@ -140,8 +140,8 @@ class Execution(Protocol):
         """Return device bytes from the base, in LX the core's own, ``[core, *extents of dims]``, at 0 of other dims."""
         ...
 
-    def patterns(self, position: int, dims: Sequence[str]) -> npt.NDArray[np.unsignedinteger]:
-        """Return the bits that stand there."""
+    def patterns(self, position: int, dims: Sequence[str], lane: int = 0) -> npt.NDArray[np.unsignedinteger]:
+        """Return the bits that stand there, or ``lane`` elements behind."""
         ...
 
 

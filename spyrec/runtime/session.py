@@ -16,7 +16,7 @@ from spyrec.bundle.program import is_value_parameter
 from spyrec.diagnostics import Location, files_below, located, refuse
 from spyrec.dtypes import DeviceFormat
 from spyrec.runtime.argument_copy import ArgumentCopier
-from spyrec.runtime.binding import checked_inputs, expected_inputs, has_host_form
+from spyrec.runtime.binding import actual_shape, checked_inputs, chosen_extents, expected_inputs, has_host_form
 from spyrec.runtime.device import (
     NO_VALUES,
     ArgumentTable,
@@ -132,13 +132,14 @@ class Session:
         show.
         """
         checked = checked_inputs(inputs, self.inputs)
+        extents = chosen_extents(checked, self.inputs, self._manifest.symbolic_dims)
         self._refuse_unknown_values(values)
         self._forget_results()
         copied_in = [self._copy_in(name, array) for name, array in checked.items() if name in self._addresses]
         copied_in = [*self._constant_copies, *copied_in]
-        launches, is_complete = self._launch_all(observer, values)
+        launches, is_complete = self._launch_all(observer, {**self._trips(extents), **values})
         results = self._manifest.outputs if is_complete else ()
-        outputs = {result: self._copy_out(name) for result, name in results}
+        outputs = {result: self._copy_out(name, extents) for result, name in results}
         sizes = {name: argument_size_bytes(self._arguments[name]) for _, name in results}
         copied_out = [HostCopy(name, sizes[name], is_to_device=False) for _, name in results]
         return RunRecord(
@@ -151,6 +152,15 @@ class Session:
             (*copied_in, *copied_out),
             tuple(launches),
         )
+
+    def _trips(self, extents: Mapping[str, int]) -> dict[str, int]:
+        """Return the values of the programs' value parameters for the extents of a run."""
+        return {
+            name: count.trips(extents[count.dim])
+            for step in self._steps
+            for name, count in step.plan.trip_counts.items()
+            if count.dim in extents
+        }
 
     def _refuse_unknown_values(self, values: Mapping[str, int]) -> None:
         known = sorted({name for step in self._steps for name in step.value_parameters})
@@ -189,7 +199,7 @@ class Session:
         with located(*self._copy_place(name, "h2d")):
             self._copier.copy_in(self._arguments[name], array, self.argument_memory(name))
         if self.observer is not None:
-            self.observer.copied_in(self._argument_copy(name, "h2d"))
+            self.observer.copied_in(self._argument_copy(name, "h2d", array.shape))
         return HostCopy(name, argument_size_bytes(self._arguments[name]), is_to_device=True)
 
     def _forget_results(self) -> None:
@@ -200,10 +210,10 @@ class Session:
             if self._arguments[name].role in {Role.OUTPUT, Role.INTERMEDIATE}:
                 self.observer.forgotten(address, argument_size_bytes(self._arguments[name]))
 
-    def _argument_copy(self, name: str, direction: str) -> ArgumentCopy:
+    def _argument_copy(self, name: str, direction: str, shape: tuple[int, ...] | None) -> ArgumentCopy:
         argument = self._arguments[name]
         is_whole = not has_host_form(argument) or (direction == "h2d" and self._copier.clears(argument))
-        table = None if is_whole else self._copier.table(argument, direction)
+        table = None if is_whole else self._copier.table(argument, direction, shape)
         return ArgumentCopy(
             name,
             self._addresses[name],
@@ -228,11 +238,13 @@ class Session:
             number = number * extent + place
         return copy.host_index(number)
 
-    def _copy_out(self, name: str) -> HostArray:
+    def _copy_out(self, name: str, extents: Mapping[str, int]) -> HostArray:
+        argument = self._arguments[name]
+        shape = actual_shape(argument, extents) if argument.symbolic_axes else None
         if self.observer is not None:
-            self.observer.copied_out(self._argument_copy(name, "d2h"))
+            self.observer.copied_out(self._argument_copy(name, "d2h", shape))
         with located(*self._copy_place(name, "d2h")):
-            return self._copier.copy_out(self._arguments[name], self.argument_memory(name))
+            return self._copier.copy_out(argument, self.argument_memory(name), shape)
 
     def _copy_place(self, name: str, direction: str) -> tuple[Location, tuple[str, ...]]:
         """Return what a refused copy is about: the conversion table (or the foreign bundle), and the argument."""

@@ -177,3 +177,18 @@ def test_questions_without_an_answer_are_refused(options: list[str], code: str, 
     captured = capsys.readouterr()
     assert captured.out == ""
     assert code in captured.err
+
+
+def test_tiles_in_lx_are_said_to_lie_there_and_have_no_single_address(tmp_path: Path, capsys: Capture) -> None:
+    x = {**tensor("x", 8, 256), "shape": ["A", "B"]}
+    data = graph_data([x], [node("y", "abs", "x"), node("z", "neg", "y")], ["z"])
+    data = {**data, "dims": {"A": 8, "B": 256}, "loops": [{"dim": "A", "tiles": 2, "body": ["y", "z"]}]}
+    path = tmp_path / "graph.json"
+    path.write_text(json.dumps(data))
+    assert main(["inspect-layout", str(path), "--tensor", "y"]) == 0
+    assert capsys.readouterr().out.startswith("y  intermediate, lx + 0x0 of program 0")
+    assert main(["inspect-layout", str(path), "--json"]) == 0
+    values = {item["name"]: item for item in json.loads(capsys.readouterr().out)["tensors"]}
+    assert values["y"]["place"] == {"program": 0, "lx_offset": 0}
+    assert main(["inspect-layout", str(path), "--tensor", "y", "--at-address", "0"]) == 1
+    assert "SPY0310" in capsys.readouterr().err

@@ -1,222 +1,276 @@
-"""Loops and LX under ``--bisect``: every iteration where it stored, every core's slice where it lies."""
+"""Loops and LX under ``--bisect``: every tile by itself, every core's slice where it lies, every fault where it is."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import spyrec
 from spyrec.bundle.bundle import Bundle
-from spyrec.bundle.program import AffineApply, AffineMap, For
+from spyrec.bundle.program import AffineApply, AffineMap, Constant, For, Statement
+from spyrec.bundle.superdsc import Component
 from spyrec.cli import main
+from spyrec.compare import device_memory
 from spyrec.compare.divergence import BisectReport, Divergence, Guilt
+from spyrec.compare.locate import locate_output
 from spyrec.compare.storage import Array
 from spyrec.options import CompileOptions, RunOptions
-from tests.support.graphs import graph_data, node, random_arrays, tensor
-from tests.support.planting import files_of, other_op, planted
-from tests.support.random_graphs import random_graph
-from tests.support.tiling import in_scratchpad, looped, scratchpad_of_all
+from tests.support.graphs import JsonObject, graph_data, node, tensor
+from tests.support.planting import files_of, moved_start, other_constant, other_op, planted
+from tests.support.random_loops import looped_graph
 
 SHAPE = (8, 64, 256)
-"""Four cores divide the first dim, loops tile the second."""
+"""Four cores divide the first dim, a loop tiles the second."""
 TILES = 8
 ROWS = SHAPE[1] // TILES
-FIRST = 0
-SECOND = 1 << 16
 
 
-def chain() -> Bundle:
-    nodes = [node("y", "abs", "x"), node("z", "neg", "y"), node("s", "add", "z", "x")]
-    return spyrec.compile(graph_data([tensor("x", *SHAPE)], nodes, ["s"]), CompileOptions(cores=4))
+def chain(loops: str = "keep", **level: int) -> Bundle:
+    """``s = x - |x| - |x|`` in a loop; y and z, which are per tile, lie in LX."""
+    nodes = [node("y", "abs", "x"), node("z", "neg", "y"), node("t", "sub", "z", "y"), node("s", "add", "t", "x")]
+    data = graph_data([{**tensor("x", *SHAPE), "shape": ["A", "B", "C"]}], nodes, ["s"])
+    return spyrec.compile(in_loop(data, "B", "yzts", **(level or {"tiles": TILES})), CompileOptions(4, loops=loops))
 
 
-def in_lx(bundle: Bundle) -> Bundle:
-    """Keep y and z in LX."""
-    bundle = in_scratchpad(bundle, [("sdsc_0.json", 1), ("sdsc_1.json", 0)], FIRST)
-    return in_scratchpad(bundle, [("sdsc_1.json", 1), ("sdsc_2.json", 0)], SECOND)
+def in_loop(data: JsonObject, dim: str, names: str, **level: int) -> JsonObject:
+    """Return a graph whose dims have names, and a loop around some of its nodes."""
+    dims = dict(zip("ABC", SHAPE))
+    return {**data, "dims": dims, "loops": [{"dim": dim, **level, "body": list(names)}]}
 
 
-BUNDLES = {
-    "pool, looped": lambda: looped(chain(), "x", TILES),
-    "lx": lambda: in_lx(chain()),
-    "lx, looped": lambda: looped(in_lx(chain()), "x", TILES),
-}
+def reduction(op: str, loops: str = "keep") -> Bundle:
+    """A reduction over a tiled dim, in float16, on one core."""
+    data = graph_data([{**tensor("x", *SHAPE), "shape": ["A", "B", "C"]}], [node("y", op, "x", dim=[1])], ["y"])
+    return spyrec.compile(in_loop(data, "B", "y", tiles=4), CompileOptions(1, loops=loops))
 
 
-def ones() -> dict[str, Array]:
-    return {"x": np.ones(SHAPE, np.float16)}
+def inputs() -> dict[str, Array]:
+    return {"x": np.random.default_rng(1).standard_normal(SHAPE).astype(np.float16)}
 
 
-def bisect(bundle: Bundle, inputs: Mapping[str, Array], numerics: str = "dl16") -> BisectReport:
-    result = spyrec.run(bundle, inputs, RunOptions(bisect=True, numerics=numerics))
+def bisect(bundle: Bundle, arrays: Mapping[str, Array], numerics: str = "dl16") -> BisectReport:
+    result = spyrec.run(bundle, arrays, RunOptions(bisect=True, numerics=numerics))
     assert result.bisect is not None
-    assert result.is_ok == result.bisect.ok == bool(result.outputs)
+    assert result.is_ok == result.bisect.ok
     return result.bisect
 
 
-def guilty(bundle: Bundle, inputs: Mapping[str, Array]) -> Divergence:
-    found = bisect(bundle, inputs).divergence
+def guilty(bundle: Bundle, arrays: Mapping[str, Array]) -> Divergence:
+    found = bisect(bundle, arrays).divergence
     assert found is not None
     return found
 
 
-@pytest.mark.parametrize("numerics", ["dl16", "f32"])
-@pytest.mark.parametrize("name", BUNDLES)
-def test_nothing_is_guilty_in_right_tiles_and_slices(name: str, numerics: str) -> None:
-    inputs = {"x": np.random.default_rng(1).standard_normal(SHAPE).astype(np.float16)}
-    bundle = BUNDLES[name]()
-    report = bisect(bundle, inputs, numerics)
-    assert report.ok, report.divergence
-    assert report.compared == report.total == 3
-    assert spyrec.run(bundle, inputs, RunOptions(check=True, sanitize="all")).is_ok
+def file_of(bundle: Bundle, op: str, number: int = 0) -> str:
+    return [file for file, dsc in files_of(bundle).items() if dsc.op_func_name == op][number]
 
 
-@pytest.mark.parametrize("name", BUNDLES)
-def test_one_wrong_element_is_named_with_iteration_core_and_host_index(name: str) -> None:
+# --- silent on what is right ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_nothing_is_guilty_in_random_looped_graphs(part: int) -> None:
+    compared = tiles = 0
+    for seed in range(part, 100, 4):
+        data, arrays = looped_graph(seed, steps=3)
+        options = CompileOptions((1, 4, 32)[seed % 3], loops="unroll" if seed % 5 == 0 else "keep")
+        bundle = spyrec.compile(data, options)
+        report = bisect(bundle, arrays, ("dl16", "f32", "ieee")[seed % 7 % 3])
+        assert report.ok, (seed, report.divergence)
+        assert report.compared == report.total == len(files_of(bundle))
+        assert report.worst_ratio <= 1.01
+        compared += report.compared
+        tiles += sum(isinstance(item, For) for program in bundle.programs for item in program.program.body)
+    assert tiles > 5
+    assert compared > 100
+
+
+def test_the_cost_of_a_tile_is_that_of_its_elements(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[int] = []
+    original = device_memory.element_values
+
+    def counted(*args: object) -> object:
+        read.append(args[2].size)  # type: ignore[attr-defined]
+        return original(*args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(device_memory, "element_values", counted)
+    totals: set[int] = set()
+    for tiles in (2, 32):
+        read.clear()
+        assert bisect(chain(tiles=tiles), inputs()).ok
+        totals.add(sum(read))
+    assert len(totals) == 1
+
+
+# --- faults ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_tiles_of_the_chain_lie_in_lx() -> None:
+    files = files_of(chain())
+    assert len(files) == 4
+    assert files["sdsc_1.json"].operands[0].component is Component.LX
+    assert len(files["sdsc_1.json"].core_ids) == 4
+
+
+@pytest.mark.parametrize("loops", ["keep", "unroll"])
+def test_one_wrong_element_is_named_with_file_iteration_core_and_place_in_the_tile(loops: str) -> None:
     # relu for abs: wrong for negative numbers alone, and there is one, in tile 3 of core 2's slice
-    inputs = ones()
-    index = (5, 3 * ROWS + 2, 70)
-    inputs["x"][index] = -2
-    found = guilty(planted(BUNDLES[name](), "sdsc_0.json", lambda dsc: other_op(dsc, "relufwd")), inputs)
-    assert (found.guilt, found.file, found.op, found.found_op, found.node) == (
-        Guilt.RESULT,
-        "sdsc_0.json",
-        "abs",
-        "relufwd",
-        "y",
-    )
-    assert found.iteration == ((3,) if "looped" in name else ())
+    arrays = {"x": np.ones(SHAPE, np.float16)}
+    arrays["x"][5, 3 * ROWS + 2, 70] = -2
+    bundle = chain(loops)
+    file = file_of(bundle, "abs", 3 if loops == "unroll" else 0)
+    found = guilty(planted(bundle, file, lambda dsc: other_op(dsc, "relufwd")), arrays)
+    assert (found.guilt, found.file, found.op, found.found_op) == (Guilt.RESULT, file, "abs", "relufwd")
+    assert (found.node, found.iteration) == ("y", (3,))
     assert found.element is not None
-    assert (found.element.index, found.element.core) == (index, 5 // 2)
+    assert (found.element.index, found.element.core) == ((5, 2, 70), 5 // 2)
     assert (found.element.got, found.element.want) == (0.0, 2.0)
-    assert found.failed_elements == 1
-    assert found.element_count == np.prod(SHAPE) // (TILES if "looped" in name else 1)
+    assert (found.failed_elements, found.element_count) == (1, np.prod(SHAPE) // TILES)
 
 
-@pytest.mark.parametrize("name", ["lx", "lx, looped"])
-def test_an_operation_from_lx_to_lx_is_named_and_its_operand_lies_in_lx(name: str) -> None:
-    found = guilty(planted(BUNDLES[name](), "sdsc_1.json", lambda dsc: other_op(dsc, "abs")), ones())
-    assert (found.file, found.op, found.node) == ("sdsc_1.json", "neg", "z")
-    assert [(item.name, item.memory) for item in found.inputs] == [("y", "lx")]
-    assert found.iteration == ((0,) if "looped" in name else ())
+def test_the_rest_that_no_tile_holds_is_named_by_its_own_file() -> None:
+    bundle = chain(tile_size=24)
+    file = file_of(bundle, "neg", 1)
+    found = guilty(planted(bundle, file, lambda dsc: other_op(dsc, "abs")), inputs())
+    assert (found.file, found.op, found.node, found.iteration) == (file, "neg", "z", ())
+    assert [(item.name, item.memory) for item in found.inputs] == [("y.1", "pool")]
 
 
-def with_step(bundle: Bundle, symbol: int, step: int) -> Bundle:
-    """Return a looped bundle in which the address of one symbol id takes other steps."""
+def changed_body(bundle: Bundle, change: Callable[[Statement], Statement]) -> Bundle:
+    """Return a bundle of one program with every statement changed, those in loops too."""
     (program,) = bundle.programs
-    (loop,) = (item for item in program.program.body if isinstance(item, For))
-    own = AffineMap("wrong", (step,))
-    body = tuple(
-        replace(item, map_name="wrong")
-        if isinstance(item, AffineApply) and item.result.endswith(f"_{symbol}")
-        else item
-        for item in loop.body
+
+    def changed(item: Statement) -> Statement:
+        return change(replace(item, body=tuple(map(changed, item.body))) if isinstance(item, For) else item)
+
+    body = tuple(map(changed, program.program.body))
+    return replace(bundle, programs=(replace(program, program=replace(program.program, body=body)),))
+
+
+def with_step(bundle: Bundle, number: int, step: int) -> Bundle:
+    """Return a bundle in which one ``affine.apply`` takes other steps."""
+    (program,) = bundle.programs
+    maps = (*program.program.maps, AffineMap("wrong", (step,)))
+    bundle = replace(bundle, programs=(replace(program, program=replace(program.program, maps=maps)),))
+    name = f"addr_{number}"
+    return changed_body(
+        bundle,
+        lambda item: replace(item, map_name="wrong") if isinstance(item, AffineApply) and item.result == name else item,
     )
-    statements = tuple(replace(item, body=body) if item is loop else item for item in program.program.body)
-    changed = replace(program.program, maps=(*program.program.maps, own), body=statements)
-    return replace(bundle, programs=(replace(program, program=changed),))
 
 
+@pytest.mark.parametrize("step", [0, 4096])
 @pytest.mark.parametrize("position", [0, 1])
-def test_an_address_that_stays_where_it_was_is_found_in_the_second_iteration(position: int) -> None:
-    data = graph_data([tensor("x", *SHAPE)], [node("y", "abs", "x")], ["y"])
-    right = looped(spyrec.compile(data, CompileOptions(cores=1)), "x", TILES)
-    start = files_of(right)["sdsc_0.json"].operands[position].start_addresses[0]
-    inputs = random_arrays(data)
-    assert bisect(right, inputs).ok
-    found = guilty(with_step(right, -start, 0), inputs)
-    assert (found.file, found.iteration) == ("sdsc_0.json", (1,))
+def test_a_wrong_coefficient_is_found_in_the_second_iteration(position: int, step: int) -> None:
+    data = graph_data([{**tensor("x", *SHAPE), "shape": ["A", "B", "C"]}], [node("y", "abs", "x")], ["y"])
+    bundle = spyrec.compile(in_loop(data, "B", "y", tiles=TILES), CompileOptions(1))
+    assert bisect(bundle, inputs()).ok
+    found = guilty(with_step(bundle, position, step), inputs())
+    assert (found.guilt, found.file, found.iteration) == (Guilt.RESULT, "sdsc_0.json", (1,))
     assert found.element is not None
-    # the input read again: its tile is wrong; the output stored again: the first tile is
-    assert found.element.index[1] // ROWS == (1 if position == 0 else 0)
+    assert found.element.index[1] // ROWS == 1
+    assert found.element.core in ({0} if position == 0 else {0, None})
 
 
-def test_a_tile_that_no_iteration_stores_is_found_in_the_last() -> None:
-    data = graph_data([tensor("x", *SHAPE)], [node("y", "abs", "x")], ["y"])
-    short = looped(spyrec.compile(data, CompileOptions(cores=4)), "x", TILES, rounds=7)
-    found = guilty(short, random_arrays(data))
-    assert (found.iteration, found.file) == ((6,), "sdsc_0.json")
+def bound(bundle: Bundle, rounds: int) -> Bundle:
+    """Return a bundle whose loop goes round another number of times."""
+    return changed_body(
+        bundle,
+        lambda item: (
+            replace(item, value=rounds) if isinstance(item, Constant) and item.result == "loop_bound_0" else item
+        ),
+    )
+
+
+@pytest.mark.parametrize(("rounds", "iteration"), [(TILES - 1, (TILES - 2,)), (0, ())])
+def test_tiles_that_no_iteration_computes_are_the_guilt_of_their_file(rounds: int, iteration: tuple[int, ...]) -> None:
+    found = guilty(bound(chain(), rounds), inputs())
+    assert (found.guilt, found.file, found.op, found.iteration) == (Guilt.ROUNDS, "sdsc_0.json", "abs", iteration)
+
+
+Y, Z, T = (number * 2 * int(np.prod(SHAPE)) // TILES // 4 for number in range(3))
+"""Where the tiles of y, z and t lie in LX."""
+FREE = 1 << 20
+"""Where nothing lies."""
+
+
+def moved_in_lx(bundle: Bundle, distance: int, *operands: tuple[str, int]) -> Bundle:
+    """Let operands (file, position) lie elsewhere in LX, for all cores."""
+    for file, position in operands:
+        for core in range(4):
+            bundle = planted(bundle, file, partial(moved_start, position=position, core=core, distance_bytes=distance))
+    return bundle
+
+
+def test_a_reader_that_takes_another_tile_from_lx_is_the_guilty_one() -> None:
+    found = guilty(moved_in_lx(chain(), Z - Y, ("sdsc_2.json", 1)), inputs())
+    assert (found.guilt, found.file, found.op, found.iteration) == (Guilt.RESULT, "sdsc_2.json", "sub", (0,))
+    assert [(item.name, item.memory) for item in found.inputs] == [("z", "lx"), ("y", "lx")]
+
+
+def test_a_writer_that_does_not_store_to_its_place_in_lx_is_the_guilty_one() -> None:
+    everywhere = [("sdsc_0.json", 1), ("sdsc_1.json", 0), ("sdsc_2.json", 1)]
+    found = guilty(moved_in_lx(chain(), FREE, *everywhere), inputs())
+    assert (found.guilt, found.file, found.tensor, found.iteration) == (Guilt.RESULT, "sdsc_0.json", "y", (0,))
     assert found.element is not None
-    assert (found.element.index[1] // ROWS, found.element.core) == (7, None)
+    assert found.element.core is None
 
 
-def waiting(start: int) -> Bundle:
-    """y waits in LX at 0 while z is stored at ``start``."""
-    nodes = [node("y", "abs", "x"), node("z", "neg", "x"), node("s", "add", "y", "z")]
-    bundle = spyrec.compile(graph_data([tensor("x", *SHAPE)], nodes, ["s"]), CompileOptions(cores=4))
-    bundle = in_scratchpad(bundle, [("sdsc_0.json", 1), ("sdsc_2.json", 0)], 0)
-    return in_scratchpad(bundle, [("sdsc_1.json", 1), ("sdsc_2.json", 1)], start)
-
-
-def test_a_store_over_a_tensor_that_waits_in_lx_is_the_writers_fault() -> None:
-    slice_bytes = 2 * int(np.prod(SHAPE)) // 4
-    inputs = {"x": np.random.default_rng(1).standard_normal(SHAPE).astype(np.float16)}
-    assert bisect(waiting(slice_bytes), inputs).ok
-    found = guilty(waiting(slice_bytes - 128), inputs)
+def test_a_store_over_a_tile_that_waits_in_lx_is_the_writers_fault() -> None:
+    found = guilty(moved_in_lx(chain(), Y - Z, ("sdsc_1.json", 1), ("sdsc_2.json", 0)), inputs())
     assert (found.guilt, found.file, found.name, found.tensor) == (Guilt.OVERWRITTEN, "sdsc_1.json", "z", "y")
     assert found.element is not None
-    assert found.element.core == 0
+    assert (found.element.core, found.iteration) == (0, (0,))
 
 
-def test_a_reader_that_takes_another_part_of_lx_is_the_guilty_one() -> None:
-    inputs = {"x": np.random.default_rng(1).standard_normal(SHAPE).astype(np.float16)}
-    slice_bytes = 2 * int(np.prod(SHAPE)) // 4
-    bundle = waiting(slice_bytes)
-    found = guilty(in_scratchpad(bundle, [("sdsc_2.json", 0)], 128), inputs)
-    assert (found.guilt, found.file, found.op) == (Guilt.RESULT, "sdsc_2.json", "add")
+@pytest.mark.parametrize("loops", ["keep", "unroll"])
+def test_a_wrong_constant_of_one_tile_is_found(loops: str) -> None:
+    bundle = reduction("mean", loops)
+    assert bisect(bundle, inputs()).ok
+    number = 2 if loops == "unroll" else 0
+    file = next(file_of(bundle, op, number) for op in ("meannonstick", "mean") if op in ops_of(bundle))
+    found = guilty(planted(bundle, file, lambda dsc: other_constant(dsc, "scaling_factor", 0x3D000000)), inputs())
+    assert (found.file, found.op, found.iteration) == (file, "mean", (number,))
+    assert (".partial" in found.name, found.node) == (True, "y")
 
 
-def bisected(bundle: Bundle, inputs: Mapping[str, Array]) -> BisectReport | None:
-    """Return the report, ``None`` where an operation does not say which elements it computes into LX."""
-    try:
-        return spyrec.run(bundle, inputs, RunOptions(bisect=True)).bisect
-    except spyrec.SpyrecError as error:
-        if {item.code for item in error.diagnostics} != {"SPY0804"}:
-            raise
-        return None
+def ops_of(bundle: Bundle) -> set[str]:
+    return {dsc.op_func_name for dsc in files_of(bundle).values()}
 
 
-def test_an_operation_of_broadcast_operands_alone_does_not_say_what_it_stores_in_lx() -> None:
-    nodes = [node("y", "add", "x", "x"), node("e", "expand", "y", size=[64, 128]), node("z", "mul", "e", "w")]
-    data = graph_data([tensor("x", 1), tensor("w", 64, 128)], nodes, ["z"])
-    plain = spyrec.compile(data, CompileOptions(cores=1))
-    moved, names = scratchpad_of_all(plain)
-    assert names
-    assert bisected(moved, random_arrays(data)) is not None
-    seed_of_one = random_graph(143, steps=5)
-    moved, _ = scratchpad_of_all(spyrec.compile(seed_of_one[0], CompileOptions(cores=8)))
-    with pytest.raises(spyrec.SpyrecError) as error:
-        bisect(moved, seed_of_one[1])
-    assert [item.code for item in error.value.diagnostics] == ["SPY0804"]
+PARTS = [("amax", "identity", "neg", ()), ("sum", "add", "mul", (0,)), ("sum", "add", "maximum", (1,)),
+         ("amax", "maximum", "minimum", (0,)), ("amin", "minimum", "add", (0,))]  # fmt: skip
 
 
-def test_random_programs_with_lx_are_guilty_where_and_only_where_their_numbers_change() -> None:
-    programs = wrong = 0
-    for seed in range(45, 165, 2):
-        graph, inputs = random_graph(seed, steps=4)
-        plain = spyrec.compile(graph, CompileOptions(cores=(1, 4, 32)[seed % 3]))
-        if len(plain.programs) != 1:
-            continue
-        moved, names = scratchpad_of_all(plain)
-        if not names:
-            continue
-        report = bisected(moved, inputs)
-        if report is None:
-            continue
-        before, after = spyrec.run(plain, inputs).outputs, spyrec.run(moved, inputs).outputs
-        is_same = all(before[name].tobytes() == after[name].tobytes() for name in before)
-        assert report.ok == is_same, (seed, names, report.divergence)
-        programs += 1
-        wrong += not is_same
-    assert programs > 12
-    assert wrong  # a window of a larger buffer is none in LX
+@pytest.mark.parametrize(("op", "part", "wrong", "iteration"), PARTS)
+def test_a_wrong_part_of_a_tiled_reduction_is_found(op: str, part: str, wrong: str, iteration: tuple[int]) -> None:
+    bundle = reduction(op)
+    assert bisect(bundle, inputs()).ok
+    file = file_of(bundle, part)
+    found = guilty(planted(bundle, file, lambda dsc: other_op(dsc, wrong)), {"x": np.abs(inputs()["x"])})
+    assert (found.guilt, found.file, found.op, found.found_op) == (Guilt.RESULT, file, part, wrong)
+    assert (found.node, found.iteration) == ("y", iteration)
 
 
-def test_the_text_names_the_iteration(tmp_path: object, capsys: pytest.CaptureFixture[str]) -> None:
-    directory = f"{tmp_path}/bundle"
-    planted(BUNDLES["lx, looped"](), "sdsc_1.json", lambda dsc: other_op(dsc, "abs")).save(directory)
-    assert main(["run", directory, "--random", "1", "--bisect"]) == 1
+def test_the_text_names_iteration_and_missing_rounds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    planted(chain(), "sdsc_1.json", lambda dsc: other_op(dsc, "abs")).save(tmp_path / "wrong")
+    assert main(["run", str(tmp_path / "wrong"), "--random", "1", "--bisect"]) == 1
     assert 'sdsc_1.json, neg "z" (the file says abs), is guilty in iteration (0)' in capsys.readouterr().out
+    bound(chain(), 3).save(tmp_path / "short")
+    assert main(["run", str(tmp_path / "short"), "--random", "1", "--bisect"]) == 1
+    text = capsys.readouterr().out
+    assert 'sdsc_0.json, abs "y", is guilty in iteration (2): its loops do not go round' in text
+
+
+@pytest.mark.parametrize("loops", ["keep", "unroll"])
+def test_check_names_the_core_that_wrote_an_element_in_a_loop(loops: str) -> None:
+    bundle = chain(loops)
+    for index in [(0, 0, 0), (5, 3 * ROWS + 2, 70), (7, 63, 255)]:
+        place = locate_output(bundle, "s", index)
+        assert place is not None
+        assert place.core == index[0] // 2

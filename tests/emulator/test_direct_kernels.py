@@ -9,9 +9,8 @@ import numpy.typing as npt
 import pytest
 
 from spyrec import dlfloat
-from spyrec.emulator.kernel_dl16 import can_combine, run_combine
+from spyrec.emulator.kernel_dl16 import COMBINATIONS, can_combine, run_combine
 from spyrec.emulator.kernel_norm import can_normalise, run_norm
-from spyrec.emulator.kernel_pointwise import POINTWISE_OPERATIONS
 
 Words = npt.NDArray[np.uint16]
 Singles = npt.NDArray[np.float32]
@@ -38,20 +37,18 @@ def expected(op: str, x: Words, y: Words) -> Words:
 
 @pytest.mark.parametrize("op", REFERENCE)
 def test_every_pattern_combines_as_in_numpy(op: str) -> None:
-    code = POINTWISE_OPERATIONS.index(op)
     nest = np.array([[1 << 12, 2, 2, 2], [1 << 4, 1 << 13, 1 << 13, 1 << 13]], np.int64)
-    assert can_combine(code, NO_CODES, nest)
+    assert can_combine(op, NO_CODES, nest)
     for seed in range(4):
         others = np.random.default_rng(seed).permutation(PATTERNS)
         out = np.zeros_like(PATTERNS)
-        run_combine(code, starts_of(PATTERNS, others, out), nest, 0, 1)
+        run_combine(COMBINATIONS[op].address, starts_of(PATTERNS, others, out), nest, 0, 1)
         np.testing.assert_array_equal(out, expected(op, PATTERNS, others))
 
 
 @pytest.mark.parametrize("op", REFERENCE)
 @pytest.mark.parametrize("is_left_repeated", [False, True])
 def test_an_element_repeated_along_a_row_combines_as_in_numpy(op: str, is_left_repeated: bool) -> None:
-    code = POINTWISE_OPERATIONS.index(op)
     ones = np.array([0, 0x8000, 0x7FFF, 0xFFFF, 1, 0x8001, 0x3E00, 0xBE00, 0x4155, 0x7FFE], np.uint16)
     row = np.random.default_rng(0).choice(PATTERNS, 96)
     out = np.zeros((len(ones), len(row)), np.uint16)
@@ -59,8 +56,8 @@ def test_an_element_repeated_along_a_row_combines_as_in_numpy(op: str, is_left_r
     (x, x_steps), (y, y_steps) = reversed(pairs) if is_left_repeated else pairs
     steps = zip(x_steps, y_steps, [2, 2 * len(row)], strict=True)
     nest = np.array([[count, *step] for count, step in zip((len(row), len(ones)), steps, strict=True)], np.int64)
-    assert can_combine(code, NO_CODES, nest)
-    run_combine(code, starts_of(x, y, out), nest, 0, 1)
+    assert can_combine(op, NO_CODES, nest)
+    run_combine(COMBINATIONS[op].address, starts_of(x, y, out), nest, 0, 1)
     repeated, rows = np.broadcast_arrays(ones[:, None], row[None, :])
     operands = (repeated, rows) if is_left_repeated else (rows, repeated)
     np.testing.assert_array_equal(out, expected(op, *(np.ascontiguousarray(item) for item in operands)))

@@ -18,7 +18,7 @@ from spyrec.kernel_cache import cached_kernel, source_modules
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
-MARKS = ("@kernel", "@cached_kernel")
+MARKS = ("@kernel", "@cached_kernel", "@linked")
 KERNEL_MODULES = sorted(
     ".".join(file.relative_to(ROOT).with_suffix("").parts)
     for file in (ROOT / "spyrec").rglob("*.py")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from spyrec.dtypes import DeviceFormat
-from spyrec.emulator.kernel_codec import decode_run, encode_run
+from spyrec.emulator.kernel_codec import DECODERS, ENCODERS
 from spyrec.emulator.numerics import Codec, Numerics, Storage, codec_of, constant_value, e4m3_values
 
 CODECS = [Codec(Storage.DL16, 2), Codec(Storage.HALF, 2), Codec(Storage.E4M3, 1)]
@@ -16,7 +16,7 @@ CODECS = [Codec(Storage.DL16, 2), Codec(Storage.HALF, 2), Codec(Storage.E4M3, 1)
 def test_kernel_and_numpy_decode_every_pattern_alike(codec: Codec) -> None:
     patterns = np.arange(1 << (8 * codec.word_bytes)).astype(codec.carrier)
     values = np.empty(len(patterns), np.float32)
-    decode_run(codec.storage.value, patterns.ctypes.data, codec.word_bytes, len(patterns), values)
+    DECODERS[codec.storage.value](patterns.ctypes.data, codec.word_bytes, len(patterns), values.ctypes.data)
     np.testing.assert_array_equal(values, codec.decode(patterns).astype(np.float32))
 
 
@@ -40,7 +40,7 @@ def test_kernel_and_numpy_round_alike_at_and_around_every_tie(codec: Codec) -> N
         ]
     )
     stored = np.empty(len(values), codec.carrier)
-    encode_run(codec.storage.value, stored.ctypes.data, codec.word_bytes, len(values), values)
+    ENCODERS[codec.storage.value](stored.ctypes.data, codec.word_bytes, len(values), values.ctypes.data)
     want = codec.encode(values.astype(np.float64))
     if codec.storage is Storage.HALF:
         # NumPy keeps a NaN's payload and sign; which NaN is stored is no one's concern.

@@ -16,7 +16,8 @@ from spyrec.ir.graph import Scalar
 from spyrec.ir.ops.unary import ClampAttributes, PowAttributes
 from spyrec.ir.ops.views import ReshapeAttributes
 from spyrec.ir.reader import read_graph, read_graph_data
-from spyrec.ir.types import SymbolicDim, TensorType
+from spyrec.ir.types import TensorType
+from spyrec.symbolic_dim import SymbolicDim
 from tests.ir.graphs import codes_of, everything, read_file, write_files
 
 

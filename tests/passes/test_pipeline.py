@@ -132,13 +132,12 @@ def _refusals(data: dict[str, object]) -> list[tuple[str, str | None]]:
 
 def test_what_comes_later_is_refused_with_its_place_and_all_at_once() -> None:
     data = graph_data(
-        [tensor("a", 64, 128), {"name": "s", "shape": ["S", 64], "dtype": "float16"}],
-        [node("y", "neg", "a"), {**node("z", "neg", "a"), "work_division": {"out.0": 2}}],
+        [tensor("a", 64, 128)],
+        [{**node(name, "neg", "a"), "work_division": {"out.0": 2}} for name in "yz"],
         ["y", "z"],
-        dims={"S": {"min": 64, "max": 128, "multiple_of": 64}},
     )
     assert _refusals(data) == [
-        ("SPY0411", "/dims/S"),
+        ("SPY0412", "/nodes/0/work_division"),
         ("SPY0412", "/nodes/1/work_division"),
     ]
 

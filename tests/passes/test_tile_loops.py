@@ -162,11 +162,9 @@ def test_a_broadcast_operand_does_not_move() -> None:
     assert kernel.inputs[1].steps == ()
 
 
-def _chain(loops: object, *outside: str) -> JsonObject:
-    names = ["p", "q", "r"]
+def _chain(loops: object) -> JsonObject:
     nodes = [node("p", "neg", "a"), node("q", "exp", "p"), node("r", "add", "q", "p")]
     data = graph_data([{"name": "a", "shape": ["A", 64], "dtype": "float16"}], nodes, ["r"], dims={"A": 64})
-    del names, outside
     return {**data, "loops": loops}
 
 
@@ -178,6 +176,11 @@ REFUSED: list[tuple[str, str, JsonObject]] = [
     ),
     ("SPY0424", "/nodes/2", _chain([{"dim": "A", "tiles": 4, "body": ["p", "r"]}])),
     ("SPY0134", "/loops/0/tiles", _chain([{"dim": "A", "tiles": 65, "body": ["p"]}])),
+    (
+        "SPY0134",
+        "/loops/0",
+        {**_chain([{"dim": "C", "tiles": 2, "body": ["p", "q"]}]), "dims": {"A": 64, "C": 4}},
+    ),
     (
         "SPY0421",
         "/nodes/0",
@@ -194,7 +197,7 @@ REFUSED: list[tuple[str, str, JsonObject]] = [
 ]
 
 
-@pytest.mark.parametrize(("code", "place", "data"), REFUSED, ids=[code for code, _, _ in REFUSED])
+@pytest.mark.parametrize(("code", "place", "data"), REFUSED, ids=[f"{code}{place}" for code, place, _ in REFUSED])
 def test_a_request_that_cannot_be_met_is_refused_with_its_place(code: str, place: str, data: JsonObject) -> None:
     with pytest.raises(SpyrecError) as caught:
         spyrec.compile(data)

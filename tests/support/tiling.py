@@ -10,12 +10,7 @@ from spyrec.bundle.bundle import Bundle
 from spyrec.bundle.device_program import DeviceProgram, executes
 from spyrec.bundle.program import AffineApply, AffineMap, Constant, For, SdscExecute, Statement
 from spyrec.bundle.superdsc import Component, Operand, SuperDsc
-from spyrec.compare.provenance import provenance_of
-from spyrec.diagnostics import SpyrecError
-from spyrec.emulator.geometry import RESTICKIFY
-from spyrec.front import open_session
-from spyrec.options import RunOptions
-from spyrec.target import STICK_BYTES, Target
+from spyrec.target import STICK_BYTES
 
 
 def looped(
@@ -143,34 +138,3 @@ def _unbound(statement: Statement, file: str, gone: frozenset[int]) -> Statement
     pairs = zip(statement.operands, statement.symbol_ids or (), strict=True)
     kept = [(name, identity) for name, identity in pairs if identity not in gone]
     return replace(statement, operands=tuple(n for n, _ in kept), symbol_ids=tuple(i for _, i in kept))
-
-
-def scratchpad_of_all(bundle: Bundle) -> tuple[Bundle, tuple[str, ...]]:
-    """Return a bundle of one program with the tensors of its pool in LX that the rules allow there; and their names."""
-    known = provenance_of(bundle)
-    files = bundle.programs[0].superdscs
-    moved: list[str] = []
-    start = 0
-    for name in known.kernels.programs[0].pool_offsets:
-        uses = [
-            (call.file, position)
-            for call in known.calls
-            for position, use in enumerate(call.kernel.uses)
-            if use.buffer == name and position < len(call.superdsc.operands)
-        ]
-        if any(files[file].op_func_name == RESTICKIFY for file, _ in uses):
-            continue
-        candidate = in_scratchpad(bundle, uses, start)
-        size = known.kernels.buffers[name].placed.size_bytes
-        if start + size <= Target().lx_bytes and _is_accepted(candidate):
-            bundle, start = candidate, start + size
-            moved.append(name)
-    return bundle, tuple(moved)
-
-
-def _is_accepted(bundle: Bundle) -> bool:
-    try:
-        open_session(bundle, RunOptions())
-    except SpyrecError:
-        return False
-    return True

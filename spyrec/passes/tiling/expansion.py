@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from spyrec.ir.access import Access
+from spyrec.ir.graph import Graph
 from spyrec.ir.kernel import Buffer, Kernel, Loop, Use
 from spyrec.ir.kernel_form import Rule
 from spyrec.ir.types import TensorType
@@ -33,15 +34,17 @@ class _Instance:
 class Expansion:
     """Kernels, buffers and loops made from a tree.
 
-    ``extents``: elements by dim name.  ``depths``: in how many of its outermost loops a buffer is per tile.
+    ``source``: the graph whose dims the loops run over.  ``depths``: in how many of its outermost loops a buffer is per
+    tile.
     """
 
-    def __init__(self, buffers: Mapping[str, Buffer], extents: Mapping[str, int], depths: Mapping[str, int]) -> None:
+    def __init__(self, buffers: Mapping[str, Buffer], source: Graph, depths: Mapping[str, int]) -> None:
         self.buffers = {name: buffer for name, buffer in buffers.items() if name not in depths}
         self.kernels: list[Kernel] = []
         self.loops: dict[int, Loop] = {}
         self._all_buffers = buffers
-        self._extents = extents
+        self._extents = source.extents
+        self._symbolic = source.symbolic_dims
         self._depths = depths
         self._names: set[str] = set()
         self._tiles: dict[tuple[str, tuple[_Instance, ...]], str] = {}
@@ -56,13 +59,14 @@ class Expansion:
 
     def _loop(self, node: LoopNode, outer: tuple[_Instance, ...]) -> None:
         dim = node.level.dim
-        extent = next((item.size for item in reversed(outer) if item.dim == dim), self._extents[dim])
+        outer_tile = next((item.size for item in reversed(outer) if item.dim == dim), None)
+        extent = self._extents[dim] if outer_tile is None else outer_tile
         tile = min(node.level.tile, extent)
         count, rest = divmod(extent, tile)
         loop = None
         if count > 1:
             loop = len(self.loops)
-            self.loops[loop] = Loop(count, dim, tile)
+            self.loops[loop] = Loop(count, dim, tile, outer_tile is None and dim in self._symbolic)
         self.run(node.body, (*outer, _Instance(node.serial, dim, 0, tile, count, loop)))
         if rest:
             self.run(node.body, (*outer, _Instance(node.serial, dim, count * tile, rest, 1, None)))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from spyrec.diagnostics import Location, refuse
@@ -26,90 +27,88 @@ Path = tuple[Level, ...]
 """Loops around something, outermost first."""
 
 
-def read_levels(graph: Graph) -> dict[str, Path]:
+Lanes = Mapping[str, int]
+"""Elements of a stick by the name of a dim that lies in sticks."""
+
+
+def read_levels(graph: Graph, lanes: Mapping[str, Lanes]) -> dict[str, Path]:
     """Return the levels around each node that stands in ``loops``.
 
     A level over several dims is one loop per dim, nested in the order in which they are named: every combination of
-    tiles is run.  Errors: SPY0420 more tiles than elements.
+    tiles is run.  Tiles are whole sticks where a dim of the body lies in sticks (``lanes``, by node).  A tile that
+    inner loops cut again is a whole number of their tiles: nothing else moves by whole tiles (rule V10).
+    Errors: SPY0420 more tiles than elements.
     """
-    reader = _Reader(graph)
+    reader = _Reader(graph, lanes)
     for request in graph.loops:
         reader.walk(request, ())
     return reader.paths
 
 
 class _Reader:
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, lanes: Mapping[str, Lanes]) -> None:
         self._graph = graph
-        self._nodes = {node.name: node for node in graph.nodes}
+        self._lanes = lanes
         self.paths: dict[str, Path] = {}
 
     def walk(self, request: LoopRequest, outer: Path) -> None:
-        lanes = self._stick_lanes(request)
         path = outer
         for dim in request.dims:
-            level = self._level(request, dim, path, lanes.get(dim, 1))
-            if level.tile < self._extent(dim, path):  # one tile is no loop
-                path = (*path, level)
+            extent = self._extent(dim, path)
+            tile = self._tile(request, dim, extent)
+            if tile < extent:  # one tile is no loop
+                path = (*path, Level(dim, tile, request.origin))
         for item in request.body:
             if isinstance(item, str):
                 self.paths[item] = path
             else:
                 self.walk(item, path)
 
-    def _level(self, request: LoopRequest, dim: str, outer: Path, lanes: int) -> Level:
-        extent = self._extent(dim, outer)
-        if request.tile_size is None:
-            assert request.tiles is not None, "the reader asks for one of both"
-            if request.tiles > extent:
-                raise refuse(
-                    "SPY0420",
-                    f'{request.tiles} tiles of dim "{dim}", which has {extent} elements there',
-                    request.origin,
-                    hint=f"at most {extent} tiles",
-                )
-            tile = -(-extent // request.tiles)
-        else:
-            tile = request.tile_size
-            if tile > extent:
-                raise refuse(
-                    "SPY0420",
-                    f'a tile of {tile} elements of dim "{dim}", which has {extent} there',
-                    request.origin,
-                    hint=f"at most {extent} elements",
-                )
-        return Level(dim, min(-(-tile // lanes) * lanes, extent), request.origin)
+    def _tile(self, request: LoopRequest, dim: str, extent: int) -> int:
+        """Return the elements of a tile, at most ``extent``."""
+        lanes = max((self._lanes.get(name, {}).get(dim, 1) for name in node_names(request)), default=1)
+        tile = min(-(-_requested(request, dim, extent) // lanes) * lanes, extent)
+        inner = [self._tile(item, dim, tile) for item in _levels_below(request) if dim in item.dims]
+        whole = math.lcm(*inner)
+        return min(-(-tile // whole) * whole, extent)
 
     def _extent(self, dim: str, outer: Path) -> int:
         """The extent of a dim inside the outer loops: an outer loop over the same dim leaves one of its tiles."""
         for level in reversed(outer):
             if level.dim == dim:
                 return level.tile
-        extent = self._graph.dims[dim]
-        assert isinstance(extent, int), "symbolic dims were refused before"
-        return extent
-
-    def _stick_lanes(self, request: LoopRequest) -> Mapping[str, int]:
-        """Return the dims that come last in a value of the body, with the lanes of a stick: tiles hold whole ones."""
-        found: dict[str, int] = {}
-        for node in (self._nodes[name] for name in node_names(request) if name in self._nodes):
-            for value in _values(node):
-                dims, dtype = self._graph.values[value].dims, self._graph.values[value].type.dtype
-                lanes = dtype.device_format.elements_per_stick
-                if dims and dims[-1] is not None and lanes is not None:
-                    found[dims[-1]] = max(lanes, found.get(dims[-1], 1))
-        return found
+        return self._graph.extents[dim]
 
 
-def _values(node: Node) -> Sequence[str]:
-    return [*(operand for operand in node.inputs if isinstance(operand, str)), *node.outputs]
+def _requested(request: LoopRequest, dim: str, extent: int) -> int:
+    if request.tile_size is None:
+        assert request.tiles is not None, "the reader asks for one of both"
+        if request.tiles > extent:
+            raise refuse(
+                "SPY0420",
+                f'{request.tiles} tiles of dim "{dim}", which has {extent} elements there',
+                request.origin,
+                hint=f"at most {extent} tiles",
+            )
+        return -(-extent // request.tiles)
+    if request.tile_size > extent:
+        raise refuse(
+            "SPY0420",
+            f'a tile of {request.tile_size} elements of dim "{dim}", which has {extent} there',
+            request.origin,
+            hint=f"at most {extent} elements",
+        )
+    return request.tile_size
+
+
+def _levels_below(request: LoopRequest) -> Iterator[LoopRequest]:
+    """Yield the levels inside of a level, those inside of them included."""
+    for item in request.body:
+        if not isinstance(item, str):
+            yield item
+            yield from _levels_below(item)
 
 
 def nodes_by_place(graph: Graph) -> dict[Location, Node]:
     """Return the nodes of a graph by the place they were read from: what kernels are traced back by."""
     return {location_of(node.origin): node for node in graph.nodes}
-
-
-def known_extents(graph: Graph) -> dict[str, int]:
-    """Return the elements of each dim by name."""
-    return {name: extent for name, extent in graph.dims.items() if isinstance(extent, int)}

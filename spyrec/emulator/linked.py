@@ -1,0 +1,74 @@
+"""Functions that kernels call by address, so that each is compiled once, and only where it is used.
+
+What numba links into a kernel it optimises anew in every kernel: decoding, for one, cost more in each of its callers
+than the caller itself.  A call by address costs a few nanoseconds: linked functions work on runs and blocks.
+"""
+
+# As in jit.py: what numba and llvmlite return is unknown to the checker.
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownParameterType=false, reportMissingParameterType=false, reportUnknownArgumentType=false
+# pyright: reportUntypedFunctionDecorator=false, reportAttributeAccessIssue=false, reportCallIssue=false
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from functools import cached_property
+from inspect import signature
+from typing import Any, cast
+
+from llvmlite import ir
+from numba.core import types
+from numba.extending import intrinsic
+
+from spyrec.kernel_cache import cached_kernel
+
+_WORD = ir.IntType(64)
+
+
+class Linked:
+    """A function of integers (counts, addresses) that returns nothing; kernels get its :attr:`address` and ``call``."""
+
+    def __init__(self, function: Callable[..., None]) -> None:
+        self.py_func = function
+        self._operands = len(signature(function).parameters)
+
+    @cached_property
+    def address(self) -> int:
+        """Where the compiled function stands in this process; compiles it, or reads it from the disk, when first asked."""
+        dispatcher: Any = cached_kernel(self.py_func, is_called_from_python=False)
+        dispatcher.compile(types.void(*[types.int64] * self._operands))
+        (compiled,) = dispatcher.overloads.values()
+        return compiled.library.get_pointer_to_function(compiled.fndesc.llvm_cfunc_wrapper_name)
+
+    def __call__(self, *operands: int) -> None:
+        """Call it from Python, without the interpreter lock."""
+        self._from_python(*operands)
+
+    @cached_property
+    def _from_python(self) -> Callable[..., None]:
+        return ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * self._operands)(self.address)
+
+
+def linked(function: Callable[..., None]) -> Linked:
+    """Make a function of integers one that is called by address."""
+    return Linked(function)
+
+
+@intrinsic
+def _call(_context: Any, _address: Any, operands: Any):  # noqa: ANN202, ANN401 - numba's own protocol
+    def generate(context: Any, builder: Any, own: Any, arguments: Any) -> object:  # noqa: ANN401
+        address, values = arguments
+        given = [
+            context.cast(builder, builder.extract_value(values, place), kind, types.int64)
+            for place, kind in enumerate(own.args[1].types)
+        ]
+        function = ir.FunctionType(ir.VoidType(), [_WORD] * len(given))
+        builder.call(builder.inttoptr(address, function.as_pointer()), given)
+        return ir.Constant(_WORD, 0)
+
+    return types.int64(types.int64, operands), generate
+
+
+call = cast("Callable[[int, tuple[int, ...]], None]", _call)
+"""``(address, operands)``: calls the linked function at an address (inside kernels only)."""

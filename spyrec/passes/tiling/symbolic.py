@@ -1,0 +1,98 @@
+"""Symbolic dims: memory holds the largest extent, a run uses the first elements, and nothing may mix in the others.
+
+What lies behind a run's extent is computed with the rest where a loop over tiles does not leave it out, and never comes
+back to the host.  So it must not reach a sum, nor move to another place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from spyrec.diagnostics import SpyrecError, refuse
+from spyrec.ir.graph import Graph, Node, Value, location_of
+from spyrec.ir.inference import infer
+from spyrec.ir.kernel import KernelGraph
+from spyrec.ir.opdef import OpError, OpKind, catalogue
+from spyrec.ir.types import TensorType
+from spyrec.passes.tiling.levels import Path
+from spyrec.passes.tiling.tree import dim_of
+
+
+def refuse_symbolic_sums(graph: KernelGraph, paths: Mapping[str, Path]) -> None:
+    """Refuse reductions over a symbolic dim that whole tiles do not cover in every run.  Errors: SPY0425."""
+    assert graph.source is not None
+    symbolic = graph.source.symbolic_dims
+    for kernel in graph.kernels if symbolic else ():
+        for dim in kernel.reduced:
+            name = kernel.dims[dim] if kernel.dims else None
+            if name is None or name not in symbolic:
+                continue
+            tiles = [level.tile for level in paths[kernel.name] if dim_of(kernel, level) == dim]
+            if not tiles or symbolic[name].multiple_of % tiles[0] or symbolic[name].largest % tiles[0]:
+                fact = f"its loops cut into tiles of {tiles[0]}" if tiles else "no loop tiles"
+                raise refuse(
+                    "SPY0425",
+                    f'{kernel.op} reduces the symbolic dim "{name}" ({symbolic[name]}), which {fact}',
+                    location_of(kernel.origin),
+                    hint=f'put it into a loop over "{name}" whose tile_size divides its multiple_of',
+                )
+
+
+def refuse_unsteady_shapes(graph: Graph) -> None:
+    """Refuse a user's graph that is another one at another extent of its symbolic dims.  Errors: SPY0426.
+
+    Shapes are inferred again for the smallest extents: they may differ in axes of symbolic dims only.
+    """
+    symbolic = graph.symbolic_dims
+    if not symbolic:
+        return
+    small = {**graph.extents, **{name: dim.smallest for name, dim in symbolic.items()}}
+    values = {
+        name: replace(value, type=_resized(value, small))
+        for name, value in graph.values.items()
+        if name in graph.inputs or name in graph.constants
+    }
+    for node in graph.nodes:
+        try:
+            results = infer(catalogue()[node.op], node.inputs, node.attributes, values).results
+        except OpError as error:
+            raise _unsteady(node, error.message) from error
+        for name, result in zip(node.outputs, results, strict=True):
+            value = graph.values[name]
+            values[name] = replace(value, type=result)
+            if result != _resized(value, small):
+                raise _unsteady(node, f"its result {value.type} is {result} at the smallest extents")
+
+
+def _resized(value: Value, extents: Mapping[str, int]) -> TensorType:
+    """Return a value's type with the extents of its named axes changed."""
+    sizes = (size if name is None else extents[name] for name, size in zip(value.dims, value.type.shape, strict=True))
+    return TensorType(tuple(sizes), value.type.dtype)
+
+
+def _unsteady(node: Node, fact: str) -> SpyrecError:
+    return refuse(
+        "SPY0426",
+        f"{node.op} does not follow a symbolic dim: {fact}",
+        location_of(node.origin),
+        hint="keep its axis whole, and give its size in attributes as -1",
+    )
+
+
+def refuse_lost_symbols(graph: Graph) -> None:
+    """Refuse views and copies of a device graph whose result has no axis of its operand's symbolic dim: SPY0426."""
+    symbolic = graph.symbolic_dims
+    for node in graph.nodes if symbolic else ():
+        if catalogue()[node.op].kind in (OpKind.VIEW, OpKind.MOVEMENT):
+            _refuse_lost(graph, node, frozenset(symbolic))
+
+
+def _refuse_lost(graph: Graph, node: Node, symbolic: frozenset[str]) -> None:
+    for operand in node.inputs:
+        if not isinstance(operand, str):
+            continue
+        before = symbolic.intersection(name for name in graph.values[operand].dims if name is not None)
+        lost = before.difference(graph.values[node.output].dims)
+        if lost:
+            raise _unsteady(node, f'the axis "{min(lost)}" of "{operand}" is gone')

@@ -1,0 +1,100 @@
+"""The rules of loops around kernels: what every pass after ``tile-loops`` has to keep."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from spyrec.ir.access import Coordinate
+from spyrec.ir.kernel import Kernel, KernelGraph, Use
+
+
+def verify_loops(graph: KernelGraph) -> list[str]:
+    """Return what is wrong, each line led by its code (SPY0430 to SPY0434, SPY0436); ``graph`` names its buffers."""
+    problems = [*_unknown_loops(graph)]
+    if problems:
+        return problems
+    problems += [*_scattered(graph), *_split(graph)]
+    for kernel in graph.kernels:
+        misfits = [*_misaligned(graph, kernel)]
+        problems += misfits
+        if not misfits:
+            problems += [
+                line for use in kernel.uses for line in (*_home(graph, kernel, use), *_bounds(graph, kernel, use))
+            ]
+    return problems
+
+
+def _unknown_loops(graph: KernelGraph) -> Iterator[str]:
+    """A number stands for one loop: one trip count and dim, one place among the loops around it."""
+    outer: dict[int, tuple[int, ...]] = {}
+    for kernel in graph.kernels:
+        for depth, loop in enumerate(kernel.loops):
+            if loop not in graph.loops:
+                yield f"SPY0431 {kernel.name} stands in loop {loop}, which has no trip count"
+            elif outer.setdefault(loop, kernel.loops[:depth]) != kernel.loops[:depth]:
+                yield f"SPY0431 {kernel.name} has loop {loop} inside {kernel.loops[:depth]}, others in {outer[loop]}"
+    for number, loop in graph.loops.items():
+        if loop.count < 1 or loop.tile < 1:
+            yield f"SPY0431 loop {number} runs over {loop}"
+
+
+def _scattered(graph: KernelGraph) -> Iterator[str]:
+    """The kernels of a loop are neighbours."""
+    ended: set[int] = set()
+    before: tuple[int, ...] = ()
+    for kernel in graph.kernels:
+        ended.update(set(before) - set(kernel.loops))
+        for loop in ended.intersection(kernel.loops):
+            yield f"SPY0430 {kernel.name} stands in loop {loop}, which has ended before it"
+        before = kernel.loops
+
+
+def _split(graph: KernelGraph) -> Iterator[str]:
+    """A loop is in one program."""
+    for first, second in zip(graph.programs, graph.programs[1:], strict=False):
+        inside = set(graph.kernels[first.end_kernel - 1].loops)
+        for loop in sorted(inside.intersection(graph.kernels[second.first_kernel].loops)):
+            yield f"SPY0430 loop {loop} goes on in a second program, from {graph.kernels[second.first_kernel].name} on"
+
+
+def _misaligned(graph: KernelGraph, kernel: Kernel) -> Iterator[str]:
+    """Tiled dims and steps have an entry per loop around the kernel, and there are none outside of loops."""
+    depth = len(kernel.loops)
+    if len(kernel.tiled) != depth:
+        yield f"SPY0432 {kernel.name} stands in {depth} loops and tells tiled dims of {len(kernel.tiled)}"
+        return
+    for loop, dims in zip(kernel.loops, kernel.tiled, strict=True):
+        for dim in dims:
+            name = kernel.dims[dim] if dim < len(kernel.dims) else None
+            if name != graph.loops[loop].dim:
+                yield f'SPY0431 {kernel.name} tiles dim {dim} ("{name}") in a loop over "{graph.loops[loop].dim}"'
+    for use in kernel.uses:
+        rank = len(graph.buffers[use.buffer].type.shape)
+        if use.steps and (len(use.steps) != depth or any(len(step) != rank for step in use.steps)):
+            yield f'SPY0432 {kernel.name} stands in {depth} loops, its access to "{use.buffer}" has steps {use.steps}'
+
+
+def _home(graph: KernelGraph, kernel: Kernel, use: Use) -> Iterator[str]:
+    """What is written anew in each round is touched in that round only, and at the same place in every round."""
+    home = graph.buffers[use.buffer].home
+    tile = f'"{use.buffer}", which is written anew in each round of loops {home}'
+    if kernel.loops[: len(home)] != home:
+        yield f"SPY0433 {kernel.name} in loops {kernel.loops} touches {tile}"
+    elif any(any(step) for step in use.steps[: len(home)]):
+        yield f"SPY0434 {kernel.name} moves in {tile}"
+
+
+def _bounds(graph: KernelGraph, kernel: Kernel, use: Use) -> Iterator[str]:
+    """No round leaves the buffer."""
+    for dim, (coordinate, extent) in enumerate(
+        zip(use.access.coordinates, graph.buffers[use.buffer].type.shape, strict=True)
+    ):
+        moved = [step[dim] * (graph.loops[loop].count - 1) for loop, step in zip(kernel.loops, use.steps, strict=False)]
+        first = coordinate.offset + sum(min(0, way) for way in moved)
+        last = _largest(coordinate) + sum(max(0, way) for way in moved)
+        if first < 0 or last >= extent:
+            yield f'SPY0436 {kernel.name} reaches {first} to {last} of dim {dim} of "{use.buffer}", which has {extent}'
+
+
+def _largest(coordinate: Coordinate) -> int:
+    return coordinate.offset + sum(term.coefficient * (term.modulus - 1) for term in coordinate.terms)

@@ -1,0 +1,49 @@
+"""Tiled graphs that other compilers got silently wrong, or that are easily so: each equals itself without loops."""
+
+from __future__ import annotations
+
+import pytest
+
+import spyrec
+from spyrec import CompileOptions, RunOptions
+from tests.support.graphs import JsonObject, random_arrays, scheduled
+from tests.support.tiling_cases import CASES
+
+
+def _without_loops(data: JsonObject) -> JsonObject:
+    return {key: value for key, value in data.items() if key != "loops"}
+
+
+def _reorders_sums(data: JsonObject) -> bool:
+    """Whether a sum is made of tiles, or a matmul may be divided among cores in another way than without loops."""
+    kernels = scheduled(data).kernels
+    return any(".total" in kernel.output.buffer or kernel.op == "spyre.batchmatmul" for kernel in kernels)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_graph_that_was_wrong_elsewhere_equals_itself_without_loops(name: str) -> None:
+    data = CASES[name]()
+    arrays = random_arrays(data, 7)
+    kept, unrolled = spyrec.compile(data), spyrec.compile(data, CompileOptions(loops="unroll"))
+    assert scheduled(data).loops
+    result = spyrec.run(kept, arrays, RunOptions(check=True, sanitize="all"))
+    assert result.is_ok, result.check
+    assert result.sanitizer == ()
+    if not _reorders_sums(data):
+        plain = spyrec.run(spyrec.compile(_without_loops(data)), arrays).outputs
+        assert {key: values.tobytes() for key, values in plain.items()} == {
+            key: values.tobytes() for key, values in result.outputs.items()
+        }
+    again = spyrec.run(unrolled, arrays).outputs
+    assert {key: values.tobytes() for key, values in again.items()} == {
+        key: values.tobytes() for key, values in result.outputs.items()
+    }
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_other_layouts_and_another_number_of_cores_leave_nothing_for_the_sanitizers(name: str) -> None:
+    data = CASES[name]()
+    bundle = spyrec.compile(data, CompileOptions(cores=3, fixed_io_layouts=True))
+    found = spyrec.run(bundle, random_arrays(data, 7), RunOptions(check=True, sanitize="all"))
+    assert found.is_ok, found.check
+    assert found.sanitizer == ()
