@@ -478,7 +478,7 @@ SCHEDULING: dict[str, Code] = {
     "SPY0426": Code(
         "symbolic dim taken apart",
         "A view or a copy that cuts or merges a symbolic dim would move what lies behind a run's extent among its own.",
-        hint="keep its axis whole; sizes in attributes may name it",
+        hint="keep its axis whole, and give its size in attributes as -1",
     ),
     # 0430 to 0436: rules of the compiler's own loops; a violation is a mistake of a pass, and ends as SPY9901
     "SPY0430": Code(
@@ -507,6 +507,11 @@ SCHEDULING: dict[str, Code] = {
     "SPY0435": Code(
         "passes out of order",
         "Loops are made after kernels, and before layouts are chosen, work is divided and scratchpads are filled.",
+        hint=_REPORT,
+    ),
+    "SPY0437": Code(
+        "tile that does not move",
+        "What a loop tiles moves with its rounds, unless it is a tile that each round writes anew.",
         hint=_REPORT,
     ),
     "SPY0436": Code("tile outside of its tensor", "No round of a loop leaves the tensors it works on.", hint=_REPORT),

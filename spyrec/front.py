@@ -252,7 +252,14 @@ def _session_options(options: RunOptions, numerics: Numerics) -> SessionOptions:
 
 def _bisect(session: Session, bundle: Bundle, inputs: Mapping[str, HostArray], options: RunOptions) -> RunResult:
     from spyrec.compare.bisect import Bisection
+    from spyrec.runtime.binding import chosen_extents
 
+    symbolic = bundle.manifest.symbolic_dims
+    extents = chosen_extents(inputs, session.inputs, symbolic)
+    smaller = [name for name, extent in extents.items() if extent != symbolic[name].largest]
+    if smaller:
+        message = f'bisect follows the largest extents, "{smaller[0]}" has {extents[smaller[0]]} here'
+        raise refuse("SPY0771", message, hint=f"give {symbolic[smaller[0]].largest}, or use check")
     bisection = Bisection(bundle, session, inputs, checked_numerics(options).value)
     record = session.run(inputs, bisection)
     _trace(record, bundle, options)

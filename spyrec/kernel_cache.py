@@ -31,7 +31,8 @@ def cached_kernel(function: F, *, is_called_from_python: bool = True) -> F:
     Without ``is_called_from_python`` it takes the calls of C instead.  Each costs a wrapper to compile.  Where numba
     finds no directory to write to, every process compiles for itself.
     """
-    wrappers: dict[str, Any] = {"no_cpython_wrapper": not is_called_from_python, "no_cfunc_wrapper": is_called_from_python}
+    wrappers: dict[str, Any] = {"no_cfunc_wrapper": is_called_from_python}
+    wrappers["no_cpython_wrapper"] = not is_called_from_python
     try:
         compiled: Any = njit(nogil=True, cache=True, error_model="numpy", **wrappers)(function)
     except RuntimeError:  # "no locator available": neither beside the file nor in the user's cache

@@ -16,6 +16,7 @@ from spyrec.bundle.json_cursor import CONTRADICTORY, LARGEST_INTEGER, MALFORMED,
 from spyrec.bundle.superdsc import ComputeOp, ConstantEntry, LabelInfo, Operand, SuperDsc
 from spyrec.bundle.superdsc_derived import check_derived
 from spyrec.bundle.superdsc_operands import OperandReader, read_format
+from spyrec.device_operations import known_operations
 from spyrec.diagnostics import DiagnosticSink, Location
 from spyrec.jsonloc import JsonValue, load_json
 
@@ -269,7 +270,8 @@ def _read_compute(inner: Cursor, name: str) -> ComputeOp:
     entry = inner.member("computeOp_").only_item("computeOp_")
     called = entry.member("opFuncName")
     if called.text() != name:
-        called.refuse(CONTRADICTORY, f'opFuncName is "{called.text()[:80]}", the DSC is named "{name}"')
+        hint = known_operations(called.text())
+        called.refuse(CONTRADICTORY, f'opFuncName is "{called.text()[:80]}", the DSC is named "{name}"', hint)
     names = _operand_names(inner)
     indirect = entry.optional("indirectAccessIndexLabeledDs") or entry.optional("indirectAccessIndexLabeledDs_")
     return ComputeOp(

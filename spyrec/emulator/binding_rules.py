@@ -20,6 +20,7 @@ from spyrec.emulator.geometry import index_dims, row_dim_of
 from spyrec.emulator.race_rules import races
 from spyrec.emulator.resolve import POOL, Call, Loop
 from spyrec.emulator.rules import RULE_CODES, name_of
+from spyrec.emulator.tile_reach import Walk, overrun
 from spyrec.runtime.device import TableEntry
 from spyrec.runtime.findings import RuleDiagnostic
 from spyrec.target import STICK_BYTES, Target
@@ -46,6 +47,7 @@ class Binding:
 
 
 _MAPS = ("affine_map of bundle.mlir",)
+_REACH_LIMIT = 1 << 48  # bytes: far beyond every memory, and sums of a few such numbers still fit 64 bits
 
 
 def check_binding(
@@ -92,6 +94,7 @@ class _Checker:
                 self.extents(position, binding)
                 self.footprint(position, binding)
                 self.tile_steps(position, binding)
+                self.tile_reach(position, binding)
         if {item.code for item in self.problems} == {RULE_CODES[4]}:
             self.races(binding)  # a start on another core's data is worth its own message
         self.stop()
@@ -135,6 +138,11 @@ class _Checker:
             other = next(core for core, own in enumerate(steps) if own != steps[0])
             fault = Fault(10, position, Spot(other, places[other].offset), more_fields=_MAPS)
             self.problem(fault, "its cores advance by different steps in a loop")
+        far = next((core for core, place in enumerate(places) if abs(place.offset) > _REACH_LIMIT), None)
+        if far is not None:
+            message = f"its start, {places[far].offset} bytes into its memory, lies beyond every memory"
+            self.problem(Fault(6, position, Spot(far, places[far].offset)), message)
+            return places[0].base, np.zeros(len(places), np.int64), {}
         offsets = np.array([place.offset for place in places], np.int64)
         if self._is_gather_table(position):
             offsets = offsets[_first_slices(self.setting.superdsc)]
@@ -222,19 +230,20 @@ class _Checker:
         if span > self.target.span_limit_bytes and not self._is_gather_table(position):
             fault = Fault(13, position, Spot(0, int(binding.offsets[position][0])), "layoutDimOrder_", ("N_",))
             self.problem(fault, f"one core spans {span} bytes, at most {self.target.span_limit_bytes} are legal")
+        if not self.call.is_executed:
+            return
         low, high = int(binding.offsets[position].min()), int(binding.offsets[position].max())
         for loop in self.call.loops:
             step = binding.steps[position].get(loop.number, 0)
-            if len(loop.values):
-                ends = (step * loop.values[0], step * loop.values[-1])
-                low, high = low + min(ends), high + max(ends)
+            ends = (step * loop.values[0], step * loop.values[-1])
+            low, high = low + min(ends), high + max(ends)
         entry = self.entries.get(base) if base is not None else None
         size = entry.size_bytes if entry is not None else self.region_bytes.get(base if base is not None else 0, 0)
         name = f'argument "{entry.name}"' if entry is not None else "the pool" if base == POOL else "its own memory"
         first, past = low + int(runs[0, 0]), high + int(runs[-1, 1])
         if first >= 0 and past <= size:
             return
-        if 6 in self.setting.deferred_rules:
+        if 6 in self.setting.deferred_rules and max(-first, past) < _REACH_LIMIT:
             self.limits[position] = size
         else:
             starts = binding.offsets[position]
@@ -265,20 +274,43 @@ class _Checker:
             message = f"map {maps} advances it by {found} bytes per round of loop {loop.number}"
             message += f"; expected is a sum of tile steps of its layout, which are {named} bytes"
             fault = Fault(10, position, Spot(0, int(binding.offsets[position][0])), more_fields=_MAPS)
-            self.problem(fault, message, "a step is the sum of tile steps over the dims that the loop tiles")
+            self.problem(fault, message, "a coefficient is the sum of tile steps over the dims that the loop tiles")
 
     def _uneven_steps(self, position: int, binding: Binding, steps: Mapping[str, int]) -> list[tuple[Loop, int]]:
         """Return the loops, outermost first, and their steps that no tile steps explain."""
         walked_inside: set[str] = set()
         uneven: list[tuple[Loop, int]] = []
         for loop in reversed(self.call.loops):
-            found = binding.steps[position].get(loop.number, 0) * loop.values.step
+            found = binding.steps[position].get(loop.number, 0)
             units = [steps[dim] for dim in sorted(walked_inside)]
             chosen = _summands(found, steps, units)
+            if chosen is None:  # the variable may count elements instead of tiles, a whole tile's per round
+                chosen = _summands(found * loop.values.step, steps, units)
             walked_inside.update(chosen or ())
             if len(loop.values) > 1 and chosen is None:
-                uneven.insert(0, (loop, found))
+                uneven.insert(0, (loop, found * loop.values.step))
         return uneven
+
+    def tile_reach(self, position: int, binding: Binding) -> None:
+        """V10: the tiles that loops walk stay inside each dim of the argument's buffer."""
+        setting, base = self.setting, binding.bases[position]
+        geometry, entry = setting.geometries[position], self.entries.get(base) if base is not None else None
+        if entry is None or geometry.buffer_bytes != entry.size_bytes or geometry.table_extents or self.problems:
+            return
+        if setting.superdsc.operands[position].indirection is not Indirection.NONE or not self.call.is_executed:
+            return
+        counts = {
+            dim: -(-setting.extents[dim] // (geometry.stick_size if dim == geometry.stick_dim else 1))
+            for dim in geometry.stride_sticks
+        }
+        offsets, steps = binding.offsets[position], binding.steps[position]
+        found = overrun(geometry, Walk(offsets, steps, counts), self.call.loops)
+        if found is None:
+            return
+        fault = Fault(10, position, Spot(found.core, int(offsets[found.core])), more_fields=_MAPS)
+        message = f'loops {", ".join(map(str, found.loops))} carry it along "{found.dim}" to entry {found.reached} of'
+        hint = "a loop walks the tiles of a dim once: its rounds times its tile step end where the dim ends"
+        self.problem(fault, f'{message} {found.extent} in argument "{entry.name}"', hint)
 
     def races(self, binding: Binding) -> None:
         """V7: different cores store different bytes, unless they combine; no core loads what another stores."""

@@ -14,6 +14,8 @@ import numpy.typing as npt
 from spyrec.bundle.program import Program
 from spyrec.bundle.superdsc import SuperDsc
 from spyrec.diagnostics import Location, SpyrecError, refuse
+from spyrec.emulator.execute_pointwise import GatherExecutable
+from spyrec.emulator.fault_places import IndexOutsideTable, Memory, index_refusal
 from spyrec.emulator.fuse import fuse
 from spyrec.emulator.launch import Launch, Places, launch_stats, stores_of
 from spyrec.emulator.launch_timeline import CallTimes
@@ -64,6 +66,17 @@ class EmulatedProgram:
     call_times: CallTimes
     region_bytes: Mapping[int, int]
     value_maxima: Mapping[str, int]
+
+    @property
+    def index_rows(self) -> Mapping[int, int]:
+        """By argument that holds row numbers: the rows of the smallest table that they choose of."""
+        rows: dict[int, int] = {}
+        for planned in self.planned.values():
+            gather = planned.executable
+            base = planned.binding.bases[gather.index] if isinstance(gather, GatherExecutable) else None
+            if isinstance(gather, GatherExecutable) and base is not None and base > POOL:
+                rows[base] = min(gather.row_count, rows.get(base, gather.row_count))
+        return rows
 
 
 class EmulatedDevice:
@@ -178,8 +191,12 @@ class EmulatedDevice:
         else:
             watched = units_of(loaded.schedule, loaded.planned)
             launch = WatchedLaunch(watched, places, rounds, Watchers(self.monitor, observer))
-        with suppress(RunEnded):
-            launch.run()
+        try:
+            with suppress(RunEnded):
+                launch.run()
+        except IndexOutsideTable as fault:
+            memories = self._memories(loaded, bases, arguments, pool_address)
+            raise index_refusal(fault, memories, self.numerics.expansion) from None
         if self.monitor is not None:
             self.monitor.finish()
         counts = launch.counters.by_call()
@@ -194,6 +211,15 @@ class EmulatedDevice:
             addresses[POOL], entries[POOL] = pool_address, pool_entry(loaded.table.pool_bytes)
         calls = ((item.call, item.setting, item.binding) for item in loaded.planned.values())
         return check_aliases(calls, entries, addresses)
+
+    def _memories(
+        self, loaded: EmulatedProgram, bases: Mapping[int, int], arguments: Sequence[int], pool_address: int | None
+    ) -> list[Memory]:
+        """Return the memories that an index of a launch can lie in."""
+        found = [Memory(entry, bases[entry.arg_index], arguments[entry.arg_index]) for entry in loaded.table.entries]
+        if loaded.table.pool_bytes and pool_address is not None:
+            found.append(Memory(pool_entry(loaded.table.pool_bytes), bases[POOL], pool_address))
+        return found
 
     def _begin_watching(self, monitor: Monitor, loaded: EmulatedProgram, bases: Mapping[int, int]) -> None:
         names = {entry.arg_index: entry.name for entry in loaded.table.entries}

@@ -61,6 +61,7 @@ class Tracer:
         parts = [
             self.loop_trace(item, self.values[item.loop.number]) if isinstance(item, UnitLoop) else self._one(item)
             for item in items
+            if self.count(item)  # what executes nothing may go round as often as it likes
         ]
         if len(parts) == 1:
             return parts[0]
@@ -71,8 +72,6 @@ class Tracer:
     def loop_trace(self, item: UnitLoop, values: range) -> Trace:
         """Return the dispatches of a loop over some of its values."""
         body = self.trace(item.body)
-        if len(body.units) == 0:
-            return body  # a loop that executes nothing may go round as often as it likes
         steps = self.steps[item.loop.number][body.units]
         variable = np.arange(values.start, values.stop, values.step, dtype=np.int64)
         moved = body.moved[None, :, :] + variable[:, None, None] * steps[None, :, :]

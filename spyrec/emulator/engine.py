@@ -101,8 +101,8 @@ NO_DATA_READS = DataReads()
 class KernelStep:
     """One kernel call over all cores as data, for the compiled driver of loops.
 
-    ``kind``: which kernel (``kernel_dispatch``).  ``operation``, ``codecs`` (none for a copy): functions that it calls, by
-    address.  ``positions``: operands in the kernel's order.
+    ``kind``: which kernel (``kernel_dispatch``).  ``operation``, ``codecs`` (none for a copy): functions that it calls,
+    by address.  ``positions``: operands in the kernel's order.
     """
 
     kind: int

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +20,9 @@ from spyrec.emulator.kernel_matmul import Product, codecs_of_product, find_zero_
 from spyrec.emulator.weight_cache import WeightCache
 
 Floats = npt.NDArray[np.float32]
+
+_PACKED_BYTES = 128 << 20
+"""Most bytes of the first operand decoded at one time, a tile of rows per panel at least; the rest waits."""
 
 _GROUP_ROWS = 512  # rows that share one decoding of B: their sums, 256 columns wide, stay in the second-level cache
 
@@ -118,8 +122,20 @@ class MatmulExecutable(Executable):
         members = [[core * batches + batch for core in cohort] for cohort in self.cohorts for batch in range(batches)]
         members.sort(key=lambda cohort: [int(at[self.b][core]) for core in cohort])
         skipped = self._zero_rows(at[self.b], batches)
-        panels, packed = self._packed(at[self.a], skipped)
-        most_members = max(1, _GROUP_ROWS // len(self.a_rows))
+        rows = self._rows_at_once(len(np.unique(at[self.a])))
+        for first in range(0, len(self.a_rows), rows):
+            self._run_rows(slice(first, first + rows), at, members, skipped)
+
+    def _rows_at_once(self, panels: int) -> int:
+        """Return how many rows of each panel are decoded together; a row's result does not depend on the others."""
+        tile_bytes = panels * len(self.b_depth) * TILE_ROWS * np.dtype(np.float32).itemsize
+        return max(1, _PACKED_BYTES // tile_bytes) * TILE_ROWS
+
+    def _run_rows(
+        self, rows: slice, at: Mapping[int, Integers], members: list[list[int]], skipped: npt.NDArray[np.uint8]
+    ) -> None:
+        panels, packed = self._packed(at[self.a], skipped, self.a_rows[rows])
+        most_members = max(1, _GROUP_ROWS // len(self.a_rows[rows]))
         shared: list[list[int]] = []
         b_starts: list[list[int]] = []
         for place, cohort in enumerate(members):
@@ -135,7 +151,7 @@ class MatmulExecutable(Executable):
             b_of_groups = np.array(b_starts, np.int64)
             product = Product(
                 np.array(shared, np.int64), b_of_groups, b_panels, panels[members_of], c_starts, packed,
-                self.b_depth, self.b_columns, self.c_rows, self.c_columns,
+                self.b_depth, self.b_columns, self.c_rows[rows], self.c_columns,
             )  # fmt: skip
             self._multiply(product)
 
@@ -158,18 +174,21 @@ class MatmulExecutable(Executable):
                 skipped[np.array(virtual)[:, None], places[None, :]] = zero
         return skipped
 
-    def _packed(self, a_starts: Integers, skipped: npt.NDArray[np.uint8]) -> tuple[Integers, npt.NDArray[np.float32]]:
+    def _packed(
+        self, a_starts: Integers, skipped: npt.NDArray[np.uint8], a_rows: Integers
+    ) -> tuple[Integers, npt.NDArray[np.float32]]:
         """Return each core's panel number and the panels [start, tile of rows, k, row]."""
         setting = self.setting
         distinct, first, panels = np.unique(a_starts, return_index=True, return_inverse=True)
-        tiles = -(-len(self.a_rows) // TILE_ROWS)
+        tiles = -(-len(a_rows) // TILE_ROWS)
         packed = np.empty((len(distinct), tiles, len(self.b_depth), TILE_ROWS), np.float32)
         decode, step = DECODERS[setting.codec(self.a).storage.value].address, setting.step_bytes(self.a)
         own_skipped = skipped[first]
 
-        arrays = (distinct, self.a_rows, self.a_runs, own_skipped, packed)
+        rows_at = np.ascontiguousarray(a_rows)
+        arrays = (distinct, rows_at, self.a_runs, own_skipped, packed)
         starts, rows, runs, skips, target = (array.ctypes.data for array in arrays)
-        sizes = len(self.a_rows), len(self.a_runs), len(self.b_depth)
+        sizes = len(a_rows), len(self.a_runs), len(self.b_depth)
 
         def part(low: int, high: int) -> None:
             pack_rows(decode, step, starts, rows, sizes[0], runs, sizes[1], skips, sizes[2], target, low, high)

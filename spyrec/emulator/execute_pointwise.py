@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spyrec.bundle.superdsc import Component, Indirection
-from spyrec.diagnostics import Diagnostic, Location, SpyrecError, refuse
+from spyrec.diagnostics import Diagnostic, Location, refuse
 from spyrec.emulator.engine import (
     NO_DATA_READS,
     NO_TABLE,
@@ -21,9 +21,10 @@ from spyrec.emulator.engine import (
     Mover,
     Setting,
 )
+from spyrec.emulator.fault_places import START, IndexOutsideTable, operand_field
 from spyrec.emulator.footprint import box_runs, length, merge, shifted, whole_sticks
 from spyrec.emulator.geometry import Nest, build_nests, index_dims, outer_sum, row_dim_of
-from spyrec.emulator.block_operations import OPERATIONS
+from spyrec.emulator.kernel_block import OPERATIONS
 from spyrec.emulator.kernel_copy import copier, run_copy
 from spyrec.emulator.kernel_dispatch import COPY, POINTWISE
 from spyrec.emulator.kernel_dl16 import COMBINATIONS, can_combine, run_combine
@@ -31,7 +32,7 @@ from spyrec.emulator.kernel_norm import can_normalise, run_norm
 from spyrec.emulator.kernel_pointwise import codecs_of, pointwise_runner
 from spyrec.emulator.numerics import Storage, constant_value
 from spyrec.emulator.rules import name_of
-from spyrec.runtime.findings import FaultPlace, RuleDiagnostic
+from spyrec.runtime.findings import FaultPlace
 
 TaskRunner = Callable[[Integers, Integers, int, int], None]
 """``(starts, nest, first, past)`` runs tasks ``first <= t < past``."""
@@ -192,6 +193,31 @@ class GatherExecutable(Executable):
         """The sticks of the rows that the latest execution took."""
         return self._data_reads
 
+    @property
+    def row_count(self) -> int:
+        """Rows of the table."""
+        geometry = self.setting.geometries[self.value]
+        if self.row_dim is None:
+            return 1
+        return geometry.extents[self.row_dim] * (geometry.stick_size if self.row_dim == geometry.stick_dim else 1)
+
+    def _outside(self, core: int, place: int, row: int, starts: Integers) -> IndexOutsideTable:
+        """Return the fault of element ``place`` of a core's slice of the index."""
+        setting, superdsc = self.setting, self.setting.superdsc
+        extents = {dim: extent for dim, extent in setting.extents.items() if dim in self.rows}
+        slices, own_core = superdsc.core_work_slices[core], superdsc.core_ids[core]
+        within = np.unravel_index(place, tuple(extents.values()))
+        index = [slices[dim] * superdsc.core_extent[dim] + int(at) for dim, at in zip(extents, within)]
+        offset = outer_sum([setting.offsets(self.index, dim) for dim in extents])[place]
+        message = (
+            f"index {index} of the operation, on core {own_core}, is row {row}; the table has {self.row_count} rows"
+        )
+        hint = f"rows go from 0 to {self.row_count - 1}; their count is that of the value argument's device_size"
+        found = Diagnostic("SPY0706", message, Location(setting.file), hint=hint)
+        operand = name_of(superdsc, self.index)
+        named = FaultPlace(superdsc.op_func_name, own_core, operand=operand, field=operand_field(self.index, START))
+        return IndexOutsideTable(found, named, int(starts[self.index, core] + offset))
+
     def _count(self, starts: Integers, offsets: Integers) -> DataReads:
         if not self.is_hbm:
             return NO_DATA_READS
@@ -200,29 +226,14 @@ class GatherExecutable(Executable):
         return DataReads(length(merge(shifted(self.row_sticks, np.unique(places)))), sum(per_core))
 
     def run(self, starts: Integers) -> None:
-        """Execute once; errors SPY0706 for a row number outside the table."""
+        """Execute once; raises :class:`IndexOutsideTable` (SPY0706) for a row number outside the table."""
         setting = self.setting
         geometry = setting.geometries[self.value]
         rows = setting.codec(self.index).decode(self.reader.load(starts[self.index])).astype(np.int64)
-        if self.row_dim is None:
-            limit = 1
-        else:
-            limit = geometry.extents[self.row_dim] * (geometry.stick_size if self.row_dim == geometry.stick_dim else 1)
-        wrong = np.argwhere((rows < 0) | (rows >= limit))
+        wrong = np.argwhere((rows < 0) | (rows >= self.row_count))
         if len(wrong):
             core, place = (int(number) for number in wrong[0])
-            index = setting.superdsc.compute.indirect_access_indices[0]
-            own_core = setting.superdsc.core_ids[core]
-            found = Diagnostic(
-                "SPY0706",
-                f"index {place} of core {own_core} is row {rows[core, place]} of {limit}",
-                Location(setting.file),
-                hint="the row count is that of the value argument's device_size",
-            )
-            field = f"scheduleTree_[{index}].startAddressCoreCorelet_"
-            operand = name_of(setting.superdsc, index)
-            named = FaultPlace(setting.superdsc.op_func_name, own_core, operand=operand, field=field)
-            raise SpyrecError([RuleDiagnostic.of(found, named)])
+            raise self._outside(core, place, int(rows[core, place]), starts)
         offsets = geometry.offsets(self.row_dim or "", rows)
         self._data_reads = self._count(starts[self.value], offsets)
         steps = offsets * setting.numerics.expansion

@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
 from spyrec.diagnostics import Location, refuse
-from spyrec.emulator.engine import CoreParts, Doubles, Executable, Integers, Mover, Setting
+from spyrec.emulator.engine import CoreParts, Doubles, Executable, Integers, Mover, Patterns, Setting
 from spyrec.emulator.execute_pointwise import constants_of
-from spyrec.emulator.folds import MAXIMUM, MINIMUM, ROWS, SUM, SUM_OF_SQUARES
 from spyrec.emulator.geometry import adjacent_runs, outer_sum
 from spyrec.emulator.jit_dl16 import GROUP
+from spyrec.emulator.kernel_folds import MAXIMUM, MINIMUM, ROWS, SUM, SUM_OF_SQUARES
 from spyrec.emulator.kernel_reduce import functions_of, reduce_lanes, reduce_rows
 from spyrec.emulator.kernel_reduce_dl16 import functions_of_dl16, reduce_lanes_dl16, reduce_rows_dl16
 from spyrec.emulator.numerics import Storage, constant_value
+from spyrec.emulator.pieces import Piece, pieces_of
 from spyrec.emulator.rules import mask_constant
 
 _KINDS = {"sum": SUM, "mean": SUM, "max": MAXIMUM, "min": MINIMUM}
+
+_TEMPORARY_BYTES = 32 << 20
+"""Most bytes of temporaries of one operation at one time, a stick of results per core at least."""
+
+_RESULT_BYTES = 48  # of one result of one fold: its offset, partial results, their combination, the rounded pattern
+
+_SORTED_BYTES = 48  # of one element that is sorted: its pattern, value, key, place and the sort's own copy
 
 
 class Reduction:
@@ -127,83 +136,90 @@ class Reduction:
                 total = total + following
         return total
 
-    def store(self, starts: Integers, values: Doubles, lane: int = 0) -> None:
-        """Round the combined results once and store them, at ``lane`` where the output has one value per stick."""
-        first = [members[0] for members in self.cohorts]
-        self.store_at(starts[self.setting.output, first], values, lane)
-
     def store_at(self, starts: Integers, values: Doubles, lane: int = 0) -> None:
         """Round results [start, kept element] once and store them at ``lane`` from the starts on."""
         at = starts + lane * self.setting.step_bytes(self.setting.output)
         self._target.store(at, self.setting.codec(self.setting.output).encode(values))
 
 
-class ReductionExecutable(Executable):
-    """sum, max, min, mean, with or without ``nonstick``."""
+class _PiecewiseExecutable(Executable):
+    """Folds piece after piece of the kept box: a result depends on no other one."""
 
-    def __init__(self, setting: Setting) -> None:
-        name = setting.superdsc.op_func_name.removesuffix("nonstick")
-        self.kind = _KINDS[name]
-        self.factor = constants_of(setting)["scaling_factor"] if name == "mean" else None
-        self.reduction = Reduction(setting)
+    def __init__(self, setting: Setting, kinds: tuple[int, ...]) -> None:
+        self.kinds = kinds
+        kept = [dim for dim in setting.extents if setting.extends(setting.output, dim)]
+        most = _TEMPORARY_BYTES // (_RESULT_BYTES * len(kinds) * setting.cores)
+        self._pieces = pieces_of(setting, kept, most)
+        self._reductions = {id(piece.setting): Reduction(piece.setting) for piece in _distinct(self._pieces)}
+
+    def _reduction(self, piece: Piece) -> Reduction:
+        return self._reductions[id(piece.setting)]
 
     def run(self, starts: Integers) -> None:
         """Execute once."""
-        (values,) = self.reduction.partial((self.kind,), starts)
-        self.reduction.store(starts, self._scaled(values))
+        for piece in self._pieces:
+            reduction = self._reduction(piece)
+            at = starts + piece.moved
+            values = reduction.partial(self.kinds, at)
+            first = [members[0] for members in reduction.cohorts]
+            self.store(reduction, at[piece.setting.output, first], values)
 
     @property
     def has_core_parts(self) -> bool:
         """Whether no cores combine their results."""
-        return self.reduction.has_core_parts
+        return self._reduction(self._pieces[0]).has_core_parts
 
     def core_parts(self, starts: Integers) -> CoreParts:
         """Return what runs the parts of some cores."""
 
         def run(first: int, past: int) -> None:
             cores = slice(first, past)
-            (values,) = self.reduction.partial_of(cores, (self.kind,), starts)
-            self.reduction.store_at(starts[self.reduction.setting.output, cores], self._scaled(values))
+            for piece in self._pieces:
+                reduction = self._reduction(piece)
+                at = starts + piece.moved
+                values = reduction.partial_of(cores, self.kinds, at)
+                self.store(reduction, at[piece.setting.output, cores], list(values))
 
         return run
 
-    def _scaled(self, values: Doubles) -> Doubles:
-        return values if self.factor is None else values * self.factor
+    @abstractmethod
+    def store(self, reduction: Reduction, starts: Integers, values: list[Doubles]) -> None:
+        """Store what the folds gave, [start, kept element] of each kind."""
 
 
-class NormStatisticsExecutable(Executable):
+def _distinct(pieces: Sequence[Piece]) -> list[Piece]:
+    """Return one piece of each setting."""
+    return list({id(piece.setting): piece for piece in pieces}.values())
+
+
+class ReductionExecutable(_PiecewiseExecutable):
+    """sum, max, min, mean, with or without ``nonstick``."""
+
+    def __init__(self, setting: Setting) -> None:
+        name = setting.superdsc.op_func_name.removesuffix("nonstick")
+        self.factor = constants_of(setting)["scaling_factor"] if name == "mean" else None
+        super().__init__(setting, (_KINDS[name],))
+
+    def store(self, reduction: Reduction, starts: Integers, values: list[Doubles]) -> None:
+        """Store the fold, scaled where a mean is asked for."""
+        (total,) = values
+        reduction.store_at(starts, total if self.factor is None else total * self.factor)
+
+
+class NormStatisticsExecutable(_PiecewiseExecutable):
     """exx2: lane 0 takes the scaled sum (0 under ``useZeroMean``), lane 1 the scaled sum of squares."""
 
     def __init__(self, setting: Setting) -> None:
         constants = constants_of(setting)
         self.scale = constants["exx2scale"]
         self.has_zero_mean = constants["useZeroMean"] != 0
-        self.reduction = Reduction(setting)
+        super().__init__(setting, (SUM, SUM_OF_SQUARES))
 
-    def run(self, starts: Integers) -> None:
-        """Execute once."""
-        total, squares = self.reduction.partial((SUM, SUM_OF_SQUARES), starts)
-        first = [members[0] for members in self.reduction.cohorts]
-        self._store(starts[self.reduction.setting.output, first], total, squares)
-
-    @property
-    def has_core_parts(self) -> bool:
-        """Whether no cores combine their results."""
-        return self.reduction.has_core_parts
-
-    def core_parts(self, starts: Integers) -> CoreParts:
-        """Return what runs the parts of some cores."""
-
-        def run(first: int, past: int) -> None:
-            cores = slice(first, past)
-            total, squares = self.reduction.partial_of(cores, (SUM, SUM_OF_SQUARES), starts)
-            self._store(starts[self.reduction.setting.output, cores], total, squares)
-
-        return run
-
-    def _store(self, starts: Integers, total: Doubles, squares: Doubles) -> None:
-        self.reduction.store_at(starts, total * (0.0 if self.has_zero_mean else self.scale))
-        self.reduction.store_at(starts, squares * self.scale, lane=1)
+    def store(self, reduction: Reduction, starts: Integers, values: list[Doubles]) -> None:
+        """Store both lanes."""
+        total, squares = values
+        reduction.store_at(starts, total * (0.0 if self.has_zero_mean else self.scale))
+        reduction.store_at(starts, squares * self.scale, lane=1)
 
 
 class NormScaleExecutable(Executable):
@@ -246,20 +262,38 @@ class TopExecutable(Executable):
         if len(only_input) != 1 or len(only_output) != 1 or slices[only_input[0]] * slices[only_output[0]] != 1:
             message = f"folds {only_input} into {only_output}; one undivided dim into one is executed"
             raise refuse("SPY0724", f'"{setting.superdsc.op_func_name}" {message}', Location(setting.file))
-        shared = {d: n for d, n in extents.items() if d not in {only_input[0], only_output[0]}}
         self.length, self.taken = extents[only_input[0]], extents[only_output[0]]
-        self.source = Mover(setting, setting.inputs[0], {**shared, only_input[0]: self.length})
-        self.target = Mover(setting, setting.output, {**shared, only_output[0]: self.taken})
+        shared = [dim for dim in extents if dim not in {only_input[0], only_output[0]}]
+        rows = max(1, _TEMPORARY_BYTES // (_SORTED_BYTES * self.length))
+        self._cores_at_once = min(setting.cores, rows)
+        self._pieces = pieces_of(setting, shared, rows // self._cores_at_once)
+        self._movers = {id(piece.setting): _movers_of(piece.setting, shared, only_input, only_output)
+                        for piece in _distinct(self._pieces)}  # fmt: skip
 
     def run(self, starts: Integers) -> None:
         """Execute once."""
         setting = self.setting
-        values = setting.codec(setting.inputs[0]).decode(self.source.load(starts[setting.inputs[0]]))
-        rows = values.reshape(setting.cores, -1, self.length)
+        for first in range(0, setting.cores, self._cores_at_once):
+            for piece in self._pieces:
+                at = starts[:, first : first + self._cores_at_once] + piece.moved
+                source, target = self._movers[id(piece.setting)]
+                target.store(at[setting.output], self._taken(source.load(at[setting.inputs[0]])))
+
+    def _taken(self, patterns: Patterns) -> Patterns:
+        """Return the patterns [core, result] of the first values of each row, or of their places."""
+        setting = self.setting
+        rows = setting.codec(setting.inputs[0]).decode(patterns).reshape(len(patterns), -1, self.length)
         order = np.argsort(-rows, axis=-1, kind="stable")[..., : self.taken]
-        if setting.superdsc.op_func_name == "topkindex":
-            result = order.astype(np.float64)
-        else:
-            result = np.take_along_axis(rows, order, axis=-1)
-        patterns = setting.codec(setting.output).encode(result.reshape(setting.cores, -1))
-        self.target.store(starts[setting.output], patterns)
+        is_index = setting.superdsc.op_func_name == "topkindex"
+        result = order.astype(np.float64) if is_index else np.take_along_axis(rows, order, axis=-1)
+        return setting.codec(setting.output).encode(result.reshape(len(patterns), -1))
+
+
+def _movers_of(
+    setting: Setting, shared: Sequence[str], folded: Sequence[str], taken: Sequence[str]
+) -> tuple[Mover, Mover]:
+    """Return what loads the input and stores the output, rows over the shared dims."""
+    extents = setting.extents
+    source = {dim: extents[dim] for dim in (*shared, *folded)}
+    target = {dim: extents[dim] for dim in (*shared, *taken)}
+    return Mover(setting, setting.inputs[0], source), Mover(setting, setting.output, target)

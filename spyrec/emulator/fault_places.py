@@ -2,17 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 
+from spyrec.diagnostics import Diagnostic, SpyrecError
 from spyrec.emulator.resolve import POOL, Call
 from spyrec.emulator.rules import name_of
 from spyrec.runtime.device import TableEntry
-from spyrec.runtime.findings import FaultPlace
+from spyrec.runtime.findings import FaultPlace, RuleDiagnostic
 from spyrec.runtime.observer import unravel
 from spyrec.target import STICK_BYTES
 
 START = "startAddressCoreCorelet_"
+
+
+class IndexOutsideTable(Exception):
+    """A row number outside of a gather's table; ``found`` says which, ``place`` where but for the memory.
+
+    ``emulated`` is where the index lies; whoever launched the program knows what that is.
+    """
+
+    def __init__(self, found: Diagnostic, place: FaultPlace, emulated: int) -> None:
+        super().__init__(found.message)
+        self.found = found
+        self.place = place
+        self.emulated = emulated
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What an emulated address range is: the argument (or pool) and its device address."""
+
+    entry: TableEntry
+    first: int
+    device_address: int
+
+    def place(self, emulated: int, expansion: int) -> tuple[str, int, tuple[int, ...] | None] | None:
+        """Return tensor, device address and device coordinate of an emulated address, ``None`` outside."""
+        byte = (emulated - self.first) // expansion
+        if not 0 <= byte < self.entry.size_bytes:
+            return None
+        coordinate = None if self.entry.arg_index == POOL else _coordinate(self.entry, byte)
+        return self.entry.name, self.device_address + byte, coordinate
+
+
+def index_refusal(fault: IndexOutsideTable, memories: Iterable[Memory], expansion: int) -> SpyrecError:
+    """Return the refusal of a row number outside of its table, with tensor, address and element of the index."""
+    places = (memory.place(fault.emulated, expansion) for memory in memories)
+    known = next((item for item in places if item is not None), None)
+    place = fault.place
+    if known is not None:
+        tensor, address, coordinate = known
+        place = replace(place, tensor=tensor, address=address, device_coordinate=coordinate)
+    return SpyrecError([RuleDiagnostic.of(fault.found, place)])
 
 
 @dataclass(frozen=True, slots=True)

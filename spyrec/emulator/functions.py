@@ -34,6 +34,10 @@ class Family(Enum):
     TOP = "topk"
 
 
+FOLDS = frozenset({Family.REDUCTION, Family.MATMUL, Family.NORM_STATISTICS})
+"""Families whose result combines what cores with different slices of one dim have computed."""
+
+
 @dataclass(frozen=True, slots=True)
 class DeviceFunction:
     """One row: family, the number of tensor inputs, the constants it needs, and the function of a one-input op.

@@ -116,8 +116,8 @@ def _pack_columns(
 ) -> None:
     """Decode B rows to float32 ``[tile, k, 32]`` at address ``target``.
 
-    ``codec``: a row of :func:`codecs_of_product`, by address.  ``depth`` and ``columns``: addresses of ``rows`` and ``count`` byte
-    offsets.  Tiles are ``pitch`` bytes apart; columns past the last are zero.
+    ``codec``: a row of :func:`codecs_of_product`, by address.  ``depth`` and ``columns``: addresses of ``rows`` and
+    ``count`` byte offsets.  Tiles are ``pitch`` bytes apart; columns past the last are zero.
     """
     form = integers_at(codec, 3)
     decode, element_bytes, is_direct = form[0], form[1], form[2]

@@ -25,7 +25,7 @@ def _decode_doubles(address: int, count: int, out: npt.NDArray[np.float64]) -> N
 
 @kernel
 def run_norm(starts: Integers, nest: Integers, first_task: int, last_task: int) -> None:
-    """Run tasks ``first_task <= t < last_task``; arguments as in ``kernel_pointwise.run_pointwise``.
+    """Run tasks ``first_task <= t < last_task``; arguments as in ``kernel_pointwise.pointwise_tasks``.
 
     Operands: x, mean, factor, then weight, bias where they are given, the result last.
     """

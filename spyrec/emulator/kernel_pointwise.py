@@ -8,8 +8,8 @@ from functools import cache, partial
 import numpy as np
 import numpy.typing as npt
 
-from spyrec.emulator.block_operations import BLOCK, BLOCK_ROWS, OPERATIONS
 from spyrec.emulator.jit import address_of, floats_at, kernel
+from spyrec.emulator.kernel_block import BLOCK, BLOCK_ROWS, OPERATIONS
 from spyrec.emulator.kernel_codec import DECODERS, ENCODERS
 from spyrec.emulator.linked import call, linked
 
@@ -54,9 +54,10 @@ def pointwise_tasks(
 ) -> None:  # fmt: skip
     """Run tasks ``first_task <= t < last_task`` of one operation.
 
-    ``operate``: the function of ``block_operations``.  ``blocks``: see :func:`block_functions`.  ``codecs[t]``: the
-    function that decodes operand t; the result is last and is encoded.  ``starts[t, core]``: byte addresses.  ``nest[k]``: extent of loop k, then each operand's step in bytes;
-    loop 0 is the innermost; there are at least two.  A task is one core at one point of the loops from 2 outward.
+    ``operate``: the function of ``kernel_block``.  ``blocks``: see :func:`block_functions`.  ``codecs[t]``: the
+    function that decodes operand t; the result is last and is encoded.  ``starts[t, core]``: byte addresses.
+    ``nest[k]``: extent of loop k, then each operand's step in bytes; loop 0 is the innermost; there are at least two.
+    A task is one core at one point of the loops from 2 outward.
     """
     load_block, store_block = blocks[0], blocks[1]
     operands = codecs.shape[0]
@@ -107,8 +108,8 @@ def block_functions() -> Integers:
 
 def codecs_of(codes: Integers) -> Integers:
     """Return the functions that decode the operands with these formats, and encode the last one."""
-    loads = [DECODERS[code].address for code in codes[:-1].tolist()]
-    return np.array([*loads, ENCODERS[int(codes[-1])].address], np.int64)
+    *inputs, output = map(int, codes)
+    return np.array([*(DECODERS[code].address for code in inputs), ENCODERS[output].address], np.int64)
 
 
 def pointwise_runner(operation: str, codes: Integers) -> Callable[[Integers, Integers, int, int], None]:

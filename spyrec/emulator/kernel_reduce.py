@@ -7,14 +7,15 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from spyrec.emulator.folds import FOLDS, LANES, ROWS, begin, merge_lanes
 from spyrec.emulator.jit import address_of, bytes_at, floats_at, kernel
 from spyrec.emulator.kernel_codec import DECODERS
+from spyrec.emulator.kernel_folds import FOLDS, LANES, ROWS, begin, merge_lanes
 from spyrec.emulator.linked import call, linked
 
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float32]
 Doubles = npt.NDArray[np.float64]
+
 
 @linked
 def _mask(count: int, hidden: int, mask: int, values: int) -> None:

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from spyrec.emulator.folds import LANES, ROWS, begin, merge_lanes
 from spyrec.emulator.jit import address_of, integers_at, kernel
 from spyrec.emulator.jit_dl16 import GROUP
 from spyrec.emulator.jit_dl16_loops import fold_maximum_groups, fold_minimum_groups, square_groups, sum_groups
+from spyrec.emulator.kernel_folds import LANES, ROWS, begin, merge_lanes
 from spyrec.emulator.linked import call, linked
 
 Integers = npt.NDArray[np.int64]

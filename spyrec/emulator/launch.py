@@ -150,12 +150,12 @@ def stores_of(calls: Iterable[PlannedCall], places: Places) -> Integers:
     for planned in calls:
         binding, output = planned.binding, planned.setting.output
         base, runs = binding.bases[output], binding.runs[output]
-        if base is None or len(runs) == 0:
+        if base is None or len(runs) == 0 or not planned.call.is_executed:
             continue
         low, high = int(binding.offsets[output].min()), int(binding.offsets[output].max())
         for loop in planned.call.loops:
             step = binding.steps[output].get(loop.number, 0)
-            ends = (step * loop.values[0], step * loop.values[-1]) if len(loop.values) else (0, 0)
+            ends = (step * loop.values[0], step * loop.values[-1])
             low, high = low + min(ends), high + max(ends)
         first, past = low + int(runs[0, 0]), high + int(runs[-1, 1])
         origin = places.bases[base]
@@ -199,7 +199,7 @@ def launch_stats(
                 flops=executions * traffic.flops,
                 lx_peak_bytes=lx_used_bytes(planned),
                 simulated_us=executions * time.timeline.total_us,
-                roofline=time.roofline,
+                roofline=time.roofline if executions else None,  # what never ran used nothing
             )
         )
     order = {key: position for position, key in enumerate(times)}

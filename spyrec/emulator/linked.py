@@ -35,7 +35,7 @@ class Linked:
 
     @cached_property
     def address(self) -> int:
-        """Where the compiled function stands in this process; compiles it, or reads it from the disk, when first asked."""
+        """Where the function stands in this process; compiled, or read from the disk, when first asked for."""
         dispatcher: Any = cached_kernel(self.py_func, is_called_from_python=False)
         dispatcher.compile(types.void(*[types.int64] * self._operands))
         (compiled,) = dispatcher.overloads.values()

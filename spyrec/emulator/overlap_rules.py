@@ -114,11 +114,11 @@ class _Overlaps:
     def shifts(self, position: int) -> list[tuple[int, int]]:
         """Return the distances that the loops around the call add between input and output, as ranges."""
         mine, other = self.binding.steps[position], self.binding.steps[self.setting.output]
+        if not self.call.is_executed:
+            return []
         found = {0}
         for loop in self.call.loops:
             step = mine.get(loop.number, 0) - other.get(loop.number, 0)
-            if len(loop.values) == 0:
-                return []
             if step and len(found) * len(loop.values) <= _MOST_SHIFTS:
                 found = {shift + step * value for shift in found for value in loop.values}
             elif step:
@@ -130,7 +130,7 @@ class _Overlaps:
         low = high = 0
         for loop in self.call.loops:
             step = mine.get(loop.number, 0) - other.get(loop.number, 0)
-            ends = (step * loop.values[0], step * loop.values[-1]) if len(loop.values) else (0, 0)
+            ends = (step * loop.values[0], step * loop.values[-1])
             low, high = low + min(ends), high + max(ends)
         return [(low, high)]
 

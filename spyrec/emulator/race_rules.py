@@ -11,7 +11,7 @@ from spyrec.bundle.superdsc import Component
 from spyrec.emulator.engine import Setting
 from spyrec.emulator.fault_places import Fault, Spot
 from spyrec.emulator.footprint import first_conflict, first_overlap
-from spyrec.emulator.functions import FUNCTIONS, Family
+from spyrec.emulator.functions import FOLDS, FUNCTIONS
 
 Integers = npt.NDArray[np.int64]
 
@@ -47,8 +47,7 @@ def races(
 
 def combination_owners(setting: Setting) -> list[int]:
     """Return the combination cohort of each core: cores that differ only in the slice of a folded dim (rule 3)."""
-    family = FUNCTIONS[setting.superdsc.op_func_name].family
-    folds = family in {Family.REDUCTION, Family.MATMUL, Family.NORM_STATISTICS}
+    folds = FUNCTIONS[setting.superdsc.op_func_name].family in FOLDS
     numbers: dict[tuple[int, ...], int] = {}
     owners: list[int] = []
     for core, slices in enumerate(setting.superdsc.core_work_slices):

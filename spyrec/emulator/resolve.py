@@ -29,6 +29,7 @@ from spyrec.runtime.device import ArgumentTable
 from spyrec.runtime.findings import FaultPlace, RuleDiagnostic
 
 PROGRAM_FILE = "bundle.mlir"
+_MOST_ROUNDS = 1 << 62  # of one loop: more than a range can count is no program
 POOL = -1
 """The base of addresses in the pool; other bases are argument indices, or below this: the program's own allocations."""
 
@@ -69,6 +70,11 @@ class Call:
     superdsc: SuperDsc
     places: tuple[tuple[Place, ...] | None, ...]
     loops: tuple[Loop, ...]
+
+    @property
+    def is_executed(self) -> bool:
+        """Whether every loop around it goes round at all."""
+        return all(len(loop.values) for loop in self.loops)
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,6 +251,8 @@ class _Walker:
         lower, upper, step = (place.offset for place in bounds)
         if step <= 0:
             raise self.wrong(f'the step of loop "%{statement.induction}" is {step}, it must be positive')
+        if -(-(upper - lower) // step) > _MOST_ROUNDS:
+            raise self.wrong(f'loop "%{statement.induction}" from {lower} to {upper} goes round more than 2**62 times')
         loop = Loop(self.loop_count, range(lower, upper, step), last.parameter)
         self.loop_count += 1
         inner = dict(scope)

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from spyrec.bundle.superdsc import Component, Indirection, Operand, SuperDsc
+from spyrec.device_operations import known_operations
 from spyrec.diagnostics import Diagnostic, Location
 from spyrec.dtypes import DeviceFormat
-from spyrec.emulator.functions import FUNCTIONS, Family
+from spyrec.emulator.functions import FOLDS, FUNCTIONS, Family
 from spyrec.emulator.geometry import RESTICKIFY, extending_dims, short_gap_dims, stick_dim_of
 from spyrec.runtime.findings import FaultPlace, RuleDiagnostic
 from spyrec.target import SEGMENT_BYTES, STICK_BYTES, Target
@@ -35,6 +37,7 @@ def check_superdsc(file: str, superdsc: SuperDsc, target: Target) -> list[Diagno
         _whole_sticks_per_core,
         _lx_gaps,
         _masks,
+        _combinations,
     )
     found = [diagnostic for rule in rules for diagnostic in rule(superdsc, where)]
     return [_of_operation(superdsc, item) for item in (*found, *_sizes(superdsc, where, target))]
@@ -62,8 +65,8 @@ def _operation(superdsc: SuperDsc, where: Location) -> Iterator[Diagnostic]:
     compute = superdsc.compute
     function = FUNCTIONS.get(compute.op_func_name)
     if function is None:
-        known = ", ".join(sorted(FUNCTIONS))
-        yield _rule(14, f'operation "{compute.op_func_name}" is not known', where, f"known operations: {known}")
+        hint = known_operations(compute.op_func_name)
+        yield _rule(14, f'operation "{compute.op_func_name}" is not known', where, hint)
         return
     if len(compute.outputs) != 1:
         yield _rule(14, f'"{compute.op_func_name}" has {len(compute.outputs)} outputs, one is executed', where)
@@ -219,6 +222,28 @@ def _masks(superdsc: SuperDsc, where: Location) -> Iterator[Diagnostic]:
             yield _rule(11, f'a mask on dim "{dim}", which is not iterated', where)
     if mask_constant(superdsc) is None:
         yield _rule(14, 'a mask without a constant "samv-maskvalue"', where)
+
+
+def _combinations(superdsc: SuperDsc, where: Location) -> Iterator[Diagnostic]:
+    """V8: a fold that is split over cores is combined in device memory, which all of them reach."""
+    position = superdsc.compute.outputs[0]
+    output = superdsc.operands[position]
+    if output.component is not Component.LX or FUNCTIONS[superdsc.compute.op_func_name].family not in FOLDS:
+        return
+    for dim, slices in superdsc.work_slices.items():
+        if slices == 1 or output.scales.get(dim) == 1:
+            continue
+        own = superdsc.core_work_slices[0]
+        cohort = [
+            core
+            for core, of_core in zip(superdsc.core_ids, superdsc.core_work_slices)
+            if all(of_core.get(other) == index for other, index in own.items() if other != dim)
+        ]
+        message = f'{name_of(superdsc, position)}: "{superdsc.op_func_name}" folds dim "{dim}" in {slices} slices,'
+        message += f" on cores {', '.join(map(str, cohort))}, into the LX of each"
+        hint = f'nothing moves data between the cores\' LX: store the result in device memory, or do not split "{dim}"'
+        place = replace(_place_in_lx(superdsc, position), field="numWkSlicesPerDim_")
+        yield RuleDiagnostic.of(_rule(8, message, where, hint), place)
 
 
 def mask_constant(superdsc: SuperDsc) -> int | None:

@@ -13,7 +13,7 @@ from spyrec.emulator.engine import Integers
 from spyrec.emulator.execution import EmulatedExecution
 from spyrec.emulator.launch import Counters, Places
 from spyrec.emulator.plan import PlannedCall
-from spyrec.emulator.units import UnitLoop, Units, every_unit
+from spyrec.emulator.units import Unit, UnitLoop, Units, every_unit
 from spyrec.runtime.observer import ExecutionObserver
 
 if TYPE_CHECKING:
@@ -49,9 +49,14 @@ class WatchedLaunch:
         for item in items:
             if not isinstance(item, UnitLoop):
                 self._execute(self._numbers[id(item)], item.members[0], variables)
-            elif any(True for _ in every_unit(item.body)):  # one that executes nothing may go round often
+            elif self._executes(item):  # one that executes nothing may go round often
                 for value in self._values[item.loop.number]:
                     self._run(item.body, {**variables, item.loop.number: value})
+
+    def _executes(self, item: Unit | UnitLoop) -> bool:
+        if not isinstance(item, UnitLoop):
+            return True
+        return len(self._values[item.loop.number]) > 0 and any(map(self._executes, item.body))
 
     def _execute(self, number: int, planned: PlannedCall, variables: Mapping[int, int]) -> None:
         if number not in self._starts:

@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from spyrec.diagnostics import Location, refuse
-from spyrec.ir.access import Access
+from spyrec.ir.access import Access, Coordinate
 from spyrec.ir.graph import Node, location_of
 from spyrec.ir.kernel import Buffer, BufferRole, Kernel, KernelGraph, Use
 from spyrec.ir.kernel_form import Rule
 from spyrec.ir.types import TensorType
 from spyrec.passes.base import PassContext
+from spyrec.passes.layout_candidates import candidates
 from spyrec.passes.tiling.accumulation import accumulate, can_accumulate
 from spyrec.passes.tiling.cutting import Tile
 from spyrec.passes.tiling.expansion import Expansion, is_followable
@@ -84,13 +85,21 @@ def _stick_lanes(graph: KernelGraph, nodes: Mapping[Location, Node]) -> dict[str
         own = found.setdefault(node.name, {})
         for use in kernel.uses:
             lanes = graph.buffers[use.buffer].device_format.elements_per_stick
-            last = use.access.coordinates[-1:]
+            last = _stick_coordinates(graph.buffers[use.buffer], use)
             dims = [term.dim for coordinate in last for term in coordinate.terms if term.coefficient == 1]
             for dim in (*dims, *(kernel.reduced if kernel.rule is Rule.CONTRACTION else ())):
                 name = kernel.dims[dim]
                 if name is not None and lanes is not None:
                     own[name] = max(lanes, own.get(name, 1))
     return found
+
+
+def _stick_coordinates(buffer: Buffer, use: Use) -> tuple[Coordinate, ...]:
+    """Return the coordinate of the dim that lies in sticks: the last one, or what a pin says."""
+    if buffer.pin is None:
+        return use.access.coordinates[-1:]
+    stick_dim = candidates(buffer, fixed_io_layouts=False)[0].stick_dim
+    return () if stick_dim is None else (use.access.coordinates[stick_dim],)
 
 
 def _possible(kernel: Kernel, path: Path, extents: Mapping[str, int]) -> Path:

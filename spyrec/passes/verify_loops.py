@@ -9,7 +9,7 @@ from spyrec.ir.kernel import Kernel, KernelGraph, Use
 
 
 def verify_loops(graph: KernelGraph) -> list[str]:
-    """Return what is wrong, each line led by its code (SPY0430 to SPY0434, SPY0436); ``graph`` names its buffers."""
+    """Return what is wrong, each line led by its code (SPY0430 to SPY0437); ``graph`` names its buffers."""
     problems = [*_unknown_loops(graph)]
     if problems:
         return problems
@@ -19,7 +19,13 @@ def verify_loops(graph: KernelGraph) -> list[str]:
         problems += misfits
         if not misfits:
             problems += [
-                line for use in kernel.uses for line in (*_home(graph, kernel, use), *_bounds(graph, kernel, use))
+                line
+                for use in kernel.uses
+                for line in (
+                    *_home(graph, kernel, use),
+                    *_bounds(graph, kernel, use),
+                    *_standing(graph, kernel, use),
+                )
             ]
     return problems
 
@@ -82,6 +88,15 @@ def _home(graph: KernelGraph, kernel: Kernel, use: Use) -> Iterator[str]:
         yield f"SPY0433 {kernel.name} in loops {kernel.loops} touches {tile}"
     elif any(any(step) for step in use.steps[: len(home)]):
         yield f"SPY0434 {kernel.name} moves in {tile}"
+
+
+def _standing(graph: KernelGraph, kernel: Kernel, use: Use) -> Iterator[str]:
+    """What a loop tiles moves with it, unless the buffer is written anew in each of its rounds."""
+    home = graph.buffers[use.buffer].home
+    for depth, (loop, dims) in enumerate(zip(kernel.loops, kernel.tiled, strict=True)):
+        moves = bool(use.steps) and any(use.steps[depth])
+        if depth >= len(home) and not moves and any(use.access.depends_on(dim) for dim in dims):
+            yield f'SPY0437 {kernel.name} takes the same part of "{use.buffer}" in every round of loop {loop}'
 
 
 def _bounds(graph: KernelGraph, kernel: Kernel, use: Use) -> Iterator[str]:

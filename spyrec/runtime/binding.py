@@ -24,7 +24,7 @@ class ExpectedInput:
 
     ``dtype`` is the host dtype's name; ``carrier`` the NumPy dtype that holds its values.
     ``is_required`` is false for an input that no program reads.  ``axes``: by axis the symbolic dim that it is, with
-    its name; ``shape`` has the largest extents.
+    its name; ``shape`` has the largest extents.  ``row_count``: of the table that the input holds row numbers of.
     """
 
     name: str
@@ -33,6 +33,7 @@ class ExpectedInput:
     carrier: np.dtype[np.generic]
     is_required: bool
     axes: tuple[tuple[str, SymbolicDim] | None, ...] = ()
+    row_count: int | None = None
 
     def admits(self, shape: tuple[int, ...]) -> bool:
         """Whether an array of this shape may be given."""

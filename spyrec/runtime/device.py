@@ -90,6 +90,11 @@ class LoadedProgram(Protocol):
         """The argument table it was loaded with."""
         ...
 
+    @property
+    def index_rows(self) -> Mapping[int, int]:
+        """By index of an argument that holds row numbers of a table: how many rows there are to choose of."""
+        ...
+
 
 class Device(Protocol):
     """Allocate, copy, load, launch. Addresses are device addresses in bytes."""

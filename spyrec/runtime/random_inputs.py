@@ -17,13 +17,16 @@ def random_inputs(expected: Iterable[ExpectedInput], seed: int) -> dict[str, Hos
     """Draw every input, in graph order, from one ``PCG64(seed)``.
 
     Floats are standard normal float32 rounded to the dtype (to nearest, ties to even), bools are true with p = 0.5,
-    integers uniform over the values that the device can hold.  Errors: SPY0772 for a dtype without such a rule.
+    integers uniform over the values that the device can hold, row numbers over the rows of their table.
+    Errors: SPY0772 for a dtype without such a rule.
     """
     generator = np.random.Generator(np.random.PCG64(seed))
     return {item.name: np.asarray(_draw(item, generator)) for item in expected}
 
 
 def _draw(item: ExpectedInput, generator: np.random.Generator) -> HostArray:
+    if item.row_count is not None:
+        return _draw_rows(item, item.row_count, generator)
     match item.dtype:
         case "float16" | "float32":
             return np.asarray(generator.standard_normal(item.shape, dtype=np.float32)).astype(item.carrier)
@@ -43,6 +46,17 @@ def _draw(item: ExpectedInput, generator: np.random.Generator) -> HostArray:
                 f'no random values are defined for input "{item.name}" of dtype {item.dtype}',
                 hint="give the inputs with --inputs",
             )
+
+
+def _draw_rows(item: ExpectedInput, row_count: int, generator: np.random.Generator) -> HostArray:
+    past = min(row_count, _EXACT_INTEGERS.get(item.dtype, row_count))
+    return generator.integers(0, past, item.shape, dtype=np.int64).astype(item.carrier)
+
+
+_EXACT_INTEGERS = {
+    "bool": 2, "float16": 1 << 11, "float32": 1 << 24, "int8": 1 << 7, "uint8": 1 << 8, "int16": 1 << 15,
+}  # fmt: skip
+"""Below these bounds every integer is a number of the dtype: no row number is rounded to another one."""
 
 
 def _bfloat16_bits(values: npt.NDArray[np.float32]) -> npt.NDArray[np.uint16]:

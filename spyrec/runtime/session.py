@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -105,7 +105,10 @@ class Session:
         self.observer = chosen.observer
         with naming_elements(self._element_of):
             self._steps = _load(bundle, device, chosen)
-        self.inputs = expected_inputs(bundle.manifest)
+        rows = _index_rows(self._steps)
+        self.inputs = tuple(
+            dataclasses.replace(item, row_count=rows.get(item.name)) for item in expected_inputs(bundle.manifest)
+        )
         on_device = _names_on_device(bundle.manifest)
         self._addresses = {
             name: device.allocate(argument_size_bytes(item))
@@ -285,6 +288,16 @@ def _load(bundle: Bundle, device: Device, options: SessionOptions) -> list[_Step
             names = frozenset(item.name for item in chosen.program.parameters if is_value_parameter(item.name))
             steps.append(_Step(plan, loaded, _prefix(plan.program), names))
     return steps
+
+
+def _index_rows(steps: Iterable[_Step]) -> dict[str, int]:
+    """Return, by argument that holds row numbers, the rows of the smallest table that a program takes them of."""
+    rows: dict[str, int] = {}
+    for step in steps:
+        for index, count in step.loaded.index_rows.items():
+            name = step.plan.arguments[index]
+            rows[name] = min(count, rows.get(name, count))
+    return rows
 
 
 def program_directory(root: str | None, directory: str) -> str:

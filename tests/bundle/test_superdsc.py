@@ -16,6 +16,7 @@ from spyrec.bundle.superdsc import Component, Indirection
 from spyrec.bundle.superdsc_reader import from_json, parse_superdsc
 from spyrec.bundle.superdsc_writer import to_bytes, to_json
 from spyrec.diagnostics import DiagnosticSink, SpyrecError
+from spyrec.emulator.functions import FUNCTIONS
 from spyrec.jsonloc import JsonValue
 
 EXAMPLES = Path(__file__).parents[1] / "fixtures" / "examples"
@@ -192,6 +193,18 @@ def test_a_damaged_file_is_refused_with_its_code_and_place(path: str, value: Jso
     assert {item for item, _ in found} == {code}
     assert found[0][1] is not None
     assert found[0][1].startswith("/0_add")
+
+
+def test_an_unknown_operation_under_a_known_name_is_refused_with_the_list_of_those_known() -> None:
+    data = load("add")
+    change("computeOp_/0/opFuncName", "frobnicate")(data)
+    with pytest.raises(SpyrecError) as error:
+        from_json(data)
+    (found,) = error.value.diagnostics
+    assert "frobnicate" in found.message
+    assert found.hint is not None
+    known = found.hint.removeprefix("known operations: ").split(", ")
+    assert known == sorted(FUNCTIONS)
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 import spyrec
+from spyrec.bundle.mlir_dialect import SDSCBUNDLE
 from spyrec.bundle.mlir_parser import parse_program
 from spyrec.bundle.mlir_printer import print_generic
 from spyrec.bundle.program import (
@@ -29,6 +31,12 @@ from tests.support.random_loops import looped_graph
 
 ROOT = Path(__file__).parents[2]
 FILES = [*(ROOT / "tests" / "fixtures" / "examples").glob("*/bundle.mlir"), *(ROOT / "examples").rglob("bundle.mlir")]
+
+
+def test_the_definition_of_the_dialect_verifies() -> None:
+    ir = import_module("torch_mlir.ir")
+    with ir.Context():
+        assert ir.Module.parse(SDSCBUNDLE).operation.verify()
 
 
 def test_every_reference_and_golden_program_verifies() -> None:

@@ -13,8 +13,12 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+import spyrec
 from spyrec import dlfloat
+from spyrec.bundle.bundle import load_foreign
 from spyrec.cli import main
+from spyrec.front import open_session
+from spyrec.runtime.random_inputs import random_inputs
 from tests.cli.bad_input import refusals_of
 from tests.foreign import EXAMPLES, argument_table, copy_example
 
@@ -255,7 +259,43 @@ def test_a_row_past_the_tables_rows_is_refused(tmp_path: Path, capsys: pytest.Ca
     table = str(TABLES / "indirect_gather_1d.host.json")
     (refusal,) = refusals_of([*arguments, "--args", table], tmp_path, capsys)
     assert refusal.code == "SPY0706"
-    assert "128" in refusal.message
+    assert "is row 128; the table has 128 rows" in refusal.message
+
+
+@pytest.mark.parametrize("sanitize", ["bounds", "all"])
+def test_a_row_past_the_tables_rows_is_a_finding_with_tensor_address_and_element(sanitize: str) -> None:
+    index = np.zeros(64, np.int32)
+    index[37] = -1
+    bundle = load_foreign(EXAMPLES / "indirect_gather_1d", TABLES / "indirect_gather_1d.host.json")
+    inputs: dict[str, Array] = {"t0": index, "t1": np.zeros((128, 256), np.float16)}
+    result = spyrec.run(bundle, inputs, spyrec.RunOptions(sanitize=sanitize))
+    (found,) = result.sanitizer
+    assert (found.sanitizer.value, found.tensor, found.element) == ("bounds", "t0", (37,))
+    assert found.device_coordinate == (0, 1, 5)
+    assert found.address is not None
+    assert found.address % (1 << 34) == 37 * 4
+    assert "index [37]" in found.message
+    assert "row -1" in found.message
+
+
+@pytest.mark.parametrize("rows", [1, 100, 128])
+@pytest.mark.parametrize("form", FORMS)
+def test_random_row_numbers_are_uniform_over_the_rows_of_their_table(form: str, rows: int, tmp_path: Path) -> None:
+    table = read_table("indirect_gather_1d", form)
+    entry = table["arguments"][1]
+    entry["device_size"][1] = rows
+    if form == "host":
+        entry["shape"][0] = rows
+    (tmp_path / "args.json").write_text(json.dumps(table), encoding="utf-8")
+    bundle = load_foreign(EXAMPLES / "indirect_gather_1d", tmp_path / "args.json")
+    session = open_session(bundle, spyrec.RunOptions())
+    drawn = random_inputs(session.inputs, 3)
+    wanted = np.random.Generator(np.random.PCG64(3)).integers(0, rows, drawn["t0"].shape)
+    np.testing.assert_array_equal(drawn["t0"], wanted)
+    if form == "host":
+        np.testing.assert_array_equal(session.run(drawn).outputs["t2"].shape, (64, 256))
+    arguments = ["run", str(EXAMPLES / "indirect_gather_1d"), "--args", str(tmp_path / "args.json"), "--random", "3"]
+    assert main(arguments) == 0
 
 
 # --- the two that are wrong -----------------------------------------------------------------------------------------

@@ -6,6 +6,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+import pytest
+
+import spyrec
+from spyrec.emulator import execute_matmul
+from tests.support.graphs import graph_data, node, tensor
+
 ROOT = Path(__file__).resolve().parents[2]
 
 PRELUDE = """
@@ -55,3 +62,15 @@ def test_a_run_takes_at_most_twice_its_device_bytes_beyond_its_arrays_and_a_cons
     arrays = 3 * 2 * extent * extent
     constant = 16 << 20
     assert printed(PRODUCT) <= 2 * device_bytes + arrays + constant
+
+
+def test_rows_of_a_product_decoded_some_at_a_time_give_the_same_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tall first operand is not held in float32 as a whole."""
+    shapes = {"a": (3, 300, 130), "b": (130, 200)}
+    graph = graph_data([tensor(name, *shape) for name, shape in shapes.items()], [node("y", "matmul", "a", "b")], ["y"])
+    rng = np.random.default_rng(0)
+    inputs = {name: rng.standard_normal(shape).astype(np.float16) for name, shape in shapes.items()}
+    bundle = spyrec.compile(graph)
+    whole = spyrec.run(bundle, inputs).outputs["y"]
+    monkeypatch.setattr(execute_matmul, "_PACKED_BYTES", 1)
+    assert spyrec.run(bundle, inputs).outputs["y"].tobytes() == whole.tobytes()

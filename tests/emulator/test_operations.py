@@ -19,6 +19,7 @@ from spyrec.dtypes import DeviceFormat
 from spyrec.emulator.device import EmulatedDevice
 from spyrec.emulator.functions import FUNCTIONS, Family
 from spyrec.runtime.device import ArgumentTable, TableEntry
+from spyrec.runtime.findings import RuleDiagnostic
 from tests.emulator import oracle
 from tests.emulator.builders import DL16, FP32, Operation, Tensor, program_of, superdsc_of, table_of
 
@@ -554,7 +555,13 @@ def test_gather_refuses_a_row_past_the_table_and_counts_the_rows_it_read() -> No
     index[40] = 64
     with pytest.raises(SpyrecError) as error:
         device.launch(loaded, addresses, None)
-    assert error.value.diagnostics[0].code == "SPY0706"
+    (found,) = error.value.diagnostics
+    assert found.code == "SPY0706"
+    assert "index [40] of the operation, on core" in found.message
+    assert "is row 64; the table has 64 rows" in found.message
+    assert isinstance(found, RuleDiagnostic)
+    assert (found.place.tensor, found.place.address) == ("arg0", addresses[0] + 40 * 4)
+    assert found.place.device_coordinate == (40 // 32, 40 % 32)
     np.testing.assert_array_equal(device.memory(addresses[2], table.entries[2].size_bytes), before)
 
 

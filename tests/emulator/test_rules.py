@@ -29,6 +29,7 @@ from spyrec.diagnostics import SpyrecError
 from spyrec.dtypes import DeviceFormat
 from spyrec.emulator.device import EmulatedDevice
 from spyrec.runtime.device import ArgumentTable, TableEntry
+from spyrec.runtime.findings import Sanitizer
 from tests.emulator.builders import DL16, FP32, Operation, Tensor, program_of, superdsc_of, table_of
 from tests.emulator.example_cases import Kernel, load_kernel
 
@@ -292,6 +293,36 @@ def test_v8_a_tensor_that_ends_past_the_scratchpad() -> None:
     assert load_chain(chain({"mb": (8, 4), "out": (256, 1)}, start=(2 << 20) - 128)) == {"SPY0718"}
 
 
+FOLDED = Tensor(("mb", "out"), "out", {"mb": -1})
+PRODUCT = (Tensor(("mb", "in"), "in"), Tensor(("in", "out"), "out"), ROWS)
+
+
+@pytest.mark.parametrize(
+    ("operation", "dim"),
+    [
+        (Operation("sumnonstick", {"mb": (4, 2), "out": (64, 1)}, (ROWS, FOLDED)), "mb"),
+        (Operation("maxnonstick", {"mb": (8, 4), "out": (128, 2)}, (ROWS, FOLDED)), "mb"),
+        (Operation("batchmatmul", {"mb": (4, 2), "in": (128, 2), "out": (64, 1)}, PRODUCT, unit="pt"), "in"),
+    ],
+    ids=lambda item: item if isinstance(item, str) else item.op,
+)
+def test_v8_partial_results_in_the_scratchpads_of_several_cores(operation: Operation, dim: str) -> None:
+    *inputs, output = operation.tensors
+    into_lx = replace(operation, tensors=(*inputs, replace(output, lx_start=0)))
+    device = EmulatedDevice()
+    with pytest.raises(SpyrecError) as error:
+        device.load(program_of(), {"sdsc_0.json": superdsc_of(into_lx)}, table_of(into_lx))
+    (found,) = error.value.diagnostics
+    assert found.code == "SPY0718"
+    cores = [core for core, of_core in enumerate(superdsc_of(operation).core_work_slices)
+             if all(index == 0 for other, index in of_core.items() if other != dim)]  # fmt: skip
+    for named in (f"operand {len(inputs)}", f'dim "{dim}"', f"cores {', '.join(map(str, cores))},"):
+        assert named in found.message
+    device.load(program_of(), {"sdsc_0.json": superdsc_of(operation)}, table_of(operation))
+    undivided = replace(into_lx, dims={**operation.dims, dim: (operation.dims[dim][0], 1)})
+    device.load(program_of(), {"sdsc_0.json": superdsc_of(undivided)}, table_of(undivided))
+
+
 def test_a_chain_through_the_scratchpad_keeps_each_core_to_its_own_slice() -> None:
     superdscs = chain({"mb": (8, 4), "out": (256, 1)}, start=(2 << 20) - 1024)
     device = EmulatedDevice()
@@ -363,12 +394,43 @@ def corrected(kernel: Kernel, coefficients: tuple[int, int]) -> Kernel:
     return replace(kernel, program=replace(kernel.program, maps=maps))
 
 
+def with_constant(program: Program, name: str, value: int) -> Program:
+    body = (replace(s, value=value) if isinstance(s, Constant) and s.result == name else s for s in program.body)
+    return replace(program, body=tuple(body))
+
+
 def test_v10_loop_steps_that_are_no_tile_steps() -> None:
     kernel = load_kernel("nested_loop_symbolic")
     assert codes_of(kernel.program, kernel.superdscs, kernel.table) == {"SPY0716", "SPY0720"}
     for wrong in ((65536 + 128, 2097152), (4194304, 2048), (65536, 1048576)):
         other = corrected(kernel, wrong)
         assert "SPY0720" in codes_of(other.program, other.superdscs, other.table)
+
+
+def test_v10_tiles_that_loops_carry_out_of_their_dim() -> None:
+    # 4 rounds along rows and 2 along stick columns, each with the other's step: rows end at 2048 of 1024
+    swapped = corrected(load_kernel("nested_loop_symbolic"), (2097152, 65536))
+    with pytest.raises(SpyrecError) as error:
+        EmulatedDevice().load(swapped.program, swapped.superdscs, swapped.table)
+    assert {item.code for item in error.value.diagnostics} == {"SPY0720"}
+    assert 'carry it along "mb" to entry 2048 of 1024' in error.value.diagnostics[0].message
+
+
+@pytest.mark.parametrize("step", [2, 3])
+def test_v10_holds_a_coefficient_and_not_what_a_round_advances(step: int) -> None:
+    kernel = corrected(load_kernel("nested_loop_symbolic"), (65536, 2097152))
+    body = tuple(
+        replace(
+            item, body=tuple(replace(inner, step="c1s") if isinstance(inner, For) else inner for inner in item.body)
+        )
+        if isinstance(item, For)
+        else item
+        for item in (Constant("c1s", step), *kernel.program.body)
+    )
+    device = EmulatedDevice()
+    loaded = device.load(replace(kernel.program, body=body), kernel.superdscs, kernel.table)
+    addresses = [device.allocate(entry.size_bytes) for entry in kernel.table.entries]
+    assert [op.executions for op in device.launch(loaded, addresses, None).operations] == [4, 4]  # 2 x 2 of 4
 
 
 def test_a_loop_nest_with_tile_steps_covers_every_tile() -> None:
@@ -474,6 +536,38 @@ def test_loops_that_would_execute_too_often_are_refused_and_empty_ones_are_skipp
     device = EmulatedDevice()
     stats = device.launch(device.load(idle, files, ArgumentTable(())), [], None)
     assert stats.operations == ()
+
+
+@pytest.mark.parametrize("sanitizers", [frozenset[Sanitizer](), frozenset(Sanitizer)], ids=["plain", "watched"])
+@pytest.mark.parametrize("is_outer_endless", [True, False])
+def test_what_never_runs_is_held_to_no_extent(sanitizers: frozenset[Sanitizer], is_outer_endless: bool) -> None:
+    kernel = corrected(load_kernel("nested_loop_symbolic"), (65536, 2097152))
+    endless, never = ("loop_bound_0", "loop_bound_1") if is_outer_endless else ("loop_bound_1", "loop_bound_0")
+    program = with_constant(with_constant(kernel.program, endless, 10**18), never, 0)
+    device = EmulatedDevice(sanitizers=sanitizers)
+    loaded = device.load(program, kernel.superdscs, kernel.table)
+    addresses = [device.allocate(entry.size_bytes) for entry in kernel.table.entries]
+    stats = device.launch(loaded, addresses, None)
+    assert [(op.executions, op.roofline) for op in stats.operations] == [(0, None), (0, None)]
+
+
+@pytest.mark.parametrize("sanitizers", [frozenset[Sanitizer](), frozenset({Sanitizer.BOUNDS})], ids=["plain", "bounds"])
+@pytest.mark.parametrize("number", [1 << 62, (1 << 63) - 1, 1 - (1 << 63)])
+def test_numbers_beyond_every_memory_are_refused(number: int, sanitizers: frozenset[Sanitizer]) -> None:
+    kernel = corrected(load_kernel("nested_loop_symbolic"), (65536, 2097152))
+    programs = [
+        corrected(kernel, (number, 2097152)).program,
+        with_constant(kernel.program, "arg_0_core_offset_2048", number),
+        with_constant(with_constant(kernel.program, "c0", -abs(number)), "loop_bound_0", abs(number)),
+    ]
+    codes: list[set[str]] = []
+    for program in programs:
+        with pytest.raises(SpyrecError) as error:
+            EmulatedDevice(sanitizers=sanitizers, max_executions=100).load(program, kernel.superdscs, kernel.table)
+        codes.append({item.code for item in error.value.diagnostics})
+    assert "SPY0716" in codes[0]
+    assert "SPY0716" in codes[1]
+    assert codes[2] == {"SPY0704"}
 
 
 def test_memory_of_the_program_itself_carries_an_intermediate() -> None:

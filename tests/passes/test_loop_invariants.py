@@ -43,6 +43,11 @@ def _with_steps(graph: KernelGraph, place: int, *steps: tuple[int, int]) -> Kern
     return _with_kernel(graph, place, lambda kernel: replace(kernel, output=replace(kernel.output, steps=steps)))
 
 
+def _standing_output(graph: KernelGraph) -> KernelGraph:
+    """Every round writes the first tile."""
+    return _with_kernel(graph, 1, lambda kernel: replace(kernel, output=replace(kernel.output, steps=())))
+
+
 def _scattered(graph: KernelGraph) -> KernelGraph:
     """A kernel of the first nest stands behind the second."""
     first, second, third, fourth = graph.kernels
@@ -113,6 +118,7 @@ VIOLATIONS: list[tuple[str, Callable[[KernelGraph], KernelGraph]]] = [
     ("SPY0434", _moving_tile),
     ("SPY0436", _too_many_rounds),
     ("SPY0436", _backwards),
+    ("SPY0437", _standing_output),
 ]
 
 

@@ -145,6 +145,10 @@ REFUSED: list[tuple[str, JsonObject]] = [
     ("SPY0425", _rows([node("y", "softmax", "a", dim=0)])),
     (
         "SPY0425",
+        _rows([node("y", "mean", "a", dim=0)], multiple_of=64, loops=[{"dim": "S", "tile_size": 64, "body": ["y"]}]),
+    ),
+    (
+        "SPY0425",
         _rows([node("y", "sum", "a", dim=0)], multiple_of=100, loops=[{"dim": "S", "tile_size": 64, "body": ["y"]}]),
     ),
     ("SPY0426", _rows([node("y", "reshape", "a", shape=[-1])])),

@@ -150,6 +150,42 @@ def test_a_result_used_inside_and_outside_gets_a_tile_and_the_full_buffer() -> N
     assert [kernel.name for kernel in graph.kernels if kernel.output.buffer == "y"] == ["y.full"]
 
 
+def test_an_output_read_outside_of_its_loop_keeps_all_of_its_tiles() -> None:
+    """A tile is no stand-in for the whole output, though both may get one layout."""
+    data = graph_data(
+        [{"name": "x", "shape": ["A", "B"], "dtype": "float32"}],
+        [node("y", "neg", "x"), node("z", "add", "x", "y")],
+        ["y", "z"],
+        dims={"A": 64, "B": 64},
+    )
+    x = np.random.default_rng(0).standard_normal((64, 64)).astype(np.float32)
+    bundle = spyrec.compile({**data, "loops": [{"dim": "A", "tile_size": 32, "body": ["y"]}]})
+    result = spyrec.run(bundle, {"x": x}, RunOptions(sanitize="all"))
+    assert result.sanitizer == ()
+    np.testing.assert_array_equal(result.outputs["y"], -x)
+
+
+def test_a_tile_of_what_a_pin_puts_into_sticks_is_whole_sticks() -> None:
+    data = graph_data(
+        [{"name": "x", "shape": ["A", "B"], "dtype": "float16", "layout": {"dim_order": [1, 0]}}],
+        [node("y", "neg", "x")],
+        ["y"],
+        dims={"A": 130, "B": 4},
+    )
+    graph = scheduled({**data, "loops": [{"dim": "A", "tiles": 5, "body": ["y"]}]})
+    assert str(graph.loops[0]) == "2 tiles of 64 along A"
+
+
+def test_loops_in_loops_over_one_dim_are_read_in_no_time() -> None:
+    level: object = {"dim": "A", "tiles": 2, "body": ["y"]}
+    for _ in range(45):
+        level = {"dim": "A", "tiles": 1, "body": [level]}
+    data = graph_data(
+        [{"name": "x", "shape": ["A", 64], "dtype": "float16"}], [node("y", "neg", "x")], ["y"], dims={"A": 64}
+    )
+    assert len(scheduled({**data, "loops": [level]}).loops) == 1
+
+
 def test_a_broadcast_operand_does_not_move() -> None:
     data = graph_data(
         [tensor("b", 256), {"name": "a", "shape": ["A", "B"], "dtype": "float16"}],

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import spyrec
 from spyrec import CompileOptions, RunOptions
-from tests.support.graphs import JsonObject, random_arrays, scheduled
-from tests.support.tiling_cases import CASES
+from spyrec.passes.base import PipelineOptions
+from spyrec.target import Target
+from tests.support.examples import examples
+from tests.support.graphs import JsonObject, random_arrays, read, scheduled
+from tests.support.tiled_addresses import AddressOracle
+from tests.support.tiling_cases import CASES, nested_case
 
 
 def _without_loops(data: JsonObject) -> JsonObject:
@@ -47,3 +53,17 @@ def test_other_layouts_and_another_number_of_cores_leave_nothing_for_the_sanitiz
     found = spyrec.run(bundle, random_arrays(data, 7), RunOptions(check=True, sanitize="all"))
     assert found.is_ok, found.check
     assert found.sanitizer == ()
+
+
+@examples(40)
+@given(seed=st.integers(0, 1 << 40))
+def test_groups_in_loops_of_any_tile_sizes_compute_what_the_graph_means(seed: int) -> None:
+    """Attention, linear, bmm with softmax, transposed operands, reductions; a dim is often cut twice."""
+    data = nested_case(seed)
+    cores = 32 if seed % 2 else 3
+    bundle = spyrec.compile(data, CompileOptions(cores=cores))
+    found = spyrec.run(bundle, random_arrays(data, 7), RunOptions(check=True, sanitize="all"))
+    assert found.is_ok, found.check
+    assert found.sanitizer == ()
+    oracle = AddressOracle(read(data), PipelineOptions(Target(cores=cores), cores))
+    assert oracle.check(bundle).problems == []

@@ -31,6 +31,7 @@ LAYOUT = DeviceLayout.default(SHAPE, "float16")
 class Loaded:
     table: ArgumentTable
     files: tuple[str, ...]
+    index_rows: Mapping[int, int] = field(default_factory=dict[int, int])
 
 
 @dataclass(slots=True)

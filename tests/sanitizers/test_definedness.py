@@ -140,6 +140,7 @@ def test_a_dropped_mask_is_named_at_the_reduction(bundle: Bundle, data: Data) ->
     file = file_of(bundle, "max")
     finding = named(findings(planted(bundle, file, lambda item: replace(item, coordinate_masking={})), data), file)
     assert (finding.op, finding.field) == ("max", "coordinateMasking_")
+    assert "a max over sticks" in finding.message
     assert finding.core is not None
     assert finding.address is not None
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Mapping, Sequence
+from math import prod
 
 from tests.support.graphs import JsonObject, graph_data, node
 
@@ -194,3 +196,54 @@ CASES: Mapping[str, Callable[[], JsonObject]] = {
     "groups_and_different_inner_loops": _groups_and_shared_outer_loop,
 }
 """Name -> the graph file's object."""
+
+
+_FAMILIES: Sequence[tuple[Mapping[str, str], Sequence[JsonObject]]] = (
+    (
+        {"q": "BHSD", "k": "BHTD", "v": "BHTD"},
+        [node("o", "scaled_dot_product_attention", "q", "k", "v"), node("y", "mul", "o", 0.5)],
+    ),
+    ({"x": "AMK", "w": "NK", "b": "N"}, [node("o", "linear", "x", "w", "b"), node("y", "relu", "o")]),
+    ({"a": "BMK", "b": "BKN"}, [node("o", "bmm", "a", "b"), node("y", "softmax", "o", dim=2)]),
+    ({"a": "BMK", "b": "BKN"}, [node("o", "bmm", "a", "b"), node("y", "softmax", "o", dim=1)]),
+    (
+        {"a": "ABC", "b": "CBA"},
+        [
+            node("t", "transpose", "b", dim0=0, dim1=2),
+            node("o", "add", "a", "t"),
+            node("s", "sum", "o", dim=[1], keepdim=True),
+            node("y", "sub", "o", "s"),
+        ],
+    ),
+    (
+        {"a": "ABC", "w": "C"},
+        [
+            node("t", "permute", "a", dims=[1, 0, 2]),
+            node("o", "mul", "t", "w"),
+            node("m", "amax", "o", dim=[0], keepdim=True),
+            node("y", "sub", "o", "m"),
+        ],
+    ),
+)
+_EXTENTS = (1, 2, 3, 5, 8, 24, 64, 65, 128, 130, 200)
+
+
+def nested_case(seed: int) -> JsonObject:
+    """Return one of a few groups inside one to three loops of any tile sizes, often over a dim that is cut again."""
+    rng = random.Random(seed)
+    while True:
+        inputs, nodes = rng.choice(_FAMILIES)
+        dims = {dim: rng.choice(_EXTENTS) for dim in sorted({dim for shape in inputs.values() for dim in shape})}
+        levels: list[tuple[str, int]] = []
+        left = dict(dims)
+        for dim in rng.choices([dim for dim in dims if dims[dim] > 1] or list(dims), k=rng.randint(1, 3)):
+            left[dim] = rng.choice([rng.randint(1, left[dim]), min(64, left[dim])])
+            levels.append((dim, left[dim]))
+        rounds = prod(-(-dims[dim] // size) for dim, size in levels)
+        elements = [prod(dims[dim] for dim in shape) for shape in inputs.values()]
+        if max(elements) <= 30_000 and prod(dims.values()) <= 1_000_000 and rounds <= 200:
+            break
+    body: list[object] = [item["name"] for item in nodes]
+    for dim, size in reversed(levels):
+        body = [loop(dim, *body, tile_size=size)]
+    return looped(dims, inputs, nodes, body)

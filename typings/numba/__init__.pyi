@@ -21,6 +21,8 @@ def njit(
     error_model: str = ...,
     inline: str = ...,
     forceinline: bool = ...,
+    no_cpython_wrapper: bool = ...,
+    no_cfunc_wrapper: bool = ...,
 ) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]: ...
 
 prange = range

@@ -93,8 +93,9 @@ class DefinednessTracker:
 
     def _report_mix(self, planned: PlannedCall, mix: Mix, starts: Starts) -> None:
         spot = self._spot(mix.operand, mix.core, mix.place, starts)
-        family = FUNCTIONS[planned.call.superdsc.op_func_name].family
-        what, field = _USES.get(family, ("an index", None))
+        op = planned.call.superdsc.op_func_name
+        what, field = _USES.get(FUNCTIONS[op].family, ("an index", None))
+        what = what.format(op=op.removesuffix("nonstick"))
         message = f"{what} depends on an undefined lane, {self._history(mix.state)}"
         origin = self._origin(mix.state) if FIRST_MARK <= mix.state < _FIRST_CLOBBER else None
         if origin is not None and origin.weight >= UNWRITTEN_WEIGHT:
@@ -193,7 +194,7 @@ class DefinednessTracker:
 
 
 _USES: dict[Family, tuple[str, str | None]] = {
-    Family.REDUCTION: ("a sum over sticks", "coordinateMasking_"),
+    Family.REDUCTION: ("a {op} over sticks", "coordinateMasking_"),
     Family.NORM_STATISTICS: ("a sum over sticks", "coordinateMasking_"),
     Family.MATMUL: ("a sum over K", "N_"),
     Family.TOP: ("a selection", "N_"),

@@ -12,6 +12,7 @@ from spyrec.emulator.fault_places import operand_field
 from spyrec.emulator.footprint import first_conflict, first_overlap, merge
 from spyrec.emulator.plan import PlannedCall
 from spyrec.emulator.race_rules import combination_owners
+from spyrec.emulator.sanitizers.call_facts import Reaches
 from spyrec.emulator.sanitizers.places import Places, Spot
 from spyrec.emulator.sanitizers.report import Report
 from spyrec.runtime.findings import Sanitizer
@@ -25,6 +26,7 @@ class RaceDetector:
     def __init__(self, report: Report, places: Places) -> None:
         self._report = report
         self._places = places
+        self._reaches = Reaches(places.shadow.expansion)
         self._known: set[tuple[object, ...]] = set()
 
     def execute(self, planned: PlannedCall, starts: Integers) -> None:
@@ -33,9 +35,9 @@ class RaceDetector:
         if setting.superdsc.operands[output].component is Component.LX:
             return  # each core has its own
         self._stores(planned, starts)
-        low, high = _reach(planned, output, starts, self._expansion)
-        for position in (*setting.inputs, *setting.superdsc.compute.indirect_access_indices):
-            first, past = _reach(planned, position, starts, self._expansion)
+        low, high = self._reaches.of(planned, output, starts)
+        for position in self._reaches.loads(planned):
+            first, past = self._reaches.of(planned, position, starts)
             if first >= high or past <= low or setting.superdsc.operands[position].component is Component.LX:
                 continue
             key = (id(planned), position, (starts[position] - starts[output]).tobytes())
@@ -89,21 +91,13 @@ def _first_of_owners(owners: list[int]) -> list[int]:
     return [owners.index(owner) for owner in range(max(owners) + 1)]
 
 
-def _reach(planned: PlannedCall, position: int, starts: Integers, expansion: int) -> tuple[int, int]:
-    """Return the first and past-last emulated byte that any core touches."""
-    runs = planned.binding.runs[position]
-    if len(runs) == 0:
-        return 0, 0
-    first, past = int(runs[0, 0]) * expansion, int(runs[-1, 1]) * expansion
-    return int(starts[position].min()) + first, int(starts[position].max()) + past
-
-
 class BoundsChecker:
     """Every access inside the argument, the pool or the program's own memory, execution by execution."""
 
     def __init__(self, report: Report, places: Places) -> None:
         self._report = report
         self._places = places
+        self._reaches = Reaches(places.shadow.expansion)
 
     def execute(self, planned: PlannedCall, starts: Integers) -> bool:
         """Return whether all accesses of one execution lie inside; the rules at load let some programs pass to here."""
@@ -112,7 +106,7 @@ class BoundsChecker:
         is_inside = True
         for position, limit in limits.items():
             base = self._places.base(planned.binding.bases[position])
-            first, past = _reach(planned, position, starts, expansion)
+            first, past = self._reaches.of(planned, position, starts)
             if base <= first and past <= base + limit * expansion:
                 continue
             is_inside = False

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from spyrec.emulator.jit import bytes_at, kernel, words16_at, words32_at
+from spyrec.emulator.jit import bytes_at, inlined, integers_at, kernel, words16_at, words32_at
 
 Integers = npt.NDArray[np.int64]
 States = npt.NDArray[np.uint8]
@@ -105,6 +105,49 @@ def _mark(widths: Integers, places: Integers, steps: Integers, states: States, m
         states[i] = np.uint8(marks[0])
 
 
+@inlined
+def _run_bytes(width: int, steps: int, count: int, rows: int, row_step: int) -> int:
+    """Return the bytes of ``rows`` times ``count`` elements that are one run or one element, 0 for anything else."""
+    if steps == 0 and (row_step == 0 or rows == 1):
+        return width
+    return rows * count * width if steps == width and (row_step == count * width or rows == 1) else 0
+
+
+@inlined
+def _are_defined(address: int, size_bytes: int) -> bool:
+    words = integers_at(address, size_bytes // 8)
+    common = np.int64(-1)
+    for i in range(size_bytes // 8):
+        common &= words[i]
+    rest = bytes_at(address + size_bytes // 8 * 8, size_bytes % 8)
+    for i in range(size_bytes % 8):
+        common &= np.int64(np.int8(rest[i]))
+    return common == -1
+
+
+@kernel
+def _pass_defined(widths: Integers, places: Integers, nest: Integers, count: int, rows: int) -> bool:
+    """Define the result and return true where every input is defined and all are runs; otherwise do nothing.
+
+    Most of a program is this case: words at a time instead of states one by one.
+    """
+    last = widths.shape[0] - 1
+    size = _run_bytes(int(widths[last]), int(nest[0, last + 1]), count, rows, int(nest[1, last + 1]))
+    if size == 0 or (size == widths[last] and rows * count > 1):
+        return False
+    for t in range(last):
+        read = _run_bytes(int(widths[t]), int(nest[0, t + 1]), count, rows, int(nest[1, t + 1]))
+        if read == 0 or not _are_defined(int(places[t]), read):
+            return False
+    words = integers_at(int(places[last]), size // 8)
+    for i in range(size // 8):
+        words[i] = -1
+    rest = bytes_at(int(places[last]) + size // 8 * 8, size % 8)
+    for i in range(size % 8):
+        rest[i] = np.uint8(DEFINED)
+    return True
+
+
 @kernel
 def run_states(
     widths: Integers, starts: Integers, nest: Integers, marks: Integers, seen: Integers, first_task: int, last_task: int
@@ -112,7 +155,7 @@ def run_states(
     """Carry states through tasks ``first_task <= t < last_task`` of an element-wise operation.
 
     ``widths[t]``: bytes of a word of operand t, the result last.  ``starts`` and ``nest`` as in
-    :func:`spyrec.emulator.kernel_pointwise.run_pointwise`, in shadow addresses.  ``marks``: the operation's mark and
+    :func:`spyrec.emulator.kernel_pointwise.pointwise_tasks`, in shadow addresses.  ``marks``: the operation's mark and
     its clobber mark (0: none).  ``seen``: weight, operand, shadow address and core of the most telling unwritten lane.
     """
     operands = widths.shape[0]
@@ -120,7 +163,7 @@ def run_states(
     count = nest[0, 0]
     states = np.empty(count, np.uint8)
     places = np.empty(operands, np.int64)
-    lines = np.empty(operands - 1, np.int64)
+    lines = np.empty(operands, np.int64)
     steps = nest[0, 1:]
     last = operands - 1
     outer_points = 1
@@ -136,21 +179,26 @@ def run_states(
             point //= nest[k, 0]
             for t in range(operands):
                 places[t] += index * nest[k, t + 1]
+        if _pass_defined(widths, places, nest, count, nest[1, 0]):
+            continue
         for row in range(nest[1, 0]):
-            states[:] = np.uint8(DEFINED)
-            for t in range(last):
+            for t in range(operands):
                 lines[t] = places[t] + row * nest[1, t + 1]
+            if _pass_defined(widths, lines, nest, count, 1):
+                continue
+            for i in range(count):
+                states[i] = np.uint8(DEFINED)
+            for t in range(last):
                 lower_to(widths[t], lines[t], steps[t], count, states)
             worst = np.uint8(DEFINED)
             for i in range(count):
                 worst = min(worst, states[i])
             if worst < FIRST_MARK:
                 before = seen[0]
-                _mark(widths, lines, steps, states, marks, seen)
+                _mark(widths[:last], lines[:last], steps, states, marks, seen)
                 if seen[0] > before:
                     seen[3] = core
-            line = places[last] + row * nest[1, operands]
-            store_run(int(widths[last]), line, int(steps[last]), count, states, marks[1])
+            store_run(int(widths[last]), int(lines[last]), int(steps[last]), count, states, marks[1])
 
 
 @kernel

@@ -22,17 +22,22 @@ PADDING = 1
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """One allocation (or all scratchpads): device address, emulated address and length, states."""
+    """One allocation (or all scratchpads): device address, emulated address and length, states.
+
+    ``delta``: what leads from an emulated address to that of its state.
+    """
 
     device_address: int
     first: int
     length: int
     states: States
+    delta: int
 
-    @property
-    def delta(self) -> int:
-        """What leads from an emulated address to that of its state."""
-        return self.states.ctypes.data - self.first
+    @staticmethod
+    def of(device_address: int, first: int, length: int) -> Region:
+        """Return a region whose states are those of untouched memory."""
+        states = _zeros(length)
+        return Region(device_address, first, length, states, states.ctypes.data - first)
 
 
 class Shadow:
@@ -47,7 +52,7 @@ class Shadow:
 
     def add(self, device_address: int, memory: npt.NDArray[np.uint8]) -> None:
         """Take note of an allocation."""
-        region = Region(device_address, memory.ctypes.data, len(memory), _zeros(len(memory)))
+        region = Region.of(device_address, memory.ctypes.data, len(memory))
         place = bisect_right(self._firsts, region.first)
         self._regions.insert(place, region)
         self._firsts.insert(place, region.first)
@@ -55,7 +60,7 @@ class Shadow:
     def prepare_scratchpads(self, first: int, pitch_bytes: int, cores: int, used_bytes: int) -> None:
         """Forget what the scratchpads hold: ``pitch_bytes`` per core from emulated address ``first`` on."""
         if self._scratchpads is None or self._scratchpads.first != first:
-            self._scratchpads = Region(0, first, pitch_bytes * cores, _zeros(pitch_bytes * cores))
+            self._scratchpads = Region.of(0, first, pitch_bytes * cores)
             self._pitch_bytes = pitch_bytes
             return
         self._scratchpads.states.reshape(cores, pitch_bytes)[:, :used_bytes] = UNWRITTEN

@@ -13,6 +13,7 @@ from spyrec.emulator.footprint import merge, shifted
 from spyrec.emulator.geometry import short_gap_dims
 from spyrec.emulator.plan import PlannedCall
 from spyrec.emulator.resolve import POOL
+from spyrec.emulator.sanitizers.call_facts import Reaches
 from spyrec.emulator.sanitizers.kernel_shadow import DEFINED
 from spyrec.emulator.sanitizers.places import Places, Spot
 from spyrec.emulator.sanitizers.report import Report
@@ -48,11 +49,6 @@ class _Store:
         output = self.planned.setting.output
         return merge(shifted(self.planned.binding.runs[output] * self.expansion, np.unique(self.starts)))
 
-    @property
-    def extents(self) -> tuple[int, ...]:
-        """The extents of the buffer that it is a window of."""
-        return _buffer_extents(self.planned, self.planned.setting.output)
-
 
 class WindowChecker:
     """Window by window: does it end inside its rows, and does it leave the data of other windows alone."""
@@ -60,6 +56,9 @@ class WindowChecker:
     def __init__(self, report: Report, places: Places) -> None:
         self._report = report
         self._places = places
+        self._reaches = Reaches(places.shadow.expansion)
+        self._windows: dict[tuple[int, int], bool] = {}
+        self._extents: dict[tuple[int, int], tuple[int, ...]] = {}
         self._checked: set[tuple[int, int]] = set()
         self._stores: list[_Store] = []
 
@@ -72,13 +71,13 @@ class WindowChecker:
         """Check the store of one execution; call it before states are carried through."""
         self._forget_read(planned, starts)
         output = planned.setting.output
-        if not is_window(planned, output):
+        if not self._is_window(planned, output):
             return
         key = (id(planned), int(starts[output, 0]))
         if key not in self._checked:
             self._checked.add(key)
             self._ends_inside(planned, output, starts[output])
-        self._keeps_neighbours(planned, output, starts[output])
+        self._keeps_neighbours(planned, output, starts)
 
     def _ends_inside(self, planned: PlannedCall, output: int, starts: Integers) -> None:
         """Report a window that runs past the end of a row: it stores into the gap before the next one."""
@@ -106,15 +105,14 @@ class WindowChecker:
     def _keeps_neighbours(self, planned: PlannedCall, output: int, starts: Integers) -> None:
         """Report a store over defined data that another window stored and nothing has read."""
         expansion = self._places.shadow.expansion
-        own = planned.binding.runs[output] * expansion
-        first, past = int(starts.min() + own[0, 0]), int(starts.max() + own[-1, 1])
-        new = _Store(planned, starts, first, past, expansion)
+        first, past = self._reaches.of(planned, output, starts)
+        new = _Store(planned, starts[output], first, past, expansion)
         for store in self._stores:
             if store.planned is planned or not _meets(store, first, past):
                 continue
             lost = self._first_defined(_common(new.runs, store.runs))
             if lost is not None:
-                core = int(np.flatnonzero(starts <= lost)[-1]) if (starts <= lost).any() else 0
+                core = int(np.flatnonzero(new.starts <= lost)[-1]) if (new.starts <= lost).any() else 0
                 message = f'overwrites lanes that "{self._places.file_of(store.planned)}" stored and nothing has read'
                 self._add(planned, Spot(output, core, lost), message)
         self._stores = [item for item in self._stores if item.planned is not planned] + [new]
@@ -132,19 +130,33 @@ class WindowChecker:
         if not self._stores:
             return
         expansion = self._places.shadow.expansion
-        positions = (*planned.setting.inputs, *planned.call.superdsc.compute.indirect_access_indices)
-        for position in positions:
-            runs = planned.binding.runs[position] * expansion
-            first, past = int(starts[position].min() + runs[0, 0]), int(starts[position].max() + runs[-1, 1])
-            extents = _buffer_extents(planned, position)
+        for position in self._reaches.loads(planned):
+            first, past = self._reaches.of(planned, position, starts)
+            extents = self._extents_of(planned, position)
             # who reads one window of a buffer has no use for the others: they are dead, and their memory is free
-            beyond = planned.binding.buffer_bytes[position] * expansion if is_window(planned, position) else 0
+            beyond = planned.binding.buffer_bytes[position] * expansion if self._is_window(planned, position) else 0
             self._stores = [
                 store
                 for store in self._stores
                 if not _meets(store, first, past)
-                and not (store.extents == extents and _lies_in(store, past - beyond, first + beyond))
+                and not (_lies_in(store, past - beyond, first + beyond) and self._stored_extents(store) == extents)
             ]
+
+    def _is_window(self, planned: PlannedCall, position: int) -> bool:
+        key = id(planned), position
+        if key not in self._windows:
+            self._windows[key] = is_window(planned, position)
+        return self._windows[key]
+
+    def _stored_extents(self, store: _Store) -> tuple[int, ...]:
+        return self._extents_of(store.planned, store.planned.setting.output)
+
+    def _extents_of(self, planned: PlannedCall, position: int) -> tuple[int, ...]:
+        """Return the extents of the buffer that an operand is a window of."""
+        key = id(planned), position
+        if key not in self._extents:
+            self._extents[key] = _buffer_extents(planned, position)
+        return self._extents[key]
 
     def _add(self, planned: PlannedCall, spot: Spot, message: str) -> None:
         field = f"{operand_field(spot.operand, 'backGapCore_')}, N_"

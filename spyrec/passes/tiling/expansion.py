@@ -94,10 +94,16 @@ class Expansion:
                 extents=tuple(extents),
                 inputs=tuple(uses[:-1]),
                 output=uses[-1],
+                is_elidable=kernel.is_elidable and self._keeps_shape(kernel),
                 loops=loops,
                 tiled=tiled,
             )
         )
+
+    def _keeps_shape(self, kernel: Kernel) -> bool:
+        """Whether what a copy reads is of one shape with what it writes: both full, or tiles of the same loops."""
+        depths = {self._depths.get(use.buffer, 0) for use in kernel.uses}
+        return len(depths) == 1
 
     def _unique(self, stem: str) -> str:
         name = unique(stem, self._names.__contains__)

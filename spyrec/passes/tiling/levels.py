@@ -68,7 +68,7 @@ class _Reader:
         """Return the elements of a tile, at most ``extent``."""
         lanes = max((self._lanes.get(name, {}).get(dim, 1) for name in node_names(request)), default=1)
         tile = min(-(-_requested(request, dim, extent) // lanes) * lanes, extent)
-        inner = [self._tile(item, dim, tile) for item in _levels_below(request) if dim in item.dims]
+        inner = [self._tile(item, dim, tile) for item in _next_levels(request, dim)]
         whole = math.lcm(*inner)
         return min(-(-tile // whole) * whole, extent)
 
@@ -101,12 +101,15 @@ def _requested(request: LoopRequest, dim: str, extent: int) -> int:
     return request.tile_size
 
 
-def _levels_below(request: LoopRequest) -> Iterator[LoopRequest]:
-    """Yield the levels inside of a level, those inside of them included."""
+def _next_levels(request: LoopRequest, dim: str) -> Iterator[LoopRequest]:
+    """Yield the levels over a dim inside of a level, but none that stand in one of them."""
     for item in request.body:
-        if not isinstance(item, str):
+        if isinstance(item, str):
+            continue
+        if dim in item.dims:
             yield item
-            yield from _levels_below(item)
+        else:
+            yield from _next_levels(item, dim)
 
 
 def nodes_by_place(graph: Graph) -> dict[Location, Node]:

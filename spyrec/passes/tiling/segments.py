@@ -64,6 +64,14 @@ class _Part:
         has_pool = accumulates or outside < len(used)
         return outside + accumulates + self._spare <= (ARGUMENTS_WITH_POOL if has_pool else ARGUMENTS_WITHOUT_POOL)
 
+    def exceeds(self, first: int, end: int) -> bool:
+        """Whether kernels from ``first`` on need too many arguments however they go on after ``end``."""
+        used = {use.buffer for kernel in self._kernels[first:end] for use in kernel.uses}
+        opened = sum(
+            self._buffers[name].role is not BufferRole.INTERMEDIATE or self._users[name][0] < first for name in used
+        )
+        return opened + self._spare > ARGUMENTS_WITHOUT_POOL
+
     def _is_outside(self, name: str, first: int, end: int) -> bool:
         if self._buffers[name].role is not BufferRole.INTERMEDIATE:
             return True
@@ -81,6 +89,8 @@ def _fewest(part: _Part, first: int, end: int) -> list[int]:
         if start not in reach:
             continue
         for stop in range(start + 1, end + 1):
+            if stop - start > 1 and part.exceeds(start, stop):
+                break
             if part.fits(start, stop) and (stop not in reach or reach[stop][0] > reach[start][0] + 1):
                 reach[stop] = (reach[start][0] + 1, start)
     starts: list[int] = []

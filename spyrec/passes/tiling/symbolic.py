@@ -18,6 +18,9 @@ from spyrec.ir.types import TensorType
 from spyrec.passes.tiling.levels import Path
 from spyrec.passes.tiling.tree import dim_of
 
+_AVERAGES = frozenset({"mean", "exx2"})
+"""Operations with the extent that they reduce among their constants."""
+
 
 def refuse_symbolic_sums(graph: KernelGraph, paths: Mapping[str, Path]) -> None:
     """Refuse reductions over a symbolic dim that whole tiles do not cover in every run.  Errors: SPY0425."""
@@ -26,8 +29,16 @@ def refuse_symbolic_sums(graph: KernelGraph, paths: Mapping[str, Path]) -> None:
     for kernel in graph.kernels if symbolic else ():
         for dim in kernel.reduced:
             name = kernel.dims[dim] if kernel.dims else None
-            if name is None or name not in symbolic:
+            if name is None or name not in symbolic or symbolic[name].smallest == symbolic[name].largest:
                 continue
+            if kernel.op_func.removesuffix("nonstick") in _AVERAGES:
+                raise refuse(
+                    "SPY0425",
+                    f'{kernel.op} divides by the extent of the symbolic dim "{name}" ({symbolic[name]}), which each '
+                    "run chooses",
+                    location_of(kernel.origin),
+                    hint="sum, and divide by a number that is an input",
+                )
             tiles = [level.tile for level in paths[kernel.name] if dim_of(kernel, level) == dim]
             if not tiles or symbolic[name].multiple_of % tiles[0] or symbolic[name].largest % tiles[0]:
                 fact = f"its loops cut into tiles of {tiles[0]}" if tiles else "no loop tiles"
