@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from difflib import get_close_matches
 
 from spyrec.diagnostics import refuse
@@ -25,7 +24,7 @@ def check_loop(recorder: Recorder, loop: LoopRequest, site: CallSite) -> None:
 
     Errors: SPY0134.
     """
-    names = list(nodes_in(loop))
+    names = list(loop.node_names())
     for dim in loop.dims:
         if not any(dim in value.dims for name in names for value in recorder.touched(name)):
             shown = ", ".join(f'"{name}"' for name in names[:8])
@@ -36,12 +35,3 @@ def check_loop(recorder: Recorder, loop: LoopRequest, site: CallSite) -> None:
     for item in loop.body:
         if isinstance(item, LoopRequest):
             check_loop(recorder, item, site)
-
-
-def nodes_in(loop: LoopRequest) -> Iterator[str]:
-    """Yield the names of all nodes inside a loop."""
-    for item in loop.body:
-        if isinstance(item, str):
-            yield item
-        else:
-            yield from nodes_in(item)

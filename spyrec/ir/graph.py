@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -108,6 +108,14 @@ class LoopRequest:
     tile_size: int | None
     body: tuple[str | LoopRequest, ...]
     origin: Location = field(default_factory=Location, compare=False)
+
+    def node_names(self) -> Iterator[str]:
+        """Yield the names of all nodes in the body, those of the levels inside it included."""
+        for item in self.body:
+            if isinstance(item, str):
+                yield item
+            else:
+                yield from item.node_names()
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from spyrec.diagnostics import Location
@@ -55,7 +55,7 @@ class _LoopReader:
 
     def _check_reach(self, request: LoopRequest) -> None:
         """Refuse an outermost loop over a dim that nothing in it has: nothing would be tiled."""
-        names = list(_node_names(request))
+        names = list(request.node_names())
         if not names or any(name not in self._nodes for name in names):
             return  # what is wrong with the nodes was said before
         values = self._declarations.values
@@ -113,14 +113,6 @@ class _LoopReader:
             if twice:
                 message = f'dim "{twice[0]}" names two axes of "{value}", which node "{name}" touches inside its loop'
                 self._sink.error("SPY0134", message, place, hint="give the axes different dim names")
-
-
-def _node_names(request: LoopRequest) -> Iterator[str]:
-    for item in request.body:
-        if isinstance(item, str):
-            yield item
-        else:
-            yield from _node_names(item)
 
 
 def read_work_divisions(

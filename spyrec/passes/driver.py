@@ -42,7 +42,7 @@ class DriverOptions:
 def compile_graph(graph: Graph, options: PipelineOptions, driver: DriverOptions | None = None) -> KernelGraph:
     """Return the scheduled kernels of a graph.
 
-    Errors: SPY0410 to SPY0412 for what later versions compile, SPY03xx and SPY04xx from the passes.
+    Errors: SPY0412 for what later versions compile, SPY03xx and SPY04xx from the passes.
     """
     result = run_pipeline(graph, options, driver or DriverOptions())
     assert isinstance(result, KernelGraph), "the pipeline was stopped before the kernels were there"

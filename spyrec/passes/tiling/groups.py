@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from spyrec.diagnostics import SpyrecError, refuse
 from spyrec.ir.graph import Graph, LoopRequest, Node, location_of
 from spyrec.ir.opdef import OpKind, catalogue
@@ -21,7 +19,7 @@ def refuse_outside_dependences(graph: Graph) -> None:
 
 
 def _outside_dependence(graph: Graph, request: LoopRequest) -> SpyrecError | None:
-    members = set(node_names(request))
+    members = set(request.node_names())
     made_inside: set[str] = set()
     through: dict[str, str] = {}
     for node in graph.nodes:
@@ -48,12 +46,3 @@ def _refusal(request: LoopRequest, node: Node, outside: str) -> SpyrecError:
         notes=(f"the loop stands at {request.origin}",),
         hint=f'put "{outside}" into the body, or part the loop into two',
     )
-
-
-def node_names(request: LoopRequest) -> Iterator[str]:
-    """Yield the names of all nodes in the body of a request and of the levels inside it."""
-    for item in request.body:
-        if isinstance(item, str):
-            yield item
-        else:
-            yield from node_names(item)

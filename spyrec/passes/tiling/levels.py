@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 
 from spyrec.diagnostics import Location, refuse
 from spyrec.ir.graph import Graph, LoopRequest, Node, location_of
-from spyrec.passes.tiling.groups import node_names
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,7 +65,7 @@ class _Reader:
 
     def _tile(self, request: LoopRequest, dim: str, extent: int) -> int:
         """Return the elements of a tile, at most ``extent``."""
-        lanes = max((self._lanes.get(name, {}).get(dim, 1) for name in node_names(request)), default=1)
+        lanes = max((self._lanes.get(name, {}).get(dim, 1) for name in request.node_names()), default=1)
         tile = min(-(-_requested(request, dim, extent) // lanes) * lanes, extent)
         inner = [self._tile(item, dim, tile) for item in _next_levels(request, dim)]
         whole = math.lcm(*inner)
