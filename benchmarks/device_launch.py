@@ -11,18 +11,24 @@ from spyrec.bundle.bundle import Bundle
 from spyrec.dtypes import DeviceFormat
 from spyrec.emulator.device import EmulatedDevice
 from spyrec.runtime.argument_copy import ArgumentCopier
+from spyrec.runtime.binding import has_host_form
 from spyrec.runtime.device import LoadedProgram
+from spyrec.runtime.findings import Finding, sanitizers_named
+from spyrec.runtime.observer import ArgumentCopy
 from spyrec.runtime.session import argument_size_bytes, argument_table
 
 HostArray = npt.NDArray[np.generic]
 
 
 class DeviceLaunch:
-    """The programs of a bundle, ready to be launched again and again without host copies."""
+    """The programs of a bundle, ready to be launched again and again without host copies.
 
-    def __init__(self, bundle: Bundle, inputs: Mapping[str, HostArray]) -> None:
+    ``sanitize``: the sanitizers that watch the launches, as ``--sanitize`` names them.
+    """
+
+    def __init__(self, bundle: Bundle, inputs: Mapping[str, HostArray], sanitize: str | None = None) -> None:
         manifest = bundle.manifest
-        self._device = EmulatedDevice(cores=manifest.target_cores)
+        self._device = EmulatedDevice(cores=manifest.target.cores, sanitizers=sanitizers_named(sanitize))
         self._arguments = {item.name: item for item in manifest.arguments}
         self._results = dict(manifest.outputs)
         self._copier = ArgumentCopier(bundle, DeviceFormat.SEN169_FP16)
@@ -45,6 +51,35 @@ class DeviceLaunch:
             if name in inputs or name in bundle.constants:
                 array = inputs[name] if name in inputs else bundle.constants[name]
                 self._copier.copy_in(self._arguments[name], array, self._memory(name))
+                self._tell_of_copy(name, array.shape)
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What the sanitizers found in all launches so far."""
+        return () if self._device.monitor is None else self._device.monitor.findings
+
+    def forget_half(self, name: str) -> None:
+        """Let the sanitizers take the first half of an input for memory that nothing wrote."""
+        assert self._device.monitor is not None
+        self._device.monitor.forgotten(self._addresses[name], argument_size_bytes(self._arguments[name]) // 2)
+
+    def _tell_of_copy(self, name: str, shape: tuple[int, ...]) -> None:
+        """Tell the sanitizers which elements a host copy has defined."""
+        if self._device.monitor is None:
+            return
+        argument = self._arguments[name]
+        is_whole = not has_host_form(argument) or self._copier.clears(argument)
+        table = None if is_whole else self._copier.table(argument, "h2d", shape)
+        copy = ArgumentCopy(
+            name,
+            self._addresses[name],
+            argument_size_bytes(argument),
+            argument.device_size,
+            None if table is None else table.nests,
+            is_to_device=True,
+            host_shape=None if table is None else table.host_shape,
+        )
+        self._device.monitor.copied_in(copy)
 
     def _memory(self, name: str) -> npt.NDArray[np.uint8]:
         return self._device.memory(self._addresses[name], argument_size_bytes(self._arguments[name]))
@@ -59,10 +94,13 @@ class DeviceLaunch:
             self._memory(name)
         self.relaunch()
 
-    def relaunch(self) -> None:
-        """Execute the programs once more on the same inputs."""
+    def relaunch(self) -> int:
+        """Execute the programs once more on the same inputs; return how many SuperDSCs were executed."""
+        executions = 0
         for loaded, addresses, has_pool in zip(self._loaded, self._steps, self._pools):
-            self._device.launch(loaded, addresses, self._pool if has_pool else None)
+            stats = self._device.launch(loaded, addresses, self._pool if has_pool else None)
+            executions += sum(operation.executions for operation in stats.operations)
+        return executions
 
     def result(self, name: str) -> HostArray:
         """Return what the launches left in an output."""

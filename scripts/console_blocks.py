@@ -21,6 +21,7 @@ FILES = (
     Path("README.md"),
     Path("docs/foreign_bundles.md"),
     Path("docs/coarse_tiling.md"),
+    Path("docs/planning.md"),
     *sorted(path.relative_to(ROOT) for path in ROOT.glob("examples/*/README.md")),
 )
 PROMPT = "$ "

@@ -1,7 +1,8 @@
 """The diagnostic codes: one record each, in the section of the stage that raises it.
 
 A code is never reused for another meaning.  01xx reading, 02xx shapes and dtypes, 03xx layout, 04xx scheduling,
-05xx code generation, 06xx bundle, 07xx runtime and emulator, 08xx checking and comparing, 99xx ours.
+05xx code generation, 06xx bundle, 07xx runtime and emulator, 08xx checking and comparing,
+09xx program execution: memory, streams, launches, 99xx ours.
 """
 
 from __future__ import annotations
@@ -443,12 +444,17 @@ SCHEDULING: dict[str, Code] = {
         hint="allow more cores, or split the operand along its outermost dim",
     ),
     "SPY0412": Code(
-        "work division not compiled yet",
-        "Pins are read and checked; the compiler divides itself.",
+        "work division cannot be honoured",
+        "Pinned slices are even in every operation that has the dim, along sticks whole sticks, and at most the cores.",
         hint='remove "work_division": the compiler divides the work itself',
     ),
     "SPY0413": Code(
         "no such pass", "The pipeline's passes are listed in the message.", hint="name one of the passes listed"
+    ),
+    "SPY0414": Code(
+        "LX planner not there",
+        "best-fit is built in; omnimalloc needs the extra alloc, cpsat the extra solver.",
+        hint="pip install 'spyrec[alloc]' or 'spyrec[solver]', or leave out --lx-planner",
     ),
     "SPY0420": Code(
         "more tiles than elements",
@@ -1089,6 +1095,192 @@ RUNNING: dict[str, Code] = {
     ),
 }
 
+EXECUTION: dict[str, Code] = {
+    # 09xx the program execution pipeline: 0901-0919 memory, 0920-0949 streams, 0950-0979 launches, 0980-0989 findings
+    "SPY0901": Code(
+        "out of device memory",
+        "No region has a free block of that size. Device memory is a pool of regions; one allocation lies in one "
+        "region, and the free bytes of a region need not lie side by side.",
+        hint="free tensors that are done with, or make the tensor smaller than a region",
+    ),
+    "SPY0902": Code(
+        "allocation used after it was freed",
+        "The handle's generation is over: its memory may belong to another tensor by now.",
+        hint="keep the tensor until its last use has been enqueued; what is enqueued keeps the memory itself",
+    ),
+    "SPY0903": Code(
+        "allocation freed twice",
+        "The handle was freed before. Nothing was changed.",
+        hint="free each allocation once; a tensor frees its own",
+    ),
+    "SPY0904": Code(
+        "no such memory region",
+        "A virtual address is a region and an offset in it; the device has no such region, or the offset lies outside.",
+        hint="resolve the allocation on the device that it belongs to",
+    ),
+    "SPY0905": Code(
+        "bytes outside of an allocation",
+        "What an operation touches must lie inside one live allocation.",
+        hint="check offset and size against the allocation",
+    ),
+    "SPY0906": Code(
+        "size or stride not possible",
+        "Sizes are not negative, and strides (in elements) place every element of the shape at a place of its own.",
+        hint="check shape, strides and dtype",
+    ),
+    "SPY0920": Code(
+        "stream has an error",
+        "An operation of this stream failed and what was queued behind it was skipped. The stream takes nothing until "
+        "the error is cleared. Nothing was enqueued.",
+        hint="read the error, then call clear_error()",
+    ),
+    "SPY0921": Code(
+        "operation failed while it ran",
+        "The note names the launch, its step and its tile iteration. What stood behind it in the stream, and what waits "
+        "for events recorded there, was skipped.",
+        hint="put the cause right, call clear_error() on the stream, and launch again",
+    ),
+    "SPY0922": Code(
+        "synchronisation took too long",
+        "The work was not done in the time given. It stays enqueued and goes on.",
+        hint="synchronize again, or give it more time",
+    ),
+    "SPY0923": Code(
+        "not permitted in a host function",
+        "A host function runs inside of its stream: waiting for a stream there could never end, and enqueueing would have "
+        "no place in the order.",
+        hint="do it after synchronize()",
+    ),
+    "SPY0924": Code(
+        "event not reached",
+        "Both events must have been recorded and reached before there is a time between them.",
+        hint="synchronize with the later event first",
+    ),
+    "SPY0925": Code(
+        "event without timing",
+        "Only an event made with enable_timing=True knows when it was reached.",
+        hint="make both events with enable_timing=True",
+    ),
+    "SPY0926": Code(
+        "copy onto itself",
+        "Source and destination of a copy on the device share bytes; the result would depend on the order of parts.",
+        hint="copy through a tensor of its own",
+    ),
+    "SPY0927": Code(
+        "no such schedule",
+        "The order in which ready streams are served: fifo, rr, lifo, adversarial, random:SEED, or threads.",
+        hint="choose fifo, rr, lifo, adversarial, random:SEED or threads",
+    ),
+    "SPY0928": Code(
+        "device closed",
+        "The device was closed; its memory is gone.",
+        hint="open a device and allocate again",
+    ),
+    "SPY0929": Code(
+        "device broken",
+        "An error of the device that no check caught. Its memory can no longer be trusted.",
+        hint="call reset() on the device, and file a report",
+    ),
+    "SPY0930": Code(
+        "not permitted while a stream records",
+        "A stream between begin_capture() and end_capture() only records: it can neither wait nor be asked, and it "
+        "records one sequence at a time. The capture was given up.",
+        hint="end the capture first",
+    ),
+    "SPY0950": Code(
+        "wrong number of tensors",
+        "A plan takes as many tensors as it was compiled for, inputs and outputs. Nothing was enqueued.",
+        hint="pass the tensors in the plan's order",
+    ),
+    "SPY0951": Code(
+        "dtype does not match",
+        "Nothing is cast silently. Nothing was enqueued.",
+        hint="convert the array on the host first",
+    ),
+    "SPY0952": Code(
+        "device layout does not match",
+        "The elements of the tensor lie elsewhere in device memory than asked for. Nothing was enqueued.",
+        hint="make the tensor with the layout asked for",
+    ),
+    "SPY0953": Code(
+        "shape does not match",
+        "The tensor's shape is not the one asked for. Nothing was enqueued.",
+        hint="check the shape against the message",
+    ),
+    "SPY0954": Code(
+        "belongs to another device",
+        "Tensors, events and streams work together on one device only. Nothing was enqueued.",
+        hint="copy through the host, or make it on the same device",
+    ),
+    "SPY0955": Code(
+        "tiled launch not allowed",
+        "The tensors are larger than the program was compiled for. A launch may repeat the program over tiles of them, "
+        "but this one does not allow it. Nothing was enqueued.",
+        hint="allow it (allow_tiled_launch), or compile for these shapes",
+    ),
+    "SPY0956": Code(
+        "shapes do not determine the loops",
+        "Without a tile contract only one reading of the shapes is accepted: a pointwise program, and in every tensor "
+        "the same dim larger, by the same number of tiles. Nothing was enqueued.",
+        hint="compile with named axes, so that the bundle has a tile contract",
+    ),
+    "SPY0957": Code(
+        "tensors disagree on a loop",
+        "Every dim that follows a loop of the tile contract has the same number of elements. Nothing was enqueued.",
+        hint="give the tensors the same extent along the loop",
+    ),
+    "SPY0958": Code(
+        "iterations would overwrite one another",
+        "Two iterations of the launch would write the same bytes, or one would write what another reads. "
+        "Nothing was enqueued.",
+        hint="let every dim of the loops appear in each output, with a place of its own for every element",
+    ),
+    "SPY0959": Code(
+        "tile begins inside a stick",
+        "Device addresses are multiples of a stick of 128 bytes, so a tile of the stick's dim is whole sticks. "
+        "Nothing was enqueued.",
+        hint="tile the dim of the stick in multiples of the elements of a stick, or another dim",
+    ),
+    "SPY0960": Code(
+        "tiles not reachable",
+        "No mode of a tiled launch reaches the tiles of the argument: moving its base, setting its stick strides, "
+        "runs of sticks, or copies through scratch memory (docs/tiled_launch.md). Nothing was enqueued.",
+        hint="give the tensor the layout that the message names, or allow scratch memory",
+    ),
+    "SPY0961": Code(
+        "too many tiles",
+        "The number of iterations of one launch is limited. Nothing was enqueued.",
+        hint="compile for larger tiles, or raise max_tiles",
+    ),
+    "SPY0962": Code(
+        "elements left over",
+        "The tiles of a loop do not fill the tensors, and none of the policies applies: beginning the last tile "
+        "earlier, a program of its own, room beyond the tensor. Nothing was enqueued.",
+        hint="make the extent a multiple of the tile, or compile a variant for what is left over",
+    ),
+    "SPY0963": Code(
+        "tile contract malformed",
+        "The loops, axes and extents of a tile contract agree with one another and with the arguments' shapes.",
+        hint="compile the bundle again; the form is described in docs/tiled_launch.md",
+    ),
+    "SPY0980": Code(
+        "race between streams",
+        "Two operations touch the same sticks, one of them writes, and neither happens before the other: the result "
+        "depends on the schedule. The notes name both and the missing edge.",
+        hint="record an event behind the first and let the second's stream wait for it",
+    ),
+    "SPY0981": Code(
+        "read of memory nobody wrote",
+        "The operation reads sticks that no copy and no program has written since they were allocated.",
+        hint="copy to the tensor or compute it before it is read",
+    ),
+    "SPY0982": Code(
+        "wait for an event that was never recorded",
+        "Such a wait orders nothing, as in CUDA; most often the record was forgotten or comes too late.",
+        hint="record the event before the wait is enqueued",
+    ),
+}
+
 OURS: dict[str, Code] = {
     "SPY9901": Code(
         "internal error",
@@ -1145,5 +1337,6 @@ CODES: dict[str, Code] = {
     **EMULATOR,
     **RUNNING,
     **COMPARING,
+    **EXECUTION,
     **OURS,
 }

@@ -27,6 +27,7 @@ from spyrec.options import (
     RunStats,
     TotalStats,
 )
+from spyrec.plan_options import PlanOptions
 from spyrec.target import PROFILES, Profile
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def schedule(
 
 
 def emit(kernels: KernelGraph, options: CompileOptions) -> Bundle:
-    """Generate the code of scheduled kernels; errors SPY05xx, SPY0771 for ``loops`` that are no choice."""
+    """Generate the code of scheduled kernels; errors SPY05xx, SPY0771 for ``loops`` that are no choice, SPY0750."""
     from spyrec.codegen.emit import emit_bundle
     from spyrec.codegen.emit_opspecs import CodegenOptions
 
@@ -85,13 +86,36 @@ def emit(kernels: KernelGraph, options: CompileOptions) -> Bundle:
     except ValueError:
         choices = ", ".join(item.value for item in Loops)
         raise refuse("SPY0771", f'loops is "{options.loops}"', hint=f"choose one of {choices}") from None
-    codegen = CodegenOptions(symbolic_args=options.symbolic_args, unroll_loops=unroll_loops, target=options.target)
+    codegen = CodegenOptions(
+        symbolic_args=options.symbolic_args,
+        unroll_loops=unroll_loops,
+        target=options.target,
+        profile=checked_profile(options),
+        planned_with=_planned_with(kernels, options),
+    )
     return emit_bundle(kernels, codegen)
 
 
+def _planned_with(kernels: KernelGraph, options: CompileOptions) -> PlanOptions:
+    """Return the options that make this plan of the graph again."""
+    asks_for_loops = kernels.source is not None and bool(kernels.source.loops)
+    return PlanOptions(
+        cores=options.target.cores if options.cores is None else options.cores,
+        fixed_io_layouts=options.fixed_io_layouts,
+        profile=options.profile,
+        lx_planner=options.lx_planner,
+        auto_tile=bool(kernels.loops) and not asks_for_loops,
+    )
+
+
 def pipeline_options(options: CompileOptions) -> PipelineOptions:
-    """Return what the passes read of the options; errors SPY0771 for cores that the target does not have."""
-    from spyrec.passes.base import PipelineOptions
+    """Return what the passes read of the options.
+
+    Errors: SPY0771 for cores that the target does not have, SPY0750 for an unknown profile, SPY0414 for an
+    unknown planner or one whose extra is missing.
+    """
+    from spyrec.passes.base import NO_PLANNER, PipelineOptions
+    from spyrec.passes.solvers.scratchpad_packing import checked_planner
 
     cores = options.target.cores if options.cores is None else options.cores
     if not 1 <= cores <= options.target.cores:
@@ -100,7 +124,16 @@ def pipeline_options(options: CompileOptions) -> PipelineOptions:
             f'cores is {cores}, target "{options.target.name}" has {options.target.cores}',
             hint=f"choose 1 to {options.target.cores}",
         )
-    return PipelineOptions(options.target, cores, options.fixed_io_layouts)
+    if options.lx_planner != NO_PLANNER:
+        checked_planner(options.lx_planner)
+    return PipelineOptions(
+        options.target,
+        cores,
+        options.fixed_io_layouts,
+        profile=checked_profile(options),
+        lx_planner=options.lx_planner,
+        auto_tile=options.auto_tile,
+    )
 
 
 def read_source(graph: GraphSource, base_dir: Path) -> Graph:
@@ -184,8 +217,8 @@ def checked_numerics(options: RunOptions) -> Numerics:
     return Numerics(name)
 
 
-def checked_profile(options: RunOptions) -> Profile:
-    """Return the parameters of a run's simulated times; errors SPY0750 for an unknown name."""
+def checked_profile(options: RunOptions | CompileOptions) -> Profile:
+    """Return the parameters of the simulated times that the options name; errors SPY0750 for an unknown name."""
     found = PROFILES.get(options.profile)
     if found is None:
         message = f'there is no timing profile "{options.profile}"'
@@ -231,7 +264,7 @@ def open_session(bundle: Bundle, options: RunOptions) -> Session:
         refuse_unwritable_trace(Path(options.trace))
     profile = checked_profile(options)
     device = EmulatedDevice(
-        bundle.manifest.target_cores,
+        bundle.manifest.target.cores,
         numerics.value,
         max_executions=options.max_executions,
         profile=profile,
@@ -252,18 +285,11 @@ def _session_options(options: RunOptions, numerics: Numerics) -> SessionOptions:
 
 def _bisect(session: Session, bundle: Bundle, inputs: Mapping[str, HostArray], options: RunOptions) -> RunResult:
     from spyrec.compare.bisect import Bisection
-    from spyrec.runtime.binding import chosen_extents
 
-    symbolic = bundle.manifest.symbolic_dims
-    extents = chosen_extents(inputs, session.inputs, symbolic)
-    smaller = [name for name, extent in extents.items() if extent != symbolic[name].largest]
-    if smaller:
-        message = f'bisect follows the largest extents, "{smaller[0]}" has {extents[smaller[0]]} here'
-        raise refuse("SPY0771", message, hint=f"give {symbolic[smaller[0]].largest}, or use check")
     bisection = Bisection(bundle, session, inputs, checked_numerics(options).value)
     record = session.run(inputs, bisection)
     _trace(record, bundle, options)
-    found = bisection.report()
+    found = bisection.report(record.outputs)
     is_whole = options.check and found.ok
     checks = _check(bundle, inputs, record, checked_numerics(options)) if is_whole else None
     return RunResult(record.outputs, record.dtypes, _stats(record, options.profile), checks, found)

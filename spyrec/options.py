@@ -49,6 +49,9 @@ class CompileOptions:
     ``symbolic_args``: addresses arrive as operands of ``bundle.mlir``; else they are baked into the SuperDSCs.
     ``fixed_io_layouts``: inputs and outputs keep the default layout even where another would save a copy.
     ``loops``: ``keep`` the graph's loops in ``bundle.mlir``, or ``unroll`` them, a SuperDSC per iteration.
+    ``profile``: the parameters of the simulated times by which the planner chooses, by name.
+    ``lx_planner``: what packs the scratchpads: ``best-fit``, ``omnimalloc``, ``cpsat``, or ``none`` for a plan that
+    leaves every tensor in device memory.  ``auto_tile``: a graph without loops gets loops where tensors do not fit.
     """
 
     cores: int | None = None
@@ -56,6 +59,9 @@ class CompileOptions:
     symbolic_args: bool = True
     fixed_io_layouts: bool = False
     loops: Loops | str = Loops.KEEP
+    profile: str = CALIBRATED.name
+    lx_planner: str = "best-fit"
+    auto_tile: bool = True
 
 
 @dataclass(frozen=True, slots=True)

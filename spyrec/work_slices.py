@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
+
+from spyrec.target import RING_CORES
 
 
 def slices_of_cores(counts: Sequence[int], *, contracts: bool) -> tuple[tuple[int, ...], ...]:
@@ -28,3 +31,20 @@ def slice_order(counts: Sequence[int], *, contracts: bool) -> list[int]:
     if contracts and len(counts) >= 3 and counts[-1] > 1:
         order = [order[-1], *order[:-1]]
     return order
+
+
+def ring_hops(cores: Sequence[int], slices: Sequence[Sequence[int]], reduced: Sequence[int]) -> int:
+    """Return the ring distance of cores that hold neighbouring slices of the ``reduced`` dims, the largest of them.
+
+    ``cores``: numbers on the ring; ``slices``: of each core, per dim.
+    """
+    cohorts: dict[tuple[int, ...], list[tuple[tuple[int, ...], int]]] = {}
+    for core, own in zip(cores, slices, strict=True):
+        kept = tuple(index for dim, index in enumerate(own) if dim not in reduced)
+        cohorts.setdefault(kept, []).append((tuple(own[dim] for dim in reduced), core))
+    distance = 1
+    for members in cohorts.values():
+        chain = [core for _, core in sorted(members)]
+        apart = [abs(first - second) for first, second in pairwise(chain)]
+        distance = max(distance, *(min(item, RING_CORES - item) for item in apart))
+    return distance

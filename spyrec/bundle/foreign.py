@@ -20,8 +20,7 @@ def manifest_of_table(name: str, table: ForeignTableModel, where: Location) -> M
     target = Target()
     return Manifest(
         name=name,
-        target_name=target.name,
-        target_cores=target.cores,
+        target=target,
         arguments=arguments,
         inputs=tuple(item.name for item in arguments if item.role in {Role.INPUT, Role.INOUT}),
         outputs=tuple((item.name, item.name) for item in arguments if item.role in {Role.OUTPUT, Role.INOUT}),

@@ -7,7 +7,10 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from spyrec.dtypes import DeviceFormat, DType
+from spyrec.plan_data import PlanFigures
+from spyrec.plan_options import PlanOptions
 from spyrec.symbolic_dim import SymbolicDim
+from spyrec.target import Target
 
 
 class Role(Enum):
@@ -88,12 +91,12 @@ class Manifest:
 
     ``outputs`` are (result name of the graph, argument name) in graph order: an argument may serve two results.
     ``inputs`` are the graph's input names in order, those that no program reads included.  ``symbolic_dims``: what a
-    run may choose for dims without one extent.
+    run may choose for dims without one extent.  ``figures``: what the compiler predicts; ``planned_with``: the options
+    that made its plan; bundles of others have neither.
     """
 
     name: str
-    target_name: str
-    target_cores: int
+    target: Target
     arguments: tuple[Argument, ...]
     inputs: tuple[str, ...]
     outputs: tuple[tuple[str, str], ...]
@@ -101,3 +104,5 @@ class Manifest:
     pool_bytes: int
     graph_sha256: str | None
     symbolic_dims: Mapping[str, SymbolicDim] = field(default_factory=dict[str, SymbolicDim])
+    figures: PlanFigures | None = None
+    planned_with: PlanOptions | None = None

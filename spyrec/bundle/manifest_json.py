@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Annotated, Literal, TypeVar
 
 import orjson
@@ -12,9 +12,11 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from pydantic_core import ErrorDetails
 
 from spyrec.bundle.manifest import Argument, Manifest, PlanStep, Role, TripCount
+from spyrec.bundle.plan_json import LxModel, TrafficModel, read_plan, write_plan
 from spyrec.diagnostics import Diagnostic, Location, SpyrecError
 from spyrec.dtypes import DeviceFormat, DType
 from spyrec.jsonloc import JsonValue, SourceText, load_json
+from spyrec.plan_options import PlanOptions
 from spyrec.symbolic_dim import SymbolicDim
 from spyrec.target import Target
 
@@ -60,6 +62,19 @@ class TargetModel(_Model):
 
     name: Name
     cores: Annotated[int, Field(ge=1, le=Target().cores)]
+    lx_bytes: Count = Target().lx_bytes
+    lx_reserved_fraction: Annotated[float, Field(ge=0.0, le=1.0)] = Target().lx_reserved_fraction
+    span_limit_bytes: Count = Target().span_limit_bytes
+
+
+class PlannedWithModel(_Model):
+    """The options that made the plan; absent where spyrec's compiler did not make it."""
+
+    cores: Annotated[int, Field(ge=1, le=Target().cores)]
+    fixed_io_layouts: bool
+    profile: Name
+    lx_planner: Name
+    auto_tile: bool
 
 
 class DciModel(_Model):
@@ -135,12 +150,13 @@ class ManifestModel(_Model):
     format: Literal["spyrec.bundle/1"]
     name: Name
     target: TargetModel
+    planned_with: PlannedWithModel | None = None
     inputs: Annotated[list[Name], Field(max_length=MAX_ARGUMENTS)]
     outputs: Annotated[list[OutputModel], Field(max_length=MAX_ARGUMENTS)]
     arguments: Annotated[list[ArgumentModel], Field(max_length=MAX_ARGUMENTS)]
     pool_bytes: Count
-    lx: dict[str, object] | None = None
-    traffic: dict[str, object] | None = None
+    lx: LxModel | None = None
+    traffic: TrafficModel | None = None
     tile_contract: dict[str, object] | None = None
     plan: Annotated[list[PlanStepModel], Field(max_length=MAX_ARGUMENTS)]
     graph_sha256: Sha256 | None
@@ -181,13 +197,13 @@ def write_manifest(manifest: Manifest, files: Mapping[str, str]) -> bytes:
     content = {
         "format": BUNDLE_FORMAT,
         "name": manifest.name,
-        "target": {"name": manifest.target_name, "cores": manifest.target_cores},
+        "target": asdict(manifest.target),
+        "planned_with": None if manifest.planned_with is None else asdict(manifest.planned_with),
         "inputs": list(manifest.inputs),
         "outputs": [{"name": name, "argument": argument} for name, argument in manifest.outputs],
         "arguments": [_argument(item) for item in manifest.arguments],
         "pool_bytes": manifest.pool_bytes,
-        "lx": None,
-        "traffic": None,
+        **write_plan(manifest.figures),
         "tile_contract": None,
         "plan": [_step(step) for step in manifest.plan],
         "graph_sha256": manifest.graph_sha256,
@@ -255,8 +271,7 @@ def read_manifest(text: bytes, file: str) -> tuple[Manifest, dict[str, str], Loc
     model, location = _validated(ManifestModel, text, file, BUNDLE_FORMAT)
     manifest = Manifest(
         name=model.name,
-        target_name=model.target.name,
-        target_cores=model.target.cores,
+        target=Target(**model.target.model_dump()),
         arguments=tuple(_from_model(item) for item in model.arguments),
         inputs=tuple(model.inputs),
         outputs=tuple((item.name, item.argument) for item in model.outputs),
@@ -266,6 +281,8 @@ def read_manifest(text: bytes, file: str) -> tuple[Manifest, dict[str, str], Loc
         symbolic_dims={
             name: SymbolicDim(dim.min, dim.max, dim.multiple_of) for name, dim in model.symbolic_dims.items()
         },
+        figures=read_plan(model.lx, model.traffic),
+        planned_with=None if model.planned_with is None else PlanOptions(**model.planned_with.model_dump()),
     )
     return manifest, model.files, location
 

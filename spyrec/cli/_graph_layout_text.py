@@ -19,6 +19,7 @@ from spyrec.cli._layout_text import (
 from spyrec.codegen.emit import host_layout
 from spyrec.diagnostics import SpyrecError, refuse
 from spyrec.ir.kernel import Buffer, BufferRole
+from spyrec.passes.planning.shares import Share
 from spyrec.passes.print_kernels import use_text
 from spyrec.target import STICK_BYTES
 
@@ -119,7 +120,7 @@ def answers(values: Sequence[GraphValue], questions: Questions) -> list[Answer]:
 def _has(value: GraphValue, index: tuple[int, ...]) -> bool:
     shape = value.type.shape
     is_inside = len(shape) == len(index) and all(0 <= at < size for at, size in zip(index, shape, strict=True))
-    return is_inside and value.use is not None and not _is_in_lx(value)
+    return is_inside and value.use is not None
 
 
 def _is_in_lx(value: GraphValue) -> bool:
@@ -135,7 +136,23 @@ def _at_index(value: GraphValue, index: tuple[int, ...]) -> Answer:
     assert value.use is not None
     assert value.buffer is not None
     coordinate = value.buffer.placed.device_coordinate(value.use.access.coordinate(index))
+    if value.place is not None and value.place.share is not None:
+        return _in_scratchpad(value, value.place.share, index, coordinate)
     return Answer(value.name, index, coordinate, _base(value) + _distance_bytes(value.buffer, coordinate))
+
+
+def _in_scratchpad(value: GraphValue, share: Share, index: tuple[int, ...], coordinate: tuple[int, ...]) -> Answer:
+    """Return the first core that holds an element, and where in its scratchpad: shares are dense."""
+    assert value.buffer is not None
+    device = value.buffer.placed.device
+    walked = [at for at, size in zip(coordinate[:-1], device.device_size[:-1], strict=True) if size > 1]
+    slices = tuple(at // extent for at, extent in zip(walked, share.extents, strict=True))
+    sticks = 0
+    for at, extent in zip(walked, share.extents, strict=True):
+        sticks = sticks * extent + at % extent
+    lane_bytes = coordinate[-1] * STICK_BYTES // device.elements_per_stick
+    address = _base(value) + sticks * STICK_BYTES + lane_bytes
+    return Answer(value.name, index, coordinate, address, share.slices.index(slices))
 
 
 def _distance_bytes(buffer: Buffer, coordinate: tuple[int, ...]) -> int:

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from enum import Enum
 
 from spyrec.codegen.lower_node import argument_address
-from spyrec.ir.kernel import Buffer, BufferRole, Kernel, KernelGraph, LayoutCost, Use
+from spyrec.ir.kernel import Buffer, BufferRole, Kernel, KernelGraph, KernelProgram, LayoutCost, Use
 from spyrec.ir.opdef import OpKind, catalogue
 from spyrec.ir.types import TensorType
+from spyrec.passes.planning.shares import Share, share_of
 from spyrec.passes.realize import copy_cost_bytes
 from spyrec.target import segment_base
 
@@ -28,12 +29,16 @@ class Memory(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a value lies in one program: argument number or byte offset, and its device address (in LX, a core's)."""
+    """Where a value lies in one program: argument number or byte offset, and its device address (in LX, a core's).
+
+    ``share``: in LX, what each core has of it.
+    """
 
     program: int
     memory: Memory
     number: int
     address: int
+    share: Share | None = None
 
     def __str__(self) -> str:
         is_argument = self.memory is Memory.ARGUMENT
@@ -120,7 +125,16 @@ def _places(graph: KernelGraph) -> Iterator[tuple[str, Place]]:
         for name, offset in program.pool_offsets.items():
             yield name, Place(number, Memory.POOL, offset, segment_base(0) + offset)
         for name, offset in program.lx_offsets.items():
-            yield name, Place(number, Memory.LX, offset, offset)
+            yield name, Place(number, Memory.LX, offset, offset, _share(graph, program, name))
+
+
+def _share(graph: KernelGraph, program: KernelProgram, name: str) -> Share | None:
+    """Return what each core has of a tensor that lies in LX: all who touch it cut it alike."""
+    for kernel in graph.kernels[program.first_kernel : program.end_kernel]:
+        for position, use in enumerate(kernel.uses):
+            if use.buffer == name:
+                return share_of(kernel, position, kernel.division or (1,) * len(kernel.placed.variables))
+    return None
 
 
 def _owners(graph: KernelGraph) -> dict[str, str]:
@@ -167,11 +181,14 @@ def _added_role(graph: KernelGraph, buffer: Buffer) -> str:
 
 
 def _copies(graph: KernelGraph) -> Iterator[CopyPoint]:
+    in_lx = {name for program in graph.programs for name in program.lx_offsets}
     for kernel in graph.kernels:
         if kernel.op not in _COPIES:
             continue
         (read,) = kernel.inputs
         source, target = graph.buffers[read.buffer], graph.buffers[kernel.output.buffer]
+        if {source.name, target.name} & in_lx:
+            continue  # no layout asked for it: what several operations read is fetched once
         moved = copy_cost_bytes(source.placed, source.type.shape, read.access, target.placed)
         readers = [other.name for other in graph.kernels if any(use.buffer == target.name for use in other.inputs)]
         yield CopyPoint(kernel, source.name, target.name, moved, tuple(readers))

@@ -50,21 +50,29 @@ class Questions:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One element: the tensor, its host index (``None`` for padding), device coordinate and byte address."""
+    """One element: the tensor, its host index (``None`` for padding), device coordinate and byte address.
+
+    ``core``: in whose scratchpad the address is, ``None`` in device memory.
+    """
 
     tensor: str
     index: tuple[int, ...] | None
     coordinate: tuple[int, ...]
     address: int
+    core: int | None = None
 
     def __str__(self) -> str:
         what = "padding" if self.index is None else f"element {list(self.index)}"
-        return f"{self.tensor}: {what} lies at device coordinate {list(self.coordinate)}, byte {self.address}"
+        where = "" if self.core is None else f" of core {self.core}'s scratchpad"
+        return f"{self.tensor}: {what} lies at device coordinate {list(self.coordinate)}, byte {self.address}{where}"
 
     def to_json(self) -> dict[str, object]:
         """Return the same facts for programs."""
         index = None if self.index is None else list(self.index)
-        return {"tensor": self.tensor, "index": index, "device_coordinate": list(self.coordinate), "byte": self.address}
+        place: dict[str, object] = {"byte": self.address}
+        if self.core is not None:
+            place["core"] = self.core
+        return {"tensor": self.tensor, "index": index, "device_coordinate": list(self.coordinate), **place}
 
 
 def _has(item: NamedLayout, index: tuple[int, ...]) -> bool:

@@ -83,6 +83,8 @@ def _guilt_line(found: Divergence) -> str:
     match found.guilt.value:
         case "copy in":
             return f'the copy of "{found.tensor}" from the host is guilty'
+        case "copy out":
+            return f'the copy of "{found.tensor}" to the host is guilty: no operation has stored what it gives'
         case "altered":
             return f'the constants were altered; first read by {found.file}, {op}, as "{found.tensor}"'
         case "overwritten":

@@ -34,6 +34,16 @@ _SHOWN_DIFFERENCES = 20
 )
 @click.option("--symbolic-args/--no-symbolic-args", default=True, help="Addresses as operands, or baked in.")
 @click.option("--fixed-io-layouts", is_flag=True, help="Keep the default layouts of inputs and outputs.")
+@click.option("--profile", default="calibrated", show_default=True, metavar="NAME", help="Parameters of plan times.")
+@click.option(
+    "--lx-planner",
+    type=click.Choice(["best-fit", "omnimalloc", "cpsat", "none"]),
+    default="best-fit",
+    show_default=True,
+    help="What packs the scratchpads; none: all tensors lie in device memory.",
+)
+@click.option("--no-auto-tile", is_flag=True, help="Choose no loops where the graph asks for none.")
+@click.option("--explain-plan", is_flag=True, help="Print what moves, what lies in the scratchpads, and why.")
 @click.option("--print-after", metavar="PASS|all", help="Print the graph after this pass.")
 @click.option("--stop-after", metavar="PASS", help="Run the passes up to this one, and write no bundle.")
 @click.option("--time-passes", is_flag=True, help="Print the seconds of each pass to stderr.")
@@ -52,6 +62,10 @@ def command(  # noqa: PLR0913 -- one parameter per option of the verb
     symbolic_args: bool,
     loops: str,
     fixed_io_layouts: bool,
+    profile: str,
+    lx_planner: str,
+    no_auto_tile: bool,
+    explain_plan: bool,
     print_after: str | None,
     stop_after: str | None,
     time_passes: bool,
@@ -63,15 +77,19 @@ def command(  # noqa: PLR0913 -- one parameter per option of the verb
     from spyrec.options import CompileOptions
 
     watch = _Watch(_checked_pass(print_after, is_all_allowed=True), _checked_pass(stop_after), time_passes)
-    if output is None and golden is None and watch.stop_after is None:
-        raise click.UsageError("give the bundle to write (-o) or to compare with (--golden)")
+    if output is None and golden is None and watch.stop_after is None and not explain_plan:
+        raise click.UsageError("give the bundle to write (-o) or to compare with (--golden), or --explain-plan")
     device = _target(target, cores)
-    options = CompileOptions(cores, device, symbolic_args, fixed_io_layouts, loops)
+    options = CompileOptions(
+        cores, device, symbolic_args, fixed_io_layouts, loops, profile, lx_planner, auto_tile=not no_auto_tile
+    )
     if output is not None and watch.stop_after is None:
         refuse_unwritable(output, force=force)
     bundle = _compiled(graph, options, watch)
     if bundle is None:
         return 0
+    if explain_plan:
+        _explain(bundle)
     if output is not None:
         with current_console().progress("writing the bundle"):
             bundle.save(output, force=force)
@@ -130,6 +148,15 @@ def _compiled(graph: Path, options: CompileOptions, watch: _Watch) -> Bundle | N
             return None
         assert isinstance(result, KernelGraph), "a whole pipeline ends in kernels"
         return emit(result, options)
+
+
+def _explain(bundle: Bundle) -> None:
+    """Print the plan report."""
+    from spyrec.cli._plan_report import plan_lines
+
+    assert bundle.manifest.figures is not None, "the compiler predicts what it compiles"
+    for line in plan_lines(bundle.manifest.figures):
+        click.echo(line)
 
 
 def _summary(bundle: Bundle, output: Path) -> str:

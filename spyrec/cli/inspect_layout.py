@@ -70,6 +70,7 @@ class _Address(click.ParamType):  # pyright: ignore[reportMissingTypeArgument] -
 @click.option("--at-address", type=_Address(), help="Map this byte address back to its element.")
 @click.option("--tensor", help="With a graph or bundle: this tensor only.")
 @click.option("--fixed-io-layouts", is_flag=True, help="With a graph: keep the default layouts of inputs and outputs.")
+@click.option("--lx", "is_lx", is_flag=True, help="With a bundle: what lies in the scratchpads when.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--svg", type=click.Path(path_type=Path, dir_okay=False), help="Write a picture of the sticks.")
 def command(  # noqa: PLR0913 -- one parameter per option of the verb
@@ -83,13 +84,14 @@ def command(  # noqa: PLR0913 -- one parameter per option of the verb
     at_address: int | None,
     tensor: str | None,
     fixed_io_layouts: bool,
+    is_lx: bool,
     as_json: bool,
     svg: Path | None,
 ) -> int:
     """Show device_size, stride_map, padding, sticks and copy loops of --shape, or of the tensors of PATH.
 
     PATH is a bundle directory, or a graph file: of a graph every value is shown as the compiler lays it out, views and
-    inserted copies too, with what the copies cost.
+    inserted copies too, with what the copies cost.  --lx shows the scratchpads of a bundle, operation by operation.
     """
     from spyrec.cli import _layout_text as text
 
@@ -99,6 +101,11 @@ def command(  # noqa: PLR0913 -- one parameter per option of the verb
         {"shape": shape, "stride": stride, "dim-order": dim_order, "at": at, "at-address": at_address}, path
     )
     with located(place, notes):
+        if is_lx:
+            _refuse_with_lx(path, asks=bool(notes) or tensor is not None or fixed_io_layouts)
+            assert path is not None
+            _show_lx(path, svg, as_json=as_json)
+            return 0
         questions = text.Questions(at, at_address)
         if path is not None and not path.is_dir():
             click.echo(
@@ -117,6 +124,31 @@ def command(  # noqa: PLR0913 -- one parameter per option of the verb
             return 0
         click.echo(text.describe(named[0], questions) if len(named) == 1 else text.table(named, questions))
         return 0
+
+
+def _refuse_with_lx(path: Path | None, *, asks: bool) -> None:
+    if path is None or not path.is_dir():
+        raise click.UsageError("--lx shows the scratchpads of a bundle: give its directory")
+    if asks:
+        raise click.UsageError("--lx shows whole programs: it takes --json and --svg only")
+
+
+def _show_lx(path: Path, svg: Path | None, *, as_json: bool) -> None:
+    """Print the map of a bundle's scratchpads, and draw it where a picture is asked for."""
+    from spyrec.bundle.bundle import Bundle
+    from spyrec.cli import _lx_map_svg, _lx_map_text
+    from spyrec.cli._lx_map import lx_maps
+
+    maps = lx_maps(Bundle.load(path))
+    if svg is not None:
+        _write_picture(svg, _lx_map_svg.draw(maps))
+    if as_json:
+        click.echo(json.dumps(_lx_map_text.to_json(maps), indent=2))
+        return
+    if not maps:
+        click.echo("nothing lies in the scratchpads")
+    for number, found in enumerate(maps):
+        click.echo("\n".join([*([""] if number else []), *_lx_map_text.draw_text(found)]))
 
 
 def _asked(options: Mapping[str, tuple[int, ...] | int | None], path: Path | None) -> tuple[Location, tuple[str, ...]]:
@@ -219,11 +251,15 @@ def _of_bundle(bundle: Bundle) -> list[NamedLayout]:
 
 def _write_svg(path: Path, named: list[NamedLayout]) -> None:
     from spyrec.cli._layout_svg import draw
-    from spyrec.diagnostics import refuse
 
     if len(named) != 1:
         raise click.UsageError("--svg draws one tensor: choose it with --tensor")
-    picture = draw(named[0].layout)
+    _write_picture(path, draw(named[0].layout))
+
+
+def _write_picture(path: Path, picture: str) -> None:
+    from spyrec.diagnostics import refuse
+
     try:
         temporary = path.with_name(f".{path.name}.partial")
         temporary.write_text(picture, encoding="utf-8")

@@ -20,6 +20,7 @@ from spyrec.ir.device_layout import row_major
 from spyrec.ir.kernel import Buffer, BufferRole, KernelGraph, KernelProgram, Loop
 from spyrec.ir.types import TensorType
 from spyrec.layout import DeviceLayout
+from spyrec.passes.planning.traffic import plan_figures
 
 _ROLES = {
     BufferRole.INPUT: Role.INPUT,
@@ -43,8 +44,7 @@ def emit_bundle(scheduled: KernelGraph, options: CodegenOptions) -> Bundle:
     text = graph_text(scheduled)
     manifest = Manifest(
         name=scheduled.name,
-        target_name=chosen.name,
-        target_cores=chosen.cores,
+        target=chosen,
         arguments=tuple(_arguments(scheduled)),
         inputs=scheduled.inputs,
         outputs=scheduled.outputs,
@@ -60,6 +60,8 @@ def emit_bundle(scheduled: KernelGraph, options: CodegenOptions) -> Bundle:
         pool_bytes=max((program.pool_bytes for program in scheduled.programs), default=0),
         graph_sha256=None if text is None else hashlib.sha256(text).hexdigest(),
         symbolic_dims={} if scheduled.source is None else scheduled.source.symbolic_dims,
+        figures=plan_figures(scheduled, chosen, options.profile),
+        planned_with=options.planned_with,
     )
     return Bundle(manifest, programs, ConstantArrays(scheduled), tables, text)
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from spyrec.codegen.lower_opspec import LoweringOptions
 from spyrec.codegen.lower_program import EmittedProgram, ProgramLowering, ProgramOptions
 from spyrec.codegen.opspec import OpSpecFile
-from spyrec.target import Target
+from spyrec.plan_options import PlanOptions
+from spyrec.target import CALIBRATED, Profile, Target
 
 __all__ = ["CodegenOptions", "EmittedProgram", "emit_opspecs"]
 
@@ -18,12 +19,16 @@ class CodegenOptions:
 
     ``compat_torch_spyre``: write the id of the mask constant as torch-spyre does (``docs/compatibility.md``).
     ``symbolic_args`` and ``unroll_loops``: override what the OpSpec file says; ``None`` keeps it.
+    ``profile``: the parameters of the times that a compiled bundle's manifest predicts; ``planned_with``: the options
+    that it names as those of the plan.
     """
 
     compat_torch_spyre: bool = False
     symbolic_args: bool | None = None
     unroll_loops: bool | None = None
     target: Target = field(default_factory=Target)
+    profile: Profile = CALIBRATED
+    planned_with: PlanOptions | None = None
 
 
 def emit_opspecs(file: OpSpecFile, options: CodegenOptions | None = None) -> EmittedProgram:

@@ -23,6 +23,7 @@ from spyrec.compare.one_op import Expectation, OpVerdict, judge
 from spyrec.compare.provenance import CompiledCall, provenance_of
 from spyrec.compare.storage import Array, Floats
 from spyrec.ir.kernel import Buffer, BufferRole
+from spyrec.runtime.binding import chosen_extents
 from spyrec.runtime.observer import Execution, RunEnded
 from spyrec.runtime.session import Session
 
@@ -54,6 +55,7 @@ class Bisection:
         self._inputs = inputs
         self._numerics = numerics
         self._known = provenance_of(bundle)
+        self._extents = chosen_extents(inputs, session.inputs, bundle.manifest.symbolic_dims)
         self._calls = {(call.program, call.file): call for call in self._known.calls}
         self._memory = DeviceMemory(self._known, session, numerics)
         self._program = 0
@@ -83,7 +85,7 @@ class Bisection:
         file = execution.file if directory == "." else f"{directory}/{execution.file}"
         call = self._calls[self._program, file]
         iteration = execution.iteration if call.iteration is None else call.iteration
-        if any(number >= count for number, count in zip(iteration, self._known.rounds_of(call), strict=True)):
+        if any(number >= count for number, count in zip(iteration, self._rounds_of(call), strict=True)):
             self._guilty(self._wrong_rounds(call, iteration))
         want = self._expectation(call, iteration)
         self._step = _Step(call, execution, iteration, want, self._memory.reach(execution, call))
@@ -103,11 +105,14 @@ class Bisection:
         if execution.is_last and step.call.iteration is None:
             self._guilty(self._missing_rounds(step))
 
-    def report(self) -> BisectReport:
-        """Return the verdict on what was executed."""
+    def report(self, outputs: Mapping[str, Array]) -> BisectReport:
+        """Return the verdict on what was executed, and on the ``outputs`` that the host got of a whole run."""
         total = len(self._known.calls)
         if self._divergence is None:
             self._divergence = self._never_executed()
+        if self._divergence is None:
+            found = self._copies.first_wrong_result(outputs)
+            self._divergence = None if found is None else guilty_copy(*found, Guilt.COPY_OUT)
         if self._divergence is None and self._bundle.has_altered_constants:
             self._divergence = self._altered_constants()
         return BisectReport(len(self._compared), total, *self._worst, self._divergence)
@@ -162,9 +167,8 @@ class Bisection:
 
     def _missing_rounds(self, step: _Step) -> Divergence | None:
         """Return the guilt of a call that is over before its last tile."""
-        rounds = zip(step.iteration, step.call.kernel.loops, strict=True)
-        loops = ((number, self._known.kernels.loops[loop]) for number, loop in rounds)
-        if all(loop.is_symbolic or number == loop.count - 1 for number, loop in loops):
+        rounds = zip(step.iteration, self._rounds_of(step.call), strict=True)
+        if all(number == count - 1 for number, count in rounds):
             return None
         return self._wrong_rounds(step.call, step.iteration)
 
@@ -173,12 +177,12 @@ class Bisection:
         return replace(guilty_call(self._known, call, Guilt.ROUNDS, buffer), iteration=iteration)
 
     def _never_executed(self) -> Divergence | None:
-        """Return the guilt of a call that did not run; in a loop with a symbolic count that may be right."""
-        for call in self._known.calls:
-            is_counted = not any(self._known.kernels.loops[loop].is_symbolic for loop in call.kernel.loops)
-            if is_counted and call.file not in self._compared:
-                return self._wrong_rounds(call, ())
-        return None
+        """Return the guilt of a call that did not run."""
+        missing = (call for call in self._known.calls if call.file not in self._compared)
+        return next((self._wrong_rounds(call, ()) for call in missing), None)
+
+    def _rounds_of(self, call: CompiledCall) -> tuple[int, ...]:
+        return self._known.rounds_of(call, self._extents)
 
     # --- words ------------------------------------------------------------------------------------------------------
 

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spyrec.compare.propagation import SINGLE_ROUNDOFF, ErrorRule, Step, cast_rule, error_rule, term_count
+from spyrec.compare.error_rule import ErrorRule, Step
+from spyrec.compare.propagation import SINGLE_ROUNDOFF, cast_rule, error_rule, term_count
 from spyrec.compare.simulation import Simulation, simulation_of
 from spyrec.compare.storage import Array, Floats, Storage, absolute_difference, storage_of
 from spyrec.compare.tracks import Track, statistical_bound, stored_exactly_known
@@ -157,7 +158,14 @@ class _NodeRun:
         worst, jump = self._worst_case(step, simulation, rule)
         if jump is not None:
             statistical = statistical + jump
-        error = statistical if worst is None else np.minimum(worst, statistical)
+        missed = self._missed(step, rule, worst, statistical)
+        if missed is not None:
+            statistical = statistical + missed
+            jump = missed if jump is None else jump + missed
+        error = statistical
+        if worst is not None:
+            # what is only chosen or moved has the error it had: samples of the result alone would be less sure
+            error = np.minimum(worst, statistical) if rule.rounds else worst
         lost = ~np.isfinite(step.result) & (step.result != device)
         if lost.any():  # the reference is infinite or NaN, the device something else: what follows may be anything
             error = np.where(lost, np.inf, error)
@@ -247,6 +255,14 @@ class _NodeRun:
             change = absolute_difference(simulation.run((point, *rest)), step.apply(point, *rest))
             np.maximum(worst, change, out=worst)
         return worst
+
+    def _missed(self, step: Step, rule: ErrorRule, worst: Floats | None, statistical: Floats) -> Floats | None:
+        """Return what random samples may have missed of the worst case behind a kink."""
+        if rule.is_at_kink is None or worst is None:
+            return None
+        errors = [None if track is None else self._possible(track) for track in self.operands]
+        missed = np.where(rule.is_at_kink(step, errors) & (worst > statistical), worst - statistical, 0.0)
+        return missed if missed.any() else None
 
     def _is_costly(self, step: Step) -> bool:
         return self.definition.kind is OpKind.CONTRACTION and step.result.size * term_count(step) > _WORST_CASE_LIMIT

@@ -20,6 +20,8 @@ class Guilt(Enum):
     """Its loops do not go round as often as the graph asks."""
     COPY_IN = "copy in"
     """The host's copy of an input or constant does not hold the graph's numbers."""
+    COPY_OUT = "copy out"
+    """What the host got for an output is not what the last operation on it has stored."""
     ALTERED = "altered"
     """Every operation is right for its inputs, but the constants are not those the bundle was written with."""
 
@@ -56,8 +58,8 @@ class Divergence:
     """The first guilty step.
 
     ``name`` is the kernel's, ``op`` what it should compute (``opFuncName``), ``found_op`` what the SuperDSC says;
-    ``node`` the name of the user's node and ``location`` its place in ``graph.json``.  A copy from the host has no
-    ``file``, ``op`` and ``inputs``.  ``iteration`` is the round of each loop around it, outermost first, from 0.
+    ``node`` the name of the user's node and ``location`` its place in ``graph.json``.  A copy from or to the host has
+    no ``file``, ``op`` and ``inputs``.  ``iteration`` is the round of each loop around it, outermost first, from 0.
     """
 
     guilt: Guilt

@@ -60,11 +60,11 @@ def worst_element(buffer: Buffer, verdict: OpVerdict, core: int | None) -> Eleme
     )
 
 
-def guilty_copy(buffer: Buffer, verdict: OpVerdict) -> Divergence:
-    """Return the guilt of the host's copy of an input or constant."""
+def guilty_copy(buffer: Buffer, verdict: OpVerdict, guilt: Guilt = Guilt.COPY_IN) -> Divergence:
+    """Return the guilt of the host's copy of an input, constant or output."""
     is_constant = buffer.role is BufferRole.CONSTANT
     return Divergence(
-        guilt=Guilt.COPY_IN,
+        guilt=guilt,
         name=buffer.name,
         file=CONSTANTS_FILE if is_constant else None,
         op=None,

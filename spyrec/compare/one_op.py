@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spyrec.compare.bounds import rule_of, store_error
-from spyrec.compare.propagation import ErrorRule, Step
+from spyrec.compare.error_rule import ErrorRule, Step
 from spyrec.compare.simulation import scale_of, simulation_of
 from spyrec.compare.storage import Array, Floats, Storage, absolute_difference
 from spyrec.compare.verdict import FAILING_RATIO

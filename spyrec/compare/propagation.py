@@ -7,70 +7,17 @@ know shapes, dims and broadcasting only through it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 import numpy as np
 
-from spyrec.compare.storage import Array, Floats, absolute_difference
-from spyrec.ir.opdef import Attributes, OpDef, OpKind
+from spyrec.compare.error_rule import ErrorRule, Errors, Spread, Step, present
+from spyrec.compare.kinks import is_extremum_undecided, is_kink_in_reach, is_pair_undecided
+from spyrec.compare.storage import Floats, absolute_difference
+from spyrec.ir.opdef import OpDef, OpKind
 
 SINGLE_ROUNDOFF = 2.0**-24
 """Unit roundoff of the float32 arithmetic that every op may compute in (semantics of the number formats)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One node at its exact operands ``values``, in the op's order; ``result`` is what the reference makes of them."""
-
-    definition: OpDef
-    attributes: Attributes
-    values: tuple[Array | None, ...]
-    result: Array
-
-    def apply(self, *operands: Array | None) -> Floats:
-        """Return the reference at other operands, as float64."""
-        with np.errstate(all="ignore"):
-            return np.asarray(self.definition.reference(operands, self.attributes)[0], dtype=np.float64)
-
-    def value(self, index: int) -> Floats:
-        """Return an operand that is present, as float64."""
-        found = self.values[index]
-        assert found is not None
-        return found.astype(np.float64, copy=False)
-
-
-Errors = Sequence[Floats | None]
-"""The errors of the operands, in their shapes; ``None`` where the operand is absent."""
-
-Spread = Callable[[Step, Errors], Floats]
-
-
-@dataclass(frozen=True, slots=True)
-class ErrorRule:
-    """What check needs to know of an op.
-
-    ``spread``: the error the operands' errors cause.  ``arithmetic``: the error that float32 arithmetic inside the op
-    makes before the one rounding, beyond ``ulps`` roundoffs of the result; ``None`` where there is none.
-    ``rounds``: whether the result needs rounding, its operands being storable.  ``is_continuous``: without it, an
-    error of the operands can make a jump, which no sample of random errors is sure to show.
-    ``constants``: the attribute fields that reach the device as rounded constants.
-    ``scale``: the constant that the result is multiplied by on the device, named as in ``DeviceOp.constants``.
-    """
-
-    spread: Spread
-    arithmetic: Spread | None = None
-    rounds: bool = True
-    is_continuous: bool = True
-    ulps: float = 1.0
-    constants: tuple[str, ...] = ()
-    scale: str | None = None
-
-
-def _present(errors: Errors, index: int) -> Floats:
-    found = errors[index]
-    assert found is not None
-    return found
 
 
 def moved(step: Step, errors: Errors) -> Floats:
@@ -82,7 +29,7 @@ def _of_one(*critical_points: float) -> Spread:
     """One operand; between the critical points (extrema and poles) the function is monotone."""
 
     def spread(step: Step, errors: Errors) -> Floats:
-        value, error = step.value(0), _present(errors, 0)
+        value, error = step.value(0), present(errors, 0)
         rest = step.values[1:]
         low, high = value - error, value + error
         worst = absolute_difference(step.apply(low, *rest), step.result)
@@ -95,30 +42,30 @@ def _of_one(*critical_points: float) -> Spread:
 
 def _of_sum(step: Step, errors: Errors) -> Floats:
     del step
-    return _present(errors, 0) + _present(errors, 1)
+    return present(errors, 0) + present(errors, 1)
 
 
 def _of_product(step: Step, errors: Errors) -> Floats:
     left, right = np.abs(step.value(0)), np.abs(step.value(1))
-    return left * _present(errors, 1) + _present(errors, 0) * (right + _present(errors, 1))
+    return left * present(errors, 1) + present(errors, 0) * (right + present(errors, 1))
 
 
 def _of_quotient(step: Step, errors: Errors) -> Floats:
-    divisor, error = np.abs(step.value(1)), _present(errors, 1)
+    divisor, error = np.abs(step.value(1)), present(errors, 1)
     quotient = np.abs(step.result.astype(np.float64))
-    worst = (_present(errors, 0) + np.where(error > 0, quotient * error, 0.0)) / (divisor - error)
-    return np.where(divisor > error, worst, np.where((error == 0) & (_present(errors, 0) == 0), 0.0, np.inf))
+    worst = (present(errors, 0) + np.where(error > 0, quotient * error, 0.0)) / (divisor - error)
+    return np.where(divisor > error, worst, np.where((error == 0) & (present(errors, 0) == 0), 0.0, np.inf))
 
 
 def _of_monotone_pair(step: Step, errors: Errors) -> Floats:
-    low = step.apply(step.value(0) - _present(errors, 0), step.value(1) - _present(errors, 1))
-    high = step.apply(step.value(0) + _present(errors, 0), step.value(1) + _present(errors, 1))
+    low = step.apply(step.value(0) - present(errors, 0), step.value(1) - present(errors, 1))
+    high = step.apply(step.value(0) + present(errors, 0), step.value(1) + present(errors, 1))
     return np.maximum(absolute_difference(low, step.result), absolute_difference(high, step.result))
 
 
 def _of_comparison(step: Step, errors: Errors) -> Floats:
     """Either answer is right where the operands may be equal or change order."""
-    error = _present(errors, 0) + _present(errors, 1)
+    error = present(errors, 0) + present(errors, 1)
     distance = absolute_difference(step.value(0), step.value(1))
     return np.where((error == 0) | (distance > error), 0.0, 1.0)
 
@@ -126,17 +73,17 @@ def _of_comparison(step: Step, errors: Errors) -> Floats:
 def _of_choice(step: Step, errors: Errors) -> Floats:
     condition = step.values[0]
     assert condition is not None
-    chosen = step.apply(condition, _present(errors, 1), _present(errors, 2))
-    undecided = _present(errors, 0) != 0
+    chosen = step.apply(condition, present(errors, 1), present(errors, 2))
+    undecided = present(errors, 0) != 0
     if not undecided.any():
         return chosen
-    other = step.apply(np.logical_not(condition), _present(errors, 1), _present(errors, 2))
+    other = step.apply(np.logical_not(condition), present(errors, 1), present(errors, 2))
     apart = absolute_difference(step.apply(np.logical_not(condition), *step.values[1:]), step.result)
     return np.where(undecided, np.maximum(chosen, apart + other), chosen)
 
 
 def _of_extremum(step: Step, errors: Errors) -> Floats:
-    low, high = step.value(0) - _present(errors, 0), step.value(0) + _present(errors, 0)
+    low, high = step.value(0) - present(errors, 0), step.value(0) + present(errors, 0)
     return np.maximum(
         absolute_difference(step.apply(low), step.result), absolute_difference(step.apply(high), step.result)
     )
@@ -144,7 +91,7 @@ def _of_extremum(step: Step, errors: Errors) -> Floats:
 
 def _of_bilinear(step: Step, errors: Errors) -> Floats:
     left, right = np.abs(step.value(0)), np.abs(step.value(1))
-    return step.apply(left, _present(errors, 1)) + step.apply(_present(errors, 0), right + _present(errors, 1))
+    return step.apply(left, present(errors, 1)) + step.apply(present(errors, 0), right + present(errors, 1))
 
 
 def gamma(count: int) -> float:
@@ -155,7 +102,7 @@ def gamma(count: int) -> float:
 
 def _accumulation(step: Step, errors: Errors) -> Floats:
     """A sum of n terms in any order: gamma(n) times the sum of the magnitudes."""
-    magnitudes = np.abs(step.value(0)) + _present(errors, 0)
+    magnitudes = np.abs(step.value(0)) + present(errors, 0)
     return gamma(term_count(step)) * step.apply(magnitudes)
 
 
@@ -168,14 +115,14 @@ def term_count(step: Step) -> int:
 
 
 def _product_accumulation(step: Step, errors: Errors) -> Floats:
-    left = np.abs(step.value(0)) + _present(errors, 0)
-    right = np.abs(step.value(1)) + _present(errors, 1)
+    left = np.abs(step.value(0)) + present(errors, 0)
+    right = np.abs(step.value(1)) + present(errors, 1)
     return gamma(term_count(step)) * step.apply(left, right)
 
 
 def _of_exx2(step: Step, errors: Errors) -> Floats:
     """Lane 0 is the mean, lane 1 the mean of squares: the error of a square is (|x| + e)^2 - x^2."""
-    magnitude, error = np.abs(step.value(0)), _present(errors, 0)
+    magnitude, error = np.abs(step.value(0)), present(errors, 0)
     means, squares = step.apply(error), step.apply(magnitude + error) - step.apply(magnitude)
     return np.stack((means[..., 0], np.maximum(squares[..., 1], 0.0)), axis=-1)
 
@@ -193,13 +140,13 @@ def _variance_errors(step: Step, mean_error: Floats, square_error: Floats) -> Fl
 
 
 def _of_layernormscale(step: Step, errors: Errors) -> Floats:
-    error = _present(errors, 0)
+    error = present(errors, 0)
     return _variance_errors(step, error[..., 0], error[..., 1])
 
 
 def _layernormscale_arithmetic(step: Step, errors: Errors) -> Floats:
     """The mean square and the squared mean cancel in float32."""
-    magnitude = np.abs(step.value(0)) + _present(errors, 0)
+    magnitude = np.abs(step.value(0)) + present(errors, 0)
     cancelled = 3.0 * SINGLE_ROUNDOFF * (magnitude[..., 1] + np.square(magnitude[..., 0]))
     return _variance_errors(step, np.zeros_like(cancelled), cancelled)
 
@@ -207,11 +154,11 @@ def _layernormscale_arithmetic(step: Step, errors: Errors) -> Floats:
 def _layernormnorm_parts(step: Step, errors: Errors) -> tuple[list[Floats], list[Floats]]:
     """Return magnitudes and errors of x, mean, scale, weight and bias; an absent weight is 1, an absent bias 0."""
     magnitudes = [np.abs(step.value(0)), np.abs(step.value(1))[..., :1], np.abs(step.value(2))]
-    parts = [_present(errors, 0), _present(errors, 1)[..., :1], _present(errors, 2)]
+    parts = [present(errors, 0), present(errors, 1)[..., :1], present(errors, 2)]
     for index, default in ((3, 1.0), (4, 0.0)):
         is_absent = index >= len(step.values) or step.values[index] is None
         magnitudes.append(np.array(default) if is_absent else np.abs(step.value(index)))
-        parts.append(np.array(0.0) if is_absent else _present(errors, index))
+        parts.append(np.array(0.0) if is_absent else present(errors, index))
     return magnitudes, parts
 
 
@@ -239,7 +186,7 @@ _MOVED = ErrorRule(moved, rounds=False)
 _COMPARISON = ErrorRule(_of_comparison, rounds=False, is_continuous=False)
 
 _RULES: Mapping[str, ErrorRule] = {
-    "abs": ErrorRule(_of_one(0.0), rounds=False),
+    "abs": ErrorRule(_of_one(0.0), rounds=False, is_at_kink=is_kink_in_reach),
     "neg": ErrorRule(_MONOTONE, rounds=False),
     "exp": ErrorRule(_MONOTONE, ulps=_TABLE_ULPS),
     "log": ErrorRule(_MONOTONE, ulps=_TABLE_ULPS),
@@ -249,17 +196,17 @@ _RULES: Mapping[str, ErrorRule] = {
     "sigmoid": ErrorRule(_MONOTONE, ulps=2 * _TABLE_ULPS),
     "tanh": ErrorRule(_MONOTONE, ulps=_TABLE_ULPS),
     "floor": ErrorRule(_MONOTONE, rounds=False, is_continuous=False),
-    "relu": ErrorRule(_MONOTONE, rounds=False),
+    "relu": ErrorRule(_MONOTONE, rounds=False, is_at_kink=is_kink_in_reach),
     "gelu": ErrorRule(_of_one(_GELU_MINIMUM, _GELU_TANH_MINIMUM), ulps=2 * _TABLE_ULPS),
     "silu": ErrorRule(_of_one(_SILU_MINIMUM), ulps=2 * _TABLE_ULPS),
     "softplus": ErrorRule(_MONOTONE, ulps=2 * _TABLE_ULPS, constants=("beta", "threshold")),
-    "clamp": ErrorRule(_MONOTONE, rounds=False, constants=("min", "max")),
+    "clamp": ErrorRule(_MONOTONE, rounds=False, is_at_kink=is_kink_in_reach, constants=("min", "max")),
     "add": ErrorRule(_of_sum),
     "sub": ErrorRule(_of_sum),
     "mul": ErrorRule(_of_product),
     "div": ErrorRule(_of_quotient),
-    "maximum": ErrorRule(_of_monotone_pair, rounds=False),
-    "minimum": ErrorRule(_of_monotone_pair, rounds=False),
+    "maximum": ErrorRule(_of_monotone_pair, rounds=False, is_at_kink=is_pair_undecided),
+    "minimum": ErrorRule(_of_monotone_pair, rounds=False, is_at_kink=is_pair_undecided),
     "eq": _COMPARISON,
     "ne": _COMPARISON,
     "lt": _COMPARISON,
@@ -269,8 +216,8 @@ _RULES: Mapping[str, ErrorRule] = {
     "where": ErrorRule(_of_choice, rounds=False),
     "sum": ErrorRule(moved, _accumulation),
     "mean": ErrorRule(moved, _accumulation, scale="scaling_factor"),
-    "amax": ErrorRule(_of_extremum, rounds=False),
-    "amin": ErrorRule(_of_extremum, rounds=False),
+    "amax": ErrorRule(_of_extremum, rounds=False, is_at_kink=is_extremum_undecided),
+    "amin": ErrorRule(_of_extremum, rounds=False, is_at_kink=is_extremum_undecided),
     "spyre.exx2": ErrorRule(_of_exx2, _accumulation, constants=("exx2scale",)),
     "spyre.layernormscale": ErrorRule(_of_layernormscale, _layernormscale_arithmetic, ulps=3.0, constants=("eps",)),
     "spyre.layernormnorm": ErrorRule(_of_layernormnorm, _layernormnorm_arithmetic),
@@ -297,7 +244,7 @@ def cast_rule(from_roundoff: float, to_roundoff: float) -> ErrorRule:
 
 def _of_cut(step: Step, errors: Errors) -> Floats:
     """A float becomes a bool (is it zero?) or an integer: exact, unless the error reaches another answer."""
-    value, error = step.value(0), _present(errors, 0)
+    value, error = step.value(0), present(errors, 0)
     worst = np.zeros(step.result.shape)
     for point in (value - error, value + error, np.clip(0.0, value - error, value + error)):
         np.maximum(worst, absolute_difference(step.apply(point), step.result), out=worst)

@@ -9,21 +9,22 @@ and no address and no loop bound either, since those are what is under suspicion
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from math import prod
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from spyrec.bundle.bundle_content import BundleContent
 from spyrec.bundle.manifest import Manifest
 from spyrec.bundle.program import For, SdscExecute, Statement
 from spyrec.bundle.superdsc import Component, SuperDsc
-from spyrec.compare.check import graph_of_bundle
+from spyrec.compare.check import GRAPH_FILE, graph_of_bundle
 from spyrec.diagnostics import refuse
-from spyrec.ir.graph import Graph, Node
+from spyrec.ir.graph import ConstantData, Graph, Node
 from spyrec.ir.kernel import Kernel, KernelGraph, KernelProgram
 from spyrec.passes.base import PipelineOptions
 from spyrec.passes.device_graph import device_graph
 from spyrec.passes.driver import compile_graph
-from spyrec.target import Target
+from spyrec.target import CALIBRATED, PROFILES
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +59,15 @@ class Provenance:
     kernels: KernelGraph
     calls: tuple[CompiledCall, ...]
 
-    def rounds_of(self, call: CompiledCall) -> tuple[int, ...]:
-        """Return how often each loop around a call should go round, outermost first."""
-        return tuple(self.kernels.loops[loop].count for loop in call.kernel.loops)
+    def rounds_of(self, call: CompiledCall, extents: Mapping[str, int]) -> tuple[int, ...]:
+        """Return how often each loop around a call should go round, outermost first.
+
+        ``extents``: those of the symbolic dims in the run.
+        """
+        loops = (self.kernels.loops[loop] for loop in call.kernel.loops)
+        return tuple(
+            min(-(-extents[loop.dim] // loop.tile), loop.count) if loop.is_symbolic else loop.count for loop in loops
+        )
 
 
 def provenance_of(bundle: BundleContent) -> Provenance:
@@ -71,40 +78,50 @@ def provenance_of(bundle: BundleContent) -> Provenance:
     """
     assert bundle.graph_json is not None
     source, stored = graph_of_bundle(bundle.graph_json)
+    source = _with_contents(source, stored, bundle)
     nodes = device_graph(source).producers()
-    differences: list[str] = []
-    best: tuple[int, Provenance] | None = None
-    for options in _options_of(bundle):
-        kernels = compile_graph(source, options)
-        found = _matched(bundle, kernels, nodes)
-        if isinstance(found, str):
-            differences.append(found)
-            continue
-        wrong = sum(not _is_divided_alike(call) for call in found)
-        if best is None or wrong < best[0]:
-            best = wrong, Provenance(source, stored, kernels, found)
-        if not wrong:
-            break
-    if best is not None:
-        return best[1]
-    raise refuse(
-        "SPY0803",
-        f'bundle "{bundle.manifest.name}" is not what its graph.json compiles to: {differences[0]}',
-        hint="compile the graph again with this version of spyrec",
+    kernels = compile_graph(source, _options_of(bundle))
+    found = _matched(bundle, kernels, nodes)
+    if isinstance(found, str):
+        raise refuse(
+            "SPY0803",
+            f'bundle "{bundle.manifest.name}" is not what its graph.json compiles to: {found}',
+            hint="compile the graph again with this version of spyrec",
+        )
+    return Provenance(source, stored, kernels, found)
+
+
+def _with_contents(source: Graph, stored: frozenset[str], bundle: BundleContent) -> Graph:
+    """Return the graph with constants told apart as they were compiled: equal ones are one argument of a program.
+
+    A stored constant that is no argument of its own is another one's twin where the numbers agree.
+    """
+    arguments = [item.name for item in bundle.manifest.arguments if item.name in stored]
+    constants = dict(source.constants)
+    for name in stored.intersection(constants):
+        twins = [] if name in arguments else [other for other in arguments if _are_equal(bundle, name, other)]
+        constants[name] = ConstantData(file=GRAPH_FILE, tensor=twins[0] if twins else name)
+    return replace(source, constants=constants)
+
+
+def _are_equal(bundle: BundleContent, name: str, other: str) -> bool:
+    known = bundle.constants
+    return name in known and other in known and np.array_equal(known[name], known[other], equal_nan=True)
+
+
+def _options_of(bundle: BundleContent) -> PipelineOptions:
+    """Return the options a bundle was planned with; the defaults where it does not name them."""
+    target, known = bundle.manifest.target, bundle.manifest.planned_with
+    if known is None:
+        return PipelineOptions(target, target.cores)
+    return PipelineOptions(
+        target,
+        min(known.cores, target.cores),
+        known.fixed_io_layouts,
+        profile=PROFILES.get(known.profile, CALIBRATED),
+        lx_planner=known.lx_planner,
+        auto_tile=known.auto_tile,
     )
-
-
-def _options_of(bundle: BundleContent) -> Iterator[PipelineOptions]:
-    """Yield the options a bundle may have been compiled with; it does not tell how many cores it was allowed."""
-    most = bundle.manifest.target_cores
-    used = max((len(dsc.core_ids) for item in bundle.programs for dsc in item.superdscs.values()), default=most)
-    for cores in dict.fromkeys((most, min(used, most))):
-        for fixed_io_layouts in (False, True):
-            yield PipelineOptions(Target(cores=most), cores, fixed_io_layouts)
-
-
-def _is_divided_alike(call: CompiledCall) -> bool:
-    return len(call.superdsc.core_ids) == prod(call.kernel.division or ())
 
 
 def _matched(bundle: BundleContent, kernels: KernelGraph, nodes: Mapping[str, Node]) -> tuple[CompiledCall, ...] | str:

@@ -9,7 +9,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from spyrec.compare.propagation import SINGLE_ROUNDOFF, ErrorRule, Step, term_count
+from spyrec.compare.error_rule import ErrorRule, Step
+from spyrec.compare.propagation import SINGLE_ROUNDOFF, term_count
 from spyrec.compare.storage import DLFLOAT16, EXACT, SINGLE, Array, Floats, Storage
 from spyrec.dtypes import DType
 from spyrec.ir.opdef import Attributes, OpDef, OpKind

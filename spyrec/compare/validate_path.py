@@ -208,7 +208,7 @@ def _load_on_device(bundle: Bundle) -> None:
     from spyrec.emulator.device import EmulatedDevice  # late: numba
     from spyrec.runtime.session import argument_table, program_directory
 
-    device = EmulatedDevice(cores=bundle.manifest.target_cores)
+    device = EmulatedDevice(cores=bundle.manifest.target.cores)
     programs = {program.directory: program for program in bundle.programs}
     arguments = {item.name: item for item in bundle.manifest.arguments}
     sink = DiagnosticSink()

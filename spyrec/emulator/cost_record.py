@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import pairwise
 
 import numpy as np
 
 from spyrec.bundle.superdsc import Component, Indirection
-from spyrec.cost import Combination, OperandRead, OperationClass, OperationRecord, Unit
+from spyrec.cost import VECTOR_PASSES, Combination, OperandRead, OperationClass, OperationRecord, Unit
 from spyrec.emulator.binding_rules import Binding
 from spyrec.emulator.engine import Setting
 from spyrec.emulator.execute_matmul import roles_of
 from spyrec.emulator.footprint import length, whole_sticks
 from spyrec.emulator.functions import FUNCTIONS, Family
 from spyrec.emulator.traffic import Traffic
-from spyrec.target import PARTIAL_SUM_BYTES, RING_CORES
-
-_PASSES = {"layernormnorm": 4, "exx2": 3}
-"""Results that the vector unit makes per point where it is not one: the flops of ``traffic``."""
+from spyrec.target import PARTIAL_SUM_BYTES
+from spyrec.work_slices import ring_hops
 
 
 def record_of(setting: Setting, binding: Binding, traffic: Traffic) -> OperationRecord:
@@ -36,7 +33,7 @@ def record_of(setting: Setting, binding: Binding, traffic: Traffic) -> Operation
         core_points=math.prod(setting.extents.values()),
         core_rows=math.prod(setting.extents[dim] for dim in roles.rows) if roles else 0,
         element_bytes=max(superdsc.operands[t].word_length for t in (setting.inputs if is_matmul else used)),
-        passes=_PASSES.get(superdsc.op_func_name, 1),
+        passes=VECTOR_PASSES.get(superdsc.op_func_name, 1),
         flops=traffic.flops,
         result_elements=_result_elements(setting),
         read_bytes=traffic.hbm_read_bytes,
@@ -128,15 +125,8 @@ def _combination(setting: Setting) -> Combination:
 
 
 def _hops(setting: Setting, dims: Sequence[str]) -> int:
-    """Return the ring distance of cores that hold neighbouring slices, the largest where it differs."""
+    """Return the ring distance of cores that hold neighbouring slices."""
     superdsc = setting.superdsc
-    cohorts: dict[tuple[int, ...], list[tuple[tuple[int, ...], int]]] = {}
-    for core, slices in zip(superdsc.core_ids, superdsc.core_work_slices):
-        own = tuple(slices[dim] for dim in superdsc.work_slices if dim not in dims)
-        cohorts.setdefault(own, []).append((tuple(slices[dim] for dim in dims), core))
-    distance = 1
-    for members in cohorts.values():
-        chain = [core for _, core in sorted(members)]
-        apart = [abs(first - second) for first, second in pairwise(chain)]
-        distance = max(distance, *(min(item, RING_CORES - item) for item in apart))
-    return distance
+    order = tuple(superdsc.work_slices)
+    slices = [tuple(of_core[dim] for dim in order) for of_core in superdsc.core_work_slices]
+    return ring_hops(superdsc.core_ids, slices, [order.index(dim) for dim in dims])

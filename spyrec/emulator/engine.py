@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
 from spyrec.bundle.superdsc import SuperDsc
+from spyrec.emulator.bound_calls import BoundCalls, KernelStep
 from spyrec.emulator.geometry import Addressing, DenseGeometry, Nest, OperandGeometry, build_nests
 from spyrec.emulator.kernel_copy import run_copy
 from spyrec.emulator.numerics import Codec, Numerics, codec_of
@@ -97,45 +98,40 @@ class DataReads:
 NO_DATA_READS = DataReads()
 
 
-@dataclass(frozen=True, slots=True)
-class KernelStep:
-    """One kernel call over all cores as data, for the compiled driver of loops.
-
-    ``kind``: which kernel (``kernel_dispatch``).  ``operation``, ``codecs`` (none for a copy): functions that it calls,
-    by address.  ``positions``: operands in the kernel's order.
-    """
-
-    kind: int
-    operation: int
-    positions: tuple[int, ...]
-    codecs: Integers
-    nest: Nest
-    table: npt.NDArray[np.uint16]
-
-
-CoreParts = Callable[[int, int], None]
-"""``parts(first, past)`` runs the parts of the cores at positions ``first <= c < past``, on the calling thread."""
-
-
 class Executable(ABC):
     """One SuperDSC, planned; ``run`` executes it with operand t of core c at the emulated address ``starts[t, c]``."""
+
+    _latest: tuple[Integers, BoundCalls] | None = None
 
     @abstractmethod
     def run(self, starts: Integers) -> None:
         """Execute once."""
 
     @property
-    def kernel_steps(self) -> tuple[KernelStep, ...]:
-        """The kernel calls that ``run`` makes, in order; empty where it does more than call kernels."""
-        return ()
+    def is_bindable(self) -> bool:
+        """Whether kernels alone do what ``run`` does, so that the compiled driver of loops may."""
+        return False
+
+    def bound(self, starts: Integers) -> BoundCalls:
+        """Return the steps that do what ``run`` does with operands at ``starts`` or moved, where it is bindable."""
+        raise NotImplementedError
+
+    def bound_again(self, starts: Integers) -> BoundCalls:
+        """Return :meth:`bound`, the latest one where the starts are: those of a launch are as a rule the next one's."""
+        if self._latest is None or not np.array_equal(self._latest[0], starts):
+            self._latest = starts.copy(), self.bound(starts)
+        return self._latest[1]
 
     @property
     def has_core_parts(self) -> bool:
-        """Whether each core's part can run by itself: no core waits for what another one computes."""
+        """Whether kernels alone do each core's part, and no core waits for what another one computes."""
         return False
 
-    def core_parts(self, starts: Integers) -> CoreParts:
-        """Return what runs the parts of some cores, where :attr:`has_core_parts`."""
+    def core_steps(self, setting: Setting, starts: Integers) -> Sequence[KernelStep]:
+        """Return the steps of the operation on boxes of ``setting``, a core's or equal blocks of it, where possible.
+
+        ``starts``: of every box, core by core.  Tasks are numbered box by box, equally many for each.
+        """
         raise NotImplementedError
 
     @property

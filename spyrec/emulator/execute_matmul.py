@@ -11,6 +11,8 @@ import numpy.typing as npt
 
 from spyrec.bundle.superdsc import Component
 from spyrec.diagnostics import Location, refuse
+from spyrec.emulator.bind_matmul import BoundProduct, Forms, Keeping, Sharing, Tables
+from spyrec.emulator.bound_calls import BoundCalls
 from spyrec.emulator.engine import Executable, Integers, Setting
 from spyrec.emulator.geometry import adjacent_runs, outer_sum
 from spyrec.emulator.jit import TILE_ROWS
@@ -23,6 +25,8 @@ Floats = npt.NDArray[np.float32]
 
 _PACKED_BYTES = 128 << 20
 """Most bytes of the first operand decoded at one time, a tile of rows per panel at least; the rest waits."""
+
+_NONE = np.zeros(0, np.int64)
 
 _GROUP_ROWS = 512  # rows that share one decoding of B: their sums, 256 columns wide, stay in the second-level cache
 
@@ -72,6 +76,7 @@ class MatmulExecutable(Executable):
         self.b_depth = self._table(self.b, roles.depth)
         self.b_columns = self._table(self.b, roles.columns)
         is_hbm = setting.superdsc.operands[self.b].component is Component.HBM
+        self._weights = weights
         self._kept = KeptOperand(self._decoding() if is_hbm else None, weights)
         self.c_rows = self._table(self.c, roles.rows)
         self.c_columns = self._table(self.c, roles.columns)
@@ -114,13 +119,83 @@ class MatmulExecutable(Executable):
             flags.append(total)
         return np.stack(flags)
 
+    @property
+    def is_bindable(self) -> bool:
+        """Whether all rows are packed together."""
+        panels = self.setting.cores * len(self.batches[self.a])
+        return self._rows_at_once(panels) >= len(self.a_rows)
+
+    def bound(self, starts: Integers) -> BoundCalls:
+        """Return the steps: K padding, packing, the product."""
+        at = self._starts(starts)
+        members = self._members(at)
+        distinct, firsts, panels = np.unique(at[self.a], return_index=True, return_inverse=True)
+        groups, b_starts = self._groups(at, members, len(self.a_rows))
+        own = np.array(members)
+        padding = self._padding(at[self.b])
+        zero = [padding[int(core)] for core in firsts]
+        sharing = Sharing(
+            distinct, panels.astype(np.int64)[own], groups, b_starts, at[self.c][own[:, 0]],
+            zero,
+        )  # fmt: skip
+        tables = Tables(self.a_rows, self.a_runs, self.b_depth, self.b_columns, self.c_rows, self.c_columns)
+        setting = self.setting
+        a, b, c = (setting.codec(position) for position in (self.a, self.b, self.c))
+        codecs = codecs_of_product(b, setting.step_bytes(self.b), c, setting.step_bytes(self.c))
+        forms = Forms(a, b, setting.step_bytes(self.a), (self.a, self.b, self.c), codecs)
+        is_hbm = [setting.superdsc.operands[position].component is Component.HBM for position in (self.a, self.b)]
+        return BoundProduct(forms, tables, sharing, Keeping(self._kept, self._weights, *is_hbm), self.products)
+
+    def _padding(self, b_starts: Integers) -> list[tuple[Integers, Integers]]:
+        """Return of each core and batch which addresses of B decide what is K padding, and which places of K may be."""
+        batches = len(self.batches[self.b])
+        found = [(_NONE, _NONE)] * (self.setting.cores * batches)
+        for cores in self._padded_groups():
+            places = np.flatnonzero(self.padded_depth[cores[0]])
+            for batch in range(batches):
+                virtual = [core * batches + batch for core in cores]
+                distinct = np.unique(b_starts[virtual])
+                for core in virtual:
+                    found[core] = distinct, places
+        return found
+
+    def _padded_groups(self) -> list[list[int]]:
+        """Return the cores that have the last K stick, those together that share a batch and a slice of K."""
+        groups: dict[tuple[int, ...], list[int]] = defaultdict(list)
+        for core, slices in enumerate(self.setting.superdsc.core_work_slices):
+            if self.padded_depth[core].any():
+                groups[tuple(slices[dim] for dim in (*self.roles.batch, *self.roles.depth))].append(core)
+        return list(groups.values())
+
+    def _starts(self, starts: Integers) -> dict[int, Integers]:
+        """Return each operand's starts by core and batch point: a batch point of a core is a core of its own."""
+        return {t: (starts[t][:, None] + table[None, :]).reshape(-1) for t, table in self.batches.items()}
+
+    def _members(self, at: Mapping[int, Integers]) -> list[list[int]]:
+        """Return the cohorts of every batch point, those that share their B side by side."""
+        batches = len(self.batches[self.a])
+        members = [[core * batches + batch for core in cohort] for cohort in self.cohorts for batch in range(batches)]
+        return sorted(members, key=lambda cohort: [int(at[self.b][core]) for core in cohort])
+
+    def _groups(self, at: Mapping[int, Integers], members: list[list[int]], rows: int) -> tuple[Integers, Integers]:
+        """Return first and past-last of the members that share a decoding of B, and the starts of that."""
+        most_members = max(1, _GROUP_ROWS // rows)
+        shared: list[list[int]] = []
+        b_starts: list[list[int]] = []
+        for place, cohort in enumerate(members):
+            own = [int(at[self.b][core]) for core in cohort]
+            if b_starts and b_starts[-1] == own and place - shared[-1][0] < most_members:
+                shared[-1][1] = place + 1
+            else:
+                b_starts.append(own)
+                shared.append([place, place + 1])
+        return np.array(shared, np.int64), np.array(b_starts, np.int64)
+
     def run(self, starts: Integers) -> None:
         """Execute once."""
         batches = len(self.batches[self.a])
-        # A batch point of a core is a core of its own: only starts differ.
-        at = {t: (starts[t][:, None] + table[None, :]).reshape(-1) for t, table in self.batches.items()}
-        members = [[core * batches + batch for core in cohort] for cohort in self.cohorts for batch in range(batches)]
-        members.sort(key=lambda cohort: [int(at[self.b][core]) for core in cohort])
+        at = self._starts(starts)
+        members = self._members(at)
         skipped = self._zero_rows(at[self.b], batches)
         rows = self._rows_at_once(len(np.unique(at[self.a])))
         for first in range(0, len(self.a_rows), rows):
@@ -135,22 +210,12 @@ class MatmulExecutable(Executable):
         self, rows: slice, at: Mapping[int, Integers], members: list[list[int]], skipped: npt.NDArray[np.uint8]
     ) -> None:
         panels, packed = self._packed(at[self.a], skipped, self.a_rows[rows])
-        most_members = max(1, _GROUP_ROWS // len(self.a_rows[rows]))
-        shared: list[list[int]] = []
-        b_starts: list[list[int]] = []
-        for place, cohort in enumerate(members):
-            own = [int(at[self.b][core]) for core in cohort]
-            if b_starts and b_starts[-1] == own and place - shared[-1][0] < most_members:
-                shared[-1][1] = place + 1
-            else:
-                b_starts.append(own)
-                shared.append([place, place + 1])
+        shared, b_starts = self._groups(at, members, len(self.a_rows[rows]))
         members_of = np.array(members)
-        with self._kept.panels(np.array(b_starts, np.int64)) as b_panels:
+        with self._kept.panels(b_starts) as b_panels:
             c_starts = at[self.c][members_of[:, 0]]
-            b_of_groups = np.array(b_starts, np.int64)
             product = Product(
-                np.array(shared, np.int64), b_of_groups, b_panels, panels[members_of], c_starts, packed,
+                shared, b_starts, b_panels, panels[members_of], c_starts, packed,
                 self.b_depth, self.b_columns, self.c_rows[rows], self.c_columns,
             )  # fmt: skip
             self._multiply(product)
@@ -159,13 +224,8 @@ class MatmulExecutable(Executable):
         """Return [core and batch, k]: K padding, a row of the last K stick that is zero in every column of B."""
         setting = self.setting
         skipped = np.zeros((len(b_starts), len(self.b_depth)), np.uint8)
-        groups: dict[tuple[int, ...], list[int]] = defaultdict(list)
-        for core, slices in enumerate(setting.superdsc.core_work_slices):
-            if self.padded_depth[core].any():
-                key = tuple(slices[dim] for dim in (*self.roles.batch, *self.roles.depth))
-                groups[key].append(core)
         code = setting.codec(self.b).storage.value
-        for cores in groups.values():
+        for cores in self._padded_groups():
             places = np.flatnonzero(self.padded_depth[cores[0]])
             for batch in range(batches):
                 virtual = [core * batches + batch for core in cores]

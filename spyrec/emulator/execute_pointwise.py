@@ -10,26 +10,24 @@ import numpy.typing as npt
 
 from spyrec.bundle.superdsc import Component, Indirection
 from spyrec.diagnostics import Diagnostic, Location, refuse
+from spyrec.emulator.bind_pointwise import bound_copy, bound_pointwise, copy_core_steps, pointwise_core_steps
+from spyrec.emulator.bound_calls import BoundCalls, KernelStep
 from spyrec.emulator.engine import (
     NO_DATA_READS,
     NO_TABLE,
-    CoreParts,
     DataReads,
     Executable,
     Integers,
-    KernelStep,
     Mover,
     Setting,
 )
 from spyrec.emulator.fault_places import START, IndexOutsideTable, operand_field
 from spyrec.emulator.footprint import box_runs, length, merge, shifted, whole_sticks
-from spyrec.emulator.geometry import Nest, build_nests, index_dims, outer_sum, row_dim_of
-from spyrec.emulator.kernel_block import OPERATIONS
-from spyrec.emulator.kernel_copy import copier, run_copy
-from spyrec.emulator.kernel_dispatch import COPY, POINTWISE
+from spyrec.emulator.geometry import build_nests, index_dims, outer_sum, row_dim_of
+from spyrec.emulator.kernel_copy import run_copy
 from spyrec.emulator.kernel_dl16 import COMBINATIONS, can_combine, run_combine
 from spyrec.emulator.kernel_norm import can_normalise, run_norm
-from spyrec.emulator.kernel_pointwise import codecs_of, pointwise_runner
+from spyrec.emulator.kernel_pointwise import pointwise_runner
 from spyrec.emulator.numerics import Storage, constant_value
 from spyrec.emulator.rules import name_of
 from spyrec.runtime.findings import FaultPlace
@@ -55,10 +53,13 @@ class PointwiseExecutable(Executable):
         self._runners: list[TaskRunner] = []
 
     @property
-    def kernel_steps(self) -> tuple[KernelStep, ...]:
-        """One step per nest."""
-        operate, codecs = OPERATIONS[self.operation].address, codecs_of(self.codes)
-        return tuple(KernelStep(POINTWISE, operate, self.positions, codecs, nest, NO_TABLE) for nest in self.nests)
+    def is_bindable(self) -> bool:
+        """Kernels do it all."""
+        return True
+
+    def bound(self, starts: Integers) -> BoundCalls:
+        """Return one step per nest."""
+        return bound_pointwise(self.operation, self.codes, self.positions, self.nests, starts)
 
     def run(self, starts: Integers) -> None:
         """Execute once."""
@@ -71,9 +72,10 @@ class PointwiseExecutable(Executable):
         """Elements are independent."""
         return True
 
-    def core_parts(self, starts: Integers) -> CoreParts:
-        """Return what runs the parts of some cores."""
-        return by_cores(self.nests, self._parts(starts))
+    def core_steps(self, setting: Setting, starts: Integers) -> Sequence[KernelStep]:
+        """Return one step per nest."""
+        nests = setting.nests(self.positions)
+        return pointwise_core_steps(self.operation, self.codes, self.positions, nests, starts)
 
     def _parts(self, starts: Integers) -> list[Callable[[int, int], None]]:
         """Return what runs tasks ``first <= t < past`` of each nest."""
@@ -84,16 +86,6 @@ class PointwiseExecutable(Executable):
             partial(runner, used + nest.offsets[:, None], nest.loops)
             for runner, nest in zip(self._runners, self.nests, strict=True)
         ]
-
-
-def by_cores(nests: Sequence[Nest], parts: Sequence[Callable[[int, int], None]]) -> CoreParts:
-    """Return what runs the tasks of some cores in every nest; tasks are numbered core by core."""
-
-    def run(first: int, past: int) -> None:
-        for nest, part in zip(nests, parts, strict=True):
-            part(first * nest.outer_points, past * nest.outer_points)
-
-    return run
 
 
 def _runner_of(operation: str, codes: Integers, loops: Integers) -> TaskRunner:
@@ -116,11 +108,13 @@ class CopyExecutable(Executable):
         self.word_bytes = setting.codec(setting.output).word_bytes
 
     @property
-    def kernel_steps(self) -> tuple[KernelStep, ...]:
-        """One step per nest."""
-        codes = np.zeros(0, np.int64)
-        copy = copier(self.word_bytes, self.table)
-        return tuple(KernelStep(COPY, copy, self.positions, codes, nest, self.table) for nest in self.nests)
+    def is_bindable(self) -> bool:
+        """Kernels do it all."""
+        return True
+
+    def bound(self, starts: Integers) -> BoundCalls:
+        """Return one step per nest."""
+        return bound_copy(self.word_bytes, self.table, self.positions, self.nests, starts)
 
     def run(self, starts: Integers) -> None:
         """Execute once."""
@@ -133,9 +127,10 @@ class CopyExecutable(Executable):
         """Elements are independent."""
         return True
 
-    def core_parts(self, starts: Integers) -> CoreParts:
-        """Return what runs the parts of some cores."""
-        return by_cores(self.nests, self._parts(starts))
+    def core_steps(self, setting: Setting, starts: Integers) -> Sequence[KernelStep]:
+        """Return one step per nest."""
+        nests = setting.nests(self.positions)
+        return copy_core_steps(self.word_bytes, self.table, self.positions, nests, starts)
 
     def _parts(self, starts: Integers) -> list[Callable[[int, int], None]]:
         """Return what runs tasks ``first <= t < past`` of each nest."""

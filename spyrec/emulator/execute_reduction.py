@@ -1,4 +1,4 @@
-"""Plans of the operations that fold dims: sum, max, min, mean, the layer norm statistics and scale, topk."""
+"""Plans of the operations that fold dims: sum, max, min, mean, the layer norm statistics and scale."""
 
 from __future__ import annotations
 
@@ -10,16 +10,20 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from spyrec.diagnostics import Location, refuse
-from spyrec.emulator.engine import CoreParts, Doubles, Executable, Integers, Mover, Patterns, Setting
+from spyrec.emulator.bind_reduction import Fold
+from spyrec.emulator.bound_calls import Array, BoundCalls, KernelStep
+from spyrec.emulator.engine import Doubles, Executable, Integers, Mover, Setting
 from spyrec.emulator.execute_pointwise import constants_of
 from spyrec.emulator.geometry import adjacent_runs, outer_sum
 from spyrec.emulator.jit_dl16 import GROUP
+from spyrec.emulator.kernel_codec import DECODERS
+from spyrec.emulator.kernel_doubles import can_store
 from spyrec.emulator.kernel_folds import MAXIMUM, MINIMUM, ROWS, SUM, SUM_OF_SQUARES
 from spyrec.emulator.kernel_reduce import functions_of, reduce_lanes, reduce_rows
 from spyrec.emulator.kernel_reduce_dl16 import functions_of_dl16, reduce_lanes_dl16, reduce_rows_dl16
+from spyrec.emulator.kernel_scale_step import scale_step
 from spyrec.emulator.numerics import Storage, constant_value
-from spyrec.emulator.pieces import Piece, pieces_of
+from spyrec.emulator.pieces import Piece, distinct_pieces, pieces_of
 from spyrec.emulator.rules import mask_constant
 
 _KINDS = {"sum": SUM, "mean": SUM, "max": MAXIMUM, "min": MINIMUM}
@@ -28,8 +32,6 @@ _TEMPORARY_BYTES = 32 << 20
 """Most bytes of temporaries of one operation at one time, a stick of results per core at least."""
 
 _RESULT_BYTES = 48  # of one result of one fold: its offset, partial results, their combination, the rounded pattern
-
-_SORTED_BYTES = 48  # of one element that is sorted: its pattern, value, key, place and the sort's own copy
 
 
 class Reduction:
@@ -92,13 +94,6 @@ class Reduction:
         setting.threads.run(setting.cores * self._tasks_per_core, setting.cores * self.elements, part)
         return [self._combined(kind, results) for kind, results in zip(kinds, out, strict=True)]
 
-    def partial_of(self, cores: slice, kinds: tuple[int, ...], starts: Integers) -> Doubles:
-        """Return the results [kind, core, kept element] of some cores, computed on the calling thread."""
-        count = cores.stop - cores.start
-        out = np.empty((len(kinds), count, self.results), np.float64)
-        self._part(kinds, starts[:, cores], self.masked[cores], out)(0, count * self._tasks_per_core)
-        return out
-
     @property
     def _tasks_per_core(self) -> int:
         return -(-self.results // ROWS) if self.folds_lanes else len(self.kept_table)
@@ -136,10 +131,26 @@ class Reduction:
                 total = total + following
         return total
 
+    def fold(self, kinds: tuple[int, ...], factors: tuple[float, ...]) -> Fold:
+        """Return the same as data for kernels: folds of these kinds, their results scaled, then lane after lane."""
+        setting, codec = self.setting, self.setting.codec
+        step = setting.step_bytes(setting.output)
+        places = outer_sum([setting.offsets(setting.output, dim) for dim in self.kept])
+        return Fold(
+            kinds, factors, codec(self.input), setting.step_bytes(self.input), self.folds_lanes, self._is_direct,
+            self.kept_table, self.folded_table, self.masked, self.mask_value, self.cohorts, codec(setting.output),
+            step, places, self._tasks_per_core, self.elements,
+        )  # fmt: skip
+
     def store_at(self, starts: Integers, values: Doubles, lane: int = 0) -> None:
         """Round results [start, kept element] once and store them at ``lane`` from the starts on."""
         at = starts + lane * self.setting.step_bytes(self.setting.output)
         self._target.store(at, self.setting.codec(self.setting.output).encode(values))
+
+
+def _kept_pieces(setting: Setting, kinds: tuple[int, ...]) -> list[Piece]:
+    kept = [dim for dim in setting.extents if setting.extends(setting.output, dim)]
+    return pieces_of(setting, kept, _TEMPORARY_BYTES // (_RESULT_BYTES * len(kinds) * setting.cores))
 
 
 class _PiecewiseExecutable(Executable):
@@ -147,10 +158,9 @@ class _PiecewiseExecutable(Executable):
 
     def __init__(self, setting: Setting, kinds: tuple[int, ...]) -> None:
         self.kinds = kinds
-        kept = [dim for dim in setting.extents if setting.extends(setting.output, dim)]
-        most = _TEMPORARY_BYTES // (_RESULT_BYTES * len(kinds) * setting.cores)
-        self._pieces = pieces_of(setting, kept, most)
-        self._reductions = {id(piece.setting): Reduction(piece.setting) for piece in _distinct(self._pieces)}
+        self._pieces = _kept_pieces(setting, kinds)
+        self._reductions = {id(piece.setting): Reduction(piece.setting) for piece in distinct_pieces(self._pieces)}
+        self._setting = setting
 
     def _reduction(self, piece: Piece) -> Reduction:
         return self._reductions[id(piece.setting)]
@@ -165,31 +175,46 @@ class _PiecewiseExecutable(Executable):
             self.store(reduction, at[piece.setting.output, first], values)
 
     @property
+    @abstractmethod
+    def factors(self) -> tuple[float, ...]:
+        """What each kind's result is multiplied by."""
+
+    @property
+    def is_bindable(self) -> bool:
+        """Whether kernels can round the results."""
+        return self._fold(self._pieces[0]).can_be_stored
+
+    def bound(self, starts: Integers) -> BoundCalls:
+        """Return the steps of piece after piece."""
+        setting = self._setting
+        rows = setting.inputs[0], setting.output
+        steps: list[KernelStep] = []
+        for piece in self._pieces:
+            at = starts + piece.moved
+            steps += self._fold(piece).steps(rows, at[rows[0]], at[rows[1]])
+        return BoundCalls(steps)
+
+    def _fold(self, piece: Piece) -> Fold:
+        return self._reduction(piece).fold(self.kinds, self.factors)
+
+    @property
     def has_core_parts(self) -> bool:
-        """Whether no cores combine their results."""
-        return self._reduction(self._pieces[0]).has_core_parts
+        """Whether kernels can round the results, and no cores combine theirs."""
+        return self.is_bindable and self._reduction(self._pieces[0]).has_core_parts
 
-    def core_parts(self, starts: Integers) -> CoreParts:
-        """Return what runs the parts of some cores."""
-
-        def run(first: int, past: int) -> None:
-            cores = slice(first, past)
-            for piece in self._pieces:
-                reduction = self._reduction(piece)
-                at = starts + piece.moved
-                values = reduction.partial_of(cores, self.kinds, at)
-                self.store(reduction, at[piece.setting.output, cores], list(values))
-
-        return run
+    def core_steps(self, setting: Setting, starts: Integers) -> Sequence[KernelStep]:
+        """Return the steps of piece after piece."""
+        rows = setting.inputs[0], setting.output
+        steps: list[KernelStep] = []
+        for piece in _kept_pieces(setting, self.kinds):
+            at = starts + piece.moved
+            fold = Reduction(piece.setting).fold(self.kinds, self.factors)
+            steps += fold.repeated(starts.shape[1] // setting.cores).steps(rows, at[rows[0]], at[rows[1]])
+        return steps
 
     @abstractmethod
     def store(self, reduction: Reduction, starts: Integers, values: list[Doubles]) -> None:
         """Store what the folds gave, [start, kept element] of each kind."""
-
-
-def _distinct(pieces: Sequence[Piece]) -> list[Piece]:
-    """Return one piece of each setting."""
-    return list({id(piece.setting): piece for piece in pieces}.values())
 
 
 class ReductionExecutable(_PiecewiseExecutable):
@@ -197,13 +222,18 @@ class ReductionExecutable(_PiecewiseExecutable):
 
     def __init__(self, setting: Setting) -> None:
         name = setting.superdsc.op_func_name.removesuffix("nonstick")
-        self.factor = constants_of(setting)["scaling_factor"] if name == "mean" else None
+        self._factor = constants_of(setting)["scaling_factor"] if name == "mean" else 1.0
         super().__init__(setting, (_KINDS[name],))
 
+    @property
+    def factors(self) -> tuple[float, ...]:
+        """A mean's factor, 1 for others."""
+        return (self._factor,)
+
     def store(self, reduction: Reduction, starts: Integers, values: list[Doubles]) -> None:
-        """Store the fold, scaled where a mean is asked for."""
+        """Store the fold, a mean scaled."""
         (total,) = values
-        reduction.store_at(starts, total if self.factor is None else total * self.factor)
+        reduction.store_at(starts, total * self.factors[0])
 
 
 class NormStatisticsExecutable(_PiecewiseExecutable):
@@ -215,11 +245,16 @@ class NormStatisticsExecutable(_PiecewiseExecutable):
         self.has_zero_mean = constants["useZeroMean"] != 0
         super().__init__(setting, (SUM, SUM_OF_SQUARES))
 
+    @property
+    def factors(self) -> tuple[float, ...]:
+        """The scale of both, or 0 for the sum."""
+        return 0.0 if self.has_zero_mean else self.scale, self.scale
+
     def store(self, reduction: Reduction, starts: Integers, values: list[Doubles]) -> None:
         """Store both lanes."""
         total, squares = values
-        reduction.store_at(starts, total * (0.0 if self.has_zero_mean else self.scale))
-        reduction.store_at(starts, squares * self.scale, lane=1)
+        reduction.store_at(starts, total * self.factors[0])
+        reduction.store_at(starts, squares * self.factors[1], lane=1)
 
 
 class NormScaleExecutable(Executable):
@@ -234,6 +269,22 @@ class NormScaleExecutable(Executable):
         self.box = {**self.rows, **rest}
         self.repeat = int(np.prod(list(rest.values()), dtype=np.int64))
 
+    @property
+    def is_bindable(self) -> bool:
+        """Whether a kernel can round the results."""
+        return can_store(self.setting.codec(self.setting.output))
+
+    def bound(self, starts: Integers) -> BoundCalls:
+        """Return one step."""
+        setting, source, target = self.setting, self.setting.inputs[0], self.setting.output
+        sources, targets = (np.ascontiguousarray(starts[position]) for position in (source, target))
+        rows = outer_sum([setting.offsets(source, dim) for dim in self.rows])
+        box = outer_sum([setting.offsets(target, dim) for dim in self.box])
+        decode = DECODERS[setting.codec(source).storage.value].address
+        fields: list[int | Array] = [source, target, sources, targets, len(rows), rows, self.repeat, box, decode]
+        fields += [setting.step_bytes(source), np.array([self.eps]), setting.codec(target).word_bytes]
+        return BoundCalls([KernelStep.of(scale_step, fields, setting.cores, setting.cores * len(box))])
+
     def run(self, starts: Integers) -> None:
         """Execute once."""
         setting = self.setting
@@ -246,54 +297,3 @@ class NormScaleExecutable(Executable):
             scale = 1.0 / np.sqrt(second - first * first + self.eps)
         patterns = np.repeat(setting.codec(setting.output).encode(scale), self.repeat, axis=1)
         Mover(setting, setting.output, self.box).store(starts[setting.output], patterns)
-
-
-class TopExecutable(Executable):
-    """topkvalue, topkindex: descending along the folded dim, ties lowest index first."""
-
-    def __init__(self, setting: Setting) -> None:
-        self.setting = setting
-        extents = setting.extents
-        of_input = [dim for dim in extents if setting.extends(setting.inputs[0], dim)]
-        of_output = [dim for dim in extents if setting.extends(setting.output, dim)]
-        only_input = [dim for dim in of_input if dim not in of_output]
-        only_output = [dim for dim in of_output if dim not in of_input]
-        slices = setting.superdsc.work_slices
-        if len(only_input) != 1 or len(only_output) != 1 or slices[only_input[0]] * slices[only_output[0]] != 1:
-            message = f"folds {only_input} into {only_output}; one undivided dim into one is executed"
-            raise refuse("SPY0724", f'"{setting.superdsc.op_func_name}" {message}', Location(setting.file))
-        self.length, self.taken = extents[only_input[0]], extents[only_output[0]]
-        shared = [dim for dim in extents if dim not in {only_input[0], only_output[0]}]
-        rows = max(1, _TEMPORARY_BYTES // (_SORTED_BYTES * self.length))
-        self._cores_at_once = min(setting.cores, rows)
-        self._pieces = pieces_of(setting, shared, rows // self._cores_at_once)
-        self._movers = {id(piece.setting): _movers_of(piece.setting, shared, only_input, only_output)
-                        for piece in _distinct(self._pieces)}  # fmt: skip
-
-    def run(self, starts: Integers) -> None:
-        """Execute once."""
-        setting = self.setting
-        for first in range(0, setting.cores, self._cores_at_once):
-            for piece in self._pieces:
-                at = starts[:, first : first + self._cores_at_once] + piece.moved
-                source, target = self._movers[id(piece.setting)]
-                target.store(at[setting.output], self._taken(source.load(at[setting.inputs[0]])))
-
-    def _taken(self, patterns: Patterns) -> Patterns:
-        """Return the patterns [core, result] of the first values of each row, or of their places."""
-        setting = self.setting
-        rows = setting.codec(setting.inputs[0]).decode(patterns).reshape(len(patterns), -1, self.length)
-        order = np.argsort(-rows, axis=-1, kind="stable")[..., : self.taken]
-        is_index = setting.superdsc.op_func_name == "topkindex"
-        result = order.astype(np.float64) if is_index else np.take_along_axis(rows, order, axis=-1)
-        return setting.codec(setting.output).encode(result.reshape(len(patterns), -1))
-
-
-def _movers_of(
-    setting: Setting, shared: Sequence[str], folded: Sequence[str], taken: Sequence[str]
-) -> tuple[Mover, Mover]:
-    """Return what loads the input and stores the output, rows over the shared dims."""
-    extents = setting.extents
-    source = {dim: extents[dim] for dim in (*shared, *folded)}
-    target = {dim: extents[dim] for dim in (*shared, *taken)}
-    return Mover(setting, setting.inputs[0], source), Mover(setting, setting.output, target)

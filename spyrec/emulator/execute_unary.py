@@ -8,8 +8,8 @@ from functools import lru_cache, partial
 import numpy as np
 import numpy.typing as npt
 
-from spyrec.emulator.engine import NO_TABLE, CoreParts, Executable, Integers, Setting
-from spyrec.emulator.execute_pointwise import CopyExecutable, by_cores, constants_of
+from spyrec.emulator.engine import NO_TABLE, Executable, Integers, Setting
+from spyrec.emulator.execute_pointwise import CopyExecutable, constants_of
 from spyrec.emulator.functions import FUNCTIONS
 from spyrec.emulator.geometry import Nest, outer_sum
 from spyrec.emulator.kernel_copy import run_copy
@@ -36,15 +36,6 @@ class UnaryExecutable(Executable):
         cores = starts.shape[1]
         for nest, part in zip(self.nests, self._parts(starts), strict=True):
             self.setting.threads.run(cores * nest.outer_points, cores * nest.points, part)
-
-    @property
-    def has_core_parts(self) -> bool:
-        """Elements are independent."""
-        return True
-
-    def core_parts(self, starts: Integers) -> CoreParts:
-        """Return what runs the parts of some cores."""
-        return by_cores(self.nests, self._parts(starts))
 
     def _parts(self, starts: Integers) -> list[Callable[[int, int], None]]:
         """Return what runs tasks ``first <= t < past`` of each nest."""

@@ -19,7 +19,8 @@ START = "startAddressCoreCorelet_"
 class IndexOutsideTable(Exception):
     """A row number outside of a gather's table; ``found`` says which, ``place`` where but for the memory.
 
-    ``emulated`` is where the index lies; whoever launched the program knows what that is.
+    ``emulated`` is where the index lies, ``iteration`` the round of each loop around the gather, outermost first;
+    whoever launched the program knows what the first is, and sets the second.
     """
 
     def __init__(self, found: Diagnostic, place: FaultPlace, emulated: int) -> None:
@@ -27,6 +28,7 @@ class IndexOutsideTable(Exception):
         self.found = found
         self.place = place
         self.emulated = emulated
+        self.iteration: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,7 @@ def index_refusal(fault: IndexOutsideTable, memories: Iterable[Memory], expansio
     """Return the refusal of a row number outside of its table, with tensor, address and element of the index."""
     places = (memory.place(fault.emulated, expansion) for memory in memories)
     known = next((item for item in places if item is not None), None)
-    place = fault.place
+    place = replace(fault.place, iteration=fault.iteration or None)
     if known is not None:
         tensor, address, coordinate = known
         place = replace(place, tensor=tensor, address=address, device_coordinate=coordinate)

@@ -1,20 +1,24 @@
 """Fusion: consecutive SuperDSCs run core by core, all of them on one core's part before the next core's.
 
-What one stores another then finds in the processor's cache.  Every member still does all that it does alone, in the
-members' order on each core, so that no one can tell as long as no core touches what another core stores: proved at load
-from the bytes that each core touches.  Launches that someone watches, or whose arguments overlap, take each member by
-itself.
+What one stores another then finds in the processor's cache; where a core's part is too large for that, it is cut into
+blocks (``blocks``).  Every member still does all that it does alone, in the members' order on each core and block, so
+that no one can tell as long as none touches what another one stores: proved at load from the bytes that each touches.
+Launches that someone watches, or whose arguments overlap, take each member by itself.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import product
 
 import numpy as np
 
-from spyrec.emulator.engine import CoreParts, Executable, Integers
+from spyrec.emulator.blocks import BLOCK_BYTES, Cut, cut_of
+from spyrec.emulator.bound_calls import KernelStep
+from spyrec.emulator.engine import Executable, Integers
 from spyrec.emulator.footprint import first_conflict
+from spyrec.emulator.kernel_dispatch import run_boxes
 from spyrec.emulator.plan import PlannedCall
 from spyrec.emulator.units import Unit
 
@@ -27,39 +31,77 @@ _MOST_MEMBERS = 16
 
 
 class FusedExecutable(Executable):
-    """The members' executables, core by core."""
+    """The members' operations, box by box: each core's box, or equal blocks of it."""
 
-    def __init__(self, members: Sequence[PlannedCall]) -> None:
-        self.members = tuple(item.executable for item in members)
+    def __init__(self, members: Sequence[PlannedCall], cut: Cut | None) -> None:
+        self.members = tuple(members)
+        self.cut = cut
         counts = [len(item.binding.bases) for item in members]
         self.rows = [slice(sum(counts[:place]), sum(counts[: place + 1])) for place in range(len(counts))]
         self.threads = members[0].setting.threads
         self.elements = sum(_elements(item) for item in members)
+        self._bound: _Bound | None = None
 
     def run(self, starts: Integers) -> None:
         """Execute every member once."""
-        parts = [member.core_parts(starts[rows]) for member, rows in zip(self.members, self.rows, strict=True)]
-        self.threads.run(starts.shape[1], self.elements, lambda first, past: _run_cores(parts, first, past))
+        bound = self._bound
+        if bound is None or (moved := bound.moved_to(starts)) is None:
+            # Addresses are as a rule those of the launch before, and loops move all cores alike.
+            bound = self._bound = self._bind(starts)
+            moved = bound.moved_to(starts)
+        assert moved is not None
+        movements = np.zeros((len(bound.members), max(part.stop - part.start for part in self.rows)), np.int64)
+        for place, member in enumerate(bound.members):
+            own = moved[self.rows[member]]
+            movements[place, : len(own)] = own
+        work = partial(run_boxes, bound.table, movements, bound.boxes)
+        self.threads.run(bound.boxes, self.elements, work)
+
+    def _bind(self, starts: Integers) -> _Bound:
+        steps: list[KernelStep] = []
+        places: list[int] = []
+        for place, item in enumerate(self.members):
+            setting, own = item.setting, starts[self.rows[place]]
+            if self.cut is not None:
+                setting, own = self.cut.setting(setting), self.cut.starts(setting, own)
+            found = item.executable.core_steps(setting, own)
+            steps += found
+            places += [place] * len(found)
+        boxes = starts.shape[1] * (1 if self.cut is None else self.cut.count)
+        assert all(step.tasks % boxes == 0 for step in steps)
+        return _Bound(starts.copy(), steps, places, boxes)
 
 
-def _run_cores(parts: Sequence[CoreParts], first: int, past: int) -> None:
-    for core in range(first, past):
-        for part in parts:
-            part(core, core + 1)
+class _Bound:
+    """The steps bound to starts; ``members``: each step's member."""
+
+    def __init__(self, starts: Integers, steps: Sequence[KernelStep], members: Sequence[int], boxes: int) -> None:
+        self.starts = starts
+        self.steps = tuple(steps)  # they keep alive what the table has the addresses of
+        self.members = members
+        self.boxes = boxes
+        self.table = np.array([[step.function, step.record.ctypes.data, step.tasks, 0] for step in steps], np.int64)
+
+    def moved_to(self, starts: Integers) -> Integers | None:
+        """Return how far each operand is from where it was bound; ``None`` if not all cores' are equally far."""
+        moved = starts - self.starts
+        return moved[:, 0] if (moved == moved[:, :1]).all() else None
 
 
-def fuse(units: Sequence[Unit], worthwhile_elements: int = WORTHWHILE_ELEMENTS) -> list[Unit]:
+def fuse(
+    units: Sequence[Unit], worthwhile_elements: int = WORTHWHILE_ELEMENTS, block_bytes: int = BLOCK_BYTES
+) -> list[Unit]:
     """Return the units with runs of consecutive ones fused, where no one can tell and where it pays."""
     groups: list[list[PlannedCall]] = []
     for unit in units:
         (planned,) = unit.members
         fits = groups and _fits(groups[-1], planned, worthwhile_elements)
         groups[-1].append(planned) if fits else groups.append([planned])
-    return [Unit(tuple(group), _executable(group)) for group in groups]
+    return [Unit(tuple(group), _executable(group, block_bytes)) for group in groups]
 
 
-def _executable(group: Sequence[PlannedCall]) -> Executable:
-    return group[0].executable if len(group) == 1 else FusedExecutable(group)
+def _executable(group: Sequence[PlannedCall], block_bytes: int) -> Executable:
+    return group[0].executable if len(group) == 1 else FusedExecutable(group, cut_of(group, block_bytes))
 
 
 def _elements(planned: PlannedCall) -> int:

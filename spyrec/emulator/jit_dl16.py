@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
+import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
@@ -30,7 +31,7 @@ INDEX = ir.IntType(32)
 SHORTS = ir.VectorType(ir.IntType(16), GROUP)
 _INTEGERS = ir.VectorType(INDEX, HALF)
 FLOATS = ir.VectorType(ir.FloatType(), HALF)
-DOUBLES = ir.VectorType(ir.DoubleType(), HALF)
+DOUBLES = ir.VectorType(ir.DoubleType(), HALF // 2)
 
 # A group's floats are two vectors of 16.  They are split within quarters of 128 bits, as one instruction does: the
 # first holds elements 0-3, 8-11, 16-19, 24-27, the second those between.
@@ -42,6 +43,14 @@ BELOW = [8 * q + i for q in range(4) for i in range(4)]
 ABOVE = [8 * q + 4 + i for q in range(4) for i in range(4)]
 FIRST = [first + 4 * q + i for q in range(2) for first in (0, HALF) for i in range(4)]
 SECOND = [8 + lane for lane in FIRST]
+# Of 16 zeros and then 16 words, within quarters again: zero and word, twice.
+_FIRST_PAIRS = [lane for q in range(4) for i in range(2) for lane in (4 * q + i, HALF + 4 * q + i)]
+_SECOND_PAIRS = [lane + 2 for lane in _FIRST_PAIRS]
+
+DOUBLE_ORDER = [8 * q + 2 * part + i for part in range(4) for q in range(4) for i in range(2)]
+"""By place in the four vectors of :func:`decode_doubles`: the number of the element there."""
+
+_HALF_OF_SMALLEST = int(np.float32(SMALLEST / 2).view(np.int32))
 
 Floats = tuple[Any, Any]
 
@@ -64,47 +73,86 @@ def pointer(builder: Any, address: Any, kind: ir.Type) -> Any:  # noqa: ANN401
     return builder.inttoptr(address, kind.as_pointer())
 
 
+def _halves(builder: Any, patterns: Any, dropped: int, bias: int, infinity: int) -> tuple[Any, Any]:  # noqa: ANN401
+    """Return the low and the high 16 bits below which a wider float of 32 patterns has but zeros.
+
+    ``dropped``: bits of the pattern that do not fit the high half; ``bias``, ``infinity``: what the wider format adds
+    to the exponent, and its infinity, as high halves.
+    """
+    magnitude = builder.and_(patterns, _shorts(0x7FFF))
+    is_finite = builder.icmp_unsigned("!=", magnitude, _shorts(0x7FFF))
+    is_nonzero = builder.icmp_unsigned("!=", magnitude, _shorts(0))
+    largest = 0x7FFF >> dropped
+    # The shift drags copies of the sign along, which the mask drops; what is added last so is 0 for zeros at no cost.
+    high = builder.and_(builder.ashr(patterns, _shorts(dropped)), _shorts(0x8000 | largest))
+    added = builder.select(is_finite, _shorts(bias), _shorts(infinity - largest))
+    high = builder.select(is_nonzero, builder.add(high, added), _shorts(0))
+    low = builder.select(is_finite, builder.shl(patterns, _shorts(16 - dropped)), _shorts(0))
+    return low, high
+
+
 def decode_vectors(builder: Any, patterns: Any) -> Floats:  # noqa: ANN401
     """Return the two split vectors of float32 of 32 patterns: the high and low halves of each float, interleaved."""
-    magnitude = builder.and_(patterns, _shorts(0x7FFF))
-    is_infinite = builder.icmp_unsigned("==", magnitude, _shorts(0x7FFF))
     # A float32 has 23 fraction bits and bias 127: the fraction moves up by 14 bits, the exponent by 96.
-    high = builder.add(builder.lshr(magnitude, _shorts(2)), _shorts(96 << 7))
-    high = builder.select(is_infinite, _shorts(0x7F80), high)
-    high = builder.or_(high, builder.and_(patterns, _shorts(0x8000)))
-    high = builder.select(builder.icmp_unsigned("==", magnitude, _shorts(0)), _shorts(0), high)
-    low = builder.select(is_infinite, _shorts(0), builder.shl(patterns, _shorts(14)))
+    low, high = _halves(builder, patterns, 2, 96 << 7, 0x7F80)
     first, second = (lanes_of(builder, low, high, lanes) for lanes in (_LOW, _HIGH))
     return builder.bitcast(first, FLOATS), builder.bitcast(second, FLOATS)
 
 
-def _rounded(builder: Any, value: Any) -> Any:  # noqa: ANN401
-    """Return the patterns of 16 floats, each in a 32-bit lane."""
+def decode_doubles(builder: Any, patterns: Any) -> list[Any]:  # noqa: ANN401
+    """Return 32 patterns as four vectors of 8 float64, split as :data:`DOUBLE_ORDER` says."""
+    # A float64 has 52 fraction bits and bias 1023: the fraction moves up by 43 bits, the exponent by 992.
+    low, high = _halves(builder, patterns, 5, 992 << 4, 0x7FF0)
+    words = [builder.bitcast(lanes_of(builder, low, high, lanes), _INTEGERS) for lanes in (_LOW, _HIGH)]
+    zeros = _integers(0)
+    parts = [lanes_of(builder, zeros, word, lanes) for word in words for lanes in (_FIRST_PAIRS, _SECOND_PAIRS)]
+    return [builder.bitcast(part, DOUBLES) for part in parts]
 
-    def bound(name: str, lanes: Any, limit: int) -> Any:  # noqa: ANN401
-        function = ir.FunctionType(_INTEGERS, [_INTEGERS] * 2)
-        called = cgutils.get_or_insert_function(builder.module, function, f"llvm.{name}.v{HALF}i32")
-        return builder.call(called, [lanes, _integers(limit)])
 
-    pattern = builder.bitcast(value, _INTEGERS)
+def _rounded(builder: Any, value: Any) -> tuple[Any, Any]:  # noqa: ANN401
+    """Return magnitudes, -2**15 for zero and otherwise not yet clamped, and what has the sign; 32-bit lanes."""
+    # NaN, which is not smaller, becomes the positive infinity, as which it is stored.
+    infinity = ir.Constant(FLOATS, [float("inf")] * HALF)
+    number = builder.select(builder.fcmp_ordered("<", value, infinity), value, infinity)
+    pattern = builder.bitcast(number, _INTEGERS)
     magnitude = builder.and_(pattern, _integers(0x7FFFFFFF))
-    absolute = builder.bitcast(magnitude, FLOATS)
-    half_of_smallest = ir.Constant(FLOATS, [SMALLEST / 2] * HALF)
-    # NaN is no number at least as large, yet not a smaller one: it keeps the largest magnitude and takes no sign.
-    is_signed = builder.fcmp_ordered(">=", absolute, half_of_smallest)
-    is_kept = builder.fcmp_unordered(">=", absolute, half_of_smallest)
+    is_kept = builder.icmp_signed(">=", magnitude, _integers(_HALF_OF_SMALLEST))
     # Half a unit is added and the exponent moved back by 96 before the shift; ties so round away from zero.
     result = builder.ashr(builder.sub(magnitude, _integers((96 << 23) - (1 << 13))), _integers(14))
-    result = builder.select(is_kept, bound("smax", result, 1), _integers(0))
-    result = bound("smin", result, 0x7FFF)
-    sign = builder.and_(builder.lshr(pattern, _integers(16)), _integers(0x8000))
-    return builder.select(is_signed, builder.or_(result, sign), result)
+    return builder.select(is_kept, result, _integers(-0x8000)), pattern
 
 
-def encode_vectors(builder: Any, values: Floats) -> Any:  # noqa: ANN401
+def _saturated(context: Any, builder: Any, first: Any, second: Any) -> Any:  # noqa: ANN401
+    """Return two split vectors of integers as 32 of 16 bits, limited to what those hold."""
+    if "+avx512bw" in context.codegen().magic_tuple()[2].split(","):
+        # One instruction, which LLVM does not see in the general form: it would take seven.
+        pack = ir.FunctionType(SHORTS, [_INTEGERS] * 2)
+        called = cgutils.get_or_insert_function(builder.module, pack, "llvm.x86.avx512.packssdw.512")
+        return builder.call(called, [first, second])
+
+    def limited(lanes: Any) -> Any:  # noqa: ANN401
+        for name, limit in (("smax", -0x8000), ("smin", 0x7FFF)):
+            lanes = _bounded(builder, name, lanes, _integers(limit))
+        return builder.bitcast(lanes, SHORTS)
+
+    return lanes_of(builder, limited(first), limited(second), _JOIN)
+
+
+def _bounded(builder: Any, name: str, lanes: Any, limit: Any) -> Any:  # noqa: ANN401
+    kind = lanes.type
+    function = ir.FunctionType(kind, [kind] * 2)
+    called = cgutils.get_or_insert_function(builder.module, function, f"llvm.{name}.v{kind.count}i{kind.element.width}")
+    return builder.call(called, [lanes, limit])
+
+
+def encode_vectors(context: Any, builder: Any, values: Floats) -> Any:  # noqa: ANN401
     """Return the 32 patterns of two split vectors."""
-    first, second = (builder.bitcast(_rounded(builder, value), SHORTS) for value in values)
-    return lanes_of(builder, first, second, _JOIN)
+    (first, first_sign), (second, second_sign) = (_rounded(builder, value) for value in values)
+    magnitude = _saturated(context, builder, first, second)
+    sign = builder.and_(_saturated(context, builder, first_sign, second_sign), _shorts(0x8000))
+    is_nonzero = builder.icmp_signed("!=", magnitude, _shorts(-0x8000))
+    result = builder.add(_bounded(builder, "smax", magnitude, _shorts(1)), sign)
+    return builder.select(is_nonzero, result, _shorts(0))
 
 
 def repeat(builder: Any, count: Any, body: Callable[[Any], None]) -> None:  # noqa: ANN401
@@ -149,7 +197,7 @@ def _decode_groups(_context: Any, _source: Any, _target: Any, _groups: Any):  # 
 
 @intrinsic
 def _encode_groups(_context: Any, _source: Any, _target: Any, _groups: Any):  # noqa: ANN202, ANN401
-    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> object:  # noqa: ANN401
+    def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> object:  # noqa: ANN401
         source, target, groups = arguments
 
         def body(index: Any) -> None:  # noqa: ANN401
@@ -160,7 +208,7 @@ def _encode_groups(_context: Any, _source: Any, _target: Any, _groups: Any):  # 
             ]
             split = [lanes_of(builder, *halves, lanes) for lanes in (BELOW, ABOVE)]
             place = pointer(builder, advanced(builder, target, index, 2 * GROUP), SHORTS)
-            builder.store(encode_vectors(builder, (split[0], split[1])), place, align=2)
+            builder.store(encode_vectors(context, builder, (split[0], split[1])), place, align=2)
 
         repeat(builder, groups, body)
         return ir.Constant(WORD, 0)

@@ -1,4 +1,4 @@
-"""Loops over DLFloat16 in memory, for use inside kernels: two operands combined, runs folded, rows normalised."""
+"""Two operands of DLFloat16 in memory combined into one, for use inside kernels."""
 
 # As in jit.py: what numba and llvmlite return is unknown to the checker.
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownVariableType=false
@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, cast
 
 from llvmlite import ir
@@ -15,17 +16,13 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 from spyrec.emulator.jit_dl16 import (
-    ABOVE,
-    BELOW,
-    DOUBLES,
-    FIRST,
     FLOATS,
     GROUP,
     HALF,
     INDEX,
-    SECOND,
     SHORTS,
     WORD,
+    Floats,
     advanced,
     decode_vectors,
     encode_vectors,
@@ -33,12 +30,28 @@ from spyrec.emulator.jit_dl16 import (
     pointer,
     repeat,
 )
+from spyrec.emulator.jit_fetch import LINE_BYTES, fetch
 
 Combine = Callable[[Any, Any, Any], Any]
 """Writes one step: ``(builder, left, right)`` to the result's vector."""
 
 
-def _chosen(relation: str) -> Combine:
+@dataclass(frozen=True, slots=True)
+class _Combination:
+    """How two operands are combined.
+
+    ``prepare``, ``by_prepared``: where the right one is one element, what is made of it once a row, and how that is
+    combined.
+    """
+
+    combine: Combine
+    prepare: Callable[[Any, Any], Any] = lambda _builder, right: right
+    by_prepared: Combine | None = None
+
+
+def chosen(relation: str) -> Combine:
+    """Return what takes the left operand where it stands in this relation to the right one, and else that."""
+
     def combine(builder: Any, left: Any, right: Any) -> Any:  # noqa: ANN401
         return builder.select(builder.fcmp_ordered(relation, left, right), left, right)
 
@@ -48,40 +61,111 @@ def _chosen(relation: str) -> Combine:
 Rows = tuple[int, int, int]
 """Address of the first row, bytes to the next row, bytes from group to group in a row (0: one element, repeated)."""
 
+_GROUP_BYTES = 2 * GROUP
+_AHEAD = 64
+"""Groups between what is combined and what is fetched ahead of it, 4 KiB: with a fourth of that, adding 4096x4096
+took 3 % longer, without fetching ahead 40 % (and the processor's own look-ahead ends at a page)."""
 
-def _combiner(combine: Combine) -> Callable[[Rows, Rows, Rows, int, int], None]:
-    """Return ``(x, y, out, rows, groups)`` for use inside kernels: combines rows of groups."""
+
+class _Combiner:
+    """Writes the loops of one combination: over rows, and in a row over groups."""
+
+    def __init__(self, context: Any, builder: Any, combination: _Combination, arguments: Sequence[Any]) -> None:  # noqa: ANN401
+        self.context = context
+        self.builder = builder
+        self.combination = combination
+        *operands, self.rows, self.groups, self.streams = arguments
+        self.operands = [[builder.extract_value(operand, field) for field in range(3)] for operand in operands]
+        self.buffers = [cgutils.alloca_once(builder, SHORTS) for _ in range(2)]
+
+    def write(self) -> None:
+        with self.builder.if_else(self._is_streamed()) as (streamed, plain):
+            with streamed:
+                self._rows(streams=True)
+                # Stores past the cache are not ordered by what hands the result on.
+                self.builder.fence("seq_cst")
+            with plain:
+                self._rows(streams=False)
+
+    def _rows(self, *, streams: bool) -> None:
+        builder = self.builder
+        is_repeated = builder.icmp_signed("==", self.operands[1][2], ir.Constant(WORD, 0))
+        with builder.if_else(is_repeated) as (repeated, adjacent):
+            with repeated:
+                repeat(builder, self.rows, lambda number: self._row(number, streams=streams, is_repeated=True))
+            with adjacent:
+                repeat(builder, self.rows, lambda number: self._row(number, streams=streams, is_repeated=False))
+
+    def _is_streamed(self) -> Any:  # noqa: ANN401
+        """Return whether to store past the cache, which takes whole lines."""
+        builder = self.builder
+        start, step, _ = self.operands[2]
+        within = builder.and_(builder.or_(start, step), ir.Constant(WORD, LINE_BYTES - 1))
+        is_whole = builder.icmp_signed("==", within, ir.Constant(WORD, 0))
+        return builder.and_(is_whole, builder.icmp_signed("!=", self.streams, ir.Constant(WORD, 0)))
+
+    def _row(self, number: Any, *, streams: bool, is_repeated: bool) -> None:  # noqa: ANN401
+        builder = self.builder
+        x, y, out = self.operands
+        left = _row_start(builder, x, number, self.buffers[0])
+        right = _row_start(builder, y, number, self.buffers[1])
+        target = builder.add(out[0], builder.mul(number, out[1]))
+        prepared = self._prepared(right) if is_repeated else None
+        combine = (self.combination.by_prepared if is_repeated else None) or self.combination.combine
+
+        def group(index: Any) -> None:  # noqa: ANN401
+            if streams:
+                self._fetch_ahead(number, index)
+            values = self._decoded(left, x, index)
+            others = prepared or self._decoded(right, y, index)
+            result = combine(builder, values[0], others[0]), combine(builder, values[1], others[1])
+            place = pointer(builder, advanced(builder, target, index, _GROUP_BYTES), SHORTS)
+            patterns = encode_vectors(self.context, builder, result)
+            stored = builder.store(patterns, place, align=LINE_BYTES if streams else 2)
+            if streams:
+                stored.set_metadata("nontemporal", builder.module.add_metadata([ir.Constant(INDEX, 1)]))
+
+        repeat(builder, self.groups, group)
+
+    def _prepared(self, row: Any) -> Floats:  # noqa: ANN401
+        first, second = decode_vectors(self.builder, self.builder.load(pointer(self.builder, row, SHORTS), align=2))
+        prepare = self.combination.prepare
+        return prepare(self.builder, first), prepare(self.builder, second)
+
+    def _decoded(self, row: Any, operand: Sequence[Any], index: Any) -> Floats:  # noqa: ANN401
+        builder = self.builder
+        place = builder.add(row, builder.mul(index, operand[2]))
+        return decode_vectors(builder, builder.load(pointer(builder, place, SHORTS), align=2))
+
+    def _fetch_ahead(self, number: Any, index: Any) -> None:  # noqa: ANN401
+        """Fetch what the operands hold some groups on, in this row or the next one."""
+        builder = self.builder
+        later = builder.add(index, ir.Constant(WORD, _AHEAD))
+        beyond = builder.sub(later, self.groups)
+        is_here = builder.icmp_signed("<", beyond, ir.Constant(WORD, 0))
+        group = builder.select(is_here, later, beyond)
+        row = builder.select(is_here, number, builder.add(number, ir.Constant(WORD, 1)))
+        for start, step, group_step in self.operands[:2]:
+            place = builder.add(start, builder.add(builder.mul(row, step), builder.mul(group, group_step)))
+            fetch(builder, place)
+
+
+def _combiner(combination: _Combination) -> Callable[[Rows, Rows, Rows, int, int, int], None]:
+    """Return ``(x, y, out, rows, groups, streams)`` for use inside kernels: combines rows of groups.
+
+    ``streams``: 1 where the result is larger than caches: it is stored past them, and operands are fetched ahead.
+    """
 
     @intrinsic
-    def write(_context: Any, _x: Any, _y: Any, _out: Any, _rows: Any, _groups: Any):  # noqa: ANN202, ANN401
-        def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> object:  # noqa: ANN401
-            *operands, rows, groups = arguments
-            x, y, out = ([builder.extract_value(operand, field) for field in range(3)] for operand in operands)
-            buffers = [cgutils.alloca_once(builder, SHORTS) for _ in range(2)]
-
-            def row(number: Any) -> None:  # noqa: ANN401
-                firsts = [_row_start(builder, operand, number, buffer) for operand, buffer in zip((x, y), buffers)]
-                target = builder.add(out[0], builder.mul(number, out[1]))
-
-                def group(index: Any) -> None:  # noqa: ANN401
-                    places = (
-                        builder.add(first, builder.mul(index, operand[2])) for first, operand in zip(firsts, (x, y))
-                    )
-                    loaded = (builder.load(pointer(builder, place, SHORTS), align=2) for place in places)
-                    left, right = (decode_vectors(builder, patterns) for patterns in loaded)
-                    result = combine(builder, left[0], right[0]), combine(builder, left[1], right[1])
-                    place = pointer(builder, builder.add(target, builder.mul(index, out[2])), SHORTS)
-                    builder.store(encode_vectors(builder, result), place, align=2)
-
-                repeat(builder, groups, group)
-
-            repeat(builder, rows, row)
+    def write(_context: Any, _x: Any, _y: Any, _out: Any, _rows: Any, _groups: Any, _streams: Any):  # noqa: ANN202, ANN401
+        def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> object:  # noqa: ANN401
+            _Combiner(context, builder, combination, arguments).write()
             return ir.Constant(WORD, 0)
 
         operand = types.UniTuple(types.int64, 3)
-        return types.int64(operand, operand, operand, types.int64, types.int64), generate
+        return types.int64(operand, operand, operand, *[types.int64] * 3), generate
 
-    return cast("Callable[[Rows, Rows, Rows, int, int], None]", write)
+    return cast("Callable[[Rows, Rows, Rows, int, int, int], None]", write)
 
 
 def _row_start(builder: Any, operand: Sequence[Any], number: Any, buffer: Any) -> Any:  # noqa: ANN401
@@ -95,84 +179,25 @@ def _row_start(builder: Any, operand: Sequence[Any], number: Any, buffer: Any) -
     return builder.select(is_repeated, builder.ptrtoint(buffer, WORD), place)
 
 
-add_rows = _combiner(lambda builder, left, right: builder.fadd(left, right))
-subtract_rows = _combiner(lambda builder, left, right: builder.fsub(left, right))
-multiply_rows = _combiner(lambda builder, left, right: builder.fmul(left, right))
-divide_rows = _combiner(lambda builder, left, right: builder.fdiv(left, right))
+def _reciprocal(builder: Any, divisor: Any) -> Any:  # noqa: ANN401
+    return builder.fdiv(ir.Constant(FLOATS, [1.0] * HALF), divisor)
+
+
+def _add(builder: Any, left: Any, right: Any) -> Any:  # noqa: ANN401
+    return builder.fadd(left, right)
+
+
+def _multiply(builder: Any, left: Any, right: Any) -> Any:  # noqa: ANN401
+    return builder.fmul(left, right)
+
+
+add_rows = _combiner(_Combination(_add))
+subtract_rows = _combiner(_Combination(lambda builder, left, right: builder.fsub(left, right)))
+multiply_rows = _combiner(_Combination(_multiply))
+# A quotient of two 10-bit significands that is no tie lies 2**-21 of itself away from the next one (y and a tie M/2**k
+# of 11 bits differ from x by at least 1/(y * 2**k)), and none is a tie.  Multiplying by the rounded reciprocal errs by
+# 2**-23: it gives the same patterns.  Where the quotient is the least that is kept, the divisor is a power of two.
+divide_rows = _combiner(_Combination(lambda builder, left, right: builder.fdiv(left, right), _reciprocal, _multiply))
 # A decoded value is never NaN, so that nothing has to win but the larger or smaller one.
-maximum_rows = _combiner(_chosen(">"))
-minimum_rows = _combiner(_chosen("<"))
-
-
-def _doubles_of(builder: Any, patterns: Any) -> list[Any]:  # noqa: ANN401
-    """Return 32 patterns as two vectors of 16 float64, in memory order."""
-    split = decode_vectors(builder, patterns)
-    return [builder.fpext(lanes_of(builder, *split, lanes), DOUBLES) for lanes in (FIRST, SECOND)]
-
-
-def _folder(fold: Combine) -> Callable[[int, int, int], None]:
-    """Return ``(source, sums, groups)`` for use inside kernels: folds patterns into as many float64 at ``sums``."""
-
-    @intrinsic
-    def write(_context: Any, _source: Any, _sums: Any, _groups: Any):  # noqa: ANN202, ANN401
-        def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> object:  # noqa: ANN401
-            source, sums, groups = arguments
-
-            def body(index: Any) -> None:  # noqa: ANN401
-                patterns = builder.load(pointer(builder, advanced(builder, source, index, 2 * GROUP), SHORTS), align=2)
-                for half, values in enumerate(_doubles_of(builder, patterns)):
-                    place = advanced(builder, sums, index, 8 * GROUP)
-                    place = pointer(builder, builder.add(place, ir.Constant(WORD, 8 * HALF * half)), DOUBLES)
-                    builder.store(fold(builder, builder.load(place, align=8), values), place, align=8)
-
-            repeat(builder, groups, body)
-            return ir.Constant(WORD, 0)
-
-        return types.int64(*[types.int64] * 3), generate
-
-    return cast("Callable[[int, int, int], None]", write)
-
-
-sum_groups = _folder(lambda builder, sums, values: builder.fadd(sums, values))
-square_groups = _folder(lambda builder, sums, values: builder.fadd(sums, builder.fmul(values, values)))
-fold_maximum_groups = _folder(lambda builder, sums, values: _chosen(">")(builder, values, sums))
-fold_minimum_groups = _folder(lambda builder, sums, values: _chosen("<")(builder, values, sums))
-
-
-@intrinsic
-def _normalise_groups(_context: Any, _x: Any, _mean: Any, _factor: Any, _weights: Any, _biases: Any, _out: Any, _groups: Any):  # noqa: ANN202, ANN401, E501 # fmt: skip
-    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> object:  # noqa: ANN401
-        x, mean, factor, weights, biases, out, groups = arguments
-        mean, factor = (_splat_double(builder, value) for value in (mean, factor))
-
-        def body(index: Any) -> None:  # noqa: ANN401
-            patterns = builder.load(pointer(builder, advanced(builder, x, index, 2 * GROUP), SHORTS), align=2)
-            halves: list[Any] = []
-            for half, values in enumerate(_doubles_of(builder, patterns)):
-                scaled = builder.fmul(builder.fsub(values, mean), factor)
-                rows = (builder.add(row, ir.Constant(WORD, 8 * HALF * half)) for row in (weights, biases))
-                places = (pointer(builder, advanced(builder, row, index, 8 * GROUP), DOUBLES) for row in rows)
-                weight, bias = (builder.load(place, align=8) for place in places)
-                halves.append(builder.fptrunc(builder.fadd(builder.fmul(scaled, weight), bias), FLOATS))
-            split = lanes_of(builder, *halves, BELOW), lanes_of(builder, *halves, ABOVE)
-            target = pointer(builder, advanced(builder, out, index, 2 * GROUP), SHORTS)
-            builder.store(encode_vectors(builder, split), target, align=2)
-
-        repeat(builder, groups, body)
-        return ir.Constant(WORD, 0)
-
-    words = types.int64
-    return words(words, types.float64, types.float64, words, words, words, words), generate
-
-
-def _splat_double(builder: Any, value: Any) -> Any:  # noqa: ANN401
-    undefined = ir.Constant(DOUBLES, ir.Undefined)
-    one = builder.insert_element(undefined, value, ir.Constant(INDEX, 0))
-    return lanes_of(builder, one, undefined, [0] * HALF)
-
-
-normalise_groups = cast("Callable[[int, float, float, int, int, int, int], None]", _normalise_groups)
-"""``(x, mean, factor, weights, biases, out, groups)``: ``(x - mean) * factor * weight + bias`` (inside kernels only).
-
-In float64, rounded to float32, then to patterns.  ``weights`` and ``biases``: addresses of float64, one per element.
-"""
+maximum_rows = _combiner(_Combination(chosen(">")))
+minimum_rows = _combiner(_Combination(chosen("<")))

@@ -57,26 +57,28 @@ class KeptOperand:
         self._way = b"" if decoding is None else decoding.digest()
 
     @contextmanager
-    def panels(self, starts: Integers) -> Generator[Integers]:
+    def panels(self, starts: Integers, *, is_used_again: bool = False) -> Generator[Integers]:
         """Yield ``[..., address of room or 0, whether it is decoded]`` for parts at emulated ``starts``.
 
-        What was to be decoded counts as decoded when the context ends.
+        What was to be decoded counts as decoded when the context ends.  ``is_used_again``: it will be before that.
         """
         distinct, places = np.unique(starts.reshape(-1), return_inverse=True)
-        parts = self._parts(distinct)
+        parts = self._parts(distinct, is_used_again=is_used_again)
         rooms = [(0, 0) if part is None else (part.values.ctypes.data, int(part.is_filled)) for part in parts]
         yield np.array(rooms, np.int64)[places].reshape(*starts.shape, 2)
         for part in parts:
             if part is not None:
                 part.is_filled = True
 
-    def _parts(self, starts: Integers) -> list[KeptPanel | None]:
+    def _parts(self, starts: Integers, *, is_used_again: bool) -> list[KeptPanel | None]:
         decoding = self._decoding
         if decoding is None or len(starts) * decoding.size_bytes > self._weights.limit_bytes:
             return [None] * len(starts)
         ranges = starts[:, None] + decoding.extent[None, :]
         return [
-            self._weights.panel(PanelKey(start, self._way), extent, decoding.shape) if is_free else None
+            self._weights.panel(PanelKey(start, self._way), extent, decoding.shape, is_used_again=is_used_again)
+            if is_free
+            else None
             for start, extent, is_free in zip(
                 starts.tolist(), ranges.tolist(), self._weights.may_keep(ranges).tolist(), strict=True
             )

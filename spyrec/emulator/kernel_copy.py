@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spyrec.emulator.jit import address_of, bytes_at, kernel, words16_at, words32_at
+from spyrec.emulator.jit_fetch import fetch_run
 from spyrec.emulator.linked import call, linked
 
 Integers = npt.NDArray[np.int64]
@@ -52,6 +53,9 @@ def _copy_singles(source: int, target: int, source_bytes: int, target_bytes: int
     if source_step == 1 and target_step == 1:
         for i in range(count):
             write[i] = read[i]
+    elif source_step == 0 and target_step == 1:
+        for i in range(count):
+            write[i] = read[0]
     else:
         for i in range(count):
             write[i * target_step] = read[i * source_step]
@@ -73,6 +77,9 @@ def copier(word_bytes: int, table: Table) -> int:
     return (_map_words if len(table) else _COPIERS[word_bytes]).address
 
 
+_FETCHED_BYTES = 1 << 10  # of a run, from which on fetching the next one while it is copied pays
+
+
 @kernel
 def copy_tasks(copy: int, table: Table, starts: Integers, nest: Integers, first_task: int, last_task: int) -> None:
     """As :func:`run_copy`, with the :func:`copier` to use."""
@@ -80,6 +87,7 @@ def copy_tasks(copy: int, table: Table, starts: Integers, nest: Integers, first_
     for k in range(2, nest.shape[0]):
         outer_points *= nest[k, 0]
     mapped = address_of(table)
+    run_bytes = nest[0, 0] * nest[0, 1] if table.shape[0] == 0 else 0
     for task in range(first_task, last_task):
         core = task // outer_points
         point = task % outer_points
@@ -91,6 +99,8 @@ def copy_tasks(copy: int, table: Table, starts: Integers, nest: Integers, first_
             source += index * nest[k, 1]
             target += index * nest[k, 2]
         for row in range(nest[1, 0]):
+            if run_bytes >= _FETCHED_BYTES and row + 1 < nest[1, 0]:
+                fetch_run(source + (row + 1) * nest[1, 1], run_bytes)
             places = source + row * nest[1, 1], target + row * nest[1, 2]
             call(copy, (places[0], places[1], nest[0, 1], nest[0, 2], nest[0, 0], mapped))
 

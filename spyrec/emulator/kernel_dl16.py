@@ -38,45 +38,45 @@ def _counts(nest: int) -> tuple[int, int]:
 
 
 @linked
-def _add(addresses: int, nest: int) -> None:
+def _add(addresses: int, nest: int, streams: int) -> None:
     rows, groups = _counts(nest)
     x, y, out = _operand(addresses, nest, 0), _operand(addresses, nest, 1), _operand(addresses, nest, 2)
-    add_rows(x, y, out, rows, groups)
+    add_rows(x, y, out, rows, groups, streams)
 
 
 @linked
-def _subtract(addresses: int, nest: int) -> None:
+def _subtract(addresses: int, nest: int, streams: int) -> None:
     rows, groups = _counts(nest)
     x, y, out = _operand(addresses, nest, 0), _operand(addresses, nest, 1), _operand(addresses, nest, 2)
-    subtract_rows(x, y, out, rows, groups)
+    subtract_rows(x, y, out, rows, groups, streams)
 
 
 @linked
-def _multiply(addresses: int, nest: int) -> None:
+def _multiply(addresses: int, nest: int, streams: int) -> None:
     rows, groups = _counts(nest)
     x, y, out = _operand(addresses, nest, 0), _operand(addresses, nest, 1), _operand(addresses, nest, 2)
-    multiply_rows(x, y, out, rows, groups)
+    multiply_rows(x, y, out, rows, groups, streams)
 
 
 @linked
-def _divide(addresses: int, nest: int) -> None:
+def _divide(addresses: int, nest: int, streams: int) -> None:
     rows, groups = _counts(nest)
     x, y, out = _operand(addresses, nest, 0), _operand(addresses, nest, 1), _operand(addresses, nest, 2)
-    divide_rows(x, y, out, rows, groups)
+    divide_rows(x, y, out, rows, groups, streams)
 
 
 @linked
-def _maximum(addresses: int, nest: int) -> None:
+def _maximum(addresses: int, nest: int, streams: int) -> None:
     rows, groups = _counts(nest)
     x, y, out = _operand(addresses, nest, 0), _operand(addresses, nest, 1), _operand(addresses, nest, 2)
-    maximum_rows(x, y, out, rows, groups)
+    maximum_rows(x, y, out, rows, groups, streams)
 
 
 @linked
-def _minimum(addresses: int, nest: int) -> None:
+def _minimum(addresses: int, nest: int, streams: int) -> None:
     rows, groups = _counts(nest)
     x, y, out = _operand(addresses, nest, 0), _operand(addresses, nest, 1), _operand(addresses, nest, 2)
-    minimum_rows(x, y, out, rows, groups)
+    minimum_rows(x, y, out, rows, groups, streams)
 
 
 COMBINATIONS = {
@@ -87,7 +87,10 @@ COMBINATIONS = {
     "maximum": _maximum,
     "minimum": _minimum,
 }
-"""By name: ``(addresses, nest)`` combines loops 0 and 1 of a nest; both are addresses."""
+"""By name: ``(addresses, nest, streams)`` combines loops 0 and 1 of a nest; the first two are addresses."""
+
+_STREAMED_ELEMENTS = 1 << 20
+"""Elements that one call stores, from which on it stores them past the cache: 2 MiB, a second-level cache."""
 
 
 @kernel
@@ -100,6 +103,7 @@ def run_combine(combine: int, starts: Integers, nest: Integers, first_task: int,
     outer_points = 1
     for k in range(2, nest.shape[0]):
         outer_points *= nest[k, 0]
+    streams = 1 if (last_task - first_task) * nest[0, 0] * nest[1, 0] >= _STREAMED_ELEMENTS else 0
     addresses = np.empty(3, np.int64)
     for task in range(first_task, last_task):
         point = task % outer_points
@@ -110,7 +114,7 @@ def run_combine(combine: int, starts: Integers, nest: Integers, first_task: int,
             point //= nest[k, 0]
             for t in range(3):
                 addresses[t] += index * nest[k, t + 1]
-        call(combine, (address_of(addresses), address_of(nest)))
+        call(combine, (address_of(addresses), address_of(nest), streams))
 
 
 def can_combine(operation: str, codes: Integers, nest: Integers) -> bool:

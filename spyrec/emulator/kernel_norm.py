@@ -8,7 +8,7 @@ import numpy.typing as npt
 from spyrec.dlfloat_kernels import decode_scalar
 from spyrec.emulator.jit import address_of, kernel, words16_at
 from spyrec.emulator.jit_dl16 import GROUP
-from spyrec.emulator.jit_dl16_loops import normalise_groups
+from spyrec.emulator.jit_dl16_folds import normalise_groups
 
 Integers = npt.NDArray[np.int64]
 

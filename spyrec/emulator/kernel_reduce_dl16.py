@@ -9,7 +9,13 @@ import numpy.typing as npt
 
 from spyrec.emulator.jit import address_of, integers_at, kernel
 from spyrec.emulator.jit_dl16 import GROUP
-from spyrec.emulator.jit_dl16_loops import fold_maximum_groups, fold_minimum_groups, square_groups, sum_groups
+from spyrec.emulator.jit_dl16_folds import (
+    fold_maximum_groups,
+    fold_minimum_groups,
+    settle_groups,
+    square_groups,
+    sum_groups,
+)
 from spyrec.emulator.kernel_folds import LANES, ROWS, begin, merge_lanes
 from spyrec.emulator.linked import call, linked
 
@@ -72,6 +78,7 @@ def reduce_lanes_dl16(
             source, count = starts[core] + runs[run, 2], runs[run, 1] // GROUP
             for k in range(kinds):
                 call(functions[2 + 2 * k], (source, offsets, rows, sums + k * ROWS * row_bytes, row_bytes, count))
+        settle_groups(sums, kinds * ROWS * LANES // GROUP)
         for k in range(kinds):
             target = address_of(out) + 8 * ((k * out.shape[1] + core) * out.shape[2] + first)
             call(functions[0], (functions[1 + 2 * k], sums + k * ROWS * row_bytes, rows, target))
@@ -92,3 +99,4 @@ def reduce_rows_dl16(
             sums = address_of(out) + 8 * ((k * out.shape[1] + core) * out.shape[2] + first)
             begin(functions[1 + 2 * k], sums, count)
             call(functions[2 + 2 * k], (source, address_of(reduced), reduced.shape[0], sums, 0, count // GROUP))
+            settle_groups(sums, count // GROUP)

@@ -1,13 +1,13 @@
 """One launch: operand addresses of every unit, the dispatches in program order, the counters.
 
-A launch that nobody watches goes through traces (``dispatch_trace``).  Stretches of small pointwise operations and
-copies run in the compiled driver, in the order of the dispatches; the rest is dispatched from here.
+A launch that nobody watches goes through traces (``dispatch_trace``).  In programs with loops stretches of operations
+that kernels alone compute run in the compiled driver, in the order of the dispatches; the rest is dispatched from here.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -16,15 +16,19 @@ import numpy as np
 from spyrec.emulator.dispatch_table import DispatchTable, is_drivable
 from spyrec.emulator.dispatch_trace import Trace, Tracer, TripCounts
 from spyrec.emulator.engine import NO_DATA_READS, Integers
+from spyrec.emulator.fault_places import IndexOutsideTable
 from spyrec.emulator.launch_timeline import CallTime, CallTimes, timed_schedule
 from spyrec.emulator.memory import Scratchpads
+from spyrec.emulator.moving_reads import moving_reads
 from spyrec.emulator.plan import PlannedCall, lx_used_bytes
 from spyrec.emulator.resolve import Schedule
+from spyrec.emulator.trip_counts import iteration_of
 from spyrec.emulator.units import Unit, UnitLoop, Units
 from spyrec.runtime.device import LaunchStats, OperationStats
+from spyrec.runtime.threads import Threads
 
 _MOST_TRACED = 1 << 15  # dispatches of one trace: a few megabytes of addresses
-_WORTH_DRIVING = 8  # dispatches from which on the compiled driver beats as many calls from here
+_WORTH_DRIVING = 3  # dispatches from which on the compiled driver beats as many calls from here
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,40 +82,47 @@ class Launch:
         self._tracer = Tracer(units, places.expansion, values)
         self._units = self._tracer.units
         self.counters = Counters(self._units)
-        self._starts = [np.concatenate([places.starts(item) for item in unit.members]) for unit in self._units]
+        self.starts = [np.concatenate([places.starts(item) for item in unit.members]) for unit in self._units]
+        self._dispatched = [0] * len(self._units)
         has_loops = any(isinstance(item, UnitLoop) for item in units)
         self._driven = np.array([has_loops and is_drivable(unit) for unit in self._units], bool)
+        self._threads = self._units[0].members[0].setting.threads if self._units else Threads(1)
         self._table: DispatchTable | None = None
         self._traces: dict[tuple[int, int], Trace] = {}
 
     def run(self) -> None:
         """Execute everything."""
-        self._run(self._items, self._tracer.no_movement())
+        for trace, outer in self.portions():
+            self.play(trace, outer)
 
-    def _run(self, items: Sequence[Unit | UnitLoop], outer: Integers) -> None:
-        """Execute consecutive items, of which each unit has moved by ``outer[unit, operand]`` already."""
+    def portions(self) -> Iterator[tuple[Trace, Integers]]:
+        """Yield all dispatches in order, some at a time, with how far each unit's operands have moved beside that."""
+        yield from self._portions(self._items, self._tracer.no_movement())
+
+    def _portions(self, items: Sequence[Unit | UnitLoop], outer: Integers) -> Iterator[tuple[Trace, Integers]]:
+        """Yield those of consecutive items, of which each unit has moved by ``outer[unit, operand]`` already."""
         counts = [self._tracer.count(item) for item in items]
         if sum(counts) <= _MOST_TRACED:
-            self._play(self._tracer.trace(items), outer)
+            yield self._tracer.trace(items), outer
             return
         for item, count in zip(items, counts, strict=True):
             if isinstance(item, UnitLoop) and count:
-                self._run_loop(item, outer)
+                yield from self._loop_portions(item, outer)
             elif count:
-                self._play(self._tracer.trace([item]), outer)
+                yield self._tracer.trace([item]), outer
 
-    def _run_loop(self, item: UnitLoop, outer: Integers) -> None:
+    def _loop_portions(self, item: UnitLoop, outer: Integers) -> Iterator[tuple[Trace, Integers]]:
         number, values = item.loop.number, self._tracer.values[item.loop.number]
         steps = self._tracer.steps[number]
         each = sum(map(self._tracer.count, item.body))
         if each > _MOST_TRACED:
             for value in values:
-                self._run(item.body, outer + value * steps)
+                yield from self._portions(item.body, outer + value * steps)
             return
         rounds = _MOST_TRACED // each
         for first in range(0, len(values), rounds):
             part = values[first : first + rounds]
-            self._play(self._part_trace(item, part), outer + part.start * steps)
+            yield self._part_trace(item, part), outer + part.start * steps
 
     def _part_trace(self, item: UnitLoop, part: range) -> Trace:
         """Return the dispatches of part of a loop relative to its first value; parts of one length share them."""
@@ -120,7 +131,7 @@ class Launch:
             self._traces[key] = self._tracer.loop_trace(item, range(0, part.step * len(part), part.step))
         return self._traces[key]
 
-    def _play(self, trace: Trace, outer: Integers) -> None:
+    def play(self, trace: Trace, outer: Integers) -> None:
         """Execute the dispatches of a trace."""
         self.counters.executions += np.bincount(trace.units, minlength=len(self._units))
         moved = trace.moved + outer[trace.units]
@@ -131,16 +142,23 @@ class Launch:
                 self._drive(trace.units[first:past], moved[first:past])
             else:
                 for number, shift in zip(trace.units[first:past].tolist(), moved[first:past], strict=True):
-                    self._dispatch(number, shift)
+                    self.dispatch(number, shift)
 
     def _drive(self, units: Integers, moved: Integers) -> None:
         if self._table is None:
-            self._table = DispatchTable(self._units, self._starts)
+            self._table = DispatchTable(self._units, self.starts, self._threads)
         self._table.run(units, moved)
 
-    def _dispatch(self, number: int, shift: Integers) -> None:
-        starts = self._starts[number]
-        self._units[number].executable.run(starts + shift[: len(starts), None])
+    def dispatch(self, number: int, shift: Integers) -> None:
+        """Execute one unit, its operands ``shift`` bytes beyond their starts; only :meth:`play` counts executions."""
+        starts = self.starts[number]
+        try:
+            self._units[number].executable.run(starts + shift[: len(starts), None])
+        except IndexOutsideTable as fault:
+            loops = self._units[number].members[0].call.loops
+            fault.iteration = iteration_of(loops, self._tracer.values, self._dispatched[number])
+            raise
+        self._dispatched[number] += 1
         self.counters.note_reads(number)
 
 
@@ -182,8 +200,9 @@ def launch_stats(
     for planned in calls:
         counted = counts[id(planned.call)]
         traffic, executions = planned.traffic, counted.executions
-        read = executions * traffic.hbm_read_bytes + counted.data_read_bytes
-        core_read = executions * traffic.hbm_core_read_bytes + counted.data_core_read_bytes
+        more, core_more = moving_reads(planned, values, executions)
+        read = executions * traffic.hbm_read_bytes + counted.data_read_bytes + more
+        core_read = executions * traffic.hbm_core_read_bytes + counted.data_core_read_bytes + core_more
         each = max(1, executions)
         once = replace(traffic, hbm_read_bytes=read // each, hbm_core_read_bytes=core_read // each)
         time = times[id(planned.call)] = call_times.of(planned, once)

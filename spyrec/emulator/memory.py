@@ -111,11 +111,15 @@ class DeviceMemory:
         return found
 
 
+_PITCH_REST_BYTES = 17 * STICK_BYTES
+"""What lies between the cores' LX: at powers of two all cores' tiles would want the same lines of the host's caches."""
+
+
 class Scratchpads:
     """LX: one address space per core, of which only the part that programs use is backed and poisoned."""
 
     def __init__(self, target: Target, expansion: int = 1) -> None:
-        self._pitch_bytes = target.lx_bytes * expansion
+        self._pitch_bytes = (target.lx_bytes + _PITCH_REST_BYTES) * expansion
         self._cores = target.cores
         self._expansion = expansion
         self._memory: Bytes | None = None

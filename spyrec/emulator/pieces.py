@@ -54,3 +54,8 @@ def _sizes(setting: Setting, dims: Sequence[str], most_points: int) -> Mapping[s
 def _moved(setting: Setting, firsts: Mapping[str, int]) -> Integers:
     offsets = [sum(item.offset(dim, first) for dim, first in firsts.items()) for item in setting.geometries]
     return np.array(offsets, np.int64)[:, None] * setting.numerics.expansion
+
+
+def distinct_pieces(pieces: Sequence[Piece]) -> list[Piece]:
+    """Return one piece of each setting."""
+    return list({id(piece.setting): piece for piece in pieces}.values())

@@ -23,8 +23,8 @@ from spyrec.emulator.execute_reduction import (
     NormScaleExecutable,
     NormStatisticsExecutable,
     ReductionExecutable,
-    TopExecutable,
 )
+from spyrec.emulator.execute_top import TopExecutable
 from spyrec.emulator.execute_unary import plan_unary
 from spyrec.emulator.functions import FUNCTIONS, Family
 from spyrec.emulator.geometry import describe, valid_extents

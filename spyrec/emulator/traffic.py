@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +18,8 @@ from spyrec.emulator.functions import FUNCTIONS, Family
 from spyrec.target import STICK_BYTES
 
 Integers = npt.NDArray[np.int64]
+
+NO_SHIFTS: Mapping[int, int] = {}
 
 _CORE_DISTANCE = 1 << 45  # farther apart than any two addresses: keeps the cores' sticks apart while merging
 
@@ -34,35 +37,52 @@ class Traffic:
 def traffic_of(setting: Setting, binding: Binding) -> Traffic:
     """Return the counters of one execution."""
     operands = setting.superdsc.operands
-    reads: dict[int, list[int]] = defaultdict(list)
+    read = core_read = 0
+    for positions in reads_by_base(setting, binding).values():
+        found = bytes_read(binding, positions)
+        read, core_read = read + found[0], core_read + found[1]
+    written = 0
+    if operands[setting.output].component is Component.HBM:
+        sticks = {setting.output: whole_sticks(binding.runs[setting.output])}
+        written = _union(sticks, {setting.output: binding.offsets[setting.output]}, [setting.output], 0)
+    return Traffic(read, written, core_read, _flops(setting))
+
+
+def reads_by_base(setting: Setting, binding: Binding) -> dict[int, list[int]]:
+    """Return the operands that are read of device memory at places that do not depend on data, by where they lie."""
+    operands = setting.superdsc.operands
+    found: dict[int, list[int]] = defaultdict(list)
     indices = setting.superdsc.compute.indirect_access_indices
     for position in dict.fromkeys((*setting.inputs, *indices)):
         base = binding.bases[position]
         if operands[position].indirection is Indirection.VALUE:
             continue  # its rows depend on data: counted when it runs
         if operands[position].component is Component.HBM and base is not None:
-            reads[base].append(position)
-    read = core_read = 0
-    for positions in reads.values():
-        sticks = {t: whole_sticks(binding.runs[t]) for t in positions}
-        distinct = {(tuple(binding.offsets[t].tolist()), sticks[t].tobytes()): t for t in positions}
-        used = list(distinct.values())
-        read += _union(sticks, binding, used, 0)
-        core_read += _union(sticks, binding, used, _CORE_DISTANCE)
-    written = 0
-    if operands[setting.output].component is Component.HBM:
-        sticks = {setting.output: whole_sticks(binding.runs[setting.output])}
-        written = _union(sticks, binding, [setting.output], 0)
-    return Traffic(read, written, core_read, _flops(setting))
+            found[base].append(position)
+    return found
 
 
-def _union(sticks: dict[int, Integers], binding: Binding, positions: list[int], distance: int) -> int:
+def bytes_read(binding: Binding, positions: Sequence[int], shifts: Mapping[int, int] = NO_SHIFTS) -> tuple[int, int]:
+    """Return the bytes read of one memory through these operands: distinct ones, and the sum over cores.
+
+    ``shifts``: by position, how far loops have moved the operand, in bytes.
+    """
+    sticks = {t: whole_sticks(binding.runs[t]) for t in positions}
+    starts = {t: binding.offsets[t] + shifts.get(t, 0) for t in positions}
+    distinct = {(tuple(starts[t].tolist()), sticks[t].tobytes()): t for t in positions}
+    used = list(distinct.values())
+    return _union(sticks, starts, used, 0), _union(sticks, starts, used, _CORE_DISTANCE)
+
+
+def _union(
+    sticks: Mapping[int, Integers], starts: Mapping[int, Integers], positions: Sequence[int], distance: int
+) -> int:
     parts: list[Integers] = []
     for position in positions:
         # Starts may stand inside a stick (index tensors): round after shifting.
-        aligned = binding.offsets[position] // STICK_BYTES * STICK_BYTES
-        starts = aligned + np.arange(len(aligned), dtype=np.int64) * distance
-        parts.append(shifted(sticks[position], np.unique(starts)))
+        aligned = starts[position] // STICK_BYTES * STICK_BYTES
+        apart = aligned + np.arange(len(aligned), dtype=np.int64) * distance
+        parts.append(shifted(sticks[position], np.unique(apart)))
     return length(merge(np.concatenate(parts)))
 
 

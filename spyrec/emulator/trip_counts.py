@@ -29,6 +29,15 @@ def bound_values(loops: Iterable[Loop], maxima: Mapping[str, int], given: Mappin
     }
 
 
+def iteration_of(loops: Iterable[Loop], values: TripCounts, execution: int) -> tuple[int, ...]:
+    """Return the round of each loop around a call, outermost first, in its execution number ``execution`` (from 0)."""
+    rounds: list[int] = []
+    for loop in reversed(tuple(loops)):
+        execution, own = divmod(execution, len(values[loop.number]))
+        rounds.append(own)
+    return tuple(reversed(rounds))
+
+
 def _refused(message: str) -> SpyrecError:
     hint = "give every value parameter a value in its range, and no others"
     return refuse("SPY0708", message, Location(PROGRAM_FILE), hint=hint)

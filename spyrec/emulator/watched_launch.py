@@ -1,19 +1,23 @@
-"""One launch under the eyes of sanitizers or an observer: every call by itself, in the order of the program."""
+"""One launch under the eyes of sanitizers or an observer, in the order of the program.
+
+Sanitizers look at many executions of the loops at once where they can tell beforehand that they will report nothing
+but what undefined lanes show; those go through the same traces as in a launch that nobody watches.  Everything else is
+executed call by call, each watched by itself.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spyrec.emulator.dispatch_trace import TripCounts
+from spyrec.emulator.dispatch_trace import Trace, TripCounts
 from spyrec.emulator.engine import Integers
 from spyrec.emulator.execution import EmulatedExecution
-from spyrec.emulator.launch import Counters, Places
-from spyrec.emulator.plan import PlannedCall
-from spyrec.emulator.units import Unit, UnitLoop, Units, every_unit
+from spyrec.emulator.launch import Launch, Places
+from spyrec.emulator.portion import Portion, WatchedCalls
+from spyrec.emulator.units import Units, every_unit
 from spyrec.runtime.observer import ExecutionObserver
 
 if TYPE_CHECKING:
@@ -32,52 +36,55 @@ class WatchedLaunch:
     """Executes units of one call each, one after the other; ``values`` as in :class:`spyrec.emulator.launch.Launch`."""
 
     def __init__(self, units: Units, places: Places, values: TripCounts, watchers: Watchers) -> None:
-        self._items = units
-        self._places = places
-        self._values = values
+        self._launch = Launch(units, places, values)
         self._watchers = watchers
-        every = list(every_unit(units))
-        self.counters = Counters(every)
-        self._numbers = {id(unit): number for number, unit in enumerate(every)}
-        self._starts: dict[int, Integers] = {}
+        self.counters = self._launch.counters
+        calls = [unit.members[0] for unit in every_unit(units)]
+        self._calls = WatchedCalls(calls, self._launch.starts, values, places.expansion)
 
     def run(self) -> None:
         """Execute everything, or up to where an observer raises."""
-        self._run(self._items, {})
+        for trace, outer in self._launch.portions():
+            moved = trace.moved + outer[trace.units]
+            portion = Portion(self._calls, trace.units, moved, self.counters.executions.copy())
+            if not self._together(portion, trace, outer):
+                for place in range(len(trace.units)):
+                    self._execute(portion, place)
 
-    def _run(self, items: Units, variables: Mapping[int, int]) -> None:
-        for item in items:
-            if not isinstance(item, UnitLoop):
-                self._execute(self._numbers[id(item)], item.members[0], variables)
-            elif self._executes(item):  # one that executes nothing may go round often
-                for value in self._values[item.loop.number]:
-                    self._run(item.body, {**variables, item.loop.number: value})
+    def _together(self, portion: Portion, trace: Trace, outer: Integers) -> bool:
+        """Execute a portion as one where sanitizers can watch it so; otherwise do nothing and return false."""
+        monitor = self._watchers.monitor
+        if monitor is None or self._watchers.observer is not None or not portion.is_repetitive:
+            return False
+        if not monitor.passes(portion):
+            return False
+        for first, past in monitor.carried(portion):
+            self._launch.play(Trace(trace.units[first:past], trace.moved[first:past]), outer)
+        return True
 
-    def _executes(self, item: Unit | UnitLoop) -> bool:
-        if not isinstance(item, UnitLoop):
-            return True
-        return len(self._values[item.loop.number]) > 0 and any(map(self._executes, item.body))
-
-    def _execute(self, number: int, planned: PlannedCall, variables: Mapping[int, int]) -> None:
-        if number not in self._starts:
-            self._starts[number] = self._places.starts(planned)
-        moved = [sum(step * variables[loop] for loop, step in steps.items()) for steps in planned.binding.steps]
-        shift = np.array(moved, np.int64) * self._places.expansion
-        self._watched(planned, self._starts[number] + shift[:, None], shift, variables)
-        self.counters.executions[number] += 1
-        self.counters.note_reads(number)
-
-    def _watched(self, planned: PlannedCall, at: Integers, shift: Integers, variables: Mapping[int, int]) -> None:
-        rounds = {loop: self._values[loop].index(value) for loop, value in variables.items()}
-        iteration = tuple(rounds[loop.number] for loop in planned.call.loops)
+    def _execute(self, portion: Portion, place: int) -> None:
+        number = int(portion.units[place])
+        at, iteration = portion.starts(place), portion.iteration(place)
         if self._watchers.monitor is not None:
-            self._watchers.monitor.execute(planned, at, iteration)
-        if self._watchers.observer is None:
-            planned.executable.run(at)
+            self._watchers.monitor.execute(portion.planned(place), at, iteration)
+        observer = self._watchers.observer
+        if observer is None:
+            self._dispatch(number, portion.moved[place])
             return
-        moved = np.repeat(shift[:, None], at.shape[1], axis=1)
-        is_last = all(place == len(self._values[loop]) - 1 for loop, place in rounds.items())
-        execution = EmulatedExecution(planned, at, moved, iteration, is_last)
-        self._watchers.observer.before(execution)
-        planned.executable.run(at)
-        self._watchers.observer.after(execution)
+        execution = self._execution(portion, place, at, iteration)
+        observer.before(execution)
+        self._dispatch(number, portion.moved[place])
+        observer.after(execution)
+
+    def _dispatch(self, number: int, shift: Integers) -> None:
+        self._launch.dispatch(number, shift)
+        self.counters.executions[number] += 1
+
+    def _execution(
+        self, portion: Portion, place: int, at: Integers, iteration: tuple[int, ...]
+    ) -> EmulatedExecution:  # fmt: skip
+        planned = portion.planned(place)
+        counts = [len(self._calls.values[loop.number]) for loop in planned.call.loops]
+        is_last = all(own == count - 1 for own, count in zip(iteration, counts, strict=True))
+        moved = np.repeat(portion.moved[place, : len(at), None], at.shape[1], axis=1)
+        return EmulatedExecution(planned, at, moved, iteration, is_last)

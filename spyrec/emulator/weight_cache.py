@@ -1,8 +1,8 @@
 """Decoded matmul operands kept between executions, within a limit, the least recently used given up first.
 
 Only ranges that nothing writes may be kept: what a program stores to anywhere is not kept while it runs, and a range
-that a launch or the host may have written since is forgotten.  A range is kept from its second decoding on: a weight
-that is used once per process costs no memory.
+that a launch or the host may have written since is forgotten.  A range is kept from its second decoding on, or at
+once where a loop comes back to it: a weight that is used once per process costs no memory.
 """
 
 from __future__ import annotations
@@ -90,13 +90,18 @@ class WeightCache:
         """Return for each range ``[first, past)`` whether the launch leaves it alone."""
         return ~_touches(self._stores, ranges)
 
-    def panel(self, key: PanelKey, extent: Sequence[int], shape: tuple[int, ...]) -> KeptPanel | None:
-        """Return what is kept, or room to decode into; ``None`` for an operand that is decoded for the first time."""
+    def panel(
+        self, key: PanelKey, extent: Sequence[int], shape: tuple[int, ...], *, is_used_again: bool = False
+    ) -> KeptPanel | None:
+        """Return what is kept, or room to decode into; ``None`` for an operand that is decoded for the first time.
+
+        ``is_used_again``: room is given at once, for a loop comes back to the operand.
+        """
         first, past = extent
         kept = self._entries.get(key)
         if kept is not None:
             self._entries.move_to_end(key)
-        elif key in self._sightings:
+        elif key in self._sightings or is_used_again:
             kept = self._room(key, (first, past), shape)
         else:
             self._sightings[key] = first, past

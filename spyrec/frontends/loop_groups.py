@@ -15,6 +15,7 @@ from spyrec.frontends.call_site import CallSite
 from spyrec.frontends.dim import Dim
 from spyrec.frontends.value import Value
 from spyrec.ir.graph import Graph, LoopRequest, Node
+from spyrec.ir.requests import unknown_node
 from spyrec.ir.writer import loop_to_json
 from spyrec.jsonloc import JsonValue
 
@@ -106,7 +107,10 @@ def _dims(dims: object, node: str, graph: Graph, site: CallSite) -> list[JsonVal
     """Return the names of a level's dims; an axis is one of the result of the group's first op."""
     items = cast("Sequence[object]", dims) if isinstance(dims, list | tuple) else [0 if dims is None else dims]
     first = next((item for item in graph.nodes if item.name == node), None)
-    names = graph.values[first.outputs[0]].dims if first is not None else ()
+    if first is None:
+        message, hint = unknown_node(node, [item.name for item in graph.nodes])
+        raise refuse("SPY0116", message, site, hint=hint)
+    names = graph.values[first.outputs[0]].dims
     result: list[JsonValue] = []
     for item in items:
         if not isinstance(item, int):

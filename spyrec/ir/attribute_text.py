@@ -8,16 +8,17 @@ from __future__ import annotations
 import math
 import types
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, fields, replace
 from functools import cache
-from typing import Annotated, Literal, Union, cast, get_args, get_origin, get_type_hints
+from typing import Annotated, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from spyrec.dtypes import DType
 from spyrec.ir.attributes import Spelling
 from spyrec.ir.opdef import Attributes
-from spyrec.ir.sizes import SizeError, read_size
+from spyrec.ir.sizes import NamedSize, SizeError, read_size
 from spyrec.jsonloc import JsonValue
 
+A = TypeVar("A", bound=Attributes)
 _INFINITIES = {"inf": math.inf, "-inf": -math.inf}
 
 
@@ -177,6 +178,32 @@ def write_attributes(attributes: Attributes) -> dict[str, JsonValue]:
     return result
 
 
+def sized_for(attributes: A, dims: Mapping[str, int]) -> A:
+    """Return the attributes with the extents that were written by dim names as they are for these ``dims``."""
+    changed = {
+        name: _resized(cast("object", getattr(attributes, name)), dims)
+        for name, field in attribute_fields(type(attributes)).items()
+        if _spelling(field.annotation) in (Spelling.SIZE, Spelling.SIZES)
+    }
+    return replace(attributes, **changed) if changed else attributes
+
+
+def _spelling(annotation: object) -> Spelling | None:
+    """Return how a graph file writes an attribute, optional or not."""
+    spellings = (_annotation_parts(item)[1] for item in _members(annotation))
+    return next((spelling for spelling in spellings if spelling is not None), None)
+
+
+def _resized(value: object, dims: Mapping[str, int]) -> object:
+    match value:
+        case NamedSize():
+            return read_size(value.text, dims)
+        case tuple():
+            return tuple(_resized(item, dims) for item in cast("tuple[object, ...]", value))
+        case _:
+            return value
+
+
 def write_number(number: float | bool) -> JsonValue:
     """Return a number as a graph file writes it: an infinity is a string."""
     if isinstance(number, float) and math.isinf(number):
@@ -189,6 +216,8 @@ def write_value(value: object) -> JsonValue:
     match value:
         case None | str():
             return value
+        case NamedSize():
+            return value.text
         case DType():
             return value.value
         case bool() | int() | float():

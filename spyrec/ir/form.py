@@ -92,6 +92,9 @@ def _diagnostic(item: ErrorDetails, data: JsonValue, root: Location) -> Diagnost
     if kind == "extra_forbidden":
         known = _known_keys(item["loc"], tokens)
         return Diagnostic("SPY0111", f'key "{str(last)[:80]}" is unknown here', place, hint=known)
+    if kind == "too_short":
+        hint = "put something there, or leave out what holds it"
+        return Diagnostic("SPY0110", f'"{tokens[-1]}" is an empty list', place, hint=hint)
     message = item["msg"]
     return Diagnostic("SPY0110", f"{message[:1].lower()}{message[1:]}: found {_kind(here)}", place)
 

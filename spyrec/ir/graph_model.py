@@ -39,6 +39,14 @@ def _extent(value: object) -> int:
     return value
 
 
+def _count(value: object) -> int:
+    """Return a number of tiles, or of elements in one."""
+    if isinstance(value, int) and not isinstance(value, bool) and value < 1:
+        message = "a loop has 1 tile or more, of 1 element or more, not {value}"
+        raise PydanticCustomError("SPY0124", message, {"value": str(value)[:40]})
+    return _extent(value)
+
+
 def _shape_entry(value: object) -> int | str:
     return _name(value) if isinstance(value, str) else _extent(value)
 
@@ -76,6 +84,7 @@ _EXTENT_SCHEMA = {"type": "integer", "minimum": 1, "exclusiveMaximum": _LIMIT}
 
 Name = Annotated[str, PlainValidator(_name), WithJsonSchema(_NAME_SCHEMA)]
 Extent = Annotated[int, PlainValidator(_extent), WithJsonSchema(_EXTENT_SCHEMA)]
+Count = Annotated[int, PlainValidator(_count), WithJsonSchema(_EXTENT_SCHEMA)]
 ShapeEntry = Annotated[
     int | str, PlainValidator(_shape_entry), WithJsonSchema({"anyOf": [_EXTENT_SCHEMA, _NAME_SCHEMA]})
 ]
@@ -159,8 +168,8 @@ class LoopModel(Model):
     """One level of the coarse-tiling request."""
 
     dim: DimNames
-    tiles: Extent | None = None
-    tile_size: Extent | None = None
+    tiles: Count | None = None
+    tile_size: Count | None = None
     body: list[LoopItem] = Field(min_length=1)
 
 

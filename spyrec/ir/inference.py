@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from spyrec.dtypes import DType
 from spyrec.ir.graph import Operand, Scalar, Value
 from spyrec.ir.numbers import fits
 from spyrec.ir.opdef import Attributes, OpDef, OperandTypes, OpError
+from spyrec.ir.sizes import dim_of_size
 from spyrec.ir.types import TensorType
 
 MAX_ELEMENTS = 2**63
@@ -46,8 +48,29 @@ def infer(
 
 
 def dim_names(definition: OpDef, types: OperandTypes, attributes: Attributes, names: Sequence[DimNames]) -> DimNames:
-    """Return the dim names of a node's first result, from those of its operands' axes: the first operand's wins."""
+    """Return the dim names of a node's first result: what its attributes say, else those of its operands' axes.
+
+    Of several operands the first one's name wins.
+    """
+    found = inherited_names(definition, types, attributes, names)
+    sizes = result_sizes(definition, attributes)
+    if sizes is None:
+        return found
+    return tuple(dim_of_size(size) or name for size, name in zip(sizes, found, strict=True))
+
+
+def inherited_names(
+    definition: OpDef, types: OperandTypes, attributes: Attributes, names: Sequence[DimNames]
+) -> DimNames:
+    """Return the dim names that a node's first result has from its operands' axes, whatever its attributes say."""
     return tuple(_axis_name(sources, names) for sources in definition.axes(types, attributes))
+
+
+def result_sizes(definition: OpDef, attributes: Attributes) -> tuple[int, ...] | None:
+    """Return the extents of the result's axes as the attributes state them, ``None`` where the op has no such."""
+    if definition.result_sizes is None:
+        return None
+    return cast("tuple[int, ...]", getattr(attributes, definition.result_sizes))
 
 
 def complete_attributes(definition: OpDef, types: OperandTypes, attributes: Attributes) -> Attributes:

@@ -17,6 +17,7 @@ from spyrec.ir.device_layout import BufferLayout
 from spyrec.ir.graph import ConstantData, Graph, LayoutPin, Origin
 from spyrec.ir.kernel_form import OUTPUT, KernelForm, KernelShape, OperandUse, Rule, kernel_form
 from spyrec.ir.types import TensorType
+from spyrec.plan_note import PlannerName, PlanNote
 
 
 class BufferRole(Enum):
@@ -119,7 +120,7 @@ class Kernel:
     of slices per variable of the form, ``None`` until ``divide-work``.
     ``reason`` says why a pass inserted the kernel.  ``dims`` are the names of the iteration dims, as far as known.
     ``loops`` are the numbers of the loops around it, outermost first; ``tiled`` the iteration dims of each that count
-    inside one of its tiles.
+    inside one of its tiles.  ``pinned``: the slices of each iteration dim where the graph pins them, else empty.
     """
 
     name: str
@@ -139,6 +140,7 @@ class Kernel:
     dims: tuple[str | None, ...] = ()
     loops: tuple[int, ...] = ()
     tiled: tuple[tuple[int, ...], ...] = ()
+    pinned: tuple[int, ...] = ()
 
     @property
     def uses(self) -> tuple[Use, ...]:
@@ -199,7 +201,8 @@ class KernelGraph:
     """All kernels of a model in execution order; ``outputs`` are (graph output, buffer).
 
     ``source`` is the graph it was made from; ``places`` says which buffer, read how, a value of that graph is, and has
-    no entry for those that passes took apart or dropped.
+    no entry for those that passes took apart or dropped.  ``notes``: what the planner decided and why, in the order of
+    its decisions; ``planner``: who placed the scratchpads.
     """
 
     name: str
@@ -212,6 +215,8 @@ class KernelGraph:
     places: Mapping[str, Use] = field(default_factory=dict[str, Use])
     layout_cost: LayoutCost | None = None
     loops: Mapping[int, Loop] = field(default_factory=dict[int, Loop])
+    notes: tuple[PlanNote, ...] = field(default=(), compare=False)
+    planner: PlannerName | None = None
 
     def form_of(self, kernel: Kernel) -> KernelForm:
         """Return a kernel's device form under the buffers' layouts; raises ``Inexpressible``."""
@@ -230,3 +235,7 @@ class KernelGraph:
     def with_kernels(self, kernels: tuple[Kernel, ...]) -> KernelGraph:
         """Return the graph with other kernels."""
         return replace(self, kernels=kernels)
+
+    def with_notes(self, *notes: PlanNote) -> KernelGraph:
+        """Return the graph with more decisions of the planner."""
+        return replace(self, notes=(*self.notes, *notes))

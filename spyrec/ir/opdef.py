@@ -143,6 +143,7 @@ class OpDef:
     ``spyrec/passes/decompose.py``.  ``formats`` are the device formats that its tensor operands may have: those of
     ``device``, or those that all ops of its decomposition have.
     ``number_attributes`` may stand as numbers after the tensors in a graph file too (the tensor overload's place).
+    ``result_sizes``: the attribute that has an extent for each axis of the result; a dim name there names the axis.
     ``complete`` fills in attribute defaults that depend on the operand types; the reader calls it.
     ``samples`` are (operand types, attributes) on which the catalogue tests run the op.
     """
@@ -159,6 +160,7 @@ class OpDef:
     device: DeviceOp | None = None
     number_attributes: tuple[str, ...] = ()
     complete: Callable[[OperandTypes, Attributes], Attributes] | None = None
+    result_sizes: str | None = None
     result_count: int = 1
     is_public: bool = True
     samples: tuple[Sample, ...] = field(default=())

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from difflib import get_close_matches
 
 from spyrec.diagnostics import Location
 from spyrec.ir.declarations import Declarations
@@ -104,7 +105,8 @@ class _LoopReader:
         node = self._nodes.get(name)
         if node is None:
             if name not in self._declarations.broken and self._declarations.form.has_all_names:
-                self._sink.error("SPY0116", f'"{name}" in a loop body is no node of the graph', place)
+                message, hint = unknown_node(name, self._nodes)
+                self._sink.error("SPY0116", message, place, hint=hint)
             return
         names = [operand for operand in node.inputs if isinstance(operand, str)]
         for value in (*names, *node.outputs):
@@ -113,6 +115,14 @@ class _LoopReader:
             if twice:
                 message = f'dim "{twice[0]}" names two axes of "{value}", which node "{name}" touches inside its loop'
                 self._sink.error("SPY0134", message, place, hint="give the axes different dim names")
+
+
+def unknown_node(name: str, nodes: Collection[str]) -> tuple[str, str]:
+    """Return message and hint for a name in a loop body that is none of the nodes."""
+    close = get_close_matches(name, nodes, n=1)
+    shown = ", ".join(f'"{item}"' for item in list(nodes)[:8])
+    hint = f'did you mean "{close[0]}"?' if close else f"the nodes are {shown}"
+    return f'"{name[:80]}" in a loop body is no node of the graph', hint
 
 
 def read_work_divisions(

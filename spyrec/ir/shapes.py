@@ -84,11 +84,11 @@ def resolve_sizes(sizes: Sequence[int], element_count: int, attribute: str) -> S
         raise OpError("SPY0208", message, hint="extents are 1 or more; one entry may be -1", attribute=attribute)
     known = math.prod(size for size in sizes if size != -1)
     if unknown and element_count % known == 0:
-        return tuple(element_count // known if size == -1 else size for size in sizes)
+        return tuple(element_count // known if size == -1 else int(size) for size in sizes)
     if unknown or known != element_count:
         message = f"sizes {show(sizes)} do not hold the {element_count} elements of the operand"
         raise OpError("SPY0208", message, attribute=attribute)
-    return tuple(sizes)
+    return tuple(map(int, sizes))
 
 
 def reshape_axes(source: Shape, target: Shape) -> AxisSources:

@@ -28,6 +28,7 @@ class ViewRules:
     infer: InferRule
     reference: Reference
     axes: AxisRule
+    result_sizes: str | None = None
 
 
 def define_view(name: str, summary: str, attributes: type, rules: ViewRules, samples: tuple[Sample, ...]) -> None:
@@ -43,6 +44,7 @@ def define_view(name: str, summary: str, attributes: type, rules: ViewRules, sam
             reference=rules.reference,
             axes=rules.axes,
             formats=ANY_FORMAT,
+            result_sizes=rules.result_sizes,
             samples=samples,
         )
     )

@@ -25,7 +25,8 @@ def write_graph(graph: Graph) -> bytes:
     """Return the graph as JSON text, the same bytes for equal graphs.
 
     Small constants in memory stand inline; others refer to ``constants.safetensors`` by value name
-    (:func:`spyrec.ir.constants.is_inline`).  Sizes in attributes are numbers, whatever dim names the original wrote.
+    (:func:`spyrec.ir.constants.is_inline`).  Sizes in attributes keep the dim names
+    that they were written with.
     """
     return orjson.dumps(graph_to_json(graph), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
 

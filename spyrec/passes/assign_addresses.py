@@ -12,8 +12,11 @@ from spyrec.ir.graph import location_of
 from spyrec.ir.kernel import KernelGraph, KernelProgram
 from spyrec.passes.base import PassContext
 from spyrec.passes.lifetimes import Lifetime, lifetimes
-from spyrec.passes.solvers.interval_packing import Interval, pack
-from spyrec.target import SEGMENT_BYTES
+from spyrec.passes.solvers.scratchpad_packing import PackingBuffer, minimise_height
+from spyrec.target import SEGMENT_BYTES, STICK_BYTES
+
+POOL_VISITS = 200_000
+"""Work spent on a low pool; the sorted orders alone nearly always meet the bytes that are alive at once."""
 
 
 def assign_addresses(graph: KernelGraph, context: PassContext) -> KernelGraph:
@@ -28,9 +31,11 @@ def assign_addresses(graph: KernelGraph, context: PassContext) -> KernelGraph:
 
 def _with_pool(graph: KernelGraph, program: KernelProgram, alive: dict[str, Lifetime]) -> KernelProgram:
     pool = list(program.pool_offsets)
-    intervals = [Interval(graph.buffers[name].placed.size_bytes, alive[name].first, alive[name].last) for name in pool]
-    offsets = pack(intervals)
-    pool_bytes = max((offset + interval.size for offset, interval in zip(offsets, intervals, strict=True)), default=0)
+    buffers = [
+        PackingBuffer(graph.buffers[name].placed.size_bytes, alive[name].first, alive[name].last) for name in pool
+    ]
+    offsets = minimise_height(buffers, STICK_BYTES, visits=POOL_VISITS)
+    pool_bytes = max((offset + buffer.size for offset, buffer in zip(offsets, buffers, strict=True)), default=0)
     if pool_bytes > SEGMENT_BYTES:
         raise refuse(
             "SPY0401",

@@ -20,6 +20,7 @@ from spyrec.passes.base import PassContext
 from spyrec.passes.layout_candidates import candidates, excess_bytes, leaves_default
 from spyrec.passes.layout_refusal import Conflict, refusal
 from spyrec.passes.operand_costs import TIE_SCALE, OperandCosts
+from spyrec.passes.shared_constants import share_constants
 from spyrec.passes.shared_copies import Reader, SharedReaders, shared_readers
 from spyrec.passes.solvers.elimination import INFINITE, Assignment, Factor, minimise, total_cost
 from spyrec.passes.write_copies import write_copies
@@ -39,7 +40,7 @@ def assign_layouts(graph: KernelGraph, context: PassContext) -> KernelGraph:
     context.report.append(str(cost))
     buffers = {name: replace(buffer, layout=choice.layouts[name]) for name, buffer in graph.buffers.items()}
     placed = replace(graph, buffers=buffers, layout_cost=cost)
-    written = write_copies(_without_elided(placed), problem.costs, context)
+    written = share_constants(write_copies(_without_elided(placed), problem.costs, context))
     _refuse_oversized(written)
     return written
 

@@ -10,7 +10,8 @@ from typing import Generic, TypeVar
 from spyrec.diagnostics import DiagnosticSink
 from spyrec.ir.graph import Graph
 from spyrec.ir.kernel import KernelGraph
-from spyrec.target import Target
+from spyrec.passes.tiling.axes import TileGroup
+from spyrec.target import CALIBRATED, Profile, Target
 
 
 class Facet(Enum):
@@ -27,17 +28,28 @@ class Facet(Enum):
     PLACEMENT = "every buffer has an address in every program that uses it"
 
 
+NO_PLANNER = "none"
+"""Instead of a planner's name: every tensor lies in device memory."""
+
+
 @dataclass(frozen=True, slots=True)
 class PipelineOptions:
     """Options that passes read; ``cores`` is at most the target's.
 
     ``spare_arguments``: how many of a program's arguments ``tile-loops`` leaves free in each loop for copies.
+    ``lx_planner``: what packs the scratchpads, or ``none``: all tensors lie in device memory.
+    ``auto_tile``: whether the compiler may choose loops where a graph asks for none; ``tile_groups``: what it chose.
+    ``profile``: the parameters of the times that plans are compared by.
     """
 
     target: Target = field(default_factory=Target)
     cores: int = 32
     fixed_io_layouts: bool = False
     spare_arguments: int = 0
+    auto_tile: bool = True
+    lx_planner: str = "best-fit"
+    tile_groups: tuple[TileGroup, ...] = ()
+    profile: Profile = CALIBRATED
 
 
 @dataclass(frozen=True, slots=True)

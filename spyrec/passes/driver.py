@@ -10,10 +10,12 @@ from spyrec.diagnostics import DiagnosticSink, SpyrecError, refuse
 from spyrec.ir.graph import Graph
 from spyrec.ir.kernel import KernelGraph
 from spyrec.ir.verify import verify
+from spyrec.passes.auto_tile import auto_tile
 from spyrec.passes.base import Facet, PassContext, PipelineOptions
-from spyrec.passes.pipelines import COMPILE, AnyPass
+from spyrec.passes.pipelines import COMPILE, FORM_KERNELS, TILE_LOOPS, AnyPass
+from spyrec.passes.planning.pinned_dims import name_pinned_dims
 from spyrec.passes.print_kernels import print_kernels
-from spyrec.passes.refuse_later import refuse_later_features
+from spyrec.passes.tiling.axes import TileGroup
 from spyrec.passes.tiling.symbolic import refuse_unsteady_shapes
 from spyrec.passes.verify_kernels import verify_kernels
 
@@ -42,7 +44,7 @@ class DriverOptions:
 def compile_graph(graph: Graph, options: PipelineOptions, driver: DriverOptions | None = None) -> KernelGraph:
     """Return the scheduled kernels of a graph.
 
-    Errors: SPY0412 for what later versions compile, SPY03xx and SPY04xx from the passes.
+    Errors: SPY03xx and SPY04xx from the passes.
     """
     result = run_pipeline(graph, options, driver or DriverOptions())
     assert isinstance(result, KernelGraph), "the pipeline was stopped before the kernels were there"
@@ -52,10 +54,38 @@ def compile_graph(graph: Graph, options: PipelineOptions, driver: DriverOptions 
 def run_pipeline(graph: Graph, options: PipelineOptions, driver: DriverOptions) -> Graph | KernelGraph:
     """Run the passes up to ``stop_after``; errors as :func:`compile_graph`, SPY0413 for an unknown pass name.
 
-    Where copies that layouts need bring a loop over the argument limit, all is run again with fewer operations a loop.
+    Where tensors do not fit the scratchpads, passes are run again with loops (``auto_tile``).
     """
-    refuse_later_features(graph)
+    graph = name_pinned_dims(graph)
     refuse_unsteady_shapes(graph)
+
+    records: dict[tuple[TileGroup, ...], list[PassRecord]] = {}
+
+    def plan(groups: tuple[TileGroup, ...]) -> KernelGraph:
+        observe = None if driver.observe is None else records.setdefault(groups, []).append
+        planned = _planned(graph, replace(options, tile_groups=groups), DriverOptions(observe=observe))
+        assert isinstance(planned, KernelGraph)
+        return planned
+
+    def form() -> KernelGraph:
+        formed = _run_passes(graph, options, DriverOptions(stop_after=FORM_KERNELS.name))
+        assert isinstance(formed, KernelGraph)
+        return formed
+
+    is_before_loops = driver.stop_after in {item.name for item in COMPILE[: COMPILE.index(TILE_LOOPS)]}
+    if is_before_loops or not options.auto_tile:
+        return _planned(graph, options, driver)
+    tiled = auto_tile(graph, form, options, plan)
+    if driver.stop_after is not None:
+        return _planned(graph, replace(options, tile_groups=tiled.groups), driver)
+    for record in records.get(tiled.groups, ()):
+        assert driver.observe is not None
+        driver.observe(record)
+    return tiled.planned.with_notes(*tiled.notes)
+
+
+def _planned(graph: Graph, options: PipelineOptions, driver: DriverOptions) -> Graph | KernelGraph:
+    """Run the passes; again with fewer operations a loop where copies for layouts bring one over the argument limit."""
     for spare in range(_MOST_SPARE_ARGUMENTS):
         try:
             return _run_passes(graph, replace(options, spare_arguments=spare), driver)

@@ -31,55 +31,94 @@ class _Borders:
     """Which buffers cross the borders of a program."""
 
     def __init__(self, graph: KernelGraph) -> None:
-        self._lifetimes = lifetimes(graph.kernels)
-        self._graph = graph
+        self.lifetimes = lifetimes(graph.kernels)
+        self.graph = graph
 
     def is_external(self, name: str, first: int, end: int) -> bool:
         """Whether a buffer used by kernels ``first`` to ``end`` lives outside of them too."""
-        if self._graph.buffers[name].role is not BufferRole.INTERMEDIATE:
+        if self.graph.buffers[name].role is not BufferRole.INTERMEDIATE:
             return True
-        return self._lifetimes[name].first < first or self._lifetimes[name].last >= end
+        return self.lifetimes[name].first < first or self.lifetimes[name].last >= end
 
     def fits(self, used: AbstractSet[str], first: int, end: int) -> bool:
         """Whether kernels ``first`` to ``end``, which use these buffers, keep the argument limit."""
         external = sum(self.is_external(name, first, end) for name in used)
         return external <= (ARGUMENTS_WITHOUT_POOL if external == len(used) else ARGUMENTS_WITH_POOL)
 
-    def opened(self, used: AbstractSet[str], first: int) -> int:
-        """Return how many arguments kernels from ``first`` on that use these buffers need however they go on."""
-        return sum(
-            self._graph.buffers[name].role is not BufferRole.INTERMEDIATE or self._lifetimes[name].first < first
-            for name in used
-        )
+
+class _Window:
+    """A program that grows kernel by kernel from its first one: its arguments, and the bytes that it hands on.
+
+    ``opened``: arguments that it needs however it goes on.
+    """
+
+    def __init__(self, borders: _Borders, first: int) -> None:
+        self._borders = borders
+        self._first = first
+        self._known: set[str] = set()
+        self._ending: dict[int, list[str]] = {}
+        self.opened = 0
+        self._pending = 0
+        self._internal = 0
+        self.handed_on_bytes = 0
+
+    def add(self, number: int) -> None:
+        """Add the next kernel."""
+        graph = self._borders.graph
+        for name in dict.fromkeys(use.buffer for use in graph.kernels[number].uses):
+            if name in self._known:
+                continue
+            self._known.add(name)
+            is_own = graph.buffers[name].role is not BufferRole.INTERMEDIATE
+            life = self._borders.lifetimes[name]
+            self.handed_on_bytes += 0 if is_own else graph.buffers[name].placed.size_bytes
+            if is_own or life.first < self._first:
+                self.opened += 1
+            else:
+                self._pending += 1
+                self._ending.setdefault(life.last, []).append(name)
+        for name in self._ending.pop(number, ()):
+            self._pending -= 1
+            self._internal += 1
+            self.handed_on_bytes -= graph.buffers[name].placed.size_bytes
+
+    @property
+    def fits(self) -> bool:
+        """Whether the program keeps the argument limit where it ends now."""
+        limit = ARGUMENTS_WITH_POOL if self._internal else ARGUMENTS_WITHOUT_POOL
+        return self.opened + self._pending <= limit
 
 
 def _fewest_programs(graph: KernelGraph, borders: _Borders) -> list[tuple[int, int]]:
-    """Shortest path over cut points: ``reach[e]`` is the fewest programs that cover kernels 0 to e."""
+    """Shortest path over cut points: ``reach[e]`` is what covers kernels 0 to e best, and its last program's start.
+
+    Fewest programs first; of those the ones that hand on the fewest bytes: what leaves a program cannot lie in LX.
+    """
     count = len(graph.kernels)
-    reach: list[tuple[int, int] | None] = [None] * (count + 1)
-    reach[0] = (0, 0)
+    reach: list[tuple[int, int, int] | None] = [None] * (count + 1)
+    reach[0] = (0, 0, 0)
     for first in range(count):
         here = reach[first]
         if here is None:
             continue
-        used: set[str] = set()
+        window = _Window(borders, first)
         for end in range(first + 1, count + 1):
-            used.update(use.buffer for use in graph.kernels[end - 1].uses)
-            if borders.opened(used, first) > ARGUMENTS_WITHOUT_POOL:
+            window.add(end - 1)
+            if window.opened > ARGUMENTS_WITHOUT_POOL:
                 break
-            known = reach[end]
-            if not _parts_no_loop(graph, end):
+            if not _parts_no_loop(graph, end) or not window.fits:
                 continue
-            if borders.fits(used, first, end) and (known is None or known[0] > here[0] + 1):
-                reach[end] = (here[0] + 1, first)
+            known, cost = reach[end], (here[0] + 1, here[1] + window.handed_on_bytes)
+            if known is None or known[:2] > cost:
+                reach[end] = (*cost, first)
     cuts: list[tuple[int, int]] = []
     end = count
     while end:
         step = reach[end]
         if step is None:
             raise _refusal(graph, borders)
-        cuts.append((step[1], end))
-        end = step[1]
+        cuts.append((step[2], end))
+        end = step[2]
     return cuts[::-1]
 
 

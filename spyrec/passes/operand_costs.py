@@ -179,6 +179,8 @@ class OperandCosts:
         self._graph = graph
         self._domains = domains
         self._writers: dict[str, set[tuple[int, ...]]] = {}
+        self._order = {kernel.name: place for place, kernel in enumerate(graph.kernels)}
+        self._last_writer = {kernel.output.buffer: place for place, kernel in enumerate(graph.kernels)}
         for kernel in graph.kernels:
             self._writers.setdefault(kernel.output.buffer, set()).add(kernel.loops)
         self._tables: dict[tuple[_Reader, Layouts, Layouts], OperandTable] = {}
@@ -216,12 +218,14 @@ class OperandCosts:
 
     def _surroundings(self, kernel: Kernel, use: Use, counts: Sequence[int]) -> Surroundings:
         """Return where copies of an operand can stand."""
-        if not kernel.loops:
+        # a part that tiles leave is written behind the readers of the others: only what is read is there
+        is_written = self._last_writer.get(use.buffer, -1) <= self._order[kernel.name]
+        if not kernel.loops and is_written:
             return NO_LOOPS
         shared = max((common_depth(kernel.loops, path) for path in self._writers.get(use.buffer, ())), default=0)
         moving = [depth for depth, step in enumerate(use.steps, 1) if any(step)]
         tile = max(shared, *moving) if moving else shared
-        is_complete = not any(depth <= shared for depth in moving)
+        is_complete = is_written and not any(depth <= shared for depth in moving)
         return Surroundings(
             movement=self._graph.movement(kernel, use),
             whole=kernel.loops[:shared] if is_complete else None,

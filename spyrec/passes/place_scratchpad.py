@@ -1,114 +1,131 @@
-"""place-scratchpad: tensors that live inside one loop iteration get a place in the cores' scratchpads (LX).
-
-A core's LX holds its own slice and nothing moves data between cores, so that every operation which writes or reads such
-a tensor has to divide it among the same cores alike, and to walk all of it.
-"""
+"""place-scratchpad: tensors get a place in the cores' scratchpads (LX), those whose place there saves most traffic."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from spyrec.ir.device_access import DeviceAccess, Part
-from spyrec.ir.kernel import BufferRole, Kernel, KernelGraph, KernelProgram
-from spyrec.ir.kernel_form import KernelForm, Rule
-from spyrec.passes.base import PassContext
+from spyrec.ir.kernel import Kernel, KernelGraph, KernelProgram
+from spyrec.ir.kernel_form import Rule
+from spyrec.passes.base import NO_PLANNER, PassContext
 from spyrec.passes.lifetimes import Lifetime, lifetimes
-from spyrec.passes.solvers.interval_packing import Interval, pack
-from spyrec.target import STICK_BYTES
-from spyrec.work_slices import slices_of_cores
+from spyrec.passes.planning.residency import Residence, Way, residences, with_residences
+from spyrec.passes.solvers.scratchpad_packing import PackingBuffer, checked_planner, plan
+from spyrec.plan_note import Decision, PlannerName, PlanNote
 
 
 def place_scratchpad(graph: KernelGraph, context: PassContext) -> KernelGraph:
-    """Return the graph with every tile that can lie in LX there, as far as the usable LX reaches.
+    """Return the graph with tensors in LX as far as its usable part reaches, and copies to and from there.
 
-    Tiles that are alive together do not overlap; the largest are left to the pool where not all fit.
+    What stays inside a program and is cut alike by all who touch it needs no device memory; what several read alike is
+    fetched or kept once.  An operation may overwrite what it is the last to read.
+    Errors: SPY0414 the planner is unknown, or the extra that it needs is not installed.
     """
-    alive = lifetimes(graph.kernels)
-    usable = context.options.target.lx_usable_bytes
-    programs = tuple(_placed(graph, program, alive, usable) for program in graph.programs)
-    for program in programs:
-        context.report.extend(f'"{name}" lies in LX at {offset}' for name, offset in program.lx_offsets.items())
-    return replace(graph, programs=programs) if programs != graph.programs else graph
-
-
-def _placed(graph: KernelGraph, program: KernelProgram, alive: dict[str, Lifetime], usable: int) -> KernelProgram:
-    kernels = graph.kernels[program.first_kernel : program.end_kernel]
-    sizes: dict[str, int] = {}
-    for name in program.pool_offsets:
-        size = _slice_bytes(graph, name, kernels)
-        if size is not None:
-            sizes[name] = size
-    while sizes:
-        intervals = [Interval(size, alive[name].first, alive[name].last) for name, size in sizes.items()]
-        offsets = pack(intervals)
-        if max(offset + item.size for offset, item in zip(offsets, intervals, strict=True)) <= usable:
-            pool = {name: offset for name, offset in program.pool_offsets.items() if name not in sizes}
-            return replace(program, pool_offsets=pool, lx_offsets=dict(zip(sizes, offsets, strict=True)))
-        del sizes[max(sizes, key=lambda name: (sizes[name], name))]
-    return program
-
-
-def _slice_bytes(graph: KernelGraph, name: str, kernels: Sequence[Kernel]) -> int | None:
-    """Return the bytes that each core holds of a tensor, ``None`` where it cannot lie in LX."""
-    buffer = graph.buffers[name]
-    if not buffer.home or buffer.role is not BufferRole.INTERMEDIATE:
-        return None
-    found: set[_Share | None] = set()
-    for kernel in kernels:
-        form = kernel.placed
-        for position, use in enumerate(kernel.uses):
-            if use.buffer == name:
-                is_output = position == len(kernel.inputs)
-                found.add(None if any(any(step) for step in use.steps) else _share(kernel, form, position, is_output))
-    if len(found) != 1:
-        return None
-    share = found.pop()
-    return None if share is None else share.size_bytes
+    if context.options.lx_planner == NO_PLANNER:
+        return graph
+    kernels: list[Kernel] = []
+    programs: list[KernelProgram] = []
+    buffers = dict(graph.buffers)
+    notes: list[PlanNote] = []
+    for program in graph.programs:
+        # twins of earlier programs are buffers too: no two have one name
+        placed = _placed(replace(graph, buffers=dict(buffers)), program, context)
+        buffers.update({item.twin.name: item.twin for item in placed.residences if item.twin is not None})
+        pool = {name: offset for name, offset in program.pool_offsets.items() if name not in placed.offsets}
+        first = len(kernels)
+        kernels.extend(placed.kernels)
+        programs.append(replace(program, first_kernel=first, end_kernel=len(kernels), pool_offsets=pool))
+        programs[-1] = replace(programs[-1], lx_offsets=placed.offsets)
+        notes.extend(placed.notes)
+    name = context.options.lx_planner
+    planned = replace(graph, buffers=buffers, kernels=tuple(kernels), programs=tuple(programs))
+    return replace(planned, planner=PlannerName(name, checked_planner(name))).with_notes(*notes)
 
 
 @dataclass(frozen=True, slots=True)
-class _Share:
-    """How a tensor is divided: the slice of each device dim that each core has, and the sticks of one share."""
+class _Placed:
+    """A program's kernels, the offsets in LX by buffer, how each of these lies there, and why."""
 
-    slices: tuple[tuple[int, ...], ...]
-    extents: tuple[int, ...]
-
-    @property
-    def size_bytes(self) -> int:
-        """Bytes of one core's share."""
-        return math.prod(self.extents) * STICK_BYTES
+    kernels: tuple[Kernel, ...]
+    offsets: Mapping[str, int]
+    residences: Sequence[Residence] = ()
+    notes: Sequence[PlanNote] = ()
 
 
-def _share(kernel: Kernel, form: KernelForm, position: int, is_output: bool) -> _Share | None:
-    """Return an operand's share, ``None`` where it walks less than all of a dim, or the operation takes no LX."""
-    if kernel.rule is Rule.RESTICKIFY or form.unit_lane:
-        return None
-    division = kernel.division or (1,) * len(form.variables)
-    operand = form.operands[position]
-    if is_output and any(slices > 1 and index not in operand.variables for index, slices in enumerate(division)):
-        return None  # cores combine partial results in memory that they share
-    extents: list[int] = []
-    walks: list[int | None] = []
-    for dim in operand.dims[:-1]:
-        covered = _covered(form, operand, dim.variable, dim.part)
-        if dim.extent != covered or dim.offset:
-            return None
-        if dim.extent > 1:
-            slices = 1 if dim.variable is None else division[dim.variable]
-            if dim.extent % slices:
-                return None
-            extents.append(dim.extent // slices)
-            walks.append(dim.variable)
-    cores = slices_of_cores(division, contracts=kernel.rule is Rule.CONTRACTION)
-    per_core = tuple(tuple(0 if walk is None else core[walk] for walk in walks) for core in cores)
-    return _Share(per_core, tuple(extents))
+def _placed(graph: KernelGraph, program: KernelProgram, context: PassContext) -> _Placed:
+    kernels = graph.kernels[program.first_kernel : program.end_kernel]
+    found = residences(graph, kernels, frozenset(program.pool_offsets))
+    if not found:
+        return _Placed(kernels, {})
+    usable = context.options.target.lx_usable_bytes
+    buffers = _packing_buffers(with_residences(graph, kernels, found), found)
+    packing = plan(buffers, usable, planner=context.options.lx_planner)
+    chosen = [item for item, offset in zip(found, packing.offsets, strict=True) if offset is not None]
+    offsets = {item.name: offset for item, offset in zip(found, packing.offsets, strict=True) if offset is not None}
+    notes = [_note(item, offset, usable) for item, offset in zip(found, packing.offsets, strict=True)]
+    notes += _overwritten(found, buffers, packing.offsets)
+    context.report.extend(f'"{note.subject}" {note.decision.value}: {note.reason}' for note in notes)
+    return _Placed(with_residences(graph, kernels, chosen), offsets, chosen, notes)
 
 
-def _covered(form: KernelForm, operand: DeviceAccess, variable: int | None, part: Part) -> int:
-    """Return how many positions of a device dim an operand walks."""
-    if variable is None:
-        return 1
-    size = form.variables[variable].size
-    return -(-size // operand.lane_extent) if part is Part.TILE else size
+_DECISIONS = {Way.RESIDENT: Decision.RESIDENT, Way.DRAINED: Decision.DRAINED, Way.STAGED: Decision.STAGED}
+
+
+def _note(item: Residence, offset: int | None, usable: int) -> PlanNote:
+    if offset is not None:
+        reason = f"{item.size_bytes} bytes per core at {offset}"
+        return PlanNote(item.buffer, _DECISIONS[item.way], reason, "device memory", item.saved_bytes)
+    reason = f"{item.size_bytes} bytes per core do not fit the {usable} usable ones beside what saves more"
+    return PlanNote(item.buffer, Decision.SPILLED, reason, f"{item.way.value} in LX", -item.saved_bytes)
+
+
+def _overwritten(
+    found: Sequence[Residence], buffers: Sequence[PackingBuffer], offsets: Sequence[int | None]
+) -> list[PlanNote]:
+    """Return a note for everything that takes the place of an operand that dies there."""
+    notes: list[PlanNote] = []
+    for item, buffer, offset in zip(found, buffers, offsets, strict=True):
+        taken = [found[parent].name for parent in buffer.parents if offset is not None and offsets[parent] == offset]
+        if taken:
+            notes.append(PlanNote(item.buffer, Decision.IN_PLACE, f'takes the place of "{taken[0]}"'))
+    return notes
+
+
+def _packing_buffers(kernels: Sequence[Kernel], found: Sequence[Residence]) -> list[PackingBuffer]:
+    alive = lifetimes(kernels)
+    numbers = {item.name: index for index, item in enumerate(found)}
+    parents: dict[str, tuple[int, ...]] = {}
+    for step, kernel in enumerate(kernels):
+        name = kernel.output.buffer
+        if name in numbers and alive[name].first == step:
+            parents[name] = tuple(numbers[other] for other in _overwritable(kernels, step, alive) if other in numbers)
+    return [
+        PackingBuffer(
+            item.size_bytes,
+            alive[item.name].first,
+            alive[item.name].last,
+            parents.get(item.name, ()),
+            item.saved_bytes,
+        )
+        for item in found
+    ]
+
+
+def _overwritable(kernels: Sequence[Kernel], step: int, alive: Mapping[str, Lifetime]) -> list[str]:
+    """Return the inputs of a kernel that its output may overwrite, element by element as it reads them.
+
+    They are read for the last time, and were written in the same loops, so that each iteration has its own.
+    """
+    kernel = kernels[step]
+    if kernel.rule is not Rule.SAME_STICK:
+        return []
+    names: list[str] = []
+    for use, operand in zip(kernel.inputs, kernel.placed.operands, strict=False):
+        life = alive[use.buffer]
+        if life.last != step or operand != kernel.placed.operands[-1]:
+            continue
+        users = [other for other in kernels[life.first : step + 1] if any(u.buffer == use.buffer for u in other.uses)]
+        is_alone = sum(1 for other in kernel.inputs if other.buffer == use.buffer) == 1
+        if is_alone and all(user.loops == kernel.loops for user in users):
+            names.append(use.buffer)
+    return names

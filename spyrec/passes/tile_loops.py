@@ -14,7 +14,8 @@ from spyrec.ir.types import TensorType
 from spyrec.passes.base import PassContext
 from spyrec.passes.layout_candidates import candidates
 from spyrec.passes.tiling.accumulation import accumulate, can_accumulate
-from spyrec.passes.tiling.cutting import Tile
+from spyrec.passes.tiling.axes import TileGroup, with_axis_names
+from spyrec.passes.tiling.cutting import Tile, loses_digit
 from spyrec.passes.tiling.expansion import Expansion, is_followable
 from spyrec.passes.tiling.groups import refuse_outside_dependences
 from spyrec.passes.tiling.levels import Level, Path, nodes_by_place, read_levels
@@ -26,7 +27,7 @@ from spyrec.passes.tiling.tree import LoopTree, dim_of
 
 
 def tile_loops(graph: KernelGraph, context: PassContext) -> KernelGraph:
-    """Return the graph with its requested loops; without a request the graph itself.
+    """Return the graph with its requested loops, or those of ``tile_groups``; without either the graph itself.
 
     ``for [i<1024] y[i] = a[i] + b[i]  -->  loop l<2: for [i<512] y[512 l + i] = a[512 l + i] + b[512 l + i]``
 
@@ -35,12 +36,18 @@ def tile_loops(graph: KernelGraph, context: PassContext) -> KernelGraph:
     Errors: SPY0420 more tiles than elements, SPY0421 a dim name on two axes of one operation, SPY0424 a group that
     depends on itself through an operation outside of it, SPY0425 a sum over a symbolic dim without whole tiles.
     """
-    assert graph.source is not None, "the driver hands the source graph on"
-    if not graph.source.loops:
+    source = graph.source
+    assert source is not None, "the driver hands the source graph on"
+    groups = context.options.tile_groups
+    if not source.loops and not groups:
         refuse_symbolic_sums(graph, {kernel.name: () for kernel in graph.kernels})
         return graph
-    refuse_outside_dependences(graph.source)
-    paths = levels_of_kernels(graph)
+    if groups:
+        graph, extents = with_axis_names(graph)
+        paths = _levels_of_groups(graph, groups, extents)
+    else:
+        refuse_outside_dependences(source)
+        paths, extents = levels_of_kernels(graph), source.extents
     refuse_symbolic_sums(graph, paths)
     buffers = dict(graph.buffers)
     kernels = _with_written_views(graph.kernels, paths, buffers)
@@ -52,7 +59,7 @@ def tile_loops(graph: KernelGraph, context: PassContext) -> KernelGraph:
             tree.close()
         _add(tree, kernel, paths[kernel.name], buffers)
     with_full_copies(tree.body, buffers)
-    expansion = Expansion(buffers, graph.source, per_tile_depths(tree.body, buffers))
+    expansion = Expansion(buffers, extents, source.symbolic_dims, per_tile_depths(tree.body, buffers))
     expansion.run(tree.body)
     places = {name: use for name, use in graph.places.items() if use.buffer in expansion.buffers}
     tiled = replace(graph, buffers=expansion.buffers, kernels=tuple(expansion.kernels), loops=expansion.loops)
@@ -72,6 +79,17 @@ def levels_of_kernels(graph: KernelGraph) -> dict[str, Path]:
     for kernel in graph.kernels:
         node = nodes.get(location_of(kernel.origin))
         paths[kernel.name] = () if node is None else _possible(kernel, requested.get(node.name, ()), extents)
+    return paths
+
+
+def _levels_of_groups(graph: KernelGraph, groups: Sequence[TileGroup], extents: Mapping[str, int]) -> dict[str, Path]:
+    """Return the levels of the groups that the compiler chose, by kernel."""
+    paths: dict[str, Path] = {kernel.name: () for kernel in graph.kernels}
+    for group in groups:
+        levels = tuple(Level(axis, tile, Location()) for axis, tile in group.levels)
+        for kernel in graph.kernels:
+            if kernel.name in group.kernels:
+                paths[kernel.name] = _possible(kernel, levels, extents)
     return paths
 
 
@@ -167,7 +185,7 @@ def _with_written_views(
         ]
         inputs: list[Use] = []
         for position, use in enumerate(kernel.inputs):
-            if is_followable(use.access, tiles):
+            if is_followable(use.access, tiles) and not loses_digit(use.access, tiles):
                 inputs.append(use)
                 continue
             copy = _written_view(kernel, position, buffers)

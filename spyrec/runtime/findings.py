@@ -56,6 +56,7 @@ class FaultPlace:
     element: tuple[int, ...] | None = None
     device_coordinate: tuple[int, ...] | None = None
     field: str | None = None
+    iteration: tuple[int, ...] | None = None
 
     def __str__(self) -> str:
         return ", ".join(f"{name} {value}" for name, value in self._facts().items() if value is not None)
@@ -63,6 +64,7 @@ class FaultPlace:
     def _facts(self) -> dict[str, object]:
         return {
             "op": self.op,
+            "iteration": self.iteration and f"({', '.join(map(str, self.iteration))})",
             "core": self.core,
             "tensor": self.tensor,
             "address": self.address,
@@ -223,6 +225,7 @@ def _finding_of(kind: Sanitizer, item: Diagnostic) -> Finding:
         element=place.element,
         device_coordinate=place.device_coordinate,
         field=place.field or _FIELDS[kind],
+        iteration=place.iteration,
     )
 
 

@@ -26,12 +26,16 @@ class Threads:
         if not self.shares(tasks, elements):
             function(0, tasks)
             return
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(self.count - 1, thread_name_prefix="spyrec")
         parts = min(tasks, self.count * _PARTS_PER_THREAD)
         remaining = pairwise([tasks * part // parts for part in range(parts + 1)])
-        helpers = [self._pool.submit(_work, remaining, function) for _ in range(self.count - 1)]
-        _work(remaining, function)
+        self.run_together(lambda _: _work(remaining, function))
+
+    def run_together(self, function: Callable[[int], None]) -> None:
+        """Call ``function(thread)`` on all threads; 0 is the caller, after whose call nothing may be left to do."""
+        if self._pool is None and self.count > 1:
+            self._pool = ThreadPoolExecutor(self.count - 1, thread_name_prefix="spyrec")
+        helpers = [self._pool.submit(function, thread) for thread in range(1, self.count)] if self._pool else []
+        function(0)
         for helper in helpers:
             if not helper.cancel():  # one that has not begun finds nothing left to do
                 helper.result()

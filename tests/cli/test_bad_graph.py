@@ -105,7 +105,7 @@ CASES: list[tuple[str, Change, str]] = [
     ("nodes is no list", put("/nodes", {}), "/nodes"),
     ("null name", put("/nodes/0/name", None), "/nodes/0/name"),
     ("more tiles than elements", put("/loops", [{"dim": "A", "tiles": 999, "body": ["y"]}]), "/loops"),
-    ("work_division is not built yet", put("/nodes/0/work_division", {"A": 2}), "/nodes/0"),
+    ("a work division that does not divide", put("/nodes/0/work_division", {"A": 7}), "/nodes/0/work_division"),
     ("a symbolic dim without extents", put("/dims/A", {"min": 65, "max": 127, "multiple_of": 64}), "/dims/A"),
 ]
 

@@ -221,6 +221,8 @@ def test_a_target_file_limits_the_cores(model: Path, tmp_path: Path) -> None:
     target.write_text('{"format": "spyrec.target/1", "name": "half", "cores": 16}', encoding="utf-8")
     out = tmp_path / "out"
     assert main(["compile", str(model), "-o", str(out), "--target", str(target)]) == 0
-    assert json.loads((out / "manifest.json").read_bytes())["target"] == {"name": "half", "cores": 16}
+    target_of_bundle = json.loads((out / "manifest.json").read_bytes())["target"]
+    assert (target_of_bundle["name"], target_of_bundle["cores"]) == ("half", 16)
+    assert target_of_bundle["lx_bytes"] == 2 << 20
     assert main(["run", str(out), "--random", "1", "--check"]) == 0
     assert main(["compile", str(model), "-o", str(tmp_path / "b"), "--target", str(target), "--cores", "17"]) == 2

@@ -6,10 +6,13 @@ import json
 import math
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from spyrec.cli import main
+from spyrec.cli._graph_layout_text import answers
 from spyrec.cli._graph_layouts import GraphLayouts, graph_layouts
+from spyrec.cli._layout_text import Questions
 from spyrec.ir.kernel import KernelGraph
 from tests.support.graphs import JsonObject, graph_data, node, scheduled, tensor
 from tests.support.random_graphs import random_graph
@@ -74,6 +77,8 @@ def test_the_listing_of_random_graphs_agrees_with_the_compiler(seed: int) -> Non
         assert value.padding_percent == pytest.approx(100 * (1 - value.type.element_count / elements))
         assert value.place is None or value.place.program < len(kernels.programs)
     moving = [kernel for kernel in kernels.kernels if kernel.op_func in ("identity", "ReStickifyOpHBM")]
+    twins = {name for program in kernels.programs for name in program.lx_offsets}
+    assert not any({copy.source, copy.target} & twins for copy in layouts.copies)
     assert {copy.kernel.name for copy in layouts.copies} <= {kernel.name for kernel in moving}
     assert {kernel.name for kernel in moving if kernel.op_func != "identity"} <= {
         copy.kernel.name for copy in layouts.copies
@@ -112,12 +117,13 @@ def test_json_says_the_same(graph: Path, capsys: Capture) -> None:
     assert found["layout_cost_lower_bound_bytes"] <= found["layout_cost_bytes"]
     by_name = {item["name"]: item for item in found["tensors"]}
     assert by_name["h"]["view"] == {"of": "m", "index": "m[i0, i1 + 3]"}
-    assert by_name["s"]["place"]["pool_offset"] >= 0
+    assert by_name["s"]["place"]["lx_offset"] >= 0
+    assert by_name["m"]["place"]["pool_offset"] >= 0
     assert "dci" in by_name["a"]
     assert "dci" not in by_name["s"]
 
 
-@pytest.mark.parametrize("name", ["a", "b", "h", "s", "y", "b.restickified", "m.padded"])
+@pytest.mark.parametrize("name", ["a", "b", "h", "y", "b.restickified", "m.padded"])
 def test_elements_of_any_value_are_mapped_both_ways(name: str, graph: Path, capsys: Capture) -> None:
     _, layouts = _facts(DATA)
     (value,) = (value for value in layouts.values if value.name == name)
@@ -134,6 +140,22 @@ def test_elements_of_any_value_are_mapped_both_ways(name: str, graph: Path, caps
     assert found["index"] == ([index[0], index[1] + 3] if name == "h" else index)
 
 
+def test_an_element_in_lx_has_a_place_of_its_own_in_one_cores_scratchpad() -> None:
+    kernels, layouts = _facts(DATA)
+    (value,) = (value for value in layouts.values if value.name == "s")
+    assert value.place is not None
+    assert value.place.share is not None
+    first = kernels.programs[0].lx_offsets["s"]
+    found: set[tuple[int | None, int]] = set()
+    for index in np.ndindex(*value.type.shape):
+        (answer,) = answers([value], Questions(index, None))
+        assert first <= answer.address < first + value.place.share.size_bytes
+        found.add((answer.core, answer.address))
+    assert len(found) == value.type.element_count
+    writer = next(kernel for kernel in kernels.kernels if kernel.output.buffer == "s")
+    assert {core for core, _ in found} == set(range(math.prod(writer.division or ())))
+
+
 def test_one_value_is_described_and_drawn(graph: Path, tmp_path: Path, capsys: Capture) -> None:
     picture = tmp_path / "picture.svg"
     assert main(["inspect-layout", str(graph), "--tensor", "a", "--svg", str(picture)]) == 0
@@ -143,7 +165,7 @@ def test_one_value_is_described_and_drawn(graph: Path, tmp_path: Path, capsys: C
     assert picture.read_text(encoding="utf-8").count("<g>") == 38
     assert main(["inspect-layout", str(graph), "--tensor", "s"]) == 0
     text = capsys.readouterr().out
-    assert "s  intermediate, pool + " in text
+    assert "s  intermediate, lx + " in text
     assert "host[" not in text
     assert main(["inspect-layout", str(graph), "--tensor", "h"]) == 0
     assert "h  view, float16[40,64], no memory: h[i0, i1] = m[i0, i1 + 3]" in capsys.readouterr().out

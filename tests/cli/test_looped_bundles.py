@@ -18,9 +18,9 @@ ROUNDS = 2 * 4
 
 def _graph(path: Path) -> str:
     """Write a graph of two operations in a nest of 2 and 4 rounds, and one outside; return where."""
-    nodes = [node("y", "add", "a", "b"), node("z", "mul", "y", "b"), node("w", "exp", "z")]
+    nodes = [node("y", "add", "a", "b"), node("z", "mul", "y", "c"), node("w", "exp", "z")]
     body = loop("A", loop("B", "y", "z", tiles=4), tiles=2)
-    data: JsonObject = looped({"A": 16, "B": 256}, {"a": "AB", "b": "AB"}, nodes, [body])
+    data: JsonObject = looped({"A": 16, "B": 256}, {"a": "AB", "b": "AB", "c": "AB"}, nodes, [body])
     path.write_text(json.dumps(data), encoding="utf-8")
     return str(path)
 
@@ -111,4 +111,4 @@ def test_what_the_passes_print_shows_loops_and_tiles(tmp_path: Path, capsys: pyt
     shown = capsys.readouterr().out
     assert "  loop l0: 2 tiles of 8 along A\n    loop l1: 4 tiles of 64 along B\n" in shown
     assert "intermediate y: float16[8,64]" in shown
-    assert '// "y" lies in LX at 0' in shown
+    assert '// "y" resident: 128 bytes per core at 0' in shown

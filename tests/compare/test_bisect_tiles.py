@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -23,6 +24,7 @@ from spyrec.options import CompileOptions, RunOptions
 from tests.support.graphs import JsonObject, graph_data, node, tensor
 from tests.support.planting import files_of, moved_start, other_constant, other_op, planted
 from tests.support.random_loops import looped_graph
+from tests.support.symbolic import compiled_or_refused, cut_inputs, with_symbolic_dim
 
 SHAPE = (8, 64, 256)
 """Four cores divide the first dim, a loop tiles the second."""
@@ -31,9 +33,9 @@ ROWS = SHAPE[1] // TILES
 
 
 def chain(loops: str = "keep", **level: int) -> Bundle:
-    """``s = x - |x| - |x|`` in a loop; y and z, which are per tile, lie in LX."""
-    nodes = [node("y", "abs", "x"), node("z", "neg", "y"), node("t", "sub", "z", "y"), node("s", "add", "t", "x")]
-    data = graph_data([{**tensor("x", *SHAPE), "shape": ["A", "B", "C"]}], nodes, ["s"])
+    """``s = w - |x| - |x|`` in a loop; y and z, which are per tile, lie in LX."""
+    nodes = [node("y", "abs", "x"), node("z", "neg", "y"), node("t", "sub", "z", "y"), node("s", "add", "t", "w")]
+    data = graph_data([{**tensor(name, *SHAPE), "shape": ["A", "B", "C"]} for name in "xw"], nodes, ["s"])
     return spyrec.compile(in_loop(data, "B", "yzts", **(level or {"tiles": TILES})), CompileOptions(4, loops=loops))
 
 
@@ -49,8 +51,9 @@ def reduction(op: str, loops: str = "keep") -> Bundle:
     return spyrec.compile(in_loop(data, "B", "y", tiles=4), CompileOptions(1, loops=loops))
 
 
-def inputs() -> dict[str, Array]:
-    return {"x": np.random.default_rng(1).standard_normal(SHAPE).astype(np.float16)}
+def inputs(names: str = "xw") -> dict[str, Array]:
+    draws = np.random.default_rng(1)
+    return {name: draws.standard_normal(SHAPE).astype(np.float16) for name in names}
 
 
 def bisect(bundle: Bundle, arrays: Mapping[str, Array], numerics: str = "dl16") -> BisectReport:
@@ -120,7 +123,7 @@ def test_the_tiles_of_the_chain_lie_in_lx() -> None:
 @pytest.mark.parametrize("loops", ["keep", "unroll"])
 def test_one_wrong_element_is_named_with_file_iteration_core_and_place_in_the_tile(loops: str) -> None:
     # relu for abs: wrong for negative numbers alone, and there is one, in tile 3 of core 2's slice
-    arrays = {"x": np.ones(SHAPE, np.float16)}
+    arrays = dict.fromkeys("w", np.ones(SHAPE, np.float16)) | {"x": np.ones(SHAPE, np.float16)}
     arrays["x"][5, 3 * ROWS + 2, 70] = -2
     bundle = chain(loops)
     file = file_of(bundle, "abs", 3 if loops == "unroll" else 0)
@@ -138,7 +141,7 @@ def test_the_rest_that_no_tile_holds_is_named_by_its_own_file() -> None:
     file = file_of(bundle, "neg", 1)
     found = guilty(planted(bundle, file, lambda dsc: other_op(dsc, "abs")), inputs())
     assert (found.file, found.op, found.node, found.iteration) == (file, "neg", "z", ())
-    assert [(item.name, item.memory) for item in found.inputs] == [("y.1", "pool")]
+    assert [(item.name, item.memory) for item in found.inputs] == [("y.1", "lx")]
 
 
 def changed_body(bundle: Bundle, change: Callable[[Statement], Statement]) -> Bundle:
@@ -169,8 +172,8 @@ def with_step(bundle: Bundle, number: int, step: int) -> Bundle:
 def test_a_wrong_coefficient_is_found_in_the_second_iteration(position: int, step: int) -> None:
     data = graph_data([{**tensor("x", *SHAPE), "shape": ["A", "B", "C"]}], [node("y", "abs", "x")], ["y"])
     bundle = spyrec.compile(in_loop(data, "B", "y", tiles=TILES), CompileOptions(1))
-    assert bisect(bundle, inputs()).ok
-    found = guilty(with_step(bundle, position, step), inputs())
+    assert bisect(bundle, inputs("x")).ok
+    found = guilty(with_step(bundle, position, step), inputs("x"))
     assert (found.guilt, found.file, found.iteration) == (Guilt.RESULT, "sdsc_0.json", (1,))
     assert found.element is not None
     assert found.element.index[1] // ROWS == 1
@@ -231,10 +234,10 @@ def test_a_store_over_a_tile_that_waits_in_lx_is_the_writers_fault() -> None:
 @pytest.mark.parametrize("loops", ["keep", "unroll"])
 def test_a_wrong_constant_of_one_tile_is_found(loops: str) -> None:
     bundle = reduction("mean", loops)
-    assert bisect(bundle, inputs()).ok
+    assert bisect(bundle, inputs("x")).ok
     number = 2 if loops == "unroll" else 0
     file = next(file_of(bundle, op, number) for op in ("meannonstick", "mean") if op in ops_of(bundle))
-    found = guilty(planted(bundle, file, lambda dsc: other_constant(dsc, "scaling_factor", 0x3D000000)), inputs())
+    found = guilty(planted(bundle, file, lambda dsc: other_constant(dsc, "scaling_factor", 0x3D000000)), inputs("x"))
     assert (found.file, found.op, found.iteration) == (file, "mean", (number,))
     assert (".partial" in found.name, found.node) == (True, "y")
 
@@ -250,9 +253,9 @@ PARTS = [("amax", "identity", "neg", ()), ("sum", "add", "mul", (0,)), ("sum", "
 @pytest.mark.parametrize(("op", "part", "wrong", "iteration"), PARTS)
 def test_a_wrong_part_of_a_tiled_reduction_is_found(op: str, part: str, wrong: str, iteration: tuple[int]) -> None:
     bundle = reduction(op)
-    assert bisect(bundle, inputs()).ok
+    assert bisect(bundle, inputs("x")).ok
     file = file_of(bundle, part)
-    found = guilty(planted(bundle, file, lambda dsc: other_op(dsc, wrong)), {"x": np.abs(inputs()["x"])})
+    found = guilty(planted(bundle, file, lambda dsc: other_op(dsc, wrong)), {"x": np.abs(inputs("x")["x"])})
     assert (found.guilt, found.file, found.op, found.found_op) == (Guilt.RESULT, file, part, wrong)
     assert (found.node, found.iteration) == ("y", iteration)
 
@@ -274,3 +277,70 @@ def test_check_names_the_core_that_wrote_an_element_in_a_loop(loops: str) -> Non
         place = locate_output(bundle, "s", index)
         assert place is not None
         assert place.core == index[0] // 2
+
+
+# --- symbolic dims --------------------------------------------------------------------------------------------------
+
+
+def symbolic_rows() -> Bundle:
+    rows: JsonObject = {"name": "x", "shape": ["S", 256], "dtype": "float16"}
+    nodes = [node("y", "abs", "x"), node("z", "neg", "y")]
+    dims: JsonObject = {"S": {"min": 1, "max": 1000}}
+    loops = [{"dim": "S", "tile_size": 128, "body": ["y", "z"]}]
+    return spyrec.compile(graph_data([rows], nodes, ["z"], dims=dims, loops=loops))
+
+
+def rows_of(count: int) -> dict[str, Array]:
+    return {"x": np.random.default_rng(2).standard_normal((count, 256)).astype(np.float16)}
+
+
+def test_nothing_is_guilty_at_any_extent_of_random_graphs_with_a_symbolic_dim() -> None:
+    runs = 0
+    for seed in range(60):
+        rng = random.Random(seed)
+        data, arrays = looped_graph(seed, steps=4)
+        data, name = with_symbolic_dim(data, rng)
+        bundle = compiled_or_refused(data)
+        if bundle is None:
+            continue
+        dim = bundle.manifest.symbolic_dims[name]
+        for extent in {dim.multiple_of, rng.randrange(0, dim.largest, dim.multiple_of) + dim.multiple_of}:
+            report = bisect(bundle, cut_inputs(data, arrays, name, extent), ("dl16", "f32", "ieee")[seed % 3])
+            assert report.ok, (seed, extent, report.divergence)
+            assert report.compared == report.total
+            runs += 1
+    assert runs > 30
+
+
+@pytest.mark.parametrize("extent", [5, 300, 1000])
+def test_a_wrong_operation_is_found_at_the_extents_of_a_run(extent: int) -> None:
+    bundle = symbolic_rows()
+    assert bisect(bundle, rows_of(extent)).ok
+    found = guilty(planted(bundle, "sdsc_1.json", lambda dsc: other_op(dsc, "abs")), rows_of(extent))
+    assert (found.guilt, found.node, found.iteration) == (Guilt.RESULT, "z", (0,))
+
+
+@pytest.mark.parametrize(("tile_size", "most", "iteration"), [(256, 896, (1,)), (64, 448, (3,))])
+def test_too_few_and_too_many_rounds_of_a_run_are_found(tile_size: int, most: int, iteration: tuple[int, ...]) -> None:
+    bundle = symbolic_rows()
+    (step,) = bundle.manifest.plan
+    counts = {name: replace(count, tile_size=tile_size, max_elements=most) for name, count in step.trip_counts.items()}
+    manifest = replace(bundle.manifest, plan=(replace(step, trip_counts=counts),))
+    found = guilty(replace(bundle, manifest=manifest), rows_of(300))
+    assert (found.guilt, found.iteration) == (Guilt.ROUNDS, iteration)
+
+
+def test_an_output_that_the_host_takes_from_elsewhere_is_found(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    nodes = [node("y", "abs", "x"), node("z", "neg", "x")]
+    bundle = spyrec.compile(graph_data([tensor("x", 6, 100)], nodes, ["y", "z"]))
+    swapped = tuple((name, dict(bundle.manifest.outputs)[other]) for name, other in (("y", "z"), ("z", "y")))
+    wrong = replace(bundle, manifest=replace(bundle.manifest, outputs=swapped))
+    found = guilty(wrong, {"x": np.ones((6, 100), np.float16)})
+    assert (found.guilt, found.tensor, found.file) == (Guilt.COPY_OUT, "y", None)
+    assert found.element is not None
+    assert (found.element.want, found.element.got) == (1.0, -1.0)
+    wrong.save(tmp_path / "wrong")
+    assert main(["run", str(tmp_path / "wrong"), "--random", "1", "--bisect"]) == 1
+    assert 'the copy of "y" to the host is guilty' in capsys.readouterr().out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,10 +14,12 @@ from spyrec.compare.bounds import ValueBound, bound_outputs
 from spyrec.compare.propagation import error_rule
 from spyrec.compare.verdict import CheckReport, OutputCase
 from spyrec.dtypes import DType
-from spyrec.ir.graph import Graph
+from spyrec.ir.graph import Graph, Scalar
 from spyrec.ir.opdef import OpKind, catalogue
-from spyrec.ir.ops.movement import ToAttributes
+from spyrec.ir.ops.movement import JoinAttributes, ToAttributes
 from spyrec.ir.ops.reduction import ReductionAttributes
+from spyrec.ir.ops.unary import ClampAttributes
+from spyrec.ir.ops.views import ReshapeAttributes
 from spyrec.ir.reader import read_graph
 from spyrec.passes.device_graph import device_graph
 from tests.compare.device_graphs import (
@@ -29,6 +32,7 @@ from tests.compare.device_graphs import (
     stored,
 )
 
+Floats = npt.NDArray[np.float64]
 LAST = ReductionAttributes((-1,), keepdim=True)
 
 
@@ -96,6 +100,45 @@ def test_repeated_values_whose_roundings_do_not_average_out_stay_inside() -> Non
     values = simulate(graph, maker.inputs)
     for name, known in bounds_of(maker, graph).items():
         assert ratios(known, values[name]).max() <= 1.0
+
+
+_ABOVE, _BELOW = 1.0 + 2.0**-11, 1.0 - 2.0**-11
+_KINKS: dict[str, tuple[float, ClampAttributes | None, Callable[[Floats], Floats]]] = {
+    "abs": (2.0**-9, None, np.abs),
+    "relu": (-(2.0**-9), None, lambda x: np.maximum(x, 0.0)),
+    "clamp": (_ABOVE, ClampAttributes(None, 1.0), lambda x: np.minimum(x, 1.0)),
+    "minimum": (_ABOVE, None, lambda x: np.minimum(x, 1.0)),
+    "maximum": (_BELOW, None, lambda x: np.maximum(x, 1.0)),
+    "amin": (_ABOVE, None, lambda x: np.minimum(x, 1.0)),
+    "amax": (_BELOW, None, lambda x: np.maximum(x, 1.0)),
+}
+"""Op -> a value beside its kink (1 is the other operand), its attributes, what it does."""
+
+
+@pytest.mark.parametrize("op", _KINKS)
+def test_an_error_that_reaches_over_a_kink_stays_inside_the_bound_and_so_does_what_follows(op: str) -> None:
+    """The operand may lie anywhere within its own bound, whatever side of the kink random roundings happen to show."""
+    near, attributes, function = _KINKS[op]
+    maker = GraphMaker(1)
+    third = maker.input(np.full((40, 64), 0.75, np.float16))
+    rounded = maker.node("sub", maker.node("mul", third, third), maker.constant(np.full((), 0.5625 - near, np.float16)))
+    one = maker.constant(np.ones((40, 64), np.float16))
+    if op in ("minimum", "maximum"):
+        chosen = maker.node(op, rounded, one)
+    elif op in ("amin", "amax"):
+        pair = maker.node("cat", rounded, one, attributes=JoinAttributes(-1))
+        pair = maker.node("reshape", pair, attributes=ReshapeAttributes((40, 2, 64)))
+        chosen = maker.node(op, pair, attributes=ReductionAttributes((1,), keepdim=False))
+    else:
+        chosen = maker.node(op, rounded, attributes=attributes)
+    doubled = maker.node("mul", chosen, Scalar(2.0))
+    known = bounds_of(maker, maker.graph(rounded, chosen, doubled))
+    assert (known[rounded].bound > 2.0**-11).all()
+    for sign in (-1.0, 1.0):
+        moved = function(known[rounded].exact.astype(np.float64) + sign * known[rounded].bound)
+        assert ratios(known[chosen], moved).max() <= 1.0 + 1e-9
+        assert ratios(known[doubled], 2.0 * moved).max() <= 1.0 + 1e-9
+    assert (known[chosen].bound <= known[rounded].bound + 1e-12).all()
 
 
 def test_a_chain_of_contractions_keeps_a_useful_bound() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import itertools
 
 import pytest
 from hypothesis import given, settings
@@ -21,14 +22,20 @@ from spyrec.cost import (
     roofline_of,
 )
 from spyrec.emulator.timeline import timeline_of
+from spyrec.ir.kernel_form import Rule
+from spyrec.passes.planning.record import record_of
 from spyrec.target import CALIBRATED, DATASHEET, PLANNER_2026_06, PROFILES, Figure, Profile, Trust
+from tests.support.graphs import after, graph_data, node, read, tensor
+
+Sizes = tuple[int, int, int, int]
+"""Of b, m, n, k."""
 
 
 def assumed(value: float) -> Figure:
     return Figure(value, "a test", Trust.ASSUMED)
 
 
-def divided_matmul(sizes: tuple[int, int, int, int], slices: tuple[int, int, int, int]) -> OperationRecord:
+def divided_matmul(sizes: Sizes, slices: Sizes) -> OperationRecord:
     """``[b, m, k] @ [b, k, n]`` in 16 bits; sizes and slices in the order b, m, n, k."""
     (batch, rows, columns, depth), (b, m, n, k) = sizes, slices
     cores = b * m * n * k
@@ -52,29 +59,61 @@ def divided_matmul(sizes: tuple[int, int, int, int], slices: tuple[int, int, int
     )
 
 
-@pytest.mark.parametrize(
-    ("sizes", "slices", "score"),
-    [
-        ((1, 8, 1024, 1024), (1, 4, 8, 1), 160.883),
-        ((1, 8, 1024, 1024), (1, 2, 16, 1), 171.283),
-        ((1, 512, 4096, 4096), (1, 4, 8, 1), 379.563),
-        ((1, 512, 4096, 4096), (1, 32, 1, 1), 1268.725),
-        ((1, 512, 12800, 4096), (1, 4, 8, 1), 1142.613),
-        ((1, 2048, 4096, 4096), (1, 32, 1, 1), 2009.771),
-        ((1, 4096, 4096, 4096), (1, 4, 8, 1), 1889.621),
-        ((1, 2, 4096, 4096), (1, 2, 8, 2), 317.078),
-        ((1, 64, 4096, 4096), (1, 1, 8, 2), 249.351),
-        ((1, 64, 4096, 4096), (1, 2, 8, 2), 286.554),
-        ((1, 32, 4096, 4096), (1, 1, 8, 4), 286.897),
-        ((1, 41, 4096, 4096), (1, 1, 32, 1), 718.087),
-        ((8, 256, 256, 64), (2, 4, 4, 1), 22.069),
-        ((32, 512, 128, 512), (1, 16, 2, 1), 326.654),
-    ],
-)
+PLANNER_SCORES = [
+    ((1, 8, 1024, 1024), (1, 4, 8, 1), 160.883, (1, 2, 16, 1), 171.283),
+    ((1, 512, 4096, 4096), (1, 4, 8, 1), 379.563, (1, 32, 1, 1), 1268.725),
+    ((1, 512, 12800, 4096), (1, 4, 8, 1), 1142.613, (1, 32, 1, 1), 3578.187),
+    ((1, 1024, 12800, 4096), (1, 4, 8, 1), 1773.227, (1, 32, 1, 1), 4318.538),
+    ((1, 2048, 4096, 4096), (1, 4, 8, 1), 1026.731, (1, 32, 1, 1), 2009.771),
+    ((1, 4096, 4096, 4096), (1, 4, 8, 1), 1889.621, (1, 32, 1, 1), 3364.181),
+    ((1, 2, 4096, 4096), (1, 2, 8, 2), 317.078, (1, 1, 32, 1), 807.931),
+    ((32, 512, 512, 128), (1, 4, 8, 1), 144.725, (1, 32, 1, 1), 635.211),
+    ((1, 64, 4096, 4096), (1, 1, 8, 2), 249.351, (1, 32, 1, 1), 887.628),
+    ((1, 64, 4096, 4096), (1, 1, 8, 2), 249.351, (1, 2, 8, 2), 286.554),
+    ((1, 32, 4096, 4096), (1, 1, 8, 2), 265.644, (1, 1, 32, 1), 731.047),
+    ((1, 32, 4096, 4096), (1, 1, 8, 2), 265.644, (1, 1, 8, 4), 286.897),
+    ((1, 41, 4096, 4096), (1, 1, 8, 2), 257.723, (1, 1, 32, 1), 718.087),
+    ((1, 41, 4096, 4096), (1, 1, 8, 2), 257.723, (1, 1, 8, 4), 287.260),
+    ((8, 256, 256, 64), (1, 4, 4, 1), 9.045, (1, 32, 1, 1), 182.651),
+    ((8, 256, 256, 64), (1, 4, 4, 1), 9.045, (2, 4, 4, 1), 22.069),
+    ((32, 512, 128, 512), (1, 8, 2, 1), 166.571, (1, 32, 1, 1), 635.211),
+    ((32, 512, 128, 512), (1, 8, 2, 1), 166.571, (1, 16, 2, 1), 326.654),
+]
+"""Sizes (b, m, n, k), the planner's best slices with their score, other slices with theirs."""
+
+
+@pytest.mark.parametrize(("sizes", "best", "score", "other", "other_score"), PLANNER_SCORES)
 def test_the_planner_profile_gives_the_planners_published_scores(
-    sizes: tuple[int, int, int, int], slices: tuple[int, int, int, int], score: float
+    sizes: Sizes, best: Sizes, score: float, other: Sizes, other_score: float
 ) -> None:
-    assert cost_of(divided_matmul(sizes, slices), PLANNER_2026_06).total_us == pytest.approx(score, abs=6e-4)
+    for slices, expected in ((best, score), (other, other_score)):
+        assert cost_of(divided_matmul(sizes, slices), PLANNER_2026_06).total_us == pytest.approx(expected, abs=6e-4)
+
+
+@pytest.mark.parametrize(("sizes", "best"), dict.fromkeys((row[0], row[1]) for row in PLANNER_SCORES))
+def test_no_division_scores_better_than_the_published_best(sizes: Sizes, best: Sizes) -> None:
+    batch, rows, columns, depth = sizes
+    counts = [_divisors(size) for size in (batch, rows, columns // 64, depth // 64)]
+    scores = {
+        (b, m, n, k): cost_of(divided_matmul(sizes, (b, m, n, k)), PLANNER_2026_06).total_us
+        for b, m, n, k in itertools.product(*counts)
+        if b * m * n * k <= 32
+    }
+    assert min(scores.values()) == pytest.approx(scores[best], rel=1e-12)
+
+
+def _divisors(size: int) -> list[int]:
+    return [count for count in range(1, min(size, 32) + 1) if size % count == 0]
+
+
+@pytest.mark.parametrize(("sizes", "best", "score"), dict.fromkeys(row[:3] for row in PLANNER_SCORES if row[0][0] == 1))
+def test_records_of_kernels_give_the_published_scores(sizes: Sizes, best: Sizes, score: float) -> None:
+    _, rows, columns, depth = sizes
+    inputs = [tensor("a", rows, depth), tensor("b", depth, columns)]
+    graph = after("assign-layouts", read(graph_data(inputs, [node("y", "matmul", "a", "b")], ["y"])))
+    (kernel,) = (item for item in graph.kernels if item.rule is Rule.CONTRACTION)
+    record = record_of(graph, kernel, frozenset(), best[1:])
+    assert cost_of(record, PLANNER_2026_06).total_us == pytest.approx(score, abs=6e-4)
 
 
 @pytest.mark.parametrize(("depth", "published_us"), PUBLISHED_US.items())

@@ -10,11 +10,16 @@ import pytest
 
 from spyrec import dlfloat
 from spyrec.emulator.kernel_dl16 import COMBINATIONS, can_combine, run_combine
+from spyrec.emulator.kernel_folds import MAXIMUM, MINIMUM, SUM, SUM_OF_SQUARES
 from spyrec.emulator.kernel_norm import can_normalise, run_norm
+from spyrec.emulator.kernel_reduce import functions_of, reduce_lanes, reduce_rows
+from spyrec.emulator.kernel_reduce_dl16 import functions_of_dl16, reduce_lanes_dl16, reduce_rows_dl16
+from spyrec.emulator.numerics import Storage
 
 Words = npt.NDArray[np.uint16]
 Singles = npt.NDArray[np.float32]
 PATTERNS = np.arange(1 << 16, dtype=np.uint16)
+SINGLE_CODE = Storage.SINGLE.value
 NO_CODES = np.zeros(3, np.int64)
 REFERENCE: dict[str, Callable[[Singles, Singles], Singles]] = {
     "add": np.add,
@@ -63,6 +68,34 @@ def test_an_element_repeated_along_a_row_combines_as_in_numpy(op: str, is_left_r
     np.testing.assert_array_equal(out, expected(op, *(np.ascontiguousarray(item) for item in operands)))
 
 
+def test_every_quotient_by_one_divisor_a_row_is_that_of_numpy() -> None:
+    # Every pair of significands, at exponents where quotients are ordinary, least, too small and too large.
+    significands = np.arange(512)
+    x = np.concatenate([exponent << 9 | significands for exponent in (0, 1, 31, 62, 63)]).astype(np.uint16)
+    y = np.concatenate([exponent << 9 | significands for exponent in (0, 30, 31, 32, 62, 63)]).astype(np.uint16)
+    out = np.zeros((len(y), len(x)), np.uint16)
+    nest = np.array([[len(x), 2, 0, 2], [len(y), 0, 2, 2 * len(x)]], np.int64)
+    run_combine(COMBINATIONS["realdiv"].address, starts_of(x, y, out), nest, 0, 1)
+    for divisor, found in zip(y, out, strict=True):
+        np.testing.assert_array_equal(found, expected("realdiv", x, np.full_like(x, divisor)))
+
+
+@pytest.mark.parametrize("op", REFERENCE)
+@pytest.mark.parametrize("lanes_off", [0, 1])
+def test_results_larger_than_caches_combine_as_in_numpy(op: str, lanes_off: int) -> None:
+    rows, count = 17, 1 << 16
+    generator = np.random.default_rng(1)
+    x, y = (generator.choice(PATTERNS, (rows, count)) for _ in range(2))
+    room = np.zeros(rows * count + 64, np.uint16)
+    first = -room.ctypes.data % 64 // 2 + lanes_off
+    out = room[first : first + rows * count].reshape(rows, count)
+    nest = np.array([[count // 2, 2, 2, 2], [2, *[count] * 3], [rows, *[2 * count] * 3]], np.int64)
+    run_combine(COMBINATIONS[op].address, starts_of(x, y, out), nest, 0, rows)
+    np.testing.assert_array_equal(out, expected(op, x, y))
+    assert not room[:first].any()
+    assert not room[first + out.size :].any()
+
+
 @pytest.mark.parametrize("given", [0, 1, 2])
 def test_rows_are_normalised_in_double_width_and_rounded_once_to_single(given: int) -> None:
     generator = np.random.default_rng(given)
@@ -83,3 +116,31 @@ def test_rows_are_normalised_in_double_width_and_rounded_once_to_single(given: i
     with np.errstate(all="ignore"):
         result = (values - shift.reshape(x.shape)) * scale.reshape(x.shape) * weight + bias
         np.testing.assert_array_equal(out, dlfloat.encode(result.astype(np.float32)))
+
+
+@pytest.mark.parametrize("kind", [SUM, SUM_OF_SQUARES, MAXIMUM, MINIMUM])
+@pytest.mark.parametrize("folds_lanes", [True, False])
+def test_patterns_are_folded_into_the_same_float64_as_singles_are(kind: int, folds_lanes: bool) -> None:
+    # Of all exponents, so that the order of additions shows.
+    rows, count = 40, 192
+    finite = np.setdiff1d(PATTERNS, np.array([0x7FFF, 0xFFFF], np.uint16))
+    patterns = np.random.default_rng(kind).choice(finite, (rows, count))
+    singles = dlfloat.decode(patterns).astype(np.float32)
+    found: list[bytes] = []
+    for words, functions in ((patterns, functions_of_dl16([kind])), (singles, functions_of([kind], SINGLE_CODE))):
+        own = words.itemsize
+        sticks = [[first, 64, first * own] for first in range(0, count, 64)]
+        runs, places = np.array(sticks, np.int64), np.arange(rows, dtype=np.int64) * own * count
+        out = np.zeros((1, 1, rows if folds_lanes else count), np.float64)
+        tables = (places, runs) if folds_lanes else (runs, places)
+        tasks = -(-rows // 32) if folds_lanes else len(runs)
+        starts = np.array([words.ctypes.data], np.int64)
+        if words is patterns:
+            direct = reduce_lanes_dl16 if folds_lanes else reduce_rows_dl16
+            direct(functions, starts, *tables, out, 0, tasks)
+        else:
+            general = reduce_lanes if folds_lanes else reduce_rows
+            mask = np.zeros((1, 0), np.uint8), np.zeros(1, np.float32)
+            general(functions, own, starts, *tables, *mask, out, 0, tasks)
+        found.append(out.tobytes())
+    assert found[0] == found[1]

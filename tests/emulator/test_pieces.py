@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pytest
 
 from spyrec.dtypes import DeviceFormat
-from spyrec.emulator import execute_reduction
+from spyrec.emulator import execute_reduction, execute_top
 from spyrec.emulator.device import EmulatedDevice
 from spyrec.emulator.engine import Setting
 from spyrec.emulator.pieces import Piece, pieces_of
@@ -62,10 +62,12 @@ def assert_same_in_pieces(monkeypatch: pytest.MonkeyPatch, operation: Operation,
         counts.append(len(pieces))
         return pieces
 
-    monkeypatch.setattr(execute_reduction, "pieces_of", counted)
+    for module in (execute_reduction, execute_top):
+        monkeypatch.setattr(module, "pieces_of", counted)
     whole = executed(operation, numerics)
     for bound in (1, 48 * 8 * 150):
-        monkeypatch.setattr(execute_reduction, "_TEMPORARY_BYTES", bound)
+        for module in (execute_reduction, execute_top):
+            monkeypatch.setattr(module, "_TEMPORARY_BYTES", bound)
         assert executed(operation, numerics) == whole
     assert counts[0] == 1
     assert counts[1] > 1

@@ -33,11 +33,11 @@ class FullBlock:
 
 
 def compiled_without_weights() -> spyrec.Bundle:
-    """Compile the block with one number in place of each constant's file: nothing is written anywhere."""
+    """Compile the block with a number of its own in place of each constant's file: nothing is written anywhere."""
     graph = json.loads(make_graph.graph_text(SHAPE))
-    for constant in graph["constants"]:
+    for number, constant in enumerate(graph["constants"]):
         del constant["data"]
-        constant["value"] = 0
+        constant["value"] = 1 + number  # equal ones would become one argument
     return spyrec.compile(graph)
 
 

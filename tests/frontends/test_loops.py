@@ -217,10 +217,17 @@ def function_with_an_input(small: Small) -> None:
     function_returning([([small.a], 2)])(small)
 
 
+@pytest.mark.parametrize("group", [(["yy"], 2), (["yy"], 2, ["A"]), (["yy"], [(2, ["A"]), (4, ["B"])])])
+def test_an_unknown_node_in_a_group_is_named_with_what_may_be_meant(group: Json) -> None:
+    found = refused(function_returning([group]))
+    assert (found.code, found.hint) == ("SPY0116", 'did you mean "y"?')
+    assert found.message == '"yy" in a loop body is no node of the graph'
+
+
 MISTAKES: list[tuple[Callable[[Small], object], str, str]] = [
     (entering(a=2), "SPY0134", 'loop dim "a" is not declared'),
     (entering(), "SPY0134", "names no dim"),
-    (entering(A=0), "SPY0124", "extent 0 is out of range"),
+    (entering(A=0), "SPY0124", "a loop has 1 tile or more, of 1 element or more, not 0"),
     (entering(A=2.5), "SPY0110", "2.5 is not an integer"),
     (entering(A="x"), "SPY0110", '"x" is not an integer'),
     (entering(A=True), "SPY0110", "True is not an integer"),
@@ -232,6 +239,7 @@ MISTAKES: list[tuple[Callable[[Small], object], str, str]] = [
     (loop_without_its_dim, "SPY0134", 'no op in the loop has the dim "C": "y", "z"'),
     (empty_loop, "SPY0134", "the loop over A has no op in it"),
     (loop_over_two_axes_of_one_value, "SPY0134", 'dim "A" names two axes of "square"'),
+    (function_returning([level("A", ["y", level("B", [], tiles=2)], tiles=2)]), "SPY0110", '"body" is an empty list'),
     (function_returning(None), "SPY0110", "returned None"),
     (function_returning([3]), "SPY0110", "3 is no loop"),
     (function_returning([("y", 2)]), "SPY0110", "is no loop"),

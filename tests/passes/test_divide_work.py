@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spyrec.cost import cost_of
 from spyrec.diagnostics import SpyrecError
 from spyrec.ir.device_access import DeviceAccess, Part
 from spyrec.ir.evaluate import evaluate
@@ -16,7 +17,9 @@ from spyrec.ir.kernel import Kernel, KernelGraph
 from spyrec.ir.kernel_form import KernelForm, Rule
 from spyrec.passes.base import PipelineOptions
 from spyrec.passes.device_graph import device_graph
-from spyrec.target import Target
+from spyrec.passes.planning.candidates import candidates
+from spyrec.passes.planning.record import record_of
+from spyrec.target import PROFILES, Target
 from tests.support.examples import examples
 from tests.support.graphs import after, graph_data, node, only_diagnostic, read, tensor
 from tests.support.kernel_interpreter import interpret
@@ -60,8 +63,6 @@ def _assert_divided(graph: KernelGraph, kernel: Kernel, options: PipelineOptions
     assert len(division) == len(form.variables)
     assert _is_even(form, division), (kernel.name, form.variables, division)
     assert math.prod(division) <= options.cores
-    for variable, slices in zip(form.variables, division, strict=True):
-        assert slices == 1 or variable.dim not in kernel.reduced or kernel.rule is Rule.CONTRACTION
     for operand in form.operands:
         assert _touched_bytes(form, operand, division) <= options.target.span_limit_bytes
 
@@ -75,26 +76,27 @@ def test_slices_of_random_graphs_are_even_whole_sticks_within_the_cores(seed: in
         _assert_divided(graph, kernel, options)
 
 
-def _legal(form: KernelForm, kernel: Kernel, cores: int) -> Iterator[tuple[int, ...]]:
-    choices = [
-        [1] if variable.dim in kernel.reduced else range(1, min(variable.size, cores) + 1)
-        for variable in form.variables
-    ]
+def _legal(form: KernelForm, cores: int) -> Iterator[tuple[int, ...]]:
+    choices = [range(1, min(variable.size, cores) + 1) for variable in form.variables]
     for division in itertools.product(*choices):
         if math.prod(division) <= cores and _is_even(form, division):
             yield division
 
 
 @examples(25)
-@given(st.integers(0, 1 << 30), st.sampled_from((3, 8, 32)))
-def test_no_even_division_uses_more_cores(seed: int, cores: int) -> None:
-    graph = after("divide-work", read(random_graph(seed, 4)[0]), PipelineOptions(cores=cores))
+@given(st.integers(0, 1 << 30), st.sampled_from((3, 8, 32)), st.sampled_from(sorted(PROFILES)))
+def test_no_even_division_is_cheaper(seed: int, cores: int, profile: str) -> None:
+    options = PipelineOptions(cores=cores, profile=PROFILES[profile])
+    graph = after("assign-layouts", read(random_graph(seed, 4)[0]), options)
     for kernel in graph.kernels:
-        if kernel.rule in (Rule.RESTICKIFY, Rule.CONTRACTION):
-            continue  # a restickify keeps ragged sticks whole; a contraction may divide what it sums
-        form = graph.form_of(kernel)
-        assert kernel.division is not None
-        assert math.prod(kernel.division) == max(map(math.prod, _legal(form, kernel, cores))), kernel.name
+        if kernel.rule is Rule.RESTICKIFY:
+            continue  # keeps ragged sticks whole
+        best = candidates(graph, kernel, options)[0]
+        times = [
+            cost_of(record_of(graph, kernel, frozenset(), division), options.profile).total_us
+            for division in _legal(graph.form_of(kernel), cores)
+        ]
+        assert best.cost_us == pytest.approx(min(times), abs=1e-6), kernel.name
 
 
 @pytest.mark.parametrize(
@@ -102,7 +104,7 @@ def test_no_even_division_uses_more_cores(seed: int, cores: int) -> None:
     [
         ([node("y", "add", "a", "a")], 32),
         ([node("y", "softmax", "a", dim=-1)], 32),
-        ([node("y", "sum", "a", dim=[0], keepdim=True)], 16),
+        ([node("y", "sum", "a", dim=[0], keepdim=True)], 32),
         ([node("y", "matmul", "a", "b")], 32),
         ([node("t", "t", "a"), node("y", "matmul", "t", "a")], 32),
         ([node("s", "slice", "a", dim=0, start=0, end=1), node("y", "matmul", "s", "b")], 32),
@@ -116,7 +118,7 @@ def test_ordinary_shapes_keep_the_cores_busy(nodes: list[dict[str, object]], cor
     assert {math.prod(kernel.division or ()) for kernel in computing} == {cores}
 
 
-def test_a_sum_is_cut_only_where_the_cores_would_idle() -> None:
+def test_a_sum_is_divided_only_where_the_dims_of_the_result_are_too_small() -> None:
     def division_of(rows: int, inner: int, columns: int) -> tuple[int, ...]:
         data = graph_data(
             [tensor("a", rows, inner), tensor("b", inner, columns)], [node("y", "matmul", "a", "b")], ["y"]
@@ -125,11 +127,8 @@ def test_a_sum_is_cut_only_where_the_cores_would_idle() -> None:
         assert kernel.division is not None
         return kernel.division
 
-    assert division_of(32, 4096, 64) == (32, 1, 1)
-    assert division_of(16, 4096, 64) == (16, 1, 1), "half of the cores are busy: the sum stays whole"
-    rows, columns, inner = division_of(4, 4096, 64)
-    assert rows * columns * inner == 32
-    assert inner > 1
+    assert division_of(2048, 512, 2048)[-1] == 1
+    assert division_of(4, 4096, 64)[-1] > 1
 
 
 def test_a_small_span_limit_forces_outer_slices() -> None:
@@ -176,7 +175,7 @@ def test_a_large_prime_is_cut_into_a_nearly_even_part_and_a_rest() -> None:
     ("options", "shape", "written"),
     [
         (PipelineOptions(target=Target(span_limit_bytes=127)), (1, 64), node("y", "neg", "a")),
-        (PipelineOptions(), (1 << 22, 64), node("y", "sum", "a", dim=[0])),
+        (PipelineOptions(cores=1), (1 << 22, 64), node("y", "sum", "a", dim=[0])),
     ],
 )
 def test_an_operand_that_no_division_brings_under_the_span_limit_is_refused(

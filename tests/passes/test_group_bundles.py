@@ -9,9 +9,13 @@ from hypothesis import strategies as st
 
 from spyrec.diagnostics import SpyrecError
 from spyrec.ir.kernel import BufferRole, Kernel, KernelGraph, KernelProgram
+from spyrec.passes.base import NO_PLANNER, PipelineOptions
 from tests.support.examples import examples
 from tests.support.graphs import after, graph_data, node, only_diagnostic, read, scheduled, tensor
 from tests.support.random_graphs import random_graph
+
+_IN_THE_POOL = PipelineOptions(lx_planner=NO_PLANNER)
+"""Intermediates lie in device memory."""
 
 
 def _used(kernels: Sequence[Kernel]) -> set[str]:
@@ -41,7 +45,7 @@ def _assert_program(graph: KernelGraph, program: KernelProgram) -> None:
     kernels = graph.kernels[program.first_kernel : program.end_kernel]
     assert len(program.arguments) == len(set(program.arguments))
     assert len(program.arguments) <= (5 if program.pool_bytes else 6)
-    assert _used(kernels) == set(program.arguments) | set(program.pool_offsets)
+    assert _used(kernels) == set(program.arguments) | set(program.pool_offsets) | set(program.lx_offsets)
     assert not set(program.arguments) & set(program.pool_offsets)
     outside = _used([kernel for kernel in graph.kernels if kernel not in kernels])
     for name in program.pool_offsets:
@@ -107,14 +111,14 @@ def test_six_arguments_fit_where_nothing_stays_inside() -> None:
 
 def test_intermediates_that_never_meet_share_the_pool() -> None:
     nodes = [node("n1", "neg", "x"), *(node(f"n{i}", "neg", f"n{i - 1}") for i in range(2, 9))]
-    (program,) = scheduled(graph_data([tensor("x", 64, 64)], nodes, ["n8"])).programs
+    (program,) = scheduled(graph_data([tensor("x", 64, 64)], nodes, ["n8"]), _IN_THE_POOL).programs
     assert len(program.pool_offsets) == 7
     assert program.pool_bytes == 2 * 64 * 64 * 2
 
 
 def _refusal(data: dict[str, object]) -> tuple[str, str | None, str]:
     with pytest.raises(SpyrecError) as caught:
-        scheduled(data)
+        scheduled(data, _IN_THE_POOL)
     found = only_diagnostic(caught.value)
     return found.code, None if found.location is None else found.location.pointer, found.message
 

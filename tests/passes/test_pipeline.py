@@ -130,10 +130,10 @@ def _refusals(data: dict[str, object]) -> list[tuple[str, str | None]]:
     return [(item.code, item.location and item.location.pointer) for item in caught.value.diagnostics]
 
 
-def test_what_comes_later_is_refused_with_its_place_and_all_at_once() -> None:
+def test_pins_that_cannot_be_honoured_are_refused_with_their_places_and_all_at_once() -> None:
     data = graph_data(
         [tensor("a", 64, 128)],
-        [{**node(name, "neg", "a"), "work_division": {"out.0": 2}} for name in "yz"],
+        [{**node(name, "neg", "a"), "work_division": {"out.0": 3}} for name in "yz"],
         ["y", "z"],
     )
     assert _refusals(data) == [

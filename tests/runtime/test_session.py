@@ -20,6 +20,7 @@ from spyrec.layout import DeviceLayout
 from spyrec.runtime.device import NO_VALUES, ArgumentTable, LaunchStats, LoadedProgram, OperationStats
 from spyrec.runtime.observer import ExecutionObserver
 from spyrec.runtime.session import Session, SessionOptions
+from spyrec.target import Target
 from tests.foreign import EXAMPLES, argument_table, write_table
 
 SHAPE = (5, 100)
@@ -104,8 +105,7 @@ def bundle_of(
 ) -> Bundle:
     manifest = Manifest(
         name="wiring",
-        target_name="spyre",
-        target_cores=32,
+        target=Target(),
         arguments=tuple(argument(name, role) for name, role in roles.items()),
         inputs=tuple(name for name, role in roles.items() if role is Role.INPUT),
         outputs=tuple(outputs),

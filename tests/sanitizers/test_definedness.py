@@ -38,7 +38,7 @@ Data = dict[str, npt.NDArray[np.generic]]
 
 @pytest.fixture(scope="module")
 def bundle() -> Bundle:
-    return spyrec.compile(GRAPH, spyrec.CompileOptions(cores=4, symbolic_args=False))
+    return spyrec.compile(GRAPH, spyrec.CompileOptions(cores=4, symbolic_args=False, lx_planner="none"))
 
 
 @pytest.fixture(scope="module")

@@ -28,7 +28,7 @@ INPUTS = {"x": np.ones(SHAPE, np.float16)}
 
 def chain() -> Bundle:
     data = graph_data([tensor("x", *SHAPE)], [node("y", "abs", "x"), node("z", "neg", "y")], ["z"])
-    return spyrec.compile(data, spyrec.CompileOptions(cores=4))
+    return spyrec.compile(data, spyrec.CompileOptions(cores=4, lx_planner="none"))
 
 
 def test_right_loops_are_silent_one_after_the_other_and_together() -> None:

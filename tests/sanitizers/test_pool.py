@@ -23,7 +23,7 @@ POOL = 2 * (2 * 32 * 128 + 2 * 48 * 64)
 
 @pytest.mark.parametrize("cores", [1, 4])
 def test_a_tensor_stored_over_one_that_waits_is_named_by_the_reader(cores: int) -> None:
-    bundle = spyrec.compile(DATA, spyrec.CompileOptions(cores=cores, symbolic_args=False))
+    bundle = spyrec.compile(DATA, spyrec.CompileOptions(cores=cores, symbolic_args=False, lx_planner="none"))
     files = files_of(bundle)
     (a, b, c, d) = (
         next(name for name, item in files.items() if item.op_func_name == op) for op in ("exp", "neg", "abs", "mul")
@@ -39,7 +39,7 @@ def test_a_tensor_stored_over_one_that_waits_is_named_by_the_reader(cores: int) 
 
 
 def test_a_reader_that_starts_a_row_late_reads_another_tensor() -> None:
-    bundle = spyrec.compile(DATA, spyrec.CompileOptions(cores=1, symbolic_args=False))
+    bundle = spyrec.compile(DATA, spyrec.CompileOptions(cores=1, symbolic_args=False, lx_planner="none"))
     reader = next(name for name, item in files_of(bundle).items() if item.op_func_name == "abs")
     (finding, *_) = findings(planted(bundle, reader, moved(0, -128)), random_arrays(DATA), "init")
     assert finding.file == reader

@@ -22,7 +22,7 @@ def masked(tmp_path: Path) -> Path:
         "nodes": [{"name": "y", "op": "softmax", "inputs": ["x"], "attrs": {"dim": -1}}],
         "outputs": ["y"],
     }
-    spyrec.compile(graph).save(tmp_path / "bundle")
+    spyrec.compile(graph, spyrec.CompileOptions(cores=1, lx_planner="none")).save(tmp_path / "bundle")
     return tmp_path / "bundle"
 
 

@@ -165,8 +165,22 @@ def _cat(g: _Builder) -> None:
     g.emit("cat", pieces[::-1], x.dims, dim=half)
 
 
+def _merge_and_split(g: _Builder) -> None:
+    """Two neighbouring axes become one without a name, and two again by what the sizes say."""
+    x = g.pick()
+    if len(x.dims) < 2:
+        return
+    left = g.rng.randrange(len(x.dims) - 1)
+    sizes = [*x.dims[:left], f"{x.dims[left]}*{x.dims[left + 1]}", *x.dims[left + 2 :]]
+    merged = g.emit("reshape", [x], (), shape=sizes)
+    inner = g.emit(g.rng.choice(_UNARY), [merged], ())
+    del g.values[-2:]
+    g.emit("view", [inner], x.dims, size=list(x.dims))
+
+
 _KINDS: tuple[Callable[[_Builder], None], ...] = (
     _unary, _unary, _binary, _binary, _binary, _reduce, _reduce, _matmul, _matmul, _norm, _permute, _cat,
+    _merge_and_split,
 )  # fmt: skip
 
 

@@ -164,6 +164,35 @@ def _groups_and_shared_outer_loop() -> JsonObject:
     return looped(dims, {"a": "ABC", "b": "ABC"}, nodes, [loop("C", "p", "q", tile_size=64), second])
 
 
+def _copy_before_the_rest_is_written() -> JsonObject:
+    """A joined tensor is read in another layout; its last columns are written behind the first readers."""
+    nodes = [
+        node("p", "slice", "a", dim=0, start=0, end=128, step=1),
+        node("q", "slice", "a", dim=0, start=128, end=256, step=1),
+        node("r", "cat", "q", "p", dim=0),
+        node("s", "mul", "r", "b"),
+        node("t", "sigmoid", "s"),
+        node("u", "reshape", "t", shape=["B*A"]),
+        node("v", "square", "u"),
+        node("y", "view", "v", size=["B", "A"]),
+    ]
+    body = loop("A", loop(["B", "A"], *"pqrst", tile_size=1), *"uvy", tile_size=52)
+    return looped({"A": 65, "B": 256}, {"a": "BA", "b": "BA"}, nodes, [body], *"yprs")
+
+
+def _tiles_that_cut_a_split_axis() -> JsonObject:
+    """Rows of a merged axis, one at a time, and a part of each: no device dim is left for the rows."""
+    nodes = [
+        node("f", "reshape", "x", shape=["B*A"]),
+        node("s", "sigmoid", "f"),
+        node("v", "view", "s", size=["B", "A"]),
+        node("p", "slice", "v", dim=1, start=0, end=6, step=1),
+        node("q", "slice", "v", dim=1, start=6, end=12, step=1),
+        node("y", "cat", "q", "p", dim=1),
+    ]
+    return looped({"A": 12, "B": 3}, {"x": "BA"}, nodes, [loop("B", *"fsvpqy", tiles=3)], "y", "f")
+
+
 CASES: Mapping[str, Callable[[], JsonObject]] = {
     "size_1_tiles_of_1_20_16_64": _size_one_tiles_of_four_dims,
     **{f"size_1_tiles_of_{dim}": _size_one(dim) for dim in "NHSD"},
@@ -194,6 +223,8 @@ CASES: Mapping[str, Callable[[], JsonObject]] = {
     "cat_and_slice_inside": _cat_and_slice,
     "results_used_inside_and_outside": _inside_and_outside,
     "groups_and_different_inner_loops": _groups_and_shared_outer_loop,
+    "copy_before_the_rest_is_written": _copy_before_the_rest_is_written,
+    "parts_of_rows_of_a_merged_axis": _tiles_that_cut_a_split_axis,
 }
 """Name -> the graph file's object."""
 

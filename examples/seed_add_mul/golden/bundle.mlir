@@ -1,6 +1,5 @@
 module {
-	func.func @sdsc_bundle(%pool_base_addr: !sdscbundle.input_arg<index>, %arg_0_base_addr: !sdscbundle.input_arg<index>, %arg_1_base_addr: !sdscbundle.input_arg<index>, %arg_2_base_addr: !sdscbundle.input_arg<index>, %arg_3_base_addr: !sdscbundle.input_arg<index>) {
-		%pool = sdscbundle.input_arg_extract value from %pool_base_addr : !sdscbundle.input_arg<index> -> index
+	func.func @sdsc_bundle(%arg_0_base_addr: !sdscbundle.input_arg<index>, %arg_1_base_addr: !sdscbundle.input_arg<index>, %arg_2_base_addr: !sdscbundle.input_arg<index>, %arg_3_base_addr: !sdscbundle.input_arg<index>) {
 		%arg_0 = sdscbundle.input_arg_extract value from %arg_0_base_addr : !sdscbundle.input_arg<index> -> index
 		%arg_1 = sdscbundle.input_arg_extract value from %arg_1_base_addr : !sdscbundle.input_arg<index> -> index
 		%arg_2 = sdscbundle.input_arg_extract value from %arg_2_base_addr : !sdscbundle.input_arg<index> -> index
@@ -129,70 +128,6 @@ module {
 		%arg_1_core_122880 = arith.addi %arg_1, %arg_1_core_offset_122880 : index
 		%arg_1_core_offset_126976 = arith.constant 126976 : index
 		%arg_1_core_126976 = arith.addi %arg_1, %arg_1_core_offset_126976 : index
-		%pool_offset_0 = arith.constant 0 : index
-		%pool_addr_0 = arith.addi %pool, %pool_offset_0 : index
-		%pool_offset_4096 = arith.constant 4096 : index
-		%pool_addr_4096 = arith.addi %pool, %pool_offset_4096 : index
-		%pool_offset_8192 = arith.constant 8192 : index
-		%pool_addr_8192 = arith.addi %pool, %pool_offset_8192 : index
-		%pool_offset_12288 = arith.constant 12288 : index
-		%pool_addr_12288 = arith.addi %pool, %pool_offset_12288 : index
-		%pool_offset_16384 = arith.constant 16384 : index
-		%pool_addr_16384 = arith.addi %pool, %pool_offset_16384 : index
-		%pool_offset_20480 = arith.constant 20480 : index
-		%pool_addr_20480 = arith.addi %pool, %pool_offset_20480 : index
-		%pool_offset_24576 = arith.constant 24576 : index
-		%pool_addr_24576 = arith.addi %pool, %pool_offset_24576 : index
-		%pool_offset_28672 = arith.constant 28672 : index
-		%pool_addr_28672 = arith.addi %pool, %pool_offset_28672 : index
-		%pool_offset_32768 = arith.constant 32768 : index
-		%pool_addr_32768 = arith.addi %pool, %pool_offset_32768 : index
-		%pool_offset_36864 = arith.constant 36864 : index
-		%pool_addr_36864 = arith.addi %pool, %pool_offset_36864 : index
-		%pool_offset_40960 = arith.constant 40960 : index
-		%pool_addr_40960 = arith.addi %pool, %pool_offset_40960 : index
-		%pool_offset_45056 = arith.constant 45056 : index
-		%pool_addr_45056 = arith.addi %pool, %pool_offset_45056 : index
-		%pool_offset_49152 = arith.constant 49152 : index
-		%pool_addr_49152 = arith.addi %pool, %pool_offset_49152 : index
-		%pool_offset_53248 = arith.constant 53248 : index
-		%pool_addr_53248 = arith.addi %pool, %pool_offset_53248 : index
-		%pool_offset_57344 = arith.constant 57344 : index
-		%pool_addr_57344 = arith.addi %pool, %pool_offset_57344 : index
-		%pool_offset_61440 = arith.constant 61440 : index
-		%pool_addr_61440 = arith.addi %pool, %pool_offset_61440 : index
-		%pool_offset_65536 = arith.constant 65536 : index
-		%pool_addr_65536 = arith.addi %pool, %pool_offset_65536 : index
-		%pool_offset_69632 = arith.constant 69632 : index
-		%pool_addr_69632 = arith.addi %pool, %pool_offset_69632 : index
-		%pool_offset_73728 = arith.constant 73728 : index
-		%pool_addr_73728 = arith.addi %pool, %pool_offset_73728 : index
-		%pool_offset_77824 = arith.constant 77824 : index
-		%pool_addr_77824 = arith.addi %pool, %pool_offset_77824 : index
-		%pool_offset_81920 = arith.constant 81920 : index
-		%pool_addr_81920 = arith.addi %pool, %pool_offset_81920 : index
-		%pool_offset_86016 = arith.constant 86016 : index
-		%pool_addr_86016 = arith.addi %pool, %pool_offset_86016 : index
-		%pool_offset_90112 = arith.constant 90112 : index
-		%pool_addr_90112 = arith.addi %pool, %pool_offset_90112 : index
-		%pool_offset_94208 = arith.constant 94208 : index
-		%pool_addr_94208 = arith.addi %pool, %pool_offset_94208 : index
-		%pool_offset_98304 = arith.constant 98304 : index
-		%pool_addr_98304 = arith.addi %pool, %pool_offset_98304 : index
-		%pool_offset_102400 = arith.constant 102400 : index
-		%pool_addr_102400 = arith.addi %pool, %pool_offset_102400 : index
-		%pool_offset_106496 = arith.constant 106496 : index
-		%pool_addr_106496 = arith.addi %pool, %pool_offset_106496 : index
-		%pool_offset_110592 = arith.constant 110592 : index
-		%pool_addr_110592 = arith.addi %pool, %pool_offset_110592 : index
-		%pool_offset_114688 = arith.constant 114688 : index
-		%pool_addr_114688 = arith.addi %pool, %pool_offset_114688 : index
-		%pool_offset_118784 = arith.constant 118784 : index
-		%pool_addr_118784 = arith.addi %pool, %pool_offset_118784 : index
-		%pool_offset_122880 = arith.constant 122880 : index
-		%pool_addr_122880 = arith.addi %pool, %pool_offset_122880 : index
-		%pool_offset_126976 = arith.constant 126976 : index
-		%pool_addr_126976 = arith.addi %pool, %pool_offset_126976 : index
 		%arg_2_core_offset_4096 = arith.constant 4096 : index
 		%arg_2_core_4096 = arith.addi %arg_2, %arg_2_core_offset_4096 : index
 		%arg_2_core_offset_8192 = arith.constant 8192 : index
@@ -317,8 +252,8 @@ module {
 		%arg_3_core_122880 = arith.addi %arg_3, %arg_3_core_offset_122880 : index
 		%arg_3_core_offset_126976 = arith.constant 126976 : index
 		%arg_3_core_126976 = arith.addi %arg_3, %arg_3_core_offset_126976 : index
-		sdscbundle.sdsc_execute (%arg_0, %arg_0_core_4096, %arg_0_core_8192, %arg_0_core_12288, %arg_0_core_16384, %arg_0_core_20480, %arg_0_core_24576, %arg_0_core_28672, %arg_0_core_32768, %arg_0_core_36864, %arg_0_core_40960, %arg_0_core_45056, %arg_0_core_49152, %arg_0_core_53248, %arg_0_core_57344, %arg_0_core_61440, %arg_0_core_65536, %arg_0_core_69632, %arg_0_core_73728, %arg_0_core_77824, %arg_0_core_81920, %arg_0_core_86016, %arg_0_core_90112, %arg_0_core_94208, %arg_0_core_98304, %arg_0_core_102400, %arg_0_core_106496, %arg_0_core_110592, %arg_0_core_114688, %arg_0_core_118784, %arg_0_core_122880, %arg_0_core_126976, %arg_1, %arg_1_core_4096, %arg_1_core_8192, %arg_1_core_12288, %arg_1_core_16384, %arg_1_core_20480, %arg_1_core_24576, %arg_1_core_28672, %arg_1_core_32768, %arg_1_core_36864, %arg_1_core_40960, %arg_1_core_45056, %arg_1_core_49152, %arg_1_core_53248, %arg_1_core_57344, %arg_1_core_61440, %arg_1_core_65536, %arg_1_core_69632, %arg_1_core_73728, %arg_1_core_77824, %arg_1_core_81920, %arg_1_core_86016, %arg_1_core_90112, %arg_1_core_94208, %arg_1_core_98304, %arg_1_core_102400, %arg_1_core_106496, %arg_1_core_110592, %arg_1_core_114688, %arg_1_core_118784, %arg_1_core_122880, %arg_1_core_126976, %pool_addr_0, %pool_addr_4096, %pool_addr_8192, %pool_addr_12288, %pool_addr_16384, %pool_addr_20480, %pool_addr_24576, %pool_addr_28672, %pool_addr_32768, %pool_addr_36864, %pool_addr_40960, %pool_addr_45056, %pool_addr_49152, %pool_addr_53248, %pool_addr_57344, %pool_addr_61440, %pool_addr_65536, %pool_addr_69632, %pool_addr_73728, %pool_addr_77824, %pool_addr_81920, %pool_addr_86016, %pool_addr_90112, %pool_addr_94208, %pool_addr_98304, %pool_addr_102400, %pool_addr_106496, %pool_addr_110592, %pool_addr_114688, %pool_addr_118784, %pool_addr_122880, %pool_addr_126976) {sdsc_filename="sdsc_0.json", "symbol_ids"=[-1, -2, -3, -4, -5, -6, -7, -8, -9, -10, -11, -12, -13, -14, -15, -16, -17, -18, -19, -20, -21, -22, -23, -24, -25, -26, -27, -28, -29, -30, -31, -32, -33, -34, -35, -36, -37, -38, -39, -40, -41, -42, -43, -44, -45, -46, -47, -48, -49, -50, -51, -52, -53, -54, -55, -56, -57, -58, -59, -60, -61, -62, -63, -64, -65, -66, -67, -68, -69, -70, -71, -72, -73, -74, -75, -76, -77, -78, -79, -80, -81, -82, -83, -84, -85, -86, -87, -88, -89, -90, -91, -92, -93, -94, -95, -96]}
-		sdscbundle.sdsc_execute (%pool_addr_0, %pool_addr_4096, %pool_addr_8192, %pool_addr_12288, %pool_addr_16384, %pool_addr_20480, %pool_addr_24576, %pool_addr_28672, %pool_addr_32768, %pool_addr_36864, %pool_addr_40960, %pool_addr_45056, %pool_addr_49152, %pool_addr_53248, %pool_addr_57344, %pool_addr_61440, %pool_addr_65536, %pool_addr_69632, %pool_addr_73728, %pool_addr_77824, %pool_addr_81920, %pool_addr_86016, %pool_addr_90112, %pool_addr_94208, %pool_addr_98304, %pool_addr_102400, %pool_addr_106496, %pool_addr_110592, %pool_addr_114688, %pool_addr_118784, %pool_addr_122880, %pool_addr_126976, %arg_2, %arg_2_core_4096, %arg_2_core_8192, %arg_2_core_12288, %arg_2_core_16384, %arg_2_core_20480, %arg_2_core_24576, %arg_2_core_28672, %arg_2_core_32768, %arg_2_core_36864, %arg_2_core_40960, %arg_2_core_45056, %arg_2_core_49152, %arg_2_core_53248, %arg_2_core_57344, %arg_2_core_61440, %arg_2_core_65536, %arg_2_core_69632, %arg_2_core_73728, %arg_2_core_77824, %arg_2_core_81920, %arg_2_core_86016, %arg_2_core_90112, %arg_2_core_94208, %arg_2_core_98304, %arg_2_core_102400, %arg_2_core_106496, %arg_2_core_110592, %arg_2_core_114688, %arg_2_core_118784, %arg_2_core_122880, %arg_2_core_126976, %arg_3, %arg_3_core_4096, %arg_3_core_8192, %arg_3_core_12288, %arg_3_core_16384, %arg_3_core_20480, %arg_3_core_24576, %arg_3_core_28672, %arg_3_core_32768, %arg_3_core_36864, %arg_3_core_40960, %arg_3_core_45056, %arg_3_core_49152, %arg_3_core_53248, %arg_3_core_57344, %arg_3_core_61440, %arg_3_core_65536, %arg_3_core_69632, %arg_3_core_73728, %arg_3_core_77824, %arg_3_core_81920, %arg_3_core_86016, %arg_3_core_90112, %arg_3_core_94208, %arg_3_core_98304, %arg_3_core_102400, %arg_3_core_106496, %arg_3_core_110592, %arg_3_core_114688, %arg_3_core_118784, %arg_3_core_122880, %arg_3_core_126976) {sdsc_filename="sdsc_1.json", "symbol_ids"=[-97, -98, -99, -100, -101, -102, -103, -104, -105, -106, -107, -108, -109, -110, -111, -112, -113, -114, -115, -116, -117, -118, -119, -120, -121, -122, -123, -124, -125, -126, -127, -128, -129, -130, -131, -132, -133, -134, -135, -136, -137, -138, -139, -140, -141, -142, -143, -144, -145, -146, -147, -148, -149, -150, -151, -152, -153, -154, -155, -156, -157, -158, -159, -160, -161, -162, -163, -164, -165, -166, -167, -168, -169, -170, -171, -172, -173, -174, -175, -176, -177, -178, -179, -180, -181, -182, -183, -184, -185, -186, -187, -188, -189, -190, -191, -192]}
+		sdscbundle.sdsc_execute (%arg_0, %arg_0_core_4096, %arg_0_core_8192, %arg_0_core_12288, %arg_0_core_16384, %arg_0_core_20480, %arg_0_core_24576, %arg_0_core_28672, %arg_0_core_32768, %arg_0_core_36864, %arg_0_core_40960, %arg_0_core_45056, %arg_0_core_49152, %arg_0_core_53248, %arg_0_core_57344, %arg_0_core_61440, %arg_0_core_65536, %arg_0_core_69632, %arg_0_core_73728, %arg_0_core_77824, %arg_0_core_81920, %arg_0_core_86016, %arg_0_core_90112, %arg_0_core_94208, %arg_0_core_98304, %arg_0_core_102400, %arg_0_core_106496, %arg_0_core_110592, %arg_0_core_114688, %arg_0_core_118784, %arg_0_core_122880, %arg_0_core_126976, %arg_1, %arg_1_core_4096, %arg_1_core_8192, %arg_1_core_12288, %arg_1_core_16384, %arg_1_core_20480, %arg_1_core_24576, %arg_1_core_28672, %arg_1_core_32768, %arg_1_core_36864, %arg_1_core_40960, %arg_1_core_45056, %arg_1_core_49152, %arg_1_core_53248, %arg_1_core_57344, %arg_1_core_61440, %arg_1_core_65536, %arg_1_core_69632, %arg_1_core_73728, %arg_1_core_77824, %arg_1_core_81920, %arg_1_core_86016, %arg_1_core_90112, %arg_1_core_94208, %arg_1_core_98304, %arg_1_core_102400, %arg_1_core_106496, %arg_1_core_110592, %arg_1_core_114688, %arg_1_core_118784, %arg_1_core_122880, %arg_1_core_126976) {sdsc_filename="sdsc_0.json", "symbol_ids"=[-1, -2, -3, -4, -5, -6, -7, -8, -9, -10, -11, -12, -13, -14, -15, -16, -17, -18, -19, -20, -21, -22, -23, -24, -25, -26, -27, -28, -29, -30, -31, -32, -33, -34, -35, -36, -37, -38, -39, -40, -41, -42, -43, -44, -45, -46, -47, -48, -49, -50, -51, -52, -53, -54, -55, -56, -57, -58, -59, -60, -61, -62, -63, -64]}
+		sdscbundle.sdsc_execute (%arg_2, %arg_2_core_4096, %arg_2_core_8192, %arg_2_core_12288, %arg_2_core_16384, %arg_2_core_20480, %arg_2_core_24576, %arg_2_core_28672, %arg_2_core_32768, %arg_2_core_36864, %arg_2_core_40960, %arg_2_core_45056, %arg_2_core_49152, %arg_2_core_53248, %arg_2_core_57344, %arg_2_core_61440, %arg_2_core_65536, %arg_2_core_69632, %arg_2_core_73728, %arg_2_core_77824, %arg_2_core_81920, %arg_2_core_86016, %arg_2_core_90112, %arg_2_core_94208, %arg_2_core_98304, %arg_2_core_102400, %arg_2_core_106496, %arg_2_core_110592, %arg_2_core_114688, %arg_2_core_118784, %arg_2_core_122880, %arg_2_core_126976, %arg_3, %arg_3_core_4096, %arg_3_core_8192, %arg_3_core_12288, %arg_3_core_16384, %arg_3_core_20480, %arg_3_core_24576, %arg_3_core_28672, %arg_3_core_32768, %arg_3_core_36864, %arg_3_core_40960, %arg_3_core_45056, %arg_3_core_49152, %arg_3_core_53248, %arg_3_core_57344, %arg_3_core_61440, %arg_3_core_65536, %arg_3_core_69632, %arg_3_core_73728, %arg_3_core_77824, %arg_3_core_81920, %arg_3_core_86016, %arg_3_core_90112, %arg_3_core_94208, %arg_3_core_98304, %arg_3_core_102400, %arg_3_core_106496, %arg_3_core_110592, %arg_3_core_114688, %arg_3_core_118784, %arg_3_core_122880, %arg_3_core_126976) {sdsc_filename="sdsc_1.json", "symbol_ids"=[-65, -66, -67, -68, -69, -70, -71, -72, -73, -74, -75, -76, -77, -78, -79, -80, -81, -82, -83, -84, -85, -86, -87, -88, -89, -90, -91, -92, -93, -94, -95, -96, -97, -98, -99, -100, -101, -102, -103, -104, -105, -106, -107, -108, -109, -110, -111, -112, -113, -114, -115, -116, -117, -118, -119, -120, -121, -122, -123, -124, -125, -126, -127, -128]}
 		return
 	}
 }

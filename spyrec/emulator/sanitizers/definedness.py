@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,6 +13,7 @@ from spyrec.dci import CopyNest
 from spyrec.emulator.fault_places import operand_field
 from spyrec.emulator.functions import FUNCTIONS, Family
 from spyrec.emulator.plan import PlannedCall
+from spyrec.emulator.portion import Portion, WatchedCalls
 from spyrec.emulator.sanitizers.kernel_shadow import DEFINED, FIRST_MARK
 from spyrec.emulator.sanitizers.places import Places, Spot
 from spyrec.emulator.sanitizers.plan_propagation import plan_propagation
@@ -25,7 +27,8 @@ from spyrec.emulator.sanitizers.propagation import (
 )
 from spyrec.emulator.sanitizers.report import Report
 from spyrec.emulator.sanitizers.shadow import PADDING, UNWRITTEN, Shadow, States
-from spyrec.emulator.sanitizers.windows import is_window
+from spyrec.emulator.sanitizers.state_driver import StateDriver, shadow_starts
+from spyrec.emulator.sanitizers.window_stores import is_window
 from spyrec.runtime.findings import Finding, Sanitizer
 from spyrec.runtime.observer import ArgumentCopy
 
@@ -55,6 +58,8 @@ class DefinednessTracker:
         self._shadow = shadow
         self._numbers: dict[int, int] = {}
         self._plans: dict[int, Propagation] = {}
+        self._driver: StateDriver | None = None
+        self._driven: WatchedCalls | None = None
         self._calls: dict[int, list[PlannedCall]] = defaultdict(list)
         self._origins: dict[int, _Origin] = {}
         self._writers: dict[int, PlannedCall] = {}
@@ -68,16 +73,59 @@ class DefinednessTracker:
     def execute(self, planned: PlannedCall, starts: Integers) -> None:
         """Carry states through one execution; call it before the data are computed."""
         both = Starts(starts, self._shadow.starts(starts))
+        outcome = self._plan(planned).run(both)
+        self._keep(planned, outcome.sighting, both)
+        for mix in outcome.mixes:
+            self._report_mix(planned, mix, both)
+        self._note_writer(planned, starts)
+
+    def _plan(self, planned: PlannedCall) -> Propagation:
         plan = self._plans.get(id(planned))
         if plan is None:
             number = self._numbers[id(planned)]
             clobber = _FIRST_CLOBBER + number if is_window(planned, planned.setting.output) else 0
             plan = plan_propagation(planned.setting, Marks(FIRST_MARK + number, clobber))
             self._plans[id(planned)] = plan
-        outcome = plan.run(both)
-        self._keep(planned, outcome.sighting, both)
-        for mix in outcome.mixes:
-            self._report_mix(planned, mix, both)
+        return plan
+
+    def carried(self, portion: Portion) -> Iterator[tuple[int, int]]:
+        """Carry states through a portion; yield ``(first, past)`` of dispatches whose data are to be computed next."""
+        driver, done, place, past = self._driver_of(portion), 0, 0, len(portion.units)
+        for number in portion.places:
+            self._expect(driver, portion, number)
+        while place < past:
+            place, sightings = driver.run(portion, place)
+            for at, sighting in sightings:
+                self._places.executing(portion.iteration(at))
+                data = portion.starts(at)
+                self._keep(portion.planned(at), sighting, Starts(data, self._shadow.starts(data)))
+            if place < past:
+                if self._plan(portion.planned(place)).reads_data and done < place:
+                    yield done, place
+                    done = place
+                self._places.executing(portion.iteration(place))
+                self.execute(portion.planned(place), portion.starts(place))
+                self._expect(driver, portion, int(portion.units[place]))
+                place += 1
+        if done < past:
+            yield done, past
+        for last in sorted(int(at[-1]) for at in portion.places.values()):
+            self._note_writer(portion.planned(last), portion.starts(last))
+
+    def _expect(self, driver: StateDriver, portion: Portion, number: int) -> None:
+        origin = self._origins.get(id(portion.calls.planned[number]))
+        driver.expect(number, 0 if origin is None else origin.weight)
+
+    def _driver_of(self, portion: Portion) -> StateDriver:
+        calls = portion.calls
+        if self._driver is None or self._driven is not calls:
+            plans, starts = [self._plan(planned) for planned in calls.planned], shadow_starts(calls, self._shadow)
+            if self._driver is None or not self._driver.serves(plans, starts):
+                self._driver = StateDriver(plans, starts)
+            self._driven = calls
+        return self._driver
+
+    def _note_writer(self, planned: PlannedCall, starts: Integers) -> None:
         region = self._shadow.region_of(int(starts[planned.setting.output, 0]))
         self._writers[region.device_address] = planned
 

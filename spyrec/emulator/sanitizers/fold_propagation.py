@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 import numpy.typing as npt
 
 from spyrec.emulator.engine import Setting
 from spyrec.emulator.execute_reduction import Reduction
 from spyrec.emulator.geometry import adjacent_runs, outer_sum
-from spyrec.emulator.sanitizers.kernel_shadow import (
-    DEFINED,
-    FIRST_MARK,
-    fold_lanes,
-    fold_rows,
-    store_outer,
-)
+from spyrec.emulator.sanitizers.kernel_shadow import DEFINED, FIRST_MARK
+from spyrec.emulator.sanitizers.kernel_shadow_folds import fold_lanes, fold_rows, store_outer
 from spyrec.emulator.sanitizers.propagation import (
     Marks,
     Mix,
@@ -25,6 +22,8 @@ from spyrec.emulator.sanitizers.propagation import (
     state_at,
     weight_of,
 )
+from spyrec.emulator.sanitizers.touches import Touch, Touches, is_small, touch
+from spyrec.target import STICK_BYTES
 
 Integers = npt.NDArray[np.int64]
 States = npt.NDArray[np.uint8]
@@ -42,6 +41,29 @@ class FoldPropagation(Propagation):
             outer_sum([setting.offsets(setting.output, dim) for dim in self.reduction.kept]),
             setting.step_bytes(setting.output),
         )
+
+    @cached_property
+    def touches(self) -> Touches | None:
+        """What happens where all lanes that count are defined."""
+        setting, output, masked = self.setting, self.setting.output, self.reduction.masked
+        if not is_small(setting, (self.source, output)):
+            return None
+        kept = outer_sum([setting.offsets(self.source, dim) for dim in self.reduction.kept])
+        folded = outer_sum([setting.offsets(self.source, dim) for dim in self.reduction.folded])
+        shown = masked == 0 if masked.shape[1] else np.ones((setting.cores, len(folded)), np.bool_)
+        patterns, group = np.unique(shown, axis=0, return_inverse=True)
+        loads = tuple(
+            touch(setting, self.source, (kept[:, None] + folded[pattern]).reshape(-1), np.flatnonzero(group == number))
+            for number, pattern in enumerate(patterns)
+        )
+        stored = outer_sum([setting.offsets(output, dim) for dim in self.reduction.kept])
+        lanes = np.arange(self.lanes, dtype=np.int64) * setting.step_bytes(output)
+        firsts = [cohort[0] for cohort in self.reduction.cohorts]
+        stores = touch(setting, output, (stored[:, None] + lanes).reshape(-1), firsts)
+        sticks = self.forgotten_sticks()
+        runs = np.stack([sticks, sticks + STICK_BYTES * setting.numerics.expansion], axis=1)
+        forgets = (Touch(output, np.arange(setting.cores), runs),) if len(sticks) else ()
+        return Touches(loads, (stores,), forgets)
 
     def run(self, starts: Starts) -> Outcome:
         """Carry the states of one execution."""

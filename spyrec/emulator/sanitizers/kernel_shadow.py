@@ -18,6 +18,9 @@ DEFINED = 255
 FIRST_MARK = 2
 """States below it are memory that nothing computed."""
 
+_BLOCK = 64
+"""Words of states that are looked at before it is asked whether one was undefined."""
+
 
 @kernel
 def element_state(word_bytes: int, address: int) -> int:
@@ -91,14 +94,21 @@ def store_run(word_bytes: int, address: int, step: int, count: int, states: Stat
 @kernel
 def _mark(widths: Integers, places: Integers, steps: Integers, states: States, marks: Integers, seen: Integers) -> None:
     """Mark lanes computed from memory that nothing computed, and keep the most telling source in ``seen``."""
+    if seen[0] == 4:  # nothing tells more: no need to look for sources
+        for i in range(states.shape[0]):
+            states[i] = np.uint8(marks[0]) if states[i] < FIRST_MARK else states[i]
+        return
     for i in range(states.shape[0]):
         if states[i] >= FIRST_MARK:
+            continue
+        if seen[0] >= 2 + 2 * (states[i] == 0):  # no source of this lane tells more
+            states[i] = np.uint8(marks[0])
             continue
         for t in range(places.shape[0]):
             place = places[t] + i * steps[t]
             state = element_state(widths[t], place)
             if state < FIRST_MARK:
-                # Lane 0 of a stick is never padding; memory that nobody wrote tells more than a host copy's padding.
+                # lane 0 of a stick is never padding; unwritten memory tells more than a host copy's padding
                 weight = 1 + 2 * (state == 0) + (place % 128 == 0)
                 if weight > seen[0]:
                     seen[0], seen[1], seen[2] = weight, t, place
@@ -114,11 +124,16 @@ def _run_bytes(width: int, steps: int, count: int, rows: int, row_step: int) -> 
 
 
 @inlined
-def _are_defined(address: int, size_bytes: int) -> bool:
-    words = integers_at(address, size_bytes // 8)
+def are_defined(address: int, size_bytes: int) -> bool:
+    """Return whether so many states are all those of defined bytes."""
+    count = size_bytes // 8
+    words = integers_at(address, count)
     common = np.int64(-1)
-    for i in range(size_bytes // 8):
-        common &= words[i]
+    for first in range(0, count, _BLOCK):
+        for i in range(first, min(first + _BLOCK, count)):
+            common &= words[i]
+        if common != -1:
+            return False
     rest = bytes_at(address + size_bytes // 8 * 8, size_bytes % 8)
     for i in range(size_bytes % 8):
         common &= np.int64(np.int8(rest[i]))
@@ -137,7 +152,7 @@ def _pass_defined(widths: Integers, places: Integers, nest: Integers, count: int
         return False
     for t in range(last):
         read = _run_bytes(int(widths[t]), int(nest[0, t + 1]), count, rows, int(nest[1, t + 1]))
-        if read == 0 or not _are_defined(int(places[t]), read):
+        if read == 0 or not are_defined(int(places[t]), read):
             return False
     words = integers_at(int(places[last]), size // 8)
     for i in range(size // 8):
@@ -199,99 +214,3 @@ def run_states(
                 if seen[0] > before:
                     seen[3] = core
             store_run(int(widths[last]), int(lines[last]), int(steps[last]), count, states, marks[1])
-
-
-@kernel
-def fold_lanes(
-    width: int, step: int, starts: Integers, kept: Integers, runs: Integers, skipped: States, low: States, high: States,
-    first_task: int, last_task: int,
-) -> None:  # fmt: skip
-    """Fold the states of runs of adjacent elements: ``low[s, q]`` the worst, ``high[s, q]`` the best of result q.
-
-    ``kept[q]``: byte offset of result q.  ``runs[i]``: first folded index, count (at most 64) and byte offset.
-    ``skipped[s, r]``: folded index r does not count.  A task is one start and one result.
-    """
-    states = np.empty(64, np.uint8)
-    has_skips = skipped.shape[1] > 0
-    for task in range(first_task, last_task):
-        s = task // kept.shape[0]
-        q = task % kept.shape[0]
-        worst, best = np.uint8(DEFINED), np.uint8(0)
-        for run in range(runs.shape[0]):
-            count = runs[run, 1]
-            states[:count] = np.uint8(DEFINED)
-            lower_to(width, starts[s] + kept[q] + runs[run, 2], step, count, states)
-            if has_skips:
-                for i in range(count):
-                    if skipped[s, runs[run, 0] + i] == 0:
-                        worst = min(worst, states[i])
-                        best = max(best, states[i])
-            else:
-                for i in range(count):
-                    worst = min(worst, states[i])
-                    best = max(best, states[i])
-        low[s, q] = worst
-        high[s, q] = best
-
-
-@kernel
-def fold_rows(
-    width: int, step: int, starts: Integers, runs: Integers, folded: Integers, skipped: States, low: States,
-    first_task: int, last_task: int,
-) -> None:  # fmt: skip
-    """Fold states where the lanes stay: ``low[s, q]`` the worst of result q.
-
-    ``runs[i]``: first result, count (at most 64) and byte offset.  ``folded[r]``: byte offset of folded index r.
-    A task is one start and one run.
-    """
-    has_skips = skipped.shape[1] > 0
-    for task in range(first_task, last_task):
-        s = task // runs.shape[0]
-        run = task % runs.shape[0]
-        states = low[s, runs[run, 0] : runs[run, 0] + runs[run, 1]]
-        states[:] = np.uint8(DEFINED)
-        for r in range(folded.shape[0]):
-            if not (has_skips and skipped[s, r] != 0):
-                lower_to(width, starts[s] + runs[run, 2] + folded[r], step, runs[run, 1], states)
-
-
-@kernel
-def store_outer(
-    layout: Integers, starts: Integers, rows: Integers, runs: Integers, row_states: States, column_states: States,
-    clobber: int, first_task: int, last_task: int,
-) -> None:  # fmt: skip
-    """Store ``min(row_states[s, m], column_states[s, n])`` at each row m and column n of each start s.
-
-    ``layout``: word bytes, bytes between neighbours of a run.  ``rows[m]``: byte offset.  ``runs[i]``: first column,
-    count (at most 64) and byte offset.  A task is one start and one row.
-    """
-    states = np.empty(64, np.uint8)
-    for task in range(first_task, last_task):
-        s = task // rows.shape[0]
-        m = task % rows.shape[0]
-        for run in range(runs.shape[0]):
-            first, count = runs[run, 0], runs[run, 1]
-            for i in range(count):
-                states[i] = min(row_states[s, m], column_states[s, first + i])
-            store_run(layout[0], starts[s] + rows[m] + runs[run, 2], layout[1], count, states, clobber)
-
-
-@kernel
-def zero_rows(word_bytes: int, step: int, starts: Integers, rows: Integers, runs: Integers) -> States:
-    """Return for each start and row whether every element's pattern is a zero of either sign."""
-    zero = np.ones((starts.shape[0], rows.shape[0]), np.uint8)
-    for s in range(starts.shape[0]):
-        for r in range(rows.shape[0]):
-            for run in range(runs.shape[0]):
-                address = starts[s] + rows[r] + runs[run, 2]
-                octets = bytes_at(address, (runs[run, 1] - 1) * step + word_bytes)
-                for i in range(runs[run, 1]):
-                    for k in range(word_bytes):
-                        value = octets[i * step + k]
-                        if k == word_bytes - 1:
-                            value = value & np.uint8(0x7F)
-                        if value != 0:
-                            zero[s, r] = 0
-                if zero[s, r] == 0:
-                    break
-    return zero

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -11,14 +12,8 @@ import numpy.typing as npt
 from spyrec.emulator.engine import Setting
 from spyrec.emulator.execute_matmul import roles_of
 from spyrec.emulator.geometry import adjacent_runs, outer_sum
-from spyrec.emulator.sanitizers.kernel_shadow import (
-    DEFINED,
-    FIRST_MARK,
-    fold_lanes,
-    fold_rows,
-    store_outer,
-    zero_rows,
-)
+from spyrec.emulator.sanitizers.kernel_shadow import DEFINED, FIRST_MARK
+from spyrec.emulator.sanitizers.kernel_shadow_folds import fold_lanes, fold_rows, store_outer, zero_rows
 from spyrec.emulator.sanitizers.propagation import (
     NO_SKIPS,
     Marks,
@@ -30,6 +25,7 @@ from spyrec.emulator.sanitizers.propagation import (
     state_at,
     weight_of,
 )
+from spyrec.emulator.sanitizers.touches import Touches, is_small, touch
 
 Integers = npt.NDArray[np.int64]
 States = npt.NDArray[np.uint8]
@@ -37,6 +33,8 @@ States = npt.NDArray[np.uint8]
 
 class MatmulPropagation(Propagation):
     """``C[m, n]`` is as defined as row m of A and column n of B; K padding where B is zero everywhere is exempt."""
+
+    reads_data = True
 
     def __init__(self, setting: Setting, marks: Marks) -> None:
         super().__init__(setting, marks)
@@ -61,6 +59,17 @@ class MatmulPropagation(Propagation):
         for core, slices in enumerate(self.setting.superdsc.core_work_slices):
             groups[tuple(slices[dim] for dim in dims)].append(core)
         return list(groups.values())
+
+    @cached_property
+    def touches(self) -> Touches | None:
+        """What happens where A and B are defined."""
+        setting, roles = self.setting, self.roles
+        if not is_small(setting, (self.a, self.b, self.c)):
+            return None
+        inputs = ((self.a, roles.rows + roles.depth), (self.b, roles.depth + roles.columns))
+        loads = tuple(touch(setting, position, self._table(position, roles.batch + dims)) for position, dims in inputs)
+        stored = self._table(self.c, roles.batch + roles.rows + roles.columns)
+        return Touches(loads, (touch(setting, self.c, stored, [cohort[0] for cohort in self.cohorts]),))
 
     def _at(self, starts: Integers, position: int) -> Integers:
         """Return the starts of every (core, batch point) of an operand."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 import numpy.typing as npt
 
 from spyrec.diagnostics import Diagnostic, SpyrecError
 from spyrec.emulator.plan import PlannedCall
+from spyrec.emulator.portion import Portion
 from spyrec.emulator.sanitizers.definedness import DefinednessTracker
 from spyrec.emulator.sanitizers.footprints import BoundsChecker, RaceDetector
 from spyrec.emulator.sanitizers.places import Places
@@ -23,6 +24,9 @@ from spyrec.runtime.observer import ArgumentCopy
 Integers = npt.NDArray[np.int64]
 
 _RULES_OF = {Sanitizer.BOUNDS: (6, 10), Sanitizer.RACE: (7,), Sanitizer.LX: (8,)}
+
+_LAST_TELLING_ROUND = 1
+"""Of a loop, from 0: what lies in LX is as it was in the round before (``scratchpad_tracker``)."""
 
 
 class Monitor:
@@ -103,7 +107,7 @@ class Monitor:
             raise SpyrecError([item.to_diagnostic() for item in self.findings])
         if Sanitizer.RACE in self._kinds:
             self._races.execute(planned, starts)
-        if Sanitizer.LX in self._kinds:
+        if Sanitizer.LX in self._kinds and max(iteration, default=0) <= _LAST_TELLING_ROUND:
             self._scratchpads.execute(planned, starts)
         if Sanitizer.GAP in self._kinds:
             self._windows.execute(planned, starts)
@@ -111,6 +115,33 @@ class Monitor:
             self._pool.execute(planned, starts)
         if self._tracks_states:
             self._definedness.execute(planned, starts)
+
+    def passes(self, portion: Portion) -> bool:
+        """Watch dispatches as one where nothing but undefined lanes can show in them; otherwise return false.
+
+        Then each is to be watched by itself, as if nothing had happened; else :meth:`carried` comes next.
+        """
+        if not self._bounds.passes(portion) or (Sanitizer.RACE in self._kinds and not self._races.passes(portion)):
+            return False
+        stores = self._windows.passed(portion) if Sanitizer.GAP in self._kinds else []
+        if stores is None:
+            return False
+        before = self._scratchpads.passed(portion) if Sanitizer.LX in self._kinds else None
+        if Sanitizer.LX in self._kinds and before is None:
+            return False
+        if Sanitizer.INIT in self._kinds and not self._pool.passes(portion):
+            if before is not None:
+                self._scratchpads.restore(before)
+            return False
+        self._windows.keep(stores)
+        return True
+
+    def carried(self, portion: Portion) -> Iterator[tuple[int, int]]:
+        """Carry states through dispatches; yield ``(first, past)`` of those whose data are to be computed next."""
+        if self._tracks_states:
+            yield from self._definedness.carried(portion)
+        else:
+            yield 0, len(portion.units)
 
     def finish(self) -> None:
         """A launch is over."""

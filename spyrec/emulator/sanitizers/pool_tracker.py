@@ -8,7 +8,7 @@ tensor of another shape that was stored over it before its last reader shows in 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,10 @@ from spyrec.bundle.superdsc import Indirection
 from spyrec.emulator.fault_places import START, operand_field
 from spyrec.emulator.footprint import whole_sticks
 from spyrec.emulator.plan import PlannedCall
+from spyrec.emulator.portion import Portion, WatchedCalls
 from spyrec.emulator.resolve import POOL
+from spyrec.emulator.sanitizers.kernel_owners import WINDOW, run_owners
+from spyrec.emulator.sanitizers.owner_accesses import OwnerAccesses
 from spyrec.emulator.sanitizers.places import Places, Spot
 from spyrec.emulator.sanitizers.report import Report
 from spyrec.runtime.findings import Sanitizer
@@ -34,6 +37,11 @@ class Tensor:
     element_bytes: int
     first: int | None
 
+    @property
+    def numbers(self) -> tuple[int, int, int]:
+        """Size, bytes per element, first byte, as :func:`run_owners` takes them."""
+        return self.size_bytes, self.element_bytes, WINDOW if self.first is None else self.first
+
     def contradicts(self, other: Tensor) -> bool:
         """Whether this and the other cannot be one buffer."""
         if (self.size_bytes, self.element_bytes) != (other.size_bytes, other.element_bytes):
@@ -47,8 +55,12 @@ class Tensor:
 
 @dataclass(frozen=True, slots=True)
 class _Writer:
+    """Who stored a tensor; ``starts``: per core in one execution, ``shifts``: how far beyond that in all of them."""
+
     planned: PlannedCall
     tensor: Tensor
+    starts: Integers
+    shifts: set[int] = field(default_factory=set[int])
 
 
 class PoolTracker:
@@ -60,38 +72,118 @@ class PoolTracker:
         self._owners: dict[int, npt.NDArray[np.int32]] = {}
         self._numbers: dict[tuple[int, int | None], int] = {}
         self._writers: list[_Writer] = []
-        self._stored: dict[int, Integers] = {}
         self._sticks: dict[tuple[int, int], Integers] = {}
+        self._accesses: OwnerAccesses | None = None
 
     def begin(self, bases: Mapping[int, int], sizes_bytes: Mapping[int, int]) -> None:
         """A launch begins; ``sizes_bytes``: by emulated address, of the memory that holds nothing yet."""
-        self._owners = {
-            base: np.zeros(-(-sizes_bytes[address] // STICK_BYTES), np.int32)
+        sticks = {
+            base: -(-sizes_bytes[address] // STICK_BYTES)
             for base, address in bases.items()
             if base <= POOL and address in sizes_bytes
         }
-        self._numbers, self._writers, self._stored = {}, [], {}
+        self._all_owners = np.zeros(sum(sticks.values()), np.int32)
+        parts = np.split(self._all_owners, np.cumsum(list(sticks.values()))[:-1])
+        self._owners = dict(zip(sticks, parts))
+        self._numbers, self._writers, self._accesses = {}, [], None
 
     def execute(self, planned: PlannedCall, starts: Integers) -> None:
         """Check what one execution reads, then take note of what it stores."""
-        for position in dict.fromkeys(
-            (*planned.setting.inputs, *planned.call.superdsc.compute.indirect_access_indices)
-        ):
-            if planned.call.superdsc.operands[position].indirection is not Indirection.VALUE:
-                self._read(planned, position, starts[position])
+        for position in _loads(planned):
+            self._read(planned, position, starts[position])
         output = planned.setting.output
         owners = self._owners.get(planned.binding.bases[output] or 0)
         if owners is not None:
             tensor = self._tensor(planned, output, starts[output])
-            key = (id(planned), tensor.first)
-            if key not in self._numbers:
-                self._writers.append(_Writer(planned, tensor))
-                self._numbers[key] = len(self._writers)
-            touched = self._touched(planned, output, starts[output])
-            owners[touched] = self._numbers[key]
-            known = self._stored.get(self._numbers[key])
-            fresh = np.unique(touched)
-            self._stored[self._numbers[key]] = fresh if known is None else np.union1d(known, fresh)
+            number = self._number(planned, tensor, starts[output])
+            owners[self._touched(planned, output, starts[output])] = number
+            writer = self._writers[number - 1]
+            writer.shifts.add(int(starts[output, 0] - writer.starts[0]))
+
+    def _number(self, planned: PlannedCall, tensor: Tensor, starts: Integers) -> int:
+        """Return the number of a writer, a new one where it has none."""
+        key = (id(planned), tensor.first)
+        if key not in self._numbers:
+            self._writers.append(_Writer(planned, tensor, starts))
+            self._numbers[key] = len(self._writers)
+        return self._numbers[key]
+
+    def passes(self, portion: Portion) -> bool:
+        """Take note of a portion where all of its reads are right, otherwise do nothing and return false."""
+        if self._accesses is None or self._accesses.calls is not portion.calls:
+            self._accesses = self._described(portion.calls)
+        accesses = self._accesses
+        if not any(number in portion.places for number in accesses.numbers):
+            return True
+        written = [number for number in portion.places if number in accesses.stores]
+        known = len(self._writers)
+        numbers = self._numbered(portion, written)
+        tensors = np.array([item.tensor.numbers for item in self._writers], np.int64).reshape(-1, 3)
+        expansion = self._places.shadow.expansion
+        low, high = accesses.hull(portion, written, STICK_BYTES * expansion)
+        saved = self._all_owners[low:high].copy()
+        wrong = run_owners(
+            portion.units, portion.moved, numbers, tensors, *accesses.tables, self._all_owners, expansion
+        )  # fmt: skip
+        if wrong >= 0:
+            self._all_owners[low:high] = saved
+            self._forget_writers(known)
+            return False
+        for number in written:
+            self._note_shifts(portion, number, numbers)
+        return True
+
+    def _numbered(self, portion: Portion, written: list[int]) -> npt.NDArray[np.int32]:
+        """Return per dispatch the number of the writer that it is, 0 for none; new ones are numbered as they come."""
+        output = {number: portion.calls.planned[number].setting.output for number in written}
+        found = np.zeros(len(portion.units), np.int32)
+        fresh: list[tuple[int, int, Integers]] = []
+        for number in written:
+            at = portion.places[number]
+            if self._is_window(portion.calls.planned[number], output[number]):
+                groups = [at]
+            else:
+                _, group = np.unique(portion.shifts(number, output[number]), return_inverse=True)
+                order = np.argsort(group, kind="stable")
+                groups = np.split(at[order], np.cumsum(np.bincount(group))[:-1])
+            fresh += [(int(own[0]), number, own) for own in groups]
+        for place, number, own in sorted(fresh, key=lambda item: item[0]):
+            planned, starts = portion.calls.planned[number], portion.starts(place)[output[number]]
+            found[own] = self._number(planned, self._tensor(planned, output[number], starts), starts)
+        return found
+
+    def _forget_writers(self, known: int) -> None:
+        self._writers = self._writers[:known]
+        self._numbers = {key: number for key, number in self._numbers.items() if number <= known}
+
+    def _note_shifts(self, portion: Portion, number: int, numbers: npt.NDArray[np.int32]) -> None:
+        output, at = portion.calls.planned[number].setting.output, portion.places[number]
+        own = numbers[at]
+        found: list[int] = np.unique(own).tolist()
+        for one in found:
+            writer = self._writers[one - 1]
+            first = int(portion.calls.starts[number][output, 0] - writer.starts[0])
+            writer.shifts.update((np.unique(portion.moved[at[own == one], output]) + first).tolist())
+
+    def _described(self, calls: WatchedCalls) -> OwnerAccesses:
+        """Return what every call of a launch loads from and stores to the memories that are looked after."""
+        found = OwnerAccesses(calls)
+        firsts = {base: owners.ctypes.data - self._all_owners.ctypes.data for base, owners in self._owners.items()}
+        for number, planned in enumerate(calls.planned):
+            loads = [position for position in _loads(planned) if self._is_tracked(planned, position)]
+            stores = [position for position in (planned.setting.output,) if self._is_tracked(planned, position)]
+            for position in (*loads, *stores):
+                starts, base = calls.starts[number][position], planned.binding.bases[position]
+                tensor = self._tensor(planned, position, starts)
+                self._touched(planned, position, calls.first_starts(number)[position])
+                offsets = starts - self._places.base(base)
+                place = (firsts[base or 0] // self._all_owners.itemsize, position)
+                found.add(place, offsets, tensor.numbers, self._sticks[id(planned), position])
+            found.close(number, len(loads), len(stores))
+        return found
+
+    def _is_tracked(self, planned: PlannedCall, position: int) -> bool:
+        return (planned.binding.bases[position] or 0) in self._owners
 
     def _read(self, planned: PlannedCall, position: int, starts: Integers) -> None:
         owners = self._owners.get(planned.binding.bases[position] or 0)
@@ -117,10 +209,14 @@ class PoolTracker:
 
         All of them where nothing was: then it is another tensor altogether.
         """
-        stored = [
-            self._stored[number] for number, writer in enumerate(self._writers, 1) if not writer.tensor.contradicts(own)
-        ]
+        stored = [self._stored(writer) for writer in self._writers if not writer.tensor.contradicts(own)]
         return np.isin(touched, np.concatenate(stored)) if stored else np.ones(touched.shape, np.bool_)
+
+    def _stored(self, writer: _Writer) -> Integers:
+        """Return the sticks that a writer has stored so far."""
+        touched = np.unique(self._touched(writer.planned, writer.planned.setting.output, writer.starts))
+        shifts = np.array(sorted(writer.shifts), np.int64) // (STICK_BYTES * self._places.shadow.expansion)
+        return np.unique(touched[None, :] + shifts[:, None])
 
     def _add(self, planned: PlannedCall, spot: Spot, own: Tensor, writer: _Writer) -> None:
         file = self._places.file_of(writer.planned)
@@ -130,12 +226,15 @@ class PoolTracker:
 
     def _tensor(self, planned: PlannedCall, position: int, starts: Integers) -> Tensor:
         geometry = planned.setting.geometries[position]
-        operand = planned.call.superdsc.operands[position]
-        is_window = any(operand.back_gap.values())
+        is_window = self._is_window(planned, position)
         first = (
             int(starts.min()) - self._places.base(planned.binding.bases[position])
         ) // self._places.shadow.expansion
         return Tensor(geometry.buffer_bytes, geometry.element_bytes, None if is_window else first)
+
+    @staticmethod
+    def _is_window(planned: PlannedCall, position: int) -> bool:
+        return any(planned.call.superdsc.operands[position].back_gap.values())
 
     def _touched(self, planned: PlannedCall, position: int, starts: Integers) -> Integers:
         """Return the sticks ``[core, n]`` of the region that an operand touches."""
@@ -150,3 +249,10 @@ class PoolTracker:
                 [np.arange(first, past, dtype=np.int64) for first, past in runs.tolist()]
             )
         return aligned[:, None] + self._sticks[key][None, :]
+
+
+def _loads(planned: PlannedCall) -> list[int]:
+    """Return the operands that a call loads at places known beforehand, each once."""
+    superdsc = planned.call.superdsc
+    positions = dict.fromkeys((*planned.setting.inputs, *superdsc.compute.indirect_access_indices))
+    return [position for position in positions if superdsc.operands[position].indirection is not Indirection.VALUE]

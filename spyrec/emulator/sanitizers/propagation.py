@@ -10,18 +10,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from spyrec.emulator.engine import Setting
 from spyrec.emulator.geometry import outer_sum
-from spyrec.emulator.sanitizers.kernel_shadow import (
-    FIRST_MARK,
-    element_state,
-    run_states,
-    store_outer,
-)
+from spyrec.emulator.sanitizers.kernel_shadow import FIRST_MARK, element_state, run_states
+from spyrec.emulator.sanitizers.kernel_shadow_folds import store_outer
+from spyrec.emulator.sanitizers.touches import Touches
 from spyrec.target import STICK_BYTES
 
 Integers = npt.NDArray[np.int64]
@@ -85,7 +83,9 @@ class Outcome:
 
 
 class Propagation(ABC):
-    """One SuperDSC, planned for states."""
+    """One SuperDSC, planned for states; ``reads_data``: what it carries depends on the data that it reads."""
+
+    reads_data = False
 
     def __init__(self, setting: Setting, marks: Marks) -> None:
         self.setting = setting
@@ -95,15 +95,24 @@ class Propagation(ABC):
     def run(self, starts: Starts) -> Outcome:
         """Carry the states of one execution; call it before the data are computed."""
 
+    @cached_property
+    def touches(self) -> Touches | None:
+        """What happens where all that it loads is defined, ``None`` where that is not worth knowing."""
+        return None
+
+    def forgotten_sticks(self) -> Integers:
+        """Return the byte offsets of the output's sticks where it has one value per stick, otherwise nothing."""
+        setting = self.setting
+        if -2 not in setting.superdsc.operands[setting.output].scales.values():
+            return np.zeros(0, np.int64)
+        dims = setting.geometries[setting.output].stride_sticks
+        return outer_sum([setting.offsets(setting.output, dim) for dim in dims])
+
     def forget_lanes(self, starts: Integers) -> None:
         """Where the output has one value per stick, its other lanes hold nothing, not even of former tensors."""
-        setting = self.setting
-        operand = setting.superdsc.operands[setting.output]
-        if -2 not in operand.scales.values():
+        setting, offsets = self.setting, self.forgotten_sticks()
+        if not len(offsets):
             return
-        offsets = outer_sum(
-            [setting.offsets(setting.output, dim) for dim in setting.geometries[setting.output].stride_sticks]
-        )
         at = np.unique(starts[setting.output])
         runs = np.array([[64 * part, 64, STICK_BYTES * part] for part in range(setting.numerics.expansion)], np.int64)
         rows = np.zeros((len(at), len(offsets)), np.uint8)
@@ -133,17 +142,16 @@ class ElementPropagation(Propagation):
         self.positions = (*inputs, setting.output)
         self.nests = setting.nests(self.positions)
         self.widths = np.array([setting.codec(t).word_bytes for t in self.positions], np.int64)
-        self.shift = setting.step_bytes(inputs[0]) if second_lane else 0
+        second = np.array([0, setting.step_bytes(inputs[0]) if second_lane else 0, *(0 for _ in inputs[2:]), 0])
+        self.offsets = [nest.offsets + second[: len(self.positions)] for nest in self.nests]
 
     def run(self, starts: Starts) -> Outcome:
         """Carry the states of one execution."""
         used = starts.shadow[list(self.positions)]
-        if self.shift:
-            used[1] += self.shift
         outcome = Outcome()
-        for nest in self.nests:
+        for nest, offsets in zip(self.nests, self.offsets, strict=True):
             points = (nest.outer_points, nest.points)
-            sighting = run_nest(self, self.widths, (used + nest.offsets[:, None], nest.loops), points)
+            sighting = run_nest(self, self.widths, (used + offsets[:, None], nest.loops), points)
             position = self.positions[sighting.operand]
             outcome.sighting.note(sighting.weight, position, sighting.core, sighting.place)
         return outcome

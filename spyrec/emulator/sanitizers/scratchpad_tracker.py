@@ -1,8 +1,12 @@
-"""The sanitizer ``lx``: who wrote each stick of each core's scratchpad, and under which slices."""
+"""The sanitizer ``lx``: who wrote each stick of each core's scratchpad, and under which slices.
+
+Operands in LX lie where they lie in every round of a loop: the second round finds the map as every later one does,
+leaves it so, and shows whatever a later one could show.  Rounds beyond the second are not looked at.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +15,7 @@ from spyrec.bundle.superdsc import Component
 from spyrec.emulator.fault_places import operand_field
 from spyrec.emulator.footprint import whole_sticks
 from spyrec.emulator.plan import PlannedCall
+from spyrec.emulator.portion import Portion
 from spyrec.emulator.sanitizers.places import Places, Spot
 from spyrec.emulator.sanitizers.report import Report
 from spyrec.emulator.scratchpad_rules import Region, region_of
@@ -33,6 +38,16 @@ class _Writer:
     successor: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class ScratchpadState:
+    """What a tracker knows at one moment."""
+
+    owner: npt.NDArray[np.int32]
+    writers: dict[int, _Writer]
+    numbers: dict[int, int]
+    time: int
+
+
 class ScratchpadTracker:
     """Per core and stick the number of the writer, 0 where nobody wrote since the launch began."""
 
@@ -50,6 +65,28 @@ class ScratchpadTracker:
         self._owner = np.zeros((cores, -(-used_bytes // STICK_BYTES)), np.int32)
         self._writers, self._numbers, self._sticks = {}, {}, {}
         self._time = 0
+
+    def passed(self, portion: Portion) -> ScratchpadState | None:
+        """Take note of a portion and return the state before it; where it shows a fault return ``None`` instead."""
+        used = [number for number in portion.places if _uses_scratchpads(portion.calls.planned[number])]
+        places = portion.early(used).tolist()
+        writers = {number: replace(writer) for number, writer in self._writers.items()}
+        owner = self._owner.copy() if places else self._owner
+        before = ScratchpadState(owner, writers, dict(self._numbers), self._time)
+        own, trial = self._report, Report(self._report.kinds)
+        self._report = trial
+        for place in places:
+            self.execute(portion.planned(place), portion.starts(place))
+        self._report = own
+        if trial.findings:
+            self.restore(before)
+            return None
+        return before
+
+    def restore(self, state: ScratchpadState) -> None:
+        """Go back to a former state."""
+        self._owner, self._writers, self._numbers = state.owner, state.writers, state.numbers
+        self._time = state.time
 
     def execute(self, planned: PlannedCall, starts: Integers) -> None:
         """Take note of one execution whose operands lie at emulated ``starts[operand, core]``."""
@@ -135,3 +172,7 @@ class ScratchpadTracker:
 
     def _named(self, number: int) -> str:
         return f'"{self._places.file_of(self._writers[number].planned)}"'
+
+
+def _uses_scratchpads(planned: PlannedCall) -> bool:
+    return any(operand.component is Component.LX for operand in planned.call.superdsc.operands)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 import numpy.typing as npt
 
@@ -9,13 +11,8 @@ from spyrec.bundle.superdsc import Indirection
 from spyrec.emulator.engine import NO_TABLE, Setting
 from spyrec.emulator.geometry import adjacent_runs, build_nests, index_dims, outer_sum, row_dim_of
 from spyrec.emulator.kernel_copy import run_copy
-from spyrec.emulator.sanitizers.kernel_shadow import (
-    DEFINED,
-    FIRST_MARK,
-    fold_lanes,
-    fold_rows,
-    store_outer,
-)
+from spyrec.emulator.sanitizers.kernel_shadow import DEFINED, FIRST_MARK
+from spyrec.emulator.sanitizers.kernel_shadow_folds import fold_lanes, fold_rows, store_outer
 from spyrec.emulator.sanitizers.propagation import (
     NO_SKIPS,
     Marks,
@@ -27,6 +24,7 @@ from spyrec.emulator.sanitizers.propagation import (
     state_at,
     weight_of,
 )
+from spyrec.emulator.sanitizers.touches import Touches, is_small, touch
 
 Integers = npt.NDArray[np.int64]
 States = npt.NDArray[np.uint8]
@@ -47,7 +45,21 @@ class TopPropagation(Propagation):
             outer_sum([setting.offsets(source, d) for d in folded]), setting.step_bytes(source)
         )  # fmt: skip
         self.rows = outer_sum([setting.offsets(target, d) for d in shared])
-        self.runs = adjacent_runs(outer_sum([setting.offsets(target, d) for d in taken]), setting.step_bytes(target))
+        self.taken = outer_sum([setting.offsets(target, d) for d in taken])
+        self.runs = adjacent_runs(self.taken, setting.step_bytes(target))
+        self.candidates = outer_sum([setting.offsets(source, d) for d in (*shared, *folded)])
+
+    @cached_property
+    def touches(self) -> Touches | None:
+        """What happens where all candidates are defined."""
+        setting = self.setting
+        if not is_small(setting, (self.source, self.target)):
+            return None
+        stored = (self.rows[:, None] + self.taken).reshape(-1)
+        return Touches(
+            (touch(setting, self.source, self.candidates),),
+            (touch(setting, self.target, stored),),
+        )
 
     def run(self, starts: Starts) -> Outcome:
         """Carry the states of one execution."""
@@ -75,6 +87,8 @@ class TopPropagation(Propagation):
 
 class GatherPropagation(Propagation):
     """Rows carry their own states; an undefined index is an error whatever it selects."""
+
+    reads_data = True
 
     def __init__(self, setting: Setting, marks: Marks) -> None:
         super().__init__(setting, marks)

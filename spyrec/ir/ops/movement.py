@@ -274,7 +274,7 @@ def _infer_full(_: OperandTypes, attributes: FullAttributes) -> tuple[TensorType
     if not fits(attributes.fill_value, attributes.dtype):
         message = f"fill_value {attributes.fill_value} is no {attributes.dtype.value}"
         raise OpError("SPY0215", message, attribute="fill_value")
-    return (TensorType(attributes.size, attributes.dtype),)
+    return (TensorType(tuple(map(int, attributes.size)), attributes.dtype),)
 
 
 def _full_axes(_: OperandTypes, attributes: FullAttributes) -> AxisSources:
@@ -298,6 +298,7 @@ register(
         infer=rule(FullAttributes, _infer_full),
         reference=rule(FullAttributes, _full),
         axes=rule(FullAttributes, _full_axes),
+        result_sizes="size",
         formats=ANY_FORMAT,
         samples=(
             ((), FullAttributes((3, 5), 0.5)),

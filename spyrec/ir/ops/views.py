@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -89,7 +89,7 @@ define_view(
     "reshape",
     "the same elements in row-major order under another shape",
     ReshapeAttributes,
-    _RESHAPE,
+    replace(_RESHAPE, result_sizes="shape"),
     (
         ((f16(6, 70),), ReshapeAttributes((3, -1, 70))),
         ((f16(2, 3, 4),), ReshapeAttributes((4, 6))),
@@ -101,7 +101,7 @@ define_view(
     "view",
     "the same as reshape: a tensor of a graph has no strides that could forbid it",
     ViewAttributes,
-    _RESHAPE,
+    replace(_RESHAPE, result_sizes="size"),
     (((f16(6, 4),), ViewAttributes((2, 3, -1))), ((boolean(6, 4),), ViewAttributes((24,)))),
 )
 define_view(
@@ -221,7 +221,7 @@ def expanded_shape(shape: Shape, attributes: ExpandAttributes) -> Shape:
             )
             hint = "only extents of 1 can grow; -1 keeps an extent"
             raise OpError("SPY0216", message, hint=hint, attribute="size")
-        result.append(old if size == -1 and old is not None else size)
+        result.append(old if size == -1 and old is not None else int(size))
     return tuple(result)
 
 
@@ -247,7 +247,10 @@ define_view(
     "dims of extent 1 repeat without a copy; new dims in front",
     ExpandAttributes,
     ViewRules(
-        rule(ExpandAttributes, _infer_expand), rule(ExpandAttributes, _expand), rule(ExpandAttributes, _expand_axes)
+        rule(ExpandAttributes, _infer_expand),
+        rule(ExpandAttributes, _expand),
+        rule(ExpandAttributes, _expand_axes),
+        result_sizes="size",
     ),
     (((f16(3, 1),), ExpandAttributes((2, -1, 5))), ((f16(),), ExpandAttributes((4,)))),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from spyrec.ir.access import Access, Coordinate, Term
 
@@ -64,6 +65,23 @@ def _step(access: Access, index: int) -> tuple[int, ...] | None:
             return None
         steps.append(sum(term.coefficient for term in terms))
     return tuple(steps)
+
+
+def loses_digit(access: Access, tiles: Sequence[Tile]) -> bool:
+    """Whether tiles of one element take an axis that a reshape has split off out of a buffer dim it shares.
+
+    Nothing then walks the axis, and its step is known as one of whole tiles (rule V10) only where what lies inside of
+    it is walked whole: heads of 64 columns in a row of all heads, but not half of each head.
+    """
+    sizes: dict[int, int] = {}
+    for tile in tiles:
+        sizes[tile.dim] = min(tile.size, sizes.get(tile.dim, tile.size))
+    for coordinate in access.coordinates:
+        for outer, inner in pairwise(coordinate.terms):
+            walk = min(inner.modulus, sizes.get(inner.dim, inner.modulus))
+            if sizes.get(outer.dim) == 1 and (inner.coefficient * walk != outer.coefficient or coordinate.offset):
+                return True
+    return False
 
 
 def localized(access: Access, tile: Tile) -> Access:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from spyrec.ir.access import Access
-from spyrec.ir.graph import Graph
 from spyrec.ir.kernel import Buffer, Kernel, Loop, Use
 from spyrec.ir.kernel_form import Rule
 from spyrec.ir.types import TensorType
@@ -34,17 +33,23 @@ class _Instance:
 class Expansion:
     """Kernels, buffers and loops made from a tree.
 
-    ``source``: the graph whose dims the loops run over.  ``depths``: in how many of its outermost loops a buffer is per
-    tile.
+    ``extents``: of the dims that the loops run over; ``symbolic``: those that are symbolic.  ``depths``: in how many of
+    its outermost loops a buffer is per tile.
     """
 
-    def __init__(self, buffers: Mapping[str, Buffer], source: Graph, depths: Mapping[str, int]) -> None:
+    def __init__(
+        self,
+        buffers: Mapping[str, Buffer],
+        extents: Mapping[str, int],
+        symbolic: Collection[str],
+        depths: Mapping[str, int],
+    ) -> None:
         self.buffers = {name: buffer for name, buffer in buffers.items() if name not in depths}
         self.kernels: list[Kernel] = []
         self.loops: dict[int, Loop] = {}
         self._all_buffers = buffers
-        self._extents = source.extents
-        self._symbolic = source.symbolic_dims
+        self._extents = extents
+        self._symbolic = symbolic
         self._depths = depths
         self._names: set[str] = set()
         self._tiles: dict[tuple[str, tuple[_Instance, ...]], str] = {}

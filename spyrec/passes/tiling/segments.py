@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from spyrec.ir.kernel import Buffer, BufferRole, Kernel
@@ -54,28 +54,31 @@ class _Part:
         self._users = users
         self._spare = spare
 
-    def fits(self, first: int, end: int) -> bool:
-        """Whether kernels ``first`` to ``end`` keep the argument limit; one alone always may try."""
-        if end - first == 1:
-            return True
-        used = {use.buffer for kernel in self._kernels[first:end] for use in kernel.uses}
-        outside = sum(self._is_outside(name, first, end) for name in used)
-        accumulates = any(self._accumulates(kernel) for kernel in self._kernels[first:end])
-        has_pool = accumulates or outside < len(used)
-        return outside + accumulates + self._spare <= (ARGUMENTS_WITH_POOL if has_pool else ARGUMENTS_WITHOUT_POOL)
+    def ends(self, first: int, end: int) -> Iterator[int]:
+        """Yield where kernels from ``first`` on may end so that they keep the argument limit; one alone always may try.
 
-    def exceeds(self, first: int, end: int) -> bool:
-        """Whether kernels from ``first`` on need too many arguments however they go on after ``end``."""
-        used = {use.buffer for kernel in self._kernels[first:end] for use in kernel.uses}
-        opened = sum(
-            self._buffers[name].role is not BufferRole.INTERMEDIATE or self._users[name][0] < first for name in used
-        )
-        return opened + self._spare > ARGUMENTS_WITHOUT_POOL
-
-    def _is_outside(self, name: str, first: int, end: int) -> bool:
-        if self._buffers[name].role is not BufferRole.INTERMEDIATE:
-            return True
-        return any(not first <= position < end for position in self._users[name])
+        What is from outside is counted kernel by kernel: a buffer is, until its last user is among them.
+        """
+        used: set[str] = set()
+        opened = pending = 0
+        accumulates = False
+        for place in range(first, end):
+            kernel = self._kernels[place]
+            accumulates = accumulates or self._accumulates(kernel)
+            for name in {use.buffer for use in kernel.uses}:
+                users = self._users[name]
+                is_open = self._buffers[name].role is not BufferRole.INTERMEDIATE or users[0] < first
+                if name not in used:
+                    used.add(name)
+                    opened, pending = opened + is_open, pending + (not is_open)
+                pending -= not is_open and users[-1] == place
+            if place > first and opened + self._spare > ARGUMENTS_WITHOUT_POOL:
+                return
+            outside = opened + pending
+            has_pool = accumulates or outside < len(used)
+            most = ARGUMENTS_WITH_POOL if has_pool else ARGUMENTS_WITHOUT_POOL
+            if place == first or outside + accumulates + self._spare <= most:
+                yield place + 1
 
     def _accumulates(self, kernel: Kernel) -> bool:
         """Whether it needs the identity of a combination."""
@@ -86,12 +89,10 @@ def _fewest(part: _Part, first: int, end: int) -> list[int]:
     """Return the first kernels of the fewest parts of a span that all fit."""
     reach: dict[int, tuple[int, int]] = {first: (0, first)}
     for start in range(first, end):
-        if start not in reach:
+        if start not in reach or (end in reach and reach[end][0] <= reach[start][0] + 1):
             continue
-        for stop in range(start + 1, end + 1):
-            if stop - start > 1 and part.exceeds(start, stop):
-                break
-            if part.fits(start, stop) and (stop not in reach or reach[stop][0] > reach[start][0] + 1):
+        for stop in part.ends(start, end):
+            if stop not in reach or reach[stop][0] > reach[start][0] + 1:
                 reach[stop] = (reach[start][0] + 1, start)
     starts: list[int] = []
     place = end

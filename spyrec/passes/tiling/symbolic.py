@@ -10,12 +10,16 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from spyrec.diagnostics import SpyrecError, refuse
+from spyrec.ir.attribute_text import sized_for
 from spyrec.ir.graph import Graph, Node, Value, location_of
-from spyrec.ir.inference import infer
+from spyrec.ir.inference import infer, inherited_names, operand_types, result_sizes
 from spyrec.ir.kernel import KernelGraph
 from spyrec.ir.opdef import OpError, OpKind, catalogue
+from spyrec.ir.ops.movement import FullAttributes
+from spyrec.ir.ops.views import ExpandAttributes
+from spyrec.ir.sizes import dim_of_size
 from spyrec.ir.types import TensorType
-from spyrec.passes.tiling.levels import Path
+from spyrec.passes.tiling.levels import Path, nodes_by_place
 from spyrec.passes.tiling.tree import dim_of
 
 _AVERAGES = frozenset({"mean", "exx2"})
@@ -26,18 +30,20 @@ def refuse_symbolic_sums(graph: KernelGraph, paths: Mapping[str, Path]) -> None:
     """Refuse reductions over a symbolic dim that whole tiles do not cover in every run.  Errors: SPY0425."""
     assert graph.source is not None
     symbolic = graph.source.symbolic_dims
+    nodes = nodes_by_place(graph.source)
     for kernel in graph.kernels if symbolic else ():
         for dim in kernel.reduced:
             name = kernel.dims[dim] if kernel.dims else None
             if name is None or name not in symbolic or symbolic[name].smallest == symbolic[name].largest:
                 continue
             if kernel.op_func.removesuffix("nonstick") in _AVERAGES:
+                node = nodes.get(location_of(kernel.origin))
                 raise refuse(
                     "SPY0425",
-                    f'{kernel.op} divides by the extent of the symbolic dim "{name}" ({symbolic[name]}), which each '
-                    "run chooses",
+                    f'{kernel.op if node is None else node.op} divides by the extent of the symbolic dim "{name}" '
+                    f"({symbolic[name]}), which each run chooses; a program's constants are the same in all runs",
                     location_of(kernel.origin),
-                    hint="sum, and divide by a number that is an input",
+                    hint="multiply a sum by an input of shape [] that holds 1 / extent",
                 )
             tiles = [level.tile for level in paths[kernel.name] if dim_of(kernel, level) == dim]
             if not tiles or symbolic[name].multiple_of % tiles[0] or symbolic[name].largest % tiles[0]:
@@ -53,7 +59,8 @@ def refuse_symbolic_sums(graph: KernelGraph, paths: Mapping[str, Path]) -> None:
 def refuse_unsteady_shapes(graph: Graph) -> None:
     """Refuse a user's graph that is another one at another extent of its symbolic dims.  Errors: SPY0426.
 
-    Shapes are inferred again for the smallest extents: they may differ in axes of symbolic dims only.
+    Shapes are inferred again for the smallest extents: they may differ in axes of symbolic dims only.  An axis that
+    attributes name after a symbolic dim is its operand's axis of that dim, or a new one.
     """
     symbolic = graph.symbolic_dims
     if not symbolic:
@@ -65,8 +72,10 @@ def refuse_unsteady_shapes(graph: Graph) -> None:
         if name in graph.inputs or name in graph.constants
     }
     for node in graph.nodes:
+        _refuse_renamed_symbol(graph, node)
         try:
-            results = infer(catalogue()[node.op], node.inputs, node.attributes, values).results
+            attributes = sized_for(node.attributes, small)
+            results = infer(catalogue()[node.op], node.inputs, attributes, values).results
         except OpError as error:
             raise _unsteady(node, error.message) from error
         for name, result in zip(node.outputs, results, strict=True):
@@ -74,6 +83,25 @@ def refuse_unsteady_shapes(graph: Graph) -> None:
             values[name] = replace(value, type=result)
             if result != _resized(value, small):
                 raise _unsteady(node, f"its result {value.type} is {result} at the smallest extents")
+
+
+def _refuse_renamed_symbol(graph: Graph, node: Node) -> None:
+    """Refuse sizes that give an axis the name of a symbolic dim that is not its own: runs may make them differ."""
+    definition, symbolic = catalogue()[node.op], graph.symbolic_dims
+    sizes = result_sizes(definition, node.attributes)
+    if sizes is None or all(dim_of_size(size) is None for size in sizes):
+        return
+    types = operand_types(definition, node.inputs, graph.values)
+    names = [graph.values[operand].dims if isinstance(operand, str) else () for operand in node.inputs]
+    sources = definition.axes(types, node.attributes)
+    known = inherited_names(definition, types, node.attributes, names)
+    for axis, (size, old) in enumerate(zip(sizes, known, strict=True)):
+        new = dim_of_size(size)
+        is_new = not sources[axis] and isinstance(node.attributes, ExpandAttributes | FullAttributes)
+        if new is None or new == old or is_new or not symbolic.keys() & {new, old}:
+            continue
+        fact = f'is "{old}" in its operand' if old is not None else "is no whole axis of its operand"
+        raise _unsteady(node, f'axis {axis} of the result is named "{new}" and {fact}')
 
 
 def _resized(value: Value, extents: Mapping[str, int]) -> TensorType:
@@ -87,7 +115,7 @@ def _unsteady(node: Node, fact: str) -> SpyrecError:
         "SPY0426",
         f"{node.op} does not follow a symbolic dim: {fact}",
         location_of(node.origin),
-        hint="keep its axis whole, and give its size in attributes as -1",
+        hint="keep its axis whole, and give its size in attributes as the name of the dim or -1",
     )
 
 

@@ -1,6 +1,5 @@
 module {
-	func.func @sdsc_bundle(%pool_base_addr: !sdscbundle.input_arg<index>, %arg_0_base_addr: !sdscbundle.input_arg<index>, %arg_1_base_addr: !sdscbundle.input_arg<index>, %arg_2_base_addr: !sdscbundle.input_arg<index>, %arg_3_base_addr: !sdscbundle.input_arg<index>, %arg_4_base_addr: !sdscbundle.input_arg<index>) {
-		%pool = sdscbundle.input_arg_extract value from %pool_base_addr : !sdscbundle.input_arg<index> -> index
+	func.func @sdsc_bundle(%arg_0_base_addr: !sdscbundle.input_arg<index>, %arg_1_base_addr: !sdscbundle.input_arg<index>, %arg_2_base_addr: !sdscbundle.input_arg<index>, %arg_3_base_addr: !sdscbundle.input_arg<index>, %arg_4_base_addr: !sdscbundle.input_arg<index>) {
 		%arg_0 = sdscbundle.input_arg_extract value from %arg_0_base_addr : !sdscbundle.input_arg<index> -> index
 		%arg_1 = sdscbundle.input_arg_extract value from %arg_1_base_addr : !sdscbundle.input_arg<index> -> index
 		%arg_2 = sdscbundle.input_arg_extract value from %arg_2_base_addr : !sdscbundle.input_arg<index> -> index
@@ -64,186 +63,6 @@ module {
 		%arg_0_core_43008 = arith.addi %arg_0, %arg_0_core_offset_43008 : index
 		%arg_0_core_offset_44544 = arith.constant 44544 : index
 		%arg_0_core_44544 = arith.addi %arg_0, %arg_0_core_offset_44544 : index
-		%pool_offset_0 = arith.constant 0 : index
-		%pool_addr_0 = arith.addi %pool, %pool_offset_0 : index
-		%pool_offset_1536 = arith.constant 1536 : index
-		%pool_addr_1536 = arith.addi %pool, %pool_offset_1536 : index
-		%pool_offset_3072 = arith.constant 3072 : index
-		%pool_addr_3072 = arith.addi %pool, %pool_offset_3072 : index
-		%pool_offset_4608 = arith.constant 4608 : index
-		%pool_addr_4608 = arith.addi %pool, %pool_offset_4608 : index
-		%pool_offset_6144 = arith.constant 6144 : index
-		%pool_addr_6144 = arith.addi %pool, %pool_offset_6144 : index
-		%pool_offset_7680 = arith.constant 7680 : index
-		%pool_addr_7680 = arith.addi %pool, %pool_offset_7680 : index
-		%pool_offset_9216 = arith.constant 9216 : index
-		%pool_addr_9216 = arith.addi %pool, %pool_offset_9216 : index
-		%pool_offset_10752 = arith.constant 10752 : index
-		%pool_addr_10752 = arith.addi %pool, %pool_offset_10752 : index
-		%pool_offset_12288 = arith.constant 12288 : index
-		%pool_addr_12288 = arith.addi %pool, %pool_offset_12288 : index
-		%pool_offset_13824 = arith.constant 13824 : index
-		%pool_addr_13824 = arith.addi %pool, %pool_offset_13824 : index
-		%pool_offset_15360 = arith.constant 15360 : index
-		%pool_addr_15360 = arith.addi %pool, %pool_offset_15360 : index
-		%pool_offset_16896 = arith.constant 16896 : index
-		%pool_addr_16896 = arith.addi %pool, %pool_offset_16896 : index
-		%pool_offset_18432 = arith.constant 18432 : index
-		%pool_addr_18432 = arith.addi %pool, %pool_offset_18432 : index
-		%pool_offset_19968 = arith.constant 19968 : index
-		%pool_addr_19968 = arith.addi %pool, %pool_offset_19968 : index
-		%pool_offset_21504 = arith.constant 21504 : index
-		%pool_addr_21504 = arith.addi %pool, %pool_offset_21504 : index
-		%pool_offset_23040 = arith.constant 23040 : index
-		%pool_addr_23040 = arith.addi %pool, %pool_offset_23040 : index
-		%pool_offset_24576 = arith.constant 24576 : index
-		%pool_addr_24576 = arith.addi %pool, %pool_offset_24576 : index
-		%pool_offset_26112 = arith.constant 26112 : index
-		%pool_addr_26112 = arith.addi %pool, %pool_offset_26112 : index
-		%pool_offset_27648 = arith.constant 27648 : index
-		%pool_addr_27648 = arith.addi %pool, %pool_offset_27648 : index
-		%pool_offset_29184 = arith.constant 29184 : index
-		%pool_addr_29184 = arith.addi %pool, %pool_offset_29184 : index
-		%pool_offset_30720 = arith.constant 30720 : index
-		%pool_addr_30720 = arith.addi %pool, %pool_offset_30720 : index
-		%pool_offset_32256 = arith.constant 32256 : index
-		%pool_addr_32256 = arith.addi %pool, %pool_offset_32256 : index
-		%pool_offset_33792 = arith.constant 33792 : index
-		%pool_addr_33792 = arith.addi %pool, %pool_offset_33792 : index
-		%pool_offset_35328 = arith.constant 35328 : index
-		%pool_addr_35328 = arith.addi %pool, %pool_offset_35328 : index
-		%pool_offset_36864 = arith.constant 36864 : index
-		%pool_addr_36864 = arith.addi %pool, %pool_offset_36864 : index
-		%pool_offset_38400 = arith.constant 38400 : index
-		%pool_addr_38400 = arith.addi %pool, %pool_offset_38400 : index
-		%pool_offset_39936 = arith.constant 39936 : index
-		%pool_addr_39936 = arith.addi %pool, %pool_offset_39936 : index
-		%pool_offset_41472 = arith.constant 41472 : index
-		%pool_addr_41472 = arith.addi %pool, %pool_offset_41472 : index
-		%pool_offset_43008 = arith.constant 43008 : index
-		%pool_addr_43008 = arith.addi %pool, %pool_offset_43008 : index
-		%pool_offset_44544 = arith.constant 44544 : index
-		%pool_addr_44544 = arith.addi %pool, %pool_offset_44544 : index
-		%pool_offset_46080 = arith.constant 46080 : index
-		%pool_addr_46080 = arith.addi %pool, %pool_offset_46080 : index
-		%pool_offset_47616 = arith.constant 47616 : index
-		%pool_addr_47616 = arith.addi %pool, %pool_offset_47616 : index
-		%pool_offset_49152 = arith.constant 49152 : index
-		%pool_addr_49152 = arith.addi %pool, %pool_offset_49152 : index
-		%pool_offset_50688 = arith.constant 50688 : index
-		%pool_addr_50688 = arith.addi %pool, %pool_offset_50688 : index
-		%pool_offset_52224 = arith.constant 52224 : index
-		%pool_addr_52224 = arith.addi %pool, %pool_offset_52224 : index
-		%pool_offset_53760 = arith.constant 53760 : index
-		%pool_addr_53760 = arith.addi %pool, %pool_offset_53760 : index
-		%pool_offset_55296 = arith.constant 55296 : index
-		%pool_addr_55296 = arith.addi %pool, %pool_offset_55296 : index
-		%pool_offset_56832 = arith.constant 56832 : index
-		%pool_addr_56832 = arith.addi %pool, %pool_offset_56832 : index
-		%pool_offset_58368 = arith.constant 58368 : index
-		%pool_addr_58368 = arith.addi %pool, %pool_offset_58368 : index
-		%pool_offset_59904 = arith.constant 59904 : index
-		%pool_addr_59904 = arith.addi %pool, %pool_offset_59904 : index
-		%pool_offset_61440 = arith.constant 61440 : index
-		%pool_addr_61440 = arith.addi %pool, %pool_offset_61440 : index
-		%pool_offset_62976 = arith.constant 62976 : index
-		%pool_addr_62976 = arith.addi %pool, %pool_offset_62976 : index
-		%pool_offset_64512 = arith.constant 64512 : index
-		%pool_addr_64512 = arith.addi %pool, %pool_offset_64512 : index
-		%pool_offset_66048 = arith.constant 66048 : index
-		%pool_addr_66048 = arith.addi %pool, %pool_offset_66048 : index
-		%pool_offset_67584 = arith.constant 67584 : index
-		%pool_addr_67584 = arith.addi %pool, %pool_offset_67584 : index
-		%pool_offset_69120 = arith.constant 69120 : index
-		%pool_addr_69120 = arith.addi %pool, %pool_offset_69120 : index
-		%pool_offset_70656 = arith.constant 70656 : index
-		%pool_addr_70656 = arith.addi %pool, %pool_offset_70656 : index
-		%pool_offset_72192 = arith.constant 72192 : index
-		%pool_addr_72192 = arith.addi %pool, %pool_offset_72192 : index
-		%pool_offset_73728 = arith.constant 73728 : index
-		%pool_addr_73728 = arith.addi %pool, %pool_offset_73728 : index
-		%pool_offset_75264 = arith.constant 75264 : index
-		%pool_addr_75264 = arith.addi %pool, %pool_offset_75264 : index
-		%pool_offset_76800 = arith.constant 76800 : index
-		%pool_addr_76800 = arith.addi %pool, %pool_offset_76800 : index
-		%pool_offset_78336 = arith.constant 78336 : index
-		%pool_addr_78336 = arith.addi %pool, %pool_offset_78336 : index
-		%pool_offset_79872 = arith.constant 79872 : index
-		%pool_addr_79872 = arith.addi %pool, %pool_offset_79872 : index
-		%pool_offset_81408 = arith.constant 81408 : index
-		%pool_addr_81408 = arith.addi %pool, %pool_offset_81408 : index
-		%pool_offset_82944 = arith.constant 82944 : index
-		%pool_addr_82944 = arith.addi %pool, %pool_offset_82944 : index
-		%pool_offset_84480 = arith.constant 84480 : index
-		%pool_addr_84480 = arith.addi %pool, %pool_offset_84480 : index
-		%pool_offset_86016 = arith.constant 86016 : index
-		%pool_addr_86016 = arith.addi %pool, %pool_offset_86016 : index
-		%pool_offset_87552 = arith.constant 87552 : index
-		%pool_addr_87552 = arith.addi %pool, %pool_offset_87552 : index
-		%pool_offset_89088 = arith.constant 89088 : index
-		%pool_addr_89088 = arith.addi %pool, %pool_offset_89088 : index
-		%pool_offset_90624 = arith.constant 90624 : index
-		%pool_addr_90624 = arith.addi %pool, %pool_offset_90624 : index
-		%pool_offset_92160 = arith.constant 92160 : index
-		%pool_addr_92160 = arith.addi %pool, %pool_offset_92160 : index
-		%pool_offset_93696 = arith.constant 93696 : index
-		%pool_addr_93696 = arith.addi %pool, %pool_offset_93696 : index
-		%pool_offset_95232 = arith.constant 95232 : index
-		%pool_addr_95232 = arith.addi %pool, %pool_offset_95232 : index
-		%pool_offset_96768 = arith.constant 96768 : index
-		%pool_addr_96768 = arith.addi %pool, %pool_offset_96768 : index
-		%pool_offset_98304 = arith.constant 98304 : index
-		%pool_addr_98304 = arith.addi %pool, %pool_offset_98304 : index
-		%pool_offset_99840 = arith.constant 99840 : index
-		%pool_addr_99840 = arith.addi %pool, %pool_offset_99840 : index
-		%pool_offset_101376 = arith.constant 101376 : index
-		%pool_addr_101376 = arith.addi %pool, %pool_offset_101376 : index
-		%pool_offset_102912 = arith.constant 102912 : index
-		%pool_addr_102912 = arith.addi %pool, %pool_offset_102912 : index
-		%pool_offset_104448 = arith.constant 104448 : index
-		%pool_addr_104448 = arith.addi %pool, %pool_offset_104448 : index
-		%pool_offset_105984 = arith.constant 105984 : index
-		%pool_addr_105984 = arith.addi %pool, %pool_offset_105984 : index
-		%pool_offset_107520 = arith.constant 107520 : index
-		%pool_addr_107520 = arith.addi %pool, %pool_offset_107520 : index
-		%pool_offset_109056 = arith.constant 109056 : index
-		%pool_addr_109056 = arith.addi %pool, %pool_offset_109056 : index
-		%pool_offset_110592 = arith.constant 110592 : index
-		%pool_addr_110592 = arith.addi %pool, %pool_offset_110592 : index
-		%pool_offset_112128 = arith.constant 112128 : index
-		%pool_addr_112128 = arith.addi %pool, %pool_offset_112128 : index
-		%pool_offset_113664 = arith.constant 113664 : index
-		%pool_addr_113664 = arith.addi %pool, %pool_offset_113664 : index
-		%pool_offset_115200 = arith.constant 115200 : index
-		%pool_addr_115200 = arith.addi %pool, %pool_offset_115200 : index
-		%pool_offset_116736 = arith.constant 116736 : index
-		%pool_addr_116736 = arith.addi %pool, %pool_offset_116736 : index
-		%pool_offset_118272 = arith.constant 118272 : index
-		%pool_addr_118272 = arith.addi %pool, %pool_offset_118272 : index
-		%pool_offset_119808 = arith.constant 119808 : index
-		%pool_addr_119808 = arith.addi %pool, %pool_offset_119808 : index
-		%pool_offset_121344 = arith.constant 121344 : index
-		%pool_addr_121344 = arith.addi %pool, %pool_offset_121344 : index
-		%pool_offset_122880 = arith.constant 122880 : index
-		%pool_addr_122880 = arith.addi %pool, %pool_offset_122880 : index
-		%pool_offset_124416 = arith.constant 124416 : index
-		%pool_addr_124416 = arith.addi %pool, %pool_offset_124416 : index
-		%pool_offset_125952 = arith.constant 125952 : index
-		%pool_addr_125952 = arith.addi %pool, %pool_offset_125952 : index
-		%pool_offset_127488 = arith.constant 127488 : index
-		%pool_addr_127488 = arith.addi %pool, %pool_offset_127488 : index
-		%pool_offset_129024 = arith.constant 129024 : index
-		%pool_addr_129024 = arith.addi %pool, %pool_offset_129024 : index
-		%pool_offset_130560 = arith.constant 130560 : index
-		%pool_addr_130560 = arith.addi %pool, %pool_offset_130560 : index
-		%pool_offset_132096 = arith.constant 132096 : index
-		%pool_addr_132096 = arith.addi %pool, %pool_offset_132096 : index
-		%pool_offset_133632 = arith.constant 133632 : index
-		%pool_addr_133632 = arith.addi %pool, %pool_offset_133632 : index
-		%pool_offset_135168 = arith.constant 135168 : index
-		%pool_addr_135168 = arith.addi %pool, %pool_offset_135168 : index
-		%pool_offset_136704 = arith.constant 136704 : index
-		%pool_addr_136704 = arith.addi %pool, %pool_offset_136704 : index
 		%arg_4_core_offset_1536 = arith.constant 1536 : index
 		%arg_4_core_1536 = arith.addi %arg_4, %arg_4_core_offset_1536 : index
 		%arg_4_core_offset_3072 = arith.constant 3072 : index
@@ -302,15 +121,15 @@ module {
 		%arg_4_core_43008 = arith.addi %arg_4, %arg_4_core_offset_43008 : index
 		%arg_4_core_offset_44544 = arith.constant 44544 : index
 		%arg_4_core_44544 = arith.addi %arg_4, %arg_4_core_offset_44544 : index
-		sdscbundle.sdsc_execute (%arg_0, %arg_0_core_1536, %arg_0_core_3072, %arg_0_core_4608, %arg_0_core_6144, %arg_0_core_7680, %arg_0_core_9216, %arg_0_core_10752, %arg_0_core_12288, %arg_0_core_13824, %arg_0_core_15360, %arg_0_core_16896, %arg_0_core_18432, %arg_0_core_19968, %arg_0_core_21504, %arg_0_core_23040, %arg_0_core_24576, %arg_0_core_26112, %arg_0_core_27648, %arg_0_core_29184, %arg_0_core_30720, %arg_0_core_32256, %arg_0_core_33792, %arg_0_core_35328, %arg_0_core_36864, %arg_0_core_38400, %arg_0_core_39936, %arg_0_core_41472, %arg_0_core_43008, %arg_0_core_44544, %arg_1, %pool_addr_0, %pool_addr_1536, %pool_addr_3072, %pool_addr_4608, %pool_addr_6144, %pool_addr_7680, %pool_addr_9216, %pool_addr_10752, %pool_addr_12288, %pool_addr_13824, %pool_addr_15360, %pool_addr_16896, %pool_addr_18432, %pool_addr_19968, %pool_addr_21504, %pool_addr_23040, %pool_addr_24576, %pool_addr_26112, %pool_addr_27648, %pool_addr_29184, %pool_addr_30720, %pool_addr_32256, %pool_addr_33792, %pool_addr_35328, %pool_addr_36864, %pool_addr_38400, %pool_addr_39936, %pool_addr_41472, %pool_addr_43008, %pool_addr_44544) {sdsc_filename="sdsc_0.json", "symbol_ids"=[-1, -2, -3, -4, -5, -6, -7, -8, -9, -10, -11, -12, -13, -14, -15, -16, -17, -18, -19, -20, -21, -22, -23, -24, -25, -26, -27, -28, -29, -30, -31, -32, -33, -34, -35, -36, -37, -38, -39, -40, -41, -42, -43, -44, -45, -46, -47, -48, -49, -50, -51, -52, -53, -54, -55, -56, -57, -58, -59, -60, -61]}
-		sdscbundle.sdsc_execute (%pool_addr_0, %pool_addr_1536, %pool_addr_3072, %pool_addr_4608, %pool_addr_6144, %pool_addr_7680, %pool_addr_9216, %pool_addr_10752, %pool_addr_12288, %pool_addr_13824, %pool_addr_15360, %pool_addr_16896, %pool_addr_18432, %pool_addr_19968, %pool_addr_21504, %pool_addr_23040, %pool_addr_24576, %pool_addr_26112, %pool_addr_27648, %pool_addr_29184, %pool_addr_30720, %pool_addr_32256, %pool_addr_33792, %pool_addr_35328, %pool_addr_36864, %pool_addr_38400, %pool_addr_39936, %pool_addr_41472, %pool_addr_43008, %pool_addr_44544, %pool_addr_46080, %pool_addr_47616, %pool_addr_49152, %pool_addr_50688, %pool_addr_52224, %pool_addr_53760, %pool_addr_55296, %pool_addr_56832, %pool_addr_58368, %pool_addr_59904, %pool_addr_61440, %pool_addr_62976, %pool_addr_64512, %pool_addr_66048, %pool_addr_67584, %pool_addr_69120, %pool_addr_70656, %pool_addr_72192, %pool_addr_73728, %pool_addr_75264, %pool_addr_76800, %pool_addr_78336, %pool_addr_79872, %pool_addr_81408, %pool_addr_82944, %pool_addr_84480, %pool_addr_86016, %pool_addr_87552, %pool_addr_89088, %pool_addr_90624) {sdsc_filename="sdsc_1.json", "symbol_ids"=[-62, -63, -64, -65, -66, -67, -68, -69, -70, -71, -72, -73, -74, -75, -76, -77, -78, -79, -80, -81, -82, -83, -84, -85, -86, -87, -88, -89, -90, -91, -92, -93, -94, -95, -96, -97, -98, -99, -100, -101, -102, -103, -104, -105, -106, -107, -108, -109, -110, -111, -112, -113, -114, -115, -116, -117, -118, -119, -120, -121]}
-		sdscbundle.sdsc_execute (%pool_addr_46080, %pool_addr_47616, %pool_addr_49152, %pool_addr_50688, %pool_addr_52224, %pool_addr_53760, %pool_addr_55296, %pool_addr_56832, %pool_addr_58368, %pool_addr_59904, %pool_addr_61440, %pool_addr_62976, %pool_addr_64512, %pool_addr_66048, %pool_addr_67584, %pool_addr_69120, %pool_addr_70656, %pool_addr_72192, %pool_addr_73728, %pool_addr_75264, %pool_addr_76800, %pool_addr_78336, %pool_addr_79872, %pool_addr_81408, %pool_addr_82944, %pool_addr_84480, %pool_addr_86016, %pool_addr_87552, %pool_addr_89088, %pool_addr_90624, %arg_2, %pool_addr_0, %pool_addr_1536, %pool_addr_3072, %pool_addr_4608, %pool_addr_6144, %pool_addr_7680, %pool_addr_9216, %pool_addr_10752, %pool_addr_12288, %pool_addr_13824, %pool_addr_15360, %pool_addr_16896, %pool_addr_18432, %pool_addr_19968, %pool_addr_21504, %pool_addr_23040, %pool_addr_24576, %pool_addr_26112, %pool_addr_27648, %pool_addr_29184, %pool_addr_30720, %pool_addr_32256, %pool_addr_33792, %pool_addr_35328, %pool_addr_36864, %pool_addr_38400, %pool_addr_39936, %pool_addr_41472, %pool_addr_43008, %pool_addr_44544) {sdsc_filename="sdsc_2.json", "symbol_ids"=[-122, -123, -124, -125, -126, -127, -128, -129, -130, -131, -132, -133, -134, -135, -136, -137, -138, -139, -140, -141, -142, -143, -144, -145, -146, -147, -148, -149, -150, -151, -152, -153, -154, -155, -156, -157, -158, -159, -160, -161, -162, -163, -164, -165, -166, -167, -168, -169, -170, -171, -172, -173, -174, -175, -176, -177, -178, -179, -180, -181, -182]}
-		sdscbundle.sdsc_execute (%pool_addr_0, %pool_addr_1536, %pool_addr_3072, %pool_addr_4608, %pool_addr_6144, %pool_addr_7680, %pool_addr_9216, %pool_addr_10752, %pool_addr_12288, %pool_addr_13824, %pool_addr_15360, %pool_addr_16896, %pool_addr_18432, %pool_addr_19968, %pool_addr_21504, %pool_addr_23040, %pool_addr_24576, %pool_addr_26112, %pool_addr_27648, %pool_addr_29184, %pool_addr_30720, %pool_addr_32256, %pool_addr_33792, %pool_addr_35328, %pool_addr_36864, %pool_addr_38400, %pool_addr_39936, %pool_addr_41472, %pool_addr_43008, %pool_addr_44544, %arg_3, %pool_addr_46080, %pool_addr_47616, %pool_addr_49152, %pool_addr_50688, %pool_addr_52224, %pool_addr_53760, %pool_addr_55296, %pool_addr_56832, %pool_addr_58368, %pool_addr_59904, %pool_addr_61440, %pool_addr_62976, %pool_addr_64512, %pool_addr_66048, %pool_addr_67584, %pool_addr_69120, %pool_addr_70656, %pool_addr_72192, %pool_addr_73728, %pool_addr_75264, %pool_addr_76800, %pool_addr_78336, %pool_addr_79872, %pool_addr_81408, %pool_addr_82944, %pool_addr_84480, %pool_addr_86016, %pool_addr_87552, %pool_addr_89088, %pool_addr_90624) {sdsc_filename="sdsc_3.json", "symbol_ids"=[-183, -184, -185, -186, -187, -188, -189, -190, -191, -192, -193, -194, -195, -196, -197, -198, -199, -200, -201, -202, -203, -204, -205, -206, -207, -208, -209, -210, -211, -212, -213, -214, -215, -216, -217, -218, -219, -220, -221, -222, -223, -224, -225, -226, -227, -228, -229, -230, -231, -232, -233, -234, -235, -236, -237, -238, -239, -240, -241, -242, -243]}
-		sdscbundle.sdsc_execute (%pool_addr_46080, %pool_addr_47616, %pool_addr_49152, %pool_addr_50688, %pool_addr_52224, %pool_addr_53760, %pool_addr_55296, %pool_addr_56832, %pool_addr_58368, %pool_addr_59904, %pool_addr_61440, %pool_addr_62976, %pool_addr_64512, %pool_addr_66048, %pool_addr_67584, %pool_addr_69120, %pool_addr_70656, %pool_addr_72192, %pool_addr_73728, %pool_addr_75264, %pool_addr_76800, %pool_addr_78336, %pool_addr_79872, %pool_addr_81408, %pool_addr_82944, %pool_addr_84480, %pool_addr_86016, %pool_addr_87552, %pool_addr_89088, %pool_addr_90624, %pool_addr_0, %pool_addr_1536, %pool_addr_3072, %pool_addr_4608, %pool_addr_6144, %pool_addr_7680, %pool_addr_9216, %pool_addr_10752, %pool_addr_12288, %pool_addr_13824, %pool_addr_15360, %pool_addr_16896, %pool_addr_18432, %pool_addr_19968, %pool_addr_21504, %pool_addr_23040, %pool_addr_24576, %pool_addr_26112, %pool_addr_27648, %pool_addr_29184, %pool_addr_30720, %pool_addr_32256, %pool_addr_33792, %pool_addr_35328, %pool_addr_36864, %pool_addr_38400, %pool_addr_39936, %pool_addr_41472, %pool_addr_43008, %pool_addr_44544) {sdsc_filename="sdsc_4.json", "symbol_ids"=[-244, -245, -246, -247, -248, -249, -250, -251, -252, -253, -254, -255, -256, -257, -258, -259, -260, -261, -262, -263, -264, -265, -266, -267, -268, -269, -270, -271, -272, -273, -274, -275, -276, -277, -278, -279, -280, -281, -282, -283, -284, -285, -286, -287, -288, -289, -290, -291, -292, -293, -294, -295, -296, -297, -298, -299, -300, -301, -302, -303]}
-		sdscbundle.sdsc_execute (%pool_addr_46080, %pool_addr_47616, %pool_addr_49152, %pool_addr_50688, %pool_addr_52224, %pool_addr_53760, %pool_addr_55296, %pool_addr_56832, %pool_addr_58368, %pool_addr_59904, %pool_addr_61440, %pool_addr_62976, %pool_addr_64512, %pool_addr_66048, %pool_addr_67584, %pool_addr_69120, %pool_addr_70656, %pool_addr_72192, %pool_addr_73728, %pool_addr_75264, %pool_addr_76800, %pool_addr_78336, %pool_addr_79872, %pool_addr_81408, %pool_addr_82944, %pool_addr_84480, %pool_addr_86016, %pool_addr_87552, %pool_addr_89088, %pool_addr_90624, %pool_addr_0, %pool_addr_1536, %pool_addr_3072, %pool_addr_4608, %pool_addr_6144, %pool_addr_7680, %pool_addr_9216, %pool_addr_10752, %pool_addr_12288, %pool_addr_13824, %pool_addr_15360, %pool_addr_16896, %pool_addr_18432, %pool_addr_19968, %pool_addr_21504, %pool_addr_23040, %pool_addr_24576, %pool_addr_26112, %pool_addr_27648, %pool_addr_29184, %pool_addr_30720, %pool_addr_32256, %pool_addr_33792, %pool_addr_35328, %pool_addr_36864, %pool_addr_38400, %pool_addr_39936, %pool_addr_41472, %pool_addr_43008, %pool_addr_44544, %pool_addr_92160, %pool_addr_93696, %pool_addr_95232, %pool_addr_96768, %pool_addr_98304, %pool_addr_99840, %pool_addr_101376, %pool_addr_102912, %pool_addr_104448, %pool_addr_105984, %pool_addr_107520, %pool_addr_109056, %pool_addr_110592, %pool_addr_112128, %pool_addr_113664, %pool_addr_115200, %pool_addr_116736, %pool_addr_118272, %pool_addr_119808, %pool_addr_121344, %pool_addr_122880, %pool_addr_124416, %pool_addr_125952, %pool_addr_127488, %pool_addr_129024, %pool_addr_130560, %pool_addr_132096, %pool_addr_133632, %pool_addr_135168, %pool_addr_136704) {sdsc_filename="sdsc_5.json", "symbol_ids"=[-304, -305, -306, -307, -308, -309, -310, -311, -312, -313, -314, -315, -316, -317, -318, -319, -320, -321, -322, -323, -324, -325, -326, -327, -328, -329, -330, -331, -332, -333, -334, -335, -336, -337, -338, -339, -340, -341, -342, -343, -344, -345, -346, -347, -348, -349, -350, -351, -352, -353, -354, -355, -356, -357, -358, -359, -360, -361, -362, -363, -364, -365, -366, -367, -368, -369, -370, -371, -372, -373, -374, -375, -376, -377, -378, -379, -380, -381, -382, -383, -384, -385, -386, -387, -388, -389, -390, -391, -392, -393]}
-		sdscbundle.sdsc_execute (%pool_addr_92160, %pool_addr_93696, %pool_addr_95232, %pool_addr_96768, %pool_addr_98304, %pool_addr_99840, %pool_addr_101376, %pool_addr_102912, %pool_addr_104448, %pool_addr_105984, %pool_addr_107520, %pool_addr_109056, %pool_addr_110592, %pool_addr_112128, %pool_addr_113664, %pool_addr_115200, %pool_addr_116736, %pool_addr_118272, %pool_addr_119808, %pool_addr_121344, %pool_addr_122880, %pool_addr_124416, %pool_addr_125952, %pool_addr_127488, %pool_addr_129024, %pool_addr_130560, %pool_addr_132096, %pool_addr_133632, %pool_addr_135168, %pool_addr_136704, %pool_addr_0, %pool_addr_1536, %pool_addr_3072, %pool_addr_4608, %pool_addr_6144, %pool_addr_7680, %pool_addr_9216, %pool_addr_10752, %pool_addr_12288, %pool_addr_13824, %pool_addr_15360, %pool_addr_16896, %pool_addr_18432, %pool_addr_19968, %pool_addr_21504, %pool_addr_23040, %pool_addr_24576, %pool_addr_26112, %pool_addr_27648, %pool_addr_29184, %pool_addr_30720, %pool_addr_32256, %pool_addr_33792, %pool_addr_35328, %pool_addr_36864, %pool_addr_38400, %pool_addr_39936, %pool_addr_41472, %pool_addr_43008, %pool_addr_44544) {sdsc_filename="sdsc_6.json", "symbol_ids"=[-394, -395, -396, -397, -398, -399, -400, -401, -402, -403, -404, -405, -406, -407, -408, -409, -410, -411, -412, -413, -414, -415, -416, -417, -418, -419, -420, -421, -422, -423, -424, -425, -426, -427, -428, -429, -430, -431, -432, -433, -434, -435, -436, -437, -438, -439, -440, -441, -442, -443, -444, -445, -446, -447, -448, -449, -450, -451, -452, -453]}
-		sdscbundle.sdsc_execute (%pool_addr_0, %pool_addr_1536, %pool_addr_3072, %pool_addr_4608, %pool_addr_6144, %pool_addr_7680, %pool_addr_9216, %pool_addr_10752, %pool_addr_12288, %pool_addr_13824, %pool_addr_15360, %pool_addr_16896, %pool_addr_18432, %pool_addr_19968, %pool_addr_21504, %pool_addr_23040, %pool_addr_24576, %pool_addr_26112, %pool_addr_27648, %pool_addr_29184, %pool_addr_30720, %pool_addr_32256, %pool_addr_33792, %pool_addr_35328, %pool_addr_36864, %pool_addr_38400, %pool_addr_39936, %pool_addr_41472, %pool_addr_43008, %pool_addr_44544, %pool_addr_46080, %pool_addr_47616, %pool_addr_49152, %pool_addr_50688, %pool_addr_52224, %pool_addr_53760, %pool_addr_55296, %pool_addr_56832, %pool_addr_58368, %pool_addr_59904, %pool_addr_61440, %pool_addr_62976, %pool_addr_64512, %pool_addr_66048, %pool_addr_67584, %pool_addr_69120, %pool_addr_70656, %pool_addr_72192, %pool_addr_73728, %pool_addr_75264, %pool_addr_76800, %pool_addr_78336, %pool_addr_79872, %pool_addr_81408, %pool_addr_82944, %pool_addr_84480, %pool_addr_86016, %pool_addr_87552, %pool_addr_89088, %pool_addr_90624) {sdsc_filename="sdsc_7.json", "symbol_ids"=[-454, -455, -456, -457, -458, -459, -460, -461, -462, -463, -464, -465, -466, -467, -468, -469, -470, -471, -472, -473, -474, -475, -476, -477, -478, -479, -480, -481, -482, -483, -484, -485, -486, -487, -488, -489, -490, -491, -492, -493, -494, -495, -496, -497, -498, -499, -500, -501, -502, -503, -504, -505, -506, -507, -508, -509, -510, -511, -512, -513]}
-		sdscbundle.sdsc_execute (%pool_addr_0, %pool_addr_1536, %pool_addr_3072, %pool_addr_4608, %pool_addr_6144, %pool_addr_7680, %pool_addr_9216, %pool_addr_10752, %pool_addr_12288, %pool_addr_13824, %pool_addr_15360, %pool_addr_16896, %pool_addr_18432, %pool_addr_19968, %pool_addr_21504, %pool_addr_23040, %pool_addr_24576, %pool_addr_26112, %pool_addr_27648, %pool_addr_29184, %pool_addr_30720, %pool_addr_32256, %pool_addr_33792, %pool_addr_35328, %pool_addr_36864, %pool_addr_38400, %pool_addr_39936, %pool_addr_41472, %pool_addr_43008, %pool_addr_44544, %pool_addr_46080, %pool_addr_47616, %pool_addr_49152, %pool_addr_50688, %pool_addr_52224, %pool_addr_53760, %pool_addr_55296, %pool_addr_56832, %pool_addr_58368, %pool_addr_59904, %pool_addr_61440, %pool_addr_62976, %pool_addr_64512, %pool_addr_66048, %pool_addr_67584, %pool_addr_69120, %pool_addr_70656, %pool_addr_72192, %pool_addr_73728, %pool_addr_75264, %pool_addr_76800, %pool_addr_78336, %pool_addr_79872, %pool_addr_81408, %pool_addr_82944, %pool_addr_84480, %pool_addr_86016, %pool_addr_87552, %pool_addr_89088, %pool_addr_90624, %arg_4, %arg_4_core_1536, %arg_4_core_3072, %arg_4_core_4608, %arg_4_core_6144, %arg_4_core_7680, %arg_4_core_9216, %arg_4_core_10752, %arg_4_core_12288, %arg_4_core_13824, %arg_4_core_15360, %arg_4_core_16896, %arg_4_core_18432, %arg_4_core_19968, %arg_4_core_21504, %arg_4_core_23040, %arg_4_core_24576, %arg_4_core_26112, %arg_4_core_27648, %arg_4_core_29184, %arg_4_core_30720, %arg_4_core_32256, %arg_4_core_33792, %arg_4_core_35328, %arg_4_core_36864, %arg_4_core_38400, %arg_4_core_39936, %arg_4_core_41472, %arg_4_core_43008, %arg_4_core_44544) {sdsc_filename="sdsc_8.json", "symbol_ids"=[-514, -515, -516, -517, -518, -519, -520, -521, -522, -523, -524, -525, -526, -527, -528, -529, -530, -531, -532, -533, -534, -535, -536, -537, -538, -539, -540, -541, -542, -543, -544, -545, -546, -547, -548, -549, -550, -551, -552, -553, -554, -555, -556, -557, -558, -559, -560, -561, -562, -563, -564, -565, -566, -567, -568, -569, -570, -571, -572, -573, -574, -575, -576, -577, -578, -579, -580, -581, -582, -583, -584, -585, -586, -587, -588, -589, -590, -591, -592, -593, -594, -595, -596, -597, -598, -599, -600, -601, -602, -603]}
+		sdscbundle.sdsc_execute (%arg_0, %arg_0_core_1536, %arg_0_core_3072, %arg_0_core_4608, %arg_0_core_6144, %arg_0_core_7680, %arg_0_core_9216, %arg_0_core_10752, %arg_0_core_12288, %arg_0_core_13824, %arg_0_core_15360, %arg_0_core_16896, %arg_0_core_18432, %arg_0_core_19968, %arg_0_core_21504, %arg_0_core_23040, %arg_0_core_24576, %arg_0_core_26112, %arg_0_core_27648, %arg_0_core_29184, %arg_0_core_30720, %arg_0_core_32256, %arg_0_core_33792, %arg_0_core_35328, %arg_0_core_36864, %arg_0_core_38400, %arg_0_core_39936, %arg_0_core_41472, %arg_0_core_43008, %arg_0_core_44544, %arg_1) {sdsc_filename="sdsc_0.json", "symbol_ids"=[-1, -2, -3, -4, -5, -6, -7, -8, -9, -10, -11, -12, -13, -14, -15, -16, -17, -18, -19, -20, -21, -22, -23, -24, -25, -26, -27, -28, -29, -30, -31]}
+		sdscbundle.sdsc_execute () {sdsc_filename="sdsc_1.json", "symbol_ids"=[]}
+		sdscbundle.sdsc_execute (%arg_2) {sdsc_filename="sdsc_2.json", "symbol_ids"=[-32]}
+		sdscbundle.sdsc_execute (%arg_3) {sdsc_filename="sdsc_3.json", "symbol_ids"=[-33]}
+		sdscbundle.sdsc_execute () {sdsc_filename="sdsc_4.json", "symbol_ids"=[]}
+		sdscbundle.sdsc_execute () {sdsc_filename="sdsc_5.json", "symbol_ids"=[]}
+		sdscbundle.sdsc_execute () {sdsc_filename="sdsc_6.json", "symbol_ids"=[]}
+		sdscbundle.sdsc_execute () {sdsc_filename="sdsc_7.json", "symbol_ids"=[]}
+		sdscbundle.sdsc_execute (%arg_4, %arg_4_core_1536, %arg_4_core_3072, %arg_4_core_4608, %arg_4_core_6144, %arg_4_core_7680, %arg_4_core_9216, %arg_4_core_10752, %arg_4_core_12288, %arg_4_core_13824, %arg_4_core_15360, %arg_4_core_16896, %arg_4_core_18432, %arg_4_core_19968, %arg_4_core_21504, %arg_4_core_23040, %arg_4_core_24576, %arg_4_core_26112, %arg_4_core_27648, %arg_4_core_29184, %arg_4_core_30720, %arg_4_core_32256, %arg_4_core_33792, %arg_4_core_35328, %arg_4_core_36864, %arg_4_core_38400, %arg_4_core_39936, %arg_4_core_41472, %arg_4_core_43008, %arg_4_core_44544) {sdsc_filename="sdsc_8.json", "symbol_ids"=[-34, -35, -36, -37, -38, -39, -40, -41, -42, -43, -44, -45, -46, -47, -48, -49, -50, -51, -52, -53, -54, -55, -56, -57, -58, -59, -60, -61, -62, -63]}
 		return
 	}
 }

@@ -15,14 +15,12 @@ module {
 		%pool_addr_4096 = arith.addi %pool, %pool_offset_4096 : index
 		%pool_offset_12288 = arith.constant 12288 : index
 		%pool_addr_12288 = arith.addi %pool, %pool_offset_12288 : index
-		%pool_offset_32768 = arith.constant 32768 : index
-		%pool_addr_32768 = arith.addi %pool, %pool_offset_32768 : index
-		%pool_offset_36864 = arith.constant 36864 : index
-		%pool_addr_36864 = arith.addi %pool, %pool_offset_36864 : index
 		%pool_offset_16384 = arith.constant 16384 : index
 		%pool_addr_16384 = arith.addi %pool, %pool_offset_16384 : index
 		%pool_offset_24576 = arith.constant 24576 : index
 		%pool_addr_24576 = arith.addi %pool, %pool_offset_24576 : index
+		%pool_offset_32768 = arith.constant 32768 : index
+		%pool_addr_32768 = arith.addi %pool, %pool_offset_32768 : index
 		%pool_offset_32896 = arith.constant 32896 : index
 		%pool_addr_32896 = arith.addi %pool, %pool_offset_32896 : index
 		%pool_offset_20480 = arith.constant 20480 : index
@@ -33,18 +31,16 @@ module {
 		%arg_1_core_4096 = arith.addi %arg_1, %arg_1_core_offset_4096 : index
 		%arg_2_core_offset_4096 = arith.constant 4096 : index
 		%arg_2_core_4096 = arith.addi %arg_2, %arg_2_core_offset_4096 : index
-		%pool_offset_40960 = arith.constant 40960 : index
-		%pool_addr_40960 = arith.addi %pool, %pool_offset_40960 : index
-		%arg_3_core_offset_8192 = arith.constant 8192 : index
-		%arg_3_core_8192 = arith.addi %arg_3, %arg_3_core_offset_8192 : index
+		%arg_3_core_offset_4096 = arith.constant 4096 : index
+		%arg_3_core_4096 = arith.addi %arg_3, %arg_3_core_offset_4096 : index
 		sdscbundle.sdsc_execute (%arg_0, %arg_0_core_128, %pool_addr_0, %pool_addr_8192) {sdsc_filename="sdsc_0.json", "symbol_ids"=[-1, -2, -3, -4]}
-		sdscbundle.sdsc_execute (%pool_addr_4096, %pool_addr_12288, %pool_addr_32768, %pool_addr_36864) {sdsc_filename="sdsc_1.json", "symbol_ids"=[-5, -6, -7, -8]}
-		sdscbundle.sdsc_execute (%pool_addr_32768, %pool_addr_36864, %pool_addr_16384, %pool_addr_24576) {sdsc_filename="sdsc_2.json", "symbol_ids"=[-9, -10, -11, -12]}
-		sdscbundle.sdsc_execute (%arg_0, %arg_0_core_128, %pool_addr_32768, %pool_addr_32896) {sdsc_filename="sdsc_3.json", "symbol_ids"=[-13, -14, -15, -16]}
-		sdscbundle.sdsc_execute (%pool_addr_32768, %pool_addr_32896, %pool_addr_20480, %pool_addr_28672) {sdsc_filename="sdsc_4.json", "symbol_ids"=[-17, -18, -19, -20]}
-		sdscbundle.sdsc_execute (%pool_addr_0, %pool_addr_4096, %arg_1, %arg_1_core_4096, %pool_addr_32768, %pool_addr_36864) {sdsc_filename="sdsc_5.json", "symbol_ids"=[-21, -22, -23, -24, -25, -26]}
-		sdscbundle.sdsc_execute (%pool_addr_16384, %pool_addr_20480, %arg_2, %arg_2_core_4096, %pool_addr_0, %pool_addr_4096) {sdsc_filename="sdsc_6.json", "symbol_ids"=[-27, -28, -29, -30, -31, -32]}
-		sdscbundle.sdsc_execute (%pool_addr_32768, %pool_addr_40960, %pool_addr_0, %pool_addr_8192, %arg_3, %arg_3_core_8192) {sdsc_filename="sdsc_7.json", "symbol_ids"=[-33, -34, -35, -36, -37, -38]}
+		sdscbundle.sdsc_execute (%pool_addr_4096, %pool_addr_12288) {sdsc_filename="sdsc_1.json", "symbol_ids"=[-5, -6]}
+		sdscbundle.sdsc_execute (%pool_addr_16384, %pool_addr_24576) {sdsc_filename="sdsc_2.json", "symbol_ids"=[-7, -8]}
+		sdscbundle.sdsc_execute (%arg_0, %arg_0_core_128, %pool_addr_32768, %pool_addr_32896) {sdsc_filename="sdsc_3.json", "symbol_ids"=[-9, -10, -11, -12]}
+		sdscbundle.sdsc_execute (%pool_addr_32768, %pool_addr_32896, %pool_addr_20480, %pool_addr_28672) {sdsc_filename="sdsc_4.json", "symbol_ids"=[-13, -14, -15, -16]}
+		sdscbundle.sdsc_execute (%pool_addr_0, %pool_addr_4096, %arg_1, %arg_1_core_4096) {sdsc_filename="sdsc_5.json", "symbol_ids"=[-17, -18, -19, -20]}
+		sdscbundle.sdsc_execute (%pool_addr_16384, %pool_addr_20480, %arg_2, %arg_2_core_4096) {sdsc_filename="sdsc_6.json", "symbol_ids"=[-21, -22, -23, -24]}
+		sdscbundle.sdsc_execute (%arg_3, %arg_3_core_4096) {sdsc_filename="sdsc_7.json", "symbol_ids"=[-25, -26]}
 		return
 	}
 }

@@ -1,38 +1,34 @@
 module {
-	func.func @sdsc_bundle(%pool_base_addr: !sdscbundle.input_arg<index>, %arg_0_base_addr: !sdscbundle.input_arg<index>, %arg_3_base_addr: !sdscbundle.input_arg<index>, %arg_1_base_addr: !sdscbundle.input_arg<index>, %arg_4_base_addr: !sdscbundle.input_arg<index>, %arg_2_base_addr: !sdscbundle.input_arg<index>) {
+	func.func @sdsc_bundle(%pool_base_addr: !sdscbundle.input_arg<index>, %arg_0_base_addr: !sdscbundle.input_arg<index>, %arg_1_base_addr: !sdscbundle.input_arg<index>, %arg_2_base_addr: !sdscbundle.input_arg<index>, %arg_3_base_addr: !sdscbundle.input_arg<index>, %arg_4_base_addr: !sdscbundle.input_arg<index>) {
 		%pool = sdscbundle.input_arg_extract value from %pool_base_addr : !sdscbundle.input_arg<index> -> index
 		%arg_0 = sdscbundle.input_arg_extract value from %arg_0_base_addr : !sdscbundle.input_arg<index> -> index
-		%arg_3 = sdscbundle.input_arg_extract value from %arg_3_base_addr : !sdscbundle.input_arg<index> -> index
 		%arg_1 = sdscbundle.input_arg_extract value from %arg_1_base_addr : !sdscbundle.input_arg<index> -> index
-		%arg_4 = sdscbundle.input_arg_extract value from %arg_4_base_addr : !sdscbundle.input_arg<index> -> index
 		%arg_2 = sdscbundle.input_arg_extract value from %arg_2_base_addr : !sdscbundle.input_arg<index> -> index
+		%arg_3 = sdscbundle.input_arg_extract value from %arg_3_base_addr : !sdscbundle.input_arg<index> -> index
+		%arg_4 = sdscbundle.input_arg_extract value from %arg_4_base_addr : !sdscbundle.input_arg<index> -> index
 		%arg_0_core_offset_8192 = arith.constant 8192 : index
 		%arg_0_core_8192 = arith.addi %arg_0, %arg_0_core_offset_8192 : index
+		%arg_2_core_offset_128 = arith.constant 128 : index
+		%arg_2_core_128 = arith.addi %arg_2, %arg_2_core_offset_128 : index
 		%pool_offset_0 = arith.constant 0 : index
 		%pool_addr_0 = arith.addi %pool, %pool_offset_0 : index
-		%pool_offset_8192 = arith.constant 8192 : index
-		%pool_addr_8192 = arith.addi %pool, %pool_offset_8192 : index
 		%pool_offset_16384 = arith.constant 16384 : index
 		%pool_addr_16384 = arith.addi %pool, %pool_offset_16384 : index
-		%pool_offset_24576 = arith.constant 24576 : index
-		%pool_addr_24576 = arith.addi %pool, %pool_offset_24576 : index
-		%arg_3_core_offset_8192 = arith.constant 8192 : index
-		%arg_3_core_8192 = arith.addi %arg_3, %arg_3_core_offset_8192 : index
-		%arg_1_core_offset_128 = arith.constant 128 : index
-		%arg_1_core_128 = arith.addi %arg_1, %arg_1_core_offset_128 : index
-		%arg_4_core_offset_16384 = arith.constant 16384 : index
-		%arg_4_core_16384 = arith.addi %arg_4, %arg_4_core_offset_16384 : index
-		%arg_4_core_offset_4096 = arith.constant 4096 : index
-		%arg_4_core_4096 = arith.addi %arg_4, %arg_4_core_offset_4096 : index
-		%arg_4_core_offset_20480 = arith.constant 20480 : index
-		%arg_4_core_20480 = arith.addi %arg_4, %arg_4_core_offset_20480 : index
-		sdscbundle.sdsc_execute (%arg_0, %arg_0_core_8192, %pool_addr_0, %pool_addr_8192) {sdsc_filename="sdsc_0.json", "symbol_ids"=[-1, -2, -3, -4]}
-		sdscbundle.sdsc_execute (%arg_0, %arg_0_core_8192, %pool_addr_0, %pool_addr_8192, %pool_addr_16384, %pool_addr_24576) {sdsc_filename="sdsc_1.json", "symbol_ids"=[-5, -6, -7, -8, -9, -10]}
-		sdscbundle.sdsc_execute (%pool_addr_16384, %pool_addr_24576, %pool_addr_0, %pool_addr_8192) {sdsc_filename="sdsc_2.json", "symbol_ids"=[-11, -12, -13, -14]}
-		sdscbundle.sdsc_execute (%pool_addr_0, %pool_addr_8192, %pool_addr_16384, %pool_addr_24576) {sdsc_filename="sdsc_3.json", "symbol_ids"=[-15, -16, -17, -18]}
-		sdscbundle.sdsc_execute (%pool_addr_0, %pool_addr_8192, %pool_addr_16384, %pool_addr_24576, %arg_3, %arg_3_core_8192) {sdsc_filename="sdsc_4.json", "symbol_ids"=[-19, -20, -21, -22, -23, -24]}
-		sdscbundle.sdsc_execute (%arg_1, %arg_1_core_128, %arg_4, %arg_4_core_16384) {sdsc_filename="sdsc_5.json", "symbol_ids"=[-25, -26, -27, -28]}
-		sdscbundle.sdsc_execute (%arg_2, %arg_4_core_4096, %arg_4_core_20480) {sdsc_filename="sdsc_6.json", "symbol_ids"=[-29, -30, -31]}
+		%pool_offset_4096 = arith.constant 4096 : index
+		%pool_addr_4096 = arith.addi %pool, %pool_offset_4096 : index
+		%pool_offset_20480 = arith.constant 20480 : index
+		%pool_addr_20480 = arith.addi %pool, %pool_offset_20480 : index
+		%arg_4_core_offset_8192 = arith.constant 8192 : index
+		%arg_4_core_8192 = arith.addi %arg_4, %arg_4_core_offset_8192 : index
+		sdscbundle.sdsc_execute (%arg_0, %arg_0_core_8192, %arg_1) {sdsc_filename="sdsc_0.json", "symbol_ids"=[-1, -2, -3]}
+		sdscbundle.sdsc_execute () {sdsc_filename="sdsc_1.json", "symbol_ids"=[]}
+		sdscbundle.sdsc_execute () {sdsc_filename="sdsc_2.json", "symbol_ids"=[]}
+		sdscbundle.sdsc_execute () {sdsc_filename="sdsc_3.json", "symbol_ids"=[]}
+		sdscbundle.sdsc_execute () {sdsc_filename="sdsc_4.json", "symbol_ids"=[]}
+		sdscbundle.sdsc_execute () {sdsc_filename="sdsc_5.json", "symbol_ids"=[]}
+		sdscbundle.sdsc_execute (%arg_2, %arg_2_core_128, %pool_addr_0, %pool_addr_16384) {sdsc_filename="sdsc_6.json", "symbol_ids"=[-4, -5, -6, -7]}
+		sdscbundle.sdsc_execute (%arg_3, %pool_addr_4096, %pool_addr_20480) {sdsc_filename="sdsc_7.json", "symbol_ids"=[-8, -9, -10]}
+		sdscbundle.sdsc_execute (%pool_addr_0, %pool_addr_16384, %arg_4, %arg_4_core_8192) {sdsc_filename="sdsc_8.json", "symbol_ids"=[-11, -12, -13, -14]}
 		return
 	}
 }

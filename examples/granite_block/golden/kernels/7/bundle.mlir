@@ -8,28 +8,20 @@ module {
 		%arg_4 = sdscbundle.input_arg_extract value from %arg_4_base_addr : !sdscbundle.input_arg<index> -> index
 		%arg_0_core_offset_8192 = arith.constant 8192 : index
 		%arg_0_core_8192 = arith.addi %arg_0, %arg_0_core_offset_8192 : index
-		%arg_1_core_offset_16384 = arith.constant 16384 : index
-		%arg_1_core_16384 = arith.addi %arg_1, %arg_1_core_offset_16384 : index
 		%pool_offset_0 = arith.constant 0 : index
 		%pool_addr_0 = arith.addi %pool, %pool_offset_0 : index
 		%pool_offset_8192 = arith.constant 8192 : index
 		%pool_addr_8192 = arith.addi %pool, %pool_offset_8192 : index
-		%pool_offset_2048 = arith.constant 2048 : index
-		%pool_addr_2048 = arith.addi %pool, %pool_offset_2048 : index
-		%pool_offset_16384 = arith.constant 16384 : index
-		%pool_addr_16384 = arith.addi %pool, %pool_offset_16384 : index
-		%pool_offset_18432 = arith.constant 18432 : index
-		%pool_addr_18432 = arith.addi %pool, %pool_offset_18432 : index
-		%arg_2_core_offset_65536 = arith.constant 65536 : index
-		%arg_2_core_65536 = arith.addi %arg_2, %arg_2_core_offset_65536 : index
-		%pool_offset_256 = arith.constant 256 : index
-		%pool_addr_256 = arith.addi %pool, %pool_offset_256 : index
-		%arg_4_core_offset_8192 = arith.constant 8192 : index
-		%arg_4_core_8192 = arith.addi %arg_4, %arg_4_core_offset_8192 : index
-		sdscbundle.sdsc_execute (%arg_0, %arg_0_core_8192, %arg_1, %arg_1_core_16384, %pool_addr_0, %pool_addr_8192) {sdsc_filename="sdsc_0.json", "symbol_ids"=[-1, -2, -3, -4, -5, -6]}
-		sdscbundle.sdsc_execute (%pool_addr_0, %pool_addr_2048, %pool_addr_16384, %pool_addr_18432) {sdsc_filename="sdsc_1.json", "symbol_ids"=[-7, -8, -9, -10]}
-		sdscbundle.sdsc_execute (%pool_addr_16384, %arg_2, %arg_2_core_65536, %pool_addr_0, %pool_addr_256) {sdsc_filename="sdsc_2.json", "symbol_ids"=[-11, -12, -13, -14, -15]}
-		sdscbundle.sdsc_execute (%pool_addr_0, %pool_addr_8192, %arg_3, %arg_4, %arg_4_core_8192) {sdsc_filename="sdsc_3.json", "symbol_ids"=[-16, -17, -18, -19, -20]}
+		%arg_1_core_offset_65536 = arith.constant 65536 : index
+		%arg_1_core_65536 = arith.addi %arg_1, %arg_1_core_offset_65536 : index
+		%arg_3_core_offset_256 = arith.constant 256 : index
+		%arg_3_core_256 = arith.addi %arg_3, %arg_3_core_offset_256 : index
+		%arg_4_core_offset_256 = arith.constant 256 : index
+		%arg_4_core_256 = arith.addi %arg_4, %arg_4_core_offset_256 : index
+		sdscbundle.sdsc_execute (%arg_0, %arg_0_core_8192, %pool_addr_0, %pool_addr_8192) {sdsc_filename="sdsc_0.json", "symbol_ids"=[-1, -2, -3, -4]}
+		sdscbundle.sdsc_execute (%pool_addr_0, %arg_1, %arg_1_core_65536) {sdsc_filename="sdsc_1.json", "symbol_ids"=[-5, -6, -7]}
+		sdscbundle.sdsc_execute (%arg_2) {sdsc_filename="sdsc_2.json", "symbol_ids"=[-8]}
+		sdscbundle.sdsc_execute (%arg_3, %arg_3_core_256, %arg_4, %arg_4_core_256) {sdsc_filename="sdsc_3.json", "symbol_ids"=[-9, -10, -11, -12]}
 		return
 	}
 }

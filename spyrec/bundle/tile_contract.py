@@ -1,0 +1,217 @@
+"""The tile contract of a device program: what one launch of it computes, so that tensors of many tiles can be launched.
+
+Shapes alone do not determine the loops: with square tiles one diagonal loop of four looks like a nest of four by four.
+The contract names the loop that each dim of each argument follows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from spyrec.bundle.manifest import Argument, Manifest, PlanStep, Role
+from spyrec.diagnostics import SpyrecError, refuse
+from spyrec.dtypes import DType
+from spyrec.layout import DeviceLayout
+
+MALFORMED_CONTRACT = "SPY0963"
+"""Code of a tile contract that contradicts itself."""
+
+
+class LoopKind(Enum):
+    """What the tiles of a loop are to one another: results of their own, or parts of one result."""
+
+    PARALLEL = "parallel"
+    REDUCTION = "reduction"
+
+
+class Combine(Enum):
+    """How the results of a reduction's tiles become one."""
+
+    SUM = "sum"
+    PROD = "prod"
+    MAX = "max"
+    MIN = "min"
+    ANY = "any"
+    XOR = "xor"
+
+    @property
+    def is_idempotent(self) -> bool:
+        """Whether an element may be counted twice."""
+        return self in (Combine.MAX, Combine.MIN, Combine.ANY)
+
+
+class WriteMode(Enum):
+    """What the program does to an output: replaces it, or adds to what is there."""
+
+    OVERWRITE = "overwrite"
+    ACCUMULATE = "accumulate"
+
+
+@dataclass(frozen=True, slots=True)
+class TileLoop:
+    """A loop that a launch may run: one iteration covers ``tile`` elements.
+
+    ``combine`` and ``identity`` of a reduction: how tiles are joined, and the value that changes nothing.
+    """
+
+    name: str
+    tile: int
+    kind: LoopKind = LoopKind.PARALLEL
+    combine: Combine | None = None
+    identity: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TileArgument:
+    """An argument as the program was compiled for it: shape and device layout of one tile.
+
+    ``axes``: per host dim the loop that it follows, ``None`` for one that no loop cuts; ``None`` as a whole where the
+    bundle tells shapes only.  ``takes_strides``: the correction sets the argument's stick strides, too.
+    """
+
+    name: str
+    role: Role
+    dtype: DType
+    layout: DeviceLayout
+    axes: tuple[str | None, ...] | None
+    write: WriteMode = WriteMode.OVERWRITE
+    takes_strides: bool = False
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of one tile."""
+        return self.layout.host_shape
+
+    @property
+    def is_written(self) -> bool:
+        """Whether the program writes it."""
+        return self.role in (Role.OUTPUT, Role.INOUT)
+
+
+@dataclass(frozen=True, slots=True)
+class ReductionPrograms:
+    """The programs around the body of a reduction: accumulator := identity, accumulator := with partial, out := it."""
+
+    init: str
+    combine: str
+    publish: str
+
+
+@dataclass(frozen=True, slots=True)
+class TileContract:
+    """What one launch of ``program`` computes, and which loops may repeat it.
+
+    ``loops`` outermost first.  ``is_pointwise``: every output element depends on the input elements at its own place
+    only.  ``is_idempotent``: running a tile twice gives the same result.  ``needs_correction``: an iteration is a
+    HostOperation, a DMA and a DeviceCompute, otherwise a DeviceCompute alone.  ``reduction``: the programs that join
+    the tiles of a reduction; ``first``: the program for the first tile of one whose body accumulates.  ``variants``:
+    the same for other tile extents, for what a dim leaves over.
+
+    Errors: SPY0963 where names, extents or ranks contradict one another.
+    """
+
+    program: str
+    loops: tuple[TileLoop, ...]
+    arguments: tuple[TileArgument, ...]
+    is_pointwise: bool = False
+    is_idempotent: bool = True
+    needs_correction: bool = True
+    reduction: ReductionPrograms | None = None
+    first: str | None = None
+    variants: tuple[TileContract, ...] = ()
+
+    def __post_init__(self) -> None:
+        _check_loops(self)
+        for argument in self.arguments:
+            _check_axes(self, argument)
+        for variant in self.variants:
+            _check_variant(self, variant)
+
+    @property
+    def tiles(self) -> dict[str, int]:
+        """Elements of one iteration by loop name."""
+        return {loop.name: loop.tile for loop in self.loops}
+
+
+def _contradiction(contract: TileContract, fact: str) -> SpyrecError:
+    return refuse(MALFORMED_CONTRACT, f'tile contract of "{contract.program}": {fact}')
+
+
+def _check_loops(contract: TileContract) -> None:
+    names = [loop.name for loop in contract.loops]
+    if len(set(names)) != len(names):
+        raise _contradiction(contract, f"loops {names} name one twice")
+    kinds = [loop.kind for loop in contract.loops]
+    if kinds != sorted(kinds, key=lambda kind: kind is LoopKind.REDUCTION):
+        raise _contradiction(contract, f"a parallel loop stands inside a reduction in {names}")
+    for loop in contract.loops:
+        if loop.tile < 1:
+            raise _contradiction(contract, f'loop "{loop.name}" has tiles of {loop.tile} elements')
+
+
+def _check_axes(contract: TileContract, argument: TileArgument) -> None:
+    if argument.axes is None:
+        return
+    if len(argument.axes) != len(argument.shape):
+        fact = f'"{argument.name}" has {len(argument.axes)} axes for {len(argument.shape)} dims'
+        raise _contradiction(contract, fact)
+    named = [name for name in argument.axes if name is not None]
+    if len(set(named)) != len(named):
+        raise _contradiction(contract, f'two dims of "{argument.name}" follow one loop: {list(argument.axes)}')
+    tiles = contract.tiles
+    for name, extent in zip(argument.axes, argument.shape, strict=True):
+        if name is None or tiles.get(name) == extent:
+            continue
+        known = f"tiles of {tiles[name]}" if name in tiles else "no such loop"
+        raise _contradiction(contract, f'"{argument.name}" has {extent} elements along "{name}", the contract {known}')
+
+
+def _check_variant(contract: TileContract, variant: TileContract) -> None:
+    if variant.variants:
+        raise _contradiction(contract, f'variant "{variant.program}" has variants of its own')
+    mine = [(item.name, item.role, item.dtype, item.axes) for item in contract.arguments]
+    theirs = [(item.name, item.role, item.dtype, item.axes) for item in variant.arguments]
+    loops = [(loop.name, loop.kind) for loop in variant.loops]
+    if mine != theirs or loops != [(loop.name, loop.kind) for loop in contract.loops]:
+        raise _contradiction(contract, f'variant "{variant.program}" has other arguments or loops')
+    if any(other.tile > loop.tile for loop, other in zip(contract.loops, variant.loops, strict=True)):
+        raise _contradiction(contract, f'variant "{variant.program}" has larger tiles')
+
+
+def tile_arguments(
+    manifest: Manifest, step: PlanStep, axes: Mapping[str, Sequence[str | None]] | None
+) -> tuple[TileArgument, ...]:
+    """Return the arguments of a plan step with the axes given by argument name (``None``: nobody knows them).
+
+    An argument without axes of its own follows no loop.  What one program writes for another is an output here where
+    the step is the first that names it.  Errors: SPY0963 for an argument that is given in device form.
+    """
+    by_name = {argument.name: argument for argument in manifest.arguments}
+    produced = {name for earlier in manifest.plan[: manifest.plan.index(step)] for name in earlier.arguments}
+    found: list[TileArgument] = []
+    for name in step.arguments:
+        argument = by_name[name]
+        if argument.shape is None or argument.dtype is None or argument.stride_map is None:
+            fact = f'argument "{name}" is given in device form: its host dims are not known'
+            raise refuse(MALFORMED_CONTRACT, fact, hint="give shape, dtype and stride_map in the argument table")
+        role = argument.role
+        if role is Role.INTERMEDIATE:
+            role = Role.INPUT if name in produced else Role.OUTPUT
+        followed = None if axes is None else tuple(axes.get(name, (None,) * len(argument.shape)))
+        found.append(TileArgument(name, role, argument.dtype, argument_layout(argument), followed))
+    return tuple(found)
+
+
+def argument_layout(argument: Argument) -> DeviceLayout:
+    """Return the device layout of an argument whose host form the manifest tells."""
+    assert argument.stride_map is not None
+    return DeviceLayout(
+        argument.device_size,
+        argument.stride_map,
+        argument.device_dtype,
+        argument.shape,
+        argument.host_strides,
+        argument.dtype,
+    )

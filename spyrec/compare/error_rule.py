@@ -1,0 +1,72 @@
+"""One op under error analysis: its exact operands, and the rule that says how errors pass through it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from spyrec.compare.storage import Array, Floats
+from spyrec.ir.opdef import Attributes, OpDef
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One node at its exact operands ``values``, in the op's order; ``result`` is what the reference makes of them."""
+
+    definition: OpDef
+    attributes: Attributes
+    values: tuple[Array | None, ...]
+    result: Array
+
+    def apply(self, *operands: Array | None) -> Floats:
+        """Return the reference at other operands, as float64."""
+        with np.errstate(all="ignore"):
+            return np.asarray(self.definition.reference(operands, self.attributes)[0], dtype=np.float64)
+
+    def value(self, index: int) -> Floats:
+        """Return an operand that is present, as float64."""
+        found = self.values[index]
+        assert found is not None
+        return found.astype(np.float64, copy=False)
+
+
+Errors = Sequence[Floats | None]
+"""The errors of the operands, in their shapes; ``None`` where the operand is absent."""
+
+Spread = Callable[[Step, Errors], Floats]
+
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorRule:
+    """What check needs to know of an op.
+
+    ``spread``: the error the operands' errors cause.  ``arithmetic``: the error that float32 arithmetic inside the op
+    makes before the one rounding, beyond ``ulps`` roundoffs of the result; ``None`` where there is none.
+    ``rounds``: whether the result needs rounding, its operands being storable.  ``is_continuous``: without it, an
+    error of the operands can make a jump, which no sample of random errors is sure to show.
+    ``is_at_kink``: where the operands' errors reach over a kink of a piecewise linear function: samples that all lie on
+    one side of it do not show what errors do on the other.
+    ``constants``: the attribute fields that reach the device as rounded constants.
+    ``scale``: the constant that the result is multiplied by on the device, named as in ``DeviceOp.constants``.
+    """
+
+    spread: Spread
+    arithmetic: Spread | None = None
+    rounds: bool = True
+    is_continuous: bool = True
+    is_at_kink: Callable[[Step, Errors], Mask] | None = None
+    ulps: float = 1.0
+    constants: tuple[str, ...] = ()
+    scale: str | None = None
+
+
+def present(errors: Errors, index: int) -> Floats:
+    """Return the error of an operand that is present."""
+    found = errors[index]
+    assert found is not None
+    return found

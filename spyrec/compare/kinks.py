@@ -1,0 +1,38 @@
+"""Where errors reach over a kink: on its other side the function does something that the exact value does not show."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from spyrec.compare.error_rule import Errors, Mask, Step, present
+from spyrec.compare.storage import absolute_difference
+from spyrec.ir.ops.reduction import ReductionAttributes
+from spyrec.ir.shapes import normalize_dims
+
+
+def is_pair_undecided(step: Step, errors: Errors) -> Mask:
+    """Whether the larger of two operands may be the other one than it is exactly."""
+    reach = present(errors, 0) + present(errors, 1)
+    return np.asarray((reach > 0) & (absolute_difference(step.value(0), step.value(1)) <= reach))
+
+
+def is_kink_in_reach(step: Step, errors: Errors) -> Mask:
+    """Slopes are 0 and 1: away from a kink both sides of the interval move by all of the error, or not at all."""
+    value, error = step.value(0), present(errors, 0)
+    below = absolute_difference(step.apply(value - error), step.result)
+    above = absolute_difference(step.apply(value + error), step.result)
+    nearly = error * (1.0 - 1e-9)
+    return np.asarray(~(((below >= nearly) & (above >= nearly)) | ((below == 0) & (above == 0))))
+
+
+def is_extremum_undecided(step: Step, errors: Errors) -> Mask:
+    """Whether the extremum may be another element than the exact one: two of them reach the surest one."""
+    value, error = step.value(0), present(errors, 0)
+    assert isinstance(step.attributes, ReductionAttributes)
+    axes = normalize_dims(step.attributes.dim, value.ndim)
+    if step.definition.name == "amin":
+        value = -value
+    surest = np.max(value - error, axis=axes, keepdims=True, initial=-np.inf)
+    candidates = np.count_nonzero(value + error >= surest, axis=axes)
+    moves = np.any(error > 0, axis=axes)
+    return np.asarray((candidates > 1) & moves).reshape(step.result.shape)

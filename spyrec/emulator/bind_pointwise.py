@@ -1,0 +1,97 @@
+"""Steps of the operations that work element by element, bound to the addresses of one launch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from spyrec.emulator.bound_calls import BoundCalls, KernelStep, is_worth_sharing
+from spyrec.emulator.geometry import Nest
+from spyrec.emulator.kernel_block import OPERATIONS
+from spyrec.emulator.kernel_copy import copier
+from spyrec.emulator.kernel_dl16 import COMBINATIONS, can_combine
+from spyrec.emulator.kernel_norm import can_normalise
+from spyrec.emulator.kernel_pointwise import block_functions, codecs_of
+from spyrec.emulator.kernel_steps import combine_step, copy_step, norm_step, pointwise_step
+from spyrec.emulator.linked import Linked
+from spyrec.emulator.spread_nest import spread
+
+Integers = npt.NDArray[np.int64]
+Table = npt.NDArray[np.uint16]
+
+_NONE = np.zeros(0, np.int64)
+_NO_TABLE = np.zeros(0, np.uint16)
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What one step does to each element: the step, the function that it calls, and that one's arguments."""
+
+    step: Linked
+    operation: int
+    codecs: Integers
+    table: Table
+
+
+def bound_pointwise(
+    operation: str, codes: Integers, positions: Sequence[int], nests: Sequence[Nest], starts: Integers
+) -> BoundCalls:
+    """Return the steps of one operation on ``starts[operand, core]``; ``positions``: of the nests' operands."""
+    steps: list[KernelStep] = []
+    for nest in nests:
+        at, loops = _spread(starts[list(positions)], nest)
+        if operation == "layernormnorm" and not can_normalise(codes, loops) and can_normalise(codes, nest.loops):
+            at, loops = starts[list(positions)] + nest.offsets[:, None], nest.loops
+        steps.append(_step(_work(operation, codes, loops), positions, at, loops))
+    return BoundCalls(steps)
+
+
+def bound_copy(
+    word_bytes: int, table: Table, positions: Sequence[int], nests: Sequence[Nest], starts: Integers
+) -> BoundCalls:
+    """Return the steps of one copy on ``starts[operand, core]``, through the table unless it is empty."""
+    work = Work(copy_step, copier(word_bytes, table), _NONE, table)
+    return BoundCalls([_step(work, positions, *_spread(starts[list(positions)], nest)) for nest in nests])
+
+
+def pointwise_core_steps(
+    operation: str, codes: Integers, positions: Sequence[int], nests: Sequence[Nest], starts: Integers
+) -> list[KernelStep]:
+    """Return the steps of one operation as :meth:`Executable.core_steps` says."""
+    used = starts[list(positions)]
+    return [_step(_work(operation, codes, nest.loops), positions, used + nest.offsets[:, None], nest.loops)
+            for nest in nests]  # fmt: skip
+
+
+def copy_core_steps(
+    word_bytes: int, table: Table, positions: Sequence[int], nests: Sequence[Nest], starts: Integers
+) -> list[KernelStep]:
+    """Return the steps of one copy as :meth:`Executable.core_steps` says."""
+    work, used = Work(copy_step, copier(word_bytes, table), _NONE, table), starts[list(positions)]
+    return [_step(work, positions, used + nest.offsets[:, None], nest.loops) for nest in nests]
+
+
+def _spread(starts: Integers, nest: Nest) -> tuple[Integers, Integers]:
+    return spread(starts, nest, is_shared=is_worth_sharing(starts.shape[1] * nest.points))
+
+
+def _work(operation: str, codes: Integers, loops: Integers) -> Work:
+    """Return what computes one operation on a nest; all kernels give the same bits."""
+    if can_combine(operation, codes, loops):
+        return Work(combine_step, COMBINATIONS[operation].address, _NONE, _NO_TABLE)
+    if operation == "layernormnorm" and can_normalise(codes, loops):
+        return Work(norm_step, 0, _NONE, _NO_TABLE)
+    return Work(pointwise_step, OPERATIONS[operation].address, codecs_of(codes), _NO_TABLE)
+
+
+def _step(work: Work, positions: Sequence[int], starts: Integers, loops: Integers) -> KernelStep:
+    operands, origins = starts.shape
+    tasks = origins * int(np.prod(loops[2:, 0], dtype=np.int64))
+    elements = tasks * int(loops[0, 0] * loops[1, 0])
+    extents = operands, origins, len(loops)
+    arrays = np.array(positions, np.int64), np.ascontiguousarray(starts), np.ascontiguousarray(loops)
+    fields = [work.operation, *extents, *arrays, work.codecs, block_functions(), work.table, len(work.table)]
+    return KernelStep.of(work.step, fields, tasks, elements)

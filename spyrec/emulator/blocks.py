@@ -1,0 +1,126 @@
+"""Every core's box cut into equal blocks along one dim: what fusion runs one after the other where boxes are large."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from spyrec.emulator.engine import Integers, Setting
+from spyrec.emulator.footprint import box_runs, first_conflict, first_overlap, length
+from spyrec.emulator.plan import PlannedCall
+
+BLOCK_BYTES = 1 << 20
+"""Bytes that the operations of a block touch at most, where cutting can bring that about: half a second-level cache
+(softmax of 4096x4096 on two cores: 10.7 ms of each with 1 MiB, 12 with a half, 13 with a quarter)."""
+
+_MOST_BLOCKS = 32  # of one core: kernels want rows to work on
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """``count`` blocks of each core's box along ``dim``; they are numbered core by core."""
+
+    dim: str
+    count: int
+
+    def setting(self, setting: Setting) -> Setting:
+        """Return the setting of one block."""
+        extents = dict(setting.extents)
+        extents[self.dim] //= self.count
+        return replace(setting, extents=extents)
+
+    def moved(self, setting: Setting) -> Integers:
+        """Return the device bytes ``[operand, block]`` from the start of a core's box to that of each block."""
+        size = setting.extents[self.dim] // self.count
+        firsts = np.arange(self.count, dtype=np.int64) * size
+        return np.stack([geometry.offsets(self.dim, firsts) for geometry in setting.geometries])
+
+    def starts(self, setting: Setting, starts: Integers) -> Integers:
+        """Return the emulated addresses ``[operand, block]`` of all cores' blocks, from those of the cores."""
+        moved = self.moved(setting) * setting.numerics.expansion
+        return (starts[:, :, None] + moved[:, None, :]).reshape(len(starts), -1)
+
+
+def cut_of(group: Sequence[PlannedCall], block_bytes: int) -> Cut | None:
+    """Return how to cut the boxes of fused calls so that a block fits a cache; ``None`` where they fit or none fits.
+
+    No block may touch what another one stores: only then may all calls work on one before the next.
+    """
+    touched = sum({(base, int(offsets[0])): length(runs) for base, offsets, runs in _operands(group)}.values())
+    if touched <= block_bytes:
+        return None
+    for dim in _dims(group):
+        extent = group[0].setting.extents[dim]
+        counts = [count for count in range(2, min(extent, _MOST_BLOCKS) + 1) if extent % count == 0]
+        enough = [count for count in counts if touched <= count * block_bytes]
+        if counts and _are_apart(group, cut := Cut(dim, (enough or counts[-1:])[0])):
+            return cut
+    return None
+
+
+def _operands(group: Sequence[PlannedCall]) -> Iterator[tuple[int | None, Integers, Integers]]:
+    for item in group:
+        yield from zip(item.binding.bases, item.binding.offsets, item.binding.runs, strict=True)
+
+
+def _dims(group: Sequence[PlannedCall]) -> list[str]:
+    """Return the dims along which results are separate and no stick is cut, equally long in all calls."""
+    return [
+        dim for dim, extent in group[0].setting.extents.items() if all(_is_free(item, dim, extent) for item in group)
+    ]
+
+
+def _is_free(planned: PlannedCall, dim: str, extent: int) -> bool:
+    setting = planned.setting
+    is_whole = all(geometry.stick_dim != dim for geometry in setting.geometries)
+    return setting.extents.get(dim) == extent and is_whole and setting.extends(setting.output, dim)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Touched:
+    """What the blocks touch of one operand: the runs of one, where each begins; ``base``: see ``Binding``."""
+
+    base: int | None
+    is_stored: bool
+    steps: dict[int, int]
+    runs: Integers
+    starts: Integers
+
+
+def _are_apart(group: Sequence[PlannedCall], cut: Cut) -> bool:
+    operands = [touched for item in group for touched in _touched(item, cut)]
+    # Blocks begin alike in every core's LX, or one core does not stand for all.
+    if any(item.base is None and len({*map(bytes, item.starts.reshape(-1, cut.count))}) > 1 for item in operands):
+        return False
+    own = [replace(item, starts=item.starts[: cut.count]) if item.base is None else item for item in operands]
+    stores = [item for item in own if item.is_stored]
+    return all(_keeps_to_itself(store) and all(_is_apart(store, item) for item in own) for store in stores)
+
+
+def _touched(planned: PlannedCall, cut: Cut) -> Iterator[_Touched]:
+    setting, binding = cut.setting(planned.setting), planned.binding
+    moved = cut.moved(planned.setting)
+    for position, geometry in enumerate(setting.geometries):
+        # of one value per stick up to two lanes are touched
+        runs = box_runs(geometry, setting.extents, 2 if geometry.stick_dim is None else 1)
+        starts = (binding.offsets[position][:, None] + moved[position]).reshape(-1)
+        is_stored = position == setting.output
+        yield _Touched(binding.bases[position], is_stored, dict(binding.steps[position]), runs, starts)
+
+
+def _keeps_to_itself(store: _Touched) -> bool:
+    return first_overlap(store.runs, store.starts) is None
+
+
+def _is_apart(store: _Touched, other: _Touched) -> bool:
+    """Whether each block touches, of what the blocks store, at most its own part."""
+    if other.base != store.base:
+        return True
+    if other.steps != store.steps or len(other.starts) != len(store.starts):
+        return False
+    if len(store.runs) == 0 or len(other.runs) == 0:
+        return True
+    conflict = first_conflict((store.runs, store.starts), (other.runs, other.starts), range(len(store.starts)))
+    return conflict is None

@@ -1,0 +1,135 @@
+"""Which divisions of a kernel among the cores are legal.
+
+Slices are even, along a stick dim whole sticks, their product at most the cores; no core touches more of an operand
+than the span limit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from spyrec.ir.device_access import DeviceAccess, Part
+from spyrec.ir.kernel import Kernel
+from spyrec.ir.kernel_form import KernelForm, Rule
+from spyrec.target import STICK_BYTES
+
+Division = tuple[int, ...]
+"""Slices per variable of a kernel's form."""
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """One variable: how many pieces it may be cut into at most, and the elements of one: a stick where it has lanes.
+
+    ``is_free``: the result varies along it.  ``is_summed``: it is folded, and cores can combine parts of the fold.
+    """
+
+    pieces: int
+    unit: int
+    is_free: bool
+    is_summed: bool
+
+    @property
+    def most(self) -> int:
+        """Slices that it may have: a dim that the result lacks has one where cores cannot combine what they found."""
+        return self.pieces if self.is_free or self.is_summed else 1
+
+
+@dataclass(frozen=True, slots=True)
+class Walks:
+    """One operand: (variable, extent in sticks or elements, stride in sticks) of each device dim it is walked along."""
+
+    dims: tuple[tuple[int, int, int], ...]
+
+    def span_bytes(self, division: Division) -> int:
+        """Return the bytes from the first to the last stick that one core touches, both included."""
+        sticks = sum((-(-extent // division[variable]) - 1) * stride for variable, extent, stride in self.dims)
+        return (1 + sticks) * STICK_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class DivisionSpace:
+    """What decides which divisions of a kernel are legal.
+
+    ``pinned``: (variables of one iteration dim, slices of that dim), for every dim where a pin says so.
+    """
+
+    axes: tuple[Axis, ...]
+    operands: tuple[Walks, ...]
+    cores: int
+    span_limit_bytes: int
+    pinned: tuple[tuple[tuple[int, ...], int], ...] = ()
+
+    def __iter__(self) -> Iterator[Division]:
+        """Yield every legal division."""
+        for division in _products(self.axes, self.cores):
+            if self.keeps_pins(division) and self.keeps_span(division):
+                yield division
+
+    def keeps_pins(self, division: Division) -> bool:
+        """Whether every pinned dim has its slices."""
+        return all(math.prod(division[index] for index in variables) == count for variables, count in self.pinned)
+
+    def keeps_span(self, division: Division) -> bool:
+        """Whether no core touches more of an operand than the limit."""
+        return all(operand.span_bytes(division) <= self.span_limit_bytes for operand in self.operands)
+
+    def is_legal(self, division: Division) -> bool:
+        """Whether the kernel may be divided so."""
+        cores = 1
+        for axis, count in zip(self.axes, division, strict=True):
+            if count > axis.most or axis.pieces % count:
+                return False
+            cores *= count
+        return cores <= self.cores and self.keeps_pins(division) and self.keeps_span(division)
+
+
+def division_space(kernel: Kernel, cores: int, span_limit_bytes: int) -> DivisionSpace:
+    """Return the divisions among at most ``cores`` that a kernel with a form may have."""
+    form = kernel.placed
+    axes = tuple(_axis(kernel, form, index) for index in range(len(form.variables)))
+    operands = tuple(_walks(form, operand) for operand in form.operands)
+    pinned = tuple((_variables_of(form, dim), slices) for dim, slices in enumerate(kernel.pinned))
+    return DivisionSpace(axes, operands, cores, span_limit_bytes, pinned)
+
+
+def _variables_of(form: KernelForm, dim: int) -> tuple[int, ...]:
+    return tuple(index for index, variable in enumerate(form.variables) if variable.dim == dim)
+
+
+def _axis(kernel: Kernel, form: KernelForm, index: int) -> Axis:
+    variable = form.variables[index]
+    lanes = [operand.lane_extent for operand in form.operands if operand.lane == index]
+    if lanes and kernel.rule is Rule.CAST:  # both sides cover whole sticks of the wider one, a sparse side too
+        lanes = [operand.lane_extent for operand in form.operands]
+    is_reduced = variable.dim in kernel.reduced
+    unit = max(lanes, default=1)
+    pieces = -(-variable.size // unit)
+    if kernel.rule is Rule.RESTICKIFY and variable.size % unit:
+        pieces = 1
+    return Axis(pieces, unit, not is_reduced, is_reduced)
+
+
+def _walks(form: KernelForm, operand: DeviceAccess) -> Walks:
+    walks: list[tuple[int, int, int]] = []
+    stride = 1
+    for dim in reversed(operand.dims[:-1]):
+        if dim.variable is not None:
+            size = form.variables[dim.variable].size
+            extent = size if dim.part is Part.WHOLE else -(-size // operand.lane_extent)
+            walks.append((dim.variable, extent, stride))
+        stride *= dim.extent
+    return Walks(tuple(walks))
+
+
+def _products(axes: Sequence[Axis], cores: int) -> Iterator[Division]:
+    if not axes:
+        yield ()
+        return
+    first, rest = axes[0], axes[1:]
+    for count in range(1, min(first.most, cores) + 1):
+        if first.pieces % count == 0:
+            for others in _products(rest, cores // count):
+                yield (count, *others)

@@ -1,0 +1,195 @@
+"""Divisions chosen together: neighbours that cut a tensor alike can keep it in the scratchpads (LX).
+
+Every kernel is a variable over its candidate divisions, every tensor one over the ways it can lie in LX; a tensor in LX
+saves each agreeing kernel the time of its bytes on the memory.  The least total time is found by variable elimination:
+exactly, as long as the tables stay small.  What LX can hold at once is not a part of it: ``place-scratchpad`` leaves
+out what does not fit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+
+from spyrec.ir.kernel import Buffer, BufferRole, Kernel, KernelGraph
+from spyrec.passes.base import NO_PLANNER, PipelineOptions
+from spyrec.passes.planning.candidates import Candidate
+from spyrec.passes.planning.divisions import Division
+from spyrec.passes.planning.regions import Region, layout_of_region, whole_region
+from spyrec.passes.planning.residency import touched
+from spyrec.passes.planning.shares import Share, share_of
+from spyrec.passes.solvers.elimination import INFINITE, Factor, minimise
+
+_TICKS_PER_US = 1_000_000
+"""Costs are whole picoseconds: sums of them do not depend on their order."""
+
+_COPY_TICKS = 1_000
+"""What a copy to or from LX costs beside its bytes, a nanosecond: of equal plans the one with fewer copies wins."""
+
+_MOST_SHARES = 12
+"""Ways to cut one tensor that are considered, those that most kernels offer first."""
+
+
+class _Way(Enum):
+    DEVICE_MEMORY = "device memory"
+    RESIDENT = "resident"
+    DRAINED = "drained"
+    STAGED = "staged"
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """One way for a tensor to lie, and the share that those who use it in LX have to have."""
+
+    way: _Way
+    share: Share | None = None
+
+
+_IN_MEMORY = _State(_Way.DEVICE_MEMORY)
+
+
+@dataclass(frozen=True, slots=True)
+class _Touch:
+    """A kernel touches a region of a tensor: its share by candidate (``None``: not in LX)."""
+
+    kernel: int
+    is_writer: bool
+    shares: tuple[Share | None, ...]
+
+
+def choose(
+    graph: KernelGraph, candidates: Sequence[Sequence[Candidate]], options: PipelineOptions
+) -> tuple[Division, ...]:
+    """Return a division for every kernel of ``graph``, one of its ``candidates`` (best alone first, none empty)."""
+    if options.lx_planner == NO_PLANNER:
+        return tuple(items[0].division for items in candidates)
+    problem = _Problem(graph, tuple(_distinct(k, c) for k, c in zip(graph.kernels, candidates, strict=True)), options)
+    return problem.solved()
+
+
+def _distinct(kernel: Kernel, candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
+    """Return the best candidate of each combination of shares."""
+    found: dict[tuple[Share | None, ...], Candidate] = {}
+    for candidate in candidates:
+        key = tuple(share_of(kernel, position, candidate.division) for position in range(len(kernel.uses)))
+        found.setdefault(key, candidate)
+    return tuple(found.values())
+
+
+class _Problem:
+    """The variables: kernels first, then the tensors that could lie in LX."""
+
+    def __init__(
+        self, graph: KernelGraph, candidates: tuple[tuple[Candidate, ...], ...], options: PipelineOptions
+    ) -> None:
+        self._graph = graph
+        self._candidates = candidates
+        self._bytes_per_us = float(options.profile.memory_bytes_per_us)
+        self._usable = options.target.lx_usable_bytes
+        self._trips = [math.prod(graph.loops[loop].count for loop in kernel.loops) for kernel in graph.kernels]
+
+    def solved(self) -> tuple[Division, ...]:
+        """Return the divisions of least total time."""
+        domains = [len(items) for items in self._candidates]
+        factors = [self._alone(number, items) for number, items in enumerate(self._candidates)]
+        every = self._touches()
+        parted = {name for (name, region) in every if region != whole_region(self._graph.buffers[name])}
+        for (name, region), touches in every.items():
+            buffer = self._graph.buffers[name]
+            states = self._states(buffer, region, touches)
+            if name in parted:  # what is read in part has to be in device memory
+                states = [state for state in states if state.way is not _Way.RESIDENT]
+            if len(states) == 1:
+                continue
+            variable = len(domains)
+            domains.append(len(states))
+            moved = self._ticks(_region_bytes(buffer, region))
+            factors.append(self._state_costs(moved, region, states, variable))
+            factors.extend(self._agreement(moved, states, touch, variable) for touch in touches)
+        values = minimise(domains, factors).values
+        return tuple(items[value].division for items, value in zip(self._candidates, values, strict=False))
+
+    def _touches(self) -> Mapping[tuple[str, Region], list[_Touch]]:
+        found: dict[tuple[str, Region], list[_Touch]] = {}
+        for number, kernel in enumerate(self._graph.kernels):
+            positions: dict[tuple[str, Region, bool], list[int]] = {}
+            undivided = (1,) * len(kernel.placed.variables)
+            for position, use in enumerate(kernel.uses):
+                region, _ = touched(self._graph.buffers[use.buffer], kernel, position, undivided)
+                positions.setdefault((use.buffer, region, position == len(kernel.inputs)), []).append(position)
+            for (name, region, is_writer), places in positions.items():
+                touch = _Touch(number, is_writer, self._shares(number, region, places))
+                found.setdefault((name, region), []).append(touch)
+        return found
+
+    def _shares(self, number: int, region: Region, positions: Sequence[int]) -> tuple[Share | None, ...]:
+        kernel = self._graph.kernels[number]
+        found: list[Share | None] = []
+        for candidate in self._candidates[number]:
+            touches = [self._touched(kernel, position, candidate.division) for position in positions]
+            shares = {share if part == region else None for part, share in touches}
+            share = shares.pop()
+            is_usable = not shares and share is not None and not share.is_replicated
+            found.append(share if is_usable and share is not None and share.size_bytes <= self._usable else None)
+        return tuple(found)
+
+    def _touched(self, kernel: Kernel, position: int, division: Division) -> tuple[Region, Share | None]:
+        return touched(self._graph.buffers[kernel.uses[position].buffer], kernel, position, division)
+
+    def _states(self, buffer: Buffer, region: Region, touches: Sequence[_Touch]) -> list[_State]:
+        offers: dict[Share, int] = {}
+        for touch in touches:
+            for share in dict.fromkeys(touch.shares):
+                if share is not None:
+                    offers[share] = offers.get(share, 0) + self._trips[touch.kernel]
+        rounds = math.prod(self._graph.loops[loop].count for loop in region.loops)
+        shared = [share for share, trips in offers.items() if trips > rounds]
+        shared.sort(key=lambda share: -offers[share])
+        writers = [touch for touch in touches if touch.is_writer]
+        is_whole = region == whole_region(buffer)
+        states = [_IN_MEMORY]
+        for share in shared[:_MOST_SHARES]:
+            if is_whole and buffer.role is BufferRole.INTERMEDIATE and all(share in touch.shares for touch in touches):
+                states.append(_State(_Way.RESIDENT, share))
+            if is_whole and len(writers) == 1 and share in writers[0].shares:
+                states.append(_State(_Way.DRAINED, share))
+            if len(writers) < 2 and sum(self._trips[touch.kernel] for touch in touches if not touch.is_writer) > rounds:
+                states.append(_State(_Way.STAGED, share))
+        return states
+
+    def _ticks(self, size_bytes: int) -> int:
+        return round(size_bytes / self._bytes_per_us * _TICKS_PER_US)
+
+    def _alone(self, number: int, items: Sequence[Candidate]) -> Factor:
+        trips = self._trips[number]
+        costs = [round(item.cost_us * _TICKS_PER_US) * trips for item in items]
+        return Factor((number,), np.array(costs, np.int64))
+
+    def _state_costs(self, moved: int, region: Region, states: Sequence[_State], variable: int) -> Factor:
+        moved *= math.prod(self._graph.loops[loop].count for loop in region.loops)
+        costs = {_Way.DEVICE_MEMORY: 0, _Way.RESIDENT: 0, _Way.DRAINED: moved, _Way.STAGED: moved}
+        copies = {_Way.DRAINED: _COPY_TICKS, _Way.STAGED: _COPY_TICKS}
+        return Factor((variable,), np.array([costs[s.way] + copies.get(s.way, 0) for s in states], np.int64))
+
+    def _agreement(self, moved: int, states: Sequence[_State], touch: _Touch, variable: int) -> Factor:
+        """What a kernel saves where it finds the tensor in LX cut as it cuts it, by candidate and state."""
+        saved = moved * self._trips[touch.kernel]
+        table = np.zeros((len(touch.shares), len(states)), np.int64)
+        for row, share in enumerate(touch.shares):
+            for column, state in enumerate(states):
+                if state.share is None or (touch.is_writer and state.way is _Way.STAGED):
+                    continue
+                if share == state.share:
+                    table[row, column] = -saved
+                elif touch.is_writer or state.way is _Way.RESIDENT:
+                    table[row, column] = INFINITE
+        return Factor((touch.kernel, variable), table)
+
+
+def _region_bytes(buffer: Buffer, region: Region) -> int:
+    layout = layout_of_region(buffer.placed, buffer.type.shape, region.shape)
+    return buffer.placed.size_bytes if layout is None else layout.size_bytes

@@ -1,0 +1,221 @@
+"""The cost model's record of a kernel under a division: what the emulator will make of its SuperDSC, field by field."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from spyrec.cost import VECTOR_PASSES, Combination, OperandRead, OperationClass, OperationRecord, Unit
+from spyrec.ir.kernel import Kernel, KernelGraph
+from spyrec.ir.kernel_form import KernelForm, Rule
+from spyrec.passes.planning.kernel_space import KernelSpace, OperandSpace, kernel_space
+from spyrec.passes.planning.overlap import Box, core_box, union_sticks
+from spyrec.target import PARTIAL_SUM_BYTES, STICK_BYTES
+from spyrec.work_slices import ring_hops, slices_of_cores
+
+
+def record_of(
+    graph: KernelGraph, kernel: Kernel, in_lx: frozenset[str], division: tuple[int, ...] | None = None
+) -> OperationRecord:
+    """Return the record of one execution of a kernel that has a form.
+
+    ``in_lx``: buffers that lie in the cores' scratchpads; all others lie in device memory.  ``division``: slices per
+    variable of the form, even and along sticks whole ones; the kernel's own where ``None``.
+    """
+    assert kernel.output.buffer in graph.buffers, kernel.name
+    chosen = division or kernel.division or (1,) * len(kernel.placed.variables)
+    return kernel_record(kernel).under(chosen, lx_flags(kernel, in_lx))
+
+
+def lx_flags(kernel: Kernel, in_lx: frozenset[str]) -> tuple[bool, ...]:
+    """Return of every operand, the output last, whether its buffer is one of ``in_lx``."""
+    return tuple(use.buffer in in_lx for use in kernel.uses)
+
+
+def kernel_record(kernel: Kernel) -> KernelRecord:
+    """Return what a kernel's records have in common; for a caller that asks for many divisions of one kernel."""
+    names = [use.buffer for use in kernel.uses]
+    aliases = tuple(names.index(name) for name in names)
+    reduces = kernel.rule is Rule.REDUCTION or (kernel.rule is Rule.STATISTICS and bool(kernel.reduced))
+    return _kernel_record(kernel.placed, kernel.rule, kernel.op_func, reduces, aliases)
+
+
+@dataclass(frozen=True, slots=True)
+class KernelRecord:
+    """The fields of a kernel's records that no division changes, and how the others follow from one.
+
+    ``operands``: inputs, then the output.  ``aliases``: by operand the first one with the same buffer.  ``rows``,
+    ``batch``: variables of a matmul's rows and batches.  ``row_points``: rows of all cores together.
+    """
+
+    space: KernelSpace
+    operation_class: OperationClass
+    element_bytes: int
+    passes: int
+    flops: int
+    result_elements: int
+    row_points: int
+    rows: tuple[int, ...]
+    batch: tuple[int, ...]
+    aliases: tuple[int, ...]
+
+    def under(self, division: tuple[int, ...], in_lx: Sequence[bool]) -> OperationRecord:
+        """Return the record under a division; ``in_lx`` says of every operand whether it lies in the scratchpads."""
+        space, operands = self.space, self.space.operands
+        assert all(extent % slices == 0 for extent, slices in zip(space.extents, division, strict=True)), division
+        cores = math.prod(division)
+        sharing = self._sharing(division)
+        lx = [operand.element_bytes * shares // cores for operand, shares in zip(operands, sharing, strict=True)]
+        in_memory = [place for place in range(len(operands) - 1) if not in_lx[place]]
+        reads = self.reads(division, in_lx).values()
+        return OperationRecord(
+            operation_class=self.operation_class,
+            unit=Unit.PT if self.operation_class is OperationClass.MATMUL else Unit.SFP,
+            cores=cores,
+            core_points=space.executed_points // cores,
+            core_rows=self.row_points // _slices(self.rows, division),
+            element_bytes=self.element_bytes,
+            passes=self.passes,
+            flops=self.flops,
+            result_elements=self.result_elements,
+            read_bytes=sum([distinct_bytes for distinct_bytes, _ in reads]),
+            core_read_bytes=sum([core_bytes for _, core_bytes in reads]),
+            write_bytes=0 if in_lx[-1] else operands[-1].stick_bytes,
+            shared_reads=tuple(
+                OperandRead(operands[place].stick_bytes, sharing[place]) for place in in_memory if sharing[place] > 1
+            ),
+            lx_read_bytes=sum(size for size, resides in zip(lx[:-1], in_lx, strict=False) if resides),
+            lx_write_bytes=lx[-1] if in_lx[-1] else 0,
+            combination=self._combination(division, cores),
+            batch_slices=_slices(self.batch, division),
+        )
+
+    def reads(
+        self, division: tuple[int, ...], in_lx: Sequence[bool], point: tuple[int, ...] = ()
+    ) -> dict[int, tuple[int, int]]:
+        """Return the bytes read of each buffer in device memory: distinct ones, and the sum over cores.
+
+        The key is the place of the first operand that lies in the buffer.  ``point``: the round of each loop around the
+        kernel; the first one where it is empty.
+        """
+        operands, sharing = self.space.operands, self._sharing(division)
+        found: dict[int, tuple[int, int]] = {}
+        for alias, group in self.groups(in_lx).items():
+            first = operands[alias]
+            boxes = [operands[place].box_at(point) for place in group]
+            if len(group) == 1 or all(box == boxes[0] for box in boxes):
+                found[alias] = first.stick_bytes, first.stick_bytes * sharing[alias]
+            else:
+                sticks, core_sticks = _overlapping(tuple(boxes), division)
+                found[alias] = sticks * STICK_BYTES, core_sticks * STICK_BYTES
+        return found
+
+    def groups(self, in_lx: Sequence[bool]) -> dict[int, list[int]]:
+        """Return the inputs that lie in each buffer in device memory, by the first of them."""
+        places: dict[int, list[int]] = {}
+        for place, alias in enumerate(self.aliases[:-1]):
+            if not in_lx[place]:
+                places.setdefault(alias, []).append(place)
+        return places
+
+    def core_buffer_bytes(self, place: int, division: tuple[int, ...]) -> int:
+        """Return the bytes of one core's share of an operand's buffer, what its window leaves out included."""
+        box = self.space.operands[place].box
+        cuts = (1 if side.variable is None else division[side.variable] for side in box)
+        return STICK_BYTES * math.prod(side.extent // slices for side, slices in zip(box, cuts, strict=True))
+
+    def _sharing(self, division: tuple[int, ...]) -> list[int]:
+        """Return by operand how many cores have the same share of it."""
+        cores = math.prod(division)
+        return [cores // _slices(operand.variables, division) for operand in self.space.operands]
+
+    def _combination(self, division: tuple[int, ...], cores: int) -> Combination:
+        output = self.space.operands[-1]
+        reduced = tuple(index for index, slices in enumerate(division) if slices > 1 and index not in output.variables)
+        if not reduced:
+            return Combination()
+        slices = _slices(reduced, division)
+        elements = self.result_elements * slices // cores
+        contracts = self.operation_class is OperationClass.MATMUL
+        hops = _hops(division, self.space.added_before, reduced, contracts=contracts)
+        return Combination(slices, hops, elements * PARTIAL_SUM_BYTES)
+
+
+@lru_cache(maxsize=4096)
+def _kernel_record(form: KernelForm, rule: Rule, op_func: str, reduces: bool, aliases: tuple[int, ...]) -> KernelRecord:
+    space = kernel_space(form, rule, op_func, reduces=reduces)
+    operands = space.operands
+    output = operands[-1]
+    is_matmul = rule is Rule.CONTRACTION
+    widths = [operand.word_bytes for operand in (operands[:-1] if is_matmul else operands)]
+    rows, batch = _matmul_roles(operands) if is_matmul else ((), ())
+    lane = space.lane if space.lane_operands[-1] else 1
+    return KernelRecord(
+        space=space,
+        operation_class=_class_of(space, rule, op_func, reduces=reduces),
+        element_bytes=max(widths),
+        passes=VECTOR_PASSES.get(op_func, 1),
+        flops=_flops(space.points, rule, op_func),
+        result_elements=math.prod(space.extents[index] for index in output.variables) * lane,
+        row_points=math.prod(space.executed[index] for index in rows) if is_matmul else 0,
+        rows=rows,
+        batch=batch,
+        aliases=aliases,
+    )
+
+
+@lru_cache(maxsize=4096)
+def _overlapping(boxes: tuple[Box, ...], division: tuple[int, ...]) -> tuple[int, int]:
+    """Return the sticks of several windows of one buffer: distinct ones, and summed over the cores."""
+    slices = slices_of_cores(division, contracts=False)
+    by_core = (union_sticks([core_box(box, division, own) for box in boxes]) for own in slices)
+    return union_sticks(boxes), sum(by_core)
+
+
+@lru_cache(maxsize=4096)
+def _hops(division: tuple[int, ...], added: int, reduced: tuple[int, ...], *, contracts: bool) -> int:
+    slices = slices_of_cores((1,) * added + division, contracts=contracts)
+    return ring_hops(range(len(slices)), slices, [added + index for index in reduced])
+
+
+def _slices(variables: Sequence[int], division: Sequence[int]) -> int:
+    return math.prod([division[index] for index in variables])
+
+
+def _matmul_roles(operands: Sequence[OperandSpace]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the variables of the rows, which the second operand lacks, and of the batches, which all have."""
+    left, right, result = (frozenset(operand.variables) for operand in operands)
+    return tuple(sorted((left & result) - right)), tuple(sorted(left & right & result))
+
+
+def _class_of(space: KernelSpace, rule: Rule, op_func: str, *, reduces: bool) -> OperationClass:
+    source, output = space.operands[0], space.operands[-1]
+    match rule:
+        case Rule.CONTRACTION:
+            return OperationClass.MATMUL
+        case Rule.RESTICKIFY:
+            return OperationClass.RESTICKIFY
+        case Rule.STATISTICS if reduces:
+            return OperationClass.REDUCTION
+        case Rule.REDUCTION:
+            is_stick = source.has_lane and not output.has_lane
+            return OperationClass.REDUCTION if is_stick else OperationClass.OUTER_REDUCTION
+        case _ if op_func == "identity" and _is_broadcast(space):
+            return OperationClass.BROADCAST
+        case _:
+            return OperationClass.POINTWISE
+
+
+def _is_broadcast(space: KernelSpace) -> bool:
+    source, output = space.operands[0], space.operands[-1]
+    fills_lanes = space.lane > 1 and space.lane_operands[-1] and not space.lane_operands[0]
+    return fills_lanes or any(index not in source.variables for index in output.variables)
+
+
+def _flops(points: int, rule: Rule, op_func: str) -> int:
+    """Return what the emulator counts: one per result or element folded, two per multiply-add, none for copies."""
+    if rule in (Rule.RESTICKIFY, Rule.CAST) or op_func == "identity":
+        return 0
+    return points * (2 if rule is Rule.CONTRACTION else VECTOR_PASSES.get(op_func, 1))

@@ -1,0 +1,91 @@
+"""Copies between device memory and the scratchpads: what several operations read is fetched once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from spyrec.ir.access import Access
+from spyrec.ir.device_access import Inexpressible
+from spyrec.ir.graph import Derived
+from spyrec.ir.kernel import Buffer, BufferRole, Kernel, KernelGraph, Use
+from spyrec.ir.kernel_form import Rule
+from spyrec.ir.types import TensorType
+from spyrec.passes.planning.regions import Region, fetching_use, layout_of_region
+from spyrec.passes.planning.shares import Share, copy_division
+
+PASS_NAME = "place-scratchpad"
+
+
+def twin_of(graph: KernelGraph, buffer: Buffer, region: Region, number: int) -> Buffer | None:
+    """Return the buffer that holds in the scratchpads a region of ``buffer``; ``number`` tells several apart.
+
+    ``None`` where the region is no box of the device layout.
+    """
+    layout = layout_of_region(buffer.placed, buffer.type.shape, region.shape)
+    if layout is None:
+        return None
+    name = f"{buffer.name}.lx{number or ''}"
+    while name in graph.buffers:
+        name += "_"
+    return Buffer(
+        name,
+        TensorType(region.shape, buffer.type.dtype),
+        BufferRole.INTERMEDIATE,
+        Derived(PASS_NAME, (buffer.origin,)),
+        layout=layout,
+        home=region.loops,
+    )
+
+
+def fetch(graph: KernelGraph, buffer: Buffer, region: Region, twin: Buffer, share: Share) -> Kernel | None:
+    """Return the kernel that fetches a region of ``buffer`` into the scratchpads, every core its own share.
+
+    ``None`` where no division of a copy gives the cores these shares: where two cores hold one slice, for example.
+    """
+    read = fetching_use(buffer, region)
+    write = Use(twin.name, Access.identity(region.shape))
+    copy = replace(_copy(twin, read, write, region), dims=_dims(graph, region))
+    return _divided(graph, copy, (buffer, twin), 1, share)
+
+
+def drain(graph: KernelGraph, buffer: Buffer, region: Region, twin: Buffer, share: Share) -> Kernel | None:
+    """Return the kernel that stores what lies in the scratchpads into ``buffer``; ``None`` as for :func:`fetch`."""
+    access = Access.identity(region.shape)
+    copy = _copy(twin, Use(twin.name, access), Use(buffer.name, access), region)
+    return _divided(graph, copy, (buffer, twin), 0, share)
+
+
+def _dims(graph: KernelGraph, region: Region) -> tuple[str | None, ...]:
+    """Return the names of a region's dims: a dim that moves along a loop has the loop's."""
+    names: list[str | None] = [None] * len(region.shape)
+    for loop, step in zip(region.loops, region.steps, strict=True):
+        for dim, moved in enumerate(step):
+            names[dim] = graph.loops[loop].dim if moved else names[dim]
+    return tuple(names)
+
+
+def _copy(twin: Buffer, read: Use, write: Use, region: Region) -> Kernel:
+    return Kernel(
+        name=f"{twin.name}.{'fetch' if write.buffer == twin.name else 'drain'}",
+        op="spyre.copy",
+        op_func="identity",
+        rule=Rule.SAME_STICK,
+        extents=region.shape,
+        inputs=(read,),
+        output=write,
+        origin=twin.origin,
+        loops=region.loops,
+        tiled=tuple(tuple(dim for dim, moved in enumerate(step) if moved) for step in region.steps),
+    )
+
+
+def _divided(
+    graph: KernelGraph, copy: Kernel, twins: tuple[Buffer, Buffer], position: int, share: Share
+) -> Kernel | None:
+    around = replace(graph, buffers={**graph.buffers, **{twin.name: twin for twin in twins}})
+    try:
+        copy = replace(copy, form=around.form_of(copy))
+    except Inexpressible:
+        return None
+    division = copy_division(copy, position, share)
+    return None if division is None else replace(copy, division=division)

@@ -1,0 +1,156 @@
+"""Places for buffers taken in a given order, each at the lowest or the tightest gap among those before it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from spyrec.passes.solvers.packing_problem import Problem
+
+Places = list[int | None]
+
+
+@dataclass(slots=True)
+class Decoder:
+    """Turns orders of buffers into places.
+
+    ``chains``: buffers that overwrite each other in place and are placed as one, where one gap takes them all.
+    ``visits`` counts neighbours looked at: the measure of work, the same on every machine.
+    """
+
+    problem: Problem
+    chains: tuple[tuple[int, ...], ...]
+    is_tightest: bool = False
+    visits: int = 0
+    ceiling: int | None = None
+
+    def decode(self, order: Sequence[int], places: Sequence[int | None] | None = None, turn: int = 0) -> Places | None:
+        """Return a place per buffer, in alignments, ``None`` where no gap is large enough.
+
+        ``order``: indices of chains.  A chain that fits nowhere as one is placed buffer by buffer.
+        ``places``, ``turn``: what an order with the same first ``turn`` chains gave; only the others are placed.
+        Where a buffer would end above ``ceiling``, the order is given up: ``None``.
+        """
+        found: Places = [None] * len(self.problem.sizes) if places is None else list(places)
+        for index in order[turn:]:
+            for member in self.chains[index]:
+                found[member] = None
+        for index in order[turn:]:
+            chain = self.chains[index]
+            if not self._place(chain, found):
+                if self.ceiling is not None:
+                    return None
+                for member in chain if len(chain) > 1 else ():
+                    self._place((member,), found)
+        return found
+
+    def _place(self, chain: Sequence[int], places: Places) -> bool:
+        place = self._gap(chain, places)
+        if place is None:
+            return False
+        for member in chain:
+            places[member] = place
+        return True
+
+    def _gap(self, chain: Sequence[int], places: Sequence[int | None]) -> int | None:
+        """Return where a chain starts: at a relative's place if it may, else in a gap."""
+        sizes = self.problem.sizes
+        forbidden: list[tuple[int, int]] = []
+        shared: set[int] = set()
+        for member in chain:
+            size, relatives = sizes[member], self.problem.relatives[member]
+            neighbours = self.problem.neighbours[member]
+            self.visits += len(neighbours) + 1
+            for other in neighbours:
+                start = places[other]
+                if start is None:
+                    continue
+                # a place p is wrong where start - size < p < start + size of the other
+                forbidden.append((start - size + 1, start + sizes[other] - 1))
+                if other in relatives:
+                    shared.add(start)
+        highest = self._highest(chain)
+        for place in sorted(shared):
+            if (highest is None or place <= highest) and self._is_free(chain, place, places):
+                return place
+        forbidden.sort()
+        return self._tightest(forbidden, highest) if self.is_tightest else _lowest(forbidden, highest)
+
+    def _highest(self, chain: Sequence[int]) -> int | None:
+        if self.ceiling is not None:
+            return self.ceiling - max(self.problem.sizes[member] for member in chain)
+        return min(self.problem.highest[member] for member in chain) if self.problem.highest else None
+
+    def _is_free(self, chain: Sequence[int], place: int, places: Sequence[int | None]) -> bool:
+        sizes = self.problem.sizes
+        for member in chain:
+            end, relatives = place + sizes[member], self.problem.relatives[member]
+            for other in self.problem.neighbours[member]:
+                start = places[other]
+                if start is None or (start == place and other in relatives):
+                    continue
+                if start < end and place < start + sizes[other]:
+                    return False
+        return True
+
+    @staticmethod
+    def _tightest(forbidden: Sequence[tuple[int, int]], highest: int | None) -> int | None:
+        best: tuple[int, int] | None = None
+        for low, high in _gaps(forbidden, highest):
+            if high is None:
+                return low if best is None else best[1]
+            if best is None or high - low < best[0]:
+                best = (high - low, low)
+        return None if best is None else best[1]
+
+
+def _lowest(forbidden: Sequence[tuple[int, int]], highest: int | None) -> int | None:
+    place = 0
+    for low, high in forbidden:
+        if low > place:
+            break
+        place = max(place, high + 1)
+    return place if highest is None or place <= highest else None
+
+
+def _gaps(forbidden: Sequence[tuple[int, int]], highest: int | None) -> Iterator[tuple[int, int | None]]:
+    """Yield the ranges of places that are free, from below; the last has no end where the memory has none."""
+    place = 0
+    for low, high in forbidden:
+        if low > place:
+            end = low - 1 if highest is None else min(low - 1, highest)
+            if place <= end:
+                yield place, end
+        place = max(place, high + 1)
+    if highest is None or place <= highest:
+        yield place, highest
+
+
+def chains_of(problem: Problem) -> tuple[tuple[int, ...], ...]:
+    """Return all buffers in chains: each child joins one parent, and each parent is joined by one child.
+
+    A child prefers the parent whose size is nearest to its own, then the one that began first.
+    """
+    buffers = problem.buffers
+    joined: dict[int, int] = {}
+    children: set[int] = set()
+    for child in sorted(range(len(buffers)), key=lambda i: (buffers[i].first, i)):
+        # a child that is gone after its first step never dies later than the parent of its parent
+        free = [
+            parent
+            for parent in buffers[child].parents
+            if parent not in joined and (parent not in children or buffers[parent].first < buffers[parent].last)
+        ]
+        if free:
+            parent = min(free, key=lambda i: (buffers[i].size, buffers[i].first, i))
+            joined[parent] = child
+            children.add(child)
+    heads = sorted(set(range(len(buffers))) - set(joined.values()))
+    return tuple(_chain(head, joined) for head in heads)
+
+
+def _chain(head: int, joined: dict[int, int]) -> tuple[int, ...]:
+    chain = [head]
+    while chain[-1] in joined:
+        chain.append(joined[chain[-1]])
+    return tuple(chain)

@@ -1,0 +1,174 @@
+"""Buffers with lifetimes that want offsets in one memory: the problem, its bounds, and what a right answer is."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class PackingBuffer:
+    """A buffer that holds something from step ``first`` to step ``last``, both included.
+
+    ``size``: in the unit of limit and alignment.  ``parents``: indices of buffers that it may overwrite in place:
+    a parent is read for the last time in the step that writes this buffer, and is at least as large.  ``value``: what
+    is won when it lies in the memory (bytes of device-memory traffic saved).  ``is_required``: it goes before any
+    buffer that is not.
+    """
+
+    size: int
+    first: int
+    last: int
+    parents: tuple[int, ...] = ()
+    value: int = 0
+    is_required: bool = False
+
+    def __post_init__(self) -> None:
+        assert min(self.size, self.value) >= 0, self
+        assert self.first <= self.last, self
+
+    def overlaps(self, other: PackingBuffer) -> bool:
+        """Whether both are alive at one step."""
+        return self.first <= other.last and other.first <= self.last
+
+
+@dataclass(frozen=True, slots=True)
+class Packing:
+    """An offset per buffer (``None``: left out), the value of those that are in, and a bound that no value exceeds."""
+
+    offsets: tuple[int | None, ...]
+    value: int
+    bound: int
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Buffers prepared for the solvers: all lengths counted in whole alignments.
+
+    ``neighbours``: per buffer, those alive at one of its steps.  ``relatives``: per buffer, its parents and children:
+    of the neighbours, those that may have the very same offset.  ``limit``: rounded up, ``None`` where the memory has
+    no end.  ``highest``: the highest place at which each buffer ends within the exact limit, -1 where it is larger.
+    """
+
+    buffers: tuple[PackingBuffer, ...]
+    sizes: tuple[int, ...]
+    neighbours: tuple[tuple[int, ...], ...]
+    relatives: tuple[frozenset[int], ...]
+    limit: int | None
+    highest: tuple[int, ...]
+
+    @classmethod
+    def of(cls, buffers: Sequence[PackingBuffer], limit: int | None, alignment: int) -> Problem:
+        """Prepare buffers: sizes are rounded up to whole alignments."""
+        relatives: list[set[int]] = [set() for _ in buffers]
+        for child, buffer in enumerate(buffers):
+            for parent in buffer.parents:
+                above = buffers[parent]
+                assert parent != child, buffer
+                assert above.last == buffer.first, (buffer, above)
+                assert above.size >= buffer.size, (buffer, above)
+                relatives[child].add(parent)
+                relatives[parent].add(child)
+        return cls(
+            tuple(buffers),
+            tuple(-(-buffer.size // alignment) for buffer in buffers),
+            _neighbours(buffers),
+            tuple(frozenset(found) for found in relatives),
+            None if limit is None else -(-limit // alignment),
+            () if limit is None else tuple(max(-1, (limit - buffer.size) // alignment) for buffer in buffers),
+        )
+
+
+def _neighbours(buffers: Sequence[PackingBuffer]) -> tuple[tuple[int, ...], ...]:
+    found: list[list[int]] = [[] for _ in buffers]
+    alive: list[tuple[int, int]] = []
+    for index in sorted(range(len(buffers)), key=lambda i: (buffers[i].first, i)):
+        while alive and alive[0][0] < buffers[index].first:
+            heapq.heappop(alive)
+        for _, other in alive:
+            found[index].append(other)
+            found[other].append(index)
+        heapq.heappush(alive, (buffers[index].last, index))
+    return tuple(tuple(sorted(others)) for others in found)
+
+
+def alive_by_step(problem: Problem) -> Iterator[list[int]]:
+    """Yield, for each step at which a buffer begins, the buffers that lie apart then, whatever the plan.
+
+    A buffer that may overwrite a parent is not counted at that step: it may take no room of its own.
+    """
+    buffers = problem.buffers
+    alive: list[tuple[int, int]] = []
+    order = sorted(range(len(buffers)), key=lambda i: (buffers[i].first, i))
+    # a child that was left out at its first step counts from the next one
+    steps = {buffer.first for buffer in buffers} | {b.first + 1 for b in buffers if b.parents and b.last > b.first}
+    position = 0
+    for step in sorted(steps):
+        while position < len(order) and buffers[order[position]].first <= step:
+            heapq.heappush(alive, (buffers[order[position]].last, order[position]))
+            position += 1
+        while alive and alive[0][0] < step:
+            heapq.heappop(alive)
+        yield [index for _, index in alive if buffers[index].first < step or not buffers[index].parents]
+
+
+def height_bound(problem: Problem) -> int:
+    """Return, in alignments, the height that no packing of all buffers can do without."""
+    return max((sum(problem.sizes[index] for index in alive) for alive in alive_by_step(problem)), default=0)
+
+
+def value_bound(problem: Problem) -> int:
+    """Return a value that no packing exceeds.
+
+    At one step the buffers alive have to fit: a fractional knapsack bounds what is lost there.  Losses at steps that
+    share no buffer add up.
+    """
+    limit = problem.limit
+    total = sum(buffer.value for buffer in problem.buffers)
+    if limit is None:
+        return total
+    losses = [(_loss(problem, alive, limit), alive) for alive in alive_by_step(problem)]
+    counted: set[int] = set()
+    lost = 0
+    for loss, alive in sorted(losses, key=lambda item: (-item[0], item[1])):
+        if loss and counted.isdisjoint(alive):
+            counted.update(alive)
+            lost += loss
+    return total - lost
+
+
+def _loss(problem: Problem, alive: Sequence[int], limit: int) -> int:
+    """Return the least value that does not fit when these lie apart: the cheapest per size is left out, in parts."""
+    buffers, sizes = problem.buffers, problem.sizes
+    lost = sum(buffers[index].value for index in alive if problem.highest[index] < 0)
+    fitting = [index for index in alive if sizes[index] and problem.highest[index] >= 0]
+    excess = sum(sizes[index] for index in fitting) - limit
+    for index in sorted(fitting, key=lambda i: buffers[i].value / sizes[i]):
+        if excess <= 0:
+            break
+        part = min(excess, sizes[index])
+        lost += buffers[index].value * part // sizes[index]
+        excess -= part
+    return lost
+
+
+def is_legal(problem: Problem, places: Sequence[int | None]) -> bool:
+    """Whether the places (in alignments) end within the limit, and what lives together lies apart.
+
+    A buffer may lie at the very place of a parent.
+    """
+    return all(place is None or _is_free(problem, places, index, place) for index, place in enumerate(places))
+
+
+def _is_free(problem: Problem, places: Sequence[int | None], index: int, place: int) -> bool:
+    end = place + problem.sizes[index]
+    if place < 0 or (problem.limit is not None and place > problem.highest[index]):
+        return False
+    for other in problem.neighbours[index]:
+        start = places[other]
+        if start is None or (start == place and other in problem.relatives[index]):
+            continue
+        if start < end and place < start + problem.sizes[other]:
+            return False
+    return True

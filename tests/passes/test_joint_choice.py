@@ -1,0 +1,175 @@
+"""Divisions that are chosen together: no other combination is cheaper, by trying them all."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+from collections.abc import Iterator, Mapping, Sequence
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchmarks.planning_parts import workloads
+from spyrec import CompileOptions
+from spyrec.ir.kernel import Buffer, BufferRole, KernelGraph
+from spyrec.passes.base import NO_PLANNER, PipelineOptions
+from spyrec.passes.planning.candidates import Candidate, candidates
+from spyrec.passes.planning.divisions import Division
+from spyrec.passes.planning.joint import choose
+from spyrec.passes.planning.regions import Region, layout_of_region, whole_region
+from spyrec.passes.planning.residency import touched
+from spyrec.passes.planning.shares import Share
+from tests.support.examples import examples
+from tests.support.graphs import JsonObject, after, graph_data, node, read, tensor
+from tests.support.planned_runs import planned, small_target
+from tests.support.random_graphs import random_graph
+from tests.support.random_loops import looped_graph
+
+_SEEDS = st.integers(0, 1 << 40)
+_MOST_COMBINATIONS = 1_000
+_PICOSECONDS = 1_000_000
+_COPY_PS = 1_000
+"""What the choice adds for a copy."""
+
+
+class _Touched:
+    """One region of a tensor under one combination of divisions: who reads and writes it, and in which share."""
+
+    def __init__(self, buffer: Buffer, region: Region) -> None:
+        self.buffer, self.region = buffer, region
+        self.reads: dict[int, set[Share | None]] = {}
+        self.writes: dict[int, set[Share | None]] = {}
+
+    def saved(self, trips: Sequence[int], rounds: int, moved: int, *, is_parted: bool) -> int:
+        """Return what the best way to lie in LX saves, in picoseconds; 0 where none saves anything."""
+        return max((0, *self._ways(trips, rounds, moved, is_parted=is_parted)))
+
+    def _ways(self, trips: Sequence[int], rounds: int, moved: int, *, is_parted: bool) -> Iterator[int]:
+        is_whole = self.region == whole_region(self.buffer)
+        shares = {share for found in (*self.reads.values(), *self.writes.values()) for share in found}
+        copied = moved * rounds + _COPY_PS
+        for share in shares - {None}:
+            agreeing = moved * sum(trips[number] for number, found in self.reads.items() if found == {share})
+            written = moved * sum(trips[number] for number, found in self.writes.items() if found == {share})
+            if is_whole and not is_parted and self.buffer.role is BufferRole.INTERMEDIATE and shares == {share}:
+                yield agreeing + written
+            if is_whole and [*self.writes.values()] == [{share}]:
+                yield agreeing + written - copied
+            if len(self.writes) < 2:
+                yield agreeing - copied
+
+
+def _cost(graph: KernelGraph, found: Sequence[Candidate], options: PipelineOptions) -> int:
+    """Return the time of a combination: each operation alone, less what tensors in LX save, in picoseconds."""
+    trips = [math.prod(graph.loops[loop].count for loop in kernel.loops) for kernel in graph.kernels]
+    regions = _touched_regions(graph, [item.division for item in found], options.target.lx_usable_bytes)
+    parted = {item.buffer.name for item in regions.values() if item.region != whole_region(item.buffer)}
+    total = sum(round(item.cost_us * _PICOSECONDS) * count for item, count in zip(found, trips, strict=True))
+    for item in regions.values():
+        layout = layout_of_region(item.buffer.placed, item.buffer.type.shape, item.region.shape)
+        size = (item.buffer.placed if layout is None else layout).size_bytes
+        moved = round(size / float(options.profile.memory_bytes_per_us) * _PICOSECONDS)
+        rounds = math.prod(graph.loops[loop].count for loop in item.region.loops)
+        total -= item.saved(trips, rounds, moved, is_parted=item.buffer.name in parted)
+    return total
+
+
+def _touched_regions(
+    graph: KernelGraph, divisions: Sequence[Division], usable_bytes: int
+) -> Mapping[tuple[str, Region], _Touched]:
+    regions: dict[tuple[str, Region], _Touched] = {}
+    for number, (kernel, division) in enumerate(zip(graph.kernels, divisions, strict=True)):
+        for position, use in enumerate(kernel.uses):
+            buffer = graph.buffers[use.buffer]
+            region, share = touched(buffer, kernel, position, division)
+            place, _ = touched(buffer, kernel, position, (1,) * len(division))
+            if share is not None and (region != place or share.is_replicated or share.size_bytes > usable_bytes):
+                share = None
+            item = regions.setdefault((use.buffer, place), _Touched(buffer, place))
+            known = item.writes if position == len(kernel.inputs) else item.reads
+            known.setdefault(number, set()).add(share)
+    return regions
+
+
+def _assert_none_is_cheaper(graph: KernelGraph, options: PipelineOptions) -> None:
+    choices = [candidates(graph, kernel, options) for kernel in graph.kernels]
+    while math.prod(map(len, choices)) > _MOST_COMBINATIONS:  # fewer for the kernel that has most
+        most = max(range(len(choices)), key=lambda index: len(choices[index]))
+        choices[most] = choices[most][:-1]
+    chosen = choose(graph, choices, options)
+    picked = [
+        next(item for item in items if item.division == division)
+        for items, division in zip(choices, chosen, strict=True)
+    ]
+    best = min(_cost(graph, combination, options) for combination in itertools.product(*choices))
+    assert _cost(graph, picked, options) == best
+
+
+_LARGE = (64, 96, 192, 320, 512, 2048)
+
+
+def _large_graph(seed: int) -> JsonObject:
+    """Return two to four operations on tensors large enough that where they lie decides how they are divided."""
+    rng = random.Random(seed)
+    rows, columns = rng.choice(_LARGE), rng.choice(_LARGE)
+    first = columns
+    inputs: list[JsonObject] = [tensor("x", rows, columns)]
+    nodes: list[JsonObject] = []
+    last = "x"
+    for number in range(rng.randint(2, 3)):
+        name = f"n{number}"
+        match rng.randrange(4):
+            case 0:
+                nodes.append(node(name, "amax", last, dim=[rng.randrange(2)], keepdim=True))
+                nodes.append(node(f"{name}s", "sub", last, name))
+                name += "s"
+            case 1:
+                inputs.append(tensor(f"w{number}", columns, wider := rng.choice(_LARGE)))
+                nodes.append(node(name, "matmul", last, f"w{number}"))
+                columns = wider
+            case 2:
+                nodes.append(node(name, "add", last, "x" if columns == first else last))
+            case _:
+                nodes.append(node(name, "exp", last))
+        last = name
+    return graph_data(inputs, nodes, [last])
+
+
+@examples(40)
+@given(seed=_SEEDS, cores=st.sampled_from((4, 6, 32)), sticks=st.sampled_from((64, 1 << 14)))
+def test_no_other_combination_of_divisions_and_residences_is_cheaper(seed: int, cores: int, sticks: int) -> None:
+    options = PipelineOptions(small_target(sticks), cores)
+    graph = after("assign-layouts", read(_large_graph(seed)), options)
+    if len(graph.kernels) <= 4:
+        _assert_none_is_cheaper(graph, options)
+
+
+@examples(25)
+@given(seed=_SEEDS, cores=st.sampled_from((2, 4, 5, 32)), sticks=st.sampled_from((2, 1 << 14)))
+def test_no_other_combination_is_cheaper_in_loops(seed: int, cores: int, sticks: int) -> None:
+    options = PipelineOptions(small_target(sticks), cores)
+    graph = after("assign-layouts", read(looped_graph(seed, 3)[0]), options)
+    if len(graph.kernels) <= 4:
+        _assert_none_is_cheaper(graph, options)
+
+
+def test_neighbours_agree_even_where_one_alone_would_divide_otherwise() -> None:
+    """A softmax's operations all divide the rows: its sums fold the columns."""
+    graph = planned(workloads.softmax(512, 4096))
+    assert {kernel.division for kernel in graph.kernels} == {(32, 1)}
+
+
+def test_without_a_planner_every_operation_divides_as_it_alone_would() -> None:
+    options = PipelineOptions(lx_planner=NO_PLANNER)
+    for seed in range(6):
+        graph = after("assign-layouts", read(random_graph(seed)[0]), options)
+        choices = [candidates(graph, kernel, options) for kernel in graph.kernels]
+        assert choose(graph, choices, options) == tuple(items[0].division for items in choices)
+
+
+def test_a_long_chain_is_planned_as_a_whole() -> None:
+    """Of 200 operations all keep their results in LX: the tables of the choice stay small."""
+    graph = planned(workloads.pointwise_chain(200, 64, 128), CompileOptions())
+    (program,) = graph.programs
+    assert len(program.lx_offsets) == 199
