@@ -1136,8 +1136,8 @@ EXECUTION: dict[str, Code] = {
     ),
     "SPY0921": Code(
         "operation failed while it ran",
-        "The note names the launch, its step and its tile iteration. What stood behind it in the stream, and what waits "
-        "for events recorded there, was skipped.",
+        "The note names the launch, its step and its tile iteration. What stood behind it in the stream, and what "
+        "waits for events recorded there, was skipped.",
         hint="put the cause right, call clear_error() on the stream, and launch again",
     ),
     "SPY0922": Code(
@@ -1147,8 +1147,8 @@ EXECUTION: dict[str, Code] = {
     ),
     "SPY0923": Code(
         "not permitted in a host function",
-        "A host function runs inside of its stream: waiting for a stream there could never end, and enqueueing would have "
-        "no place in the order.",
+        "A host function runs inside of its stream: waiting for a stream there could never end, and enqueueing would "
+        "have no place in the order.",
         hint="do it after synchronize()",
     ),
     "SPY0924": Code(

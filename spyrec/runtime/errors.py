@@ -1,0 +1,182 @@
+"""What the program execution pipeline refuses, one exception per kind of mistake, each with its code.
+
+A fault that a call raises has enqueued nothing.  One that an operation meets while it runs is kept by its stream, which
+reports it, as :class:`ExecutionFailed`, at its next query, synchronisation or launch.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from spyrec.diagnostics import Diagnostic, Location, SpyrecError
+
+
+class RuntimeFault(SpyrecError):
+    """A refusal of the runtime: ``code`` of the class, one message, notes, and what to do about it."""
+
+    code: ClassVar[str]
+
+    def __init__(
+        self, message: str, *, notes: tuple[str, ...] = (), hint: str | None = None, location: Location | None = None
+    ) -> None:
+        super().__init__([Diagnostic(self.code, message, location, notes, hint)])
+
+    @property
+    def message(self) -> str:
+        """The sentence that says what is wrong, without code and notes."""
+        return self.diagnostics[0].message
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The facts that go with the message."""
+        return self.diagnostics[0].notes
+
+
+class OutOfDeviceMemory(RuntimeFault):
+    """No region has a free block of the size asked for."""
+
+    code = "SPY0901"
+
+
+class StaleHandle(RuntimeFault):
+    """An allocation is used after it was freed: its handle's generation is over."""
+
+    code = "SPY0902"
+
+
+class DoubleFree(RuntimeFault):
+    """An allocation is freed a second time."""
+
+    code = "SPY0903"
+
+
+class UnknownRegion(RuntimeFault):
+    """A virtual address names a region that this device does not have, or lies outside of it."""
+
+    code = "SPY0904"
+
+
+class OutsideAllocation(RuntimeFault):
+    """Bytes are asked for that do not lie in one live allocation."""
+
+    code = "SPY0905"
+
+
+class InvalidSize(RuntimeFault):
+    """A size is negative, or a shape and its layout do not fit."""
+
+    code = "SPY0906"
+
+
+class StreamPoisoned(RuntimeFault):
+    """Work is given to a stream whose error was not cleared."""
+
+    code = "SPY0920"
+
+
+class ExecutionFailed(RuntimeFault):
+    """An operation failed while it ran; the first note names launch, step and tile, the cause is chained."""
+
+    code = "SPY0921"
+
+
+class SynchronizeTimeout(RuntimeFault):
+    """The time given to a synchronisation is over; the work goes on."""
+
+    code = "SPY0922"
+
+
+class NotPermittedInHostFunction(RuntimeFault):
+    """A host function calls what may wait or enqueue on the runtime that runs it."""
+
+    code = "SPY0923"
+
+
+class EventNotReady(RuntimeFault):
+    """The time between events is asked for before both have been reached."""
+
+    code = "SPY0924"
+
+
+class TimingDisabled(RuntimeFault):
+    """The time of an event is asked for that was made without timing."""
+
+    code = "SPY0925"
+
+
+class OverlappingCopy(RuntimeFault):
+    """Source and destination of a copy on the device share bytes."""
+
+    code = "SPY0926"
+
+
+class ScheduleUnknown(RuntimeFault):
+    """A schedule is named that there is not."""
+
+    code = "SPY0927"
+
+
+class DeviceClosed(RuntimeFault):
+    """A device is used after it was closed."""
+
+    code = "SPY0928"
+
+
+class DeviceFault(RuntimeFault):
+    """The device itself is broken (an error that no check caught); it answers nothing until it is reset."""
+
+    code = "SPY0929"
+
+
+class NotPermittedInCapture(RuntimeFault):
+    """A stream that records what it is given is asked to wait, to query, or to record twice."""
+
+    code = "SPY0930"
+
+
+class ArgumentCountError(RuntimeFault):
+    """A launch has more or fewer tensors than the plan takes."""
+
+    code = "SPY0950"
+
+
+class DtypeMismatch(RuntimeFault):
+    """A tensor's dtype is not the one the plan was compiled for, or an array's not the tensor's."""
+
+    code = "SPY0951"
+
+
+class LayoutMismatch(RuntimeFault):
+    """A tensor's device layout is not the one asked for."""
+
+    code = "SPY0952"
+
+
+class ShapeMismatch(RuntimeFault):
+    """A tensor's shape is not the one asked for."""
+
+    code = "SPY0953"
+
+
+class DeviceMismatch(RuntimeFault):
+    """An event, tensor or stream belongs to another device."""
+
+    code = "SPY0954"
+
+
+class RaceFound(RuntimeFault):
+    """Two operations touch the same bytes, one of them writes, and nothing orders them (``--sanitize sync``)."""
+
+    code = "SPY0980"
+
+
+class UninitialisedRead(RuntimeFault):
+    """An operation reads bytes that nothing has written since they were allocated (``--sanitize init``)."""
+
+    code = "SPY0981"
+
+
+class UnrecordedWait(RuntimeFault):
+    """A stream waits for an event that was never recorded: that orders nothing (``--sanitize sync``)."""
+
+    code = "SPY0982"

@@ -1,0 +1,120 @@
+"""The dry run of a launch: match the tensors, choose the loops and modes, count what would be enqueued."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+
+from spyrec.bundle.tile_contract import LoopKind, TileArgument, TileContract
+from spyrec.diagnostics import SpyrecError
+from spyrec.runtime.errors import LayoutMismatch
+from spyrec.runtime.launch.errors import RemainderNotPossible, TileInsideStick, TileNotExpressible
+from spyrec.runtime.launch.flat import flat_arguments, flat_loop
+from spyrec.runtime.launch.matching import check_arguments, check_count, matched_loops, with_loops
+from spyrec.runtime.launch.modes import Refusal, argument_plan, moving_dim
+from spyrec.runtime.launch.plan import ArgumentPlan, LaunchOptions, LaunchTensor, LoopPlan, Mode
+from spyrec.runtime.launch.remainders import Launch, with_remainder
+from spyrec.runtime.launch.sharing import check_aliases, check_outputs, check_sums
+from spyrec.runtime.launch.tile_major import tile_major_layout
+from spyrec.runtime.launch.tile_plan import Part, TilePlan
+
+
+def explain_launch(
+    contract: TileContract, tensors: Sequence[LaunchTensor], options: LaunchOptions | None = None
+) -> TilePlan:
+    """Return the plan that a launch of these tensors executes; nothing is enqueued and no device is needed.
+
+    Errors: SPY0950 to SPY0953 tensors that no number of tiles makes fit, SPY0955 tiles are not allowed, SPY0956 the
+    loops are not determined, SPY0957 arguments disagree on a loop, SPY0958 iterations would overwrite one another,
+    SPY0959 a tile would begin inside a stick, SPY0960 no mode reaches the tiles of an argument, SPY0961 too many
+    iterations, SPY0962 no policy for what is left over.
+    """
+    chosen = options or LaunchOptions()
+    check_arguments(contract, tensors)
+    launch = Launch(with_loops(contract, tensors), tuple(tensors))
+    loops = _ordered(launch, matched_loops(launch.contract, tensors, chosen), chosen)
+    check_outputs(launch.contract, tensors, loops)
+    check_sums(launch.contract, loops)
+    plan = _cheapest(launch, loops, chosen)
+    body = plan.body
+    check_aliases(tuple(zip(body.contract.arguments, plan.tensors, body.arguments, strict=True)), plan.loops)
+    return plan
+
+
+def _cheapest(launch: Launch, loops: tuple[LoopPlan, ...], options: LaunchOptions) -> TilePlan:
+    """Return the plan without copies, else the one over runs of sticks, else the one with copies."""
+    try:
+        return _by_loops(launch, loops, options, may_stage=False)
+    except (TileInsideStick, TileNotExpressible, RemainderNotPossible):
+        flat = flat_loop(launch)
+        if flat is not None:
+            check_count((flat,), options)
+            part = Part(launch.contract, flat_arguments(launch, flat))
+            return TilePlan((flat,), launch.tensors, (((flat.tile,), part),))
+        if options.scratch_limit_bytes == 0:
+            raise
+    return _by_loops(launch, loops, options, may_stage=True)
+
+
+def _by_loops(launch: Launch, loops: tuple[LoopPlan, ...], options: LaunchOptions, may_stage: bool) -> TilePlan:
+    settled = tuple(with_remainder(launch, loop, options.remainder, may_stage) for loop in loops)
+    sizes = product(*(sorted({loop.size(0), loop.size(loop.trips - 1)}, reverse=True) for loop in settled))
+    parts = tuple((size, _part(launch, settled, size, may_stage)) for size in sizes)
+    plan = TilePlan(settled, launch.tensors, parts)
+    needed, limit = sum(plan.scratch_bytes), options.scratch_limit_bytes
+    if limit is not None and needed > limit:
+        names = [argument.name for argument in plan.body.arguments if argument.mode is Mode.STAGED]
+        raise TileNotExpressible(f"staging {names} takes {needed} bytes of scratch memory, the limit is {limit}")
+    return plan
+
+
+def _part(launch: Launch, loops: tuple[LoopPlan, ...], size: tuple[int, ...], may_stage: bool) -> Part:
+    contract = _program(launch.contract, loops, size)
+    plans: list[ArgumentPlan] = []
+    for argument, tensor in zip(contract.arguments, launch.tensors, strict=True):
+        found = argument_plan(argument, tensor, loops, may_stage)
+        if isinstance(found, Refusal):
+            raise _refused(argument, tensor, loops, found)
+        plans.append(found)
+    return Part(contract, tuple(plans))
+
+
+def _program(contract: TileContract, loops: tuple[LoopPlan, ...], size: tuple[int, ...]) -> TileContract:
+    """Return the contract of the program for tiles of these extents: the body's or a variant's."""
+    wanted = {loop.name: elements for loop, elements in zip(loops, size, strict=True)}
+    for candidate in (contract, *contract.variants):
+        if candidate.tiles == wanted:
+            return candidate
+    shown = ", ".join(f"{elements} of {name}" for name, elements in wanted.items())
+    raise RemainderNotPossible(f"no program was compiled for tiles of {shown}")
+
+
+def _refused(argument: TileArgument, tensor: LaunchTensor, loops: Sequence[LoopPlan], refusal: Refusal) -> SpyrecError:
+    compiled, actual = f"compiled for {argument.layout}", f"the tensor has {tensor.layout}"
+    if refusal.is_fixed:
+        fact = f'the elements of "{argument.name}" lie elsewhere in device memory than the program reads them'
+        return LayoutMismatch(fact, notes=(compiled, actual))
+    kind = TileInsideStick if refusal.is_inside_stick else TileNotExpressible
+    cut = [loop.name for loop in loops if moving_dim(argument, tensor, loop) is not None]
+    fact = f'"{argument.name}" cannot be launched in tiles along {", ".join(cut)}: {refusal.reason}'
+    wanted = tile_major_layout(argument, tensor.shape, [loop.name for loop in loops])
+    hint = None if wanted is None else f"with the layout {wanted} a launch only moves the base"
+    return kind(fact, notes=(compiled, actual), hint=hint)
+
+
+def _ordered(launch: Launch, loops: tuple[LoopPlan, ...], options: LaunchOptions) -> tuple[LoopPlan, ...]:
+    """Return the loops as they are run: those of one iteration are gone from a plan only by their count."""
+    if not options.reuse_order:
+        return loops
+    parallel = [loop for loop in loops if loop.kind is LoopKind.PARALLEL]
+    rest = [loop for loop in loops if loop.kind is LoopKind.REDUCTION]
+    return (*sorted(parallel, key=lambda loop: _kept_bytes(launch, loop)), *rest)
+
+
+def _kept_bytes(launch: Launch, loop: LoopPlan) -> int:
+    """Return the bytes of the arguments that a loop leaves in place, 0 for a loop of one iteration."""
+    if loop.trips == 1:
+        return 0
+    return sum(
+        argument.layout.nbytes for argument, tensor in launch.pairs if moving_dim(argument, tensor, loop) is None
+    )

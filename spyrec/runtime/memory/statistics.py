@@ -1,0 +1,66 @@
+"""What an allocator tells of itself: plain records."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from enum import Enum
+
+from spyrec.runtime.memory.addresses import AddressRange
+
+
+class BlockState(Enum):
+    """What a block of a region is used for: ``PENDING_FREE`` was freed while enqueued operations still use it."""
+
+    LIVE = "live"
+    PENDING_FREE = "pending free"
+    FREE = "free"
+
+
+class MemoryKind(Enum):
+    """What an allocation is for: programs go to the region that programs see as segment 7, all else to the others."""
+
+    TENSOR = "tensor"
+    PROGRAM = "program"
+
+
+@dataclass(frozen=True, slots=True)
+class AllocatorStatistics:
+    """Counters in bytes rounded to sticks.
+
+    ``allocated_*``: live or waiting for their last operation; ``pending_free_bytes``: the latter of these.
+    ``accumulated_*``: since the last reset.
+    """
+
+    allocated_bytes: int = 0
+    allocations: int = 0
+    pending_free_bytes: int = 0
+    pending_frees: int = 0
+    peak_bytes: int = 0
+    accumulated_bytes: int = 0
+    accumulated_allocations: int = 0
+
+
+@dataclass(slots=True)
+class Counters:
+    """Statistics that change."""
+
+    current: AllocatorStatistics = field(default_factory=AllocatorStatistics)
+
+    def add(self, **changes: int) -> None:
+        """Add to counters by name; the peak follows."""
+        values = {name: getattr(self.current, name) + change for name, change in changes.items()}
+        self.current = dataclasses.replace(self.current, **values)
+        if self.current.allocated_bytes > self.current.peak_bytes:
+            self.current = dataclasses.replace(self.current, peak_bytes=self.current.allocated_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """One block of a region, as a snapshot shows it."""
+
+    range: AddressRange
+    state: BlockState
+    kind: MemoryKind | None = None
+    uses: int = 0
+    """Enqueued operations that hold it."""

@@ -1,0 +1,208 @@
+"""One device of the program execution pipeline: its memory, its streams, and what executes them."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+import warnings
+from dataclasses import dataclass, field
+from typing import Self
+
+from spyrec.runtime.errors import DeviceClosed, DeviceFault, RuntimeFault, SynchronizeTimeout
+from spyrec.runtime.memory.addresses import AddressRange
+from spyrec.runtime.memory.allocator import FlexAllocator, MemoryOptions
+from spyrec.runtime.memory.spyre_allocator import SpyreAllocator
+from spyrec.runtime.streams.backend import Backend
+from spyrec.runtime.streams.discrete_events import DiscreteEvents
+from spyrec.runtime.streams.executor import Executor
+from spyrec.runtime.streams.host_buffer import HostBuffer, HostMemory
+from spyrec.runtime.streams.scheduler import Scheduler, SchedulerOptions
+from spyrec.runtime.streams.spyre_stream import SpyreStream
+from spyrec.runtime.streams.stream import FlexStream
+from spyrec.runtime.streams.worker_threads import WorkerThreads
+
+POOL_STREAMS = 32
+"""Streams of each priority: ids 1 to 32 and 33 to 64 beside the default stream 0 (torch-spyre, stated)."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceOptions:
+    """Options of a device.
+
+    ``is_blocking``: every enqueueing waits for its work (``SPYREC_LAUNCH_BLOCKING``, for debugging).
+    """
+
+    memory: MemoryOptions = field(default_factory=MemoryOptions)
+    scheduling: SchedulerOptions = field(default_factory=SchedulerOptions)
+    is_blocking: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Blocks:
+    """Tells the backend and the sanitizers when a block of memory begins and ends its life."""
+
+    backend: Backend
+    schedulers: list[Scheduler]
+
+    def attach(self, block: AddressRange) -> None:
+        self.backend.attach(block)
+
+    def detach(self, block: AddressRange) -> None:
+        for scheduler in self.schedulers:
+            scheduler.watch.forget(block)
+        self.backend.detach(block)
+
+
+class SpyreDevice:
+    """A device: memory to allocate, 65 streams, and an executor behind a backend.
+
+    ``index`` tells the handles of several devices apart.  A device is closed by :meth:`close` or ``with``.
+    Unless its schedule is ``threads``, it works only while the host waits, asks or copies back, and always in the
+    same order for the same calls.
+    """
+
+    def __init__(self, backend: Backend, options: DeviceOptions | None = None, *, index: int = 0) -> None:
+        self.index = index
+        self.options = options or DeviceOptions()
+        self.backend = backend
+        schedulers: list[Scheduler] = []
+        self.allocator = FlexAllocator(self.options.memory, backing=_Blocks(backend, schedulers), device_index=index)
+        self.spyre_allocator = SpyreAllocator(self.allocator)
+        self.scheduler = Scheduler(backend, self.allocator, self.options.scheduling)
+        schedulers.append(self.scheduler)
+        is_threaded = self.scheduler.chooser.is_threaded
+        self.executor: Executor = WorkerThreads(self.scheduler) if is_threaded else DiscreteEvents(self.scheduler)
+        self._host_memory = HostMemory()
+        self._streams: dict[int, FlexStream] = {}
+        self._launch_ids = itertools.count(1)
+        self._pools = {0: itertools.count(), -1: itertools.count()}
+        self._here = threading.local()
+        self._is_closed = False
+        self._lock = threading.Lock()
+
+    @property
+    def default_stream(self) -> SpyreStream:
+        """Stream 0: an ordinary stream, which waits for no other."""
+        return SpyreStream(self, stream_id=0)
+
+    def stream(self, priority: int = 0) -> SpyreStream:
+        """Return the next stream of a pool; below 0 is high priority."""
+        return SpyreStream(self, priority)
+
+    def current_stream(self) -> SpyreStream:
+        """Return the stream of the innermost ``with stream:`` of this thread, else the default stream."""
+        stack = self._stack()
+        return stack[-1] if stack else self.default_stream
+
+    def pin(self, size_bytes: int) -> HostBuffer:
+        """Return a host buffer that copies read and write where it lies."""
+        return self._host_memory.pin(size_bytes)
+
+    @property
+    def pinned_bytes(self) -> int:
+        """Bytes of host buffers that are still held."""
+        return self._host_memory.pinned_bytes
+
+    @property
+    def findings(self) -> tuple[RuntimeFault, ...]:
+        """What the sanitizers have found so far."""
+        return self.scheduler.watch.findings
+
+    @property
+    def pending(self) -> int:
+        """Operations of all streams that have not retired."""
+        return sum(stream.pending for stream in list(self._streams.values()))
+
+    def synchronize(self, timeout_s: float | None = None) -> None:
+        """Wait until all that was enqueued on any stream before this call is done.
+
+        Of several streams with an error that of the lowest is raised; the others' messages are among its notes.
+        Errors: as of a stream's.
+        """
+        self.refuse_if_closed()
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        streams = self._sorted_streams()
+        for stream in streams:
+            stream.refuse_waiting("synchronize")
+        snapshots = [self.scheduler.snapshot(stream.queue) for stream in streams]
+        for stream, (ticket, _) in zip(streams, snapshots, strict=True):
+            if not stream.wait_for(ticket, None if deadline is None else deadline - time.monotonic()):
+                raise SynchronizeTimeout(f"stream {stream.id} is not done after {timeout_s} s")
+        failures = [stream.failure for stream in streams if stream.failure is not None]
+        if failures:
+            first = FlexStream.failure_to_raise(failures[0])
+            for other in failures[1:]:
+                first.add_note(f"also: {other.message}; {'; '.join(other.notes)}")
+            raise first
+        for _, clock in snapshots:
+            self.scheduler.watch.host_knows(clock)
+
+    def reset(self) -> None:
+        """Skip all that is queued, and forget all errors, those that broke the device too; memory stays allocated."""
+        self.refuse_if_closed()
+        for stream in self._sorted_streams():
+            stream.stop(DeviceFault("the device was reset"))
+            stream.clear_error()
+        self.scheduler.fault = None
+
+    def close(self) -> None:
+        """Finish what is enqueued, end all threads, and warn of memory in use; a second call does nothing."""
+        if self._is_closed:
+            return
+        for stream in self._sorted_streams():
+            ticket, _ = self.scheduler.snapshot(stream.queue)
+            stream.wait_for(ticket, None)
+        self.executor.close()
+        self._is_closed = True
+        left = self.spyre_allocator.abandon_all()
+        if left:
+            warnings.warn(f"device {self.index} closed with memory in use: {'; '.join(left)}", ResourceWarning, 2)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def next_launch_id(self) -> int:
+        """Return a number that no launch of this device had before."""
+        return next(self._launch_ids)
+
+    def next_stream_id(self, priority: int) -> int:
+        """Return the next stream of a pool, in turn."""
+        is_high = priority < 0
+        number = next(self._pools[-1 if is_high else 0]) % POOL_STREAMS
+        return 1 + number + (POOL_STREAMS if is_high else 0)
+
+    def flex_stream(self, stream_id: int) -> FlexStream:
+        """Return the stream with an id, 0 to 64; all that ask get the same one."""
+        assert 0 <= stream_id <= 2 * POOL_STREAMS
+        with self._lock:
+            if stream_id not in self._streams:
+                self._streams[stream_id] = FlexStream(self, stream_id, -1 if stream_id > POOL_STREAMS else 0)
+            return self._streams[stream_id]
+
+    def push_stream(self, stream: SpyreStream) -> None:
+        """Make a stream this thread's current one."""
+        self._stack().append(stream)
+
+    def pop_stream(self, stream: SpyreStream) -> None:
+        """Make the stream before it the current one again."""
+        popped = self._stack().pop()
+        assert popped is stream, "streams left in another order than entered"
+
+    def refuse_if_closed(self) -> None:
+        """Refuse everything after :meth:`close`; errors SPY0928."""
+        if self._is_closed:
+            raise DeviceClosed(f"device {self.index} is closed")
+
+    def _sorted_streams(self) -> list[FlexStream]:
+        with self._lock:
+            return [self._streams[stream_id] for stream_id in sorted(self._streams)]
+
+    def _stack(self) -> list[SpyreStream]:
+        stack: list[SpyreStream] | None = getattr(self._here, "stack", None)
+        if stack is None:
+            stack = self._here.stack = []
+        return stack

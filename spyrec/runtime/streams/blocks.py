@@ -1,0 +1,152 @@
+"""Makes control blocks: each function fills in what the operation reads and writes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from spyrec.dci import DataConversionInfo
+from spyrec.runtime.errors import InvalidSize, OverlappingCopy
+from spyrec.runtime.memory.addresses import AddressRange
+from spyrec.runtime.memory.allocator import AllocationIndex, DeviceBytes
+from spyrec.runtime.streams.control_block import (
+    ComputeRequest,
+    ControlBlock,
+    DeviceToDevice,
+    DeviceToHost,
+    EventAction,
+    HostArray,
+    HostCall,
+    HostToDevice,
+    Kind,
+    Origin,
+    StridedBytes,
+)
+from spyrec.runtime.streams.host_buffer import HostBuffer
+from spyrec.runtime.streams.recording import Recording
+
+
+def host_to_device(
+    source: HostBuffer | HostArray,
+    destination: DeviceBytes,
+    origin: Origin,
+    conversion: DataConversionInfo | None = None,
+) -> ControlBlock:
+    """Return a copy to the device: bytes, or a tensor through its table.  An array is taken as it is then, by copy.
+
+    A host buffer is read when the copy is executed.  Errors: SPY0906 without a table, and the sizes differ.
+    """
+    if conversion is None:
+        _require_size(source, destination)
+    if isinstance(source, HostBuffer):
+        action = HostToDevice(source, destination.range, conversion)
+        return ControlBlock(Kind.H2D, action, origin, (source.range,), (destination.range,), (destination.allocation,))
+    action = HostToDevice(source.copy(order="C"), destination.range, conversion)
+    return ControlBlock(Kind.H2D, action, origin, (), (destination.range,), (destination.allocation,))
+
+
+def device_to_host(
+    source: DeviceBytes,
+    destination: HostBuffer | HostArray,
+    origin: Origin,
+    conversion: DataConversionInfo | None = None,
+) -> ControlBlock:
+    """Return a copy to the host: bytes, or a tensor through its table; an array is C-contiguous and writable.
+
+    Errors: SPY0906 without a table, and the sizes differ.
+    """
+    if conversion is None:
+        _require_size(destination, source)
+    writes = (destination.range,) if isinstance(destination, HostBuffer) else ()
+    action = DeviceToHost(source.range, destination, conversion)
+    return ControlBlock(Kind.D2H, action, origin, (source.range,), writes, (source.allocation,))
+
+
+def device_to_device(
+    source: DeviceBytes, destination: DeviceBytes, origin: Origin, copy: StridedBytes | None = None
+) -> ControlBlock:
+    """Return a copy on the device: all of ``source``, or the chunks that ``copy`` walks from the starts of both.
+
+    Errors: SPY0906 it reaches beyond either, SPY0926 source and destination overlap.
+    """
+    walk = copy or StridedBytes(source.range.size_bytes)
+    reading = source.range.part(0, walk.reach(walk.source_strides or (0,) * len(walk.sizes)))
+    writing = destination.range.part(0, walk.reach(walk.destination_strides or (0,) * len(walk.sizes)))
+    if not source.range.contains(reading) or not destination.range.contains(writing):
+        fact = f"a copy of {reading.size_bytes} bytes to {writing.size_bytes} bytes"
+        raise InvalidSize(f"{fact} reaches beyond {source.range.size_bytes} or {destination.range.size_bytes} bytes")
+    if reading.overlaps(writing):
+        places = f"[{reading.address.offset}, {reading.past}) to [{writing.address.offset}, {writing.past})"
+        raise OverlappingCopy(f"a copy of bytes {places} of region {reading.address.region_id}")
+    action = DeviceToDevice(reading.address, writing.address, walk)
+    return ControlBlock(Kind.D2D, action, origin, (reading,), (writing,), (source.allocation, destination.allocation))
+
+
+def compute(
+    request: ComputeRequest,
+    origin: Origin,
+    reads: tuple[AddressRange, ...],
+    writes: tuple[AddressRange, ...],
+    retained: tuple[AllocationIndex, ...],
+) -> ControlBlock:
+    """Return a launch of a binary; ``reads`` has the binary itself too."""
+    return ControlBlock(Kind.COMPUTE, request, origin, (request.binary, *reads), writes, retained)
+
+
+def host_operation(
+    function: Callable[[], None],
+    origin: Origin,
+    reads: tuple[AddressRange, ...] = (),
+    writes: tuple[AddressRange, ...] = (),
+    retained: tuple[AllocationIndex, ...] = (),
+) -> ControlBlock:
+    """Return a computation of the runtime's own on the host, in stream order: what makes a correction tensor."""
+    return ControlBlock(Kind.HOST_OPERATION, HostCall(function), origin, reads, writes, retained)
+
+
+def host_function(
+    function: Callable[[], None],
+    origin: Origin,
+    reads: tuple[AddressRange, ...] = (),
+    writes: tuple[AddressRange, ...] = (),
+    retained: tuple[AllocationIndex, ...] = (),
+) -> ControlBlock:
+    """Return a call of the user's function: it overlaps with nothing of its stream."""
+    return ControlBlock(Kind.HOST_FUNCTION, HostCall(function), origin, reads, writes, retained, is_barrier=True)
+
+
+def event_record(recording: Recording, origin: Origin, retained: tuple[AllocationIndex, ...] = ()) -> ControlBlock:
+    """Return a point in the stream that others can wait for; ``retained``: memory that stays until it is reached."""
+    return ControlBlock(Kind.EVENT_RECORD, EventAction(recording), origin, retained=retained)
+
+
+def event_wait(recording: Recording, origin: Origin) -> ControlBlock:
+    """Return a wait until another stream has come to its point."""
+    return ControlBlock(Kind.EVENT_WAIT, EventAction(recording), origin)
+
+
+def with_fresh_events(captured: Sequence[Sequence[ControlBlock]]) -> tuple[tuple[ControlBlock, ...], ...]:
+    """Return the captured blocks of all streams of one replay, ready to be enqueued: with recordings of their own.
+
+    A wait for what none of them records stays bound to that.
+    """
+    renewed = {
+        block.action.recording: Recording(block.action.recording.stream_id)
+        for blocks in captured
+        for block in blocks
+        if block.kind is Kind.EVENT_RECORD and isinstance(block.action, EventAction)
+    }
+    return tuple(tuple(_rebound(block, renewed) for block in blocks) for blocks in captured)
+
+
+def _rebound(block: ControlBlock, renewed: Mapping[Recording, Recording]) -> ControlBlock:
+    if not isinstance(block.action, EventAction):
+        return block
+    recording = renewed.get(block.action.recording, block.action.recording)
+    return replace(block, action=EventAction(recording))
+
+
+def _require_size(host: HostBuffer | HostArray, device: DeviceBytes) -> None:
+    size_bytes = host.size_bytes if isinstance(host, HostBuffer) else host.nbytes
+    if size_bytes != device.range.size_bytes:
+        raise InvalidSize(f"a copy between {size_bytes} bytes of the host and {device.range.size_bytes} of the device")

@@ -1,0 +1,170 @@
+"""Control blocks: immutable records of one operation each, resolved and validated, ready to be executed or replayed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from spyrec.dci import DataConversionInfo
+from spyrec.runtime.memory.addresses import AddressRange, VirtualAddress
+from spyrec.runtime.memory.allocator import AllocationIndex
+from spyrec.runtime.streams.host_buffer import HostBuffer
+from spyrec.runtime.streams.recording import Recording
+
+HostArray = npt.NDArray[np.generic]
+
+
+class Engine(Enum):
+    """What executes an operation: one at a time each, side by side with the others.
+
+    ``DMI`` copies to the device and on it, ``DMO`` from it, ``CMPT`` computes, ``HOST`` is the CPU.
+    """
+
+    HOST = auto()
+    DMI = auto()
+    CMPT = auto()
+    DMO = auto()
+
+
+class Kind(Enum):
+    """What an operation does; the value is the engine that executes it, ``None`` where it takes no time."""
+
+    H2D = ("h2d", Engine.DMI)
+    D2D = ("d2d", Engine.DMI)
+    D2H = ("d2h", Engine.DMO)
+    COMPUTE = ("compute", Engine.CMPT)
+    HOST_OPERATION = ("host operation", Engine.HOST)
+    HOST_FUNCTION = ("host function", Engine.HOST)
+    EVENT_RECORD = ("event record", None)
+    EVENT_WAIT = ("event wait", None)
+
+    def __init__(self, text: str, engine: Engine | None) -> None:
+        self.text = text
+        self.engine = engine
+        # whether the device sees it: host work and events cost no control block (seed 000, workflow 4)
+        self.is_control_block = engine not in (None, Engine.HOST)
+
+
+class Origin(NamedTuple):
+    """Where an operation comes from: the launch, the plan's name, the step in it, the iteration of each tile loop."""
+
+    launch_id: int
+    plan: str
+    step: int = 0
+    tile: tuple[int, ...] = ()
+
+    def __str__(self) -> str:
+        tile = f", tile {list(self.tile)}" if self.tile else ""
+        return f'launch {self.launch_id} of "{self.plan}", step {self.step}{tile}'
+
+
+@dataclass(frozen=True, slots=True)
+class StridedBytes:
+    """The bytes that a copy on the device moves: chunks of ``chunk_bytes``, repeated in nested loops, outermost first.
+
+    Strides in bytes.  Without loops it is one chunk.
+    """
+
+    chunk_bytes: int
+    sizes: tuple[int, ...] = ()
+    source_strides: tuple[int, ...] = ()
+    destination_strides: tuple[int, ...] = ()
+
+    def reach(self, strides: tuple[int, ...]) -> int:
+        """Return the bytes from the first to behind the last byte that these strides touch."""
+        assert len(strides) == len(self.sizes)
+        assert all(stride >= 0 for stride in strides)
+        return self.chunk_bytes + sum((size - 1) * stride for size, stride in zip(self.sizes, strides, strict=True))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HostToDevice:
+    """Copy host memory to the device: as bytes, or converted as a table says."""
+
+    source: HostBuffer | HostArray
+    destination: AddressRange
+    conversion: DataConversionInfo | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DeviceToHost:
+    """Copy device memory to the host: as bytes, or converted as a table says."""
+
+    source: AddressRange
+    destination: HostBuffer | HostArray
+    conversion: DataConversionInfo | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceToDevice:
+    """Copy device memory to another place on the same device."""
+
+    source: VirtualAddress
+    destination: VirtualAddress
+    copy: StridedBytes
+
+
+@dataclass(frozen=True, slots=True)
+class ComputeRequest:
+    """Launch a binary: ``segment_table[k]`` is where the program's segment ``k`` begins, ``None`` where it has none.
+
+    ``binary``: the program's bytes; ``entry``: where execution starts in them.  ``operands``: the tensors, in the
+    order of the plan; ``values``: of the program's value parameters.
+    """
+
+    binary: AddressRange
+    entry: VirtualAddress
+    segment_table: tuple[VirtualAddress | None, ...] = ()
+    operands: tuple[AddressRange, ...] = ()
+    values: Mapping[str, int] = field(default_factory=dict[str, int])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HostCall:
+    """Call a function on the host, in the order of the stream."""
+
+    function: Callable[[], None]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EventAction:
+    """Reach a recording of an event, or wait for it."""
+
+    recording: Recording
+
+
+Action = HostToDevice | DeviceToHost | DeviceToDevice | ComputeRequest | HostCall | EventAction
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ControlBlock:
+    """One operation of a stream.
+
+    ``reads`` and ``writes``: every byte it may touch.  ``retained``: the allocations that stay until it has retired.
+    ``is_barrier``: it begins when all before it in its stream is done, and ends before anything behind it begins.
+    """
+
+    kind: Kind
+    action: Action
+    origin: Origin
+    reads: tuple[AddressRange, ...] = ()
+    writes: tuple[AddressRange, ...] = ()
+    retained: tuple[AllocationIndex, ...] = ()
+    is_barrier: bool = False
+
+    def is_independent_of(self, other: ControlBlock) -> bool:
+        """Whether both may be on their way at the same time: other engines, and no byte that one writes in common."""
+        if self.is_barrier or other.is_barrier or self.kind.engine is other.kind.engine:
+            return False
+        return not (
+            _meet(self.writes, other.writes) or _meet(self.writes, other.reads) or _meet(self.reads, other.writes)
+        )
+
+
+def _meet(some: tuple[AddressRange, ...], others: tuple[AddressRange, ...]) -> bool:
+    return any(one.overlaps(other) for one in some for other in others)

@@ -1,0 +1,145 @@
+"""Time as a sequence of events: the device works only while somebody waits for it or asks, always in the same order."""
+
+from __future__ import annotations
+
+import heapq
+import threading
+import time
+
+from spyrec.runtime.streams.control_block import Engine, EventAction
+from spyrec.runtime.streams.scheduler import Scheduler
+from spyrec.runtime.streams.stream_queue import Entry, Phase, StreamQueue
+
+
+class DiscreteEvents:
+    """Executes the queues of a scheduler on a virtual clock, in the thread of whoever waits.
+
+    An operation occupies its engine for its duration; its effects happen when that is over and everything before it in
+    its stream has retired.  So what a look-ahead changes is times, never results.
+    """
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        self._driving = threading.Lock()
+        self._running: list[tuple[int, int, Entry]] = []
+        self._busy: list[Engine] = []  # searched by identity
+
+    def enqueued(self) -> None:
+        """Nothing happens before somebody waits or asks."""
+
+    def wait(self, queue: StreamQueue, ticket: int, timeout_s: float | None) -> bool:
+        """Work until a stream has retired operation ``ticket``; ``False`` where the time given ran out before."""
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        while queue.retired < ticket:
+            left = -1.0 if deadline is None else deadline - time.monotonic()
+            if (deadline is not None and left <= 0) or not self._driving.acquire(timeout=left):
+                return False
+            try:
+                is_advanced = self._advance(queue, ticket)
+            finally:
+                self._driving.release()
+            assert is_advanced or queue.retired >= ticket, "operations wait for each other"
+        return True
+
+    def poll(self, queue: StreamQueue) -> None:
+        """Execute one operation, if any may be and nobody else is at work."""
+        if self._driving.acquire(blocking=False):
+            try:
+                self._advance(queue, queue.submitted)
+            finally:
+                self._driving.release()
+
+    def close(self) -> None:
+        """Nothing runs by itself: there is nothing to end."""
+
+    def _advance(self, queue: StreamQueue, ticket: int) -> bool:
+        """Let the effects of one operation happen, on the way to ``ticket``; return whether anything was done."""
+        scheduler = self._scheduler
+        with scheduler.lock:
+            is_settled = scheduler.settle()
+            if queue.retired >= ticket:
+                return True
+            entry = self._next_due(queue, ticket)
+        if entry is None:
+            return is_settled
+        error = scheduler.effects.execute(entry)
+        with scheduler.changed:
+            scheduler.retire(entry, error)
+            scheduler.settle()
+            scheduler.changed.notify_all()
+        if error is not None and not isinstance(error, Exception):
+            raise error
+        return True
+
+    def _next_due(self, queue: StreamQueue, ticket: int) -> Entry | None:
+        """Let time pass until the operation at the head of some stream is over on its engine."""
+        scheduler = self._scheduler
+        while True:
+            for other in scheduler.active.values():
+                if other.entries[0].phase is Phase.TIMED:
+                    return other.entries[0]
+            ready = self._ready(queue, ticket)
+            if ready and not (self._running and scheduler.chooser.waits_first()):
+                self._start(scheduler.chooser.choose(ready))
+            elif self._running:
+                self._end_first()
+            else:
+                return None
+
+    def _ready(self, queue: StreamQueue, ticket: int) -> list[Entry]:
+        scheduler = self._scheduler
+        ready = [entry for other in scheduler.active.values() for entry in scheduler.ready_entries(other, self._busy)]
+        if not ready or not scheduler.chooser.serves_demand_only:
+            return ready
+        needed = _needed(queue, ticket, scheduler.active)
+        chosen = [entry for entry in ready if entry.ticket <= needed.get(entry.queue.stream_id, 0)]
+        starving = [entry for entry in ready if scheduler.chooser.is_starving(entry)]
+        if starving or chosen:
+            return starving or self._also_passed_over(chosen, ready)
+        return [] if self._running else ready
+
+    @staticmethod
+    def _also_passed_over(chosen: list[Entry], ready: list[Entry]) -> list[Entry]:
+        served = {entry.queue.stream_id for entry in chosen}
+        for entry in ready:
+            if entry.queue.stream_id not in served and entry is entry.queue.entries[0]:
+                entry.queue.passed_over += 1
+        return chosen
+
+    def _start(self, entry: Entry) -> None:
+        scheduler = self._scheduler
+        engine = entry.block.kind.engine
+        assert engine is not None
+        duration_ns = scheduler.chooser.duration_ns(scheduler.backend.duration_ns(entry.block))
+        entry.phase = Phase.RUNNING
+        entry.start_ns, entry.end_ns = scheduler.clock_ns, scheduler.clock_ns + max(0, duration_ns)
+        self._busy.append(engine)
+        heapq.heappush(self._running, (entry.end_ns, entry.sequence, entry))
+
+    def _end_first(self) -> None:
+        """Pass to the end of the operation that ends first; one that was skipped meanwhile only frees its engine."""
+        end_ns, _, entry = heapq.heappop(self._running)
+        engine = entry.block.kind.engine
+        assert engine is not None
+        self._busy.remove(engine)
+        if entry.phase is Phase.RUNNING:
+            self._scheduler.clock_ns = end_ns
+            entry.phase = Phase.TIMED
+
+
+def _needed(wanted: StreamQueue, ticket: int, active: dict[int, StreamQueue]) -> dict[int, int]:
+    """Return, by stream, up to which operation it must come so that ``wanted`` comes to ``ticket``."""
+    needed = {wanted.stream_id: ticket}
+    pending = [wanted]
+    while pending:
+        queue = pending.pop()
+        for entry in queue.waits:
+            if entry.ticket > needed[queue.stream_id]:
+                break
+            assert isinstance(entry.block.action, EventAction)
+            recording = entry.block.action.recording
+            source = active.get(recording.stream_id)
+            if source is not None and needed.get(source.stream_id, 0) < recording.ticket:
+                needed[source.stream_id] = recording.ticket
+                pending.append(source)
+    return needed

@@ -1,0 +1,54 @@
+"""Pinned host buffers: what the DMA engines read and write without a snapshot."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections import deque
+
+import numpy as np
+import numpy.typing as npt
+
+from spyrec.runtime.memory.addresses import HOST_REGION, AddressRange, VirtualAddress, whole_sticks
+
+
+class HostBuffer:
+    """``size_bytes`` bytes of host memory with a range of their own, so that footprints can name them."""
+
+    def __init__(self, place: AddressRange) -> None:
+        self.range = place
+        self.data: npt.NDArray[np.uint8] = np.zeros(place.size_bytes, np.uint8)
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of the buffer."""
+        return self.range.size_bytes
+
+
+class HostMemory:
+    """Makes the host buffers of one device; no two of them share a stick of the host's region."""
+
+    def __init__(self) -> None:
+        self._next_offset = 0
+        self._pinned_bytes = 0
+        self._dropped: deque[int] = deque()  # the garbage collector may append at any moment
+        self._lock = threading.Lock()
+
+    @property
+    def pinned_bytes(self) -> int:
+        """Bytes of the buffers that are still held."""
+        with self._lock:
+            while self._dropped:
+                self._pinned_bytes -= self._dropped.popleft()
+            return self._pinned_bytes
+
+    def pin(self, size_bytes: int) -> HostBuffer:
+        """Return a new buffer of zeros."""
+        assert size_bytes >= 0
+        with self._lock:
+            place = AddressRange(VirtualAddress(HOST_REGION, self._next_offset), size_bytes)
+            self._next_offset += max(whole_sticks(size_bytes), whole_sticks(1))
+            self._pinned_bytes += size_bytes
+        buffer = HostBuffer(place)
+        weakref.finalize(buffer, self._dropped.append, size_bytes).atexit = False
+        return buffer

@@ -1,0 +1,52 @@
+"""A backend of memory alone: copies are real, and computing is a function that is given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from spyrec.dtypes import DeviceFormat
+from spyrec.runtime.memory.lazy_memory import LazyMemory
+from spyrec.runtime.streams.control_block import ControlBlock, Kind
+from spyrec.target import CALIBRATED
+
+_OPERATION_NS = 1000
+"""What any operation takes at least, so that time passes at all (runtime decision: no source states it)."""
+
+Compute = Callable[[ControlBlock, LazyMemory], None]
+
+
+def _no_engine(block: ControlBlock, memory: LazyMemory) -> None:
+    raise NotImplementedError(f"nothing computes {block.origin} on {memory}")
+
+
+class PlainBackend(LazyMemory):
+    """Implements :class:`Backend` for copies and host work; ``compute`` stands for the compute engine."""
+
+    def __init__(self, compute: Compute = _no_engine, *, fill: int | None = None) -> None:
+        super().__init__(fill)
+        self._compute = compute
+
+    def stored_as(self, device_format: DeviceFormat) -> DeviceFormat:
+        """Return the format itself: this memory is the device's, byte for byte."""
+        return device_format
+
+    def compute(self, block: ControlBlock) -> None:
+        """Call the function that stands for the compute engine."""
+        self._compute(block, self)
+
+    def duration_ns(self, block: ControlBlock) -> int:
+        """Return the simulated time of a block."""
+        return simulated_ns(block)
+
+
+def simulated_ns(block: ControlBlock) -> int:
+    """Return a time for a block from its footprint: copies at the link's rate, all else at that of the memory."""
+    match block.kind:
+        case Kind.H2D:
+            rate = CALIBRATED.host_to_device_bytes_per_us
+        case Kind.D2H:
+            rate = CALIBRATED.device_to_host_bytes_per_us
+        case _:
+            rate = CALIBRATED.memory_bytes_per_us
+    size_bytes = sum(item.size_bytes for item in (*block.reads, *block.writes))
+    return _OPERATION_NS + int(1000 * size_bytes / rate)

@@ -1,0 +1,271 @@
+"""The scheduler under all streams: what is enqueued, what may begin, what has retired, and what an error stops.
+
+How time passes is an executor's business: ``discrete_events`` or ``worker_threads``.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from spyrec.runtime.errors import (
+    DeviceFault,
+    ExecutionFailed,
+    NotPermittedInHostFunction,
+    RuntimeFault,
+    StreamPoisoned,
+)
+from spyrec.runtime.memory.allocator import AllocationIndex, FlexAllocator
+from spyrec.runtime.streams.backend import Backend
+from spyrec.runtime.streams.choosing import STARVATION_BOUND, Chooser
+from spyrec.runtime.streams.control_block import ControlBlock, Engine, EventAction, Kind
+from spyrec.runtime.streams.effects import Effects
+from spyrec.runtime.streams.recording import Recording
+from spyrec.runtime.streams.stream_queue import Entry, Phase, StreamQueue
+from spyrec.runtime.streams.watch import Watch
+
+_UNFINISHED = (Phase.QUEUED, Phase.RUNNING)  # a tuple: it is searched by identity, a set by the slow hash of enums
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerOptions:
+    """How operations are ordered and watched.
+
+    ``schedule``: fifo, rr, lifo, adversarial, random:SEED or threads.  ``look_ahead``: operations of one stream that
+    may be on their way at once, where nothing connects them.  ``starvation_bound``: how often a ready operation is
+    passed over.  ``finds_races``, ``finds_uninitialised_reads``: the sanitizers ``sync`` and ``init``.
+    """
+
+    schedule: str = "fifo"
+    look_ahead: int = 4
+    starvation_bound: int = STARVATION_BOUND
+    finds_races: bool = False
+    finds_uninitialised_reads: bool = False
+
+
+class Observer(Protocol):
+    """Who wants to know: called under the scheduler's lock, so it may not call back."""
+
+    def enqueued(self, entry: Entry) -> None:
+        """An operation was enqueued."""
+        ...
+
+    def retired(self, entry: Entry) -> None:
+        """An operation is over: done, failed or skipped; its times are final."""
+        ...
+
+
+class Scheduler:
+    """The queues of one device: streams submit from any thread, executors move them under ``lock``."""
+
+    def __init__(self, backend: Backend, allocator: FlexAllocator, options: SchedulerOptions | None = None) -> None:
+        self.options = options or SchedulerOptions()
+        self.lock = threading.RLock()
+        self.changed = threading.Condition(self.lock)
+        self.chooser = Chooser(self.options.schedule, self.options.starvation_bound)
+        self.active: dict[int, StreamQueue] = {}
+        self.clock_ns = 0
+        self.fault: RuntimeFault | None = None
+        self.observers: list[Observer] = []
+        self.effects = Effects(backend)
+        self.watch = Watch(
+            finds_races=self.options.finds_races, finds_uninitialised_reads=self.options.finds_uninitialised_reads
+        )
+        self.control_blocks = 0
+        self.backend = backend
+        self._allocator = allocator
+        self._sequence = 0
+
+    def submit(self, queue: StreamQueue, blocks: Sequence[ControlBlock], site: str) -> int:
+        """Append operations to a stream, all of them side by side or none; return the number of the last one.
+
+        Errors: SPY0902 and SPY0954 what they use was freed, SPY0920, SPY0923, SPY0929.
+        """
+        with self.changed:
+            self.refuse_unready(queue)
+            self._retain(blocks)
+            for block in blocks:
+                self._append(queue, block, site)
+            if blocks:
+                self.active[queue.stream_id] = queue
+                self.changed.notify_all()
+            return queue.submitted
+
+    def refuse_unready(self, queue: StreamQueue) -> None:
+        """Refuse work for a stream that can take none now; errors SPY0920, SPY0923, SPY0929."""
+        self.refuse_in_host_function("enqueue work")
+        self.refuse_if_broken()
+        if queue.failure is not None:
+            raise self._poisoned(queue)
+
+    def refuse_in_host_function(self, deed: str) -> None:
+        """Refuse what a host function may not do; errors SPY0923."""
+        if self.effects.is_in_host_function:
+            raise NotPermittedInHostFunction(f"a host function tries to {deed}")
+
+    def refuse_if_broken(self) -> None:
+        """Refuse everything while the device is broken; errors SPY0929."""
+        if self.fault is not None:
+            raise DeviceFault(self.fault.message, notes=self.fault.notes) from self.fault
+
+    def snapshot(self, queue: StreamQueue) -> tuple[int, Mapping[int, int]]:
+        """Return the number of the last operation of a stream, and what has happened when it has retired."""
+        with self.lock:
+            return queue.submitted, dict(queue.clock)
+
+    def settle(self) -> bool:
+        """Pass all event operations that stand at the head of their stream and need not wait; return whether any."""
+        is_changed, is_any = True, False
+        while is_changed:
+            is_changed = False
+            for queue in list(self.active.values()):
+                while queue.entries and queue.entries[0].block.kind.engine is None and self._passes(queue.entries[0]):
+                    is_changed = is_any = True
+        if is_any:
+            self.changed.notify_all()
+        return is_any
+
+    def ready_entries(self, queue: StreamQueue, busy: Collection[Engine]) -> list[Entry]:
+        """Return the operations of a stream that could begin now on engines that are not busy."""
+        found: list[Entry] = []
+        before: list[Entry] = []
+        for place, entry in enumerate(queue.entries):
+            engine = entry.block.kind.engine
+            if place == self.options.look_ahead or engine is None:
+                break
+            if entry.phase is Phase.QUEUED and engine not in busy and _is_free(entry, before):
+                found.append(entry)
+            if entry.phase is not Phase.TIMED:  # what is over only waits for its turn to have effects
+                before.append(entry)
+        return found
+
+    def retire(self, entry: Entry, error: BaseException | None) -> None:
+        """End the operation at the head of its stream; an error stops the stream."""
+        queue = entry.queue
+        if entry.phase is Phase.SKIPPED:  # the device was reset while it was executed
+            return
+        assert queue.entries[0] is entry
+        if error is None:
+            self.watch.executed(entry)
+            self._leave(queue, Phase.DONE)
+            return
+        failure = ExecutionFailed(_failure_text(entry, error), notes=(entry.describe(),))
+        failure.__cause__ = error
+        self._leave(queue, Phase.FAILED)
+        self.stop(queue, failure)
+        is_host_work = entry.block.kind in {Kind.HOST_FUNCTION, Kind.HOST_OPERATION}
+        if isinstance(error, AssertionError) and not is_host_work:
+            self.break_down(failure)
+
+    def break_down(self, fault: RuntimeFault) -> None:
+        """Let the device answer nothing any more: an error that no check caught; all that is queued is skipped."""
+        self.fault = fault
+        for queue in list(self.active.values()):
+            self.stop(queue, fault)
+
+    def stop(self, queue: StreamQueue, failure: RuntimeFault) -> None:
+        """Let a stream keep an error and skip what it has queued: so its first error is its only one."""
+        queue.failure = failure
+        while queue.entries:
+            entry = queue.entries[0]
+            action = entry.block.action
+            if isinstance(action, EventAction) and entry.block.kind is Kind.EVENT_RECORD:
+                self._reach(action.recording, failure)
+            self._leave(queue, Phase.SKIPPED)
+        self.changed.notify_all()
+
+    def _retain(self, blocks: Sequence[ControlBlock]) -> None:
+        held: list[AllocationIndex] = []
+        try:
+            for block in blocks:
+                for index in block.retained:
+                    self._allocator.retain(index)
+                    held.append(index)
+        except BaseException:
+            for index in held:
+                self._allocator.release(index)
+            raise
+
+    def _append(self, queue: StreamQueue, block: ControlBlock, site: str) -> None:
+        queue.submitted += 1
+        self._sequence += 1
+        entry = Entry(block, queue, queue.submitted, self._sequence, site, self.clock_ns)
+        queue.entries.append(entry)
+        action = block.action
+        if block.kind is Kind.EVENT_WAIT:
+            queue.waits.append(entry)
+        self.watch.enqueued(entry)
+        if isinstance(action, EventAction) and block.kind is Kind.EVENT_RECORD:
+            assert action.recording.ticket == 0, "a recording is enqueued once"
+            action.recording.stream_id, action.recording.ticket = queue.stream_id, queue.submitted
+            action.recording.clock = dict(queue.clock)
+        for observer in self.observers:
+            observer.enqueued(entry)
+
+    def _passes(self, entry: Entry) -> bool:
+        """Try to pass an event operation at the head of its stream."""
+        action = entry.block.action
+        assert isinstance(action, EventAction)
+        if entry.block.kind is Kind.EVENT_RECORD:
+            self._reach(action.recording, None)
+        elif not action.recording.is_reached:
+            return False
+        elif action.recording.failure is not None:
+            failure = ExecutionFailed(
+                "a stream waits for an event behind an operation that failed",
+                notes=(entry.describe(), *action.recording.failure.notes),
+            )
+            failure.__cause__ = action.recording.failure
+            self._leave(entry.queue, Phase.FAILED)
+            self.stop(entry.queue, failure)
+            return True
+        self._leave(entry.queue, Phase.DONE)
+        return True
+
+    def _reach(self, recording: Recording, failure: RuntimeFault | None) -> None:
+        recording.is_reached = True
+        recording.reached_ns = self.clock_ns
+        recording.failure = failure
+
+    def _leave(self, queue: StreamQueue, phase: Phase) -> None:
+        entry = queue.entries.popleft()
+        if entry.block.kind is Kind.EVENT_WAIT:
+            queue.waits.popleft()
+        if entry.phase is Phase.QUEUED:  # it took no time of an engine
+            entry.start_ns = entry.end_ns = self.clock_ns
+        entry.phase, entry.blocker = phase, None
+        queue.retired += 1
+        queue.passed_over = 0
+        if phase is Phase.DONE and entry.block.kind.is_control_block:
+            self.control_blocks += 1
+        for index in entry.block.retained:
+            self._allocator.release(index)
+        for observer in self.observers:
+            observer.retired(entry)
+        if not queue.entries:
+            self.active.pop(queue.stream_id, None)
+
+    @staticmethod
+    def _poisoned(queue: StreamQueue) -> StreamPoisoned:
+        assert queue.failure is not None
+        fault = StreamPoisoned(
+            f"stream {queue.stream_id} takes no work before its error is cleared",
+            notes=(queue.failure.message, *queue.failure.notes),
+        )
+        fault.__cause__ = queue.failure
+        return fault
+
+
+def _is_free(entry: Entry, before: Sequence[Entry]) -> bool:
+    """Whether nothing that is still to happen before an operation keeps it from beginning."""
+    if entry.blocker is not None and entry.blocker.phase in _UNFINISHED:
+        return False
+    entry.blocker = next((item for item in before if not entry.block.is_independent_of(item.block)), None)
+    return entry.blocker is None
+
+
+def _failure_text(entry: Entry, error: BaseException) -> str:
+    text = error.message if isinstance(error, RuntimeFault) else str(error).strip()
+    return f"{entry.block.kind.text} failed: {type(error).__name__}{': ' + text if text else ''}"

@@ -1,0 +1,249 @@
+"""The stream of seed 000: jobs in, control blocks in order out to the scheduler."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from spyrec.dci import DataConversionInfo
+from spyrec.runtime.call_site import call_site
+from spyrec.runtime.errors import (
+    DeviceMismatch,
+    ExecutionFailed,
+    NotPermittedInCapture,
+    RuntimeFault,
+    SynchronizeTimeout,
+)
+from spyrec.runtime.memory.addresses import AddressRange
+from spyrec.runtime.memory.allocator import AllocationIndex, DeviceBytes
+from spyrec.runtime.streams import blocks as make
+from spyrec.runtime.streams.control_block import ControlBlock, HostArray, Origin, StridedBytes
+from spyrec.runtime.streams.events import Event
+from spyrec.runtime.streams.host_buffer import HostBuffer
+from spyrec.runtime.streams.launchable import Launchable, LaunchArgument, LaunchRequest
+from spyrec.runtime.streams.recording import Recording
+from spyrec.runtime.streams.stream_queue import StreamQueue
+
+if TYPE_CHECKING:
+    from spyrec.runtime.spyre_device import SpyreDevice
+
+
+class FlexStream:
+    """Operations in order: one begins to have effects when the one before it is done.  Other streams are independent.
+
+    Everything returns at once except :meth:`synchronize` and the blocking copies.  What is refused enqueues nothing.
+    An operation that fails while it runs stops the stream: the rest of its queue is skipped, every later call says so,
+    until :meth:`clear_error`.
+
+    Errors of everything that enqueues: SPY0902 memory that was freed, SPY0920 the stream has an error, SPY0923 inside
+    of a host function, SPY0928, SPY0929.
+    """
+
+    def __init__(self, device: SpyreDevice, stream_id: int, priority: int = 0) -> None:
+        self.device = device
+        self.queue = StreamQueue(stream_id, priority)
+        self._captured: list[ControlBlock] | None = None
+
+    @property
+    def id(self) -> int:
+        """0 of the default stream, 1 to 32 of normal, 33 to 64 of high priority."""
+        return self.queue.stream_id
+
+    @property
+    def priority(self) -> int:
+        """0, or -1 where the stream is served before others."""
+        return self.queue.priority
+
+    @property
+    def is_capturing(self) -> bool:
+        """Whether it records what it is given."""
+        return self._captured is not None
+
+    @property
+    def pending(self) -> int:
+        """Operations that have not retired."""
+        return len(self.queue.entries)
+
+    def enqueue(self, blocks: Sequence[ControlBlock]) -> tuple[ControlBlock, ...]:
+        """Append resolved operations, side by side; return them."""
+        enqueued = tuple(blocks)
+        self.device.refuse_if_closed()
+        if self._captured is not None:
+            self._captured.extend(enqueued)
+            return enqueued
+        ticket = self.device.scheduler.submit(self.queue, enqueued, call_site())
+        self.device.executor.enqueued()
+        if self.device.options.is_blocking and enqueued:
+            self.wait_for(ticket, None)
+        return enqueued
+
+    def launch(
+        self, job: Launchable, arguments: Sequence[LaunchArgument] = (), allow_tiled_launch: bool = True
+    ) -> tuple[ControlBlock, ...]:
+        """Enqueue a job: all its operations, in as many iterations as its tensors ask for, or, where refused, none.
+
+        Errors: those of the job's own checks.
+        """
+        self.device.refuse_if_closed()
+        self.device.scheduler.refuse_unready(self.queue)
+        launch_id = self.device.next_launch_id()
+        request = LaunchRequest(self.device, self.id, launch_id, tuple(arguments), allow_tiled_launch)
+        return self.enqueue(job.control_blocks(request))
+
+    def copy_h2d(
+        self, source: HostBuffer | HostArray, destination: DeviceBytes, conversion: DataConversionInfo | None = None
+    ) -> None:
+        """Copy to the device, of an array as it is now; errors SPY0906."""
+        self.enqueue([make.host_to_device(source, destination, self._origin("copy_h2d"), conversion)])
+
+    def copy_d2h(
+        self,
+        source: DeviceBytes,
+        destination: HostBuffer | HostArray,
+        conversion: DataConversionInfo | None = None,
+        *,
+        non_blocking: bool = False,
+    ) -> None:
+        """Copy to the host, and wait for it unless told otherwise; errors SPY0906, those of :meth:`synchronize`."""
+        if not non_blocking:
+            self.refuse_waiting("copy to the host")
+        self.enqueue([make.device_to_host(source, destination, self._origin("copy_d2h"), conversion)])
+        if not non_blocking:
+            self.synchronize()
+
+    def copy_d2d(self, destination: DeviceBytes, source: DeviceBytes, copy: StridedBytes | None = None) -> None:
+        """Copy on the device: all of ``source``, or the chunks that ``copy`` walks; errors SPY0906, SPY0926."""
+        self.enqueue([make.device_to_device(source, destination, self._origin("copy_d2d"), copy)])
+
+    def launch_host_function(
+        self,
+        function: Callable[[], None],
+        reads: Sequence[AddressRange] = (),
+        writes: Sequence[AddressRange] = (),
+    ) -> None:
+        """Call a function on the host when all before it in the stream is done.
+
+        ``reads`` and ``writes``: the device memory that it touches, so that races are found.  It may neither wait nor
+        enqueue; what it raises stops the stream.
+        """
+        self.enqueue([make.host_function(function, self._origin("host function"), tuple(reads), tuple(writes))])
+
+    def record_event(self, event: Event | None = None) -> Event:
+        """Set an event, by default a new one, behind all that is enqueued; return it."""
+        recorded = event or Event()
+        recorded.record(self)
+        return recorded
+
+    def wait_event(self, event: Event) -> None:
+        """Let what is enqueued from now on begin when an event is reached; errors SPY0954."""
+        event.wait(self)
+
+    def wait_stream(self, other: FlexStream) -> None:
+        """Let what is enqueued from now on begin when all that ``other`` has now is done; errors SPY0954."""
+        if other.device is not self.device:
+            raise DeviceMismatch(f"a stream of device {other.device.index} and one of device {self.device.index}")
+        self.wait_event(other.record_event())
+
+    def keep(self, allocation: AllocationIndex) -> None:
+        """Keep memory until all that is enqueued now is done: for what host functions use without saying so."""
+        self.enqueue([make.event_record(Recording(self.id), self._origin("keep"), (allocation,))])
+
+    def query(self) -> bool:
+        """Return whether all is done, without waiting; if not, let a little happen.
+
+        Errors: SPY0921 an operation failed, SPY0923, SPY0930.
+        """
+        self.refuse_waiting("query a stream")
+        ticket, clock = self.device.scheduler.snapshot(self.queue)
+        self._raise_failure()
+        if self.queue.retired < ticket:
+            self.poll()
+            return False
+        self.device.scheduler.watch.host_knows(clock)
+        return True
+
+    def synchronize(self, timeout_s: float | None = None) -> None:
+        """Wait until all that was enqueued before this call is done.
+
+        Errors: SPY0921 an operation failed, SPY0922 the time is over (the work goes on), SPY0923, SPY0930.
+        """
+        self.refuse_waiting("synchronize")
+        ticket, clock = self.device.scheduler.snapshot(self.queue)
+        if not self.wait_for(ticket, timeout_s):
+            left = ticket - self.queue.retired
+            raise SynchronizeTimeout(f"stream {self.id} has {left} operations left after {timeout_s} s")
+        self._raise_failure()
+        self.device.scheduler.watch.host_knows(clock)
+
+    def clear_error(self) -> None:
+        """Let the stream take work again after an error."""
+        with self.device.scheduler.lock:
+            assert self.queue.failure is None or not self.queue.entries
+            self.queue.failure = None
+
+    def begin_capture(self) -> None:
+        """Record what is enqueued from now on instead of executing it; errors SPY0930 it does so already."""
+        if self._captured is not None:
+            self._captured = None
+            raise NotPermittedInCapture(f"stream {self.id} records already")
+        self._captured = []
+
+    def end_capture(self) -> tuple[ControlBlock, ...]:
+        """Return what was recorded; errors SPY0930 the stream does not record, or gave it up."""
+        captured, self._captured = self._captured, None
+        if captured is None:
+            raise NotPermittedInCapture(f"stream {self.id} does not record")
+        return tuple(captured)
+
+    def enqueue_record(self, recording: Recording) -> None:
+        """Append a point that can be waited for."""
+        self.enqueue([make.event_record(recording, self._origin("event"))])
+
+    def enqueue_wait(self, recording: Recording) -> None:
+        """Append a wait for a point of a stream of the same device."""
+        self.enqueue([make.event_wait(recording, self._origin("event"))])
+
+    def note_unrecorded_wait(self) -> None:
+        """Tell the sanitizer of a wait that orders nothing."""
+        self.device.scheduler.watch.waited_for_nothing(self.id, call_site())
+
+    def refuse_waiting(self, deed: str) -> None:
+        """Refuse what waits or asks where it may not: SPY0923, SPY0928, SPY0929, SPY0930 (which ends the capture)."""
+        self.device.refuse_if_closed()
+        self.device.scheduler.refuse_in_host_function(deed)
+        self.device.scheduler.refuse_if_broken()
+        if self._captured is not None:
+            self._captured = None
+            raise NotPermittedInCapture(f"stream {self.id} records and is asked to {deed}")
+
+    def wait_for(self, ticket: int, timeout_s: float | None) -> bool:
+        """Wait until operation ``ticket`` has retired; return ``False`` where the time is over."""
+        return self.device.executor.wait(self.queue, ticket, timeout_s)
+
+    def poll(self) -> None:
+        """Let a little happen."""
+        self.device.executor.poll(self.queue)
+
+    def stop(self, failure: RuntimeFault) -> None:
+        """Skip all that is queued."""
+        with self.device.scheduler.changed:
+            self.device.scheduler.stop(self.queue, failure)
+
+    @property
+    def failure(self) -> RuntimeFault | None:
+        """The error that stopped the stream."""
+        return self.queue.failure
+
+    @staticmethod
+    def failure_to_raise(failure: RuntimeFault) -> ExecutionFailed:
+        """Return an error to raise for one that is kept: each report has a traceback of its own."""
+        fault = ExecutionFailed(failure.message, notes=failure.notes)
+        fault.__cause__ = failure.__cause__
+        return fault
+
+    def _raise_failure(self) -> None:
+        if self.queue.failure is not None:
+            raise self.failure_to_raise(self.queue.failure)
+
+    def _origin(self, plan: str) -> Origin:
+        return Origin(self.device.next_launch_id(), plan)

@@ -1,0 +1,86 @@
+"""How copies are executed: bytes as they are, or tensors through a conversion table."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from spyrec.dci import DataConversionInfo
+from spyrec.dtypes import DeviceFormat
+from spyrec.runtime.conversion import storage_type
+from spyrec.runtime.memory.addresses import AddressRange
+from spyrec.runtime.streams.backend import Backend
+from spyrec.runtime.streams.control_block import DeviceToDevice, DeviceToHost, HostArray, HostToDevice, StridedBytes
+from spyrec.runtime.streams.host_buffer import HostBuffer
+from spyrec.runtime.transfer import copy_into_host, copy_to_device
+
+Memory = npt.NDArray[np.uint8]
+
+
+def copy_in(backend: Backend, action: HostToDevice) -> None:
+    """Copy host memory to the device; errors SPY0315 to SPY0318, SPY0905."""
+    memory = backend.view(action.destination)
+    host = action.source.data if isinstance(action.source, HostBuffer) else action.source
+    if action.conversion is None:
+        memory[:] = _host_bytes(host)[: memory.size]
+        return
+    stored_as = backend.stored_as(action.conversion.device_format)
+    packed = _packed(memory, action.destination, stored_as)
+    copy_to_device(host, action.conversion, packed, stored_as=stored_as)
+    if packed is not memory:
+        _slots(memory, stored_as)[:] = packed.view(storage_type(stored_as))
+
+
+def copy_out(backend: Backend, action: DeviceToHost) -> None:
+    """Copy device memory to the host; errors SPY0315, SPY0317, SPY0905."""
+    memory = backend.view(action.source)
+    host = action.destination.data if isinstance(action.destination, HostBuffer) else action.destination
+    if action.conversion is None:
+        _host_bytes(host)[: memory.size] = memory
+        return
+    stored_as = backend.stored_as(action.conversion.device_format)
+    copy_into_host(_packed(memory, action.source, stored_as), action.conversion, host.reshape(-1), stored_as=stored_as)
+
+
+def copy_on_device(backend: Backend, action: DeviceToDevice) -> None:
+    """Copy between two places of device memory; errors SPY0905."""
+    copy = action.copy
+    source = AddressRange(action.source, copy.reach(copy.source_strides))
+    destination = AddressRange(action.destination, copy.reach(copy.destination_strides))
+    reading, writing = backend.view(source), backend.view(destination)
+    scale = reading.size // source.size_bytes
+    _chunks(writing, copy, copy.destination_strides, scale)[:] = _chunks(reading, copy, copy.source_strides, scale)
+
+
+def _chunks(memory: Memory, copy: StridedBytes, strides: tuple[int, ...], scale: int) -> Memory:
+    steps = (*(stride * scale for stride in strides), 1)
+    # the caller's view holds exactly what the strides reach
+    return np.lib.stride_tricks.as_strided(memory, (*copy.sizes, copy.chunk_bytes * scale), steps)
+
+
+def _host_bytes(host: HostArray) -> Memory:
+    assert host.flags.c_contiguous
+    return host.reshape(-1).view(np.uint8)
+
+
+def _is_wide(memory: Memory, place: AddressRange, stored_as: DeviceFormat) -> bool:
+    """Whether an element lies at the front of a slot of twice its width: the backend's memory is two bytes for one."""
+    return memory.size == 2 * place.size_bytes and stored_as is not DeviceFormat.IEEE_FP32
+
+
+def _slots(memory: Memory, stored_as: DeviceFormat) -> npt.NDArray[np.generic]:
+    return memory.view(storage_type(stored_as))[::2]
+
+
+def _packed(memory: Memory, place: AddressRange, stored_as: DeviceFormat) -> Memory:
+    if not _is_wide(memory, place, stored_as):
+        return memory
+    return np.ascontiguousarray(_slots(memory, stored_as)).view(np.uint8)
+
+
+def conversion_bytes(conversion: DataConversionInfo) -> int:
+    """Return the device bytes that a table is about, in whole sticks."""
+    bits = conversion.device_format.bits
+    assert bits is not None
+    elements = int(np.prod(conversion.device_size, dtype=np.int64))
+    return elements * bits // 8

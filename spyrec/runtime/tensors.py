@@ -1,0 +1,208 @@
+"""Tensors in device memory: made from host arrays or empty, and copied back, through streams."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from spyrec.dci import DataConversionInfo, Direction
+from spyrec.dtypes import DType
+from spyrec.layout import DeviceLayout
+from spyrec.layout_rules import host_dtype
+from spyrec.runtime.conversion import converter
+from spyrec.runtime.errors import DeviceMismatch, DtypeMismatch, LayoutMismatch, ShapeMismatch
+from spyrec.runtime.memory.allocator import AllocationIndex, DeviceBytes
+from spyrec.runtime.streams.blocks import device_to_host, host_to_device
+from spyrec.runtime.streams.control_block import Origin
+from spyrec.runtime.streams.launchable import LaunchArgument
+from spyrec.tiling import row_major_strides
+
+if TYPE_CHECKING:
+    from spyrec.runtime.spyre_device import SpyreDevice
+    from spyrec.runtime.streams.spyre_stream import SpyreStream
+
+HostArray = npt.NDArray[np.generic]
+
+_BY_CARRIER = {
+    DType[name.upper()].carrier: DType[name.upper()]
+    for name in ("float16", "float32", "bool", "int8", "int16", "int32", "int64", "uint8")
+}
+
+
+class SpyreTensor:
+    """A tensor on a device: ``shape``, ``strides`` (of the host tensor, in elements), ``dtype``, ``layout``.
+
+    Its memory is freed when the tensor is dropped, or by :meth:`free`; what is enqueued keeps it until then.
+    """
+
+    def __init__(
+        self, device: SpyreDevice, shape: tuple[int, ...], strides: tuple[int, ...], dtype: DType, layout: DeviceLayout
+    ) -> None:
+        self.device = device
+        self.shape = shape
+        self.strides = strides
+        self.dtype = dtype
+        self.layout = layout
+        device.refuse_if_closed()
+        self._allocation = device.spyre_allocator.allocate(layout.nbytes)
+
+    @classmethod
+    def to_device(
+        cls,
+        device: SpyreDevice,
+        array: HostArray,
+        layout: DeviceLayout | None = None,
+        stream: SpyreStream | None = None,
+        dtype: DType | str | None = None,
+    ) -> SpyreTensor:
+        """Return a new tensor with the values of a host array, copied on a stream, by default the current one.
+
+        The call returns before the copy; the array may be changed at once.  ``dtype``: for what NumPy has no type for
+        (bfloat16 in uint16, float8 in uint8).  Errors: SPY0901, SPY0906, SPY0951, SPY0953, those of the layout, SPY0318
+        an integer does not fit its device format; of enqueueing.
+        """
+        named = _dtype_of(array, dtype)
+        shape = array.shape
+        chosen = layout or DeviceLayout.default(shape, named)
+        conversion = _table(chosen, Direction.HOST_TO_DEVICE, shape, row_major_strides(shape), named)
+        check = converter(conversion.host_format, conversion.device_format).check
+        if check is not None:
+            check(array)
+        tensor = cls(device, shape, row_major_strides(shape), named, chosen)
+        source = np.ascontiguousarray(array).reshape(-1)
+        tensor.stream(stream).flex.enqueue(
+            [host_to_device(source, tensor.device_bytes(), Origin(device.next_launch_id(), "to_device"), conversion)]
+        )
+        return tensor
+
+    @classmethod
+    def empty(
+        cls, device: SpyreDevice, shape: Sequence[int], dtype: DType | str, layout: DeviceLayout | None = None
+    ) -> SpyreTensor:
+        """Return a tensor that nobody has written; errors SPY0901, SPY0953, those of the layout."""
+        return cls.empty_strided(device, shape, row_major_strides(tuple(shape)), dtype, layout)
+
+    @classmethod
+    def empty_strided(
+        cls,
+        device: SpyreDevice,
+        shape: Sequence[int],
+        strides: Sequence[int],
+        dtype: DType | str,
+        layout: DeviceLayout | None = None,
+    ) -> SpyreTensor:
+        """Return a tensor that nobody has written, made for a host tensor with these strides in elements.
+
+        Strides may pitch, permute, or, with 0, expand; they decide the layout where none is given.  Errors: as
+        :meth:`empty`.
+        """
+        named = host_dtype(dtype)
+        extents, steps = tuple(shape), tuple(strides)
+        chosen = layout or DeviceLayout.default(extents, named, stride=steps)
+        _require_shape(chosen, extents)
+        return cls(device, extents, steps, named, chosen)
+
+    @property
+    def allocation_index(self) -> AllocationIndex:
+        """The handle of the tensor's memory."""
+        return self._allocation.index
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of device memory."""
+        return self.layout.nbytes
+
+    def device_bytes(self) -> DeviceBytes:
+        """Return where the tensor lies; errors SPY0902 it was freed."""
+        return self.device.allocator.part(self.allocation_index, 0, self.size_bytes)
+
+    def launch_argument(self) -> LaunchArgument:
+        """Return what a launch needs to know of the tensor."""
+        return LaunchArgument(self.allocation_index, self.shape, self.strides, self.dtype, self.layout)
+
+    def to_host(self, stream: SpyreStream | None = None) -> HostArray:
+        """Return the values as a new contiguous array, after waiting for the stream, by default the current one.
+
+        Errors: SPY0902, those of :meth:`FlexStream.synchronize`.
+        """
+        chosen = self.stream(stream)
+        # One element for all of an expanded dim: it is copied once, and repeated here.
+        kept = tuple(1 if stride == 0 else size for size, stride in zip(self.shape, self.strides, strict=True))
+        storage = np.zeros(math.prod(kept), self.dtype.carrier)
+        steps = tuple(
+            0 if stride == 0 and size > 1 else step
+            for size, stride, step in zip(self.shape, self.strides, row_major_strides(kept), strict=True)
+        )
+        conversion = _table(self.layout, Direction.DEVICE_TO_HOST, self.shape, steps, self.dtype)
+        origin = Origin(self.device.next_launch_id(), "to_host")
+        chosen.flex.refuse_waiting("copy to the host")
+        chosen.flex.enqueue([device_to_host(self.device_bytes(), storage, origin, conversion)])
+        chosen.synchronize()
+        values = storage.reshape(kept)
+        return values if kept == self.shape else np.ascontiguousarray(np.broadcast_to(values, self.shape))
+
+    def copy_from(self, source: SpyreTensor, stream: SpyreStream | None = None) -> None:
+        """Copy the values of another tensor of this shape, dtype and layout, on the device.
+
+        Errors: SPY0902, SPY0926 onto itself, SPY0951 to SPY0954; of enqueueing.
+        """
+        if source.device is not self.device:
+            raise DeviceMismatch(f"a copy from device {source.device.index} to device {self.device.index}")
+        if source.shape != self.shape:
+            raise ShapeMismatch(f"a copy of shape {list(source.shape)} into shape {list(self.shape)}")
+        if source.dtype is not self.dtype:
+            raise DtypeMismatch(f"a copy of {source.dtype.value} into {self.dtype.value}")
+        if source.layout != self.layout:
+            hint = "copy through the host, or make both with one layout"
+            raise LayoutMismatch(f"a copy of {source.layout} into {self.layout}", hint=hint)
+        self.stream(stream).flex.copy_d2d(self.device_bytes(), source.device_bytes())
+
+    def free(self) -> None:
+        """Give the memory back now, or when the last enqueued operation that uses it has retired; errors SPY0903."""
+        self._allocation.free()
+
+    def record_stream(self, stream: SpyreStream) -> None:
+        """Keep the memory until all that is enqueued on a stream now is done, even if the tensor is freed before.
+
+        Copies and launches do so by themselves; host functions do not.  Errors: SPY0902, SPY0954.
+        """
+        self.stream(stream).flex.keep(self.allocation_index)
+
+    def stream(self, stream: SpyreStream | None) -> SpyreStream:
+        """Return the stream given, or the current one; errors SPY0954 it is another device's."""
+        if stream is None:
+            return self.device.current_stream()
+        if stream.device is not self.device:
+            fact = f"a tensor of device {self.device.index} and a stream of device {stream.device.index}"
+            raise DeviceMismatch(fact)
+        return stream
+
+    def __repr__(self) -> str:
+        return f"SpyreTensor({list(self.shape)}, {self.dtype.value}, {self.layout})"
+
+
+def _dtype_of(array: HostArray, dtype: DType | str | None) -> DType:
+    if dtype is None:
+        if array.dtype.name not in _BY_CARRIER:
+            raise DtypeMismatch(f"no dtype of the device holds a {array.dtype.name} array", hint="convert it first")
+        return _BY_CARRIER[array.dtype.name]
+    named = host_dtype(dtype)
+    if array.dtype.name != named.carrier:
+        raise DtypeMismatch(f"the array is {array.dtype.name}, {named.value} is carried by {named.carrier}")
+    return named
+
+
+def _require_shape(layout: DeviceLayout, shape: tuple[int, ...]) -> None:
+    if layout.host_shape != shape and math.prod(layout.host_shape) < math.prod(shape):
+        raise ShapeMismatch(f"the shape is {list(shape)}, the layout holds {list(layout.host_shape)}")
+
+
+def _table(
+    layout: DeviceLayout, direction: Direction, shape: tuple[int, ...], strides: tuple[int, ...], dtype: DType
+) -> DataConversionInfo:
+    _require_shape(layout, shape)
+    return layout.dci(direction, shape, strides, host_dtype=dtype)

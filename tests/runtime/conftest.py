@@ -1,0 +1,27 @@
+"""Devices for the tests of the execution pipeline: none may leave anything behind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from spyrec.runtime.spyre_device import SpyreDevice
+from tests.support.spyre_devices import Footing, leaks_of, make_device
+
+
+@pytest.fixture
+def open_device() -> Iterator[Callable[..., SpyreDevice]]:
+    """Opens devices; at the end none holds memory, pinned buffers or operations, and no thread or file is left."""
+    before = Footing()
+    devices: list[SpyreDevice] = []
+
+    def opened(schedule: str = "fifo", **options: object) -> SpyreDevice:
+        devices.append(make_device(schedule, **options))  # type: ignore[arg-type]
+        return devices[-1]
+
+    yield opened
+    for device in devices:
+        assert leaks_of(device) == {}
+        device.close()
+    assert Footing() == before

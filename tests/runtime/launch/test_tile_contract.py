@@ -1,0 +1,131 @@
+"""The tile contract: its JSON form keeps everything, and one that contradicts itself is refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from typing import cast
+
+import pytest
+
+import spyrec
+from spyrec.bundle.manifest import Role
+from spyrec.bundle.tile_contract import (
+    Combine,
+    LoopKind,
+    ReductionPrograms,
+    TileContract,
+    TileLoop,
+    WriteMode,
+    tile_arguments,
+)
+from spyrec.bundle.tile_contract_json import read_tile_contract, write_tile_contract
+from spyrec.diagnostics import SpyrecError
+from spyrec.runtime.launch.explain import explain_launch
+from spyrec.runtime.launch.render import render_plan
+from tests.support.launch_builders import matmul, tensor
+
+Document = dict[str, object]
+
+
+def through_json(contract: TileContract) -> TileContract:
+    return read_tile_contract(json.loads(json.dumps(write_tile_contract(contract))))
+
+
+def everything() -> TileContract:
+    contract = matmul(128, 64, 64, takes_strides=True)
+    a, b, c = contract.arguments
+    loops = (*contract.loops, TileLoop("K", 64, LoopKind.REDUCTION, Combine.SUM, 0.0))
+    a, b = replace(a, axes=("M", "K")), replace(b, axes=("K", "N"))
+    accumulated = replace(c, write=WriteMode.ACCUMULATE)
+    around = ReductionPrograms("init", "combine", "publish")
+    variant = replace(matmul(32, 64, 64, takes_strides=True), program="rest")
+    rest = tuple(
+        replace(item, axes=other.axes, write=other.write)
+        for item, other in zip(variant.arguments, (a, b, accumulated), strict=True)
+    )
+    variant = TileContract("rest", (TileLoop("M", 32), *loops[1:]), rest)
+    return TileContract("body", loops, (a, b, accumulated), False, False, False, around, "first", (variant,))
+
+
+@pytest.mark.parametrize("contract", [matmul(1024, 1024, 1024), everything()])
+def test_json_keeps_everything(contract: TileContract) -> None:
+    again = through_json(contract)
+    assert again == contract
+    assert [item.shape for item in again.arguments] == [item.shape for item in contract.arguments]
+    assert write_tile_contract(again) == write_tile_contract(contract)
+
+
+def spoil(change: Callable[[Document], None]) -> str:
+    document = cast("Document", json.loads(json.dumps(write_tile_contract(matmul(128, 64, 64)))))
+    change(document)
+    with pytest.raises(SpyrecError) as caught:
+        read_tile_contract(document)
+    assert {item.code for item in caught.value.diagnostics} == {"SPY0963"}
+    return caught.value.diagnostics[0].render()
+
+
+def loops_of(document: Document) -> list[Document]:
+    return cast("list[Document]", document["loops"])
+
+
+def arguments_of(document: Document) -> list[Document]:
+    return cast("list[Document]", document["arguments"])
+
+
+def test_a_contract_that_contradicts_itself_is_refused() -> None:
+    assert "name one twice" in spoil(lambda document: loops_of(document)[1].update(name="M"))
+    assert "no such loop" in spoil(lambda document: arguments_of(document)[0].update(axes=["Q", None]))
+    assert "tiles of 64" in spoil(lambda document: loops_of(document)[0].update(tile=64))
+    assert "1 axes for 2 dims" in spoil(lambda document: arguments_of(document)[0].update(axes=["M"]))
+    assert "follow one loop" in spoil(lambda document: arguments_of(document)[0].update(axes=["M", "M"]))
+    assert "inside a reduction" in spoil(lambda document: loops_of(document)[0].update(kind="reduction"))
+
+
+def test_unknown_keys_and_wrong_types_are_refused_at_their_place() -> None:
+    assert "/loops/0/tile" in spoil(lambda document: loops_of(document)[0].update(tile="128"))
+    assert "/colour" in spoil(lambda document: document.update(colour="red"))
+    assert "/arguments/0/device_dtype" in spoil(lambda document: arguments_of(document)[0].update(device_dtype="FP64"))
+
+
+def test_variants_have_the_loops_and_arguments_of_the_body() -> None:
+    contract = matmul(128, 64, 64)
+    for other in (matmul(256, 64, 64), replace(matmul(64, 64, 64), loops=matmul(64, 64, 64).loops[::-1])):
+        with pytest.raises(SpyrecError, match="SPY0963"):
+            replace(contract, variants=(other,))
+
+
+def test_the_arguments_of_a_compiled_bundle_become_those_of_a_contract() -> None:
+    graph: dict[str, object] = {
+        "format": "spyrec.graph/1",
+        "name": "scores",
+        "inputs": [
+            {"name": "a", "shape": [64, 128], "dtype": "float16"},
+            {"name": "b", "shape": [128, 64], "dtype": "float16"},
+        ],
+        "nodes": [{"name": "c", "op": "matmul", "inputs": ["a", "b"]}],
+        "outputs": ["c"],
+    }
+    manifest = spyrec.compile(graph).manifest
+    step = manifest.plan[0]
+    axes = {name: (("M", None) if name == "a" else (None, None)) for name in step.arguments if name != "c"}
+    found = tile_arguments(manifest, step, {**axes, step.arguments[-1]: ("M", None)})
+    contract = TileContract(step.program, (TileLoop("M", 64),), found)
+    assert [item.role for item in found if item.role is Role.OUTPUT]
+    tensors = [
+        tensor((256, *item.shape[1:]) if item.axes == ("M", None) else item.shape, allocation=place)
+        for place, item in enumerate(found)
+    ]
+    assert explain_launch(through_json(contract), tensors).total_iterations == 4
+
+
+def test_a_plan_reads_as_text() -> None:
+    plan = explain_launch(matmul(1024, 1024, 1024), [tensor((4096, 1024)), tensor((1024, 1024)), tensor((4096, 1024))])
+    lines = render_plan(plan, most_iterations=2).splitlines()
+    assert lines[0] == ("matmul: 4 iterations, 4 HostOperations, 8 control blocks, 8 staging copies of 16777216 bytes")
+    assert '  loop "M" (parallel): 4096 in 4 tiles of 1024' in lines
+    assert lines[-2] == (
+        "  [1,0] matmul: a:scratch b+0 c:scratch <- a+131072 (2097152 bytes) -> c+131072 (2097152 bytes)"
+    )
+    assert lines[-1] == "  ..."
