@@ -17,6 +17,10 @@ FAILING_RATIO = 2.0
 """A check fails above twice the bound (docs/decisions.md): the bound is first order."""
 
 
+_BFLOAT16_ROUNDOFF = 2.0**-8
+"""Unit roundoff of bfloat16, which has 7 fraction bits."""
+
+
 @dataclass(frozen=True, slots=True)
 class WorstElement:
     """The element with the largest error over its bound: its host index, what stands there, what should.
@@ -119,6 +123,8 @@ class OutputCase:
             conversion = HALF.rounding_error(np.minimum(np.abs(want) + bound, HALF.maximum / 2))
             is_wider = storage.unit_roundoff < HALF.unit_roundoff
             bound += np.where((np.abs(want) + bound < HALF.smallest_normal) | is_wider, conversion, 0.0)
+        if self.dtype is DType.BFLOAT16:  # fewer fraction bits than any format of the device, and a wider range
+            bound += _BFLOAT16_ROUNDOFF * (np.abs(want) + bound)
         # two float64 evaluations of one function differ too
         slack = 0.0 if storage.is_exact else 1e-12
         return np.asarray(bound + slack * np.where(np.isfinite(want), np.abs(want), 0.0))

@@ -18,11 +18,14 @@ from spyrec.ir.kernel import BufferRole, Kernel, KernelGraph
 from spyrec.passes.base import NO_PLANNER, PipelineOptions
 from spyrec.passes.planning.residency import residences
 from spyrec.passes.planning.traffic import kernel_traffic, lower_bound_bytes
-from spyrec.passes.tiling.axes import TileGroup, with_axis_names
+from spyrec.passes.tiling.axes import Axis, TileGroup, grown, lanes_of, shared_axes
 from spyrec.plan_note import Decision, PlanNote
 
 MOST_PLANS = 32
 """Plans that are made at most for one graph, the one without loops apart."""
+
+MOST_PLANNED_KERNELS = 800
+"""Kernels of all these plans together: a large graph is planned less often."""
 
 _MOST_PLANS_OF_A_GROUP = 12
 _SIZES_OF_AN_AXIS = 5
@@ -105,17 +108,17 @@ class _Search:
     """The best plan so far; groups of operations are brought into loops one after the other."""
 
     def __init__(self, formed: KernelGraph, options: PipelineOptions, plan: Plan, first: KernelGraph) -> None:
-        self._named, self._extents = with_axis_names(formed)
+        self._formed = formed
         self._options = options
         self._plan = plan
         self._best = _Tried.of((), first, options)
         self._alternatives: list[_Tried] = []
-        self._plans_left = MOST_PLANS
+        self._plans_left = min(MOST_PLANS, max(1, MOST_PLANNED_KERNELS // max(1, len(formed.kernels))))
         self._least_bytes = lower_bound_bytes(first)
 
     def run(self, spilled: Mapping[str, int]) -> Tiled:
         """Return the best plan."""
-        for members in _components(self._named.kernels, frozenset(spilled)):
+        for members in _components(self._formed.kernels, frozenset(spilled)):
             lost = sum(size for name, size in spilled.items() if _touches_any(members, name))
             base = self._best.groups
             for group in _first(self._groups(members, lost), _MOST_PLANS_OF_A_GROUP):
@@ -126,12 +129,9 @@ class _Search:
         """Yield ways to tile some of the kernels, those first that need the fewest tiles."""
         usable = self._options.target.lx_usable_bytes
         fewest = max(2, -(-lost_bytes // usable))
-        for axis in _axes(members):
-            core = [kernel for kernel in members if _has_free(kernel, axis)]
-            lanes = _lanes(self._named, members, axis)
-            for sharing in _unique((_grown(self._named, core, axis), frozenset(kernel.name for kernel in core))):
-                for tile in _tiles(self._extents[axis], fewest, lanes, self._options.cores):
-                    yield TileGroup(sharing, ((axis, tile),))
+        for core in shared_axes(self._formed, members):
+            for axis in _unique((grown(self._formed, core), core)):
+                yield from _tilings(self._formed, axis, fewest, self._options.cores)
 
     def _try(self, groups: tuple[TileGroup, ...]) -> None:
         if not self._plans_left or self._best.moved_bytes <= self._least_bytes:
@@ -169,26 +169,21 @@ def _shown(tried: _Tried) -> str:
     if not tried.groups:
         return "no loops"
     return "; ".join(
-        f"{len(group.kernels)} operations in "
-        + ", ".join(f"tiles of {tile} along {axis}" for axis, tile in group.levels)
+        f"{len(group.dims)} operations in {math.ceil(group.extent / group.tile)} tiles of {group.tile}"
         for group in tried.groups
     )
 
 
 def _first_possible(formed: KernelGraph, options: PipelineOptions, plan: Plan, error: SpyrecError) -> Tiled:
     """Return the best plan of all operations in loops over one axis; raises ``error`` where none is possible."""
-    named, extents = with_axis_names(formed)
-    kept = [item.type for item in named.buffers.values() if item.role is BufferRole.INTERMEDIATE]
+    kept = [item.type for item in formed.buffers.values() if item.role is BufferRole.INTERMEDIATE]
     kept_bytes = sum(math.prod(item.shape) * item.dtype.item_bytes for item in kept)
     fewest = max(2, -(-kept_bytes // (options.cores * options.target.lx_usable_bytes)))
     found: list[_Tried] = []
-    for axis in _axes(named.kernels)[:4]:
-        sharing = frozenset(kernel.name for kernel in named.kernels if _has_free(kernel, axis))
-        lanes = _lanes(named, named.kernels, axis)
-        for tile in _tiles(extents[axis], fewest, lanes, options.cores):
-            groups = (TileGroup(sharing, ((axis, tile),)),)
+    for axis in shared_axes(formed, formed.kernels)[:4]:
+        for group in _tilings(formed, axis, fewest, options.cores):
             try:
-                found.append(_Tried.of(groups, plan(groups), options))
+                found.append(_Tried.of((group,), plan((group,)), options))
             except SpyrecError:
                 continue
     if not found:
@@ -210,75 +205,24 @@ def _components(kernels: Sequence[Kernel], names: AbstractSet[str]) -> list[list
     return [group for group in groups if len(group) > 1]
 
 
-def _grown(graph: KernelGraph, core: Sequence[Kernel], axis: str) -> frozenset[str]:
-    """Return the kernels of ``core`` and those that hang together with them along an axis, through intermediates.
-
-    A loop that the small operations between two large ones do not interrupt keeps what the large ones share.
-    """
-    found = {kernel.name for kernel in core}
-    touched = _intermediates(graph, core)
-    is_growing = True
-    while is_growing:
-        joining = [
-            kernel
-            for kernel in graph.kernels
-            if kernel.name not in found and _has_free(kernel, axis) and _intermediates(graph, [kernel]) & touched
-        ]
-        found.update(kernel.name for kernel in joining)
-        touched |= _intermediates(graph, joining)
-        is_growing = bool(joining)
-    return frozenset(found)
+def _tilings(graph: KernelGraph, axis: Axis, fewest: int, cores: int) -> Iterator[TileGroup]:
+    """Yield a few ways to tile an axis."""
+    name, dim = next(iter(axis.items()))
+    extent = next(kernel.extents[dim] for kernel in graph.kernels if kernel.name == name)
+    for tile in _tiles(extent, fewest, lanes_of(graph, axis), cores):
+        yield TileGroup(frozenset(axis.items()), extent, tile)
 
 
-def _intermediates(graph: KernelGraph, kernels: Sequence[Kernel]) -> set[str]:
-    names = {use.buffer for kernel in kernels for use in kernel.uses}
-    return {name for name in names if graph.buffers[name].role is BufferRole.INTERMEDIATE}
-
-
-def _unique(groups: Sequence[frozenset[str]]) -> list[frozenset[str]]:
-    return list(dict.fromkeys(groups))
+def _unique(axes: Sequence[Axis]) -> list[Axis]:
+    return list({frozenset(axis.items()): axis for axis in axes}.values())
 
 
 def _touches_any(kernels: Sequence[Kernel], name: str) -> bool:
     return any(use.buffer == name for kernel in kernels for use in kernel.uses)
 
 
-def _has_free(kernel: Kernel, axis: str) -> bool:
-    """Whether a kernel has an axis, once, and neither folds it nor strides over elements along it.
-
-    A tile of every other element moves further than the tiles of what it reads lie apart (rule V10).
-    """
-    if kernel.dims.count(axis) != 1:
-        return False
-    dim = kernel.dims.index(axis)
-    walks = (item for use in kernel.uses for item in use.access.coordinates if any(t.dim == dim for t in item.terms))
-    return dim not in kernel.reduced and all(min(t.coefficient for t in item.terms) == 1 for item in walks)
-
-
-def _axes(kernels: Sequence[Kernel]) -> list[str]:
-    """Return the axes that at least two kernels have free, those of most kernels first."""
-    counts: dict[str, int] = {}
-    for kernel in kernels:
-        for axis, extent in zip(kernel.dims, kernel.extents, strict=True):
-            if axis is not None and extent > 1 and _has_free(kernel, axis):
-                counts[axis] = counts.get(axis, 0) + 1
-    return sorted((axis for axis, count in counts.items() if count > 1), key=lambda axis: -counts[axis])
-
-
-def _lanes(graph: KernelGraph, kernels: Sequence[Kernel], axis: str) -> int:
-    """Return the elements of a stick where the axis comes last in a tensor, 1 where it never does."""
-    found = 1
-    for kernel in kernels:
-        for use in kernel.uses:
-            lanes = graph.buffers[use.buffer].device_format.elements_per_stick
-            last = use.access.coordinates[-1:]
-            if lanes and any(kernel.dims[term.dim] == axis for coordinate in last for term in coordinate.terms):
-                found = max(found, lanes)
-    return found
-
-
 def _tiles(extent: int, fewest: int, lanes: int, cores: int) -> list[int]:
-    """Return a few sizes of tiles that give at least about ``fewest`` tiles, the largest first.
+    """Return a few sizes of tiles, first the largest ones that give ``fewest`` tiles, then some that give fewer.
 
     Sizes that divide the extent and give every core as much come before the others.
     """
@@ -286,7 +230,7 @@ def _tiles(extent: int, fewest: int, lanes: int, cores: int) -> list[int]:
     sizes = [lanes * size for size in range(1, pieces + 1) if pieces % size == 0 and size < pieces]
     fitting = [size for size in sizes if -(-extent // size) * 4 >= fewest]
     even = [size for size in fitting if size // lanes % cores == 0]
-    chosen = sorted(even or fitting, reverse=True)[:_SIZES_OF_AN_AXIS]
+    chosen = sorted(even or fitting, key=lambda size: (extent // size < fewest, -size))[:_SIZES_OF_AN_AXIS]
     if not chosen:
         uneven = math.ceil(math.ceil(extent / fewest) / lanes) * lanes
         chosen = [uneven] if uneven < extent else []

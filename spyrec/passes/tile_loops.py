@@ -14,7 +14,7 @@ from spyrec.ir.types import TensorType
 from spyrec.passes.base import PassContext
 from spyrec.passes.layout_candidates import candidates
 from spyrec.passes.tiling.accumulation import accumulate, can_accumulate
-from spyrec.passes.tiling.axes import TileGroup, with_axis_names
+from spyrec.passes.tiling.axes import TileGroup
 from spyrec.passes.tiling.cutting import Tile, loses_digit
 from spyrec.passes.tiling.expansion import Expansion, is_followable
 from spyrec.passes.tiling.groups import refuse_outside_dependences
@@ -43,8 +43,7 @@ def tile_loops(graph: KernelGraph, context: PassContext) -> KernelGraph:
         refuse_symbolic_sums(graph, {kernel.name: () for kernel in graph.kernels})
         return graph
     if groups:
-        graph, extents = with_axis_names(graph)
-        paths = _levels_of_groups(graph, groups, extents)
+        graph, paths, extents = _in_groups(graph, groups)
     else:
         refuse_outside_dependences(source)
         paths, extents = levels_of_kernels(graph), source.extents
@@ -82,15 +81,20 @@ def levels_of_kernels(graph: KernelGraph) -> dict[str, Path]:
     return paths
 
 
-def _levels_of_groups(graph: KernelGraph, groups: Sequence[TileGroup], extents: Mapping[str, int]) -> dict[str, Path]:
-    """Return the levels of the groups that the compiler chose, by kernel."""
+def _in_groups(graph: KernelGraph, groups: Sequence[TileGroup]) -> tuple[KernelGraph, dict[str, Path], dict[str, int]]:
+    """Return the graph with a name for the dim that each group tiles, the levels by kernel, and the names' extents."""
     paths: dict[str, Path] = {kernel.name: () for kernel in graph.kernels}
-    for group in groups:
-        levels = tuple(Level(axis, tile, Location()) for axis, tile in group.levels)
-        for kernel in graph.kernels:
-            if kernel.name in group.kernels:
-                paths[kernel.name] = _possible(kernel, levels, extents)
-    return paths
+    kernels = {kernel.name: kernel for kernel in graph.kernels}
+    extents: dict[str, int] = {}
+    for number, group in enumerate(groups):
+        level = Level(f"axis{number}", group.tile, Location())
+        extents[level.dim] = group.extent
+        for name, tiled in sorted(group.dims):
+            if not paths[name]:
+                paths[name] = (level,)
+                names = tuple(level.dim if dim == tiled else None for dim in range(len(kernels[name].extents)))
+                kernels[name] = replace(kernels[name], dims=names)
+    return graph.with_kernels(tuple(kernels.values())), paths, extents
 
 
 def _stick_lanes(graph: KernelGraph, nodes: Mapping[Location, Node]) -> dict[str, dict[str, int]]:

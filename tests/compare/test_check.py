@@ -208,3 +208,24 @@ def test_a_constant_that_the_bundle_lost_is_refused() -> None:
     with pytest.raises(SpyrecError) as caught:
         check_bundle(altered, inputs, outputs)
     assert [item.code for item in caught.value.diagnostics] == ["SPY0802"]
+
+
+@pytest.mark.parametrize("op", ["to", "matmul"])
+def test_a_bfloat16_output_may_differ_by_its_rounding_and_by_no_more(op: str) -> None:
+    attrs: dict[str, object] = {"attrs": {"dtype": "bfloat16"}} if op == "to" else {}
+    dtype, operands = ("float16", ["x"]) if op == "to" else ("bfloat16", ["x", "w"])
+    data = graph(["y"], [{"name": "y", "op": op, "inputs": operands, **attrs}], x=normal(32, 64), w=normal(64, 64))
+    inputs = [{"name": name, "shape": [32, 64] if name == "x" else [64, 64], "dtype": dtype} for name in operands]
+    bundle = spyrec.compile({**data, "inputs": inputs})
+    halves = {name: normal(*item) for name, item in (("x", (32, 64)), ("w", (64, 64))) if name in operands}
+    bits = {name: (array.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16) for name, array in halves.items()}
+    given = halves if op == "to" else bits
+    result = spyrec.run(bundle, given, spyrec.RunOptions(check=True))
+    assert result.check is not None
+    assert result.check["y"].ok
+    assert 0.5 < result.check["y"].bound_ratio <= 1.0
+    wrong = {"y": result.outputs["y"].copy()}
+    wrong["y"][3, 5] += 3  # three units in the last place
+    (report,) = check_bundle(bundle, given, wrong).values()
+    assert not report.ok
+    assert report.worst.index == (3, 5)

@@ -110,7 +110,7 @@ def test_the_notes_name_the_tiles_that_won_and_those_that_lost() -> None:
     graph = planned(workloads.softmax(16384, 4096))
     (loop,) = graph.loops.values()
     notes = _tilings(graph.notes)
-    assert all(f"tiles of {loop.tile} along " in note.subject for note in notes)
+    assert all(f"tiles of {loop.tile}" in note.subject for note in notes)
     assert "no loops" in {note.alternative for note in notes}
     assert len({note.alternative for note in notes}) == len(notes)
 

@@ -59,7 +59,7 @@ class _Namer:
 
     def folded_axes(self, node: Node) -> list[int]:
         """Return the axes of the first operand that no axis of the result comes from."""
-        operand = node.inputs[0]
+        operand = node.inputs[0] if node.inputs else None
         if not isinstance(operand, str):
             return []
         used = {axis for sources in self._sources(node) for place, axis in sources if place == 0}
@@ -78,7 +78,7 @@ class _Namer:
         return [(node.outputs[0], number), *((name, axis) for name, axis in operands if isinstance(name, str))]
 
     def _folded_axes(self, node: Node, number: int) -> list[tuple[str, int]] | None:
-        folded, operand = self.folded_axes(node), node.inputs[0]
+        folded, operand = self.folded_axes(node), node.inputs[0] if node.inputs else None
         return [(operand, folded[number])] if isinstance(operand, str) and number < len(folded) else None
 
     def _name(self, axes: list[tuple[str, int]], fresh: str) -> str:
