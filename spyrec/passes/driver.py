@@ -22,6 +22,9 @@ from spyrec.passes.verify_kernels import verify_kernels
 _MOST_SPARE_ARGUMENTS = 3
 """Arguments that loops leave free for copies at most: with more, two operations could hardly share one."""
 
+_MOST_NODES_TRIED_AGAIN = 300
+"""In a larger graph a way to tile that brings a loop over the argument limit is given up at once."""
+
 
 @dataclass(frozen=True, slots=True)
 class PassRecord:
@@ -63,7 +66,10 @@ def run_pipeline(graph: Graph, options: PipelineOptions, driver: DriverOptions) 
 
     def plan(groups: tuple[TileGroup, ...]) -> KernelGraph:
         observe = None if driver.observe is None else records.setdefault(groups, []).append
-        planned = _planned(graph, replace(options, tile_groups=groups), DriverOptions(observe=observe))
+        is_large = bool(groups) and len(graph.nodes) > _MOST_NODES_TRIED_AGAIN
+        most_spare = 0 if is_large else _MOST_SPARE_ARGUMENTS
+        chosen = replace(options, tile_groups=groups)
+        planned = _planned(graph, chosen, DriverOptions(observe=observe), most_spare)
         assert isinstance(planned, KernelGraph)
         return planned
 
@@ -84,15 +90,17 @@ def run_pipeline(graph: Graph, options: PipelineOptions, driver: DriverOptions) 
     return tiled.planned.with_notes(*tiled.notes)
 
 
-def _planned(graph: Graph, options: PipelineOptions, driver: DriverOptions) -> Graph | KernelGraph:
+def _planned(
+    graph: Graph, options: PipelineOptions, driver: DriverOptions, most_spare: int = _MOST_SPARE_ARGUMENTS
+) -> Graph | KernelGraph:
     """Run the passes; again with fewer operations a loop where copies for layouts bring one over the argument limit."""
-    for spare in range(_MOST_SPARE_ARGUMENTS):
+    for spare in range(most_spare):
         try:
             return _run_passes(graph, replace(options, spare_arguments=spare), driver)
         except SpyrecError as error:
             if error.diagnostics[0].code != "SPY0422":
                 raise
-    return _run_passes(graph, replace(options, spare_arguments=_MOST_SPARE_ARGUMENTS), driver)
+    return _run_passes(graph, replace(options, spare_arguments=most_spare), driver)
 
 
 def _run_passes(graph: Graph, options: PipelineOptions, driver: DriverOptions) -> Graph | KernelGraph:
