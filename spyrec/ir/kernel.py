@@ -6,7 +6,8 @@ kernel.  What later passes decide are the facets ``Buffer.layout``, ``Kernel.div
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
@@ -222,6 +223,10 @@ class KernelGraph:
         """Return a kernel's device form under the buffers' layouts; raises ``Inexpressible``."""
         operands = [self._operand(kernel, index, use) for index, use in enumerate(kernel.inputs)]
         return kernel_form(kernel.shape, [*operands, self._operand(kernel, OUTPUT, kernel.output)])
+
+    def trips(self, loops: Sequence[int]) -> int:
+        """Return how often what stands in ``loops`` runs: at most, where a loop follows a symbolic dim."""
+        return math.prod(self.loops[loop].count for loop in loops)
 
     def movement(self, kernel: Kernel, use: Use) -> Movement:
         """Return how a use moves along the loops around its kernel."""

@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from itertools import islice
 
 from spyrec.diagnostics import SpyrecError
 from spyrec.ir.graph import Graph
@@ -121,7 +122,9 @@ class _Search:
         for members in _components(self._formed.kernels, frozenset(spilled)):
             lost = sum(size for name, size in spilled.items() if _touches_any(members, name))
             base = self._best.groups
-            for group in _first(self._groups(members, lost), _MOST_PLANS_OF_A_GROUP):
+            for group in islice(self._groups(members, lost), _MOST_PLANS_OF_A_GROUP):
+                if not self._plans_left or self._best.moved_bytes <= self._least_bytes:
+                    return _noted(self._best, self._alternatives)
                 self._try((*base, group))
         return _noted(self._best, self._alternatives)
 
@@ -134,8 +137,6 @@ class _Search:
                 yield from _tilings(self._formed, axis, fewest, self._options.cores)
 
     def _try(self, groups: tuple[TileGroup, ...]) -> None:
-        if not self._plans_left or self._best.moved_bytes <= self._least_bytes:
-            return
         self._plans_left -= 1
         try:
             planned = self._plan(groups)
@@ -235,7 +236,3 @@ def _tiles(extent: int, fewest: int, lanes: int, cores: int) -> list[int]:
         uneven = math.ceil(math.ceil(extent / fewest) / lanes) * lanes
         chosen = [uneven] if uneven < extent else []
     return chosen
-
-
-def _first(groups: Iterator[TileGroup], count: int) -> Iterator[TileGroup]:
-    return (group for group, _ in zip(groups, range(count), strict=False))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -43,7 +42,7 @@ def _note(graph: KernelGraph, kernel: Kernel, found: Sequence[Candidate], divisi
         return PlanNote(kernel.output.buffer, Decision.DIVISION, f"{_text(division)} is pinned by the graph")
     if division == found[0].division:
         return None
-    trips = math.prod(graph.loops[loop].count for loop in kernel.loops)
+    trips = graph.trips(kernel.loops)
     chosen = next(item for item in found if item.division == division)
     return PlanNote(
         kernel.output.buffer,

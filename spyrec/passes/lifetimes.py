@@ -46,3 +46,14 @@ def _loop_spans(kernels: Sequence[Kernel]) -> list[Lifetime]:
             known = spans.get(loop)
             spans[loop] = Lifetime(position if known is None else known.first, position)
     return list(spans.values())
+
+
+def start_of_loops(kernels: Sequence[Kernel], number: int, loops: tuple[int, ...], depth: int) -> int:
+    """Return where something goes that stands in ``depth`` of the ``loops`` around place ``number``, before the rest.
+
+    It is the first kernel of the loop around that place which is the next one inside these ``depth`` loops.
+    """
+    inner = loops[: depth + 1]
+    while len(inner) > depth and number and kernels[number - 1].loops[: len(inner)] == inner:
+        number -= 1
+    return number

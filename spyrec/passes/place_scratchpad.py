@@ -34,8 +34,8 @@ def place_scratchpad(graph: KernelGraph, context: PassContext) -> KernelGraph:
         pool = {name: offset for name, offset in program.pool_offsets.items() if name not in placed.offsets}
         first = len(kernels)
         kernels.extend(placed.kernels)
-        programs.append(replace(program, first_kernel=first, end_kernel=len(kernels), pool_offsets=pool))
-        programs[-1] = replace(programs[-1], lx_offsets=placed.offsets)
+        span = replace(program, first_kernel=first, end_kernel=len(kernels))
+        programs.append(replace(span, pool_offsets=pool, lx_offsets=placed.offsets))
         notes.extend(placed.notes)
     name = context.options.lx_planner
     planned = replace(graph, buffers=buffers, kernels=tuple(kernels), programs=tuple(programs))

@@ -14,6 +14,7 @@ from spyrec.ir.kernel_form import OUTPUT, OperandUse, Rule
 from spyrec.ir.types import TensorType
 from spyrec.passes.base import PassContext
 from spyrec.passes.layout_refusal import operand_notes
+from spyrec.passes.lifetimes import start_of_loops
 from spyrec.passes.operand_costs import OperandCosts, accepts
 from spyrec.passes.realize import CopyStep, Realization, Source, copy_cost_bytes, copy_rule, realize
 
@@ -60,14 +61,6 @@ class _Writer:
             name = self._copied(kernel, name, step, reason)
         return Use(name, found.access, use.steps if found.is_whole else ())
 
-    def _place(self, kernel: Kernel, loops: tuple[int, ...]) -> int:
-        """Return where a copy for ``kernel`` that stands in ``loops`` goes: before the loop that leads on to it."""
-        place = len(self.kernels)
-        inner = kernel.loops[: len(loops) + 1]
-        while len(inner) > len(loops) and place and self.kernels[place - 1].loops[: len(inner)] == inner:
-            place -= 1
-        return place
-
     def _copied(self, kernel: Kernel, source: str, step: CopyStep, reason: str | None) -> str:
         key = (source, step)
         known = self._made.get(key)
@@ -97,7 +90,8 @@ class _Writer:
             )
         )
         assert copy is not None, name
-        self.kernels.insert(self._place(kernel, step.loops), copy)
+        place = start_of_loops(self.kernels, len(self.kernels), kernel.loops, len(step.loops))
+        self.kernels.insert(place, copy)
         self._report(copy, step.cost_bytes, f' for "{kernel.name}"')
         self._made[key] = name
         return name

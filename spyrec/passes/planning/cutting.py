@@ -87,7 +87,7 @@ class _Cutter:
         if whole is None:
             limit = self._options.target.span_limit_bytes
             return PlanNote(subject, split, f"{extents}: no core touches more than {limit} bytes of an operand")
-        trips = math.prod(self._graph.loops[loop].count for loop in kernel.loops)
+        trips = self._graph.trips(kernel.loops)
         used, most = math.prod(whole.division), max(math.prod(item.division) for item in best)
         return PlanNote(
             subject,

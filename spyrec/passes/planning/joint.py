@@ -8,10 +8,8 @@ out what does not fit.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
 
 import numpy as np
 
@@ -20,7 +18,7 @@ from spyrec.passes.base import NO_PLANNER, PipelineOptions
 from spyrec.passes.planning.candidates import Candidate
 from spyrec.passes.planning.divisions import Division
 from spyrec.passes.planning.regions import Region, layout_of_region, whole_region
-from spyrec.passes.planning.residency import touched
+from spyrec.passes.planning.residency import Way, touched
 from spyrec.passes.planning.shares import Share, share_of
 from spyrec.passes.solvers.elimination import INFINITE, Factor, minimise
 
@@ -34,22 +32,15 @@ _MOST_SHARES = 12
 """Ways to cut one tensor that are considered, those that most kernels offer first."""
 
 
-class _Way(Enum):
-    DEVICE_MEMORY = "device memory"
-    RESIDENT = "resident"
-    DRAINED = "drained"
-    STAGED = "staged"
-
-
 @dataclass(frozen=True, slots=True)
 class _State:
-    """One way for a tensor to lie, and the share that those who use it in LX have to have."""
+    """One way for a tensor to lie in LX, and the share that those who use it there have to have; neither: not in LX."""
 
-    way: _Way
+    way: Way | None = None
     share: Share | None = None
 
 
-_IN_MEMORY = _State(_Way.DEVICE_MEMORY)
+_IN_MEMORY = _State()
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +81,7 @@ class _Problem:
         self._candidates = candidates
         self._bytes_per_us = float(options.profile.memory_bytes_per_us)
         self._usable = options.target.lx_usable_bytes
-        self._trips = [math.prod(graph.loops[loop].count for loop in kernel.loops) for kernel in graph.kernels]
+        self._trips = [graph.trips(kernel.loops) for kernel in graph.kernels]
 
     def solved(self) -> tuple[Division, ...]:
         """Return the divisions of least total time."""
@@ -102,7 +93,7 @@ class _Problem:
             buffer = self._graph.buffers[name]
             states = self._states(buffer, region, touches)
             if name in parted:  # what is read in part has to be in device memory
-                states = [state for state in states if state.way is not _Way.RESIDENT]
+                states = [state for state in states if state.way is not Way.RESIDENT]
             if len(states) == 1:
                 continue
             variable = len(domains)
@@ -146,7 +137,7 @@ class _Problem:
             for share in dict.fromkeys(touch.shares):
                 if share is not None:
                     offers[share] = offers.get(share, 0) + self._trips[touch.kernel]
-        rounds = math.prod(self._graph.loops[loop].count for loop in region.loops)
+        rounds = self._graph.trips(region.loops)
         shared = [share for share, trips in offers.items() if trips > rounds]
         shared.sort(key=lambda share: -offers[share])
         writers = [touch for touch in touches if touch.is_writer]
@@ -154,11 +145,11 @@ class _Problem:
         states = [_IN_MEMORY]
         for share in shared[:_MOST_SHARES]:
             if is_whole and buffer.role is BufferRole.INTERMEDIATE and all(share in touch.shares for touch in touches):
-                states.append(_State(_Way.RESIDENT, share))
+                states.append(_State(Way.RESIDENT, share))
             if is_whole and len(writers) == 1 and share in writers[0].shares:
-                states.append(_State(_Way.DRAINED, share))
+                states.append(_State(Way.DRAINED, share))
             if len(writers) < 2 and sum(self._trips[touch.kernel] for touch in touches if not touch.is_writer) > rounds:
-                states.append(_State(_Way.STAGED, share))
+                states.append(_State(Way.STAGED, share))
         return states
 
     def _ticks(self, size_bytes: int) -> int:
@@ -170,10 +161,10 @@ class _Problem:
         return Factor((number,), np.array(costs, np.int64))
 
     def _state_costs(self, moved: int, region: Region, states: Sequence[_State], variable: int) -> Factor:
-        moved *= math.prod(self._graph.loops[loop].count for loop in region.loops)
-        costs = {_Way.DEVICE_MEMORY: 0, _Way.RESIDENT: 0, _Way.DRAINED: moved, _Way.STAGED: moved}
-        copies = {_Way.DRAINED: _COPY_TICKS, _Way.STAGED: _COPY_TICKS}
-        return Factor((variable,), np.array([costs[s.way] + copies.get(s.way, 0) for s in states], np.int64))
+        moved *= self._graph.trips(region.loops)
+        copied = (Way.DRAINED, Way.STAGED)
+        costs = [moved + _COPY_TICKS if state.way in copied else 0 for state in states]
+        return Factor((variable,), np.array(costs, np.int64))
 
     def _agreement(self, moved: int, states: Sequence[_State], touch: _Touch, variable: int) -> Factor:
         """What a kernel saves where it finds the tensor in LX cut as it cuts it, by candidate and state."""
@@ -181,11 +172,11 @@ class _Problem:
         table = np.zeros((len(touch.shares), len(states)), np.int64)
         for row, share in enumerate(touch.shares):
             for column, state in enumerate(states):
-                if state.share is None or (touch.is_writer and state.way is _Way.STAGED):
+                if state.share is None or (touch.is_writer and state.way is Way.STAGED):
                     continue
                 if share == state.share:
                     table[row, column] = -saved
-                elif touch.is_writer or state.way is _Way.RESIDENT:
+                elif touch.is_writer or state.way is Way.RESIDENT:
                     table[row, column] = INFINITE
         return Factor((touch.kernel, variable), table)
 

@@ -9,13 +9,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from spyrec.ir.device_access import Inexpressible, cut_points
 from spyrec.ir.kernel import Buffer, BufferRole, Kernel, KernelGraph, Use
+from spyrec.passes.lifetimes import start_of_loops
 from spyrec.passes.planning.regions import Region, region_of, use_of_twin, whole_region
 from spyrec.passes.planning.scratchpad_copies import drain, fetch, twin_of
 from spyrec.passes.planning.shares import Share, share_of, share_of_region
@@ -119,9 +119,11 @@ class _Finder:
     def _with_twin(self, buffer: Buffer, region: Region, touches: _Touches, number: int) -> Residence | None:
         """Return the residence beside device memory, in the share that saves most."""
         twin = twin_of(self._graph, buffer, region, number)
+        if twin is None:
+            return None
         best: Residence | None = None
-        for share in dict.fromkeys(touches.readers.values()) if twin is not None else ():
-            if share is None or twin is None:
+        for share in dict.fromkeys(touches.readers.values()):
+            if share is None:
                 continue
             is_drained = region == whole_region(buffer) and self._is_drained(buffer, touches, share)
             ready = self._first_ready(buffer.name, len(region.loops))
@@ -132,7 +134,7 @@ class _Finder:
             )
             saved = twin.placed.size_bytes * sum(map(self._trips, readers))
             if not is_drained:
-                saved -= twin.placed.size_bytes * math.prod(self._graph.loops[loop].count for loop in region.loops)
+                saved -= twin.placed.size_bytes * self._graph.trips(region.loops)
             if not readers or saved <= (0 if best is None else best.saved_bytes):
                 continue
             copy = (drain if is_drained else fetch)(self._graph, buffer, region, twin, share)
@@ -181,7 +183,7 @@ class _Finder:
         )
 
     def _trips(self, number: int) -> int:
-        return math.prod(self._graph.loops[loop].count for loop in self._kernels[number].loops)
+        return self._graph.trips(self._kernels[number].loops)
 
 
 def touched(buffer: Buffer, kernel: Kernel, position: int, division: tuple[int, ...]) -> tuple[Region, Share | None]:
@@ -216,7 +218,8 @@ def with_residences(graph: KernelGraph, kernels: Sequence[Kernel], chosen: Seque
         for number in item.readers:
             inputs[number] = [_twinned(use, item) for use in inputs[number]]
         if item.way is Way.STAGED:
-            place = start_of_loops(kernels, min(item.readers), len(item.copy.loops))
+            first = min(item.readers)
+            place = start_of_loops(kernels, first, kernels[first].loops, len(item.copy.loops))
             before.setdefault(place, []).append(item.copy)
         else:
             writer = next(number for number, kernel in enumerate(kernels) if kernel.output.buffer == item.buffer)
@@ -244,11 +247,3 @@ def end_of_loops(kernels: Sequence[Kernel], number: int, depth: int) -> int:
     while len(inner) > depth and end < len(kernels) and kernels[end].loops[: len(inner)] == inner:
         end += 1
     return end
-
-
-def start_of_loops(kernels: Sequence[Kernel], number: int, depth: int) -> int:
-    """Return the first kernel of the loop around ``number`` that is the next one inside ``depth`` loops."""
-    inner = kernels[number].loops[: depth + 1]
-    while len(inner) > depth and number and kernels[number - 1].loops[: len(inner)] == inner:
-        number -= 1
-    return number
