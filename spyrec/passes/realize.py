@@ -196,7 +196,7 @@ class _Search:
             places: list[int | None] = [None] * len(self._source.access.extents)
             for place, dim in enumerate(kept):
                 places[dim] = place
-            wide = self._source.access.over(extents, places)
+            wide = self._access_from(node).over(extents, places)
             for layout in forms_of(extents, device_format):
                 self._add(edges, node, _Node("wide", extents, layout, kept), wide, Access.identity(extents))
         if node.kind in ("base", "crop"):
@@ -208,7 +208,7 @@ class _Search:
 
     def _repeated(self, node: _Node) -> list[tuple[int, ...]]:
         """Return the sets of dims that a written-out view may have: those it depends on and one more, or all."""
-        if node.kind != "base":
+        if node.kind not in ("base", "view"):
             return []
         every = range(len(self._source.access.extents))
         unused = [dim for dim in every if dim not in self._used and self._source.access.extents[dim] > 1]
