@@ -48,10 +48,10 @@ class GraphBuilder:
         """Return a new constant holding ``values`` of ``dtype``.
 
         Floats stay float64, so that nothing but the device's format rounds them: IEEE half has neither the range of
-        DLFloat16 nor, for an eps of 1e-5, its precision.
+        DLFloat16 nor, for an eps of 1e-5, its precision, and bfloat16 has two bits less.
         """
         name = self.fresh(stem)
-        if dtype in (DType.FLOAT16, DType.FLOAT32):
+        if dtype in (DType.FLOAT16, DType.BFLOAT16, DType.FLOAT32):
             data = values.astype(np.float64)
         else:
             data = encode(values.astype(np.bool_) if dtype is DType.BOOL else values, dtype)

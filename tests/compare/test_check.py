@@ -229,3 +229,15 @@ def test_a_bfloat16_output_may_differ_by_its_rounding_and_by_no_more(op: str) ->
     (report,) = check_bundle(bundle, given, wrong).values()
     assert not report.ok
     assert report.worst.index == (3, 5)
+
+
+@pytest.mark.parametrize("number", [0.3, 1e-5, 3.3])
+@pytest.mark.parametrize("op", ["add", "mul", "sub"])
+def test_a_number_beside_bfloat16_is_rounded_once_as_the_device_stores_it(op: str, number: float) -> None:
+    nodes: list[dict[str, object]] = [{"name": "y", "op": op, "inputs": ["x", number]}]
+    data = graph(["y"], nodes, x=normal(64, 128))
+    bundle = spyrec.compile({**data, "inputs": [{"name": "x", "shape": [64, 128], "dtype": "bfloat16"}]})
+    bits = (normal(64, 128).astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
+    result = spyrec.run(bundle, {"x": bits}, spyrec.RunOptions(check=True))
+    assert result.check is not None
+    assert result.check["y"].bound_ratio <= 1.0
