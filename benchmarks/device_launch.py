@@ -3,21 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import prod
 
 import numpy as np
 import numpy.typing as npt
 
 from spyrec.bundle.bundle import Bundle
 from spyrec.dtypes import DeviceFormat
-from spyrec.emulator.device import EmulatedDevice
+from spyrec.emulator.device import EmulatedDevice, EmulatedProgram
+from spyrec.emulator.execute_matmul import MatmulExecutable
+from spyrec.emulator.footprint import length
+from spyrec.emulator.plan import PlannedCall
 from spyrec.runtime.argument_copy import ArgumentCopier
 from spyrec.runtime.binding import has_host_form
-from spyrec.runtime.device import LoadedProgram
 from spyrec.runtime.findings import Finding, sanitizers_named
 from spyrec.runtime.observer import ArgumentCopy
 from spyrec.runtime.session import argument_size_bytes, argument_table
 
 HostArray = npt.NDArray[np.generic]
+
+
+def _moved_bytes(planned: PlannedCall) -> int:
+    """Return the bytes that the cores of one call touch in all rounds of its loops."""
+    is_product = isinstance(planned.executable, MatmulExecutable)
+    positions = [planned.setting.output] if is_product else range(len(planned.binding.runs))
+    rounds = prod(len(loop.values) for loop in planned.call.loops)
+    return rounds * planned.setting.cores * sum(length(planned.binding.runs[t]) for t in positions)
 
 
 class DeviceLaunch:
@@ -34,7 +45,7 @@ class DeviceLaunch:
         self._copier = ArgumentCopier(bundle, DeviceFormat.SEN169_FP16)
         programs = {item.directory: item for item in bundle.programs}
         is_only = len(manifest.plan) == 1
-        self._loaded: list[LoadedProgram] = []
+        self._loaded: list[EmulatedProgram] = []
         for step in manifest.plan:
             program = programs[step.program]
             table = argument_table(self._arguments, step, is_only=is_only)
@@ -52,6 +63,11 @@ class DeviceLaunch:
                 array = inputs[name] if name in inputs else bundle.constants[name]
                 self._copier.copy_in(self._arguments[name], array, self._memory(name))
                 self._tell_of_copy(name, array.shape)
+
+    @property
+    def moved_bytes(self) -> int:
+        """What all cores touch of all operands in one launch; of a product only what it stores: the rest is reused."""
+        return sum(_moved_bytes(item) for loaded in self._loaded for item in loaded.planned.values())
 
     @property
     def findings(self) -> tuple[Finding, ...]:

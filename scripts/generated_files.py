@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from spyrec.bundle.manifest_json import bundle_schema
+from spyrec.bundle.spyrecode_schema import spyrecode_schema
 from spyrec.bundle.superdsc_schema import superdsc_schema
 from spyrec.codegen.opspec_json import opspec_schema
 from spyrec.frontends.op_parameters import stub_text
@@ -26,6 +27,7 @@ TEXTS: dict[str, Callable[[], str]] = {
     "schemas/bundle.schema.json": bundle_schema,
     "schemas/graph.schema.json": graph_schema,
     "schemas/opspec.schema.json": opspec_schema,
+    "schemas/spyrecode.schema.json": spyrecode_schema,
     "schemas/superdsc.schema.json": superdsc_schema,
     "spyrec/frontends/op_methods.pyi": stub_text,
 }

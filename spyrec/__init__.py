@@ -5,11 +5,14 @@ This module is the public front; everything is imported when it is first used.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
+from spyrec.lazy_names import lazy_names
+
 if TYPE_CHECKING:
+    from spyrec import exec, runtime  # noqa: A004 -- the execution contract's name for itself
     from spyrec.bundle.bundle import Bundle
+    from spyrec.device_front import open_device
     from spyrec.diagnostics import Diagnostic, SpyrecError
     from spyrec.front import compile, run  # noqa: A004 -- the front's verbs are named after the commands
     from spyrec.frontends.graph_builder import GraphBuilder
@@ -31,7 +34,10 @@ __all__ = [
     "SpyrecError",
     "__version__",
     "compile",
+    "exec",
+    "open_device",
     "run",
+    "runtime",
 ]
 
 _HOMES = {
@@ -45,18 +51,13 @@ _HOMES = {
     "RunResult": "spyrec.options",
     "SpyrecError": "spyrec.diagnostics",
     "compile": "spyrec.front",
+    "exec": "spyrec.exec",
+    "open_device": "spyrec.device_front",
     "run": "spyrec.front",
+    "runtime": "spyrec.runtime",
 }
 
-
-def __getattr__(name: str) -> object:
-    """Import a public name from its home on first use; ``import spyrec`` itself stays free of heavy libraries."""
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module 'spyrec' has no attribute {name!r}")
-    value: object = getattr(import_module(home), name)
-    globals()[name] = value
-    return value
+__getattr__ = lazy_names(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:

@@ -521,6 +521,11 @@ SCHEDULING: dict[str, Code] = {
         hint=_REPORT,
     ),
     "SPY0436": Code("tile outside of its tensor", "No round of a loop leaves the tensors it works on.", hint=_REPORT),
+    "SPY0440": Code(
+        "strides without corrections",
+        "The stick strides of a launch reach a program with its correction. With baked addresses it has none.",
+        hint="leave out --no-symbolic-args, or --symbolic-strides",
+    ),
 }
 
 CODE_GENERATION: dict[str, Code] = {
@@ -693,7 +698,8 @@ CODE_GENERATION: dict[str, Code] = {
 }
 
 BUNDLE: dict[str, Code] = {
-    # 0601-0606 files of a bundle, 0610-0617 manifest and directory, 0620-0623 SuperDSC, 0630-0635 bundle.mlir
+    # 0601-0606 files of a bundle, 0610-0617 manifest and directory, 0620-0625 SuperDSC, 0630-0635 bundle.mlir,
+    # 0640-0659 launch artefact and program image (0641-0651 are its rules J1 to J11)
     "SPY0601": Code(
         "file of a bundle missing",
         "The bundle, or a file its manifest or bundle.mlir names, is absent.",
@@ -829,6 +835,105 @@ BUNDLE: dict[str, Code] = {
         "loop not countable",
         "Bounds and step of a loop are constants, and the step is positive.",
         hint="give the loop constant bounds and a step above 0",
+    ),
+    "SPY0640": Code(
+        "launch plan of another form",
+        "spyrecode.json has a preparation (one Allocate, then InitTransfers), a JobExecPlan of known commands with all "
+        "their properties, and the correction slots, of which the first is that of the JobExecPlan.",
+        hint="the form is described in docs/program_image.md; write the bundle again",
+    ),
+    "SPY0641": Code(
+        "number not in decimal digits",
+        "Rule J1: every number of spyrecode.json is a string of decimal digits and fits 64 bits.",
+        hint='write the number as "128"',
+    ),
+    "SPY0642": Code(
+        "outside the job's allocation",
+        "Rule J2: what a step copies or writes lies in the job's allocation, which lies in the program segment.",
+        hint="make the allocation as large as the image and its correction areas",
+    ),
+    "SPY0643": Code(
+        "transfer of another size than its file",
+        "Rule J3: the size of an InitTransfer is that of the file it names.",
+        hint="write the bundle again: the file was cut short, or the plan is that of another file",
+    ),
+    "SPY0644": Code(
+        "file outside the artefact's directory",
+        "Rule J4: init_bin_file names a file in the directory of spyrecode.json; no path or link leaves it.",
+        hint="put the file beside spyrecode.json",
+    ),
+    "SPY0645": Code(
+        "pointer not on a stick",
+        "Rule J5: device pointers are multiples of 128 bytes.",
+        hint="align the pointer to 128 bytes",
+    ),
+    "SPY0646": Code(
+        "start of no program",
+        "Rule J6: job_bin_ptr is an entry of an image that the preparation copies.",
+        hint="point at an entry of the image: 128 bytes behind its start and every 128 bytes from there",
+    ),
+    "SPY0647": Code(
+        "transfer of the wrong size",
+        "Rule J7: a transfer has the size of what the host computed, or fits the buffer that it reads.",
+        hint="give computation and transfer the size of the correction tensor",
+    ),
+    "SPY0648": Code(
+        "correction over code",
+        "Rule J8: correction areas lie apart from what the preparation copies, and apart from each other.",
+        hint='move the area behind the image, or state "correctionOverlapsCode": "true"',
+    ),
+    "SPY0649": Code(
+        "steps out of order",
+        "Rule J9: host computations are followed by their transfers to the device and these by a program; a buffer is "
+        "made once, and before it is used.",
+        hint="order the steps ComputeOnHost, DataTransfer, ComputeOnDevice",
+    ),
+    "SPY0650": Code(
+        "version or key of a launch plan",
+        "Rule J10: schemaVersion is there and not newer than what is read; other keys are not read, a warning.",
+        hint="write the bundle again with this version of spyrec",
+    ),
+    "SPY0651": Code(
+        "correction of another job",
+        "Rule J11: a job is self-contained: each start of a program that takes a correction has its own, computed and "
+        "transferred by the same plan to where the entry takes it.",
+        hint="put ComputeOnHost and DataTransfer before the ComputeOnDevice that they correct",
+    ),
+    "SPY0652": Code(
+        "program image damaged",
+        "Header, entries, sections or the table of a program image contradict each other or its length.",
+        hint="write the bundle again",
+    ),
+    "SPY0653": Code(
+        "code of a program image altered",
+        "The SHA-256 of the code section is not the one in the image's header.",
+        hint="write the bundle again: the image was altered or damaged",
+    ),
+    "SPY0654": Code(
+        "no program image",
+        "The bytes do not begin with the header of a program image, or its version is another.",
+        hint="write the bundle again with this version of spyrec",
+    ),
+    "SPY0655": Code(
+        "image of another program",
+        "The image of a bundle's program holds its bundle.mlir and its SuperDSCs byte for byte, and its arguments.",
+        hint="compile again; with --no-verify the files are taken, and the image is made of them anew",
+    ),
+    "SPY0656": Code(
+        "host computation not understood",
+        "The hcm object of a ComputeOnHost lists the words of a correction in a version that is known.",
+        hint="the form is described in docs/program_image.md; write the bundle again",
+    ),
+    "SPY0657": Code(
+        "words of a correction differ",
+        "A host computation gives the words that the table of the program's image lists, in that order.",
+        hint="take plan and image from one compilation",
+    ),
+    "SPY0658": Code(
+        "correction without a number",
+        "A host computation needs an address or a value that the launch does not give, or one that is no unsigned "
+        "64-bit number.",
+        hint="launch with every argument, the pool and every value that the program takes",
     ),
 }
 
@@ -1187,6 +1292,45 @@ EXECUTION: dict[str, Code] = {
         "records one sequence at a time. The capture was given up.",
         hint="end the capture first",
     ),
+    "SPY0931": Code(
+        "not a call of the execution contract",
+        "An argument is out of its range, an object is destroyed or another context's (status INVALID). Nothing was "
+        "enqueued.",
+        hint="check the argument against docs/execution_contract.md",
+    ),
+    "SPY0932": Code(
+        "no variant with this key",
+        "A graph replays exactly the key that is asked for, and keeps its max_variants most recently used ones (status "
+        "NO_VARIANT). Nothing was enqueued.",
+        hint="capture or adopt the key first; has_variant() tells",
+    ),
+    "SPY0933": Code(
+        "port without buffer",
+        "A variant was captured with ports that stand for memory to be bound later (status UNBOUND). Nothing was "
+        "enqueued.",
+        hint="bind a buffer to each of the ports before replaying",
+    ),
+    "SPY0934": Code(
+        "capture failed",
+        "The record callback raised, or did what a capture cannot record (status CAPTURE). The graph and its streams "
+        "are as they were.",
+        hint="read the cause; synchronize and load programs before capturing",
+    ),
+    "SPY0935": Code(
+        "backend failed",
+        "The device or one of its streams reports an error of its own (status BACKEND); the cause is chained.",
+        hint="read the cause, put it right, and clear the stream's error",
+    ),
+    "SPY0936": Code(
+        "out of device memory in the execution contract",
+        "There is no room for the buffer (status OOM). Nothing was allocated.",
+        hint="destroy buffers and graphs that are done with",
+    ),
+    "SPY0937": Code(
+        "C library not built",
+        "The execution contract's C ABI is made by cffi and the system's C compiler.",
+        hint="pip install 'spyrec[cabi]', and install a C compiler and Python's headers",
+    ),
     "SPY0950": Code(
         "wrong number of tensors",
         "A plan takes as many tensors as it was compiled for, inputs and outputs. Nothing was enqueued.",
@@ -1263,6 +1407,50 @@ EXECUTION: dict[str, Code] = {
         "The loops, axes and extents of a tile contract agree with one another and with the arguments' shapes.",
         hint="compile the bundle again; the form is described in docs/tiled_launch.md",
     ),
+    "SPY0964": Code(
+        "program not on the device",
+        "A job's program is copied to each device once, by loading its plan; a launch needs it there.",
+        hint="load the plan on a stream of the device, or launch it with launch_kernel, which does",
+    ),
+    "SPY0965": Code(
+        "job not self-contained",
+        "A job's steps make everything they use: the HostOperation makes the correction tensor, the DMA copies all of "
+        "it, the DeviceCompute starts the job's own program. A correction made by another job is refused.",
+        hint="put HostOperation, DMA and DeviceCompute into one JobPlan",
+    ),
+    "SPY0966": Code(
+        "correction missing",
+        "A program that takes addresses from a correction tensor was started, and there is none in its area: the copy "
+        "was left out, comes too late, or the tensor was used by a computation before. Each serves one computation.",
+        hint="enqueue the correction's HostOperation and DMA before each DeviceCompute",
+    ),
+    "SPY0967": Code(
+        "program outside of its operands",
+        "Every address that a program uses must lie in memory that its launch names, and what it writes in memory that "
+        "the launch writes. Another launch's correction, or a stale one, shows here.",
+        hint="launch the job through a stream, which makes correction and operands agree",
+    ),
+    "SPY0968": Code(
+        "no entry of a program",
+        "A computation starts at an entry of a program image in the program segment, one for each correction slot.",
+        hint="start at a job_bin_ptr of the launch artefact",
+    ),
+    "SPY0969": Code(
+        "tensors not in their segments",
+        "A program with baked addresses finds each tensor at a fixed place of a segment. Tensors that share a segment "
+        "must have the distance that it was compiled for.",
+        hint="compile with symbolic addresses, or give each tensor a segment of its own",
+    ),
+    "SPY0970": Code(
+        "not a tensor of a device",
+        "A launch takes tensors that lie on the stream's device, by position. Nothing was enqueued.",
+        hint="bring arrays to the device with `SpyreTensor.to_device(device, array)`",
+    ),
+    "SPY0971": Code(
+        "array cannot be written",
+        "A copy to the host writes its array where it lies, as contiguous bytes. Nothing was enqueued.",
+        hint="pass a contiguous array that is not read-only, as np.empty makes them",
+    ),
     "SPY0980": Code(
         "race between streams",
         "Two operations touch the same sticks, one of them writes, and neither happens before the other: the result "
@@ -1278,6 +1466,33 @@ EXECUTION: dict[str, Code] = {
         "wait for an event that was never recorded",
         "Such a wait orders nothing, as in CUDA; most often the record was forgotten or comes too late.",
         hint="record the event before the wait is enqueued",
+    ),
+    "SPY0983": Code(
+        "stick strides that a program cannot take",
+        "A correction sets other distances between the sticks of an argument, and the program goes through them in a "
+        "way that only the compiled distances allow: one of its dims, or a loop's step, covers several device dims.",
+        hint="launch without stick strides: the tile is then copied",
+    ),
+    "SPY0984": Code(
+        "no check at larger shapes",
+        "The inputs of a run are larger than the bundle was compiled for, and its graph states sizes that no longer "
+        "fit them, as those of a reshape.",
+        hint="run without the check, or check at the compiled shapes",
+    ),
+    "SPY0990": Code(
+        "profiled already",
+        "A device is profiled by one profile at a time.",
+        hint="end the other profile first",
+    ),
+    "SPY0991": Code(
+        "memory given back while it is still to be used",
+        "Copies and launches hold their memory until they are done; host functions hold nothing of what they touch.",
+        hint="`tensor.record_stream(stream)` behind the host function, before the tensor is freed",
+    ),
+    "SPY0992": Code(
+        "instruction of another program",
+        "Only an instruction that was added to a program, or that its plan brought, can be removed from it.",
+        hint="look at `program.instructions`",
     ),
 }
 

@@ -1,50 +1,66 @@
-"""DLFloat16 as numba scalar functions, to be inlined into kernels.
+"""DLFloat16 as scalar functions inside kernels, written as LLVM instructions.
 
-No branches: every case is computed and selected, so that LLVM vectorises a loop over them.  They agree with
-``spyrec.dlfloat`` on every input (tested over all patterns).
+No branches: every case is computed and selected, so that LLVM vectorises a loop over them.  As numba functions the two
+took longer to compile than the kernels that they are a part of.  They agree with ``spyrec.dlfloat`` on every input
+(tested over all patterns).
 """
+
+# numba and llvmlite ship no type information: what they return is unknown to the checker.
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownParameterType=false, reportMissingParameterType=false, reportUnknownArgumentType=false
+# pyright: reportUntypedFunctionDecorator=false
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, cast
+
 import numpy as np
-from numba import njit
+from llvmlite import ir
+from numba.core import types
+from numba.extending import intrinsic
+
+_WORD = ir.IntType(32)
 
 
-@njit(forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
-def _float32_of_bits(pattern: np.uint32) -> np.float32:
-    # numba accepts .view only on the direct result of a NumPy type's constructor.
-    bits = np.uint32(pattern)
-    return bits.view(np.float32)
+def _word(value: int) -> ir.Constant:
+    return ir.Constant(_WORD, value)
 
 
-@njit(forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
-def _bits_of_float32(value: np.float32) -> np.uint32:
-    single = np.float32(value)
-    return single.view(np.uint32)
+@intrinsic
+def _decode_scalar(_context: Any, _bits: Any):  # noqa: ANN202, ANN401 - numba's own protocol
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> object:  # noqa: ANN401
+        wide = builder.zext(arguments[0], _WORD)
+        magnitude = builder.and_(wide, _word(0x7FFF))
+        pattern = builder.add(builder.shl(magnitude, _word(14)), _word(0x30000000))
+        pattern = builder.select(builder.icmp_unsigned("==", magnitude, _word(0x7FFF)), _word(0x7F800000), pattern)
+        pattern = builder.or_(pattern, builder.shl(builder.and_(wide, _word(0x8000)), _word(16)))
+        pattern = builder.select(builder.icmp_unsigned("==", magnitude, _word(0)), _word(0), pattern)
+        return builder.bitcast(pattern, ir.FloatType())
+
+    return types.float32(types.uint16), generate
 
 
-@njit(forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
-def decode_scalar(bits: np.uint16) -> np.float32:
-    """Return the exact float32 value of one DLFloat16 pattern."""
-    wide = np.uint32(bits)
-    magnitude = np.uint32(wide & np.uint32(0x7FFF))
-    pattern = np.uint32(np.uint32(magnitude << np.uint32(14)) + np.uint32(0x30000000))
-    pattern = np.uint32(0x7F800000) if magnitude == np.uint32(0x7FFF) else pattern
-    pattern = np.uint32(pattern | np.uint32(np.uint32(wide & np.uint32(0x8000)) << np.uint32(16)))
-    pattern = np.uint32(0) if magnitude == np.uint32(0) else pattern
-    return _float32_of_bits(pattern)
+@intrinsic
+def _encode_scalar(_context: Any, _value: Any):  # noqa: ANN202, ANN401
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> object:  # noqa: ANN401
+        pattern = builder.bitcast(arguments[0], _WORD)
+        magnitude = builder.and_(pattern, _word(0x7FFFFFFF))
+        # Half a unit is added before the shift: ties round away from zero.
+        rounded = builder.sub(builder.lshr(builder.add(magnitude, _word(0x2000)), _word(14)), _word(0xC000))
+        for order, limit in ((">", 1), ("<", 0x7FFF)):
+            rounded = builder.select(builder.icmp_signed(order, rounded, _word(limit)), rounded, _word(limit))
+        result = builder.or_(rounded, builder.and_(builder.lshr(pattern, _word(16)), _word(0x8000)))
+        is_zero = builder.icmp_unsigned("<", magnitude, _word(0x2F804000))
+        result = builder.select(is_zero, _word(0), result)
+        is_nan = builder.icmp_unsigned(">", magnitude, _word(0x7F800000))
+        return builder.trunc(builder.select(is_nan, _word(0x7FFF), result), ir.IntType(16))
+
+    return types.uint16(types.float32), generate
 
 
-@njit(forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
-def encode_scalar(value: np.float32) -> np.uint16:
-    """Round one float32 to a DLFloat16 pattern: to nearest, ties away from zero."""
-    pattern = _bits_of_float32(value)
-    magnitude = np.uint32(pattern & np.uint32(0x7FFFFFFF))
-    rounded = np.int32(np.uint32(magnitude + np.uint32(0x2000)) >> np.uint32(14)) - np.int32(0xC000)
-    rounded = max(np.int32(rounded), np.int32(1))
-    rounded = min(np.int32(rounded), np.int32(0x7FFF))
-    sign = np.int32(np.uint32(np.uint32(pattern >> np.uint32(16)) & np.uint32(0x8000)))
-    result = np.int32(rounded | sign)
-    result = np.int32(0) if magnitude < np.uint32(0x2F804000) else result
-    result = np.int32(0x7FFF) if magnitude > np.uint32(0x7F800000) else result
-    return np.uint16(result)
+decode_scalar = cast("Callable[[int | np.uint16], np.float32]", _decode_scalar)
+"""The exact float32 value of one DLFloat16 pattern (inside kernels only)."""
+
+encode_scalar = cast("Callable[[float | np.float32], np.uint16]", _encode_scalar)
+"""Rounds one float32 to a DLFloat16 pattern: to nearest, ties away from zero (inside kernels only)."""

@@ -32,9 +32,11 @@ from spyrec.target import PROFILES, Profile
 
 if TYPE_CHECKING:
     from spyrec.compare.check import CheckReport
+    from spyrec.exec.tiled_run import TiledRunOptions
     from spyrec.frontends.graph_builder import GraphBuilder
     from spyrec.passes.base import PipelineOptions
     from spyrec.passes.driver import DriverOptions
+    from spyrec.runtime.findings import Finding
     from spyrec.runtime.observer import CopyObserver
     from spyrec.runtime.session import RunRecord, Session, SessionOptions
 
@@ -77,7 +79,10 @@ def schedule(
 
 
 def emit(kernels: KernelGraph, options: CompileOptions) -> Bundle:
-    """Generate the code of scheduled kernels; errors SPY05xx, SPY0771 for ``loops`` that are no choice, SPY0750."""
+    """Generate the code of scheduled kernels.
+
+    Errors: SPY05xx, SPY0440 strides without a correction, SPY0750, SPY0771 for ``loops`` that are no choice.
+    """
     from spyrec.codegen.emit import emit_bundle
     from spyrec.codegen.emit_opspecs import CodegenOptions
 
@@ -86,12 +91,18 @@ def emit(kernels: KernelGraph, options: CompileOptions) -> Bundle:
     except ValueError:
         choices = ", ".join(item.value for item in Loops)
         raise refuse("SPY0771", f'loops is "{options.loops}"', hint=f"choose one of {choices}") from None
+    if options.symbolic_strides and not options.symbolic_args:
+        fact = "symbolic_strides is set and symbolic_args is not: a program without corrections takes no strides"
+        raise refuse("SPY0440", fact, hint="leave --no-symbolic-args out")
     codegen = CodegenOptions(
         symbolic_args=options.symbolic_args,
         unroll_loops=unroll_loops,
         target=options.target,
         profile=checked_profile(options),
         planned_with=_planned_with(kernels, options),
+        correction_slots=options.correction_slots,
+        symbolic_strides=options.symbolic_strides,
+        tile_reductions=options.tile_reductions,
     )
     return emit_bundle(kernels, codegen)
 
@@ -111,9 +122,10 @@ def _planned_with(kernels: KernelGraph, options: CompileOptions) -> PlanOptions:
 def pipeline_options(options: CompileOptions) -> PipelineOptions:
     """Return what the passes read of the options.
 
-    Errors: SPY0771 for cores that the target does not have, SPY0750 for an unknown profile, SPY0414 for an
-    unknown planner or one whose extra is missing.
+    Errors: SPY0771 for cores that the target does not have and for correction slots out of range, SPY0750 for an
+    unknown profile, SPY0414 for an unknown planner or one whose extra is missing.
     """
+    from spyrec.bundle.image_sections import MAX_SLOTS
     from spyrec.passes.base import NO_PLANNER, PipelineOptions
     from spyrec.passes.solvers.scratchpad_packing import checked_planner
 
@@ -124,6 +136,9 @@ def pipeline_options(options: CompileOptions) -> PipelineOptions:
             f'cores is {cores}, target "{options.target.name}" has {options.target.cores}',
             hint=f"choose 1 to {options.target.cores}",
         )
+    if not 1 <= options.correction_slots <= MAX_SLOTS:
+        fact = f"correction_slots is {options.correction_slots}"
+        raise refuse("SPY0771", fact, hint=f"choose 1 to {MAX_SLOTS}")
     if options.lx_planner != NO_PLANNER:
         checked_planner(options.lx_planner)
     return PipelineOptions(
@@ -157,7 +172,8 @@ def run(
 ) -> RunResult:
     """Execute a bundle on the emulated device.
 
-    ``inputs`` are host arrays by name, exactly of the bundle's shapes and dtypes (bfloat16 as raw bits in uint16).
+    ``inputs`` are host arrays by name, of the bundle's shapes and dtypes (bfloat16 as raw bits in uint16).  Larger
+    ones are launched in tiles where the bundle's tile contracts say how; then, too, errors SPY0921, SPY0950 to SPY0962.
     Errors: SPY06xx for the bundle, SPY07xx for inputs, options and what the device finds.
     """
     chosen = options or RunOptions()
@@ -171,8 +187,12 @@ def run(
 
 def run_session(session: Session, bundle: Bundle, inputs: Mapping[str, HostArray], options: RunOptions) -> RunResult:
     """Execute a bundle that :func:`open_session` made ready with the same options; errors as :func:`run`."""
+    from spyrec.runtime.binding import is_launched_in_tiles
+
     if options.bisect:
         return _bisect(session, bundle, inputs, options)
+    if is_launched_in_tiles(bundle.manifest, inputs):
+        return _run_in_tiles(bundle, inputs, options)
     monitor = session.observer
     try:
         record = session.run(inputs)
@@ -181,9 +201,70 @@ def run_session(session: Session, bundle: Bundle, inputs: Mapping[str, HostArray
     _trace(record, bundle, options)
     report = _check(bundle, inputs, record, checked_numerics(options)) if options.check else None
     findings = () if monitor is None else monitor.findings
+    findings = (*findings, *_findings_of_streams(bundle, inputs, options, is_sound=not findings))
     warnings = () if monitor is None else tuple(monitor.warnings)
     stats = _stats(record, options.profile)
     return RunResult(record.outputs, record.dtypes, stats, report, sanitizer=findings, warnings=warnings)
+
+
+def _findings_of_streams(
+    bundle: Bundle, inputs: Mapping[str, HostArray], options: RunOptions, *, is_sound: bool
+) -> tuple[Finding, ...]:
+    """Execute a whole bundle once more, through the execution pipeline, where the sanitizer ``sync`` is asked for.
+
+    A bundle that is not ``is_sound`` may be refused there: its bugs are known already.
+    """
+    from spyrec.runtime.errors import ExecutionFailed
+    from spyrec.runtime.findings import Sanitizer, findings_of_faults, sanitizers_named
+
+    if Sanitizer.SYNC not in sanitizers_named(options.sanitize) or options.only is not None:
+        return ()
+    from spyrec.exec.watched_run import watched_run
+
+    try:
+        faults = watched_run(bundle, inputs, _pipeline_run(options))
+    except ExecutionFailed:
+        if is_sound:
+            raise
+        return ()
+    return findings_of_faults(item for fault in faults for item in fault.diagnostics)
+
+
+def _pipeline_run(options: RunOptions) -> TiledRunOptions:
+    from spyrec.exec.tiled_run import TiledRunOptions
+
+    numerics = checked_numerics(options).value
+    return TiledRunOptions(numerics, checked_profile(options), options.max_executions, options.allow_tiled_launch)
+
+
+def _run_in_tiles(bundle: Bundle, inputs: Mapping[str, HostArray], options: RunOptions) -> RunResult:
+    """Execute a bundle on larger inputs, through the execution pipeline.
+
+    Errors: SPY0771 an option that only runs of the compiled shapes have, SPY0950 to SPY0962, SPY0984.
+    """
+    from spyrec.exec.tiled_run import run_in_tiles
+    from spyrec.exec.watched_run import finding_races
+    from spyrec.runtime.findings import Sanitizer, findings_of_faults, sanitizers_named
+
+    sanitizers = sanitizers_named(options.sanitize)
+    if options.only is not None:
+        hint = "run without only, or on inputs of the compiled shapes"
+        raise refuse("SPY0771", "only is for runs that are not launched in tiles", hint=hint)
+    if sanitizers - {Sanitizer.SYNC}:
+        hint = "ask for sync alone, or run on inputs of the compiled shapes"
+        raise refuse("SPY0771", f'a run in tiles is watched by sync, sanitize is "{options.sanitize}"', hint=hint)
+    numerics = checked_numerics(options).value
+    chosen = replace(_pipeline_run(options), trace=None if options.trace is None else Path(options.trace))
+    done = run_in_tiles(bundle, inputs, replace(chosen, device=finding_races()) if sanitizers else chosen)
+    report = None
+    if options.check:
+        from spyrec.compare.check import check_tiled
+
+        report = check_tiled(bundle, inputs, done.record.outputs, numerics)
+    record = done.record
+    stats = _stats(record, options.profile)
+    findings = findings_of_faults(item for fault in done.findings for item in fault.diagnostics)
+    return RunResult(record.outputs, record.dtypes, stats, report, sanitizer=findings, tile_plans=done.plans)
 
 
 def refused_result(error: SpyrecError, options: RunOptions, monitor: CopyObserver | None = None) -> RunResult:
@@ -243,7 +324,7 @@ def open_session(bundle: Bundle, options: RunOptions) -> Session:
     Errors: SPY0750, SPY0751, SPY0769 and SPY0771 for the options, SPY07xx for what the device finds.
     """
     from spyrec.emulator.device import EmulatedDevice
-    from spyrec.runtime.findings import sanitizers_named
+    from spyrec.runtime.findings import Sanitizer, sanitizers_named
     from spyrec.runtime.session import Session
     from spyrec.runtime.trace_file import refuse_unwritable_trace
 
@@ -268,7 +349,7 @@ def open_session(bundle: Bundle, options: RunOptions) -> Session:
         numerics.value,
         max_executions=options.max_executions,
         profile=profile,
-        sanitizers=sanitizers,
+        sanitizers=sanitizers - {Sanitizer.SYNC},
     )
     device.weights.limit_bytes = options.weight_cache_bytes
     if device.monitor is not None:

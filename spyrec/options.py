@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from spyrec.diagnostics import Diagnostic
     from spyrec.runtime.device import OperationStats
     from spyrec.runtime.findings import Finding
+    from spyrec.runtime.launch.tile_plan import TilePlan
 
 HostArray = npt.NDArray[np.generic]
 
@@ -52,6 +53,10 @@ class CompileOptions:
     ``profile``: the parameters of the simulated times by which the planner chooses, by name.
     ``lx_planner``: what packs the scratchpads: ``best-fit``, ``omnimalloc``, ``cpsat``, or ``none`` for a plan that
     leaves every tensor in device memory.  ``auto_tile``: a graph without loops gets loops where tensors do not fit.
+    ``correction_slots``: launches of one program that may be in flight with addresses of their own, 1 to 16.
+    ``symbolic_strides``: the correction also sets the stick strides of arguments that follow a loop of their program's
+    tile contract, so that tiles of a larger tensor are used in place.  ``tile_reductions``: launches may also tile what
+    a program sums up; the programs that join the parts are compiled, too.
     """
 
     cores: int | None = None
@@ -62,6 +67,9 @@ class CompileOptions:
     profile: str = CALIBRATED.name
     lx_planner: str = "best-fit"
     auto_tile: bool = True
+    correction_slots: int = 1
+    symbolic_strides: bool = False
+    tile_reductions: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +79,12 @@ class RunOptions:
     ``check``: compare every output with the graph's float64 reference.  ``only``: execute one SuperDSC file's calls.
     ``max_executions``: refuse a bundle whose loops would execute more SuperDSCs.
     ``bisect``: hold every SuperDSC against its operation's reference and stop at the first that is wrong.
-    ``sanitize``: bugs to look for while the bundle runs: a list of ``bounds,init,lx,race,gap``, or ``all``.
+    ``sanitize``: bugs to look for while the bundle runs: a list of ``bounds,init,lx,race,gap,sync``, or
+    ``all``; ``sync`` executes the bundle once more, on streams, and leaves ``only`` out.
     ``profile``: the parameters of the simulated times, by name.  ``trace``: write the simulated timeline to this file
-    (Chrome trace JSON).  ``weight_cache_bytes``: most memory that decoded weights may take between their uses.
+    (Chrome trace JSON).  ``allow_tiled_launch``: inputs larger than compiled for are launched in tiles, where the
+    bundle's tile contracts say how; else they are refused (SPY0955).
+    ``weight_cache_bytes``: most memory that decoded weights may take between their uses.
     """
 
     numerics: Numerics | str = Numerics.DL16
@@ -85,6 +96,7 @@ class RunOptions:
     profile: str = CALIBRATED.name
     trace: str | os.PathLike[str] | None = None
     weight_cache_bytes: int = 1 << 30
+    allow_tiled_launch: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +137,7 @@ class RunResult:
     bfloat16 output is its raw bits in uint16).
     ``check`` is ``None`` where it was not asked for.  ``sanitizer``: the bugs that ``sanitize`` looked
     for and found; one that ends the run leaves no outputs.  ``warnings``: what a sanitizer watches instead of refusing.
+    ``tile_plans``: of a run on larger inputs, how each program was launched in tiles.
     """
 
     outputs: dict[str, HostArray]
@@ -134,6 +147,7 @@ class RunResult:
     bisect: BisectReport | None = None
     sanitizer: tuple[Finding, ...] = ()
     warnings: tuple[Diagnostic, ...] = ()
+    tile_plans: tuple[TilePlan, ...] = ()
 
     @property
     def is_ok(self) -> bool:

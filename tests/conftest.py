@@ -13,16 +13,28 @@ from hypothesis import settings
 
 from spyrec.codegen.lower_program import EmittedProgram, ProgramLowering
 from spyrec.compare.mlir_bindings import verify_with_mlir
+from spyrec.exec.cabi.build import lacking
 
 settings.register_profile("tenfold", max_examples=1000, derandomize=False)
 # what CI tries is what was tried here: new examples are for the larger profile
 settings.register_profile("same", derandomize=True, database=None)
 settings.load_profile("same")
 
-NEEDS = {"conformance/test_torch.py": ("torch", "torch"), "compare/test_mlir_bindings.py": ("torch_mlir", "mlir")}
+NEEDS = {
+    "conformance/test_torch.py": ("torch", "torch"),
+    "compare/test_mlir_bindings.py": ("torch_mlir", "mlir"),
+    "exec/test_c_programs.py": ("cffi", "cabi"),
+}
 """Test file -> the package that it cannot do without, and the extra that brings it."""
 
-collect_ignore = [file for file, (package, _) in NEEDS.items() if find_spec(package) is None]
+NEEDS_COMPILER = ("exec/test_c_programs.py",)
+"""Test files that build the C library and programs that use it."""
+
+collect_ignore = [
+    file
+    for file, (package, _) in NEEDS.items()
+    if find_spec(package) is None or (file in NEEDS_COMPILER and lacking() is not None)
+]
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -48,3 +60,5 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     for file in collect_ignore:
         package, extra = NEEDS[file]
         terminalreporter.write_line(f"not collected: tests/{file}, which needs {package} (extra: {extra})")
+    if lacking() is not None:
+        terminalreporter.write_line(f"not tried: the front cabi in tests/exec/test_conformance.py: {lacking()}")

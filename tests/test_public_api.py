@@ -22,7 +22,10 @@ PUBLIC = {
     "SpyrecError",
     "__version__",
     "compile",
+    "exec",
+    "open_device",
     "run",
+    "runtime",
 }
 
 

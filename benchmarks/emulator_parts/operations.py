@@ -78,7 +78,7 @@ def measured(operation: Operation, *rivals: Candidates, rounds: int = 11) -> Mea
     ready = operation.ready()
     every = {"emulated": ready.launch, **candidates}
     if operation.has_weight:
-        every["emulated_kept_weight"] = ready.relaunch
+        every["emulated_kept_weight"] = operation.ready().relaunch  # of another device: new inputs drop what is kept
     return Measured(interleaved(every, rounds, pause_seconds=_PAUSE_SECONDS, statistic=min))
 
 

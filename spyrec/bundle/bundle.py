@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import orjson
 
-from spyrec.bundle.atomic_directory import MANIFEST_FILE, PROGRAM_FILE, NewDirectory, atomic_directory
+from spyrec.bundle.atomic_directory import MANIFEST_FILE, NewDirectory, atomic_directory
 from spyrec.bundle.bundle_content import CONSTANTS_FILE, GRAPH_FILE, BundleContent, constant_forms
 from spyrec.bundle.bundle_reader import read_bundle, read_foreign_bundle
 from spyrec.bundle.constants import write_constants
 from spyrec.bundle.device_program import DeviceProgram
+from spyrec.bundle.launch_plan import LaunchArtifact
 from spyrec.bundle.manifest_json import write_manifest
-from spyrec.bundle.mlir_printer import print_program
-from spyrec.bundle.superdsc_writer import to_bytes
+from spyrec.bundle.program_image import program_files
+from spyrec.bundle.spyrecode import CODE_DIRECTORY, PLAN_FILE
+from spyrec.bundle.spyrecode_json import write_plan
 
-__all__ = ["Bundle", "DeviceProgram", "load_foreign", "write_program"]
+__all__ = ["Bundle", "DeviceProgram", "load_foreign", "write_artifact", "write_files"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,7 +34,10 @@ class Bundle(BundleContent):
         """
         with atomic_directory(Path(path), force=force) as directory:
             for program in self.programs:
-                write_program(directory, program)
+                files = program_files(program)
+                write_files(directory, program.directory, files)
+                if program.directory in self.artifacts:
+                    write_artifact(directory, program.directory, self.artifacts.made_of(program.directory, files))
             for name in sorted(self.dci):
                 directory.write(name, orjson.dumps(self.dci[name].to_json(), option=orjson.OPT_INDENT_2))
             if self.constants:
@@ -47,7 +53,8 @@ class Bundle(BundleContent):
 
         ``verify`` compares every file with its hash.  All problems are collected.  Errors: SPY0601 to SPY0606 (files
         missing, altered, outside, too large, unreadable, not listed), SPY0610 and SPY0611 (manifest), SPY0615 (no
-        manifest), SPY0616 (constants), SPY0620 to SPY0635 (program files), SPY0316 (conversion tables).
+        manifest), SPY0616 (constants), SPY0620 to SPY0635 (program files), SPY0640 to SPY0657 (launch artefacts),
+        SPY0316 (conversion tables).
         """
         return _with_methods(read_bundle(Path(path), verify=verify))
 
@@ -61,14 +68,26 @@ def load_foreign(path: str | os.PathLike[str], args: str | os.PathLike[str]) -> 
     return _with_methods(read_foreign_bundle(Path(path), Path(args)))
 
 
-def write_program(directory: NewDirectory, program: DeviceProgram) -> None:
-    """Write ``bundle.mlir`` and the SuperDSCs of one program into its directory."""
-    directory.write(program.path(PROGRAM_FILE), print_program(program.program).encode())
-    for name, dsc in program.superdscs.items():
-        directory.write(program.path(name), to_bytes(dsc))
+def write_files(directory: NewDirectory, folder: str, files: Mapping[str, bytes]) -> None:
+    """Write files into a program's directory inside the bundle, ``"."`` or ``"kernels/N"``."""
+    for name, content in files.items():
+        directory.write(name if folder == "." else f"{folder}/{name}", content)
+
+
+def write_artifact(directory: NewDirectory, folder: str, artifact: LaunchArtifact) -> None:
+    """Write the launch artefact of a program into its directory inside the bundle."""
+    files = {PLAN_FILE: write_plan(artifact), **artifact.files}
+    write_files(directory, folder, {f"{CODE_DIRECTORY}/{name}": content for name, content in files.items()})
 
 
 def _with_methods(content: BundleContent) -> Bundle:
     return Bundle(
-        content.manifest, content.programs, content.constants, content.dci, content.graph_json, root=content.root
+        content.manifest,
+        content.programs,
+        content.constants,
+        content.dci,
+        content.graph_json,
+        root=content.root,
+        correction_slots=content.correction_slots,
+        read_artifacts=content.read_artifacts,
     )

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from spyrec.bundle.constants import HostArray, TensorForm
 from spyrec.bundle.device_program import DeviceProgram
+from spyrec.bundle.launch_artifacts import LaunchArtifacts
 from spyrec.bundle.manifest import Manifest, Role
 from spyrec.dci import DataConversionInfo
 
@@ -21,7 +22,8 @@ class BundleContent:
     ``programs`` are the programs of the plan; ``constants`` host arrays by argument name (read lazily where the
     bundle was loaded); ``dci`` the conversion tables by path; ``graph_json`` the graph it was compiled from.
     ``root``: the directory it was read from, for messages.  ``has_altered_constants``: known where a bundle was
-    loaded unverified, for ``--bisect``.
+    loaded unverified, for ``--bisect``.  ``correction_slots``: of each launch artefact that is made, 1 to 16.
+    ``read_artifacts``: those that came with these programs and this manifest.
     """
 
     manifest: Manifest
@@ -31,6 +33,20 @@ class BundleContent:
     graph_json: bytes | None = None
     has_altered_constants: bool = False
     root: str | None = None
+    correction_slots: int = 1
+    read_artifacts: LaunchArtifacts | None = None
+
+    def __post_init__(self) -> None:
+        read = self.read_artifacts
+        if read is None or not read.are_of(self.programs, self.manifest, self.correction_slots):
+            made = LaunchArtifacts(self.programs, self.manifest, self.correction_slots, {})
+            object.__setattr__(self, "read_artifacts", made)
+
+    @property
+    def artifacts(self) -> LaunchArtifacts:
+        """The launch artefact of each program of the plan, by the program's directory; made where none was read."""
+        assert self.read_artifacts is not None
+        return self.read_artifacts
 
 
 def constant_forms(manifest: Manifest) -> dict[str, TensorForm]:

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from pathlib import Path
 
 from spyrec.bundle.atomic_directory import MANIFEST_FILE, PROGRAM_FILE
 from spyrec.bundle.bundle_content import CONSTANTS_FILE, GRAPH_FILE, BundleContent, constant_forms
 from spyrec.bundle.constants import HostArray, open_constants
+from spyrec.bundle.contract_checks import check_contracts
 from spyrec.bundle.device_program import DeviceProgram, executes
 from spyrec.bundle.foreign import manifest_of_table
+from spyrec.bundle.image_table import ImageTable, table_of
 from spyrec.bundle.json_cursor import attempt
+from spyrec.bundle.launch_artifacts import LaunchArtifacts, steps_by_program
+from spyrec.bundle.launch_plan import LaunchArtifact
 from spyrec.bundle.manifest import Manifest
 from spyrec.bundle.manifest_json import read_foreign_table, read_manifest
 from spyrec.bundle.mlir_parser import parse_program
 from spyrec.bundle.paths import ALTERED, MAX_JSON_BYTES, MAX_PROGRAM_BYTES, MISSING, BundleFiles, read_whole
+from spyrec.bundle.program_image import program_files
+from spyrec.bundle.spyrecode import CODE_DIRECTORY, PLAN_FILE, artifact_of
+from spyrec.bundle.spyrecode_reader import check_same_program, read_files
 from spyrec.bundle.superdsc import SuperDsc
 from spyrec.bundle.superdsc_reader import parse_superdsc
 from spyrec.bundle.validate import check_manifest, check_program, check_tables
@@ -42,9 +51,11 @@ def read_bundle(root: Path, *, verify: bool, warnings: DiagnosticSink | None = N
     files = BundleFiles(root, digests if verify else None)
     sink = DiagnosticSink()
     check_manifest(manifest, where, sink)
+    check_contracts(manifest, where, sink)
     sink.raise_if_errors()
     programs = _read_programs(files, manifest, sink)
     tables = _read_tables(files, manifest, where, sink)
+    artifacts = _read_artifacts(files, digests.keys(), (programs, manifest), sink)
     graph = attempt(sink, lambda: _read_graph(files, manifest, GRAPH_FILE in digests))
     constants = attempt(sink, lambda: _open_constants(files, manifest))
     for diagnostic in files.verify_all(where):
@@ -53,7 +64,9 @@ def read_bundle(root: Path, *, verify: bool, warnings: DiagnosticSink | None = N
     sink.raise_if_errors()
     assert constants is not None
     _pass_on(sink, warnings)
-    return BundleContent(manifest, programs, constants, tables, graph, root=str(root))
+    slots = max((len(item.slots) for item in artifacts.values()), default=0) or 1
+    content = BundleContent(manifest, programs, constants, tables, graph, root=str(root), correction_slots=slots)
+    return replace(content, read_artifacts=LaunchArtifacts(programs, manifest, slots, artifacts))
 
 
 def are_constants_altered(root: Path) -> bool:
@@ -99,6 +112,47 @@ def _read_superdsc(files: BundleFiles, name: str, mentioned_at: Location, sink: 
     return parse_superdsc(files.read(name, MAX_JSON_BYTES, mentioned_at), files.display(name), sink)
 
 
+def _read_artifacts(
+    files: BundleFiles, listed: AbstractSet[str], content: tuple[Sequence[DeviceProgram], Manifest],
+    sink: DiagnosticSink,
+) -> dict[str, LaunchArtifact]:  # fmt: skip
+    """Read the launch artefacts that the manifest lists, by directory of their program."""
+    programs, manifest = content
+    steps = steps_by_program(manifest)
+    artifacts: dict[str, LaunchArtifact] = {}
+    for program in () if sink.errors else programs:
+        if program.path(f"{CODE_DIRECTORY}/{PLAN_FILE}") not in listed:
+            continue
+        wanted = table_of(program, manifest, steps[program.directory])
+        artifact = attempt(sink, lambda program=program, wanted=wanted: _read_artifact(files, program, wanted, sink))
+        if artifact is not None:
+            artifacts[program.directory] = artifact
+    return artifacts
+
+
+def _read_artifact(
+    files: BundleFiles, program: DeviceProgram, wanted: ImageTable, sink: DiagnosticSink
+) -> LaunchArtifact | None:
+    """Read the artefact of a program; ``None`` where it is refused.
+
+    Where it is another program's and nothing is verified, one is made of the files as they are.
+    """
+    folder = program.path(CODE_DIRECTORY)
+    found = read_files(files, folder, sink)
+    if found is None:
+        return None
+    artifact, images = found
+    digests = {name: files.read_digests[program.path(name)] for name in (PROGRAM_FILE, *program.superdscs)}
+    try:
+        for image in images:
+            check_same_program(image, digests, wanted, Location(files.display(folder)))
+    except SpyrecError:
+        if files.is_verifying:
+            raise
+        return artifact_of(program_files(program), wanted, len(artifact.slots) or 1)
+    return artifact
+
+
 def _require_directory(root: Path) -> None:
     if not root.is_dir():
         fact = "the bundle is no directory" if root.exists() else "the bundle does not exist"
@@ -113,7 +167,7 @@ def _pass_on(sink: DiagnosticSink, warnings: DiagnosticSink | None) -> None:
 
 def _read_programs(files: BundleFiles, manifest: Manifest, sink: DiagnosticSink) -> tuple[DeviceProgram, ...]:
     programs: list[DeviceProgram] = []
-    for directory in dict.fromkeys(step.program for step in manifest.plan):
+    for directory in dict.fromkeys(step.program for step in manifest.steps):
         program = read_device_program(files, directory, sink)
         if program is not None:
             check_program(program, manifest, files.display(program.path(PROGRAM_FILE)), sink)

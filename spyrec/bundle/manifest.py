@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import TYPE_CHECKING
 
 from spyrec.dtypes import DeviceFormat, DType
 from spyrec.plan_data import PlanFigures
 from spyrec.plan_options import PlanOptions
 from spyrec.symbolic_dim import SymbolicDim
 from spyrec.target import Target
+
+if TYPE_CHECKING:
+    from spyrec.bundle.tile_contract import TileContract
 
 
 class Role(Enum):
@@ -92,7 +96,9 @@ class Manifest:
     ``outputs`` are (result name of the graph, argument name) in graph order: an argument may serve two results.
     ``inputs`` are the graph's input names in order, those that no program reads included.  ``symbolic_dims``: what a
     run may choose for dims without one extent.  ``figures``: what the compiler predicts; ``planned_with``: the options
-    that made its plan; bundles of others have neither.
+    that made its plan; bundles of others have neither.  ``tile_contracts``: by the directory of a program, which loops
+    a launch may repeat it in; empty where nobody knows.  ``tile_steps``: programs outside of the plan that launches of
+    many tiles run, with their arguments.
     """
 
     name: str
@@ -106,3 +112,10 @@ class Manifest:
     symbolic_dims: Mapping[str, SymbolicDim] = field(default_factory=dict[str, SymbolicDim])
     figures: PlanFigures | None = None
     planned_with: PlanOptions | None = None
+    tile_contracts: Mapping[str, TileContract] = field(default_factory=dict[str, "TileContract"])
+    tile_steps: tuple[PlanStep, ...] = ()
+
+    @property
+    def steps(self) -> tuple[PlanStep, ...]:
+        """The steps of all programs: those of the plan in order, then those that launches of many tiles run."""
+        return (*self.plan, *self.tile_steps)

@@ -13,6 +13,8 @@ from pydantic_core import ErrorDetails
 
 from spyrec.bundle.manifest import Argument, Manifest, PlanStep, Role, TripCount
 from spyrec.bundle.plan_json import LxModel, TrafficModel, read_plan, write_plan
+from spyrec.bundle.tile_contract import TileContract
+from spyrec.bundle.tile_contract_json import TileContractModel, contract_from_model, write_tile_contract
 from spyrec.diagnostics import Diagnostic, Location, SpyrecError
 from spyrec.dtypes import DeviceFormat, DType
 from spyrec.jsonloc import JsonValue, SourceText, load_json
@@ -141,6 +143,16 @@ class PlanStepModel(_Model):
     )
 
 
+class TileContractsModel(_Model):
+    """Which loops a launch may repeat each program in, by the program's directory.
+
+    ``steps``: the programs that join the parts of a result; absent where there are none.
+    """
+
+    programs: Annotated[dict[RelativePath, TileContractModel], Field(max_length=MAX_ARGUMENTS)]
+    steps: Annotated[list[PlanStepModel], Field(max_length=MAX_ARGUMENTS)] = Field(default_factory=list[PlanStepModel])
+
+
 class ManifestModel(_Model):
     """``manifest.json``; ``lx``, ``traffic`` and ``tile_contract`` are null where the compiler did not plan them.
 
@@ -157,7 +169,7 @@ class ManifestModel(_Model):
     pool_bytes: Count
     lx: LxModel | None = None
     traffic: TrafficModel | None = None
-    tile_contract: dict[str, object] | None = None
+    tile_contract: TileContractsModel | None = None
     plan: Annotated[list[PlanStepModel], Field(max_length=MAX_ARGUMENTS)]
     graph_sha256: Sha256 | None
     symbolic_dims: Annotated[dict[Name, SymbolicDimModel], Field(max_length=MAX_FILES)] = Field(
@@ -204,13 +216,21 @@ def write_manifest(manifest: Manifest, files: Mapping[str, str]) -> bytes:
         "arguments": [_argument(item) for item in manifest.arguments],
         "pool_bytes": manifest.pool_bytes,
         **write_plan(manifest.figures),
-        "tile_contract": None,
+        "tile_contract": _tile_contracts(manifest),
         "plan": [_step(step) for step in manifest.plan],
         "graph_sha256": manifest.graph_sha256,
         **_symbolic_dims(manifest),
         "files": dict(sorted(files.items())),
     }
     return orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+
+
+def _tile_contracts(manifest: Manifest) -> dict[str, object] | None:
+    if not manifest.tile_contracts:
+        return None
+    programs = {name: write_tile_contract(item) for name, item in manifest.tile_contracts.items()}
+    steps = {"steps": [_step(step) for step in manifest.tile_steps]} if manifest.tile_steps else {}
+    return {"programs": programs, **steps}
 
 
 def _symbolic_dims(manifest: Manifest) -> dict[str, object]:
@@ -266,7 +286,8 @@ def bundle_schema() -> str:
 def read_manifest(text: bytes, file: str) -> tuple[Manifest, dict[str, str], Location]:
     """Read ``manifest.json``; return it, the digests of the files, and the place of the manifest.
 
-    Errors: SPY0101 to SPY0104 for the text, SPY0610 for another version, an unknown key or a wrong type.
+    Errors: SPY0101 to SPY0104 for the text, SPY0610 for another version, an unknown key or a wrong type, SPY0963 and
+    SPY0301 to SPY0319 for a tile contract that contradicts itself.
     """
     model, location = _validated(ManifestModel, text, file, BUNDLE_FORMAT)
     manifest = Manifest(
@@ -283,8 +304,15 @@ def read_manifest(text: bytes, file: str) -> tuple[Manifest, dict[str, str], Loc
         },
         figures=read_plan(model.lx, model.traffic),
         planned_with=None if model.planned_with is None else PlanOptions(**model.planned_with.model_dump()),
+        tile_contracts=_contracts_from_model(model.tile_contract, location.child("tile_contract", "programs")),
+        tile_steps=() if model.tile_contract is None else tuple(map(_step_from_model, model.tile_contract.steps)),
     )
     return manifest, model.files, location
+
+
+def _contracts_from_model(model: TileContractsModel | None, place: Location) -> dict[str, TileContract]:
+    programs = {} if model is None else model.programs
+    return {name: contract_from_model(item, place.child(name)) for name, item in programs.items()}
 
 
 def _step_from_model(step: PlanStepModel) -> PlanStep:

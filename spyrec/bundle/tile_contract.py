@@ -92,11 +92,16 @@ class TileArgument:
 
 @dataclass(frozen=True, slots=True)
 class ReductionPrograms:
-    """The programs around the body of a reduction: accumulator := identity, accumulator := with partial, out := it."""
+    """The programs around the body of a reduction: accumulator := identity, accumulator := with partial, out := it.
+
+    ``accumulators``: what accumulates each tensor that the program writes, in their order; without them an accumulator
+    lies in memory as what it becomes.
+    """
 
     init: str
     combine: str
     publish: str
+    accumulators: tuple[TileArgument, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +129,7 @@ class TileContract:
 
     def __post_init__(self) -> None:
         _check_loops(self)
+        _check_accumulators(self)
         for argument in self.arguments:
             _check_axes(self, argument)
         for variant in self.variants:
@@ -151,6 +157,14 @@ def _check_loops(contract: TileContract) -> None:
             raise _contradiction(contract, f'loop "{loop.name}" has tiles of {loop.tile} elements')
 
 
+def _check_accumulators(contract: TileContract) -> None:
+    found = () if contract.reduction is None else contract.reduction.accumulators
+    shapes = [argument.shape for argument in contract.arguments if argument.is_written]
+    if found and [argument.shape for argument in found] != shapes:
+        fact = f"accumulators of shapes {[list(item.shape) for item in found]} for tiles {list(map(list, shapes))}"
+        raise _contradiction(contract, fact)
+
+
 def _check_axes(contract: TileContract, argument: TileArgument) -> None:
     if argument.axes is None:
         return
@@ -176,6 +190,11 @@ def _check_variant(contract: TileContract, variant: TileContract) -> None:
     loops = [(loop.name, loop.kind) for loop in variant.loops]
     if mine != theirs or loops != [(loop.name, loop.kind) for loop in contract.loops]:
         raise _contradiction(contract, f'variant "{variant.program}" has other arguments or loops')
+    pairs = list(zip(contract.arguments, variant.arguments, strict=True))
+    differs = any(item.is_written and item.shape == own.shape and item.layout != own.layout for item, own in pairs)
+    if differs and contract.reduction is not None:
+        fact = f'variant "{variant.program}" writes a tile of the same shape in another layout'
+        raise _contradiction(contract, f"{fact}: parts of one result must lie alike")
     if any(other.tile > loop.tile for loop, other in zip(contract.loops, variant.loops, strict=True)):
         raise _contradiction(contract, f'variant "{variant.program}" has larger tiles')
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import math
+from dataclasses import replace
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
 
 from spyrec.bundle.manifest import Role
 from spyrec.bundle.tile_contract import (
@@ -35,7 +37,9 @@ Text = Annotated[str, Field(min_length=1, max_length=1024)]
 Extents = Annotated[list[Annotated[int, Field(ge=1, lt=1 << 63)]], Field(max_length=_MOST_DIMS)]
 Strides = Annotated[list[Annotated[int, Field(ge=-1, lt=1 << 63)]], Field(max_length=_MOST_DIMS)]
 Axes = Annotated[list[Text | None], Field(max_length=_MOST_DIMS)]
-FormatName = Annotated[DeviceFormat, BeforeValidator(_format_by_name)]
+FormatName = Annotated[
+    DeviceFormat, BeforeValidator(_format_by_name), WithJsonSchema({"enum": list(DeviceFormat.__members__)})
+]
 
 
 class _Model(BaseModel):
@@ -49,7 +53,7 @@ class LoopModel(_Model):
     tile: Annotated[int, Field(ge=1, lt=1 << 63)]
     kind: Annotated[LoopKind, Field(strict=False)]
     combine: Annotated[Combine | None, Field(strict=False)] = None
-    identity: float | None = None
+    identity: float | Literal["inf", "-inf"] | None = None
 
 
 class TileArgumentModel(_Model):
@@ -74,6 +78,9 @@ class ReductionModel(_Model):
     init: Text
     combine: Text
     publish: Text
+    accumulators: Annotated[list[TileArgumentModel], Field(max_length=_MOST_ENTRIES)] = Field(
+        default_factory=list[TileArgumentModel]
+    )
 
 
 class VariantModel(_Model):
@@ -114,7 +121,12 @@ def _write(contract: TileContract) -> dict[str, object]:
     }
     if contract.reduction is not None:
         around = contract.reduction
-        shown["reduction"] = {"init": around.init, "combine": around.combine, "publish": around.publish}
+        shown["reduction"] = {
+            "init": around.init,
+            "combine": around.combine,
+            "publish": around.publish,
+            **({"accumulators": list(map(_write_argument, around.accumulators))} if around.accumulators else {}),
+        }
     if contract.first is not None:
         shown["first"] = contract.first
     return shown
@@ -125,7 +137,7 @@ def _write_loop(loop: TileLoop) -> dict[str, object]:
     if loop.combine is not None:
         shown["combine"] = loop.combine.value
     if loop.identity is not None:
-        shown["identity"] = loop.identity
+        shown["identity"] = loop.identity if math.isfinite(loop.identity) else str(loop.identity)
     return shown
 
 
@@ -161,7 +173,16 @@ def read_tile_contract(data: object, place: Location | None = None) -> TileContr
                 for item in error.errors(include_url=False)
             ]
         ) from None
-    return _from_model(model, tuple(_from_model(variant, ()) for variant in model.variants))
+    return contract_from_model(model, place)
+
+
+def contract_from_model(model: TileContractModel, place: Location | None = None) -> TileContract:
+    """Return the contract of a model that JSON has been read into; errors as :func:`read_tile_contract`."""
+    try:
+        return _from_model(model, tuple(_from_model(variant, ()) for variant in model.variants))
+    except SpyrecError as error:
+        found = [replace(item, location=place, hint=item.advice or _HINT) for item in error.diagnostics]
+        raise SpyrecError(found) from None
 
 
 def _lowered(message: str) -> str:
@@ -172,15 +193,22 @@ def _from_model(model: VariantModel, variants: tuple[TileContract, ...]) -> Tile
     around = model.reduction
     return TileContract(
         program=model.program,
-        loops=tuple(TileLoop(item.name, item.tile, item.kind, item.combine, item.identity) for item in model.loops),
+        loops=tuple(map(_loop, model.loops)),
         arguments=tuple(_argument(item) for item in model.arguments),
         is_pointwise=model.is_pointwise,
         is_idempotent=model.is_idempotent,
         needs_correction=model.needs_correction,
-        reduction=None if around is None else ReductionPrograms(around.init, around.combine, around.publish),
+        reduction=None
+        if around is None
+        else ReductionPrograms(around.init, around.combine, around.publish, tuple(map(_argument, around.accumulators))),
         first=model.first,
         variants=variants,
     )
+
+
+def _loop(item: LoopModel) -> TileLoop:
+    identity = None if item.identity is None else float(item.identity)
+    return TileLoop(item.name, item.tile, item.kind, item.combine, identity)
 
 
 def _argument(item: TileArgumentModel) -> TileArgument:

@@ -32,6 +32,8 @@ _HINTS = {
 }
 
 _PROGRAM_DIRECTORY = re.compile(r"\.|kernels/[0-9]{1,6}")
+_TILE_DIRECTORY = re.compile(r"tiles/(main|kernels-[0-9]{1,6})/(init|combine|publish)")
+_FORMS = {_PROGRAM_DIRECTORY: '"." or "kernels/N"', _TILE_DIRECTORY: '"tiles/main/init" or the like'}
 _ARGUMENT_PARAMETER = re.compile(r"arg_([0-9]{1,6})_base_addr")
 
 
@@ -57,6 +59,11 @@ def check_manifest(manifest: Manifest, where: Location, sink: DiagnosticSink) ->
             _error(sink, CONTRADICTORY_MANIFEST, f'argument "{name}" does not exist', where.child("outputs", index))
     for index, step in enumerate(manifest.plan):
         _check_step(step, arguments, manifest.pool_bytes, where.child("plan", index), sink)
+        _check_directory(step, _PROGRAM_DIRECTORY, where.child("plan", index), sink)
+    for index, step in enumerate(manifest.tile_steps):
+        place = where.child("tile_contract", "steps", index)
+        _check_step(step, arguments, manifest.pool_bytes, place, sink)
+        _check_directory(step, _TILE_DIRECTORY, place, sink)
 
 
 def _check_argument(item: Argument, place: Location, sink: DiagnosticSink) -> None:
@@ -76,12 +83,15 @@ def _check_argument(item: Argument, place: Location, sink: DiagnosticSink) -> No
         _error(sink, CONTRADICTORY_MANIFEST, fact, place)
 
 
+def _check_directory(step: PlanStep, form: re.Pattern[str], place: Location, sink: DiagnosticSink) -> None:
+    if not form.fullmatch(step.program):
+        fact = f'program directory "{step.program[:80]}" is not {_FORMS[form]}'
+        _error(sink, CONTRADICTORY_MANIFEST, fact, place.child("program"))
+
+
 def _check_step(
     step: PlanStep, arguments: Mapping[str, Argument], pool_bytes: int, place: Location, sink: DiagnosticSink
 ) -> None:
-    if not _PROGRAM_DIRECTORY.fullmatch(step.program):
-        fact = f'program directory "{step.program[:80]}" is neither "." nor "kernels/N"'
-        _error(sink, CONTRADICTORY_MANIFEST, fact, place.child("program"))
     for index, name in enumerate(step.arguments):
         if name not in arguments:
             fact = f'argument "{name}" does not exist'
@@ -134,9 +144,9 @@ def check_program(program: DeviceProgram, manifest: Manifest | None, file: str, 
     for call in executes(program.program.body):
         if call.sdsc_filename in program.superdscs:
             _check_symbols(call, program.superdscs[call.sdsc_filename], where, sink)
-    for step in () if manifest is None else manifest.plan:
+    for step in () if manifest is None else manifest.steps:
         if step.program == program.directory:
-            _check_parameters(program.program.parameters, step, where, sink)
+            check_parameters(program.program.parameters, step, where, sink)
 
 
 def _check_symbols(call: SdscExecute, dsc: SuperDsc, where: Location, sink: DiagnosticSink) -> None:
@@ -158,9 +168,10 @@ def _check_symbols(call: SdscExecute, dsc: SuperDsc, where: Location, sink: Diag
         _error(sink, SYMBOLS, f'symbol ids {unused[:8]} of the call do not occur in "{file}" (rule V9)', where)
 
 
-def _check_parameters(
+def check_parameters(
     parameters: Sequence[InputArgument], step: PlanStep, where: Location, sink: DiagnosticSink
 ) -> None:
+    """Check that a step gives a program what it takes; errors SPY0634."""
     for parameter in parameters:
         name = parameter.name
         match = _ARGUMENT_PARAMETER.fullmatch(name)

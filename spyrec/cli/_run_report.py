@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from spyrec.cli._stats_report import stats_lines, stats_to_json
+from spyrec.runtime.launch.plan_json import plan_to_json
+from spyrec.runtime.launch.render import render_plan
 
 if TYPE_CHECKING:
     from spyrec.compare.check import CheckReport
     from spyrec.compare.divergence import BisectReport, Divergence
     from spyrec.options import RunResult
+    from spyrec.runtime.launch.tile_plan import TilePlan
 
 
 def result_to_json(result: RunResult) -> dict[str, object]:
@@ -23,6 +26,7 @@ def result_to_json(result: RunResult) -> dict[str, object]:
         "check": None if check is None else {name: report.to_json() for name, report in check.items()},
         "bisect": None if result.bisect is None else result.bisect.to_json(),
         "sanitizer": [finding.to_json() for finding in result.sanitizer],
+        "tiles": [plan_to_json(plan) for plan in result.tile_plans],
         "stats": stats_to_json(result.stats),
     }
 
@@ -32,6 +36,8 @@ def result_to_text(result: RunResult, *, with_stats: bool) -> str:
     lines = [
         f"{name}: {result.dtypes[name]}[{','.join(map(str, array.shape))}]" for name, array in result.outputs.items()
     ]
+    for plan in result.tile_plans:
+        lines += render_plan(plan, 0, _program_name(plan)).splitlines()
     for name, report in (result.check or {}).items():
         lines.append(_check_line(name, report))
     if result.bisect is not None:
@@ -39,6 +45,11 @@ def result_to_text(result: RunResult, *, with_stats: bool) -> str:
     if with_stats:
         lines += ["", *stats_lines(result.stats)]
     return "\n".join(lines)
+
+
+def _program_name(plan: TilePlan) -> str:
+    directory = plan.body.contract.program
+    return "tiled launch" if directory == "." else f"tiled launch of {directory}"
 
 
 def _check_line(name: str, report: CheckReport) -> str:

@@ -19,6 +19,13 @@ if TYPE_CHECKING:
 @click.option("--compat", type=click.Choice(["torch-spyre"]), help="Reproduce what its writer does otherwise.")
 @click.option("--symbolic-args/--no-symbolic-args", default=None, help="Override the file: symbols, or baked.")
 @click.option("--loops", type=click.Choice(["keep", "unroll"]), help="Override the file: keep or unroll loops.")
+@click.option(
+    "--correction-slots",
+    type=click.IntRange(1, 16),
+    default=1,
+    show_default=True,
+    help="Launches that may be in flight, each with addresses of its own.",
+)
 @click.option("--force", is_flag=True, help="Replace an existing bundle.")
 def command(  # noqa: PLR0913 -- one parameter per option of the verb
     *,
@@ -27,13 +34,14 @@ def command(  # noqa: PLR0913 -- one parameter per option of the verb
     compat: str | None,
     symbolic_args: bool | None,
     loops: str | None,
+    correction_slots: int,
     force: bool,
 ) -> int:
-    """Write bundle.mlir and one SuperDSC per operation of OPSPECS, a spyrec.opspec/1 file."""
+    """Write bundle.mlir, one SuperDSC per operation and the launch artefact of OPSPECS, a spyrec.opspec/1 file."""
     from spyrec.codegen.emit_opspecs import CodegenOptions
 
     unroll_loops = None if loops is None else loops == "unroll"
-    options = CodegenOptions(compat is not None, symbolic_args, unroll_loops)
+    options = CodegenOptions(compat is not None, symbolic_args, unroll_loops, correction_slots=correction_slots)
     emitted = _emit(opspecs, output, options, force)
     count = len(emitted.superdscs)
     click.echo(f"{output}: {count} SuperDSC{'s'[: count != 1]}")
@@ -41,19 +49,25 @@ def command(  # noqa: PLR0913 -- one parameter per option of the verb
 
 
 def _emit(opspecs: Path, output: Path, options: CodegenOptions, force: bool) -> EmittedProgram:
-    from spyrec.bundle.atomic_directory import PROGRAM_FILE, atomic_directory, refuse_unwritable
-    from spyrec.bundle.mlir_printer import print_program
-    from spyrec.bundle.superdsc_writer import to_bytes
+    from spyrec.bundle.atomic_directory import atomic_directory, refuse_unwritable
+    from spyrec.bundle.bundle import write_artifact, write_files
+    from spyrec.bundle.device_program import DeviceProgram
+    from spyrec.bundle.program_image import program_files
+    from spyrec.bundle.spyrecode import artifact_of
     from spyrec.codegen.emit_opspecs import emit_opspecs
     from spyrec.codegen.opspec_json import read_opspecs
+    from spyrec.codegen.opspec_table import table_of_opspecs
 
     refuse_unwritable(output, force=force)
     with current_console().progress(f"generating code for {opspecs.name}"):
-        emitted = emit_opspecs(read_opspecs(_read(opspecs), str(opspecs)), options)
+        source = read_opspecs(_read(opspecs), str(opspecs))
+        emitted = emit_opspecs(source, options)
+        program = DeviceProgram(".", emitted.program, emitted.superdscs)
+        files = program_files(program)
+        artifact = artifact_of(files, table_of_opspecs(source.specs, program), options.correction_slots)
         with atomic_directory(output, force=force) as directory:
-            for name, superdsc in emitted.superdscs.items():
-                directory.write(name, to_bytes(superdsc))
-            directory.write(PROGRAM_FILE, print_program(emitted.program).encode())
+            write_files(directory, ".", files)
+            write_artifact(directory, ".", artifact)
     return emitted
 
 

@@ -43,6 +43,15 @@ _SHOWN_DIFFERENCES = 20
     help="What packs the scratchpads; none: all tensors lie in device memory.",
 )
 @click.option("--no-auto-tile", is_flag=True, help="Choose no loops where the graph asks for none.")
+@click.option(
+    "--correction-slots",
+    type=click.IntRange(1, 16),
+    default=1,
+    show_default=True,
+    help="Launches of a program that may be in flight, each with addresses of its own.",
+)
+@click.option("--symbolic-strides", is_flag=True, help="Tiles of a launch lie in larger tensors at any distances.")
+@click.option("--tile-reductions", is_flag=True, help="A launch may tile what a program sums up; parts are joined.")
 @click.option("--explain-plan", is_flag=True, help="Print what moves, what lies in the scratchpads, and why.")
 @click.option("--print-after", metavar="PASS|all", help="Print the graph after this pass.")
 @click.option("--stop-after", metavar="PASS", help="Run the passes up to this one, and write no bundle.")
@@ -65,6 +74,9 @@ def command(  # noqa: PLR0913 -- one parameter per option of the verb
     profile: str,
     lx_planner: str,
     no_auto_tile: bool,
+    correction_slots: int,
+    symbolic_strides: bool,
+    tile_reductions: bool,
     explain_plan: bool,
     print_after: str | None,
     stop_after: str | None,
@@ -81,8 +93,10 @@ def command(  # noqa: PLR0913 -- one parameter per option of the verb
         raise click.UsageError("give the bundle to write (-o) or to compare with (--golden), or --explain-plan")
     device = _target(target, cores)
     options = CompileOptions(
-        cores, device, symbolic_args, fixed_io_layouts, loops, profile, lx_planner, auto_tile=not no_auto_tile
-    )
+        cores, device, symbolic_args, fixed_io_layouts, loops, profile, lx_planner, auto_tile=not no_auto_tile,
+        correction_slots=correction_slots, symbolic_strides=symbolic_strides,
+        tile_reductions=tile_reductions,
+    )  # fmt: skip
     if output is not None and watch.stop_after is None:
         refuse_unwritable(output, force=force)
     bundle = _compiled(graph, options, watch)

@@ -40,12 +40,13 @@ class _Source:
 @click.option("--args", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Argument table (JSON).")
 @click.option("--check", is_flag=True, help="Compare every output with the graph's float64 reference.")
 @click.option("--bisect", is_flag=True, help="Stop at the first SuperDSC that its inputs do not explain.")
-@click.option("--sanitize", metavar="KINDS", help="Look for bugs: bounds,init,lx,race,gap, or all.")
+@click.option("--sanitize", metavar="KINDS", help="Look for bugs: bounds,init,lx,race,gap,sync, or all.")
 @click.option("--numerics", type=click.Choice(["dl16", "ieee", "f32"]), default="dl16", help="16-bit storage.")
 @click.option("--trace", type=click.Path(path_type=Path), help="Write the simulated timeline (Perfetto JSON).")
 @click.option("--stats", is_flag=True, help="Print simulated time, bytes and flops per SuperDSC.")
 @click.option("--only", metavar="sdsc_N.json", help="Execute the calls of one SuperDSC file.")
 @click.option("--max-executions", type=click.IntRange(min=0), default=10**9, show_default=True, help="Loop guard.")
+@click.option("--no-tiled-launch", is_flag=True, help="Refuse inputs larger than compiled for.")
 @click.option("--no-verify", is_flag=True, help="Do not compare the files with the manifest's hashes.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object (spyrec.run/1).")
 def command(  # noqa: PLR0913 -- one parameter per option of the verb
@@ -63,6 +64,7 @@ def command(  # noqa: PLR0913 -- one parameter per option of the verb
     stats: bool,
     only: str | None,
     max_executions: int,
+    no_tiled_launch: bool,
     no_verify: bool,
     as_json: bool,
 ) -> int:
@@ -83,6 +85,7 @@ def command(  # noqa: PLR0913 -- one parameter per option of the verb
         bisect=bisect,
         sanitize=sanitize,
         trace=trace,
+        allow_tiled_launch=not no_tiled_launch,
     )
     result = _execute(_Source(bundle, args, inputs, seed, not no_verify), options, current_console())
     if outputs is not None and result.outputs and (result.bisect is None or result.bisect.ok):
@@ -100,7 +103,7 @@ def _execute(source: _Source, options: RunOptions, console: Console) -> RunResul
             session = open_session(bundle, options)
         except SpyrecError as error:
             return _with_findings(refused_result(error, options), console)
-        inputs = _inputs(source, session)
+        inputs = _inputs(source, bundle, session)
     with console.progress("executing"):
         result = _with_findings(run_session(session, bundle, inputs, options), console)
     if result.check is not None:
@@ -146,12 +149,13 @@ def _load(source: _Source, *, bisect: bool) -> Bundle:
     return bundle
 
 
-def _inputs(source: _Source, session: Session) -> dict[str, HostArray]:
+def _inputs(source: _Source, bundle: Bundle, session: Session) -> dict[str, HostArray]:
+    from spyrec.runtime.binding import tiled_inputs
     from spyrec.runtime.random_inputs import random_inputs
     from spyrec.runtime.tensor_files import read_inputs
 
     if source.inputs is not None:
-        return read_inputs(source.inputs, session.inputs)
+        return read_inputs(source.inputs, tiled_inputs(bundle.manifest))
     return random_inputs(session.inputs, source.seed) if source.seed is not None else {}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from spyrec.codegen.emit_opspecs import CodegenOptions, emit_opspecs
 from spyrec.codegen.graph_source import ConstantArrays, constants_of_source, graph_text
 from spyrec.codegen.lower_node import argument_address, lower_node
 from spyrec.codegen.opspec import LoopSpec, OpSpec, OpSpecFile
+from spyrec.codegen.tile_contracts import with_contracts
 from spyrec.dci import DataConversionInfo
 from spyrec.dtypes import DType
 from spyrec.ir.device_layout import row_major
@@ -63,7 +65,10 @@ def emit_bundle(scheduled: KernelGraph, options: CodegenOptions) -> Bundle:
         figures=plan_figures(scheduled, chosen, options.profile),
         planned_with=options.planned_with,
     )
-    return Bundle(manifest, programs, ConstantArrays(scheduled), tables, text)
+    constants, slots = ConstantArrays(scheduled), options.correction_slots
+    bundle = Bundle(manifest, programs, constants, tables, text, correction_slots=slots)
+    further = replace(options, tile_reductions=False)
+    return with_contracts(bundle, scheduled, options, lambda kernels: emit_bundle(kernels, further))
 
 
 def _directory(scheduled: KernelGraph, number: int) -> str:

@@ -20,7 +20,9 @@ class CodegenOptions:
     ``compat_torch_spyre``: write the id of the mask constant as torch-spyre does (``docs/compatibility.md``).
     ``symbolic_args`` and ``unroll_loops``: override what the OpSpec file says; ``None`` keeps it.
     ``profile``: the parameters of the times that a compiled bundle's manifest predicts; ``planned_with``: the options
-    that it names as those of the plan.
+    that it names as those of the plan.  ``correction_slots``: of each launch artefact, 1 to 16.
+    ``symbolic_strides``: the stick strides of arguments that a launch may tile arrive with the correction.
+    ``tile_reductions``: programs that join the parts of a result stand beside those of the plan.
     """
 
     compat_torch_spyre: bool = False
@@ -29,6 +31,9 @@ class CodegenOptions:
     target: Target = field(default_factory=Target)
     profile: Profile = CALIBRATED
     planned_with: PlanOptions | None = None
+    correction_slots: int = 1
+    symbolic_strides: bool = False
+    tile_reductions: bool = False
 
 
 def emit_opspecs(file: OpSpecFile, options: CodegenOptions | None = None) -> EmittedProgram:

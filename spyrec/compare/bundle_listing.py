@@ -13,8 +13,8 @@ from spyrec.diagnostics import SpyrecError
 
 PROGRAM_FILE = "bundle.mlir"
 
-_TOP = re.compile(r"manifest\.json|graph\.json|constants\.safetensors|dci/[^/]+\.json|spyreCodeDir/[^/]+")
-_PROGRAM = re.compile(r"(kernels/[0-9]+/)?(bundle\.mlir|sdsc_[0-9]+\.json)")
+_TOP = re.compile(r"manifest\.json|graph\.json|constants\.safetensors|dci/[^/]+\.json")
+_PROGRAM = re.compile(r"(kernels/[0-9]+/)?(bundle\.mlir|sdsc_[0-9]+\.json|spyreCodeDir/[^/]+)")
 
 
 def bundle_files(root: Path) -> set[str]:
@@ -38,7 +38,7 @@ def bundle_files(root: Path) -> set[str]:
 
 def _candidates(root: Path) -> Iterator[Path]:
     """Yield the files at the depths where a bundle has any."""
-    for pattern in ("*", "dci/*", "spyreCodeDir/*", "kernels/*/*"):
+    for pattern in ("*", "dci/*", "spyreCodeDir/*", "kernels/*/*", "kernels/*/spyreCodeDir/*"):
         yield from (path for path in root.glob(pattern) if not path.is_dir())
 
 

@@ -14,7 +14,7 @@ from spyrec.compare.bounds import LoadConstant, bound_outputs
 from spyrec.compare.locate import locate_output
 from spyrec.compare.storage import Array, storage_of
 from spyrec.compare.verdict import CheckReport, OutputCase
-from spyrec.diagnostics import DiagnosticSink, refuse
+from spyrec.diagnostics import DiagnosticSink, SpyrecError, refuse
 from spyrec.ir.evaluate import evaluate, load_constant
 from spyrec.ir.graph import Graph
 from spyrec.ir.numbers import decode
@@ -80,6 +80,24 @@ def check_bundle(
     return {name: _located(bundle, name, report) for name, report in reports.items()}
 
 
+def check_tiled(
+    bundle: BundleContent, inputs: Mapping[str, Array], outputs: Mapping[str, Array], numerics: str = "dl16"
+) -> dict[str, CheckReport]:
+    """Compare the outputs of a run on larger inputs with the bundle's graph at their shapes.
+
+    Errors: SPY0984 the graph states sizes that no longer fit; SPY0802.
+    """
+    assert bundle.graph_json is not None
+    shapes = {name: array.shape for name, array in inputs.items()}
+    try:
+        graph, stored = graph_of_bundle(bundle.graph_json, shapes=shapes)
+    except SpyrecError as error:
+        hint = "run without the check, or check at the compiled shapes"
+        fact = "the graph cannot be read at the shapes of this run"
+        raise refuse("SPY0984", fact, notes=tuple(item.message for item in error.diagnostics), hint=hint) from error
+    return check_outputs(graph, inputs, outputs, numerics, constant_loader(bundle, graph, stored))
+
+
 def constant_loader(bundle: BundleContent, graph: Graph, stored: frozenset[str]) -> LoadConstant:
     """Return what gives the numbers of a constant of the bundle's graph; errors SPY0802 where the bundle lacks them."""
 
@@ -94,15 +112,20 @@ def constant_loader(bundle: BundleContent, graph: Graph, stored: frozenset[str])
     return load
 
 
-def graph_of_bundle(text: bytes, extents: Mapping[str, int] | None = None) -> tuple[Graph, frozenset[str]]:
+def graph_of_bundle(
+    text: bytes, extents: Mapping[str, int] | None = None, shapes: Mapping[str, tuple[int, ...]] | None = None
+) -> tuple[Graph, frozenset[str]]:
     """Return the graph of a bundle's ``graph.json``, and the constants whose numbers are among the bundle's own.
 
     Those are read as one number for all elements, which takes no memory: the bundle need not lie in a directory.
-    ``extents``: what a run chose for symbolic dims; loops in larger tiles are then left out.
+    ``extents``: what a run chose for symbolic dims; loops in larger tiles are then left out.  ``shapes``: of inputs
+    that a run gave other shapes; the graph has no loops then.
     """
     data, source = load_json(text, GRAPH_FILE)
     if extents and isinstance(data, dict):
         _choose(data, extents)
+    if shapes and isinstance(data, dict):
+        _reshape(data, shapes)
     stored: set[str] = set()
     items = data.get("constants") if isinstance(data, dict) else None
     for item in items if isinstance(items, list) else []:
@@ -120,6 +143,15 @@ def _choose(data: dict[str, JsonValue], extents: Mapping[str, int]) -> None:
     loops = data.get("loops")
     if isinstance(loops, list):
         data["loops"] = [loop for loop in loops if _fits(loop, extents)]
+
+
+def _reshape(data: dict[str, JsonValue], shapes: Mapping[str, tuple[int, ...]]) -> None:
+    """Give inputs of a parsed graph the shapes of a run; loops, which name their dims, are left out."""
+    data.pop("loops", None)
+    inputs = data.get("inputs")
+    for item in inputs if isinstance(inputs, list) else []:
+        if isinstance(item, dict) and item.get("name") in shapes:
+            item["shape"] = list(shapes[str(item["name"])])
 
 
 def _fits(loop: JsonValue, extents: Mapping[str, int]) -> bool:

@@ -21,6 +21,7 @@ from spyrec.bundle.mlir_parser import parse_program
 from spyrec.bundle.mlir_printer import print_program
 from spyrec.bundle.paths import MAX_PROGRAM_BYTES, MISSING, read_whole
 from spyrec.compare.bundle_listing import bundle_files, same_content
+from spyrec.compare.diff_artifacts import IMAGE_NAME, PLAN_NAME, image_growth, image_parts, is_shift, repeats_file
 from spyrec.diagnostics import Location, SpyrecError, refuse
 from spyrec.jsonloc import JsonValue, load_json
 
@@ -142,16 +143,43 @@ def _is_hash_of_changed_file(item: Difference, changed: set[str]) -> bool:
 
 
 def _diff_file(name: str, left: Path, right: Path) -> list[Difference]:
-    if name.endswith((".json", ".mlir")):
-        texts = read_whole(left, MAX_PROGRAM_BYTES), read_whole(right, MAX_PROGRAM_BYTES)
-        try:
-            if name.endswith(".mlir"):
-                return diff_programs(name, texts[0], texts[1])
-            return diff_json(name, load_json(texts[0])[0], load_json(texts[1])[0])
-        except SpyrecError:
-            pass  # damaged on one side at least: what can be said is that the bytes differ
+    try:
+        if name.endswith(IMAGE_NAME):
+            return _diff_images(name, left, right)
+        if name.endswith((".json", ".mlir")):
+            found = _diff_texts(name, read_whole(left, MAX_PROGRAM_BYTES), read_whole(right, MAX_PROGRAM_BYTES))
+            growth = image_growth(left, right) if name.endswith(PLAN_NAME) else 0
+            return [item for item in found if not is_shift(item.left, item.right, growth)]
+    except SpyrecError:
+        pass  # damaged on one side at least: what can be said is that the bytes differ
     sides = (f"{path.stat().st_size} bytes" for path in (left, right))
     return [Difference(name, "", Kind.CHANGED, *(f"{side}, differing content" for side in sides))]
+
+
+def _diff_texts(name: str, left: bytes, right: bytes) -> list[Difference]:
+    if name.endswith(".mlir"):
+        return diff_programs(name, left, right)
+    return diff_json(name, load_json(left)[0], load_json(right)[0])
+
+
+def _diff_images(name: str, left: Path, right: Path) -> list[Difference]:
+    """Compare two program images part by part; what the files beside them show already is not repeated."""
+    sides = image_parts(left), image_parts(right)
+    found: list[Difference] = []
+    for part in dict.fromkeys((*sides[0], *sides[1])):
+        contents = [side.get(part) for side in sides]
+        if contents[0] == contents[1] or all(
+            content is None or repeats_file(path, part, content)
+            for path, content in zip((left, right), contents, strict=True)
+        ):
+            continue
+        file = f"{name}:{part}"
+        if contents[0] is None or contents[1] is None:
+            kind = Kind.ONLY_RIGHT if contents[0] is None else Kind.ONLY_LEFT
+            found.append(Difference(file, "", kind, *(None if item is None else "the part" for item in contents)))
+        else:
+            found.extend(_diff_texts(file, contents[0], contents[1]))
+    return found
 
 
 def diff_json(file: str, left: JsonValue, right: JsonValue) -> list[Difference]:

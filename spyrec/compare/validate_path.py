@@ -1,4 +1,4 @@
-"""Validates whatever a path holds: a graph, OpSpecs, a SuperDSC, a ``bundle.mlir`` or a bundle; all problems at once.
+"""Validates whatever a path holds: graph, OpSpecs, SuperDSC, ``bundle.mlir``, bundle, launch artefact; all problems.
 
 The kind is decided by content, never by the file's name.
 """
@@ -19,6 +19,8 @@ from spyrec.bundle.mlir_parser import parse_program
 from spyrec.bundle.paths import MAX_JSON_BYTES, MAX_PROGRAM_BYTES, BundleFiles, read_whole
 from spyrec.bundle.profiles import Profile, check_profile
 from spyrec.bundle.program_scope import check_scope
+from spyrec.bundle.spyrecode import CODE_DIRECTORY, PLAN_FILE
+from spyrec.bundle.spyrecode_reader import read_artifact
 from spyrec.bundle.superdsc import SuperDsc
 from spyrec.bundle.superdsc_reader import from_json
 from spyrec.bundle.validate import check_program
@@ -39,6 +41,7 @@ class Kind(Enum):
     SUPERDSC = "SuperDSC"
     PROGRAM = "bundle.mlir"
     BUNDLE = "bundle"
+    ARTIFACT = "launch artefact"
     UNKNOWN = "unknown"
 
 
@@ -150,8 +153,15 @@ class _Checker:
             return Kind.BUNDLE, attempt(self.sink, self.bundle_with_manifest) or ""
         if (self.path / PROGRAM_FILE).exists():
             return Kind.BUNDLE, attempt(self.sink, self.bundle_of_others) or ""
+        if (self.path / PLAN_FILE).exists():
+            return Kind.ARTIFACT, attempt(self.sink, lambda: self.artifact(self.path)) or ""
         hint = "a bundle is a directory with manifest.json or bundle.mlir"
         raise refuse(UNKNOWN_KIND, "the directory holds no bundle", Location(str(self.path)), hint=hint)
+
+    def artifact(self, directory: Path) -> str:
+        """Hold a launch artefact against its rules, J1 to J11, and what is in its images against theirs."""
+        artifact = read_artifact(directory, self.sink)
+        return f"{_counted(len(artifact.slots), 'correction slot')}, {artifact.allocation_bytes} bytes on the device"
 
     def bundle_with_manifest(self) -> str:
         bundle = attempt(self.sink, lambda: Bundle.load(self.path))
@@ -171,6 +181,8 @@ class _Checker:
             return ""
         mlir = str(self.path / PROGRAM_FILE)
         check_program(program, None, mlir, self.sink)
+        if (self.path / CODE_DIRECTORY / PLAN_FILE).exists():
+            attempt(self.sink, lambda: self.artifact(self.path / CODE_DIRECTORY))
         self.files_of(program)
         for name, dsc in program.superdscs.items():
             self.rules(str(self.path / name), dsc)

@@ -16,7 +16,7 @@ from spyrec.emulator.bound_calls import NOTES, Array, BoundCalls, KernelStep
 from spyrec.emulator.jit import TILE_ROWS
 from spyrec.emulator.kept_operand import KeptOperand
 from spyrec.emulator.kernel_codec import DECODERS
-from spyrec.emulator.kernel_matmul import CHUNK_COLUMNS, pack_rows
+from spyrec.emulator.kernel_matmul import multiply, pack_rows, sizes_of_product, tasks_of
 from spyrec.emulator.kernel_product_steps import (
     A_IS_NEW,
     A_SLOT,
@@ -104,11 +104,11 @@ class BoundProduct(BoundCalls):
         self._record, arrays = self._made_record()
         has_padding = any(len(places) for _, places in sharing.zero)
         panels, depth = len(sharing.a_starts), len(tables.b_depth)
-        chunks = -(-len(tables.b_columns) // CHUNK_COLUMNS)
+        tasks = tasks_of(len(sharing.groups), len(tables.c_rows), len(tables.b_columns))
         zero = self._step(zero_rows_step.address, arrays, panels, panels * depth)
         pack = self._step(pack_step.address, arrays, panels * self._tiles, panels * depth * len(tables.a_rows))
-        multiply = self._step(multiply_step.address, arrays, len(sharing.groups) * chunks, products)
-        super().__init__([zero, pack, multiply] if has_padding else [pack, multiply])
+        product = self._step(multiply_step.address, arrays, tasks, products)
+        super().__init__([zero, pack, product] if has_padding else [pack, product])
 
     def _step(self, function: int, arrays: tuple[Array, ...], tasks: int, elements: int) -> KernelStep:
         return KernelStep(function, self._record, arrays, tasks, elements)
@@ -117,7 +117,7 @@ class BoundProduct(BoundCalls):
         forms, tables, sharing = self._forms, self._tables, self._sharing
         most = int(np.diff(sharing.groups, axis=1).max())
         slices = sharing.b_starts.shape[1]
-        extents = len(tables.b_columns), len(tables.b_depth), len(tables.c_rows), slices, most
+        sizes = sizes_of_product(len(tables.b_columns), len(tables.b_depth), len(tables.c_rows), slices, most)
         zero = _flat(sharing.zero)
         places = [sharing.groups, sharing.b_starts, sharing.b_starts, sharing.a_panels, sharing.c_starts]
         places += [sharing.b_starts, tables.b_depth, tables.b_columns, tables.c_rows, tables.c_columns]
@@ -126,8 +126,8 @@ class BoundProduct(BoundCalls):
         fields += [sharing.a_starts, tables.a_rows, len(tables.a_rows), tables.a_runs, len(tables.a_runs)]
         fields += [pack_rows.address, DECODERS[forms.a.storage.value].address, forms.a_bytes, 0, 0, 0]
         fields += [DECODERS[forms.b.storage.value].address, tables.b_depth, tables.b_columns, len(tables.b_columns)]
-        fields += [zero.bounds, zero.addresses, zero.places, forms.codecs, np.array(extents, np.int64), addresses]
-        fields += [sharing.b_starts, sharing.b_starts.size, 0, sharing.c_starts, len(sharing.c_starts)]
+        fields += [zero.bounds, zero.addresses, zero.places, forms.codecs, sizes, addresses, sharing.b_starts]
+        fields += [sharing.b_starts.size, 0, sharing.c_starts, len(sharing.c_starts), multiply.address]
         made = KernelStep.of(multiply_step, fields, 0, 0)
         return made.record, (*made.arrays, *places)
 

@@ -12,7 +12,7 @@ from spyrec.emulator.bound_calls import BoundCalls, KernelStep, is_worth_sharing
 from spyrec.emulator.geometry import Nest
 from spyrec.emulator.kernel_block import OPERATIONS
 from spyrec.emulator.kernel_copy import copier
-from spyrec.emulator.kernel_dl16 import COMBINATIONS, can_combine
+from spyrec.emulator.kernel_direct import direct_function, three_operands
 from spyrec.emulator.kernel_norm import can_normalise
 from spyrec.emulator.kernel_pointwise import block_functions, codecs_of
 from spyrec.emulator.kernel_steps import combine_step, copy_step, norm_step, pointwise_step
@@ -40,21 +40,34 @@ def bound_pointwise(
     operation: str, codes: Integers, positions: Sequence[int], nests: Sequence[Nest], starts: Integers
 ) -> BoundCalls:
     """Return the steps of one operation on ``starts[operand, core]``; ``positions``: of the nests' operands."""
-    steps: list[KernelStep] = []
-    for nest in nests:
-        at, loops = _spread(starts[list(positions)], nest)
-        if operation == "layernormnorm" and not can_normalise(codes, loops) and can_normalise(codes, nest.loops):
-            at, loops = starts[list(positions)] + nest.offsets[:, None], nest.loops
-        steps.append(_step(_work(operation, codes, loops), positions, at, loops))
-    return BoundCalls(steps)
+    used = starts[list(positions)]
+    places = [_places(operation, codes, used, nest, is_shared=True) for nest in nests]
+    return BoundCalls([_step(_work(operation, codes, loops), positions, at, loops) for at, loops in places])
+
+
+def pointwise_part_steps(
+    operation: str, codes: Integers, positions: Sequence[int], nests: Sequence[Nest], starts: Integers
+) -> list[KernelStep]:
+    """Return the steps of :func:`bound_pointwise` for one thread."""
+    used = starts[list(positions)]
+    places = [_places(operation, codes, used, nest, is_shared=False) for nest in nests]
+    return [_step(_work(operation, codes, loops), positions, at, loops) for at, loops in places]
 
 
 def bound_copy(
     word_bytes: int, table: Table, positions: Sequence[int], nests: Sequence[Nest], starts: Integers
 ) -> BoundCalls:
     """Return the steps of one copy on ``starts[operand, core]``, through the table unless it is empty."""
-    work = Work(copy_step, copier(word_bytes, table), _NONE, table)
-    return BoundCalls([_step(work, positions, *_spread(starts[list(positions)], nest)) for nest in nests])
+    work, used = Work(copy_step, copier(word_bytes, table), _NONE, table), starts[list(positions)]
+    return BoundCalls([_step(work, positions, *_spread(used, nest, is_shared=True)) for nest in nests])
+
+
+def copy_part_steps(
+    word_bytes: int, table: Table, positions: Sequence[int], nests: Sequence[Nest], starts: Integers
+) -> list[KernelStep]:
+    """Return the steps of :func:`bound_copy` for one thread."""
+    work, used = Work(copy_step, copier(word_bytes, table), _NONE, table), starts[list(positions)]
+    return [_step(work, positions, *_spread(used, nest, is_shared=False)) for nest in nests]
 
 
 def pointwise_core_steps(
@@ -74,20 +87,34 @@ def copy_core_steps(
     return [_step(work, positions, used + nest.offsets[:, None], nest.loops) for nest in nests]
 
 
-def _spread(starts: Integers, nest: Nest) -> tuple[Integers, Integers]:
-    return spread(starts, nest, is_shared=is_worth_sharing(starts.shape[1] * nest.points))
+def _places(
+    operation: str, codes: Integers, used: Integers, nest: Nest, *, is_shared: bool
+) -> tuple[Integers, Integers]:
+    """Return starts and loops that suit an operation's kernel."""
+    at, loops = _spread(used, nest, is_shared=is_shared)
+    if operation == "layernormnorm" and not can_normalise(codes, loops) and can_normalise(codes, nest.loops):
+        return used + nest.offsets[:, None], nest.loops
+    return at, loops
+
+
+def _spread(starts: Integers, nest: Nest, *, is_shared: bool) -> tuple[Integers, Integers]:
+    return spread(starts, nest, is_shared=is_shared and is_worth_sharing(starts.shape[1] * nest.points))
 
 
 def _work(operation: str, codes: Integers, loops: Integers) -> Work:
     """Return what computes one operation on a nest; all kernels give the same bits."""
-    if can_combine(operation, codes, loops):
-        return Work(combine_step, COMBINATIONS[operation].address, _NONE, _NO_TABLE)
+    direct = direct_function(operation, codes, loops)
+    if direct is not None:
+        return Work(combine_step, direct.address, _NONE, _NO_TABLE)
     if operation == "layernormnorm" and can_normalise(codes, loops):
         return Work(norm_step, 0, _NONE, _NO_TABLE)
     return Work(pointwise_step, OPERATIONS[operation].address, codecs_of(codes), _NO_TABLE)
 
 
 def _step(work: Work, positions: Sequence[int], starts: Integers, loops: Integers) -> KernelStep:
+    if work.step is combine_step:
+        starts, loops = three_operands(starts, loops)
+        positions = positions if len(positions) == 3 else [positions[0], *positions]
     operands, origins = starts.shape
     tasks = origins * int(np.prod(loops[2:, 0], dtype=np.int64))
     elements = tasks * int(loops[0, 0] * loops[1, 0])

@@ -71,6 +71,11 @@ class Fold:
         masked = np.repeat(self.masked, times, axis=0)
         return replace(self, masked=masked, cohorts=[[box] for box in range(len(masked))])
 
+    def of_cores(self, cores: Integers) -> Fold:
+        """Return the fold of the cores at these positions, none of which combines its results with another one's."""
+        masked = np.ascontiguousarray(self.masked[cores])
+        return replace(self, masked=masked, cohorts=[[place] for place in range(len(cores))])
+
     def steps(self, rows: tuple[int, int], sources: Integers, targets: Integers) -> list[KernelStep]:
         """Return the steps; ``rows``: of the movement, of what is read and of what is stored."""
         out = np.empty((len(self.kinds), self.cores, len(self.places)), np.float64)

@@ -57,6 +57,26 @@ def check_binding(
     return _Checker(call, setting, entries, region_bytes, target).check()
 
 
+def operand_runs(setting: Setting, position: int) -> Integers:
+    """Return the byte runs ``[first, past)`` that one core touches of an operand, relative to its start."""
+    geometry, operand = setting.geometries[position], setting.superdsc.operands[position]
+    extents = dict(setting.extents)
+    if operand.indirection is Indirection.VALUE:
+        # Any row may be read: the footprint is every row the table has.
+        row_dim = row_dim_of(setting.superdsc, operand)
+        if row_dim is not None and row_dim in geometry.extents:
+            size = geometry.stick_size if row_dim == geometry.stick_dim else 1
+            extents[row_dim] = geometry.extents[row_dim] * size
+    return box_runs(geometry, extents, 2 if _touches_two_lanes(setting, position) else 1)
+
+
+def _touches_two_lanes(setting: Setting, position: int) -> bool:
+    family = FUNCTIONS[setting.superdsc.op_func_name].family
+    if family is Family.NORM_STATISTICS:
+        return position == setting.output
+    return family is Family.NORM_SCALE and position in setting.inputs
+
+
 class _Checker:
     def __init__(
         self,
@@ -79,7 +99,7 @@ class _Checker:
         operands = self.setting.superdsc.operands
         bound = [self.place(position) for position in range(len(operands))]
         self.stop()
-        runs = tuple(self.runs_of(position) for position in range(len(operands)))
+        runs = tuple(operand_runs(self.setting, position) for position in range(len(operands)))
         binding = Binding(
             tuple(base for base, _, _ in bound),
             tuple(offsets for _, offsets, _ in bound),
@@ -147,25 +167,6 @@ class _Checker:
         if self._is_gather_table(position):
             offsets = offsets[_first_slices(self.setting.superdsc)]
         return places[0].base, offsets, steps[0]
-
-    def runs_of(self, position: int) -> Integers:
-        setting = self.setting
-        geometry, operand = setting.geometries[position], setting.superdsc.operands[position]
-        extents = dict(setting.extents)
-        if operand.indirection is Indirection.VALUE:
-            # Any row may be read: the footprint is every row the table has.
-            row_dim = row_dim_of(setting.superdsc, operand)
-            if row_dim is not None and row_dim in geometry.extents:
-                size = geometry.stick_size if row_dim == geometry.stick_dim else 1
-                extents[row_dim] = geometry.extents[row_dim] * size
-        lanes = 2 if self._touches_two_lanes(position) else 1
-        return box_runs(geometry, extents, lanes)
-
-    def _touches_two_lanes(self, position: int) -> bool:
-        family = FUNCTIONS[self.setting.superdsc.op_func_name].family
-        if family is Family.NORM_STATISTICS:
-            return position == self.setting.output
-        return family is Family.NORM_SCALE and position in self.setting.inputs
 
     def agreement(self, position: int, binding: Binding) -> None:
         """V4: the starts of all cores are what the strides say, relative to the first core's."""

@@ -59,13 +59,23 @@ def is_worth_sharing(elements: int) -> bool:
 
 
 class BoundCalls:
-    """The steps of one unit, in order; each begins when the one before is done."""
+    """The steps of one unit, in order; each begins when the one before is done.
+
+    ``bounds``: where the steps of each part of a chain begin, and the end; parts do not wait for each other.
+    """
 
     agrees = False
     """Whether :meth:`notes` says anything."""
 
-    def __init__(self, steps: Sequence[KernelStep]) -> None:
+    def __init__(self, steps: Sequence[KernelStep], bounds: Sequence[int] = ()) -> None:
         self.steps = tuple(steps)
+        self.bounds = tuple(bounds) or (0, len(self.steps))
+
+    @classmethod
+    def of_parts(cls, parts: Sequence[Sequence[KernelStep]]) -> BoundCalls:
+        """Return the steps of a chain's parts."""
+        steps = [step for part in parts for step in part]
+        return BoundCalls(steps, np.cumsum([0, *map(len, parts)]).tolist())
 
     @contextmanager
     def notes(self, moved: Integers) -> Generator[Integers]:

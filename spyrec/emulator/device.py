@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from threading import RLock
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,19 +16,20 @@ import numpy.typing as npt
 from spyrec.bundle.program import Program
 from spyrec.bundle.superdsc import SuperDsc
 from spyrec.diagnostics import Location, SpyrecError, refuse
-from spyrec.emulator.execute_pointwise import GatherExecutable
+from spyrec.emulator.core_chains import chained
+from spyrec.emulator.emulated_program import EmulatedProgram
 from spyrec.emulator.fault_places import IndexOutsideTable, Memory, index_refusal
 from spyrec.emulator.fuse import fuse
-from spyrec.emulator.launch import Launch, Places, launch_stats, stores_of
+from spyrec.emulator.launch import Launch, OperationCounts, Places, launch_stats, stores_of
 from spyrec.emulator.launch_timeline import CallTimes
 from spyrec.emulator.memory import DeviceMemory, Scratchpads
 from spyrec.emulator.numerics import Numerics
 from spyrec.emulator.overlap_rules import check_aliases, pool_entry
 from spyrec.emulator.plan import Options, PlannedCall, lx_used_bytes, plan_call
+from spyrec.emulator.prepared_launch import PreparedLaunch
 from spyrec.emulator.resolve import (
     POOL,
     PROGRAM_FILE,
-    Schedule,
     calls_of,
     execution_count,
     loops_of,
@@ -34,7 +37,7 @@ from spyrec.emulator.resolve import (
 )
 from spyrec.emulator.scratchpad_rules import check_scratchpads
 from spyrec.emulator.trip_counts import bound_values
-from spyrec.emulator.units import Units, units_of
+from spyrec.emulator.units import units_of
 from spyrec.emulator.watched_launch import WatchedLaunch, Watchers
 from spyrec.emulator.weight_cache import WeightCache
 from spyrec.runtime.device import NO_VALUES, ArgumentTable, LaunchStats, LoadedProgram
@@ -51,32 +54,13 @@ MAX_EXECUTIONS = 10**9
 
 
 @dataclass(frozen=True, slots=True)
-class EmulatedProgram:
-    """A program that obeys every rule, planned for this device; ``own_memory``: addresses of what it allocates.
+class _Request:
+    """What a launch was asked for, and the emulated addresses of all its memory."""
 
-    ``units``: what is dispatched where nobody watches.  ``value_maxima``: of the value parameters.
-    """
-
-    table: ArgumentTable
-    schedule: Schedule
-    planned: Mapping[int, PlannedCall]
-    units: Units
-    own_memory: Mapping[int, int]
-    lx_peak_bytes: int
-    call_times: CallTimes
-    region_bytes: Mapping[int, int]
-    value_maxima: Mapping[str, int]
-
-    @property
-    def index_rows(self) -> Mapping[int, int]:
-        """By argument that holds row numbers: the rows of the smallest table that they choose of."""
-        rows: dict[int, int] = {}
-        for planned in self.planned.values():
-            gather = planned.executable
-            base = planned.binding.bases[gather.index] if isinstance(gather, GatherExecutable) else None
-            if isinstance(gather, GatherExecutable) and base is not None and base > POOL:
-                rows[base] = min(gather.row_count, rows.get(base, gather.row_count))
-        return rows
+    arguments: Sequence[int]
+    pool_address: int | None
+    values: Mapping[str, int]
+    bases: Mapping[int, int]
 
 
 class EmulatedDevice:
@@ -85,10 +69,11 @@ class EmulatedDevice:
     ``cores``: 1 to 32.  ``numerics``: ``dl16`` (the device's), ``ieee`` (IEEE half in place of DLFloat16) or ``f32``
     (float32 there; then every device byte is two emulated bytes, in :meth:`memory` too).  ``profile``: the parameters
     of the simulated times.  ``sanitizers``: bugs to look for while programs run; see :attr:`monitor`.
-    ``weights``: decoded matmul operands kept between uses, within its ``limit_bytes``.
+    ``weights``: decoded matmul operands kept between uses, within its ``limit_bytes``.  ``memory``: where its bytes
+    lie, by default memory of its own.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 -- options, given by name
         self,
         cores: int = 32,
         numerics: str = "dl16",
@@ -96,17 +81,20 @@ class EmulatedDevice:
         max_executions: int = MAX_EXECUTIONS,
         profile: Profile = CALIBRATED,
         sanitizers: frozenset[Sanitizer] = NO_SANITIZERS,
+        memory: DeviceMemory | None = None,
     ) -> None:
         self.target = Target(cores=cores)
         self._profile = profile
         self.numerics = Numerics(numerics)
         self.max_executions = max_executions
-        self._memory = DeviceMemory(self.numerics.expansion)
+        self._memory = memory or DeviceMemory(self.numerics.expansion)
+        assert self._memory.expansion == self.numerics.expansion
         self._scratchpads = Scratchpads(self.target, self.numerics.expansion)
         self.monitor = _monitor(sanitizers, self.numerics) if sanitizers else None
         threads = Threads(max(1, os.cpu_count() or 1))
         deferred = frozenset[int]() if self.monitor is None else self.monitor.deferred_rules
         self.weights = WeightCache()
+        self._turn = RLock()  # bound kernels, decoded operands and LX are one launch's at a time
         self._options = Options(self.numerics, threads, self.target, self.weights, deferred)
 
     def allocate(self, size_bytes: int) -> int:
@@ -152,7 +140,7 @@ class EmulatedDevice:
             table,
             schedule,
             planned,
-            units_of(schedule, planned, fuse),
+            chained(units_of(schedule, planned, fuse), self.target.cores),
             own,
             peak,
             CallTimes(self.target, self._profile),
@@ -169,38 +157,82 @@ class EmulatedDevice:
         *,
         values: Mapping[str, int] = NO_VALUES,
     ) -> LaunchStats:
-        """Execute a program with argument ``i`` at ``arguments[i]``.
+        """Execute a program with argument ``i`` at ``arguments[i]``; threads take turns.
 
         Errors: SPY0702, SPY0703, SPY0706, SPY0708, SPY0717.
         """
         assert isinstance(loaded, EmulatedProgram)
-        rounds = bound_values(loops_of(loaded.schedule), loaded.value_maxima, values)
-        bases = self._bases(loaded.table, arguments, pool_address)
-        may_fuse = not self._refuse_overlaps(loaded, arguments, pool_address)
-        bases |= {base: self._memory.view(address, 0).ctypes.data for base, address in loaded.own_memory.items()}
-        if loaded.lx_peak_bytes:
-            self._scratchpads.prepare(loaded.lx_peak_bytes)
+        with self._turn:
+            bases = self._bases(loaded.table, arguments, pool_address)
+            bases |= {base: self._memory.view(address, 0).ctypes.data for base, address in loaded.own_memory.items()}
+            if loaded.lx_peak_bytes:
+                self._scratchpads.prepare(loaded.lx_peak_bytes)
+            asked = _Request(arguments, pool_address, values, bases)
+            try:
+                if self.monitor is None and observer is None:
+                    return self._run_again(loaded, asked)
+                return self._run_watched(loaded, asked, observer)
+            except IndexOutsideTable as fault:
+                memories = self._memories(loaded, bases, arguments, pool_address)
+                raise index_refusal(fault, memories, self.numerics.expansion) from None
+
+    def _run_again(self, loaded: EmulatedProgram, asked: _Request) -> LaunchStats:
+        """Execute a program that nobody watches, as the latest launch prepared it where that was at these places."""
+        latest = loaded.latest
+        key = (*asked.arguments, asked.pool_address, *asked.bases.items(), *asked.values.items())
+        prepared = latest.at(key)
+        if prepared is None:
+            prepared = self._prepared(loaded, asked)
+            latest.keep(key, prepared)
+        self.weights.begin_launch(prepared.stores, self._memory.host_writes())
+        prepared.launch.run()
+        counts = prepared.launch.counters.by_call()
+        stats = latest.stats_of(counts)
+        if stats is None:
+            calls = loaded.planned.values()
+            stats = launch_stats(loaded.schedule, calls, counts, prepared.rounds, loaded.call_times)
+            latest.keep_stats(counts, stats)
+        return stats
+
+    def _prepared(self, loaded: EmulatedProgram, asked: _Request) -> PreparedLaunch:
+        rounds = bound_values(loops_of(loaded.schedule), loaded.value_maxima, asked.values)
+        may_fuse = not self._refuse_overlaps(loaded, asked.arguments, asked.pool_address)
+        places = Places(asked.bases, self._scratchpads, self.numerics.expansion)
+        units = loaded.units if may_fuse else units_of(loaded.schedule, loaded.planned)
+        return PreparedLaunch(Launch(units, places, rounds), stores_of(loaded.planned.values(), places), rounds)
+
+    def _run_watched(
+        self, loaded: EmulatedProgram, asked: _Request, observer: ExecutionObserver | None
+    ) -> LaunchStats:  # fmt: skip
+        """Execute a program call by call under the eyes of sanitizers or an observer."""
+        rounds = bound_values(loops_of(loaded.schedule), loaded.value_maxima, asked.values)
+        self._refuse_overlaps(loaded, asked.arguments, asked.pool_address)
         if self.monitor is not None:
-            self._begin_watching(self.monitor, loaded, bases)
-        places = Places(bases, self._scratchpads, self.numerics.expansion)
-        stores = stores_of(loaded.planned.values(), places)
-        self.weights.begin_launch(stores, self._memory.host_writes())
-        if self.monitor is None and observer is None:
-            units = loaded.units if may_fuse else units_of(loaded.schedule, loaded.planned)
-            launch = Launch(units, places, rounds)
-        else:
-            watched = units_of(loaded.schedule, loaded.planned)
-            launch = WatchedLaunch(watched, places, rounds, Watchers(self.monitor, observer))
-        try:
-            with suppress(RunEnded):
-                launch.run()
-        except IndexOutsideTable as fault:
-            memories = self._memories(loaded, bases, arguments, pool_address)
-            raise index_refusal(fault, memories, self.numerics.expansion) from None
+            self._begin_watching(self.monitor, loaded, asked.bases)
+        places = Places(asked.bases, self._scratchpads, self.numerics.expansion)
+        self.weights.begin_launch(stores_of(loaded.planned.values(), places), self._memory.host_writes())
+        watched = units_of(loaded.schedule, loaded.planned)
+        launch = WatchedLaunch(watched, places, rounds, Watchers(self.monitor, observer))
+        with suppress(RunEnded):
+            launch.run()
         if self.monitor is not None:
             self.monitor.finish()
         counts = launch.counters.by_call()
         return launch_stats(loaded.schedule, loaded.planned.values(), counts, rounds, loaded.call_times)
+
+    def static_time_us(self, loaded: EmulatedProgram, values: Mapping[str, int] = NO_VALUES) -> float | None:
+        """Return the simulated time of a launch, as far as it does not depend on data; ``None`` where there is none.
+
+        Errors: SPY0708.
+        """
+        rounds = bound_values(loops_of(loaded.schedule), loaded.value_maxima, values)
+        counts = {
+            id(item.call): OperationCounts(math.prod(len(rounds[loop.number]) for loop in item.call.loops), 0, 0)
+            for item in loaded.planned.values()
+        }
+        stats = launch_stats(loaded.schedule, loaded.planned.values(), counts, rounds, loaded.call_times)
+        times = [item.simulated_us for item in stats.operations]
+        return None if None in times else sum(time for time in times if time is not None)
 
     @staticmethod
     def _refuse_overlaps(loaded: EmulatedProgram, arguments: Sequence[int], pool_address: int | None) -> bool:
@@ -234,7 +266,7 @@ class EmulatedDevice:
             if entry.arg_index >= len(arguments):
                 message = f'argument {entry.arg_index} ("{entry.name}") is missing, {len(arguments)} were given'
                 raise refuse("SPY0703", message, Location(PROGRAM_FILE))
-            bases[entry.arg_index] = self._memory.view(arguments[entry.arg_index], entry.size_bytes).ctypes.data
+            bases[entry.arg_index] = self._memory.view(arguments[entry.arg_index], entry.reach_bytes).ctypes.data
         if table.pool_bytes:
             if pool_address is None:
                 message = f"the program needs a pool of {table.pool_bytes} bytes, none was given"

@@ -10,7 +10,7 @@ from functools import cache
 import numpy as np
 
 from spyrec.emulator.bound_calls import NOTES, BoundCalls, Integers
-from spyrec.emulator.kernel_dispatch import no_progress, run_dispatches, share_dispatches
+from spyrec.emulator.kernel_dispatch import PARTS, no_progress, run_dispatches
 from spyrec.emulator.units import Unit
 from spyrec.runtime.threads import Threads
 
@@ -31,18 +31,22 @@ class DispatchTable:
         self._starts = starts
         self._threads = threads
         self._bound: dict[int, BoundCalls] = {}
-        self._unit_steps = np.zeros((len(units), 2), np.int64)
+        self._parts = np.array([0 if unit.chain is None else unit.chain.parts for unit in units], np.int64)
+        chains = {unit.chain: number for number, unit in enumerate(units)}
+        self._chains = np.array([-1 if unit.chain is None else chains[unit.chain] for unit in units], np.int64)
+        self._unit_steps = np.zeros((len(units), 1 + max(1, int(self._parts.max(initial=0)))), np.int64)
         self._rows: list[list[int]] = []
         self._shared_elements = np.zeros(len(units), np.int64)
 
     def _bind(self, number: int) -> BoundCalls:
         """Return a unit's steps; bound when first needed, for a launch may not come to it."""
         if number not in self._bound:
-            bound = self._bound[number] = self._units[number].executable.bound_again(self._starts[number])
-            self._unit_steps[number] = len(self._rows), len(self._rows) + len(bound.steps)
+            unit = self._units[number]
+            bound = self._bound[number] = unit.executable.bound_again(self._starts[number], unit.chain)
+            self._unit_steps[number, : len(bound.bounds)] = len(self._rows) + np.array(bound.bounds)
             for step in bound.steps:
                 self._rows.append([step.function, step.record.ctypes.data, step.tasks, int(step.is_shared)])
-                self._shared_elements[number] += step.elements if step.is_shared else 0
+                self._shared_elements[number] += step.elements if step.is_shared or unit.chain is not None else 0
         return self._bound[number]
 
     def run(self, units: Integers, moved: Integers) -> None:
@@ -55,17 +59,31 @@ class DispatchTable:
                 if bound.agrees:
                     own = units == number
                     notes[own] = contexts.enter_context(bound.notes(moved[own]))
+                elif self._parts[number]:
+                    own = np.flatnonzero(units == number)
+                    notes[own[:-1], 0] = moved.ctypes.data + own[1:] * moved.strides[0]
             self._share(units, moved, notes)
 
     def _share(self, units: Integers, moved: Integers, notes: Integers) -> None:
         steps = np.array(self._rows, np.int64).reshape(-1, 4)
-        arrays = units, moved, notes, self._unit_steps, steps
-        if not self._threads.shares(2, int(self._shared_elements[units].sum())):
-            run_dispatches(*arrays)
-            return
-        parts = self._threads.count
-        progress = no_progress(parts)
-        self._threads.run_together(lambda thread: share_dispatches(*arrays, progress, parts, thread, _offer()))
+        found = stretches(self._chains[units], self._parts[units])
+        arrays = units, moved, notes, found, self._unit_steps, steps
+        is_shared = self._threads.shares(2, int(self._shared_elements[units].sum()))
+        threads = self._threads.count if is_shared else 1
+        progress = no_progress(max(threads, int(found[:, PARTS].max(initial=0))))
+        if is_shared:
+            self._threads.run_together(lambda thread: run_dispatches(*arrays, progress, threads, thread, _offer()))
+        else:
+            run_dispatches(*arrays, progress, 1, 0, 0)
+
+
+def stretches(chains: Integers, parts: Integers) -> Integers:
+    """Return runs of dispatches of one chain, or of none: first and past-last, and parts.
+
+    ``chains``: each dispatch's chain, -1 for none; ``parts``: that one's parts.
+    """
+    firsts = np.flatnonzero(np.diff(chains, prepend=-2))
+    return np.column_stack([firsts, np.append(firsts[1:], len(chains)), parts[firsts]])
 
 
 @cache

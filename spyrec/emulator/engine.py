@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +12,8 @@ import numpy.typing as npt
 
 from spyrec.bundle.superdsc import SuperDsc
 from spyrec.emulator.bound_calls import BoundCalls, KernelStep
-from spyrec.emulator.geometry import Addressing, DenseGeometry, Nest, OperandGeometry, build_nests
+from spyrec.emulator.chain import Chain
+from spyrec.emulator.geometry import Addressing, DenseGeometry, Nest, OperandGeometry, build_nests, cut_runs
 from spyrec.emulator.kernel_copy import run_copy
 from spyrec.emulator.numerics import Codec, Numerics, codec_of
 from spyrec.emulator.rules import input_positions
@@ -22,6 +24,8 @@ Doubles = npt.NDArray[np.float64]
 Patterns = npt.NDArray[np.unsignedinteger]
 
 NO_TABLE = np.zeros(0, np.uint16)
+
+_POINTS_AT_ONCE = 1 << 16  # of which offsets are worked out, some 2 MB
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +86,28 @@ class Setting:
         coordinates = np.arange(self.extents[dim], dtype=np.int64)
         return self.geometries[position].offsets(dim, coordinates) * self.numerics.expansion
 
+    def runs(self, position: int, dims: Sequence[str]) -> Integers:
+        """Return the adjacent runs of the points of dims, the last one varying fastest, as ``adjacent_runs`` does.
+
+        Offsets are worked out some at a time: all of them take four times the memory of the elements.
+        """
+        total, step = math.prod(self.extents[dim] for dim in dims), self.step_bytes(position)
+        firsts: list[Integers] = []
+        offsets: list[Integers] = []
+        following = None  # the offset of the next element where it goes on with the run
+        for first in range(0, total, _POINTS_AT_ONCE):
+            rest = np.arange(first, min(total, first + _POINTS_AT_ONCE))
+            found = np.zeros(len(rest), np.int64)
+            for dim in reversed(dims):
+                rest, coordinates = np.divmod(rest, self.extents[dim])
+                found += self.geometries[position].offsets(dim, coordinates) * self.numerics.expansion
+            begins = np.diff(found, prepend=found[0]) != step
+            begins[0] = following != found[0]
+            following = int(found[-1]) + step
+            firsts.append(first + np.flatnonzero(begins))
+            offsets.append(found[begins])
+        return cut_runs(np.concatenate(firsts), np.concatenate(offsets), total, step)
+
     def extends(self, position: int, dim: str) -> bool:
         """Whether an operand extends along a dim."""
         return dim in self.geometries[position].stride_sticks
@@ -101,7 +127,7 @@ NO_DATA_READS = DataReads()
 class Executable(ABC):
     """One SuperDSC, planned; ``run`` executes it with operand t of core c at the emulated address ``starts[t, c]``."""
 
-    _latest: tuple[Integers, BoundCalls] | None = None
+    _latest: tuple[Integers, Chain | None, BoundCalls] | None = None
 
     @abstractmethod
     def run(self, starts: Integers) -> None:
@@ -116,11 +142,33 @@ class Executable(ABC):
         """Return the steps that do what ``run`` does with operands at ``starts`` or moved, where it is bindable."""
         raise NotImplementedError
 
-    def bound_again(self, starts: Integers) -> BoundCalls:
-        """Return :meth:`bound`, the latest one where the starts are: those of a launch are as a rule the next one's."""
-        if self._latest is None or not np.array_equal(self._latest[0], starts):
-            self._latest = starts.copy(), self.bound(starts)
-        return self._latest[1]
+    def bound_again(self, starts: Integers, chain: Chain | None) -> BoundCalls:
+        """Return :meth:`bound`, or the steps of each part of a chain; the latest ones where the starts are: those of a
+        launch are as a rule the next one's.
+        """
+        latest = self._latest
+        if latest is None or latest[1] is not chain or not np.array_equal(latest[0], starts):
+            bound = self.bound(starts) if chain is None else self._bound_parts(starts, chain)
+            latest = self._latest = starts.copy(), chain, bound
+        return latest[2]
+
+    def _bound_parts(self, starts: Integers, chain: Chain) -> BoundCalls:
+        parts = chain.positions(self.core_ids)
+        return BoundCalls.of_parts([self.part_steps(starts, cores) if len(cores) else [] for cores in parts])
+
+    @property
+    def core_ids(self) -> Sequence[int]:
+        """The cores that the operation uses, where it is separable."""
+        raise NotImplementedError
+
+    @property
+    def is_separable(self) -> bool:
+        """Whether kernels alone do each core's part, so that threads may do some cores' (:meth:`part_steps`)."""
+        return False
+
+    def part_steps(self, starts: Integers, cores: Integers) -> Sequence[KernelStep]:
+        """Return the steps of the cores at these positions, which one thread does in order."""
+        raise NotImplementedError
 
     @property
     def has_core_parts(self) -> bool:

@@ -18,17 +18,15 @@ from spyrec.emulator.geometry import adjacent_runs, outer_sum
 from spyrec.emulator.jit import TILE_ROWS
 from spyrec.emulator.kept_operand import Decoding, KeptOperand
 from spyrec.emulator.kernel_codec import DECODERS
-from spyrec.emulator.kernel_matmul import Product, codecs_of_product, find_zero_rows, pack_rows
+from spyrec.emulator.kernel_matmul import GROUP_ROWS, Product, codecs_of_product, find_zero_rows, pack_rows
 from spyrec.emulator.weight_cache import WeightCache
 
 Floats = npt.NDArray[np.float32]
 
-_PACKED_BYTES = 128 << 20
+_PACKED_BYTES = 64 << 20
 """Most bytes of the first operand decoded at one time, a tile of rows per panel at least; the rest waits."""
 
 _NONE = np.zeros(0, np.int64)
-
-_GROUP_ROWS = 512  # rows that share one decoding of B: their sums, 256 columns wide, stay in the second-level cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +177,7 @@ class MatmulExecutable(Executable):
 
     def _groups(self, at: Mapping[int, Integers], members: list[list[int]], rows: int) -> tuple[Integers, Integers]:
         """Return first and past-last of the members that share a decoding of B, and the starts of that."""
-        most_members = max(1, _GROUP_ROWS // rows)
+        most_members = max(1, GROUP_ROWS // rows)
         shared: list[list[int]] = []
         b_starts: list[list[int]] = []
         for place, cohort in enumerate(members):
@@ -209,13 +207,15 @@ class MatmulExecutable(Executable):
     def _run_rows(
         self, rows: slice, at: Mapping[int, Integers], members: list[list[int]], skipped: npt.NDArray[np.uint8]
     ) -> None:
-        panels, packed = self._packed(at[self.a], skipped, self.a_rows[rows])
+        distinct, firsts, panels = np.unique(at[self.a], return_index=True, return_inverse=True)
         shared, b_starts = self._groups(at, members, len(self.a_rows[rows]))
         members_of = np.array(members)
-        with self._kept.panels(b_starts) as b_panels:
+        count = len(distinct) * -(-len(self.a_rows[rows]) // TILE_ROWS) * TILE_ROWS * len(self.b_depth)
+        with self._weights.workspace.floats(count) as packed, self._kept.panels(b_starts) as b_panels:
+            self._pack(distinct, skipped[firsts], self.a_rows[rows], packed)
             c_starts = at[self.c][members_of[:, 0]]
             product = Product(
-                shared, b_starts, b_panels, panels[members_of], c_starts, packed,
+                shared, b_starts, b_panels, panels.astype(np.int64)[members_of], c_starts, packed,
                 self.b_depth, self.b_columns, self.c_rows[rows], self.c_columns,
             )  # fmt: skip
             self._multiply(product)
@@ -234,27 +234,18 @@ class MatmulExecutable(Executable):
                 skipped[np.array(virtual)[:, None], places[None, :]] = zero
         return skipped
 
-    def _packed(
-        self, a_starts: Integers, skipped: npt.NDArray[np.uint8], a_rows: Integers
-    ) -> tuple[Integers, npt.NDArray[np.float32]]:
-        """Return each core's panel number and the panels [start, tile of rows, k, row]."""
+    def _pack(self, a_starts: Integers, skipped: npt.NDArray[np.uint8], a_rows: Integers, packed: Floats) -> None:
+        """Decode the panels that begin at ``a_starts``; ``skipped[panel, k]``: see ``pack_rows``."""
         setting = self.setting
-        distinct, first, panels = np.unique(a_starts, return_index=True, return_inverse=True)
-        tiles = -(-len(a_rows) // TILE_ROWS)
-        packed = np.empty((len(distinct), tiles, len(self.b_depth), TILE_ROWS), np.float32)
         decode, step = DECODERS[setting.codec(self.a).storage.value].address, setting.step_bytes(self.a)
-        own_skipped = skipped[first]
-
-        rows_at = np.ascontiguousarray(a_rows)
-        arrays = (distinct, rows_at, self.a_runs, own_skipped, packed)
+        arrays = (a_starts, np.ascontiguousarray(a_rows), self.a_runs, skipped, packed)
         starts, rows, runs, skips, target = (array.ctypes.data for array in arrays)
         sizes = len(a_rows), len(self.a_runs), len(self.b_depth)
 
         def part(low: int, high: int) -> None:
             pack_rows(decode, step, starts, rows, sizes[0], runs, sizes[1], skips, sizes[2], target, low, high)
 
-        setting.threads.run(len(distinct) * tiles, packed.size, part)
-        return panels.astype(np.int64), packed
+        setting.threads.run(len(a_starts) * -(-len(a_rows) // TILE_ROWS), packed.size, part)
 
     def _multiply(self, product: Product) -> None:
         setting = self.setting

@@ -10,7 +10,14 @@ import numpy.typing as npt
 
 from spyrec.bundle.superdsc import Component, Indirection
 from spyrec.diagnostics import Diagnostic, Location, refuse
-from spyrec.emulator.bind_pointwise import bound_copy, bound_pointwise, copy_core_steps, pointwise_core_steps
+from spyrec.emulator.bind_pointwise import (
+    bound_copy,
+    bound_pointwise,
+    copy_core_steps,
+    copy_part_steps,
+    pointwise_core_steps,
+    pointwise_part_steps,
+)
 from spyrec.emulator.bound_calls import BoundCalls, KernelStep
 from spyrec.emulator.engine import (
     NO_DATA_READS,
@@ -25,9 +32,11 @@ from spyrec.emulator.fault_places import START, IndexOutsideTable, operand_field
 from spyrec.emulator.footprint import box_runs, length, merge, shifted, whole_sticks
 from spyrec.emulator.geometry import build_nests, index_dims, outer_sum, row_dim_of
 from spyrec.emulator.kernel_copy import run_copy
-from spyrec.emulator.kernel_dl16 import COMBINATIONS, can_combine, run_combine
+from spyrec.emulator.kernel_direct import direct_function, three_operands
+from spyrec.emulator.kernel_dl16 import run_combine
 from spyrec.emulator.kernel_norm import can_normalise, run_norm
 from spyrec.emulator.kernel_pointwise import pointwise_runner
+from spyrec.emulator.nest_executable import KernelNestExecutable
 from spyrec.emulator.numerics import Storage, constant_value
 from spyrec.emulator.rules import name_of
 from spyrec.runtime.findings import FaultPlace
@@ -41,41 +50,27 @@ def constants_of(setting: Setting) -> dict[str, float]:
     return {entry.name: constant_value(entry.data_format, entry.bits) for entry in setting.superdsc.constants}
 
 
-class PointwiseExecutable(Executable):
+class PointwiseExecutable(KernelNestExecutable):
     """Decode, operate in float32, round once."""
 
     def __init__(self, setting: Setting, operation: str) -> None:
-        self.setting = setting
+        super().__init__(setting, (*setting.inputs, setting.output))
         self.operation = operation
-        self.positions = (*setting.inputs, setting.output)
-        self.nests = setting.nests(self.positions)
         self.codes = np.array([setting.codec(t).storage.value for t in self.positions], np.int64)
         self._runners: list[TaskRunner] = []
-
-    @property
-    def is_bindable(self) -> bool:
-        """Kernels do it all."""
-        return True
 
     def bound(self, starts: Integers) -> BoundCalls:
         """Return one step per nest."""
         return bound_pointwise(self.operation, self.codes, self.positions, self.nests, starts)
 
-    def run(self, starts: Integers) -> None:
-        """Execute once."""
-        cores = starts.shape[1]
-        for nest, part in zip(self.nests, self._parts(starts), strict=True):
-            self.setting.threads.run(cores * nest.outer_points, cores * nest.points, part)
-
-    @property
-    def has_core_parts(self) -> bool:
-        """Elements are independent."""
-        return True
-
     def core_steps(self, setting: Setting, starts: Integers) -> Sequence[KernelStep]:
         """Return one step per nest."""
         nests = setting.nests(self.positions)
         return pointwise_core_steps(self.operation, self.codes, self.positions, nests, starts)
+
+    def part_steps(self, starts: Integers, cores: Integers) -> Sequence[KernelStep]:
+        """Return one step per nest."""
+        return pointwise_part_steps(self.operation, self.codes, self.positions, self.nests, starts[:, cores])
 
     def _parts(self, starts: Integers) -> list[Callable[[int, int], None]]:
         """Return what runs tasks ``first <= t < past`` of each nest."""
@@ -90,47 +85,38 @@ class PointwiseExecutable(Executable):
 
 def _runner_of(operation: str, codes: Integers, loops: Integers) -> TaskRunner:
     """Return what runs tasks of one operation; all kernels give the same bits."""
-    if can_combine(operation, codes, loops):
-        return partial(run_combine, COMBINATIONS[operation].address)
+    direct = direct_function(operation, codes, loops)
+    if direct is not None:
+        return partial(_run_direct, direct.address)
     if operation == "layernormnorm" and can_normalise(codes, loops):
         return run_norm
     return pointwise_runner(operation, codes)
 
 
-class CopyExecutable(Executable):
+def _run_direct(function: int, starts: Integers, loops: Integers, first: int, past: int) -> None:
+    run_combine(function, *three_operands(starts, loops), first, past)
+
+
+class CopyExecutable(KernelNestExecutable):
     """Move patterns, through a table of 65,536 results for a one-input operation on 16-bit formats."""
 
     def __init__(self, setting: Setting, table: npt.NDArray[np.uint16] = NO_TABLE) -> None:
-        self.setting = setting
+        super().__init__(setting, (setting.inputs[0], setting.output))
         self.table = table
-        self.positions = (setting.inputs[0], setting.output)
-        self.nests = setting.nests(self.positions)
         self.word_bytes = setting.codec(setting.output).word_bytes
-
-    @property
-    def is_bindable(self) -> bool:
-        """Kernels do it all."""
-        return True
 
     def bound(self, starts: Integers) -> BoundCalls:
         """Return one step per nest."""
         return bound_copy(self.word_bytes, self.table, self.positions, self.nests, starts)
 
-    def run(self, starts: Integers) -> None:
-        """Execute once."""
-        cores = starts.shape[1]
-        for nest, part in zip(self.nests, self._parts(starts), strict=True):
-            self.setting.threads.run(cores * nest.outer_points, cores * nest.points, part)
-
-    @property
-    def has_core_parts(self) -> bool:
-        """Elements are independent."""
-        return True
-
     def core_steps(self, setting: Setting, starts: Integers) -> Sequence[KernelStep]:
         """Return one step per nest."""
         nests = setting.nests(self.positions)
         return copy_core_steps(self.word_bytes, self.table, self.positions, nests, starts)
+
+    def part_steps(self, starts: Integers, cores: Integers) -> Sequence[KernelStep]:
+        """Return one step per nest."""
+        return copy_part_steps(self.word_bytes, self.table, self.positions, self.nests, starts[:, cores])
 
     def _parts(self, starts: Integers) -> list[Callable[[int, int], None]]:
         """Return what runs tasks ``first <= t < past`` of each nest."""

@@ -1,30 +1,19 @@
-"""Plans of the operations that fold dims: sum, max, min, mean, the layer norm statistics and scale."""
+"""Plans of the operations that fold dims: sum, max, min, mean, the layer norm statistics."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections import defaultdict
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from spyrec.emulator.bind_reduction import Fold
-from spyrec.emulator.bound_calls import Array, BoundCalls, KernelStep
-from spyrec.emulator.engine import Doubles, Executable, Integers, Mover, Setting
+from spyrec.emulator.bound_calls import BoundCalls, KernelStep
+from spyrec.emulator.engine import Doubles, Executable, Integers, Setting
 from spyrec.emulator.execute_pointwise import constants_of
-from spyrec.emulator.geometry import adjacent_runs, outer_sum
-from spyrec.emulator.jit_dl16 import GROUP
-from spyrec.emulator.kernel_codec import DECODERS
-from spyrec.emulator.kernel_doubles import can_store
-from spyrec.emulator.kernel_folds import MAXIMUM, MINIMUM, ROWS, SUM, SUM_OF_SQUARES
-from spyrec.emulator.kernel_reduce import functions_of, reduce_lanes, reduce_rows
-from spyrec.emulator.kernel_reduce_dl16 import functions_of_dl16, reduce_lanes_dl16, reduce_rows_dl16
-from spyrec.emulator.kernel_scale_step import scale_step
-from spyrec.emulator.numerics import Storage, constant_value
+from spyrec.emulator.kernel_folds import MAXIMUM, MINIMUM, SUM, SUM_OF_SQUARES
 from spyrec.emulator.pieces import Piece, distinct_pieces, pieces_of
-from spyrec.emulator.rules import mask_constant
+from spyrec.emulator.reduction import Reduction
 
 _KINDS = {"sum": SUM, "mean": SUM, "max": MAXIMUM, "min": MINIMUM}
 
@@ -32,120 +21,6 @@ _TEMPORARY_BYTES = 32 << 20
 """Most bytes of temporaries of one operation at one time, a stick of results per core at least."""
 
 _RESULT_BYTES = 48  # of one result of one fold: its offset, partial results, their combination, the rounded pattern
-
-
-class Reduction:
-    """Partial results per core, combined over the cores that share an output, in slice order."""
-
-    def __init__(self, setting: Setting) -> None:
-        self.setting = setting
-        self.input = setting.inputs[0]
-        self.kept = {dim: size for dim, size in setting.extents.items() if setting.extends(setting.output, dim)}
-        self.folded = [dim for dim in setting.extents if dim not in self.kept]
-        kept = outer_sum([setting.offsets(self.input, dim) for dim in self.kept])
-        folded = outer_sum([setting.offsets(self.input, dim) for dim in self.folded])
-        step = setting.step_bytes(self.input)
-        self.folds_lanes = setting.geometries[self.input].stick_dim in self.folded
-        self.kept_table = kept if self.folds_lanes else adjacent_runs(kept, step)
-        self.folded_table = adjacent_runs(folded, step) if self.folds_lanes else folded
-        self.results = len(kept)
-        self.elements = len(kept) * len(folded)
-        self.cohorts = self._cohorts()
-        self.masked, self.mask_value = self._mask(len(folded))
-        self._target = Mover(setting, setting.output, self.kept)
-
-    def _cohorts(self) -> list[list[int]]:
-        """Return the core positions that share an output, each list in ascending slice order of the folded dims."""
-        groups: dict[tuple[int, ...], list[tuple[tuple[int, ...], int]]] = defaultdict(list)
-        for core, slices in enumerate(self.setting.superdsc.core_work_slices):
-            key = tuple(slices[dim] for dim in self.kept)
-            groups[key].append((tuple(slices[dim] for dim in self.folded), core))
-        return [[core for _, core in sorted(members)] for members in groups.values()]
-
-    def _mask(self, folded_points: int) -> tuple[npt.NDArray[np.uint8], float]:
-        superdsc = self.setting.superdsc
-        position = mask_constant(superdsc) if superdsc.coordinate_masking else None
-        if position is None:
-            return np.zeros((self.setting.cores, 0), np.uint8), 0.0
-        entry = superdsc.constants[position]
-        masked = np.zeros((self.setting.cores, folded_points), np.uint8)
-        for core, slices in enumerate(superdsc.core_work_slices):
-            total = np.zeros(1, bool)
-            for dim in self.folded:
-                extent = self.setting.extents[dim]
-                place = slices[dim] * superdsc.core_extent[dim] + np.arange(extent)
-                hidden = np.zeros(extent, bool)
-                for first, count in superdsc.coordinate_masking.get(dim, ()):
-                    hidden |= (place >= first) & (place < first + count)
-                total = (total[:, None] | hidden[None, :]).reshape(-1)
-            masked[core] = total
-        return masked, constant_value(entry.data_format, entry.bits)
-
-    @property
-    def has_core_parts(self) -> bool:
-        """Whether no cores combine their results."""
-        return all(len(members) == 1 for members in self.cohorts)
-
-    def partial(self, kinds: tuple[int, ...], starts: Integers) -> list[Doubles]:
-        """Return the combined results [cohort, kept element] of each kind of fold."""
-        setting = self.setting
-        out = np.empty((len(kinds), setting.cores, self.results), np.float64)
-        part = self._part(kinds, starts, self.masked, out)
-        setting.threads.run(setting.cores * self._tasks_per_core, setting.cores * self.elements, part)
-        return [self._combined(kind, results) for kind, results in zip(kinds, out, strict=True)]
-
-    @property
-    def _tasks_per_core(self) -> int:
-        return -(-self.results // ROWS) if self.folds_lanes else len(self.kept_table)
-
-    def _part(
-        self, kinds: tuple[int, ...], starts: Integers, masked: npt.NDArray[np.uint8], out: Doubles
-    ) -> Callable[[int, int], None]:
-        """Return what runs tasks ``first <= t < past``; ``out``: the results [kind, core, kept element]."""
-        places, tables = np.ascontiguousarray(starts[self.input]), (self.kept_table, self.folded_table)
-        if self._is_direct:
-            direct = reduce_lanes_dl16 if self.folds_lanes else reduce_rows_dl16
-            return partial(direct, functions_of_dl16(kinds), places, *tables, out)
-        kernel = reduce_lanes if self.folds_lanes else reduce_rows
-        functions = functions_of(kinds, self.setting.codec(self.input).storage.value)
-        mask = np.array([self.mask_value], np.float32)
-        step = self.setting.step_bytes(self.input)
-        return partial(kernel, functions, step, places, *tables, np.ascontiguousarray(masked), mask, out)
-
-    @property
-    def _is_direct(self) -> bool:
-        """Whether the input is whole groups of DLFloat16 without a mask."""
-        runs = self.folded_table if self.folds_lanes else self.kept_table
-        is_dl16 = self.setting.codec(self.input).storage is Storage.DL16
-        return is_dl16 and self.masked.shape[1] == 0 and not (runs[:, 1] % GROUP).any()
-
-    def _combined(self, kind: int, out: Doubles) -> Doubles:
-        total = out[[members[0] for members in self.cohorts]]
-        for place in range(1, len(self.cohorts[0])):
-            following = out[[members[place] for members in self.cohorts]]
-            if kind == MAXIMUM:
-                total = np.maximum(total, following)
-            elif kind == MINIMUM:
-                total = np.minimum(total, following)
-            else:
-                total = total + following
-        return total
-
-    def fold(self, kinds: tuple[int, ...], factors: tuple[float, ...]) -> Fold:
-        """Return the same as data for kernels: folds of these kinds, their results scaled, then lane after lane."""
-        setting, codec = self.setting, self.setting.codec
-        step = setting.step_bytes(setting.output)
-        places = outer_sum([setting.offsets(setting.output, dim) for dim in self.kept])
-        return Fold(
-            kinds, factors, codec(self.input), setting.step_bytes(self.input), self.folds_lanes, self._is_direct,
-            self.kept_table, self.folded_table, self.masked, self.mask_value, self.cohorts, codec(setting.output),
-            step, places, self._tasks_per_core, self.elements,
-        )  # fmt: skip
-
-    def store_at(self, starts: Integers, values: Doubles, lane: int = 0) -> None:
-        """Round results [start, kept element] once and store them at ``lane`` from the starts on."""
-        at = starts + lane * self.setting.step_bytes(self.setting.output)
-        self._target.store(at, self.setting.codec(self.setting.output).encode(values))
 
 
 def _kept_pieces(setting: Setting, kinds: tuple[int, ...]) -> list[Piece]:
@@ -212,6 +87,25 @@ class _PiecewiseExecutable(Executable):
             steps += fold.repeated(starts.shape[1] // setting.cores).steps(rows, at[rows[0]], at[rows[1]])
         return steps
 
+    @property
+    def core_ids(self) -> Sequence[int]:
+        """The cores used."""
+        return self._setting.superdsc.core_ids
+
+    @property
+    def is_separable(self) -> bool:
+        """Whether kernels can round the results, and no cores combine theirs."""
+        return self.has_core_parts
+
+    def part_steps(self, starts: Integers, cores: Integers) -> Sequence[KernelStep]:
+        """Return the steps of piece after piece."""
+        rows = self._setting.inputs[0], self._setting.output
+        steps: list[KernelStep] = []
+        for piece in self._pieces:
+            at = np.ascontiguousarray((starts + piece.moved)[:, cores])
+            steps += self._fold(piece).of_cores(cores).steps(rows, at[rows[0]], at[rows[1]])
+        return steps
+
     @abstractmethod
     def store(self, reduction: Reduction, starts: Integers, values: list[Doubles]) -> None:
         """Store what the folds gave, [start, kept element] of each kind."""
@@ -255,45 +149,3 @@ class NormStatisticsExecutable(_PiecewiseExecutable):
         total, squares = values
         reduction.store_at(starts, total * self.factors[0])
         reduction.store_at(starts, squares * self.factors[1], lane=1)
-
-
-class NormScaleExecutable(Executable):
-    """layernormscale: ``1 / sqrt(lane 1 - lane 0 squared + eps)`` of each input stick, stored in every output lane."""
-
-    def __init__(self, setting: Setting) -> None:
-        self.setting = setting
-        self.eps = constants_of(setting)["eps"]
-        self.rows = {dim: size for dim, size in setting.extents.items() if setting.extends(setting.inputs[0], dim)}
-        # Rows first: the result is computed per row and repeated over the rest of the box.
-        rest = {dim: size for dim, size in setting.extents.items() if dim not in self.rows}
-        self.box = {**self.rows, **rest}
-        self.repeat = int(np.prod(list(rest.values()), dtype=np.int64))
-
-    @property
-    def is_bindable(self) -> bool:
-        """Whether a kernel can round the results."""
-        return can_store(self.setting.codec(self.setting.output))
-
-    def bound(self, starts: Integers) -> BoundCalls:
-        """Return one step."""
-        setting, source, target = self.setting, self.setting.inputs[0], self.setting.output
-        sources, targets = (np.ascontiguousarray(starts[position]) for position in (source, target))
-        rows = outer_sum([setting.offsets(source, dim) for dim in self.rows])
-        box = outer_sum([setting.offsets(target, dim) for dim in self.box])
-        decode = DECODERS[setting.codec(source).storage.value].address
-        fields: list[int | Array] = [source, target, sources, targets, len(rows), rows, self.repeat, box, decode]
-        fields += [setting.step_bytes(source), np.array([self.eps]), setting.codec(target).word_bytes]
-        return BoundCalls([KernelStep.of(scale_step, fields, setting.cores, setting.cores * len(box))])
-
-    def run(self, starts: Integers) -> None:
-        """Execute once."""
-        setting = self.setting
-        source = setting.inputs[0]
-        reader = Mover(setting, source, self.rows)
-        codec = setting.codec(source)
-        first = codec.decode(reader.load(starts[source]))
-        second = codec.decode(reader.load(starts[source] + setting.step_bytes(source)))
-        with np.errstate(all="ignore"):
-            scale = 1.0 / np.sqrt(second - first * first + self.eps)
-        patterns = np.repeat(setting.codec(setting.output).encode(scale), self.repeat, axis=1)
-        Mover(setting, setting.output, self.box).store(starts[setting.output], patterns)

@@ -13,29 +13,22 @@ from spyrec.emulator.execute_pointwise import CopyExecutable, constants_of
 from spyrec.emulator.functions import FUNCTIONS
 from spyrec.emulator.geometry import Nest, outer_sum
 from spyrec.emulator.kernel_copy import run_copy
+from spyrec.emulator.nest_executable import NestExecutable
 from spyrec.emulator.numerics import Codec
 
 _DENSE_ELEMENTS = 1 << 15  # elements decoded to float64 at a time
 
 
-class UnaryExecutable(Executable):
+class UnaryExecutable(NestExecutable):
     """A one-input operation on formats too wide for a table: float64, a piece that fits the cache at a time."""
 
     def __init__(self, setting: Setting) -> None:
-        self.setting = setting
+        super().__init__(setting, (setting.inputs[0], setting.output))
         self.constants = constants_of(setting)
         function = FUNCTIONS[setting.superdsc.op_func_name].unary
         assert function is not None
         self.function = function
-        self.positions = (setting.inputs[0], setting.output)
         self.codecs = [setting.codec(position) for position in self.positions]
-        self.nests = setting.nests(self.positions)
-
-    def run(self, starts: Integers) -> None:
-        """Execute once."""
-        cores = starts.shape[1]
-        for nest, part in zip(self.nests, self._parts(starts), strict=True):
-            self.setting.threads.run(cores * nest.outer_points, cores * nest.points, part)
 
     def _parts(self, starts: Integers) -> list[Callable[[int, int], None]]:
         """Return what runs tasks ``first <= t < past`` of each nest."""

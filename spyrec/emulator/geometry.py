@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
@@ -360,11 +359,20 @@ def outer_sum(parts: Sequence[Integers]) -> Integers:
 
 def adjacent_runs(offsets: Integers, element_bytes: int, limit: int = 64) -> Integers:
     """Return (first index, count, byte offset) of the runs of adjacent elements, each at most ``limit`` long."""
-    breaks = np.flatnonzero(np.diff(offsets) != element_bytes) + 1
-    bounds = [0, *breaks.tolist(), len(offsets)]
-    runs = [
-        (first, min(limit, last - first), int(offsets[first]))
-        for low, last in pairwise(bounds)
-        for first in range(low, last, limit)
-    ]
-    return np.array(runs, np.int64)
+    firsts = np.concatenate([[0], np.flatnonzero(np.diff(offsets) != element_bytes) + 1])
+    return cut_runs(firsts, offsets[firsts], len(offsets), element_bytes, limit)
+
+
+def cut_runs(firsts: Integers, offsets: Integers, total: int, element_bytes: int, limit: int = 64) -> Integers:
+    """Return adjacent runs of any length, by first index and byte offset, in parts as :func:`adjacent_runs` has them.
+
+    ``total``: elements of all.
+    """
+    lengths = np.diff(firsts, append=total)
+    counts = -(-lengths // limit)
+    done = limit * (np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts))
+    parts = np.empty((len(done), 3), np.int64)
+    parts[:, 0] = np.repeat(firsts, counts) + done
+    parts[:, 1] = np.minimum(np.repeat(lengths, counts) - done, limit)
+    parts[:, 2] = np.repeat(offsets, counts) + done * element_bytes
+    return parts

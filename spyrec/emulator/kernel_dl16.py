@@ -24,58 +24,63 @@ _GROUP_BYTES = 2 * GROUP
 
 
 @inlined
-def _operand(addresses: int, nest: int, number: int) -> Rows:
-    """Return the rows of one of three operands; ``addresses`` and ``nest`` (loops 0 and 1) are addresses."""
-    start, steps = integers_at(addresses, 3)[number], integers_at(nest, 8)
-    return start, steps[5 + number], _GROUP_BYTES if steps[1 + number] != 0 else 0
+def operand_rows(start: int, nest: int, number: int, group_bytes: int) -> Rows:
+    """Return the rows of one of three operands; ``nest`` (loops 0 and 1) is an address."""
+    steps = integers_at(nest, 8)
+    return start, steps[5 + number], group_bytes if steps[1 + number] != 0 else 0
 
 
 @inlined
-def _counts(nest: int) -> tuple[int, int]:
+def counts_of(nest: int) -> tuple[int, int]:
     """Return rows and groups of a row."""
     extents = integers_at(nest, 8)
     return extents[4], extents[0] // GROUP
 
 
+@inlined
+def _rows(start: int, nest: int, number: int) -> Rows:
+    return operand_rows(start, nest, number, _GROUP_BYTES)
+
+
 @linked
-def _add(addresses: int, nest: int, streams: int) -> None:
-    rows, groups = _counts(nest)
-    x, y, out = _operand(addresses, nest, 0), _operand(addresses, nest, 1), _operand(addresses, nest, 2)
+def _add(left: int, right: int, result: int, nest: int, streams: int) -> None:
+    rows, groups = counts_of(nest)
+    x, y, out = _rows(left, nest, 0), _rows(right, nest, 1), _rows(result, nest, 2)
     add_rows(x, y, out, rows, groups, streams)
 
 
 @linked
-def _subtract(addresses: int, nest: int, streams: int) -> None:
-    rows, groups = _counts(nest)
-    x, y, out = _operand(addresses, nest, 0), _operand(addresses, nest, 1), _operand(addresses, nest, 2)
+def _subtract(left: int, right: int, result: int, nest: int, streams: int) -> None:
+    rows, groups = counts_of(nest)
+    x, y, out = _rows(left, nest, 0), _rows(right, nest, 1), _rows(result, nest, 2)
     subtract_rows(x, y, out, rows, groups, streams)
 
 
 @linked
-def _multiply(addresses: int, nest: int, streams: int) -> None:
-    rows, groups = _counts(nest)
-    x, y, out = _operand(addresses, nest, 0), _operand(addresses, nest, 1), _operand(addresses, nest, 2)
+def _multiply(left: int, right: int, result: int, nest: int, streams: int) -> None:
+    rows, groups = counts_of(nest)
+    x, y, out = _rows(left, nest, 0), _rows(right, nest, 1), _rows(result, nest, 2)
     multiply_rows(x, y, out, rows, groups, streams)
 
 
 @linked
-def _divide(addresses: int, nest: int, streams: int) -> None:
-    rows, groups = _counts(nest)
-    x, y, out = _operand(addresses, nest, 0), _operand(addresses, nest, 1), _operand(addresses, nest, 2)
+def _divide(left: int, right: int, result: int, nest: int, streams: int) -> None:
+    rows, groups = counts_of(nest)
+    x, y, out = _rows(left, nest, 0), _rows(right, nest, 1), _rows(result, nest, 2)
     divide_rows(x, y, out, rows, groups, streams)
 
 
 @linked
-def _maximum(addresses: int, nest: int, streams: int) -> None:
-    rows, groups = _counts(nest)
-    x, y, out = _operand(addresses, nest, 0), _operand(addresses, nest, 1), _operand(addresses, nest, 2)
+def _maximum(left: int, right: int, result: int, nest: int, streams: int) -> None:
+    rows, groups = counts_of(nest)
+    x, y, out = _rows(left, nest, 0), _rows(right, nest, 1), _rows(result, nest, 2)
     maximum_rows(x, y, out, rows, groups, streams)
 
 
 @linked
-def _minimum(addresses: int, nest: int, streams: int) -> None:
-    rows, groups = _counts(nest)
-    x, y, out = _operand(addresses, nest, 0), _operand(addresses, nest, 1), _operand(addresses, nest, 2)
+def _minimum(left: int, right: int, result: int, nest: int, streams: int) -> None:
+    rows, groups = counts_of(nest)
+    x, y, out = _rows(left, nest, 0), _rows(right, nest, 1), _rows(result, nest, 2)
     minimum_rows(x, y, out, rows, groups, streams)
 
 
@@ -87,10 +92,37 @@ COMBINATIONS = {
     "maximum": _maximum,
     "minimum": _minimum,
 }
-"""By name: ``(addresses, nest, streams)`` combines loops 0 and 1 of a nest; the first two are addresses."""
+"""By name: ``(left, right, result, nest, streams)`` combines loops 0 and 1 of a nest; the first four are addresses."""
 
 _STREAMED_ELEMENTS = 1 << 20
 """Elements that one call stores, from which on it stores them past the cache: 2 MiB, a second-level cache."""
+
+
+@inlined
+def combine_tasks(
+    combine: int, starts: int, origins: int, moved: tuple[int, int, int], nest: int, loops: int,
+    first_task: int, last_task: int,
+) -> None:  # fmt: skip
+    """Run tasks of :func:`run_combine`, without memory of its own: small tiles would take longer to get that.
+
+    ``starts``, ``nest``: addresses of ``[3, origins]`` and ``[loops, 4]``; operands lie ``moved`` past their starts.
+    """
+    extents = integers_at(nest, 4 * loops)
+    outer_points = 1
+    for k in range(2, loops):
+        outer_points *= extents[4 * k]
+    streams = 1 if (last_task - first_task) * extents[0] * extents[4] >= _STREAMED_ELEMENTS else 0
+    places = integers_at(starts, 3 * origins)
+    for task in range(first_task, last_task):
+        origin, point = task // outer_points, task % outer_points
+        x, y = places[origin] + moved[0], places[origins + origin] + moved[1]
+        out = places[2 * origins + origin] + moved[2]
+        for k in range(2, loops):
+            index = point % extents[4 * k]
+            point //= extents[4 * k]
+            x, y = x + index * extents[4 * k + 1], y + index * extents[4 * k + 2]
+            out += index * extents[4 * k + 3]
+        call(combine, (x, y, out, nest, streams))
 
 
 @kernel
@@ -98,27 +130,19 @@ def run_combine(combine: int, starts: Integers, nest: Integers, first_task: int,
     """Run tasks ``first_task <= t < last_task`` of one operation, which is one of COMBINATIONS, by address.
 
     Others as in ``kernel_pointwise.pointwise_tasks``.  Loop 0 has whole groups and steps of 2 bytes; an input may have
-    step 0 there.  ``nest`` is contiguous.
+    step 0 there.  ``starts`` and ``nest`` are contiguous.
     """
-    outer_points = 1
-    for k in range(2, nest.shape[0]):
-        outer_points *= nest[k, 0]
-    streams = 1 if (last_task - first_task) * nest[0, 0] * nest[1, 0] >= _STREAMED_ELEMENTS else 0
-    addresses = np.empty(3, np.int64)
-    for task in range(first_task, last_task):
-        point = task % outer_points
-        for t in range(3):
-            addresses[t] = starts[t, task // outer_points]
-        for k in range(2, nest.shape[0]):
-            index = point % nest[k, 0]
-            point //= nest[k, 0]
-            for t in range(3):
-                addresses[t] += index * nest[k, t + 1]
-        call(combine, (address_of(addresses), address_of(nest), streams))
+    places, loops = address_of(starts), address_of(nest)
+    combine_tasks(combine, places, starts.shape[1], (0, 0, 0), loops, nest.shape[0], first_task, last_task)
 
 
 def can_combine(operation: str, codes: Integers, nest: Integers) -> bool:
     """Whether :func:`run_combine` serves: DLFloat16 alone, whole groups, the result adjacent."""
-    if operation not in COMBINATIONS or codes.any() or nest[0, 0] % GROUP:
+    return operation in COMBINATIONS and not codes.any() and is_in_groups(nest, 2)
+
+
+def is_in_groups(nest: Integers, element_bytes: int) -> bool:
+    """Whether loop 0 has whole groups, the result adjacent, inputs adjacent or one element."""
+    if nest[0, 0] % GROUP or nest[0, 3] != element_bytes:
         return False
-    return nest[0, 3] == 2 and all(nest[0, t] in (0, 2) for t in (1, 2))
+    return all(nest[0, t] in (0, element_bytes) for t in (1, 2))

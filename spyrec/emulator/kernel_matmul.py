@@ -12,18 +12,9 @@ from dataclasses import dataclass, fields
 import numpy as np
 import numpy.typing as npt
 
-from spyrec.emulator.jit import (
-    TILE_COLUMNS,
-    TILE_ROWS,
-    address_of,
-    bytes_at,
-    floats_at,
-    inlined,
-    integers_at,
-    kernel,
-    multiply_tile,
-)
+from spyrec.emulator.jit import TILE_COLUMNS, TILE_ROWS, bytes_at, floats_at, multiply_tile
 from spyrec.emulator.jit_dl16 import GROUP, decode_groups, encode_groups
+from spyrec.emulator.jit_words import clear, is_adjacent, lesser, one_float, tile_of_sticks, word_at
 from spyrec.emulator.kernel_codec import DECODERS, ENCODERS
 from spyrec.emulator.linked import call, linked
 from spyrec.emulator.numerics import Codec, Storage
@@ -32,8 +23,19 @@ Floats = npt.NDArray[np.float32]
 Integers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.uint8]
 
-CHUNK_COLUMNS = 256
-_DEPTH = 512  # k per pass: a B block of 512 x 256 float32 stays in the second-level cache
+GROUP_ROWS = 512
+"""Most rows that share one decoding of B."""
+
+_CHUNK_COLUMNS = 128
+_DEPTH = 256
+"""Columns and k per pass.  A tile of B, 32 KiB, stays in the first-level cache while the rows of a group go by; those
+rows, the chunk of B and the sums, 896 KiB, stay in the second-level one (with 256 columns: 5 to 10 % longer)."""
+
+_GROUP_TILES = GROUP_ROWS // TILE_ROWS
+
+_RUN = 64  # most adjacent elements of A that are decoded at a time: those of a stick
+
+_CACHE_LINE_BYTES = 64  # and of a vector: scratch memory begins on one, or each vector of B would be on two
 
 _LINE_BYTES = 4 * TILE_COLUMNS
 _TILE_BYTES = TILE_ROWS * _LINE_BYTES
@@ -42,12 +44,12 @@ _TILE_BYTES = TILE_ROWS * _LINE_BYTES
 @linked
 def _mark_zero_rows(decode: int, start: int, rows: int, row_count: int, columns: int, count: int, marks: int) -> None:
     zero = bytes_at(marks, row_count)
-    value = np.empty(1, np.float32)
+    value = one_float()
     for r in range(row_count):
+        place = start + word_at(rows, r)
         for n in range(count):
-            place = start + integers_at(rows, row_count)[r] + integers_at(columns, count)[n]
-            call(decode, (place, 4, 1, address_of(value)))
-            if value[0] != np.float32(0):
+            call(decode, (place + word_at(columns, n), 4, 1, value))
+            if floats_at(value, 1)[0] != np.float32(0):
                 zero[r] = 0
                 break
 
@@ -61,53 +63,38 @@ def find_zero_rows(code: int, starts: Integers, rows: Integers, columns: Integer
     return zero
 
 
-@inlined
-def _is_adjacent(offsets: Integers, element_bytes: int) -> bool:
-    for n in range(1, offsets.shape[0]):  # noqa: SIM110 -- kernels know no generators
-        if offsets[n] != offsets[0] + n * element_bytes:
-            return False
-    return True
-
-
-@inlined
-def _clear(address: int, count: int) -> None:
-    values = floats_at(address, count)
-    for i in range(count):
-        values[i] = np.float32(0)
-
-
 @linked
 def pack_rows(
     decode: int, element_bytes: int, starts: int, rows: int, row_count: int, runs: int, run_count: int, skipped: int,
     depth: int, packed: int, first_task: int, last_task: int,
 ) -> None:  # fmt: skip
-    """Decode A into ``packed[start, tile, k, 8]``; a task is one tile of 8 rows of one start.  Arrays by address.
+    """Decode A into ``packed[start, block of k, tile, k, 8]``; a task is one tile of 8 rows of one start.
 
-    ``runs[i]``: first k, count (at most 64, adjacent elements) and byte offset.  ``skipped[start, k]``: element counts
-    as zero (K padding).  Rows past the last are zero.
+    Arrays are given by address.  A block has _DEPTH of k, the last one what is left.  ``runs[i]``: first k, count (at
+    most 64, adjacent elements) and byte offset.  ``skipped[start, k]``: element counts as zero (K padding).  Rows past
+    the last are zero.
     """
     tiles = (row_count + TILE_ROWS - 1) // TILE_ROWS
-    values = np.empty(TILE_ROWS * 64, np.float32)
+    values = tile_of_sticks()
+    own = floats_at(values, TILE_ROWS * _RUN)
     for task in range(first_task, last_task):
-        start = task // tiles
-        tile = task % tiles
-        origin = integers_at(starts + 8 * start, 1)[0]
-        used = min(TILE_ROWS, row_count - tile * TILE_ROWS)
-        places = integers_at(rows + 8 * tile * TILE_ROWS, used)
-        panel = floats_at(packed + 4 * TILE_ROWS * depth * task, depth * TILE_ROWS)
-        _clear(address_of(values), TILE_ROWS * 64)
-        for number in range(run_count):
-            run = integers_at(runs + 24 * number, 3)
-            for i in range(used):
-                call(decode, (origin + places[i] + run[2], element_bytes, run[1], address_of(values) + 4 * 64 * i))
-            for k in range(run[1]):
-                for i in range(TILE_ROWS):
-                    panel[(run[0] + k) * TILE_ROWS + i] = values[i * 64 + k]
+        start, tile = task // tiles, task % tiles
         flags = bytes_at(skipped + start * depth, depth)
-        for k in range(depth):
-            if flags[k] != 0:
+        used = lesser(TILE_ROWS, row_count - tile * TILE_ROWS)
+        if used < TILE_ROWS:
+            clear(values, TILE_ROWS * _RUN)
+        for number in range(run_count):
+            run = runs + 24 * number
+            first, count, place = word_at(run, 0), word_at(run, 1), word_at(starts, start) + word_at(run, 2)
+            for i in range(used):
+                row = place + word_at(rows, tile * TILE_ROWS + i)
+                call(decode, (row, element_bytes, count, values + 4 * _RUN * i))
+            for k in range(first, first + count):
+                block = k // _DEPTH * _DEPTH
+                line = (start * depth + block) * tiles + tile * lesser(_DEPTH, depth - block) + k - block
+                panel = floats_at(packed + 4 * TILE_ROWS * line, TILE_ROWS)
                 for i in range(TILE_ROWS):
-                    panel[k * TILE_ROWS + i] = np.float32(0)
+                    panel[i] = np.float32(0) if flags[k] != 0 else own[i * _RUN + k - first]
 
 
 @linked
@@ -119,45 +106,41 @@ def _pack_columns(
     ``codec``: a row of :func:`codecs_of_product`, by address.  ``depth`` and ``columns``: addresses of ``rows`` and
     ``count`` byte offsets.  Tiles are ``pitch`` bytes apart; columns past the last are zero.
     """
-    form = integers_at(codec, 3)
-    decode, element_bytes, is_direct = form[0], form[1], form[2]
-    k_offsets = integers_at(depth, rows)
+    decode, element_bytes, is_direct = word_at(codec, 0), word_at(codec, 1), word_at(codec, 2)
     for first in range(0, count, TILE_COLUMNS):
-        own = integers_at(columns + 8 * first, min(TILE_COLUMNS, count - first))
-        width = own.shape[0]
-        adjacent = _is_adjacent(own, element_bytes)
+        own = columns + 8 * first
+        width = lesser(TILE_COLUMNS, count - first)
         lines = target + first // TILE_COLUMNS * pitch
-        if adjacent and is_direct != 0 and width == TILE_COLUMNS:
-            for k in range(rows):
-                decode_groups(start + own[0] + k_offsets[k], lines + k * _LINE_BYTES, TILE_COLUMNS // GROUP)
-            continue
+        adjacent = is_adjacent(own, width, element_bytes)
         for k in range(rows):
             line = lines + k * _LINE_BYTES
+            place = start + word_at(depth, k)
+            if adjacent and is_direct != 0 and width == TILE_COLUMNS:
+                decode_groups(place + word_at(own, 0), line, TILE_COLUMNS // GROUP)
+                continue
             if adjacent:
-                call(decode, (start + own[0] + k_offsets[k], element_bytes, width, line))
+                call(decode, (place + word_at(own, 0), element_bytes, width, line))
             else:
                 for n in range(width):
-                    call(decode, (start + k_offsets[k] + own[n], element_bytes, 1, line + 4 * n))
-            _clear(line + 4 * width, TILE_COLUMNS - width)
+                    call(decode, (place + word_at(own, n), element_bytes, 1, line + 4 * n))
+            clear(line + 4 * width, TILE_COLUMNS - width)
 
 
 @linked
 def _store_tile(codec: int, start: int, rows: int, row_count: int, columns: int, count: int, tile: int) -> None:
     """Round a register tile into C; ``rows`` and ``columns`` are addresses of byte offsets."""
-    form = integers_at(codec, 3)
-    encode, element_bytes, is_direct = form[0], form[1], form[2]
-    own = integers_at(columns, count)
-    adjacent = _is_adjacent(own, element_bytes)
+    encode, element_bytes, is_direct = word_at(codec, 0), word_at(codec, 1), word_at(codec, 2)
+    adjacent = is_adjacent(columns, count, element_bytes)
     for row in range(row_count):
-        place = start + integers_at(rows, row_count)[row]
+        place = start + word_at(rows, row)
         line = tile + row * _LINE_BYTES
         if adjacent and is_direct != 0 and count == TILE_COLUMNS:
-            encode_groups(line, place + own[0], TILE_COLUMNS // GROUP)
+            encode_groups(line, place + word_at(columns, 0), TILE_COLUMNS // GROUP)
         elif adjacent:
-            call(encode, (place + own[0], element_bytes, count, line))
+            call(encode, (place + word_at(columns, 0), element_bytes, count, line))
         else:
             for n in range(count):
-                call(encode, (place + own[n], element_bytes, 1, line + 4 * n))
+                call(encode, (place + word_at(columns, n), element_bytes, 1, line + 4 * n))
 
 
 def codecs_of_product(b: Codec, b_bytes: int, c: Codec, c_bytes: int) -> Integers:
@@ -170,67 +153,83 @@ def codecs_of_product(b: Codec, b_bytes: int, c: Codec, c_bytes: int) -> Integer
     return np.array([_pack_columns.address, _store_tile.address, *of_b, *of_c], np.int64)
 
 
-@kernel
-def multiply(codecs: Integers, sizes: Integers, places: Integers, first_task: int, last_task: int) -> None:
-    """Multiply: a task is one group of results that share their B, and one chunk of up to 256 columns.
+@linked
+def multiply(codecs: int, sizes: int, places: int, scratch: int, first_task: int, last_task: int) -> None:
+    """Multiply: a task is one group of results that share their B, at most 512 rows of each, and a chunk of columns.
 
-    ``codecs``: see :func:`codecs_of_product`.  ``sizes``: columns, depth and rows of a product, its K slices, most
-    members of a group, as in :class:`Product`, whose arrays are at ``places``.  (Few arguments: numba takes longer to
-    compile the unpacking of an array than the arithmetic here.)
+    All by address.  ``codecs``: see :func:`codecs_of_product`; ``sizes``: :func:`sizes_of_product`; ``places``: the
+    arrays of a :class:`Product`; ``scratch``: as many float32 as the last of the sizes.
     """
-    columns, depth, height, slices, most = sizes[0], sizes[1], sizes[2], sizes[3], sizes[4]
-    packed, b_depth, b_columns, c_rows, c_columns = places[5], places[6], places[7], places[8], places[9]
+    columns, depth, height, slices = word_at(sizes, 0), word_at(sizes, 1), word_at(sizes, 2), word_at(sizes, 3)
+    scratch = (scratch + _CACHE_LINE_BYTES - 1) // _CACHE_LINE_BYTES * _CACHE_LINE_BYTES
+    total, partial = scratch + word_at(sizes, 4), scratch + word_at(sizes, 5)
     row_tiles = (height + TILE_ROWS - 1) // TILE_ROWS
-    chunks = (columns + CHUNK_COLUMNS - 1) // CHUNK_COLUMNS
-    width = (min(columns, CHUNK_COLUMNS) + TILE_COLUMNS - 1) // TILE_COLUMNS
-    scratch = np.empty(width * min(depth, _DEPTH) * TILE_COLUMNS, np.float32)
-    sums = most * row_tiles * width * TILE_ROWS * TILE_COLUMNS  # [member, tile of rows, tile of columns, row, column]
-    total = np.empty(sums, np.float32)
-    partial = np.empty(sums if slices > 1 else 0, np.float32)
+    chunks = (columns + _CHUNK_COLUMNS - 1) // _CHUNK_COLUMNS
+    blocks = (row_tiles + _GROUP_TILES - 1) // _GROUP_TILES
     for task in range(first_task, last_task):
-        g = task // chunks
-        n0 = (task % chunks) * CHUNK_COLUMNS
-        n1 = min(columns, n0 + CHUNK_COLUMNS)
-        tiles = (n1 - n0 + TILE_COLUMNS - 1) // TILE_COLUMNS
-        group = integers_at(places[0] + 16 * g, 2)
-        members = group[1] - group[0]
-        used = members * row_tiles * width * TILE_ROWS * TILE_COLUMNS
+        g = task // chunks // blocks
+        first_row = task // chunks % blocks * _GROUP_TILES  # a tile of rows, and so below
+        own_rows = lesser(row_tiles - first_row, _GROUP_TILES)
+        n0 = task % chunks * _CHUNK_COLUMNS
+        width = lesser(columns - n0, _CHUNK_COLUMNS)
+        tiles = (width + TILE_COLUMNS - 1) // TILE_COLUMNS
+        first_member = word_at(word_at(places, 0), 2 * g)
+        members = word_at(word_at(places, 0), 2 * g + 1) - first_member
+        used = members * own_rows * tiles * TILE_ROWS * TILE_COLUMNS
         for s in range(slices):
-            target = address_of(total) if s == 0 else address_of(partial)
-            _clear(target, used)
-            b_start = integers_at(places[1] + 8 * (g * slices + s), 1)[0]
-            b_panel = integers_at(places[2] + 16 * (g * slices + s), 2)
+            target = total if s == 0 else partial
+            clear(target, used)
+            b_start = word_at(word_at(places, 1), g * slices + s)
+            kept = word_at(word_at(places, 2), 2 * (g * slices + s))
             for k0 in range(0, depth, _DEPTH):
-                k1 = min(depth, k0 + _DEPTH)
-                b_block = address_of(scratch)
-                pitch = min(depth, _DEPTH) * _LINE_BYTES
-                if b_panel[0] != 0:
-                    pitch = depth * _LINE_BYTES
-                    b_block = b_panel[0] + n0 // TILE_COLUMNS * pitch + k0 * _LINE_BYTES
-                if b_panel[1] == 0:
-                    rows = b_depth + 8 * k0
-                    own = address_of(codecs) + 8 * 2
-                    call(codecs[0], (own, b_start, rows, k1 - k0, b_columns + 8 * n0, n1 - n0, b_block, pitch))
-                for member in range(members):
-                    panel = integers_at(places[3] + 8 * ((group[0] + member) * slices + s), 1)[0]
-                    for row_tile in range(row_tiles):
-                        a_address = packed + 4 * TILE_ROWS * ((panel * row_tiles + row_tile) * depth + k0)
-                        c_address = target + (member * row_tiles + row_tile) * width * _TILE_BYTES
-                        for tile in range(tiles):
-                            multiply_tile(a_address, b_block + tile * pitch, c_address + tile * _TILE_BYTES, k1 - k0)
-            if s > 0:
-                for i in range(used):
-                    total[i] += partial[i]
-        for member in range(members):
-            start = integers_at(places[4] + 8 * (group[0] + member), 1)[0]
-            for row_tile in range(row_tiles):
-                m0 = row_tile * TILE_ROWS
+                ks = lesser(depth - k0, _DEPTH)
+                pitch = (ks if kept == 0 else depth) * _LINE_BYTES
+                b_block = scratch if kept == 0 else kept + n0 // TILE_COLUMNS * pitch + k0 * _LINE_BYTES
+                if word_at(word_at(places, 2), 2 * (g * slices + s) + 1) == 0:
+                    offsets, own = word_at(places, 6) + 8 * k0, word_at(places, 7) + 8 * n0
+                    call(word_at(codecs, 0), (codecs + 8 * 2, b_start, offsets, ks, own, width, b_block, pitch))
                 for tile in range(tiles):
-                    first = n0 + tile * TILE_COLUMNS
-                    rows, count = min(TILE_ROWS, height - m0), min(n1 - first, TILE_COLUMNS)
-                    values = address_of(total) + ((member * row_tiles + row_tile) * width + tile) * _TILE_BYTES
-                    own = address_of(codecs) + 8 * 5
-                    call(codecs[1], (own, start, c_rows + 8 * m0, rows, c_columns + 8 * first, count, values))
+                    for member in range(members):
+                        panel = word_at(word_at(places, 3), (first_member + member) * slices + s)
+                        line = row_tiles * (panel * depth + k0) + first_row * ks
+                        a_tile = word_at(places, 5) + 4 * TILE_ROWS * line
+                        c_tile = target + (tile * members + member) * own_rows * _TILE_BYTES
+                        for row in range(own_rows):
+                            a_own = a_tile + 4 * TILE_ROWS * row * ks
+                            multiply_tile(a_own, b_block + tile * pitch, c_tile + row * _TILE_BYTES, ks)
+            if s > 0:
+                sums, more = floats_at(total, used), floats_at(partial, used)
+                for i in range(used):
+                    sums[i] += more[i]
+        for member in range(members):
+            start = word_at(word_at(places, 4), first_member + member)
+            for row in range(own_rows):
+                m0 = (first_row + row) * TILE_ROWS
+                for tile in range(tiles):
+                    n = tile * TILE_COLUMNS
+                    rows, count = lesser(TILE_ROWS, height - m0), lesser(width - n, TILE_COLUMNS)
+                    values = total + ((tile * members + member) * own_rows + row) * _TILE_BYTES
+                    c_rows, c_columns = word_at(places, 8) + 8 * m0, word_at(places, 9) + 8 * (n0 + n)
+                    call(word_at(codecs, 1), (codecs + 8 * 5, start, c_rows, rows, c_columns, count, values))
+
+
+def sizes_of_product(columns: int, depth: int, rows: int, slices: int, most_members: int) -> Integers:
+    """Return what :func:`multiply` needs of a product's extents, and of how many results share a B at most.
+
+    Columns, depth, rows of a product, its K slices; byte offsets of the sums of a group and of one slice of it behind
+    a block of B in the scratch memory; float32 in that.
+    """
+    width = -(-min(columns, _CHUNK_COLUMNS) // TILE_COLUMNS) * TILE_COLUMNS
+    block = width * min(depth, _DEPTH)
+    sums = most_members * min(-(-rows // TILE_ROWS), _GROUP_TILES) * TILE_ROWS * width
+    total = block + sums
+    count = total + (sums if slices > 1 else 0) + _CACHE_LINE_BYTES // 4
+    return np.array([columns, depth, rows, slices, 4 * block, 4 * total, count], np.int64)
+
+
+def tasks_of(groups: int, rows: int, columns: int) -> int:
+    """Return how many tasks :func:`multiply` has; ``rows`` of one result, ``columns`` of B."""
+    return groups * -(-rows // GROUP_ROWS) * -(-columns // _CHUNK_COLUMNS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,16 +258,17 @@ class Product:
         arrays = [np.ascontiguousarray(getattr(self, field.name)) for field in fields(self)]
         places = np.array([array.ctypes.data for array in arrays], np.int64)
         most = int(np.diff(self.members, axis=1).max())
-        extents = [len(self.b_columns), len(self.b_depth), len(self.c_rows), self.b_starts.shape[1], most]
-        sizes = np.array(extents, np.int64)
+        sizes = sizes_of_product(len(self.b_columns), len(self.b_depth), len(self.c_rows), self.b_starts.shape[1], most)
+        addresses = codecs.ctypes.data, sizes.ctypes.data, places.ctypes.data
 
         def run(first: int, past: int) -> None:
             assert len(arrays) == len(places)  # they live as long as their addresses are used
-            multiply(codecs, sizes, places, first, past)
+            scratch = np.empty(sizes[-1], np.float32)
+            multiply(*addresses, scratch.ctypes.data, first, past)
 
         return run
 
     @property
     def tasks(self) -> int:
         """Tasks of the product."""
-        return len(self.members) * -(-len(self.b_columns) // CHUNK_COLUMNS)
+        return tasks_of(len(self.members), len(self.c_rows), len(self.b_columns))

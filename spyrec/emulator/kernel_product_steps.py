@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from spyrec.emulator.jit import TILE_ROWS, address_of, bytes_at, inlined, integers_at
-from spyrec.emulator.kernel_matmul import multiply
 from spyrec.emulator.linked import call, linked
 
 Integers = npt.NDArray[np.int64]
@@ -38,7 +37,10 @@ B_ADDRESSES, ZERO_KS, CODECS, SIZES, PLACES, B_STARTS, B_COUNT, B_PANELS, C_STAR
 B_STARTS and C_STARTS before movement; B_PANELS, by B_SLOT: ``[B_COUNT, address or 0, whether it is decoded]``.
 """
 
-COLUMNS = 32
+MULTIPLY = 32
+"""One more: the function that multiplies."""
+
+COLUMNS = 33
 
 
 @inlined
@@ -121,4 +123,6 @@ def multiply_step(record: int, moved: int, notes: int, first: int, last: int) ->
         c_starts[i] = own_c[i] + c_beyond
     places[1], places[2], places[4] = address_of(b_starts), address_of(b_panels), address_of(c_starts)
     places[5] = own[PACKED] + 4 * TILE_ROWS * note[A_SLOT] * own[PANELS] * own[TILES] * own[DEPTH]
-    multiply(integers_at(own[CODECS], 8), integers_at(own[SIZES], 5), places, first, last)
+    scratch = np.empty(integers_at(own[SIZES], 7)[6], np.float32)
+    call(own[MULTIPLY], (own[CODECS], own[SIZES], address_of(places), address_of(scratch), first, last))
+    scratch[0] = np.float32(places[0])  # both alive until here

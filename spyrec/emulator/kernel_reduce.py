@@ -63,7 +63,7 @@ def reduce_lanes(
         first = (task % groups) * ROWS
         last = min(first + ROWS, kept.shape[0])
         for k in range(kinds):
-            begin(functions[3 + 2 * k], sums + k * ROWS * row_bytes, ROWS * LANES)
+            begin(functions[3 + 2 * k], sums + k * ROWS * row_bytes, (last - first) * LANES)
         for run in range(runs.shape[0]):
             count, source = runs[run, 1], starts[core] + runs[run, 2]
             for q in range(first, last):

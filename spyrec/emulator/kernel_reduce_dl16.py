@@ -73,13 +73,13 @@ def reduce_lanes_dl16(
         rows = min(ROWS, kept.shape[0] - first)
         offsets = address_of(kept) + 8 * first
         for k in range(kinds):
-            begin(functions[1 + 2 * k], sums + k * ROWS * row_bytes, ROWS * LANES)
+            begin(functions[1 + 2 * k], sums + k * ROWS * row_bytes, rows * LANES)
         for run in range(runs.shape[0]):
             source, count = starts[core] + runs[run, 2], runs[run, 1] // GROUP
             for k in range(kinds):
                 call(functions[2 + 2 * k], (source, offsets, rows, sums + k * ROWS * row_bytes, row_bytes, count))
-        settle_groups(sums, kinds * ROWS * LANES // GROUP)
         for k in range(kinds):
+            settle_groups(sums + k * ROWS * row_bytes, rows * LANES // GROUP)
             target = address_of(out) + 8 * ((k * out.shape[1] + core) * out.shape[2] + first)
             call(functions[0], (functions[1 + 2 * k], sums + k * ROWS * row_bytes, rows, target))
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from spyrec.emulator.jit import inlined, integers_at, words16_at
 from spyrec.emulator.jit_fetch import fetch_run
 from spyrec.emulator.kernel_copy import copy_tasks
-from spyrec.emulator.kernel_dl16 import run_combine
+from spyrec.emulator.kernel_dl16 import combine_tasks
 from spyrec.emulator.kernel_norm import run_norm
 from spyrec.emulator.kernel_pointwise import pointwise_tasks
 from spyrec.emulator.linked import linked
@@ -58,29 +58,50 @@ def pointwise_step(record: int, moved: int, _notes: int, first: int, last: int) 
 
 
 @inlined
-def _fetch(starts: Integers, nest: Integers, first: int, last: int) -> None:
-    """Ask for what tasks load, all at once: runs of a small tile end before the processor sees where they go."""
+def _fetch(own: Integers, operand: int, moved: int, first: int, last: int) -> None:
+    """Ask for what tasks load of an operand, all at once."""
+    loops, origins = own[LOOPS], own[ORIGINS]
+    extents, places = integers_at(own[NEST], 4 * loops), integers_at(own[STARTS], 2 * origins)
     outer_points = 1
-    for k in range(2, nest.shape[0]):
-        outer_points *= nest[k, 0]
-    for t in range(starts.shape[0] - 1):
-        for task in range(first, last):
-            address, point = starts[t, task // outer_points], task % outer_points
-            for k in range(2, nest.shape[0]):
-                address += point % nest[k, 0] * nest[k, t + 1]
-                point //= nest[k, 0]
-            for row in range(nest[1, 0]):
-                fetch_run(address + row * nest[1, t + 1], nest[0, 0] * nest[0, t + 1])
+    for k in range(2, loops):
+        outer_points *= extents[4 * k]
+    for task in range(first, last):
+        point = task % outer_points
+        address = places[operand * origins + task // outer_points] + moved
+        for k in range(2, loops):
+            address += point % extents[4 * k] * extents[4 * k + operand + 1]
+            point //= extents[4 * k]
+        for row in range(extents[4]):
+            fetch_run(address + row * extents[5 + operand], extents[0] * extents[1 + operand])
+
+
+@inlined
+def _fetch_ahead(own: Integers, moved: int, notes: int, first: int, last: int) -> None:
+    """Ask for what the next round loads, or this one: a small tile ends before the processor sees where it goes."""
+    rows, following = integers_at(own[ROWS], 3), integers_at(notes, 1)[0]
+    for t in range(2 if rows[0] != rows[1] else 1):  # the operand of a cast stands for both
+        here = integers_at(moved + 8 * rows[t], 1)[0]
+        if following == 0:
+            _fetch(own, t, here, first, last)
+            continue
+        there = integers_at(following + 8 * rows[t], 1)[0]
+        if there != here:  # a tile that stays where it is is at hand
+            _fetch(own, t, there, first, last)
 
 
 @linked
-def combine_step(record: int, moved: int, _notes: int, first: int, last: int) -> None:
+def combine_step(record: int, moved: int, notes: int, first: int, last: int) -> None:
     """Run ``run_combine``."""
     own = integers_at(record, RECORD_COLUMNS)
-    starts, nest = _starts(own, moved), _nest(own)
-    if (last - first) * nest[0, 0] * nest[1, 0] <= _FETCHED_ELEMENTS:
-        _fetch(starts, nest, first, last)
-    run_combine(own[OPERATION], starts, nest, first, last)
+    rows, extents = integers_at(own[ROWS], 3), integers_at(own[NEST], 8)
+    if (last - first) * extents[0] * extents[4] <= _FETCHED_ELEMENTS:
+        _fetch_ahead(own, moved, notes, first, last)
+    movement = (
+        integers_at(moved + 8 * rows[0], 1)[0],
+        integers_at(moved + 8 * rows[1], 1)[0],
+        integers_at(moved + 8 * rows[2], 1)[0],
+    )
+    combine_tasks(own[OPERATION], own[STARTS], own[ORIGINS], movement, own[NEST], own[LOOPS], first, last)
 
 
 @linked

@@ -28,6 +28,7 @@ from spyrec.runtime.device import LaunchStats, OperationStats
 from spyrec.runtime.threads import Threads
 
 _MOST_TRACED = 1 << 15  # dispatches of one trace: a few megabytes of addresses
+_MOST_KEPT = 1 << 12  # dispatches of a trace that is kept for the next launch
 _WORTH_DRIVING = 3  # dispatches from which on the compiled driver beats as many calls from here
 
 
@@ -57,6 +58,12 @@ class Counters:
         self.executions = np.zeros(len(units), np.int64)
         self._data_reads: Counter[int] = Counter()
         self._data_core_reads: Counter[int] = Counter()
+
+    def clear(self) -> None:
+        """Begin at zero."""
+        self.executions[:] = 0
+        self._data_reads.clear()
+        self._data_core_reads.clear()
 
     def note_reads(self, number: int) -> None:
         """Count what the latest execution of a unit read beyond its footprint."""
@@ -91,7 +98,9 @@ class Launch:
         self._traces: dict[tuple[int, int], Trace] = {}
 
     def run(self) -> None:
-        """Execute everything."""
+        """Execute everything, once more if it was executed before: counters begin at zero."""
+        self.counters.clear()
+        self._dispatched = [0] * len(self._units)
         for trace, outer in self.portions():
             self.play(trace, outer)
 
@@ -101,9 +110,16 @@ class Launch:
 
     def _portions(self, items: Sequence[Unit | UnitLoop], outer: Integers) -> Iterator[tuple[Trace, Integers]]:
         """Yield those of consecutive items, of which each unit has moved by ``outer[unit, operand]`` already."""
+        whole = self._traces.get((id(items), 0))
+        if whole is not None:
+            yield whole, outer
+            return
         counts = [self._tracer.count(item) for item in items]
         if sum(counts) <= _MOST_TRACED:
-            yield self._tracer.trace(items), outer
+            whole = self._tracer.trace(items)
+            if sum(counts) <= _MOST_KEPT:  # a loop comes back to its body, and the next launch to everything
+                self._traces[id(items), 0] = whole
+            yield whole, outer
             return
         for item, count in zip(items, counts, strict=True):
             if isinstance(item, UnitLoop) and count:

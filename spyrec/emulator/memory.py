@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from threading import Lock
 from weakref import ref
 
 import numpy as np
@@ -16,17 +17,21 @@ Bytes = npt.NDArray[np.uint8]
 POISON = 0x7FFF
 """What unwritten memory holds: infinity as DLFloat16, NaN as float32, so that garbage shows in a result."""
 
-_POISON_LIMIT_BYTES = 1 << 30  # a larger allocation stays lazily backed instead: poisoning commits every page
+POISON_LIMIT_BYTES = 1 << 30  # a larger allocation stays lazily backed instead: poisoning commits every page
+
+KEPT_RANGES = 1024
+"""Ranges that the host may have written, of which each is known: beyond, one stands for many."""
 
 
-def _backed(size_bytes: int) -> Bytes:
+def backed(size_bytes: int) -> Bytes:
     """Return memory that begins at a stick boundary; the operating system backs its pages when they are touched."""
     raw = np.zeros(size_bytes + STICK_BYTES, np.uint8)
     skip = -raw.ctypes.data % STICK_BYTES
     return raw[skip : skip + size_bytes]
 
 
-def _poison(memory: Bytes) -> None:
+def poison(memory: Bytes) -> None:
+    """Fill memory with what shows in a result."""
     whole = memory[: len(memory) // 2 * 2].view(np.uint16)
     whole[:] = POISON
 
@@ -51,6 +56,8 @@ class DeviceMemory:
         self._addresses: list[int] = []
         self._buffers: dict[int, Bytes] = {}
         self._windows: list[tuple[ref[_Window], int, int]] = []
+        self._windows_limit = KEPT_RANGES
+        self._windows_lock = Lock()
 
     def allocate(self, size_bytes: int) -> int:
         """Reserve whole sticks in the first segment with room and return the address; errors SPY0701."""
@@ -70,11 +77,11 @@ class DeviceMemory:
 
     def _reserve(self, segment: int, address: int, size_bytes: int) -> int:
         try:
-            buffer = _backed(size_bytes * self.expansion)
+            buffer = backed(size_bytes * self.expansion)
         except MemoryError as error:
             raise refuse("SPY0701", f"this machine has no memory for an allocation of {size_bytes} bytes") from error
-        if len(buffer) <= _POISON_LIMIT_BYTES:
-            _poison(buffer)
+        if len(buffer) <= POISON_LIMIT_BYTES:
+            poison(buffer)
         self._next[segment] = address + size_bytes
         self._buffers[address] = buffer
         self._addresses.append(address)
@@ -101,14 +108,26 @@ class DeviceMemory:
         view = self.view(address, size_bytes)
         window = _Window(view)
         first = view.ctypes.data
-        self._windows.append((ref(window), first, first + len(view)))
+        with self._windows_lock:
+            if len(self._windows) >= self._windows_limit:
+                self._fold_windows()
+            self._windows.append((ref(window), first, first + len(view)))
         return np.asarray(window)
 
     def host_writes(self) -> list[tuple[int, int]]:
         """Return the emulated ranges that the host may have written since the last call: all it had views of."""
-        found = [(first, past) for _, first, past in self._windows]
-        self._windows = [item for item in self._windows if item[0]() is not None]
+        with self._windows_lock:
+            found = [(first, past) for _, first, past in self._windows]
+            self._windows = [item for item in self._windows if item[0]() is not None]
         return found
+
+    def _fold_windows(self) -> None:
+        """Let one range stand for all windows that are gone: whoever never computes never asks for them."""
+        gone = [item for item in self._windows if item[0]() is None]
+        kept = [item for item in self._windows if item[0]() is not None]
+        if gone:
+            kept.append((gone[0][0], min(item[1] for item in gone), max(item[2] for item in gone)))
+        self._windows, self._windows_limit = kept, max(KEPT_RANGES, 2 * len(kept))
 
 
 _PITCH_REST_BYTES = 17 * STICK_BYTES
@@ -128,11 +147,11 @@ class Scratchpads:
     def prepare(self, used_bytes: int) -> None:
         """Back and poison the first ``used_bytes`` of every core's LX that were not used before."""
         if self._memory is None:
-            self._memory = _backed(self._pitch_bytes * self._cores)
+            self._memory = backed(self._pitch_bytes * self._cores)
         needed = used_bytes * self._expansion
         for core in range(self._cores if needed > self._poisoned else 0):
             base = core * self._pitch_bytes
-            _poison(self._memory[base + self._poisoned : base + needed])
+            poison(self._memory[base + self._poisoned : base + needed])
         self._poisoned = max(self._poisoned, needed)
 
     @property

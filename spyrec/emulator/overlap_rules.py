@@ -56,7 +56,7 @@ def check_aliases(
     ``entries`` and ``addresses``: of each argument and of the pool, by base.  Overlaps of arguments that no call loads
     and stores at once are legal, and so is work in place.
     """
-    ordered = sorted((start, start + entries[base].size_bytes) for base, start in addresses.items())
+    ordered = sorted((start, start + entries[base].reach_bytes) for base, start in addresses.items())
     if all(past <= start for (_, past), (start, _) in pairwise(ordered)):
         return False
     for call, setting, binding in calls:

@@ -14,16 +14,13 @@ from spyrec.diagnostics import SpyrecError
 from spyrec.emulator.binding_rules import Binding, check_binding
 from spyrec.emulator.engine import Executable, Setting
 from spyrec.emulator.execute_matmul import MatmulExecutable
+from spyrec.emulator.execute_norm_scale import NormScaleExecutable
 from spyrec.emulator.execute_pointwise import (
     PointwiseExecutable,
     plan_conversion,
     plan_identity,
 )
-from spyrec.emulator.execute_reduction import (
-    NormScaleExecutable,
-    NormStatisticsExecutable,
-    ReductionExecutable,
-)
+from spyrec.emulator.execute_reduction import NormStatisticsExecutable, ReductionExecutable
 from spyrec.emulator.execute_top import TopExecutable
 from spyrec.emulator.execute_unary import plan_unary
 from spyrec.emulator.functions import FUNCTIONS, Family
@@ -31,6 +28,7 @@ from spyrec.emulator.geometry import describe, valid_extents
 from spyrec.emulator.numerics import Numerics
 from spyrec.emulator.overlap_rules import check_overlaps
 from spyrec.emulator.resolve import Call
+from spyrec.emulator.restriding import restrided
 from spyrec.emulator.rules import check_superdsc
 from spyrec.emulator.traffic import Traffic, traffic_of
 from spyrec.emulator.weight_cache import WeightCache
@@ -82,6 +80,7 @@ def plan_call(
     setting = Setting(call.file, superdsc, geometries, extents, options.numerics, options.threads, deferred)
     binding = check_binding(call, setting, entries, region_bytes, options.target)
     check_overlaps(call, setting, binding, entries)
+    setting, binding = restrided(call, setting, binding, entries)
     return PlannedCall(call, setting, binding, _executable(setting, options.weights), traffic_of(setting, binding))
 
 

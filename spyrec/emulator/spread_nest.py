@@ -15,6 +15,7 @@ Loop = list[int]
 """Extent, then each operand's step in bytes."""
 
 _PARTS = 8  # into how many tasks a nest without outer loops is cut at most
+_PAGE_BYTES = 4096  # of the host
 _UNIT = 64  # elements of an innermost loop that stay together
 
 
@@ -48,14 +49,25 @@ def spread(starts: Integers, nest: Nest, *, is_shared: bool) -> tuple[Integers, 
     own = [loop for loop in nest.loops.tolist() if loop[0] > 1]
     # Cores outermost: a thread then has the same cores in every operation, and their LX in its cache.
     by_core, by_address = _merged([*own, *cores]), _merged(sorted([*own, *cores], key=lambda loop: loop[:0:-1]))
-    loops = by_address if len(by_address) < len(by_core) else by_core
-    inner, *outer = loops or [[1] + [0] * len(at)]
+    is_fewer = len(by_address) < len(by_core) and _is_forward(by_address[0])
+    loops = by_address if is_fewer else by_core
+    if not loops or not _is_forward(loops[0]):
+        loops = [[1] + [0] * len(at), *loops]
+    inner, *outer = loops
     if is_shared:
         inner, outer = _cut(inner, outer)
-    ordered = [inner, *_longest_first(outer)]
+    ordered = [inner, *_longest_first(outer, kept=1 if is_shared else 0)]
     while len(ordered) < 2:
         ordered.append([1] + [0] * len(at))
     return np.ascontiguousarray(at[:, :1]), np.array(ordered, np.int64)
+
+
+def _is_forward(loop: Loop) -> bool:
+    """Whether the kernels can go along a loop element by element: what they decode begins at its lowest address.
+
+    Cores whose slices run backward make loops that do not.
+    """
+    return all(step >= 0 for step in loop[1:])
 
 
 def _merged(loops: list[Loop]) -> list[Loop]:
@@ -68,12 +80,20 @@ def _merged(loops: list[Loop]) -> list[Loop]:
     return found
 
 
-def _longest_first(outer: list[Loop]) -> list[Loop]:
-    """Put the longest loop next to the innermost one, but leave the last one, along which threads share."""
-    if len(outer) < 3:
+def _longest_first(outer: list[Loop], kept: int) -> list[Loop]:
+    """Put the longest loop next to the innermost one, but leave so many last ones: threads share along the last one.
+
+    Of short loops and long ones those come first in which the fewest operands advance by whole pages.
+    """
+    if len(outer) < 2 + kept:
         return outer
-    longest = max(range(len(outer) - 1), key=lambda place: outer[place][0])
-    return [outer[longest], *outer[:longest], *outer[longest + 1 :]]
+    chosen = min(range(len(outer) - kept), key=lambda place: (_aliases(outer[place]), -outer[place][0]))
+    return [outer[chosen], *outer[:chosen], *outer[chosen + 1 :]]
+
+
+def _aliases(loop: Loop) -> int:
+    """Return how many operands would want the same lines of the host's caches over and over."""
+    return sum(step != 0 and step % _PAGE_BYTES == 0 for step in loop[1:]) if loop[0] > 1 else len(loop)
 
 
 def _cut(inner: Loop, outer: list[Loop]) -> tuple[Loop, list[Loop]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from spyrec.emulator.chain import Chain
 from spyrec.emulator.engine import Executable
 from spyrec.emulator.plan import PlannedCall
 from spyrec.emulator.resolve import Call, Loop, Schedule
@@ -15,11 +16,12 @@ class Unit:
     """What is dispatched at once.
 
     ``executable`` takes the starts of all members' operands, one member's below the other's; members use equally
-    many cores.
+    many cores.  ``chain``: between dispatches of one chain nobody waits.
     """
 
     members: tuple[PlannedCall, ...]
     executable: Executable
+    chain: Chain | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from spyrec.emulator.footprint import merge
+from spyrec.emulator.workspace import Workspace
 
 Floats = npt.NDArray[np.float32]
 Integers = npt.NDArray[np.int64]
@@ -50,9 +51,13 @@ class KeptPanel:
 
 
 class WeightCache:
-    """Decoded operands of at most ``limit_bytes`` together; addresses are emulated."""
+    """Decoded operands of at most ``limit_bytes`` together; addresses are emulated.
+
+    ``workspace``: beside the limit, room for what is decoded and not kept.
+    """
 
     def __init__(self, limit_bytes: int = DEFAULT_WEIGHT_CACHE_BYTES) -> None:
+        self.workspace = Workspace()
         self.limit_bytes = limit_bytes
         self.used_bytes = 0
         self._entries: OrderedDict[PanelKey, KeptPanel] = OrderedDict()
@@ -67,14 +72,12 @@ class WeightCache:
 
         ``stores``: ranges ``[first, past)`` of all stores of the launch, any order.
         """
-        self._stores = merge(stores)
-        written = merge(np.array([*self._stores.tolist(), *host_writes], np.int64).reshape(-1, 2))
-        self._forget(written)
-
-    def _forget(self, written: Integers) -> None:
+        self._stores = stores
         ranges = {key: entry.extent for key, entry in self._entries.items()} | self._sightings
-        if not ranges:
-            return
+        if ranges:  # most programs multiply nothing, and a small one is done in the time of a merge
+            self._forget(ranges, merge(np.array([*stores.tolist(), *host_writes], np.int64).reshape(-1, 2)))
+
+    def _forget(self, ranges: Mapping[PanelKey, tuple[int, int]], written: Integers) -> None:
         touched = _touches(written, np.array(list(ranges.values()), np.int64))
         for key, is_written in zip(ranges, touched.tolist(), strict=True):
             if is_written:
@@ -88,7 +91,7 @@ class WeightCache:
 
     def may_keep(self, ranges: Integers) -> Flags:
         """Return for each range ``[first, past)`` whether the launch leaves it alone."""
-        return ~_touches(self._stores, ranges)
+        return ~_touches(merge(self._stores), ranges)
 
     def panel(
         self, key: PanelKey, extent: Sequence[int], shape: tuple[int, ...], *, is_used_again: bool = False

@@ -5,14 +5,24 @@ The names below are the public front of the program execution pipeline; each is 
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
+from spyrec.lazy_names import lazy_names
+
 if TYPE_CHECKING:
+    from spyrec.runtime.jobs.execution_plan import ExecutionPlan
+    from spyrec.runtime.jobs.explain_plan import JobLaunch, explain_launch
+    from spyrec.runtime.jobs.job import Job
+    from spyrec.runtime.jobs.launch_kernel import run_plan
+    from spyrec.runtime.jobs.steps import DMA, DeviceCompute, DmaDirection, HostOperation, JobPlan
+    from spyrec.runtime.launching import launch_kernel
+    from spyrec.runtime.legacy import DMAEngine, Instruction, LocationInSegment, Program
     from spyrec.runtime.memory.addresses import AddressRange, MemoryMode, VirtualAddress
     from spyrec.runtime.memory.allocator import AllocationIndex, FlexAllocator, MemoryOptions
     from spyrec.runtime.memory.spyre_allocator import SpyreAllocator
     from spyrec.runtime.memory.statistics import MemoryKind
+    from spyrec.runtime.profiling.profile import Profile, profile
+    from spyrec.runtime.profiling.summary import ProfileSummary
     from spyrec.runtime.spyre_device import DeviceOptions, SpyreDevice
     from spyrec.runtime.streams.control_block import ControlBlock
     from spyrec.runtime.streams.events import Event
@@ -22,16 +32,30 @@ if TYPE_CHECKING:
     from spyrec.runtime.tensors import SpyreTensor
 
 __all__ = [
+    "DMA",
     "AddressRange",
     "AllocationIndex",
     "ControlBlock",
+    "DMAEngine",
+    "DeviceCompute",
     "DeviceOptions",
+    "DmaDirection",
     "Event",
+    "ExecutionPlan",
     "FlexAllocator",
     "FlexStream",
+    "HostOperation",
+    "Instruction",
+    "Job",
+    "JobLaunch",
+    "JobPlan",
+    "LocationInSegment",
     "MemoryKind",
     "MemoryMode",
     "MemoryOptions",
+    "Profile",
+    "ProfileSummary",
+    "Program",
     "Scheduler",
     "SchedulerOptions",
     "SpyreAllocator",
@@ -39,19 +63,37 @@ __all__ = [
     "SpyreStream",
     "SpyreTensor",
     "VirtualAddress",
+    "explain_launch",
+    "launch_kernel",
+    "profile",
+    "run_plan",
 ]
 
 _HOMES = {
     "AddressRange": "spyrec.runtime.memory.addresses",
     "AllocationIndex": "spyrec.runtime.memory.allocator",
     "ControlBlock": "spyrec.runtime.streams.control_block",
+    "DMA": "spyrec.runtime.jobs.steps",
+    "DMAEngine": "spyrec.runtime.legacy",
+    "DeviceCompute": "spyrec.runtime.jobs.steps",
     "DeviceOptions": "spyrec.runtime.spyre_device",
+    "DmaDirection": "spyrec.runtime.jobs.steps",
     "Event": "spyrec.runtime.streams.events",
+    "ExecutionPlan": "spyrec.runtime.jobs.execution_plan",
     "FlexAllocator": "spyrec.runtime.memory.allocator",
     "FlexStream": "spyrec.runtime.streams.stream",
+    "HostOperation": "spyrec.runtime.jobs.steps",
+    "Instruction": "spyrec.runtime.legacy",
+    "Job": "spyrec.runtime.jobs.job",
+    "JobLaunch": "spyrec.runtime.jobs.explain_plan",
+    "JobPlan": "spyrec.runtime.jobs.steps",
+    "LocationInSegment": "spyrec.runtime.legacy",
     "MemoryKind": "spyrec.runtime.memory.statistics",
     "MemoryMode": "spyrec.runtime.memory.addresses",
     "MemoryOptions": "spyrec.runtime.memory.allocator",
+    "Profile": "spyrec.runtime.profiling.profile",
+    "ProfileSummary": "spyrec.runtime.profiling.summary",
+    "Program": "spyrec.runtime.legacy",
     "Scheduler": "spyrec.runtime.streams.scheduler",
     "SchedulerOptions": "spyrec.runtime.streams.scheduler",
     "SpyreAllocator": "spyrec.runtime.memory.spyre_allocator",
@@ -59,17 +101,14 @@ _HOMES = {
     "SpyreStream": "spyrec.runtime.streams.spyre_stream",
     "SpyreTensor": "spyrec.runtime.tensors",
     "VirtualAddress": "spyrec.runtime.memory.addresses",
+    "explain_launch": "spyrec.runtime.jobs.explain_plan",
+    "launch_kernel": "spyrec.runtime.launching",
+    "profile": "spyrec.runtime.profiling.profile",
+    "run_plan": "spyrec.runtime.jobs.launch_kernel",
 }
 
 
-def __getattr__(name: str) -> object:
-    """Import a public name from its home on first use."""
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module 'spyrec.runtime' has no attribute {name!r}")
-    value: object = getattr(import_module(home), name)
-    globals()[name] = value
-    return value
+__getattr__ = lazy_names(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:

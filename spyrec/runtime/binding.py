@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,7 @@ class ExpectedInput:
     ``dtype`` is the host dtype's name; ``carrier`` the NumPy dtype that holds its values.
     ``is_required`` is false for an input that no program reads.  ``axes``: by axis the symbolic dim that it is, with
     its name; ``shape`` has the largest extents.  ``row_count``: of the table that the input holds row numbers of.
+    ``tiled_axes``: by axis whether it may be larger, where the run may launch in tiles.
     """
 
     name: str
@@ -34,9 +35,13 @@ class ExpectedInput:
     is_required: bool
     axes: tuple[tuple[str, SymbolicDim] | None, ...] = ()
     row_count: int | None = None
+    tiled_axes: tuple[bool, ...] = ()
 
     def admits(self, shape: tuple[int, ...]) -> bool:
         """Whether an array of this shape may be given."""
+        if self.tiled_axes and len(shape) == len(self.shape):
+            triples = zip(shape, self.shape, self.tiled_axes, strict=True)
+            return all(extent == size or (is_tiled and extent > size) for extent, size, is_tiled in triples)
         if not self.axes or len(shape) != len(self.shape):
             return shape == self.shape
         return all(
@@ -46,7 +51,10 @@ class ExpectedInput:
 
     @property
     def shape_text(self) -> str:
-        """The shape as messages show it: symbolic axes with their names and bounds."""
+        """The shape as messages show it: symbolic axes with their names and bounds, tiled ones as their least."""
+        if any(self.tiled_axes):
+            pairs = zip(self.shape, self.tiled_axes, strict=True)
+            return f"[{', '.join(f'{size} or more' if is_tiled else str(size) for size, is_tiled in pairs)}]"
         if not self.axes:
             return str(list(self.shape))
         parts = [
@@ -93,6 +101,34 @@ def expected_inputs(manifest: Manifest) -> tuple[ExpectedInput, ...]:
     names += [item.name for item in manifest.arguments if item.role in _READABLE_ROLES and item.name not in names]
     read = {name for step in manifest.plan for name in step.arguments} | {name for _, name in manifest.outputs}
     return tuple(_expected(arguments[name], name in read, manifest.symbolic_dims) for name in names)
+
+
+def tiled_inputs(manifest: Manifest) -> tuple[ExpectedInput, ...]:
+    """Return the inputs of a bundle as a run takes them that may launch in tiles: larger where a loop follows an axis.
+
+    The same as :func:`expected_inputs` where a program has no tile contract, or dims are symbolic.
+    """
+    expected = expected_inputs(manifest)
+    contracts = manifest.tile_contracts
+    if manifest.symbolic_dims or any(step.program not in contracts for step in manifest.plan):
+        return expected
+    followed: dict[str, set[int]] = {}
+    for step in manifest.plan:
+        for name, argument in zip(step.arguments, contracts[step.program].arguments, strict=True):
+            axes = {axis for axis, loop in enumerate(argument.axes or ()) if loop is not None}
+            followed.setdefault(name, set()).update(axes)
+    return tuple(
+        replace(item, tiled_axes=tuple(axis in followed.get(item.name, ()) for axis in range(len(item.shape))))
+        for item in expected
+    )
+
+
+def is_launched_in_tiles(manifest: Manifest, inputs: Mapping[str, HostArray]) -> bool:
+    """Whether some input is larger than the bundle was compiled for, along an axis that tiles may cut."""
+    return any(
+        any(item.tiled_axes) and item.name in inputs and np.shape(inputs[item.name]) != item.shape
+        for item in tiled_inputs(manifest)
+    )
 
 
 def chosen_extents(

@@ -15,6 +15,7 @@ from spyrec.cost import Roofline
 from spyrec.dtypes import DeviceFormat
 from spyrec.runtime.observer import ExecutionObserver
 from spyrec.runtime.timeline_records import TimedSchedule
+from spyrec.target import STICK_BYTES
 
 NO_VALUES: Mapping[str, int] = {}
 """The values of a program without value parameters."""
@@ -24,7 +25,8 @@ NO_VALUES: Mapping[str, int] = {}
 class TableEntry:
     """What the argument table says of one kernel argument: rule V6 holds operands against it.
 
-    ``baked_base`` is the address its segment has in a program with baked addresses.
+    ``baked_base`` is the address its segment has in a program with baked addresses.  ``stick_strides``: the distances
+    in sticks at which a launch walks it, per device dim but the stick, where they are not those of ``device_size``.
     """
 
     name: str
@@ -33,6 +35,15 @@ class TableEntry:
     device_dtype: DeviceFormat
     baked_base: int
     size_bytes: int
+    stick_strides: tuple[int, ...] | None = None
+
+    @property
+    def reach_bytes(self) -> int:
+        """Bytes from the first stick to behind the last one, as a launch walks it."""
+        if self.stick_strides is None:
+            return self.size_bytes
+        pairs = zip(self.device_size, self.stick_strides, strict=False)
+        return STICK_BYTES * (1 + sum((count - 1) * stride for count, stride in pairs))
 
 
 @dataclass(frozen=True, slots=True)

@@ -164,6 +164,18 @@ class DeviceMismatch(RuntimeFault):
     code = "SPY0954"
 
 
+class NotATensor(RuntimeFault):
+    """A launch is given something else where it takes a tensor of a device."""
+
+    code = "SPY0970"
+
+
+class HostArrayNotWritable(RuntimeFault):
+    """A copy to the host is given an array that it cannot write: read-only, or not contiguous."""
+
+    code = "SPY0971"
+
+
 class RaceFound(RuntimeFault):
     """Two operations touch the same bytes, one of them writes, and nothing orders them (``--sanitize sync``)."""
 
@@ -180,3 +192,21 @@ class UnrecordedWait(RuntimeFault):
     """A stream waits for an event that was never recorded: that orders nothing (``--sanitize sync``)."""
 
     code = "SPY0982"
+
+
+class ProfileActive(RuntimeFault):
+    """A device is profiled twice at the same time."""
+
+    code = "SPY0990"
+
+
+class FreedInUse(RuntimeFault):
+    """Memory is given back while host work that touches it without holding it is to come (``--sanitize sync``)."""
+
+    code = "SPY0991"
+
+
+class InstructionUnknown(RuntimeFault):
+    """An instruction is removed from a program that it is not in."""
+
+    code = "SPY0992"

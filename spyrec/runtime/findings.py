@@ -18,6 +18,7 @@ class Sanitizer(Enum):
     LX = "lx"
     RACE = "race"
     GAP = "gap"
+    SYNC = "sync"
 
 
 NO_SANITIZERS: frozenset[Sanitizer] = frozenset()
@@ -28,6 +29,7 @@ _CODES = {
     Sanitizer.LX: "SPY0732",
     Sanitizer.RACE: "SPY0733",
     Sanitizer.GAP: "SPY0734",
+    Sanitizer.SYNC: "SPY0980",
 }
 
 _KIND_OF_RULE = {
@@ -122,7 +124,8 @@ class Finding:
     ``pool`` or ``lx``; ``operand`` the operand of ``file`` that lies there.  ``address`` is a device address in bytes,
     in LX the core's own.  ``iteration`` is the round of each loop around the operation, outermost first, from 0.
     ``element`` is the host index where a conversion table knows it; ``device_coordinate`` the place in the argument's
-    device layout.  ``None`` where there is no such thing or it is not known.
+    device layout.  ``None`` where there is no such thing or it is not known.  ``details``: what else there is to say,
+    ``advice``: what to do.  ``code``: where its sanitizer has several.
     """
 
     sanitizer: Sanitizer
@@ -137,6 +140,9 @@ class Finding:
     device_coordinate: tuple[int, ...] | None = None
     field: str | None = None
     iteration: tuple[int, ...] | None = None
+    details: tuple[str, ...] = ()
+    advice: str | None = None
+    code: str | None = None
 
     def to_json(self) -> dict[str, object]:
         """Return the record under its names in ``spyrec.run/1``."""
@@ -153,6 +159,7 @@ class Finding:
             "device_coordinate": None if self.device_coordinate is None else list(self.device_coordinate),
             "field": self.field,
             "message": self.message,
+            "details": list(self.details),
         }
 
     def to_diagnostic(self) -> Diagnostic:
@@ -169,11 +176,11 @@ class Finding:
         }
         note = ", ".join(f"{name} {value}" for name, value in facts.items() if value is not None)
         return Diagnostic(
-            _CODES[self.sanitizer],
+            self.code or _CODES[self.sanitizer],
             f"{self.sanitizer.value}: {self.message}",
             Location(self.file) if self.file else None,
-            (note,) if note else (),
-            f"look at {self.field}" if self.field else None,
+            ((note,) if note else ()) + self.details,
+            f"look at {self.field}" if self.field else self.advice,
         )
 
 
@@ -193,9 +200,8 @@ def sanitizers_named(text: str | None) -> frozenset[Sanitizer]:
         elif name in known:
             chosen.add(known[name])
         else:
-            fact = "looks at streams, which are not built yet" if name == "sync" else "is not known"
             hint = "choose of " + ", ".join([*known, "all"])
-            raise refuse("SPY0735", f'sanitizer "{name}" {fact}', hint=hint)
+            raise refuse("SPY0735", f'sanitizer "{name}" is not known', hint=hint)
     return frozenset(chosen)
 
 
@@ -208,6 +214,13 @@ def findings_of_refusal(error: SpyrecError, sanitizers: frozenset[Sanitizer]) ->
         _finding_of(kind, item)
         for item in error.diagnostics
         if (kind := _KIND_OF_RULE.get(item.code)) is not None and kind in sanitizers
+    )
+
+
+def findings_of_faults(faults: Iterable[Diagnostic]) -> tuple[Finding, ...]:
+    """Return what the sanitizer of streams has found, under its codes."""
+    return tuple(
+        Finding(Sanitizer.SYNC, item.message, details=item.notes, advice=item.hint, code=item.code) for item in faults
     )
 
 

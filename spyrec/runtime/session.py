@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spyrec.bundle.bundle import Bundle, DeviceProgram
+from spyrec.bundle.image_table import baked_base
 from spyrec.bundle.manifest import Argument, Manifest, PlanStep, Role
 from spyrec.bundle.program import is_value_parameter
 from spyrec.diagnostics import Location, files_below, located, refuse
@@ -30,7 +31,7 @@ from spyrec.runtime.findings import naming_elements
 from spyrec.runtime.observer import ArgumentCopy, CopyObserver, RunObserver
 from spyrec.runtime.selection import only_calls_of, refuse_too_many_executions
 from spyrec.runtime.timeline_records import HostCopy
-from spyrec.target import SEGMENT_BYTES, STICK_BYTES
+from spyrec.target import STICK_BYTES
 
 HostArray = npt.NDArray[np.generic]
 
@@ -185,7 +186,9 @@ class Session:
     def _copy_constants(self, bundle: Bundle) -> list[HostCopy]:
         # a constant without an index serves the check alone: no program reads it
         names = [
-            item.name for item in bundle.manifest.arguments if item.role is Role.CONSTANT and item.arg_index is not None
+            item.name
+            for item in bundle.manifest.arguments
+            if item.role is Role.CONSTANT and item.arg_index is not None and item.name in self._addresses
         ]
         return [self._copy_in(name, bundle.constants[name]) for name in names]
 
@@ -331,20 +334,14 @@ def _selected(programs: Mapping[str, DeviceProgram], only: str) -> dict[str, Dev
 
 
 def argument_table(arguments: Mapping[str, Argument], plan: PlanStep, *, is_only: bool) -> ArgumentTable:
-    """Return what the device checks one program's operands against (rule V6).
-
-    With baked addresses argument ``i`` lies in segment ``i``, or ``i + 1`` where the program has a pool; the only
-    program of a plan (every foreign bundle has one) states the addresses itself.
-    """
+    """Return what the device checks one program's operands against (rule V6)."""
     entries = [_entry(arguments[name], index, plan, is_only) for index, name in enumerate(plan.arguments)]
     maxima = {name: item.max_trips for name, item in plan.trip_counts.items()}
     return ArgumentTable(tuple(entries), plan.pool_bytes, {**plan.values, **maxima})
 
 
 def _entry(argument: Argument, index: int, plan: PlanStep, is_only: bool) -> TableEntry:
-    baked_base = (index + (1 if plan.pool_bytes else 0)) * SEGMENT_BYTES
-    if is_only and argument.address is not None:
-        baked_base = argument.address
+    base = baked_base(argument, index, plan, is_only=is_only)
     return TableEntry(
-        argument.name, index, argument.device_size, argument.device_dtype, baked_base, argument_size_bytes(argument)
+        argument.name, index, argument.device_size, argument.device_dtype, base, argument_size_bytes(argument)
     )

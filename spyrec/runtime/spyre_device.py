@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import threading
 import time
@@ -73,13 +74,17 @@ class SpyreDevice:
         schedulers.append(self.scheduler)
         is_threaded = self.scheduler.chooser.is_threaded
         self.executor: Executor = WorkerThreads(self.scheduler) if is_threaded else DiscreteEvents(self.scheduler)
-        self._host_memory = HostMemory()
+        self._host_memory = HostMemory(self.scheduler.watch.forget)
         self._streams: dict[int, FlexStream] = {}
         self._launch_ids = itertools.count(1)
         self._pools = {0: itertools.count(), -1: itertools.count()}
+        self._own_ids = itertools.count(2 * POOL_STREAMS + 1)
+        self._idle: dict[int, list[int]] = {}
         self._here = threading.local()
         self._is_closed = False
         self._lock = threading.Lock()
+        self.launching = threading.RLock()
+        """Held while a launch is resolved and enqueued: what it found free is still free then."""
 
     @property
     def default_stream(self) -> SpyreStream:
@@ -89,6 +94,28 @@ class SpyreDevice:
     def stream(self, priority: int = 0) -> SpyreStream:
         """Return the next stream of a pool; below 0 is high priority."""
         return SpyreStream(self, priority)
+
+    def own_stream(self, priority: int = 0) -> SpyreStream:
+        """Return a stream outside of the pools that nobody else gets before :meth:`give_back`.
+
+        ``priority``: 0, or any number below, served before larger ones.
+        """
+        assert priority <= 0
+        with self._lock:
+            idle = self._idle.setdefault(priority, [])
+            if not idle:
+                stream_id = next(self._own_ids)
+                self._streams[stream_id] = FlexStream(self, stream_id, priority)
+                idle.append(stream_id)
+            stream_id = idle.pop()
+        return SpyreStream(self, stream_id=stream_id)
+
+    def give_back(self, stream: SpyreStream) -> None:
+        """Let somebody else have an own stream, which has no error and nothing left to do."""
+        assert stream.id > 2 * POOL_STREAMS
+        assert stream.flex.failure is None
+        with self._lock:
+            self._idle[stream.priority].append(stream.id)
 
     def current_stream(self) -> SpyreStream:
         """Return the stream of the innermost ``with stream:`` of this thread, else the default stream."""
@@ -122,7 +149,7 @@ class SpyreDevice:
         """
         self.refuse_if_closed()
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
-        streams = self._sorted_streams()
+        streams = [stream for stream in self._sorted_streams() if not stream.is_captured_elsewhere]
         for stream in streams:
             stream.refuse_waiting("synchronize")
         snapshots = [self.scheduler.snapshot(stream.queue) for stream in streams]
@@ -155,6 +182,8 @@ class SpyreDevice:
             stream.wait_for(ticket, None)
         self.executor.close()
         self._is_closed = True
+        if self.spyre_allocator.is_in_use:
+            gc.collect()  # what only a cycle of references holds is not in use
         left = self.spyre_allocator.abandon_all()
         if left:
             warnings.warn(f"device {self.index} closed with memory in use: {'; '.join(left)}", ResourceWarning, 2)
@@ -176,12 +205,17 @@ class SpyreDevice:
         return 1 + number + (POOL_STREAMS if is_high else 0)
 
     def flex_stream(self, stream_id: int) -> FlexStream:
-        """Return the stream with an id, 0 to 64; all that ask get the same one."""
-        assert 0 <= stream_id <= 2 * POOL_STREAMS
+        """Return the stream with an id, 0 to 64, or that of an own stream; all that ask get the same one."""
         with self._lock:
+            assert 0 <= stream_id <= 2 * POOL_STREAMS or stream_id in self._streams, "no such stream"
             if stream_id not in self._streams:
                 self._streams[stream_id] = FlexStream(self, stream_id, -1 if stream_id > POOL_STREAMS else 0)
             return self._streams[stream_id]
+
+    def has_stream(self, stream_id: int) -> bool:
+        """Return whether an id is that of a stream in use, or of one of the pools."""
+        with self._lock:
+            return 0 <= stream_id <= 2 * POOL_STREAMS or stream_id in self._streams
 
     def push_stream(self, stream: SpyreStream) -> None:
         """Make a stream this thread's current one."""
@@ -191,6 +225,11 @@ class SpyreDevice:
         """Make the stream before it the current one again."""
         popped = self._stack().pop()
         assert popped is stream, "streams left in another order than entered"
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether :meth:`close` was called."""
+        return self._is_closed
 
     def refuse_if_closed(self) -> None:
         """Refuse everything after :meth:`close`; errors SPY0928."""

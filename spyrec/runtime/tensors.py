@@ -14,11 +14,20 @@ from spyrec.dtypes import DType
 from spyrec.layout import DeviceLayout
 from spyrec.layout_rules import host_dtype
 from spyrec.runtime.conversion import converter
-from spyrec.runtime.errors import DeviceMismatch, DtypeMismatch, LayoutMismatch, ShapeMismatch
+from spyrec.runtime.errors import (
+    DeviceMismatch,
+    DtypeMismatch,
+    InvalidSize,
+    LayoutMismatch,
+    OutsideAllocation,
+    ShapeMismatch,
+)
 from spyrec.runtime.memory.allocator import AllocationIndex, DeviceBytes
+from spyrec.runtime.memory.spyre_allocator import Allocation, Borrowed
 from spyrec.runtime.streams.blocks import device_to_host, host_to_device
 from spyrec.runtime.streams.control_block import Origin
 from spyrec.runtime.streams.launchable import LaunchArgument
+from spyrec.target import STICK_BYTES
 from spyrec.tiling import row_major_strides
 
 if TYPE_CHECKING:
@@ -48,7 +57,8 @@ class SpyreTensor:
         self.dtype = dtype
         self.layout = layout
         device.refuse_if_closed()
-        self._allocation = device.spyre_allocator.allocate(layout.nbytes)
+        self.offset_bytes = 0
+        self._allocation: Allocation | Borrowed = device.spyre_allocator.allocate(layout.nbytes)
 
     @classmethod
     def to_device(
@@ -65,18 +75,10 @@ class SpyreTensor:
         (bfloat16 in uint16, float8 in uint8).  Errors: SPY0901, SPY0906, SPY0951, SPY0953, those of the layout, SPY0318
         an integer does not fit its device format; of enqueueing.
         """
-        named = _dtype_of(array, dtype)
+        named = dtype_of(array, dtype)
         shape = array.shape
-        chosen = layout or DeviceLayout.default(shape, named)
-        conversion = _table(chosen, Direction.HOST_TO_DEVICE, shape, row_major_strides(shape), named)
-        check = converter(conversion.host_format, conversion.device_format).check
-        if check is not None:
-            check(array)
-        tensor = cls(device, shape, row_major_strides(shape), named, chosen)
-        source = np.ascontiguousarray(array).reshape(-1)
-        tensor.stream(stream).flex.enqueue(
-            [host_to_device(source, tensor.device_bytes(), Origin(device.next_launch_id(), "to_device"), conversion)]
-        )
+        tensor = cls(device, shape, row_major_strides(shape), named, layout or DeviceLayout.default(shape, named))
+        tensor.copy_in(array, stream)
         return tensor
 
     @classmethod
@@ -106,6 +108,35 @@ class SpyreTensor:
         _require_shape(chosen, extents)
         return cls(device, extents, steps, named, chosen)
 
+    @classmethod
+    def over(
+        cls,
+        device: SpyreDevice,
+        memory: DeviceBytes,
+        form: tuple[Sequence[int], DType | str, DeviceLayout | None],
+        offset_bytes: int = 0,
+    ) -> SpyreTensor:
+        """Return a tensor in memory that somebody else owns: shape, dtype and layout of ``form``, from an offset on.
+
+        Freeing it frees nothing.  Errors: SPY0905 it does not fit, SPY0906 the offset is not whole sticks; those of
+        the layout.
+        """
+        shape, dtype, layout = tuple(form[0]), host_dtype(form[1]), form[2]
+        chosen = layout or DeviceLayout.default(shape, dtype)
+        _require_shape(chosen, shape)
+        start = device.allocator.range_of(memory.allocation).address.offset
+        first = memory.range.address.offset - start + offset_bytes
+        if first % STICK_BYTES:
+            raise InvalidSize(f"a tensor from byte {first} of an allocation on, which is not the first of a stick")
+        if offset_bytes < 0 or offset_bytes + chosen.nbytes > memory.range.size_bytes:
+            fact = f"a tensor of {chosen.nbytes} bytes from byte {offset_bytes} on"
+            raise OutsideAllocation(f"{fact}, in memory of {memory.range.size_bytes}")
+        tensor = cls.__new__(cls)
+        tensor.device, tensor.shape, tensor.strides = device, shape, row_major_strides(shape)
+        tensor.dtype, tensor.layout, tensor.offset_bytes = dtype, chosen, first
+        tensor._allocation = Borrowed(memory.allocation)  # noqa: SLF001 -- a constructor of this class
+        return tensor
+
     @property
     def allocation_index(self) -> AllocationIndex:
         """The handle of the tensor's memory."""
@@ -118,11 +149,13 @@ class SpyreTensor:
 
     def device_bytes(self) -> DeviceBytes:
         """Return where the tensor lies; errors SPY0902 it was freed."""
-        return self.device.allocator.part(self.allocation_index, 0, self.size_bytes)
+        return self.device.allocator.part(self.allocation_index, self.offset_bytes, self.size_bytes)
 
     def launch_argument(self) -> LaunchArgument:
         """Return what a launch needs to know of the tensor."""
-        return LaunchArgument(self.allocation_index, self.shape, self.strides, self.dtype, self.layout)
+        return LaunchArgument(
+            self.allocation_index, self.shape, self.strides, self.dtype, self.layout, self.offset_bytes
+        )
 
     def to_host(self, stream: SpyreStream | None = None) -> HostArray:
         """Return the values as a new contiguous array, after waiting for the stream, by default the current one.
@@ -144,6 +177,24 @@ class SpyreTensor:
         chosen.synchronize()
         values = storage.reshape(kept)
         return values if kept == self.shape else np.ascontiguousarray(np.broadcast_to(values, self.shape))
+
+    def copy_in(self, array: HostArray, stream: SpyreStream | None = None) -> None:
+        """Copy the values of a host array of this shape and dtype to the device, on a stream, by default the current.
+
+        The call returns before the copy; the array may be changed at once.  Errors: as :meth:`to_device`.
+        """
+        dtype_of(array, self.dtype)
+        if array.shape != self.shape:
+            raise ShapeMismatch(f"a copy of shape {list(array.shape)} into shape {list(self.shape)}")
+        conversion = _table(
+            self.layout, Direction.HOST_TO_DEVICE, self.shape, row_major_strides(self.shape), self.dtype
+        )
+        check = converter(conversion.host_format, conversion.device_format).check
+        if check is not None:
+            check(array)
+        source = np.ascontiguousarray(array).reshape(-1)
+        origin = Origin(self.device.next_launch_id(), "to_device")
+        self.stream(stream).flex.enqueue([host_to_device(source, self.device_bytes(), origin, conversion)])
 
     def copy_from(self, source: SpyreTensor, stream: SpyreStream | None = None) -> None:
         """Copy the values of another tensor of this shape, dtype and layout, on the device.
@@ -185,7 +236,8 @@ class SpyreTensor:
         return f"SpyreTensor({list(self.shape)}, {self.dtype.value}, {self.layout})"
 
 
-def _dtype_of(array: HostArray, dtype: DType | str | None) -> DType:
+def dtype_of(array: HostArray, dtype: DType | str | None = None) -> DType:
+    """Return the dtype that an array has on a device, as named or as NumPy's tells; errors SPY0951."""
     if dtype is None:
         if array.dtype.name not in _BY_CARRIER:
             raise DtypeMismatch(f"no dtype of the device holds a {array.dtype.name} array", hint="convert it first")

@@ -49,27 +49,57 @@ class Events:
         at = _nanoseconds(at_us)
         self._point(at, {**_event("i", name, lane, at), "s": "g"})
 
+    def mark(self, name: str, category: str, lane: Lane, at_us: float, values: Mapping[str, object]) -> None:
+        """Add an instant of one lane."""
+        at = _nanoseconds(at_us)
+        self._point(at, {**_event("i", name, lane, at), "s": "t", "cat": category, "args": dict(values)})
+
     def counter(self, name: str, process: int, at_us: float, values: Mapping[str, float]) -> None:
         """Set the values of a counter."""
         at = _nanoseconds(at_us)
         self._point(at, {**_event("C", name, Lane(process, 0), at), "args": dict(values)})
 
-    def flow(self, number: int, source: tuple[Lane, float], target: tuple[Lane, float]) -> None:
-        """Draw an arrow between two spans, each named by its lane and a time inside it."""
+    def flow(
+        self, number: int, source: tuple[Lane, float], target: tuple[Lane, float], *, category: str = "ac2g"
+    ) -> None:
+        """Draw an arrow between two spans, each named by its lane and a time inside it; numbers count per category."""
         for phase, (lane, at_us) in (("s", source), ("f", target)):
             at = _nanoseconds(at_us)
-            event = {**_event(phase, "launch", lane, at), "cat": "ac2g", "id": number}
+            event = {**_event(phase, "launch", lane, at), "cat": category, "id": number}
             self._point(at, {**event, "bp": "e"} if phase == "f" else event)
 
     def ordered(self) -> list[Event]:
         """Return labels first, then everything by time, what encloses before what it encloses."""
         return self._labels + [event for _, event in sorted(self._timed, key=lambda item: item[0])]
 
+    @property
+    def end_us(self) -> float:
+        """The last moment that anything is drawn at."""
+        ends = [first - order if order < 0 else first for (first, order, _), _ in self._timed]
+        return max(ends, default=0) / 1000
+
     def _point(self, at: int, event: Event) -> None:
         self._timed.append(((at, 1, len(self._timed)), event))
 
     def _label(self, name: str, lane: Lane, values: Mapping[str, object]) -> None:
         self._labels.append({**_event("M", name, lane, 0), "args": dict(values)})
+
+
+def trace_document(events: Events, name: str, device: Mapping[str, object]) -> dict[str, object]:
+    """Return the trace as the file has it; ``device``: its properties, ``profile`` among them names the model."""
+    return {
+        "schemaVersion": 1,
+        "deviceProperties": [dict(device)],
+        "displayTimeUnit": "ms",
+        "baseTimeNanoseconds": 0,
+        "traceName": name,
+        "otherData": {
+            "simulated": True,
+            "profile": device.get("profile"),
+            "note": "times are a model's, not a device's",
+        },
+        "traceEvents": events.ordered(),
+    }
 
 
 def _event(phase: str, name: str, lane: Lane, at: int) -> Event:

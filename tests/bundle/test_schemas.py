@@ -12,9 +12,12 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from spyrec.bundle.manifest_json import bundle_schema
+from spyrec.bundle.spyrecode_json import write_plan
+from spyrec.bundle.spyrecode_schema import spyrecode_schema
 from spyrec.bundle.superdsc_schema import superdsc_schema
 from tests.foreign import EXAMPLES, argument_table
 from tests.handmade import add_bundle
+from tests.support.artifacts import artifact, example
 
 SCHEMAS = Path(__file__).parents[2] / "schemas"
 Json = Any
@@ -24,7 +27,12 @@ MANIFEST: Json = Draft202012Validator(json.loads(bundle_schema()))
 
 
 @pytest.mark.parametrize(
-    ("name", "text"), [("superdsc.schema.json", superdsc_schema), ("bundle.schema.json", bundle_schema)]
+    ("name", "text"),
+    [
+        ("superdsc.schema.json", superdsc_schema),
+        ("bundle.schema.json", bundle_schema),
+        ("spyrecode.schema.json", spyrecode_schema),
+    ],
 )
 def test_the_committed_schema_is_fresh_and_a_schema(name: str, text: Callable[[], str]) -> None:
     assert (SCHEMAS / name).read_text() == text()
@@ -67,3 +75,29 @@ def test_manifest_and_argument_table_obey_the_schema(tmp_path: Path) -> None:
     table: Json = Draft202012Validator({"$ref": "#/$defs/ForeignTableModel", "$defs": schema["$defs"]})
     table.validate(argument_table("pool_symbolic"))
     assert not table.is_valid({"format": "spyrec.args/1"})
+
+
+PLAN_DAMAGES: list[Callable[[Json], object]] = [
+    lambda plan: plan.pop("schemaVersion"),
+    lambda plan: plan.update(schemaVersion="2"),
+    lambda plan: plan["JobPreparationPlan"].reverse(),
+    lambda plan: plan["JobPreparationPlan"].pop(),
+    lambda plan: plan["JobPreparationPlan"][0]["properties"].update(size="12abc"),
+    lambda plan: plan["JobExecPlan"][0]["properties"].pop("hcm"),
+    lambda plan: plan["JobExecPlan"][0]["properties"]["hcm"]["spyrec"]["words"].append({"kind": "code"}),
+    lambda plan: plan["JobExecPlan"][1]["properties"].update(dirn="False"),
+    lambda plan: plan["JobExecPlan"][2].update(command="Reboot"),
+    lambda plan: plan["correctionSlots"][0].pop("dev_ptr"),
+]
+
+
+@pytest.mark.parametrize("case", ["add", "add_symbolic", "pool_symbolic"])
+def test_launch_plans_obey_their_schema_and_damaged_ones_do_not(case: str, tmp_path: Path) -> None:
+    schema: Json = Draft202012Validator(json.loads(spyrecode_schema()))
+    plan: Json = json.loads(write_plan(artifact(example(case, tmp_path), 2)))
+    schema.validate(plan)
+    schema.validate({**plan, "note": "an extra key is a warning"})
+    for damage in PLAN_DAMAGES if plan["correctionSlots"] else ():
+        broken = copy.deepcopy(plan)
+        damage(broken)
+        assert not schema.is_valid(broken)

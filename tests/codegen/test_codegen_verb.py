@@ -13,7 +13,7 @@ EXAMPLES = Path(__file__).parent.parent / "fixtures" / "examples"
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in folder.iterdir() if path.name != "opspecs.json"}
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file() and path.name != "opspecs.json"}
 
 
 @pytest.mark.parametrize("case", ["layernorm", "softmax_lx_symbolic"])

@@ -13,8 +13,9 @@ from spyrec import dlfloat
 from spyrec.bundle.program import Constant, For, Program, SdscExecute
 from spyrec.bundle.superdsc import SuperDsc
 from spyrec.emulator import bound_calls
-from spyrec.emulator.device import EmulatedDevice, EmulatedProgram
+from spyrec.emulator.device import EmulatedDevice
 from spyrec.emulator.dispatch_table import DispatchTable
+from spyrec.emulator.emulated_program import EmulatedProgram
 from spyrec.emulator.plan import PlannedCall
 from spyrec.emulator.units import Unit
 from spyrec.runtime import threads as threads_module

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spyrec.emulator.device import EmulatedDevice, EmulatedProgram
+from spyrec.emulator.device import EmulatedDevice
+from spyrec.emulator.emulated_program import EmulatedProgram
 from spyrec.emulator.fuse import fuse
 from spyrec.emulator.units import every_unit, units_of
 from spyrec.runtime.device import ArgumentTable, LaunchStats

@@ -44,6 +44,20 @@ kept = run(2048)
 print(peak_bytes() - before)
 """
 
+ROW = """
+def run(extent):
+    inputs = [{"name": "x", "shape": [1, extent], "dtype": "float16"}]
+    nodes = [{"name": "y", "op": "sum", "inputs": ["x"], "attrs": {"dim": [1], "keepdim": True}}]
+    graph = {"format": "spyrec.graph/1", "name": "g", "inputs": inputs, "nodes": nodes, "outputs": ["y"]}
+    data = {"x": np.ones((1, extent), np.float16)}
+    return spyrec.run(spyrec.compile(graph, spyrec.CompileOptions(cores=1)), data)
+
+run(77)
+before = peak_bytes()
+kept = run(EXTENT)
+print(peak_bytes() - before)
+"""
+
 
 def printed(program: str) -> int:
     done = subprocess.run(
@@ -62,6 +76,13 @@ def test_a_run_takes_at_most_twice_its_device_bytes_beyond_its_arrays_and_a_cons
     arrays = 3 * 2 * extent * extent
     constant = 16 << 20
     assert printed(PRODUCT) <= 2 * device_bytes + arrays + constant
+
+
+@pytest.mark.parametrize("rest", [0, 13], ids=["whole", "masked"])
+def test_a_sum_over_one_long_row_on_one_core_takes_at_most_twice_its_device_bytes_beyond_that(rest: int) -> None:
+    extent = (16 << 20) - rest
+    constant = 4 << 20
+    assert printed(ROW.replace("EXTENT", str(extent))) <= 2 * 2 * extent + 2 * extent + constant
 
 
 def test_rows_of_a_product_decoded_some_at_a_time_give_the_same_bytes(monkeypatch: pytest.MonkeyPatch) -> None:

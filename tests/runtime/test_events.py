@@ -15,7 +15,6 @@ from spyrec.runtime.errors import (
     TimingDisabled,
 )
 from spyrec.runtime.spyre_device import SpyreDevice
-from spyrec.runtime.streams.blocks import with_fresh_events
 from spyrec.runtime.streams.events import Event
 from tests.support.spyre_devices import DETERMINISTIC, SCHEDULES, Cells, opened, set_to
 
@@ -155,27 +154,24 @@ def test_waiting_for_what_needs_no_work_does_none(open_device: Open) -> None:
     device.synchronize()
 
 
-def test_an_event_of_a_capture_orders_each_replay_and_nothing_else(open_device: Open) -> None:
+def test_a_stream_that_waits_for_an_event_of_a_capture_joins_it(open_device: Open) -> None:
     device = open_device("lifo", finds_races=True)
     one, two, cells = device.stream(), device.stream(), Cells(device, 1)
-    for stream in (one, two):
-        stream.flex.begin_capture()
+    one.flex.begin_capture()
     one.flex.enqueue([cells.kernel([0], 0, add=1)])
     event = one.record_event()
     two.wait_event(event)
     two.flex.enqueue([cells.kernel([0, 0], 0)])
     back = two.record_event()
     one.wait_event(back)
-    captured = [stream.flex.end_capture() for stream in (one, two)]
+    captured = one.flex.end_capture()
+    assert not two.flex.is_capturing
     for attempt in (event.synchronize, event.query, lambda: device.stream().wait_event(event)):
         with pytest.raises(NotPermittedInCapture, match="SPY0930"):
             attempt()
     assert device.pending == 0
     for _ in range(5):
-        first, second = with_fresh_events(captured)
-        one.flex.enqueue(first[:2])  # a record is enqueued before the wait for it, as it was captured
-        two.flex.enqueue(second)
-        one.flex.enqueue(first[2:])
+        one.flex.enqueue(captured.blocks)
     device.synchronize()
     assert cells.value(0) == 62
     assert device.findings == ()
@@ -215,3 +211,17 @@ def test_the_time_of_what_has_none_is_refused(open_device: Open) -> None:
     other.synchronize()
     with pytest.raises(DeviceMismatch):
         start.elapsed_time(end)
+
+
+def test_a_capture_that_does_not_wait_for_a_stream_that_joined_is_refused(open_device: Open) -> None:
+    device = open_device()
+    one, two, cells = device.stream(), device.stream(), Cells(device, 1)
+    one.flex.begin_capture()
+    two.wait_event(one.record_event())
+    two.flex.enqueue([cells.kernel([], 0)])
+    with pytest.raises(NotPermittedInCapture, match="does not wait for what it did last"):
+        one.flex.end_capture()
+    assert not two.flex.is_capturing
+    two.flex.enqueue([cells.kernel([], 0, add=4)])
+    device.synchronize()
+    assert cells.value(0) == 4

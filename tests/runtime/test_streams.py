@@ -452,7 +452,7 @@ def test_a_recording_stream_keeps_its_blocks_and_executes_nothing(open_device: O
     stream.begin_capture()
     stream.copy_h2d(set_to(4), cells.part(0))
     stream.enqueue([cells.kernel([0], 0, add=3)])
-    blocks = stream.end_capture()
+    blocks = stream.end_capture().blocks
     assert [block.kind for block in blocks] == [Kind.H2D, Kind.COMPUTE]
     assert device.pending == 0
     for _ in range(2):
@@ -461,15 +461,65 @@ def test_a_recording_stream_keeps_its_blocks_and_executes_nothing(open_device: O
     assert cells.value(0) == 7
 
 
-def test_a_recording_stream_that_is_asked_gives_the_capture_up(open_device: Open) -> None:
-    stream = open_device().stream().flex
-    for attempt in (stream.synchronize, stream.query, stream.begin_capture):
+def test_a_recording_stream_that_is_asked_takes_nothing_before_the_capture_is_ended(open_device: Open) -> None:
+    device = open_device()
+    stream, cells = device.stream().flex, Cells(device, 1)
+    for attempt in (stream.synchronize, stream.query, stream.begin_capture, device.synchronize):
         stream.begin_capture()
         with pytest.raises(NotPermittedInCapture, match="SPY0930"):
             attempt()
+        with pytest.raises(NotPermittedInCapture, match="given up"):
+            stream.enqueue([cells.kernel([], 0)])
+        with pytest.raises(NotPermittedInCapture, match="given up"):
+            stream.end_capture()
         stream.synchronize()
+    with pytest.raises(NotPermittedInCapture, match="does not record"):
+        stream.end_capture()
+
+
+def test_who_records_uses_no_other_stream(open_device: Open) -> None:
+    device = open_device()
+    stream, other, cells = device.stream().flex, device.stream().flex, Cells(device, 1)
+    for attempt in (lambda: other.enqueue([cells.kernel([], 0)]), other.begin_capture):
+        stream.begin_capture()
+        with pytest.raises(NotPermittedInCapture, match="does not record"):
+            attempt()
+        with pytest.raises(NotPermittedInCapture):
+            stream.end_capture()
+    stream.begin_capture()
+    thread = threading.Thread(target=lambda: (other.enqueue([cells.kernel([], 0, add=2)]), device.synchronize()))
+    thread.start()
+    thread.join()
+    assert stream.end_capture().blocks == []
+    assert cells.value(0) == 2
+
+
+def test_a_capture_waits_for_nothing_that_is_not_done(open_device: Open) -> None:
+    device = open_device()
+    stream, other, cells = device.stream().flex, device.stream().flex, Cells(device, 1)
+    other.enqueue([cells.kernel([], 0)])
+    event = other.record_event()
+    stream.begin_capture()
+    with pytest.raises(NotPermittedInCapture, match="not done"):
+        stream.wait_event(event)
     with pytest.raises(NotPermittedInCapture):
         stream.end_capture()
+    device.synchronize()
+    stream.begin_capture()
+    stream.wait_event(event)
+    assert stream.end_capture().blocks == []
+
+
+def test_memory_of_what_was_captured_stays_as_long_as_the_capture(open_device: Open) -> None:
+    device = open_device()
+    stream, cells = device.stream().flex, Cells(device, 2)
+    stream.begin_capture()
+    stream.enqueue([cells.kernel([], 0, add=3)])
+    cells.owners[0].free()
+    captured = stream.end_capture()
+    assert device.allocator.statistics().pending_frees == 1
+    del captured
+    assert device.allocator.statistics().pending_frees == 0
 
 
 def test_streams_of_two_devices_do_not_wait_for_each_other(open_device: Open) -> None:

@@ -224,6 +224,8 @@ def test_a_copy_back_ends_the_capture_of_its_stream(open_device: Open) -> None:
     device.default_stream.flex.begin_capture()
     with pytest.raises(NotPermittedInCapture):
         tensor.to_host()
+    with pytest.raises(NotPermittedInCapture):
+        device.default_stream.flex.end_capture()
     np.testing.assert_array_equal(tensor.to_host(), np.ones(4))
 
 

@@ -11,6 +11,7 @@ import pytest
 from spyrec.bundle.program import AffineMap
 from spyrec.emulator.device import EmulatedDevice
 from spyrec.runtime import trace as trace_module
+from spyrec.runtime import trace_program
 from spyrec.runtime.device import LaunchStats
 from spyrec.runtime.session import RunRecord
 from spyrec.runtime.timeline_records import HostCopy
@@ -101,7 +102,7 @@ def test_loops_nest_and_executions_past_the_limit_are_summed_up(monkeypatch: pyt
     names = [event["name"] for event in whole["traceEvents"] if event.get("cat") == "spyrec.tile"]
     assert names.count("iteration 1 of 2") == 1
     assert names.count("iteration 3 of 4") == 2
-    monkeypatch.setattr(trace_module, "SHOWN_EXECUTIONS", 5)
+    monkeypatch.setattr(trace_program, "SHOWN_EXECUTIONS", 5)
     short = trace_of(record, CALIBRATED, "loops")
     assert problems_of(short) == []
     assert_complete(short, record)

@@ -9,6 +9,7 @@ from spyrec.runtime.findings import Sanitizer
 from tests.sanitizers.planting import findings, moved, planted
 from tests.support.graphs import graph_data, node, random_arrays, tensor
 from tests.support.planting import files_of
+from tests.support.random_loops import looped_graph
 
 DATA = graph_data(
     [tensor("x", 32, 128), tensor("v", 48, 64)],
@@ -16,6 +17,19 @@ DATA = graph_data(
     ["c", "d"],
 )
 """a waits in the pool while b, of another shape, is stored."""
+
+CUT = graph_data(
+    [tensor("x", 32, 64), tensor("y", 32, 64), tensor("v", 48, 64)],
+    [
+        node("e", "exp", "x"),
+        node("f", "neg", "y"),
+        node("a", "cat", "e", "f", dim=1),
+        node("b", "sigmoid", "v"),
+        node("c", "abs", "b"),
+        node("d", "tanh", "a"),
+    ],
+    ["c", "d"],
+)
 
 POOL = 2 * (2 * 32 * 128 + 2 * 48 * 64)
 """Where the pool lies: behind two tensors of each shape."""
@@ -44,3 +58,25 @@ def test_a_reader_that_starts_a_row_late_reads_another_tensor() -> None:
     (finding, *_) = findings(planted(bundle, reader, moved(0, -128)), random_arrays(DATA), "init")
     assert finding.file == reader
     assert (finding.operand or "").startswith("operand 0 ")
+
+
+def test_padding_that_an_earlier_tensor_of_the_same_shape_wrote_to_is_nobodys() -> None:
+    # tiles leave the second stick of a sparse float32 value alone: an earlier such value and then a wider one had it
+    graph, data = looped_graph(2000568, 6)
+    bundle = spyrec.compile(graph, spyrec.CompileOptions(cores=3))
+    assert findings(bundle, data, "init") == ()
+
+
+def test_a_window_of_a_waiting_tensor_that_is_stored_over_is_named_by_its_reader() -> None:
+    # of the window that was stored last every byte is another tensor's when tanh reads the whole
+    bundle = spyrec.compile(CUT, spyrec.CompileOptions(cores=1, symbolic_args=False, lx_planner="none"))
+    files = files_of(bundle)
+    b, c, d = (
+        next(name for name, item in files.items() if item.op_func_name == op) for op in ("sigmoid", "abs", "tanh")
+    )
+    assert findings(bundle, random_arrays(CUT), "init") == ()
+    over = 2 * 32 * 64 - files[b].operands[1].start_addresses[0]
+    wrong = planted(planted(bundle, b, moved(1, over)), c, moved(0, over))
+    (finding, *_) = findings(wrong, random_arrays(CUT), "init")
+    assert (finding.file, finding.op, finding.tensor) == (d, "tanh", "pool")
+    assert f'"{b}" has stored one of 6144 bytes' in finding.message

@@ -77,14 +77,14 @@ def test_a_run_that_leaves_its_memory_ends_without_outputs(tmp_path: Path, capsy
     assert not outputs.exists()
 
 
-@pytest.mark.parametrize("name", ["sync", "inti", ""])
+@pytest.mark.parametrize("name", ["synch", "inti", ""])
 def test_a_name_that_is_no_sanitizer_is_a_usage_error(
     name: str, masked: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["run", str(masked), "--random", "1", "--sanitize", name]) == 2
     message = capsys.readouterr().err
     assert f'"{name}"' in message
-    assert "bounds, init, lx, race, gap, all" in message
+    assert "bounds, init, lx, race, gap, sync, all" in message
     with pytest.raises(spyrec.SpyrecError) as error:
         spyrec.run(masked, {}, spyrec.RunOptions(sanitize=name))
     assert {item.code for item in error.value.diagnostics} == {"SPY0735"}

@@ -54,14 +54,16 @@ def copying(tile: Sequence[int], axes: Axes, loops: Sequence[TileLoop], *, is_po
     return TileContract("copy", tuple(loops), arguments, is_pointwise=is_pointwise)
 
 
-def matmul(rows: int, inner: int, columns: int, *, takes_strides: bool = False) -> TileContract:
+def matmul(
+    rows: int, inner: int, columns: int, *, takes_strides: bool = False, dtype: DType = DType.FLOAT16
+) -> TileContract:
     """The contract of ``[rows, inner] @ [inner, columns]`` with loops over rows M and columns N."""
     return TileContract(
         "matmul",
         (TileLoop("M", rows), TileLoop("N", columns)),
         (
-            argument("a", INPUT, (rows, inner), ("M", None), takes_strides=takes_strides),
-            argument("b", INPUT, (inner, columns), (None, "N"), takes_strides=takes_strides),
-            argument("c", OUTPUT, (rows, columns), ("M", "N"), takes_strides=takes_strides),
+            argument("a", INPUT, (rows, inner), ("M", None), takes_strides=takes_strides, dtype=dtype),
+            argument("b", INPUT, (inner, columns), (None, "N"), takes_strides=takes_strides, dtype=dtype),
+            argument("c", OUTPUT, (rows, columns), ("M", "N"), takes_strides=takes_strides, dtype=dtype),
         ),
     )

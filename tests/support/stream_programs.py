@@ -131,12 +131,13 @@ def _random_step(generator: random.Random) -> Step:
 
 @dataclass
 class Execution:
-    """A program on a device: what it enqueued, and what its copies to the host saw."""
+    """A program on a device: what it enqueued, and what its copies to the host saw.  ``failing``: a step that fails."""
 
     device: SpyreDevice
     program: Program
     priorities: tuple[int, ...] = (0, -1, 0, -1)
     seen: list[Bytes] = field(default_factory=list[Bytes])
+    failing: int | None = None
 
     def __post_init__(self) -> None:
         self.owner = self.device.spyre_allocator.allocate(STICKS * 128)
@@ -179,7 +180,8 @@ class Execution:
                 return host_function(flip, origin, (source.range,), (target.range,), (self.owner.index,))
             case _:
                 operands = (source.range, target.range)
-                request = ComputeRequest(target.range, target.range.address, (), operands, {"add": step.value})
+                values = {"add": step.value, "fail": int(origin.launch_id == self.failing)}
+                request = ComputeRequest(target.range, target.range.address, (), operands, values)
                 return ControlBlock(
                     Kind.COMPUTE, request, origin, (source.range,), (target.range,), (self.owner.index,)
                 )

@@ -53,14 +53,18 @@ class Tensor:
         return f"{self.size_bytes} bytes of {self.element_bytes}-byte elements{where}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Writer:
-    """Who stored a tensor; ``starts``: per core in one execution, ``shifts``: how far beyond that in all of them."""
+    """Who stored a tensor; ``starts``: per core in one execution, ``shifts``: how far beyond that in all of them.
+
+    ``latest``: the number of the latest dispatch that did.
+    """
 
     planned: PlannedCall
     tensor: Tensor
     starts: Integers
     shifts: set[int] = field(default_factory=set[int])
+    latest: int = 0
 
 
 class PoolTracker:
@@ -74,6 +78,7 @@ class PoolTracker:
         self._writers: list[_Writer] = []
         self._sticks: dict[tuple[int, int], Integers] = {}
         self._accesses: OwnerAccesses | None = None
+        self._dispatches = 0
 
     def begin(self, bases: Mapping[int, int], sizes_bytes: Mapping[int, int]) -> None:
         """A launch begins; ``sizes_bytes``: by emulated address, of the memory that holds nothing yet."""
@@ -91,6 +96,7 @@ class PoolTracker:
         """Check what one execution reads, then take note of what it stores."""
         for position in _loads(planned):
             self._read(planned, position, starts[position])
+        self._dispatches += 1
         output = planned.setting.output
         owners = self._owners.get(planned.binding.bases[output] or 0)
         if owners is not None:
@@ -99,6 +105,7 @@ class PoolTracker:
             owners[self._touched(planned, output, starts[output])] = number
             writer = self._writers[number - 1]
             writer.shifts.add(int(starts[output, 0] - writer.starts[0]))
+            writer.latest = self._dispatches
 
     def _number(self, planned: PlannedCall, tensor: Tensor, starts: Integers) -> int:
         """Return the number of a writer, a new one where it has none."""
@@ -131,6 +138,7 @@ class PoolTracker:
             return False
         for number in written:
             self._note_shifts(portion, number, numbers)
+        self._dispatches += len(portion.units)
         return True
 
     def _numbered(self, portion: Portion, written: list[int]) -> npt.NDArray[np.int32]:
@@ -164,6 +172,7 @@ class PoolTracker:
             writer = self._writers[one - 1]
             first = int(portion.calls.starts[number][output, 0] - writer.starts[0])
             writer.shifts.update((np.unique(portion.moved[at[own == one], output]) + first).tolist())
+            writer.latest = self._dispatches + 1 + int(at[own == one][-1])
 
     def _described(self, calls: WatchedCalls) -> OwnerAccesses:
         """Return what every call of a launch loads from and stores to the memories that are looked after."""
@@ -196,7 +205,8 @@ class PoolTracker:
         for number in numbers:
             if number == 0 or not self._writers[number - 1].tensor.contradicts(own):
                 continue
-            at = np.argwhere((found == number) & self._was_stored(own, touched))
+            stored = self._was_stored(own, touched, numbers, self._writers[number - 1])
+            at = np.argwhere((found == number) & stored)
             if not len(at):
                 continue
             core, place = (int(index) for index in at[0])
@@ -204,12 +214,16 @@ class PoolTracker:
             emulated = base + int(touched[core, place]) * STICK_BYTES * self._places.shadow.expansion
             self._add(planned, Spot(position, core, max(emulated, int(starts[core]))), own, self._writers[number - 1])
 
-    def _was_stored(self, own: Tensor, touched: Integers) -> npt.NDArray[np.bool_]:
-        """Return which sticks of a read were stored as part of its tensor: padding keeps what another one left there.
+    def _was_stored(self, own: Tensor, touched: Integers, numbers: list[int], other: _Writer) -> npt.NDArray[np.bool_]:
+        """Return which sticks of a read were stored as part of its tensor: padding keeps what ``other`` left there.
 
-        All of them where nothing was: then it is another tensor altogether.
+        All of them where nothing was: then it is another tensor altogether.  ``numbers``: of whose data is there now.
+        Where all of the tensor that is left is younger than ``other``, whoever is not among them stored an earlier one.
         """
-        stored = [self._stored(writer) for writer in self._writers if not writer.tensor.contradicts(own)]
+        agreeing = {number for number, item in enumerate(self._writers, 1) if not item.tensor.contradicts(own)}
+        left = agreeing.intersection(numbers)
+        is_younger = bool(left) and all(self._writers[number - 1].latest > other.latest for number in left)
+        stored = [self._stored(self._writers[number - 1]) for number in (left if is_younger else agreeing)]
         return np.isin(touched, np.concatenate(stored)) if stored else np.ones(touched.shape, np.bool_)
 
     def _stored(self, writer: _Writer) -> Integers:

@@ -9,18 +9,22 @@ from spyrec.runtime.launch.plan import ArgumentPlan, Iteration, LoopPlan, Mode, 
 from spyrec.runtime.launch.tile_plan import TilePlan
 
 
-def render_plan(plan: TilePlan, most_iterations: int = 8) -> str:
-    """Return counts, loops, modes and the first iterations of a plan, a line each; offsets in bytes."""
+def render_plan(plan: TilePlan, most_iterations: int = 8, name: str | None = None) -> str:
+    """Return counts, loops, modes and the first iterations of a plan, a line each; offsets in bytes.
+
+    ``name``: of the program, by default the contract's.
+    """
     counts = plan.counts
     copies = f", {counts.stage_copies} staging copies of {counts.staged_bytes} bytes" if counts.stage_copies else ""
-    head = f"{plan.body.contract.program}: {counts.iterations} iterations, {counts.host_operations} HostOperations, "
+    head = f"{name or plan.body.contract.program}: {counts.iterations} iterations, "
+    head += f"{counts.host_operations} HostOperations, "
     lines = [f"{head}{counts.control_blocks} control blocks{copies}"]
     lines += [_loop(loop) for loop in plan.loops]
     lines += [_argument(argument) for argument in plan.body.arguments]
     names = [argument.name for argument in plan.body.arguments]
     shown = list(islice(plan.iterations(), most_iterations + 1))
     lines += [_iteration(iteration, names) for iteration in shown[:most_iterations]]
-    if len(shown) > most_iterations:
+    if len(shown) > most_iterations > 0:
         lines.append("  ...")
     return "\n".join(lines)
 

@@ -140,6 +140,8 @@ def _even(nests: Sequence[_Nest], place: int) -> int:
         before, here = nests[place + count - 1], nests[place + count]
         second = nests[place + 1]
         expected = (second.parent - nests[place].parent, second.tile - nests[place].tile)
+        if min(expected) < 0:  # a tile that goes on in a coarser cut may do so further ahead; copies walk forward
+            break
         if (here.parent - before.parent, here.tile - before.tile) != expected:
             break
         count += 1

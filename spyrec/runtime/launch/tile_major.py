@@ -21,7 +21,8 @@ def tile_major_layout(argument: TileArgument, shape: Sequence[int], order: Seque
     if argument.axes is None or any(whole % tile for whole, tile in zip(shape, argument.shape, strict=True)):
         return None
     host = row_major_strides(tuple(shape))
-    stride_map = [-1 if stride < 0 else 0 for stride in compiled.stride_map]
+    # a device dim that no host dim of the tile fills holds one element, and no copies of it
+    stride_map = [0 if stride == 0 else -1 for stride in compiled.stride_map]
     for run in analyse(compiled.host_tensor, compiled.device_size, compiled.stride_map):
         if sum(argument.shape[dim] > 1 for dim in range(run.first, run.last + 1)) > 1:
             return None

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import product
 
 from spyrec.bundle.manifest import Role
-from spyrec.bundle.tile_contract import TileContract
+from spyrec.bundle.tile_contract import TileArgument, TileContract, WriteMode
 from spyrec.runtime.launch.errors import TileNotExpressible
 from spyrec.runtime.launch.matching import is_reduction
 from spyrec.runtime.launch.modes import tile_starts
@@ -71,12 +71,21 @@ class TilePlan:
 
     @property
     def sum_scratch_bytes(self) -> tuple[int, ...]:
-        """Per argument the bytes of its accumulator, and of its partial result beside it; 0 where there is none."""
+        """Per argument the bytes of the part of a result that one iteration computes; 0 where there is none."""
         has_sums = self.body.contract.reduction is not None and any(map(is_reduction, self.loops))
         return tuple(
             argument.layout.nbytes if has_sums and argument.is_written else 0
             for argument in self.body.contract.arguments
         )
+
+    @property
+    def accumulator_bytes(self) -> tuple[int, ...]:
+        """Per argument the bytes of what its parts are joined in; 0 where there is none."""
+        around = self.body.contract.reduction
+        if around is None or not around.accumulators:
+            return self.sum_scratch_bytes
+        sizes = iter(around.accumulators)
+        return tuple(next(sizes).layout.nbytes if size else 0 for size in self.sum_scratch_bytes)
 
     def iterations(self) -> Iterator[Iteration]:
         """Yield what is run, in the order of the stream: row-major over the loops."""
@@ -144,8 +153,8 @@ class _Walk:
 
     def _body(self, index: Index, part: Part, following: Index | None) -> Iteration:
         contract = part.contract
-        is_first = bool(self._sums) and self._is_first(index)
-        program = contract.first if contract.first is not None and is_first else contract.program
+        # a result of one part is that of the first one
+        program = contract.first if contract.first is not None and self._is_first(index) else contract.program
         has_sums = contract.reduction is not None and bool(self._sums)
         operands = tuple(
             Operand(number, Place.PARTIAL, 0)
@@ -154,15 +163,26 @@ class _Walk:
             for number, argument in enumerate(contract.arguments)
         )
         staged = [number for number, plan in enumerate(part.arguments) if plan.mode is Mode.STAGED]
+        for number in set(self._held) - set(staged):  # this part works on the tensor itself
+            del self._held[number]
         fresh = [number for number in staged if self._window(number, index) != self._held.get(number)]
         self._held.update((number, self._window(number, index)) for number in fresh)
-        done = [
-            number for number in staged if following is None or self._window(number, following) != self._held[number]
-        ]
-        gathered = [number for number in fresh if contract.arguments[number].role is not Role.OUTPUT]
+        done = [number for number in staged if following is None or not self._stays(number, following)]
+        gathered = [number for number in fresh if self._is_read(contract.arguments[number], index)]
         scattered = [number for number in done if contract.arguments[number].is_written and not has_sums]
         gathers, scatters = self._copies(gathered, index, part), self._copies(scattered, index, part)
         return Iteration(index, Phase.BODY, program, operands, gathers, scatters)
+
+    def _stays(self, number: int, following: Index) -> bool:
+        """Whether the next iteration goes on with what a scratch tile holds."""
+        is_staged = self._part(following).arguments[number].mode is Mode.STAGED
+        return is_staged and self._window(number, following) == self._held[number]
+
+    def _is_read(self, argument: TileArgument, index: Index) -> bool:
+        """Whether a program needs what is there: of a result, where it adds a further part to it."""
+        return argument.role is not Role.OUTPUT or (
+            argument.write is WriteMode.ACCUMULATE and not self._is_first(index)
+        )
 
     def _operand(self, number: int, index: Index, part: Part) -> Operand:
         plan = part.arguments[number]

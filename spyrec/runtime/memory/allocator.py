@@ -27,7 +27,14 @@ from spyrec.runtime.memory.addresses import (
     whole_sticks,
 )
 from spyrec.runtime.memory.free_list import FreeList
-from spyrec.runtime.memory.statistics import AllocatorStatistics, Block, BlockState, Counters, MemoryKind
+from spyrec.runtime.memory.statistics import (
+    AllocatorStatistics,
+    Block,
+    BlockState,
+    Counters,
+    MemoryKind,
+    MemoryObserver,
+)
 
 AllocationIndex = NewType("AllocationIndex", int)
 """An opaque handle of one allocation: nothing follows from its value, and none is ever given twice."""
@@ -97,9 +104,12 @@ class FlexAllocator:
         self._device_index = device_index
         self._free_lists = [FreeList(size) for size in self.regions.region_bytes]
         self._slots: list[_Slot] = []
+        self._given: dict[AllocationIndex, _Slot] = {}
         self._spare: list[int] = []
         self._counters = Counters()
         self._dropped: deque[AllocationIndex] = deque()
+        self._released: deque[AllocationIndex] = deque()
+        self.observers: list[MemoryObserver] = self._counters.observers
         self._lock = threading.Lock()
 
     def allocate(self, size_bytes: int, kind: MemoryKind = MemoryKind.TENSOR) -> AllocationIndex:
@@ -128,6 +138,7 @@ class FlexAllocator:
             self._counters.add(
                 allocated_bytes=rounded, allocations=1, accumulated_bytes=rounded, accumulated_allocations=1
             )
+            self._counters.tell(BlockState.LIVE, found)
             return self._handle(found, kind)
 
     def free(self, index: AllocationIndex) -> None:
@@ -157,29 +168,61 @@ class FlexAllocator:
 
     def part(self, index: AllocationIndex, offset_bytes: int = 0, size_bytes: int | None = None) -> DeviceBytes:
         """Return ``size_bytes`` bytes of a live allocation (by default up to its end); errors SPY0902, 0905, 0954."""
-        whole = self.range_of(index)
-        size = whole.size_bytes - offset_bytes if size_bytes is None else size_bytes
-        if offset_bytes < 0 or size < 0 or offset_bytes + size > whole.size_bytes:
-            fact = f"bytes [{offset_bytes}, {offset_bytes + size}) of an allocation of {whole.size_bytes}"
+        with self._lock:
+            whole = self._live(index)
+        (region_id, first), held_bytes = whole
+        size = held_bytes - offset_bytes if size_bytes is None else size_bytes
+        if offset_bytes < 0 or size < 0 or offset_bytes + size > held_bytes:
+            fact = f"bytes [{offset_bytes}, {offset_bytes + size}) of an allocation of {held_bytes}"
             raise OutsideAllocation(fact)
-        return DeviceBytes(index, whole.part(offset_bytes, size))
+        return DeviceBytes(index, AddressRange(VirtualAddress(region_id, first + offset_bytes), size))
 
     def retain(self, index: AllocationIndex) -> None:
         """Count one more enqueued operation that uses a live allocation; errors SPY0902, SPY0954."""
         with self._lock:
-            self._live(index)
-            self._slots[self._place(index)].uses += 1
+            self._retain(index)
+
+    def retain_all(self, indices: Sequence[AllocationIndex]) -> None:
+        """Count one more operation for each mention of an allocation, or, where this raises, none.
+
+        Errors: SPY0902, SPY0954.
+        """
+        with self._lock:
+            done = 0
+            try:
+                for index in indices:
+                    self._retain(index)
+                    done += 1
+            except BaseException:
+                for index in indices[:done]:
+                    self._release(index)
+                raise
+
+    def release_all(self, indices: Sequence[AllocationIndex]) -> None:
+        """Count one operation less for each mention of an allocation, as :meth:`release` does."""
+        with self._lock:
+            for index in indices:
+                self._release(index)
 
     def release(self, index: AllocationIndex) -> None:
         """Count one operation less: if it was the last one of a freed allocation, its block is free now."""
         with self._lock:
-            slot = self._slot(index)
-            assert slot is not None, "an operation held memory that is gone"
-            assert slot.uses > 0
-            slot.uses -= 1
-            if slot.is_freed and slot.uses == 0 and slot.range is not None:
-                self._counters.add(pending_free_bytes=-slot.range.size_bytes, pending_frees=-1)
-                self._give_back(index, slot)
+            self._release(index)
+
+    def release_later(self, index: AllocationIndex) -> None:
+        """Release before the next call that looks: what the garbage collector may call at any moment."""
+        self._released.append(index)
+
+    def containing(self, place: AddressRange) -> AllocationIndex:
+        """Return the handle of the live allocation that holds all of these bytes; errors SPY0905."""
+        with self._lock:
+            self._free_dropped()
+            for number, slot in enumerate(self._slots):
+                if slot.range is not None and not slot.is_freed and slot.range.contains(place):
+                    return self._index(number, slot)
+        raise OutsideAllocation(
+            f"bytes [{place.address.offset}, {place.past}) of region {place.address.region_id} lie in no allocation"
+        )
 
     def statistics(self) -> AllocatorStatistics:
         """Return the counters as they are now."""
@@ -216,6 +259,23 @@ class FlexAllocator:
     def _free_dropped(self) -> None:
         while self._dropped:
             self._free(self._dropped.popleft())
+        while self._released:
+            self._release(self._released.popleft())
+
+    def _retain(self, index: AllocationIndex) -> None:
+        slot = self._slot(index)
+        if slot is None or slot.is_freed:
+            raise _stale(index)
+        slot.uses += 1
+
+    def _release(self, index: AllocationIndex) -> None:
+        slot = self._slot(index)
+        assert slot is not None, "an operation held memory that is gone"
+        assert slot.uses > 0
+        slot.uses -= 1
+        if slot.is_freed and slot.uses == 0 and slot.range is not None:
+            self._counters.add(pending_free_bytes=-slot.range.size_bytes, pending_frees=-1)
+            self._give_back(index, slot)
 
     def _free(self, index: AllocationIndex) -> None:
         slot = self._slot(index)
@@ -225,6 +285,7 @@ class FlexAllocator:
         assert slot.range is not None
         if slot.uses:
             self._counters.add(pending_free_bytes=slot.range.size_bytes, pending_frees=1)
+            self._counters.tell(BlockState.PENDING_FREE, slot.range)
         else:
             self._give_back(index, slot)
 
@@ -248,8 +309,10 @@ class FlexAllocator:
         self._free_lists[self.regions.index_of(block.address.region_id)].give_back(
             block.address.offset, block.size_bytes
         )
-        self._spare.append(self._place(index))
+        del self._given[index]
+        self._spare.append(index & ((1 << _SLOT_BITS) - 1))
         self._counters.add(allocated_bytes=-block.size_bytes, allocations=-1)
+        self._counters.tell(BlockState.FREE, block)
 
     def _handle(self, block: AddressRange, kind: MemoryKind) -> AllocationIndex:
         place = self._spare.pop() if self._spare else len(self._slots)
@@ -259,29 +322,28 @@ class FlexAllocator:
         slot.generation += 1
         slot.range, slot.kind, slot.uses, slot.is_freed = block, kind, 0, False
         assert slot.generation < 1 << _GENERATION_BITS
+        index = self._index(place, slot)
+        self._given[index] = slot
+        return index
+
+    def _index(self, place: int, slot: _Slot) -> AllocationIndex:
         high = self._device_index << _GENERATION_BITS | slot.generation
         return AllocationIndex(high << _SLOT_BITS | place)
 
-    @staticmethod
-    def _place(index: AllocationIndex) -> int:
-        return index & ((1 << _SLOT_BITS) - 1)
-
     def _slot(self, index: AllocationIndex) -> _Slot | None:
         """Return the slot of a handle as long as its generation lasts, freed or not; errors SPY0954."""
+        slot = self._given.get(index)
+        if slot is not None or index == NULL_ALLOCATION:
+            return slot
         device = index >> (_SLOT_BITS + _GENERATION_BITS)
         if device != self._device_index:
             raise DeviceMismatch(f"allocation {index:#x} is of device {device}, this is device {self._device_index}")
-        place = self._place(index)
-        generation = index >> _SLOT_BITS & ((1 << _GENERATION_BITS) - 1)
-        if index == NULL_ALLOCATION or place >= len(self._slots):
-            return None
-        slot = self._slots[place]
-        return slot if slot.generation == generation and slot.range is not None else None
+        return None
 
     def _live(self, index: AllocationIndex) -> AddressRange:
         slot = self._slot(index)
         if slot is None or slot.is_freed or slot.range is None:
-            raise StaleHandle(f"allocation {index:#x} is used after it was freed")
+            raise _stale(index)
         return slot.range
 
     def _out_of_memory(self, size_bytes: int, rounded: int, kind: MemoryKind) -> OutOfDeviceMemory:
@@ -294,3 +356,7 @@ class FlexAllocator:
         )
         fact = f"{kind.value} of {size_bytes} bytes ({rounded} in whole sticks): the largest free block has {largest}"
         return OutOfDeviceMemory(fact, notes=notes)
+
+
+def _stale(index: AllocationIndex) -> StaleHandle:
+    return StaleHandle(f"allocation {index:#x} is used after it was freed")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from dataclasses import dataclass
 
 from spyrec.runtime.call_site import call_site
 from spyrec.runtime.memory.allocator import AllocationIndex, FlexAllocator
@@ -39,6 +40,16 @@ class Allocation:
         self._finalizer.detach()
 
 
+@dataclass(frozen=True, slots=True)
+class Borrowed:
+    """Device memory that somebody else owns and frees."""
+
+    index: AllocationIndex
+
+    def free(self) -> None:
+        """Do nothing: it is not this one's to free."""
+
+
 class SpyreAllocator:
     """What tensors allocate through: the same memory as :class:`FlexAllocator`, owned by objects."""
 
@@ -51,6 +62,11 @@ class SpyreAllocator:
         allocation = Allocation(self._allocator, self._allocator.allocate(size_bytes, kind), size_bytes)
         self._owned.add(allocation)
         return allocation
+
+    @property
+    def is_in_use(self) -> bool:
+        """Whether memory is owned that was not freed."""
+        return any(not item.is_freed and item.size_bytes > 0 for item in self._owned)
 
     def abandon_all(self) -> list[str]:
         """Forget all memory, because the device is gone; return what was still held, as text."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Protocol
 
 from spyrec.runtime.memory.addresses import AddressRange
 
@@ -41,11 +42,25 @@ class AllocatorStatistics:
     accumulated_allocations: int = 0
 
 
+class MemoryObserver(Protocol):
+    """Who wants to know of allocations: called under the allocator's lock, so it may not call back."""
+
+    def memory_changed(self, change: BlockState, block: AddressRange, statistics: AllocatorStatistics) -> None:
+        """A block is live, waits for its last operation, or is free from now on; the statistics are those behind it."""
+        ...
+
+
 @dataclass(slots=True)
 class Counters:
-    """Statistics that change."""
+    """Statistics that change, and who is told of it."""
 
     current: AllocatorStatistics = field(default_factory=AllocatorStatistics)
+    observers: list[MemoryObserver] = field(default_factory=list[MemoryObserver])
+
+    def tell(self, change: BlockState, block: AddressRange) -> None:
+        """Pass on what has become of a block."""
+        for observer in self.observers:
+            observer.memory_changed(change, block, self.current)
 
     def add(self, **changes: int) -> None:
         """Add to counters by name; the peak follows."""

@@ -27,6 +27,10 @@ class Backend(Backing, Protocol):
         """
         ...
 
+    def write(self, wanted: AddressRange, data: npt.NDArray[np.uint8]) -> None:
+        """Let bytes of one live allocation, as many as :meth:`view` has, be the first of ``data``; errors SPY0905."""
+        ...
+
     def stored_as(self, device_format: DeviceFormat) -> DeviceFormat:
         """Return the format that memory really holds where a tensor has this one."""
         ...

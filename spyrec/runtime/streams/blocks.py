@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable
 
 from spyrec.dci import DataConversionInfo
-from spyrec.runtime.errors import InvalidSize, OverlappingCopy
+from spyrec.runtime.errors import HostArrayNotWritable, InvalidSize, OverlappingCopy
 from spyrec.runtime.memory.addresses import AddressRange
 from spyrec.runtime.memory.allocator import AllocationIndex, DeviceBytes
 from spyrec.runtime.streams.control_block import (
@@ -53,10 +52,15 @@ def device_to_host(
 ) -> ControlBlock:
     """Return a copy to the host: bytes, or a tensor through its table; an array is C-contiguous and writable.
 
-    Errors: SPY0906 without a table, and the sizes differ.
+    Errors: SPY0906 without a table, and the sizes differ; SPY0971 the array cannot be written so.
     """
     if conversion is None:
         _require_size(destination, source)
+    if not isinstance(destination, HostBuffer):
+        flags = destination.flags
+        if not (flags.writeable and flags.c_contiguous):
+            kind = "not contiguous" if flags.writeable else "read-only"
+            raise HostArrayNotWritable(f"a copy to the host into an array that is {kind}")
     writes = (destination.range,) if isinstance(destination, HostBuffer) else ()
     action = DeviceToHost(source.range, destination, conversion)
     return ControlBlock(Kind.D2H, action, origin, (source.range,), writes, (source.allocation,))
@@ -120,30 +124,9 @@ def event_record(recording: Recording, origin: Origin, retained: tuple[Allocatio
     return ControlBlock(Kind.EVENT_RECORD, EventAction(recording), origin, retained=retained)
 
 
-def event_wait(recording: Recording, origin: Origin) -> ControlBlock:
-    """Return a wait until another stream has come to its point."""
-    return ControlBlock(Kind.EVENT_WAIT, EventAction(recording), origin)
-
-
-def with_fresh_events(captured: Sequence[Sequence[ControlBlock]]) -> tuple[tuple[ControlBlock, ...], ...]:
-    """Return the captured blocks of all streams of one replay, ready to be enqueued: with recordings of their own.
-
-    A wait for what none of them records stays bound to that.
-    """
-    renewed = {
-        block.action.recording: Recording(block.action.recording.stream_id)
-        for blocks in captured
-        for block in blocks
-        if block.kind is Kind.EVENT_RECORD and isinstance(block.action, EventAction)
-    }
-    return tuple(tuple(_rebound(block, renewed) for block in blocks) for blocks in captured)
-
-
-def _rebound(block: ControlBlock, renewed: Mapping[Recording, Recording]) -> ControlBlock:
-    if not isinstance(block.action, EventAction):
-        return block
-    recording = renewed.get(block.action.recording, block.action.recording)
-    return replace(block, action=EventAction(recording))
+def event_wait(recording: Recording, origin: Origin, *, is_order_only: bool = False) -> ControlBlock:
+    """Return a wait until another stream has come to its point; ``is_order_only``: whether or not all went well."""
+    return ControlBlock(Kind.EVENT_WAIT, EventAction(recording, is_order_only), origin)
 
 
 def _require_size(host: HostBuffer | HostArray, device: DeviceBytes) -> None:

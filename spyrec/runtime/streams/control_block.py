@@ -133,9 +133,13 @@ class HostCall:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EventAction:
-    """Reach a recording of an event, or wait for it."""
+    """Reach a recording of an event, or wait for it.
+
+    ``is_order_only``: a wait that goes on, too, where what led to the recording failed.
+    """
 
     recording: Recording
+    is_order_only: bool = False
 
 
 Action = HostToDevice | DeviceToHost | DeviceToDevice | ComputeRequest | HostCall | EventAction
@@ -161,10 +165,17 @@ class ControlBlock:
         """Whether both may be on their way at the same time: other engines, and no byte that one writes in common."""
         if self.is_barrier or other.is_barrier or self.kind.engine is other.kind.engine:
             return False
-        return not (
-            _meet(self.writes, other.writes) or _meet(self.writes, other.reads) or _meet(self.reads, other.writes)
-        )
+        if self.writes and _meet(self.writes, other.writes + other.reads):
+            return False
+        return not (self.reads and other.writes and _meet(self.reads, other.writes))
 
 
 def _meet(some: tuple[AddressRange, ...], others: tuple[AddressRange, ...]) -> bool:
-    return any(one.overlaps(other) for one in some for other in others)
+    # AddressRange.overlaps for each pair, without the calls: look-ahead asks this again and again
+    for (region_id, first), size_bytes in some:
+        past = first + size_bytes
+        for (other_id, other_first), other_bytes in others:
+            is_near = other_id == region_id and other_first < past and first < other_first + other_bytes
+            if is_near and size_bytes > 0 and other_bytes > 0:
+                return True
+    return False

@@ -5,10 +5,13 @@ from __future__ import annotations
 import heapq
 import threading
 import time
+import weakref
 
 from spyrec.runtime.streams.control_block import Engine, EventAction
 from spyrec.runtime.streams.scheduler import Scheduler
 from spyrec.runtime.streams.stream_queue import Entry, Phase, StreamQueue
+
+_RUNNING, _TIMED = Phase.RUNNING, Phase.TIMED  # an enum's members are slow to look up
 
 
 class DiscreteEvents:
@@ -21,7 +24,8 @@ class DiscreteEvents:
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
         self._driving = threading.Lock()
-        self._running: list[tuple[int, int, Entry]] = []
+        # its queue keeps an operation as long as it counts: one that is skipped only occupies its engine to the end
+        self._running: list[tuple[int, int, Engine, weakref.ref[Entry]]] = []
         self._busy: list[Engine] = []  # searched by identity
 
     def enqueued(self) -> None:
@@ -31,9 +35,12 @@ class DiscreteEvents:
         """Work until a stream has retired operation ``ticket``; ``False`` where the time given ran out before."""
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         while queue.retired < ticket:
-            left = -1.0 if deadline is None else deadline - time.monotonic()
-            if (deadline is not None and left <= 0) or not self._driving.acquire(timeout=left):
-                return False
+            if deadline is None:
+                self._driving.acquire()
+            else:
+                left = deadline - time.monotonic()
+                if left <= 0 or not self._driving.acquire(timeout=left):
+                    return False
             try:
                 is_advanced = self._advance(queue, ticket)
             finally:
@@ -63,32 +70,41 @@ class DiscreteEvents:
         if entry is None:
             return is_settled
         error = scheduler.effects.execute(entry)
-        with scheduler.changed:
+        with scheduler.lock:  # nobody sleeps on ``changed``: whoever waits drives
             scheduler.retire(entry, error)
             scheduler.settle()
-            scheduler.changed.notify_all()
         if error is not None and not isinstance(error, Exception):
             raise error
         return True
 
     def _next_due(self, queue: StreamQueue, ticket: int) -> Entry | None:
         """Let time pass until the operation at the head of some stream is over on its engine."""
-        scheduler = self._scheduler
+        scheduler, chooser = self._scheduler, self._scheduler.chooser
+        ready: list[Entry] | None = None
         while True:
             for other in scheduler.active.values():
-                if other.entries[0].phase is Phase.TIMED:
-                    return other.entries[0]
-            ready = self._ready(queue, ticket)
-            if ready and not (self._running and scheduler.chooser.waits_first()):
-                self._start(scheduler.chooser.choose(ready))
+                head = other.entries[0]
+                if head.phase is _TIMED:
+                    return head
+            if ready is None:
+                ready = self._ready(queue, ticket)
+            if ready and not (self._running and chooser.waits_first()):
+                engine = self._start(chooser.choose(ready))
+                if chooser.serves_demand_only:
+                    ready = None
+                else:  # an engine became busy, and nothing else changed
+                    ready = [entry for entry in ready if entry.block.kind.engine is not engine]
             elif self._running:
                 self._end_first()
+                ready = None
             else:
                 return None
 
     def _ready(self, queue: StreamQueue, ticket: int) -> list[Entry]:
         scheduler = self._scheduler
-        ready = [entry for other in scheduler.active.values() for entry in scheduler.ready_entries(other, self._busy)]
+        ready: list[Entry] = []
+        for other in scheduler.active.values():
+            ready += scheduler.ready_entries(other, self._busy)
         if not ready or not scheduler.chooser.serves_demand_only:
             return ready
         needed = _needed(queue, ticket, scheduler.active)
@@ -106,25 +122,26 @@ class DiscreteEvents:
                 entry.queue.passed_over += 1
         return chosen
 
-    def _start(self, entry: Entry) -> None:
+    def _start(self, entry: Entry) -> Engine:
+        """Occupy the engine of an operation with it; return the engine."""
         scheduler = self._scheduler
         engine = entry.block.kind.engine
         assert engine is not None
         duration_ns = scheduler.chooser.duration_ns(scheduler.backend.duration_ns(entry.block))
-        entry.phase = Phase.RUNNING
+        entry.phase = _RUNNING
         entry.start_ns, entry.end_ns = scheduler.clock_ns, scheduler.clock_ns + max(0, duration_ns)
         self._busy.append(engine)
-        heapq.heappush(self._running, (entry.end_ns, entry.sequence, entry))
+        heapq.heappush(self._running, (entry.end_ns, entry.sequence, engine, weakref.ref(entry)))
+        return engine
 
     def _end_first(self) -> None:
         """Pass to the end of the operation that ends first; one that was skipped meanwhile only frees its engine."""
-        end_ns, _, entry = heapq.heappop(self._running)
-        engine = entry.block.kind.engine
-        assert engine is not None
+        end_ns, _, engine, running = heapq.heappop(self._running)
         self._busy.remove(engine)
-        if entry.phase is Phase.RUNNING:
+        entry = running()
+        if entry is not None and entry.phase is _RUNNING:
             self._scheduler.clock_ns = end_ns
-            entry.phase = Phase.TIMED
+            entry.phase = _TIMED
 
 
 def _needed(wanted: StreamQueue, ticket: int, active: dict[int, StreamQueue]) -> dict[int, int]:

@@ -47,8 +47,11 @@ class Event:
         if self._stream.device is not stream.device:
             fact = f"an event of device {self._stream.device.index} and a stream of device {stream.device.index}"
             raise DeviceMismatch(fact)
-        if self._recording.ticket == 0 and not stream.is_capturing:
+        capture = self._recording.capture
+        if capture is not None and not capture.is_open:
             raise _captured()
+        if capture is not None and stream.capture is None:
+            capture.joined_by(stream)
         stream.enqueue_wait(self._recording)
 
     def query(self) -> bool:
@@ -56,7 +59,7 @@ class Event:
         if self._recording is None or self._stream is None:
             return True
         self._stream.refuse_waiting("query an event")
-        if self._recording.ticket == 0:
+        if self._recording.capture is not None:
             raise _captured()
         if not self._recording.is_reached:
             self._stream.poll()
@@ -70,7 +73,7 @@ class Event:
         if recording is None or stream is None:
             return
         stream.refuse_waiting("wait for an event")
-        if recording.ticket == 0:
+        if recording.capture is not None:
             raise _captured()
         if not stream.wait_for(recording.ticket, timeout_s):
             raise SynchronizeTimeout(f"an event was not reached in {timeout_s} s")

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from spyrec.dtypes import DType
 from spyrec.layout import DeviceLayout
 from spyrec.runtime.memory.allocator import AllocationIndex
+from spyrec.runtime.memory.spyre_allocator import Allocation
 from spyrec.runtime.streams.control_block import ControlBlock
+from spyrec.runtime.streams.launch_order import LaunchOrder
 
 if TYPE_CHECKING:
     from spyrec.runtime.spyre_device import SpyreDevice
 
 
-@dataclass(frozen=True, slots=True)
-class LaunchArgument:
+class LaunchArgument(NamedTuple):
     """One tensor of a launch: its memory, and what a plan holds against what it was compiled for.
 
     ``strides`` of the host tensor in elements.  ``storage_offset_bytes``: where it begins in its allocation.
@@ -30,15 +31,44 @@ class LaunchArgument:
     storage_offset_bytes: int = 0
 
 
+class LaunchMemory:
+    """Device memory of one launch alone (scratch tiles, a pool): its stream gives it back behind the launch."""
+
+    def __init__(self) -> None:
+        self._owners: list[Allocation] = []
+
+    def allocate(self, device: SpyreDevice, size_bytes: int) -> AllocationIndex:
+        """Return the handle of new memory; the operations that use it name it in ``retained``.  Errors: SPY0901."""
+        self._owners.append(device.spyre_allocator.allocate(size_bytes))
+        return self._owners[-1].index
+
+    def free(self) -> None:
+        """Give everything back, now or when the last operation that uses it has retired."""
+        for owner in self.take():
+            owner.free()
+
+    def take(self) -> list[Allocation]:
+        """Return the owners and forget them: for who repeats the operations of the launch."""
+        owners, self._owners = self._owners, []
+        return owners
+
+
 @dataclass(frozen=True, slots=True)
 class LaunchRequest:
-    """One launch: on which stream, with which tensors, and whether in several iterations where they are larger."""
+    """One launch: on which stream, with which tensors, and whether in several iterations where they are larger.
+
+    ``memory``: where its job takes device memory that nobody else sees; ``order``: what it is to come behind.
+    ``values``: of value parameters, before those that follow from the tensors' shapes.
+    """
 
     device: SpyreDevice
     stream_id: int
     launch_id: int
     arguments: tuple[LaunchArgument, ...]
     allow_tiled_launch: bool = True
+    memory: LaunchMemory = field(default_factory=LaunchMemory)
+    order: LaunchOrder = field(default_factory=LaunchOrder)
+    values: Mapping[str, int] = field(default_factory=dict[str, int])
 
 
 class Launchable(Protocol):

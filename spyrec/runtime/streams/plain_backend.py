@@ -5,12 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from spyrec.dtypes import DeviceFormat
-from spyrec.runtime.memory.lazy_memory import LazyMemory
+from spyrec.runtime.memory.addresses import AddressRange
+from spyrec.runtime.memory.lazy_memory import Bytes, LazyMemory
 from spyrec.runtime.streams.control_block import ControlBlock, Kind
 from spyrec.target import CALIBRATED
 
 _OPERATION_NS = 1000
 """What any operation takes at least, so that time passes at all (runtime decision: no source states it)."""
+
+_RATES = {
+    Kind.H2D.text: CALIBRATED.host_to_device_bytes_per_us,
+    Kind.D2H.text: CALIBRATED.device_to_host_bytes_per_us,
+}
+"""Bytes per microsecond of the copies over the link, by the text of their kind (enums are slow to hash)."""
 
 Compute = Callable[[ControlBlock, LazyMemory], None]
 
@@ -25,6 +32,11 @@ class PlainBackend(LazyMemory):
     def __init__(self, compute: Compute = _no_engine, *, fill: int | None = None) -> None:
         super().__init__(fill)
         self._compute = compute
+
+    def write(self, wanted: AddressRange, data: Bytes) -> None:
+        """Write bytes of one live block; errors SPY0905 outside."""
+        memory = self.view(wanted)
+        memory[:] = data[: memory.size]
 
     def stored_as(self, device_format: DeviceFormat) -> DeviceFormat:
         """Return the format itself: this memory is the device's, byte for byte."""
@@ -41,12 +53,9 @@ class PlainBackend(LazyMemory):
 
 def simulated_ns(block: ControlBlock) -> int:
     """Return a time for a block from its footprint: copies at the link's rate, all else at that of the memory."""
-    match block.kind:
-        case Kind.H2D:
-            rate = CALIBRATED.host_to_device_bytes_per_us
-        case Kind.D2H:
-            rate = CALIBRATED.device_to_host_bytes_per_us
-        case _:
-            rate = CALIBRATED.memory_bytes_per_us
-    size_bytes = sum(item.size_bytes for item in (*block.reads, *block.writes))
+    rate, size_bytes = _RATES.get(block.kind.text, CALIBRATED.memory_bytes_per_us), 0
+    for _, part_bytes in block.reads:
+        size_bytes += part_bytes
+    for _, part_bytes in block.writes:
+        size_bytes += part_bytes
     return _OPERATION_NS + int(1000 * size_bytes / rate)

@@ -7,25 +7,53 @@ stands for all host threads: what any of them has waited for counts as known to 
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from spyrec.runtime.errors import RaceFound
-from spyrec.runtime.memory.addresses import AddressRange
+from spyrec.runtime.errors import FreedInUse, RaceFound, RuntimeFault
+from spyrec.runtime.memory.addresses import HOST_REGION, AddressRange
+from spyrec.runtime.streams.control_block import Kind, Origin
 from spyrec.runtime.streams.interval_map import IntervalMap
-from spyrec.runtime.streams.stream_queue import Entry, StreamQueue
+from spyrec.runtime.streams.stream_queue import Entry, StreamQueue, described
 from spyrec.target import STICK_BYTES
 
 Clock = dict[int, int]
 """By stream: the number of its last operation that has happened before."""
 
 
+@dataclass(frozen=True, slots=True)
+class _User:
+    """What is known of an operation when it is over: the operation itself would keep tensors and host buffers."""
+
+    sequence: int
+    stream_id: int
+    ticket: int
+    origin: Origin
+    kind: Kind
+    site: str
+    entry: weakref.ref[Entry]
+
+    @classmethod
+    def of(cls, entry: Entry) -> _User:
+        block, stream_id = entry.block, entry.queue.stream_id
+        return cls(entry.sequence, stream_id, entry.ticket, block.origin, block.kind, entry.site, weakref.ref(entry))
+
+    @property
+    def is_over(self) -> bool:
+        entry = self.entry()
+        return entry is None or entry.is_over
+
+    def __str__(self) -> str:
+        return described(self.kind, self.origin, self.stream_id, self.site)
+
+
 @dataclass(slots=True)
 class _History:
     """Who wrote these sticks last, and, by stream, who read them last since."""
 
-    write: Entry | None = None
-    reads: dict[int, Entry] = field(default_factory=dict[int, Entry])
+    write: _User | None = None
+    reads: dict[int, _User] = field(default_factory=dict[int, _User])
 
 
 def _copied(history: _History) -> _History:
@@ -46,7 +74,7 @@ class RaceDetector:
     """
 
     def __init__(self) -> None:
-        self.findings: list[RaceFound] = []
+        self.findings: list[RuntimeFault] = []
         self._host: Clock = {}
         self._memory: dict[int, IntervalMap[_History]] = {}
         self._reported: set[tuple[int, int]] = set()
@@ -61,59 +89,80 @@ class RaceDetector:
 
     def enqueued(self, entry: Entry) -> None:
         """Hold the footprint of an operation against all before it; its stream's clock already contains it."""
+        user, clock = _User.of(entry), entry.queue.clock
         for item in entry.block.reads:
             for history in self._histories(item):
                 if history.write is not None:
-                    self._require_order(history.write, entry, "read after write", item)
-                history.reads[entry.queue.stream_id] = entry
+                    self._require_order(history.write, user, clock, ("read after write", item))
+                history.reads[user.stream_id] = user
         for item in entry.block.writes:
-            self._write(entry, item)
+            self._write(user, clock, item)
 
     def forget(self, block: AddressRange) -> None:
-        """Memory was given back, after all that used it had retired: its next owner meets nobody there."""
-        if block.address.region_id in self._memory:
-            self._memory[block.address.region_id].forget(*_sticks(block))
+        """Memory was given back, after all that holds it had retired: its next owner meets nobody there.
 
-    def _write(self, entry: Entry, item: AddressRange) -> None:
+        What touches it without holding it (host work can) and has not retired is reported.
+        """
+        memory = self._memory.get(block.address.region_id)
+        if memory is None:
+            return
+        users = {
+            user.sequence: user
+            for _, _, history in memory.known(*_sticks(block))
+            for user in (history.write, *history.reads.values())
+            if user is not None and not user.is_over
+        }
+        if block.address.region_id != HOST_REGION:
+            self.findings += [_freed_in_use(user, block) for user in users.values()]
+        memory.forget(*_sticks(block))
+
+    def _write(self, user: _User, clock: Clock, item: AddressRange) -> None:
         for history in self._histories(item):
             for reader in history.reads.values():
-                self._require_order(reader, entry, "write after read", item)
+                self._require_order(reader, user, clock, ("write after read", item))
             if history.write is not None:
-                self._require_order(history.write, entry, "write after write", item)
+                self._require_order(history.write, user, clock, ("write after write", item))
         # one stretch again: a tensor that is written as a whole costs one entry, whatever was read of it
-        self._memory[item.address.region_id].replace(*_sticks(item), _History(entry))
+        self._memory[item.address.region_id].replace(*_sticks(item), _History(user))
 
     def _histories(self, item: AddressRange) -> list[_History]:
         if item.address.region_id not in self._memory:
             self._memory[item.address.region_id] = IntervalMap(_History, _copied)
         return self._memory[item.address.region_id].covering(*_sticks(item))
 
-    def _require_order(self, first: Entry, second: Entry, hazard: str, item: AddressRange) -> None:
-        if first is second or second.queue.clock.get(first.queue.stream_id, 0) >= first.ticket:
+    def _require_order(self, first: _User, second: _User, clock: Clock, hazard: tuple[str, AddressRange]) -> None:
+        if first is second or clock.get(first.stream_id, 0) >= first.ticket:
             return
         pair = (first.sequence, second.sequence)
         if pair in self._reported:
             return
         self._reported.add(pair)
-        self.findings.append(_finding(first, second, hazard, item))
+        self.findings.append(_finding(first, second, *hazard))
 
 
 def _sticks(item: AddressRange) -> tuple[int, int]:
     return item.address.offset // STICK_BYTES, max(-(-item.past // STICK_BYTES), item.address.offset // STICK_BYTES)
 
 
-def _finding(first: Entry, second: Entry, hazard: str, item: AddressRange) -> RaceFound:
+def _freed_in_use(user: _User, block: AddressRange) -> FreedInUse:
+    place = f"bytes [{block.address.offset}, {block.past}) of region {block.address.region_id}"
+    return FreedInUse(
+        f"{place} are given back while an operation that does not hold them is still to come",
+        notes=(str(user),),
+        hint="tensor.record_stream(stream) behind the operation, before the tensor is freed",
+    )
+
+
+def _finding(first: _User, second: _User, hazard: str, item: AddressRange) -> RaceFound:
     place = f"bytes [{item.address.offset}, {item.past}) of region {item.address.region_id}"
     edge = (
-        f"missing edge: stream {first.queue.stream_id} behind {first.block.origin} "
-        f"-> stream {second.queue.stream_id} before {second.block.origin}"
+        f"missing edge: stream {first.stream_id} behind {first.origin} "
+        f"-> stream {second.stream_id} before {second.origin}"
     )
     hint = (
-        f"event = stream {first.queue.stream_id}.record_event() behind the first, "
-        f"stream {second.queue.stream_id}.wait_event(event) before the second"
+        f"event = stream {first.stream_id}.record_event() behind the first, "
+        f"stream {second.stream_id}.wait_event(event) before the second"
     )
     return RaceFound(
-        f"{hazard} without order in {place}",
-        notes=(f"first: {first.describe()}", f"second: {second.describe()}", edge),
-        hint=hint,
+        f"{hazard} without order in {place}", notes=(f"first: {first}", f"second: {second}", edge), hint=hint
     )

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from spyrec.runtime.errors import RuntimeFault
+
+if TYPE_CHECKING:
+    from spyrec.runtime.streams.capture import Capture
 
 
 @dataclass(slots=True, eq=False)
@@ -13,7 +17,9 @@ class Recording:
     """A point in a stream: behind its operation number ``ticket``, 0 as long as it is only captured.
 
     ``is_reached``: everything before it has retired, or was skipped: then ``failure`` says why.  ``reached_ns``: the
-    time on the device's clock.  ``clock``: what has happened before it (see ``race_detector``).
+    time on the device's clock.  ``clock``: what has happened before it (see ``race_detector``).  ``capture``: what it
+    was recorded in, where that is no stream's own queue.  ``behind``: where it was skipped, what it would have come
+    behind: waits that were skipped with it.
     """
 
     stream_id: int
@@ -22,3 +28,23 @@ class Recording:
     reached_ns: int = 0
     failure: RuntimeFault | None = None
     clock: Mapping[int, int] = field(default_factory=dict[int, int])
+    capture: Capture | None = None
+    behind: tuple[Recording, ...] = ()
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether all is over that it comes behind, also by way of what was skipped."""
+        if not self.behind:
+            return self.is_reached
+        seen: dict[int, Recording] = {id(self): self}
+        pending: list[Recording] = [self]
+        while pending:
+            item = pending.pop()
+            if not item.is_reached:
+                return False
+            fresh = [other for other in item.behind if id(other) not in seen]
+            seen.update((id(other), other) for other in fresh)
+            pending += fresh
+        for item in seen.values():
+            item.behind = ()
+        return True

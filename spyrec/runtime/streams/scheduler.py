@@ -5,6 +5,7 @@ How time passes is an executor's business: ``discrete_events`` or ``worker_threa
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,16 +18,19 @@ from spyrec.runtime.errors import (
     RuntimeFault,
     StreamPoisoned,
 )
-from spyrec.runtime.memory.allocator import AllocationIndex, FlexAllocator
+from spyrec.runtime.memory.allocator import FlexAllocator
 from spyrec.runtime.streams.backend import Backend
 from spyrec.runtime.streams.choosing import STARVATION_BOUND, Chooser
 from spyrec.runtime.streams.control_block import ControlBlock, Engine, EventAction, Kind
 from spyrec.runtime.streams.effects import Effects
+from spyrec.runtime.streams.host_calls import HostCalls, Unwatched
+from spyrec.runtime.streams.recorded import RecordedSequence
 from spyrec.runtime.streams.recording import Recording
 from spyrec.runtime.streams.stream_queue import Entry, Phase, StreamQueue
 from spyrec.runtime.streams.watch import Watch
 
-_UNFINISHED = (Phase.QUEUED, Phase.RUNNING)  # a tuple: it is searched by identity, a set by the slow hash of enums
+# an enum's members are slow to look up
+_QUEUED, _RUNNING, _TIMED, _DONE = Phase.QUEUED, Phase.RUNNING, Phase.TIMED, Phase.DONE
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +73,13 @@ class Scheduler:
         self.clock_ns = 0
         self.fault: RuntimeFault | None = None
         self.observers: list[Observer] = []
+        self.host_calls: HostCalls = Unwatched()
         self.effects = Effects(backend)
         self.watch = Watch(
             finds_races=self.options.finds_races, finds_uninitialised_reads=self.options.finds_uninitialised_reads
         )
         self.control_blocks = 0
+        self._look_ahead = self.options.look_ahead
         self.backend = backend
         self._allocator = allocator
         self._sequence = 0
@@ -85,10 +91,36 @@ class Scheduler:
         """
         with self.changed:
             self.refuse_unready(queue)
-            self._retain(blocks)
+            self._allocator.retain_all([index for block in blocks for index in block.retained])
             for block in blocks:
                 self._append(queue, block, site)
             if blocks:
+                self.active[queue.stream_id] = queue
+                self.changed.notify_all()
+            return queue.submitted
+
+    def submit_recorded(self, queue: StreamQueue, sequence: RecordedSequence, site: str) -> int:
+        """Append a recorded sequence, whole, which was checked and holds its memory; return the last one's number.
+
+        Errors: SPY0920, SPY0923, SPY0929.
+        """
+        with self.changed:
+            self.refuse_unready(queue)
+            blocks = sequence.blocks
+            # One pass without calls of our own: this is what a replay costs.
+            tickets, numbers = itertools.count(queue.submitted + 1), itertools.count(self._sequence + 1)
+            now = self.clock_ns
+            entries = [
+                Entry(block, queue, ticket, number, site, now, sequence)
+                for block, ticket, number in zip(blocks, tickets, numbers)
+            ]
+            queue.entries.extend(entries)
+            queue.submitted += len(entries)
+            self._sequence += len(entries)
+            if self.watch.follows_enqueueing or self.observers:
+                for entry in entries:
+                    self._tell(entry)
+            if entries:
                 self.active[queue.stream_id] = queue
                 self.changed.notify_all()
             return queue.submitted
@@ -117,10 +149,15 @@ class Scheduler:
 
     def settle(self) -> bool:
         """Pass all event operations that stand at the head of their stream and need not wait; return whether any."""
+        for queue in self.active.values():
+            if queue.entries[0].block.kind.engine is None:
+                break
+        else:
+            return False
         is_changed, is_any = True, False
         while is_changed:
             is_changed = False
-            for queue in list(self.active.values()):
+            for queue in tuple(self.active.values()):
                 while queue.entries and queue.entries[0].block.kind.engine is None and self._passes(queue.entries[0]):
                     is_changed = is_any = True
         if is_any:
@@ -131,13 +168,19 @@ class Scheduler:
         """Return the operations of a stream that could begin now on engines that are not busy."""
         found: list[Entry] = []
         before: list[Entry] = []
-        for place, entry in enumerate(queue.entries):
+        left = self._look_ahead
+        for entry in queue.entries:
             engine = entry.block.kind.engine
-            if place == self.options.look_ahead or engine is None:
+            if left == 0 or engine is None:
                 break
-            if entry.phase is Phase.QUEUED and engine not in busy and _is_free(entry, before):
-                found.append(entry)
-            if entry.phase is not Phase.TIMED:  # what is over only waits for its turn to have effects
+            left -= 1
+            phase = entry.phase
+            if phase is _QUEUED and engine not in busy:
+                blocker = entry.blocker
+                is_blocked = blocker is not None and (blocker.phase is _QUEUED or blocker.phase is _RUNNING)
+                if not is_blocked and (entry.is_free or _is_free(entry, before)):
+                    found.append(entry)
+            if phase is not _TIMED:  # what is over only waits for its turn to have effects
                 before.append(entry)
         return found
 
@@ -168,25 +211,25 @@ class Scheduler:
     def stop(self, queue: StreamQueue, failure: RuntimeFault) -> None:
         """Let a stream keep an error and skip what it has queued: so its first error is its only one."""
         queue.failure = failure
+        owed = list(self.owed(queue))
         while queue.entries:
             entry = queue.entries[0]
             action = entry.block.action
             if isinstance(action, EventAction) and entry.block.kind is Kind.EVENT_RECORD:
                 self._reach(action.recording, failure)
+                action.recording.behind, owed = tuple(owed), [action.recording]
+            elif isinstance(action, EventAction) and action.is_order_only:
+                owed.append(action.recording)
             self._leave(queue, Phase.SKIPPED)
+        queue.owed = tuple(owed)
         self.changed.notify_all()
 
-    def _retain(self, blocks: Sequence[ControlBlock]) -> None:
-        held: list[AllocationIndex] = []
-        try:
-            for block in blocks:
-                for index in block.retained:
-                    self._allocator.retain(index)
-                    held.append(index)
-        except BaseException:
-            for index in held:
-                self._allocator.release(index)
-            raise
+    def owed(self, queue: StreamQueue) -> tuple[Recording, ...]:
+        """Return what skipped launches of a stream were to come behind, as far as it is not over."""
+        with self.lock:
+            if queue.owed:
+                queue.owed = tuple([item for item in queue.owed if not item.is_settled])
+            return queue.owed
 
     def _append(self, queue: StreamQueue, block: ControlBlock, site: str) -> None:
         queue.submitted += 1
@@ -204,15 +247,20 @@ class Scheduler:
         for observer in self.observers:
             observer.enqueued(entry)
 
+    def _tell(self, entry: Entry) -> None:
+        self.watch.enqueued(entry)
+        for observer in self.observers:
+            observer.enqueued(entry)
+
     def _passes(self, entry: Entry) -> bool:
         """Try to pass an event operation at the head of its stream."""
         action = entry.block.action
         assert isinstance(action, EventAction)
         if entry.block.kind is Kind.EVENT_RECORD:
             self._reach(action.recording, None)
-        elif not action.recording.is_reached:
+        elif not (action.recording.is_settled if action.is_order_only else action.recording.is_reached):
             return False
-        elif action.recording.failure is not None:
+        elif action.recording.failure is not None and not action.is_order_only:
             failure = ExecutionFailed(
                 "a stream waits for an event behind an operation that failed",
                 notes=(entry.describe(), *action.recording.failure.notes),
@@ -231,17 +279,17 @@ class Scheduler:
 
     def _leave(self, queue: StreamQueue, phase: Phase) -> None:
         entry = queue.entries.popleft()
-        if entry.block.kind is Kind.EVENT_WAIT:
+        if queue.waits and queue.waits[0] is entry:
             queue.waits.popleft()
-        if entry.phase is Phase.QUEUED:  # it took no time of an engine
+        if entry.phase is _QUEUED:  # it took no time of an engine
             entry.start_ns = entry.end_ns = self.clock_ns
-        entry.phase, entry.blocker = phase, None
+        entry.phase, entry.blocker, entry.recorded = phase, None, None
         queue.retired += 1
         queue.passed_over = 0
-        if phase is Phase.DONE and entry.block.kind.is_control_block:
+        if phase is _DONE and entry.block.kind.is_control_block:
             self.control_blocks += 1
-        for index in entry.block.retained:
-            self._allocator.release(index)
+        if entry.block.retained:
+            self._allocator.release_all(entry.block.retained)
         for observer in self.observers:
             observer.retired(entry)
         if not queue.entries:
@@ -259,11 +307,14 @@ class Scheduler:
 
 
 def _is_free(entry: Entry, before: Sequence[Entry]) -> bool:
-    """Whether nothing that is still to happen before an operation keeps it from beginning."""
-    if entry.blocker is not None and entry.blocker.phase in _UNFINISHED:
-        return False
-    entry.blocker = next((item for item in before if not entry.block.is_independent_of(item.block)), None)
-    return entry.blocker is None
+    """Whether nothing that is still to happen before an operation keeps it from beginning: then nothing ever will."""
+    block = entry.block
+    for item in reversed(before):  # most wait for the one right before them
+        if not block.is_independent_of(item.block):
+            entry.blocker = item
+            return False
+    entry.blocker, entry.is_free = None, True
+    return True
 
 
 def _failure_text(entry: Entry, error: BaseException) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Self
 
-from spyrec.runtime.errors import DeviceMismatch
+from spyrec.runtime.launch_arguments import arguments_on
 from spyrec.runtime.memory.addresses import AddressRange
 from spyrec.runtime.streams.control_block import ControlBlock
 from spyrec.runtime.streams.events import Event
@@ -41,12 +41,11 @@ class SpyreStream:
     def launch(
         self, job: Launchable, tensors: Sequence[SpyreTensor] = (), allow_tiled_launch: bool = True
     ) -> tuple[ControlBlock, ...]:
-        """Enqueue a job on tensors of this stream's device; errors SPY0902, SPY0954, those of ``FlexStream.launch``."""
-        for number, tensor in enumerate(tensors):
-            if tensor.device is not self.device:
-                fact = f"tensor {number} is of device {tensor.device.index}, the stream of device {self.device.index}"
-                raise DeviceMismatch(fact)
-        return self.flex.launch(job, [tensor.launch_argument() for tensor in tensors], allow_tiled_launch)
+        """Enqueue a job on tensors of this stream's device.
+
+        Errors: SPY0902, SPY0954, SPY0970 what is no tensor; those of ``FlexStream.launch``.
+        """
+        return self.flex.launch(job, arguments_on(self.device, tensors), allow_tiled_launch)
 
     def launch_host_function(
         self, function: Callable[[], None], reads: Sequence[AddressRange] = (), writes: Sequence[AddressRange] = ()

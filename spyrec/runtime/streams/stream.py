@@ -17,10 +17,14 @@ from spyrec.runtime.errors import (
 from spyrec.runtime.memory.addresses import AddressRange
 from spyrec.runtime.memory.allocator import AllocationIndex, DeviceBytes
 from spyrec.runtime.streams import blocks as make
+from spyrec.runtime.streams.capture import Capture, refuse_beside_capture
 from spyrec.runtime.streams.control_block import ControlBlock, HostArray, Origin, StridedBytes
 from spyrec.runtime.streams.events import Event
 from spyrec.runtime.streams.host_buffer import HostBuffer
-from spyrec.runtime.streams.launchable import Launchable, LaunchArgument, LaunchRequest
+from spyrec.runtime.streams.launch_order import LaunchOrder
+from spyrec.runtime.streams.launch_waits import launch_waits
+from spyrec.runtime.streams.launchable import Launchable, LaunchArgument, LaunchMemory, LaunchRequest
+from spyrec.runtime.streams.recorded import RecordedSequence
 from spyrec.runtime.streams.recording import Recording
 from spyrec.runtime.streams.stream_queue import StreamQueue
 
@@ -42,11 +46,11 @@ class FlexStream:
     def __init__(self, device: SpyreDevice, stream_id: int, priority: int = 0) -> None:
         self.device = device
         self.queue = StreamQueue(stream_id, priority)
-        self._captured: list[ControlBlock] | None = None
+        self.capture: Capture | None = None
 
     @property
     def id(self) -> int:
-        """0 of the default stream, 1 to 32 of normal, 33 to 64 of high priority."""
+        """0 of the default stream, 1 to 32 of normal, 33 to 64 of high priority; above, streams of one owner."""
         return self.queue.stream_id
 
     @property
@@ -57,7 +61,13 @@ class FlexStream:
     @property
     def is_capturing(self) -> bool:
         """Whether it records what it is given."""
-        return self._captured is not None
+        return self.capture is not None
+
+    @property
+    def is_captured_elsewhere(self) -> bool:
+        """Whether another thread records it: then nothing of it is to be waited for."""
+        capture = self.capture
+        return capture is not None and not capture.is_of_this_thread
 
     @property
     def pending(self) -> int:
@@ -68,14 +78,42 @@ class FlexStream:
         """Append resolved operations, side by side; return them."""
         enqueued = tuple(blocks)
         self.device.refuse_if_closed()
-        if self._captured is not None:
-            self._captured.extend(enqueued)
+        if self.capture is not None:
+            self.capture.record(self, enqueued)
             return enqueued
-        ticket = self.device.scheduler.submit(self.queue, enqueued, call_site())
-        self.device.executor.enqueued()
-        if self.device.options.is_blocking and enqueued:
-            self.wait_for(ticket, None)
+        refuse_beside_capture(self, "work")
+        with self.device.scheduler.host_calls.call("enqueue", self.id):
+            ticket = self.device.scheduler.submit(self.queue, enqueued, call_site())
+            self.device.executor.enqueued()
+            if self.device.options.is_blocking and enqueued:
+                self.wait_for(ticket, None)
         return enqueued
+
+    def enqueue_recorded(self, sequence: RecordedSequence) -> int:
+        """Append a recorded sequence as a unit, behind its uses on other streams; return its last operation's number.
+
+        In a capture it becomes a part of that.
+        """
+        self.device.refuse_if_closed()
+        if self.capture is not None:
+            self.capture.record(self, sequence.blocks)
+            self.capture.sequences.append(sequence)
+            self.capture.orders.append(sequence.order)
+            return 0
+        refuse_beside_capture(self, "replay")
+        scheduler = self.device.scheduler
+        with scheduler.host_calls.call("replay", self.id):
+            with self.device.launching:
+                scheduler.refuse_unready(self.queue)
+                waits = launch_waits(self, sequence.order)
+                if waits:
+                    scheduler.submit(self.queue, waits, call_site())
+                ticket = scheduler.submit_recorded(self.queue, sequence, call_site())
+                sequence.order.enqueued(self.id)
+            self.device.executor.enqueued()
+            if self.device.options.is_blocking:
+                self.wait_for(ticket, None)
+        return ticket
 
     def launch(
         self, job: Launchable, arguments: Sequence[LaunchArgument] = (), allow_tiled_launch: bool = True
@@ -84,11 +122,45 @@ class FlexStream:
 
         Errors: those of the job's own checks.
         """
+        launch_id = self.device.next_launch_id()
+
+        def resolved(memory: LaunchMemory, order: LaunchOrder) -> Sequence[ControlBlock]:
+            given = tuple(arguments)
+            request = LaunchRequest(self.device, self.id, launch_id, given, allow_tiled_launch, memory, order)
+            return job.control_blocks(request)
+
+        return self.enqueue_launch(resolved, arguments)
+
+    def enqueue_launch(
+        self,
+        resolve: Callable[[LaunchMemory, LaunchOrder], Sequence[ControlBlock]],
+        arguments: Sequence[LaunchArgument] = (),
+    ) -> tuple[ControlBlock, ...]:
+        """Enqueue what ``resolve`` returns, behind what it asks for; nothing where it raises.
+
+        Memory that it takes is given back behind the launch, or, in a capture, kept with what is recorded.
+        ``arguments``: its tensors, for whoever watches.
+        """
+        with self.device.scheduler.host_calls.call("launch", self.id, arguments):
+            return self._enqueue_launch(resolve)
+
+    def _enqueue_launch(
+        self, resolve: Callable[[LaunchMemory, LaunchOrder], Sequence[ControlBlock]]
+    ) -> tuple[ControlBlock, ...]:
         self.device.refuse_if_closed()
         self.device.scheduler.refuse_unready(self.queue)
-        launch_id = self.device.next_launch_id()
-        request = LaunchRequest(self.device, self.id, launch_id, tuple(arguments), allow_tiled_launch)
-        return self.enqueue(job.control_blocks(request))
+        memory, order = LaunchMemory(), LaunchOrder()
+        with self.device.launching:
+            try:
+                blocks = resolve(memory, order)
+                enqueued = self.enqueue([*launch_waits(self, order), *blocks])
+                if self.capture is not None:
+                    self.capture.orders.append(order)
+                else:
+                    order.enqueued(self.id)
+                return enqueued
+            finally:
+                memory.free()
 
     def copy_h2d(
         self, source: HostBuffer | HostArray, destination: DeviceBytes, conversion: DataConversionInfo | None = None
@@ -183,17 +255,18 @@ class FlexStream:
 
     def begin_capture(self) -> None:
         """Record what is enqueued from now on instead of executing it; errors SPY0930 it does so already."""
-        if self._captured is not None:
-            self._captured = None
-            raise NotPermittedInCapture(f"stream {self.id} records already")
-        self._captured = []
+        if self.capture is not None:
+            self.capture.give_up(f"stream {self.id} records already")
+        refuse_beside_capture(self, "record")
+        self.capture = Capture(self)
 
-    def end_capture(self) -> tuple[ControlBlock, ...]:
-        """Return what was recorded; errors SPY0930 the stream does not record, or gave it up."""
-        captured, self._captured = self._captured, None
-        if captured is None:
+    def end_capture(self) -> Capture:
+        """Return what was recorded; errors SPY0930 the stream does not record, or something was not permitted."""
+        if self.capture is None:
             raise NotPermittedInCapture(f"stream {self.id} does not record")
-        return tuple(captured)
+        capture = self.capture
+        capture.end()
+        return capture
 
     def enqueue_record(self, recording: Recording) -> None:
         """Append a point that can be waited for."""
@@ -212,13 +285,13 @@ class FlexStream:
         self.device.refuse_if_closed()
         self.device.scheduler.refuse_in_host_function(deed)
         self.device.scheduler.refuse_if_broken()
-        if self._captured is not None:
-            self._captured = None
-            raise NotPermittedInCapture(f"stream {self.id} records and is asked to {deed}")
+        if self.capture is not None:
+            self.capture.give_up(f"stream {self.id} records and is asked to {deed}")
 
     def wait_for(self, ticket: int, timeout_s: float | None) -> bool:
         """Wait until operation ``ticket`` has retired; return ``False`` where the time is over."""
-        return self.device.executor.wait(self.queue, ticket, timeout_s)
+        with self.device.scheduler.host_calls.call("wait", self.id):
+            return self.device.executor.wait(self.queue, ticket, timeout_s)
 
     def poll(self) -> None:
         """Let a little happen."""

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from spyrec.runtime.errors import RuntimeFault
-from spyrec.runtime.streams.control_block import ControlBlock
+from spyrec.runtime.streams.control_block import ControlBlock, Kind, Origin
+from spyrec.runtime.streams.recorded import RecordedSequence
+from spyrec.runtime.streams.recording import Recording
 
 
 class Phase(Enum):
@@ -21,11 +23,12 @@ class Phase(Enum):
     SKIPPED = "skipped"
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, weakref_slot=True)
 class Entry:
     """An enqueued operation: ``ticket`` counts in its stream from 1 on, ``sequence`` over the whole device.
 
-    ``site``: the line of the caller that enqueued it.  Times in nanoseconds of the device's clock.
+    ``site``: the line of the caller that enqueued it.  ``recorded``: what it is a part of, and whose memory it uses,
+    until it retires.  Times in nanoseconds of the device's clock.
     """
 
     block: ControlBlock
@@ -34,17 +37,28 @@ class Entry:
     sequence: int
     site: str
     queued_ns: int
+    recorded: RecordedSequence | None = None
     start_ns: int = 0
     end_ns: int = 0
     phase: Phase = Phase.QUEUED
     blocker: Entry | None = None
     """An operation that this one was seen to have to wait for."""
+    is_free: bool = False
+    """Whether it was seen that nothing before it in its stream keeps it from beginning."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it is done, failed or skipped."""
+        return self.phase in (Phase.DONE, Phase.FAILED, Phase.SKIPPED)
 
     def describe(self) -> str:
         """Return what it is and where it comes from, for messages."""
-        return (
-            f"{self.block.kind.text} of {self.block.origin} on stream {self.queue.stream_id}, enqueued at {self.site}"
-        )
+        return described(self.block.kind, self.block.origin, self.queue.stream_id, self.site)
+
+
+def described(kind: Kind, origin: Origin, stream_id: int, site: str) -> str:
+    """Return what messages say of an operation."""
+    return f"{kind.text} of {origin} on stream {stream_id}, enqueued at {site}"
 
 
 @dataclass(slots=True, eq=False)
@@ -65,3 +79,5 @@ class StreamQueue:
     failure: RuntimeFault | None = None
     passed_over: int = 0
     clock: dict[int, int] = field(default_factory=dict[int, int])
+    owed: tuple[Recording, ...] = ()
+    """What launches were to come behind that an error skipped: whoever comes behind them comes behind this."""

@@ -19,13 +19,13 @@ Memory = npt.NDArray[np.uint8]
 
 def copy_in(backend: Backend, action: HostToDevice) -> None:
     """Copy host memory to the device; errors SPY0315 to SPY0318, SPY0905."""
-    memory = backend.view(action.destination)
     host = action.source.data if isinstance(action.source, HostBuffer) else action.source
     if action.conversion is None:
-        memory[:] = _host_bytes(host)[: memory.size]
+        backend.write(action.destination, _host_bytes(host))
         return
+    memory = backend.view(action.destination)
     stored_as = backend.stored_as(action.conversion.device_format)
-    packed = _packed(memory, action.destination, stored_as)
+    packed = _packed(memory, action.destination, action.conversion.device_format, stored_as)
     copy_to_device(host, action.conversion, packed, stored_as=stored_as)
     if packed is not memory:
         _slots(memory, stored_as)[:] = packed.view(storage_type(stored_as))
@@ -39,7 +39,8 @@ def copy_out(backend: Backend, action: DeviceToHost) -> None:
         _host_bytes(host)[: memory.size] = memory
         return
     stored_as = backend.stored_as(action.conversion.device_format)
-    copy_into_host(_packed(memory, action.source, stored_as), action.conversion, host.reshape(-1), stored_as=stored_as)
+    packed = _packed(memory, action.source, action.conversion.device_format, stored_as)
+    copy_into_host(packed, action.conversion, host.reshape(-1), stored_as=stored_as)
 
 
 def copy_on_device(backend: Backend, action: DeviceToDevice) -> None:
@@ -63,17 +64,20 @@ def _host_bytes(host: HostArray) -> Memory:
     return host.reshape(-1).view(np.uint8)
 
 
-def _is_wide(memory: Memory, place: AddressRange, stored_as: DeviceFormat) -> bool:
-    """Whether an element lies at the front of a slot of twice its width: the backend's memory is two bytes for one."""
-    return memory.size == 2 * place.size_bytes and stored_as is not DeviceFormat.IEEE_FP32
+def _is_wide(memory: Memory, place: AddressRange, device_format: DeviceFormat, stored_as: DeviceFormat) -> bool:
+    """Whether an element lies at the front of a slot of twice its width: the backend's memory is two bytes for one.
+
+    A format that such a memory stores as one of twice the width fills its slots.
+    """
+    return memory.size == 2 * place.size_bytes and stored_as.bits == device_format.bits
 
 
 def _slots(memory: Memory, stored_as: DeviceFormat) -> npt.NDArray[np.generic]:
     return memory.view(storage_type(stored_as))[::2]
 
 
-def _packed(memory: Memory, place: AddressRange, stored_as: DeviceFormat) -> Memory:
-    if not _is_wide(memory, place, stored_as):
+def _packed(memory: Memory, place: AddressRange, device_format: DeviceFormat, stored_as: DeviceFormat) -> Memory:
+    if not _is_wide(memory, place, device_format, stored_as):
         return memory
     return np.ascontiguousarray(_slots(memory, stored_as)).view(np.uint8)
 

@@ -30,6 +30,11 @@ class Watch:
             reads = () if self._uninitialised is None else tuple(self._uninitialised.findings)
             return (*races, *reads, *self._unrecorded)
 
+    @property
+    def follows_enqueueing(self) -> bool:
+        """Whether anything is to be told of what is enqueued."""
+        return self._races is not None
+
     def enqueued(self, entry: Entry) -> None:
         """Let an operation take its place in the order, and hold its footprint against all before it."""
         if self._races is None:
@@ -63,6 +68,8 @@ class Watch:
 
     def forget(self, block: AddressRange) -> None:
         """Memory was given back: what is known of it no longer counts."""
+        if self._races is None and self._uninitialised is None:
+            return
         with self._lock:
             if self._races is not None:
                 self._races.forget(block)

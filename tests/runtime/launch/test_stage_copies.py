@@ -18,6 +18,7 @@ def sticks_moved(copies: tuple[StageCopy, ...]) -> dict[int, int]:
     """By byte offset of a stick in the tile, the byte offset in the tensor that it comes from."""
     moved: dict[int, int] = {}
     for copy in copies:
+        assert min((*copy.parent_strides, *copy.scratch_strides), default=0) >= 0, "copies on the device walk forward"
         for index in product(*(range(size) for size in copy.sizes)):
             parent = copy.parent_bytes + sum(at * by for at, by in zip(index, copy.parent_strides, strict=True))
             scratch = copy.scratch_bytes + sum(at * by for at, by in zip(index, copy.scratch_strides, strict=True))

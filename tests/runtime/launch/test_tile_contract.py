@@ -22,9 +22,10 @@ from spyrec.bundle.tile_contract import (
 )
 from spyrec.bundle.tile_contract_json import read_tile_contract, write_tile_contract
 from spyrec.diagnostics import SpyrecError
+from spyrec.layout import DeviceLayout
 from spyrec.runtime.launch.explain import explain_launch
 from spyrec.runtime.launch.render import render_plan
-from tests.support.launch_builders import matmul, tensor
+from tests.support.launch_builders import INPUT, OUTPUT, argument, matmul, tensor
 
 Document = dict[str, object]
 
@@ -129,3 +130,19 @@ def test_a_plan_reads_as_text() -> None:
         "  [1,0] matmul: a:scratch b+0 c:scratch <- a+131072 (2097152 bytes) -> c+131072 (2097152 bytes)"
     )
     assert lines[-1] == "  ..."
+
+
+def test_parts_of_one_result_lie_alike_in_a_program_and_its_variant() -> None:
+    def summing(columns: int, order: tuple[int, int]) -> TileContract:
+        result = DeviceLayout.default((128, 128), "float16", None, order)
+        loops = (TileLoop("K", columns, LoopKind.REDUCTION, Combine.SUM, 0.0),)
+        arguments = (
+            argument("x", INPUT, (128, columns), (None, "K")),
+            replace(argument("y", OUTPUT, (128, 128), (None, None)), layout=result),
+        )
+        return TileContract("sum", loops, arguments, reduction=ReductionPrograms("zero", "add", "store"))
+
+    whole = summing(128, (0, 1))
+    replace(whole, variants=(summing(64, (0, 1)),))
+    with pytest.raises(SpyrecError, match="parts of one result must lie alike"):
+        replace(whole, variants=(summing(64, (1, 0)),))

@@ -1,0 +1,76 @@
+"""Rules between tile contracts and the rest of a manifest: each is one of a program of the plan, with its arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from spyrec.bundle.manifest import Argument, Manifest, Role
+from spyrec.bundle.tile_contract import TileArgument, TileContract
+from spyrec.diagnostics import DiagnosticSink, Location
+
+CONTRADICTION = "SPY0611"
+"""Code of a manifest whose parts disagree."""
+
+_HINT = "write the bundle again, or remove the contract: the value null is always right"
+
+_ROLES: Mapping[Role, frozenset[Role]] = {
+    Role.INPUT: frozenset({Role.INPUT}),
+    Role.CONSTANT: frozenset({Role.CONSTANT}),
+    Role.INOUT: frozenset({Role.INPUT, Role.OUTPUT, Role.INOUT}),
+    Role.OUTPUT: frozenset({Role.INPUT, Role.OUTPUT, Role.INOUT}),
+    Role.INTERMEDIATE: frozenset({Role.INPUT, Role.OUTPUT, Role.INOUT}),
+}
+"""What an argument of the manifest may be to one of the programs that use it."""
+
+
+def check_contracts(manifest: Manifest, where: Location, sink: DiagnosticSink) -> None:
+    """Check every tile contract against the plan step of its program; all problems go to ``sink``, SPY0611."""
+    steps = {step.program: step for step in manifest.plan}
+    arguments = {item.name: item for item in manifest.arguments}
+    for name, contract in manifest.tile_contracts.items():
+        place = where.child("tile_contract", "programs", name)
+        if name not in steps:
+            sink.error(CONTRADICTION, f'no step of the plan executes program "{name}"', place, hint=_HINT)
+            continue
+        around = contract.reduction
+        needed = () if around is None else (around.init, around.combine, around.publish)
+        missing = [program for program in needed if program not in {step.program for step in manifest.tile_steps}]
+        facts = _contradictions(contract, name, steps[name].arguments, arguments)
+        for fact in (*facts, *(f'program "{program}" has no step outside of the plan' for program in missing)):
+            sink.error(CONTRADICTION, fact, place, hint=_HINT)
+
+
+def _contradictions(
+    contract: TileContract, program: str, expected: tuple[str, ...], arguments: Mapping[str, Argument]
+) -> list[str]:
+    if contract.program != program:
+        return [f'the tile contract of program "{program}" is one of "{contract.program}"']
+    found = tuple(item.name for item in contract.arguments)
+    if found != expected:
+        return [f"the tile contract has arguments {list(found)[:16]}, the plan step {list(expected)[:16]}"]
+    return [
+        fact
+        for item in contract.arguments
+        if item.name in arguments
+        for fact in _argument_contradictions(item, arguments[item.name])
+    ]
+
+
+def _argument_contradictions(item: TileArgument, argument: Argument) -> list[str]:
+    layout = item.layout
+    pairs = {
+        "shape": (layout.host_shape, argument.shape),
+        "host_strides": (layout.host_strides, argument.host_strides),
+        "device_size": (layout.device_size, argument.device_size),
+        "stride_map": (layout.stride_map, argument.stride_map),
+        "dtype": (item.dtype.value, None if argument.dtype is None else argument.dtype.value),
+        "device_dtype": (layout.device_dtype.name, argument.device_dtype.name),
+    }
+    facts = [
+        f'{key} of "{item.name}" is {mine} in the tile contract and {theirs} among the arguments'
+        for key, (mine, theirs) in pairs.items()
+        if mine != theirs
+    ]
+    if item.role not in _ROLES[argument.role]:
+        facts.append(f'"{item.name}" is {argument.role.value}, the tile contract calls it {item.role.value}')
+    return facts

@@ -1,0 +1,191 @@
+"""``/table.json`` of a program image: what the program's arguments are, and what each word of a correction holds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import orjson
+
+from spyrec.bundle.argument_uses import ARGUMENT_PARAMETER, AddressSpan, argument_uses
+from spyrec.bundle.correction_word import Word, WordKind, read_words
+from spyrec.bundle.device_program import DeviceProgram
+from spyrec.bundle.json_cursor import LARGEST_INTEGER, MALFORMED, Cursor
+from spyrec.bundle.manifest import Argument, Manifest, PlanStep
+from spyrec.bundle.program import is_value_parameter
+from spyrec.bundle.superdsc_operands import read_format
+from spyrec.bundle.validate import POOL_PARAMETER
+from spyrec.dtypes import DeviceFormat
+from spyrec.target import SEGMENT_BYTES, STICK_BYTES
+
+TABLE_FILE = "/table.json"
+"""The name of the table among the files of an image's code section: one that no file of a bundle can have."""
+
+_MAX_RANK = 32
+_MAX_ARGUMENTS = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class ImageArgument:
+    """One argument of a program; its place in the table is its index.
+
+    ``device_size``: outermost first, the last one elements per stick.  ``baked_base``: its device address, in bytes,
+    in a program without correction.
+    """
+
+    name: str
+    device_size: tuple[int, ...]
+    device_dtype: DeviceFormat
+    baked_base: int
+    is_read: bool
+    is_written: bool
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of device memory."""
+        return math.prod(self.device_size[:-1]) * STICK_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class ImageTable:
+    """What a program is launched with.
+
+    ``pool_bytes``: 0 without a pool.  ``value_maxima``: the largest value of each value parameter, where it is known.
+    ``words``: of a correction, in order; an argument without a word lies at its baked base.
+    """
+
+    arguments: tuple[ImageArgument, ...]
+    pool_bytes: int
+    value_maxima: Mapping[str, int]
+    words: tuple[Word, ...]
+
+
+def baked_base(argument: Argument, index: int, step: PlanStep, *, is_only: bool) -> int:
+    """Return the device address of argument ``index`` in a program with baked addresses.
+
+    It lies in segment ``index``, or ``index + 1`` where the program has a pool; the only program of a plan (every
+    foreign bundle has one) states the addresses itself.
+    """
+    if is_only and argument.address is not None:
+        return argument.address
+    return (index + (1 if step.pool_bytes else 0)) * SEGMENT_BYTES
+
+
+def table_of(program: DeviceProgram, manifest: Manifest, step: PlanStep) -> ImageTable:
+    """Return the table of one step of a plan, whose program was checked against the manifest."""
+    arguments = {item.name: item for item in manifest.arguments}
+    is_only = len(manifest.plan) == 1 and step in manifest.plan
+    listed = [
+        ImageArgument(
+            name, arguments[name].device_size, arguments[name].device_dtype,
+            baked_base(arguments[name], index, step, is_only=is_only), is_read=False, is_written=False,
+        )
+        for index, name in enumerate(step.arguments)
+    ]  # fmt: skip
+    maxima = {**step.values, **{name: item.max_trips for name, item in step.trip_counts.items()}}
+    table = completed(program, ImageTable(tuple(listed), step.pool_bytes, maxima, ()))
+    contract = manifest.tile_contracts.get(step.program)
+    strided = set[str]() if contract is None else {item.name for item in contract.arguments if item.takes_strides}
+    return _with_stick_strides(table, [index for index, name in enumerate(step.arguments) if name in strided])
+
+
+def _with_stick_strides(table: ImageTable, indices: Sequence[int]) -> ImageTable:
+    """Return a table whose corrections also set the stick strides of some arguments, every device dim but the last."""
+    more = tuple(
+        Word(WordKind.STICK_STRIDE, index, dim)
+        for index in indices
+        for dim in range(len(table.arguments[index].device_size) - 1)
+    )
+    return replace(table, words=(*table.words, *more))
+
+
+def completed(program: DeviceProgram, table: ImageTable) -> ImageTable:
+    """Return a table with what the program itself says: uses of arguments, and the words of a correction."""
+    spans = [AddressSpan(item.baked_base, item.size_bytes) for item in table.arguments]
+    uses = argument_uses(program.program, program.superdscs, spans)
+    arguments = tuple(
+        ImageArgument(
+            item.name, item.device_size, item.device_dtype, item.baked_base, index in uses.read, index in uses.written
+        )
+        for index, item in enumerate(table.arguments)
+    )
+    return ImageTable(arguments, table.pool_bytes, table.value_maxima, program_words(program))
+
+
+def program_words(program: DeviceProgram) -> tuple[Word, ...]:
+    """Return the words that a program's parameters are, in their order."""
+    return tuple(word_of_parameter(item.name) for item in program.program.parameters)
+
+
+def word_of_parameter(name: str) -> Word:
+    """Return the word that holds a parameter of a device program."""
+    if name == POOL_PARAMETER:
+        return Word(WordKind.POOL)
+    if is_value_parameter(name):
+        return Word(WordKind.VALUE, name=name)
+    match = ARGUMENT_PARAMETER.fullmatch(name)
+    assert match is not None, f"validation refuses parameter {name}"
+    return Word(WordKind.ARGUMENT, int(match[1]))
+
+
+def write_table(table: ImageTable) -> bytes:
+    """Return the bytes of ``/table.json``."""
+    content = {
+        "arguments": [
+            {
+                "name": item.name,
+                "device_size": item.device_size,
+                "device_dtype": item.device_dtype.name,
+                "baked_base": item.baked_base,
+                "is_read": item.is_read,
+                "is_written": item.is_written,
+            }
+            for item in table.arguments
+        ],
+        "pool_bytes": table.pool_bytes,
+        "value_maxima": dict(table.value_maxima),
+        "words": [word.to_json() for word in table.words],
+    }
+    return orjson.dumps(content)
+
+
+def read_table(root: Cursor) -> ImageTable:
+    """Read ``/table.json``; errors SPY0620 a wrong form, words of arguments or dims that there are not."""
+    listed = root.member("arguments")
+    if len(listed.array()) > _MAX_ARGUMENTS:
+        listed.refuse(MALFORMED, f"{len(listed.array())} arguments, at most {_MAX_ARGUMENTS} are read")
+    arguments = tuple(_read_argument(item) for item in listed.items())
+    maxima = {name: item.integer(0) for name, item in root.member("value_maxima").members()}
+    words = root.member("words")
+    table = ImageTable(arguments, root.member("pool_bytes").integer(0), maxima, read_words(words))
+    for position, word in enumerate(table.words):
+        _check_word(word, table, words.child(position, word.to_json()))
+    return table
+
+
+def _read_argument(item: Cursor) -> ImageArgument:
+    sizes = item.member("device_size")
+    device_size = sizes.integers(1)
+    device_dtype = read_format(item.member("device_dtype"))
+    if not 0 < len(device_size) <= _MAX_RANK or device_size[-1] != device_dtype.elements_per_stick:
+        fact = f"device_size {list(device_size)[:8]} of {device_dtype.name}, whose sticks have"
+        sizes.refuse(MALFORMED, f"{fact} {device_dtype.elements_per_stick} elements")
+    return ImageArgument(
+        item.member("name").text(),
+        device_size,
+        device_dtype,
+        item.member("baked_base").integer(0, LARGEST_INTEGER),
+        item.member("is_read").flag(),
+        item.member("is_written").flag(),
+    )
+
+
+def _check_word(word: Word, table: ImageTable, place: Cursor) -> None:
+    takes_argument = word.kind in {WordKind.ARGUMENT, WordKind.STICK_STRIDE}
+    if takes_argument and word.index >= len(table.arguments):
+        place.refuse(MALFORMED, f"{word}, of {len(table.arguments)} arguments")
+    if word.kind is WordKind.STICK_STRIDE and word.dim >= len(table.arguments[word.index].device_size) - 1:
+        place.refuse(MALFORMED, f"{word}, which has {len(table.arguments[word.index].device_size) - 1} dims of sticks")
+    if word.kind is WordKind.POOL and table.pool_bytes == 0:
+        place.refuse(MALFORMED, f"{word}, which has 0 bytes")

@@ -1,0 +1,57 @@
+"""The launch artefacts of a bundle: read with it, or made when they are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from spyrec.bundle.device_program import DeviceProgram
+from spyrec.bundle.image_table import table_of
+from spyrec.bundle.launch_plan import LaunchArtifact
+from spyrec.bundle.manifest import Manifest, PlanStep
+from spyrec.bundle.program_image import program_files
+from spyrec.bundle.spyrecode import artifact_of
+
+
+def steps_by_program(manifest: Manifest) -> dict[str, PlanStep]:
+    """Return the first step that runs each program, those outside of the plan included, by the program's directory."""
+    return {step.program: step for step in reversed(manifest.steps)}
+
+
+class LaunchArtifacts(Mapping[str, LaunchArtifact]):
+    """The launch artefact of each program of a plan, by the program's directory.
+
+    ``read``: those that came with the bundle; the others are made of the programs when asked for, each once, with
+    ``slots`` correction slots.
+    """
+
+    def __init__(
+        self, programs: Sequence[DeviceProgram], manifest: Manifest, slots: int, read: Mapping[str, LaunchArtifact]
+    ) -> None:
+        self._programs = programs
+        self._manifest = manifest
+        self._slots = slots
+        self._steps = steps_by_program(manifest)
+        self._by_directory = {item.directory: item for item in programs if item.directory in self._steps}
+        self._known = dict(read)
+
+    def __getitem__(self, directory: str) -> LaunchArtifact:
+        if directory not in self._known:
+            self._known[directory] = self.made_of(directory, program_files(self._by_directory[directory]))
+        return self._known[directory]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._by_directory)
+
+    def __len__(self) -> int:
+        return len(self._by_directory)
+
+    def are_of(self, programs: Sequence[DeviceProgram], manifest: Manifest, slots: int) -> bool:
+        """Whether these are the artefacts of exactly these objects: a changed copy of a bundle needs its own."""
+        return self._programs is programs and self._manifest is manifest and self._slots == slots
+
+    def made_of(self, directory: str, files: Mapping[str, bytes]) -> LaunchArtifact:
+        """Return an artefact without keeping it; ``files`` are those of the program, for a caller that has them."""
+        if directory in self._known:
+            return self._known[directory]
+        table = table_of(self._by_directory[directory], self._manifest, self._steps[directory])
+        return artifact_of(files, table, self._slots)

@@ -1,0 +1,100 @@
+"""The tile contracts of a bundle's programs, from the loops that their kernels admit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from spyrec.bundle.bundle import Bundle
+from spyrec.bundle.manifest import Argument, PlanStep, Role
+from spyrec.bundle.tile_contract import LoopKind, TileArgument, TileContract, TileLoop, argument_layout
+from spyrec.codegen.emit_opspecs import CodegenOptions
+from spyrec.codegen.tile_reductions import (
+    COMBINES,
+    Emit,
+    JoiningPrograms,
+    Reduction,
+    joining_programs,
+    with_programs,
+)
+from spyrec.ir.kernel import KernelGraph
+from spyrec.passes.base import PipelineOptions
+from spyrec.passes.parallel_loops.program_loops import ProgramLoop, ProgramLoops, program_loops
+
+
+def with_contracts(bundle: Bundle, scheduled: KernelGraph, options: CodegenOptions, emit: Emit) -> Bundle:
+    """Return a bundle with the contract of every program, and with the programs that join parts of results.
+
+    With baked addresses a program has no correction: the segment table alone moves its arguments.  ``emit`` generates
+    the code of further programs.
+    """
+    manifest = bundle.manifest
+    arguments = {argument.name: argument for argument in manifest.arguments}
+    contracts: dict[str, TileContract] = {}
+    joining: list[JoiningPrograms] = []
+    for step, found in zip(manifest.plan, program_loops(scheduled), strict=True):
+        joined = _joining(step, arguments, found, options, emit) if options.tile_reductions else None
+        contracts[step.program] = _contract(step, arguments, found, options, joined)
+        joining.extend(() if joined is None else (joined,))
+    complete = replace(manifest, tile_contracts=contracts)
+    return with_programs(bundle, joining, complete) if joining else replace(bundle, manifest=complete)
+
+
+def _joining(
+    step: PlanStep, arguments: Mapping[str, Argument], found: ProgramLoops, options: CodegenOptions, emit: Emit
+) -> JoiningPrograms | None:
+    if found.reduction is None:
+        return None
+    cores = options.target.cores if options.planned_with is None else options.planned_with.cores
+    pipeline = PipelineOptions(options.target, cores, fixed_io_layouts=True, auto_tile=False)
+    reduction = Reduction(arguments[found.reduction.output], found.reduction.op, step.program)
+    joined = joining_programs(reduction, pipeline, emit)
+    bundles = () if joined is None else joined.bundles.values()
+    added = {item.name for bundle in bundles for item in bundle.manifest.arguments} - {reduction.output.name}
+    return None if added & arguments.keys() else joined
+
+
+def _contract(
+    step: PlanStep,
+    arguments: Mapping[str, Argument],
+    found: ProgramLoops,
+    options: CodegenOptions,
+    joined: JoiningPrograms | None,
+) -> TileContract:
+    loops = [TileLoop(loop.name, loop.tile) for loop in found.loops]
+    walked = list(found.loops)
+    if joined is not None:
+        assert found.reduction is not None
+        combine, identity = COMBINES[found.reduction.op]
+        loop = found.reduction.loop
+        loops.append(TileLoop(loop.name, loop.tile, LoopKind.REDUCTION, combine, identity))
+        walked.append(loop)
+    takers = frozenset(name for loop in walked for name in loop.dims) if options.symbolic_strides else frozenset[str]()
+    return TileContract(
+        program=step.program,
+        loops=tuple(loops),
+        arguments=tuple(
+            replace(_argument(arguments[name], found, walked), takes_strides=name in takers) for name in step.arguments
+        ),
+        is_pointwise=found.is_pointwise,
+        is_idempotent=found.is_idempotent,
+        needs_correction=options.symbolic_args is not False,
+        reduction=None if joined is None else joined.around,
+    )
+
+
+def _argument(argument: Argument, found: ProgramLoops, loops: Sequence[ProgramLoop]) -> TileArgument:
+    assert argument.shape is not None
+    assert argument.dtype is not None
+    by_dim = {loop.dims[argument.name]: loop.name for loop in loops if argument.name in loop.dims}
+    axes = tuple(by_dim.get(dim) for dim in range(len(argument.shape)))
+    return TileArgument(argument.name, _role(argument, found), argument.dtype, argument_layout(argument), axes)
+
+
+def _role(argument: Argument, found: ProgramLoops) -> Role:
+    """Return what an argument is to one program, whatever it is to the whole plan."""
+    if argument.name in found.kept:
+        return Role.INOUT
+    if argument.name in found.written:
+        return Role.OUTPUT
+    return Role.CONSTANT if argument.role is Role.CONSTANT else Role.INPUT

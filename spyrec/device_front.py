@@ -1,0 +1,92 @@
+"""The verb of the public front that opens a device: ``spyrec.open_device``."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import weakref
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from spyrec.diagnostics import refuse
+from spyrec.front import checked_numerics, checked_profile
+from spyrec.options import Numerics, RunOptions
+from spyrec.target import CALIBRATED, Target
+
+if TYPE_CHECKING:
+    from spyrec.runtime.memory.allocator import MemoryOptions
+    from spyrec.runtime.spyre_device import SpyreDevice
+
+_SANITIZERS = frozenset({"sync", "init"})
+
+_LOCK = threading.Lock()
+_NUMBERS = itertools.count()
+_CHOSEN: set[int] = set()
+"""Indices that somebody asked for: no other device gets them."""
+
+_DEVICES: weakref.WeakValueDictionary[int, SpyreDevice] = weakref.WeakValueDictionary()
+
+
+def open_device(  # noqa: PLR0913 -- options, given by name
+    cores: int = Target().cores,
+    numerics: Numerics | str = Numerics.DL16,
+    *,
+    schedule: str = "fifo",
+    sanitize: str | Sequence[str] = (),
+    profile: str = CALIBRATED.name,
+    memory: MemoryOptions | None = None,
+    index: int | None = None,
+) -> SpyreDevice:
+    """Return an emulated device for the program execution pipeline (``spyrec.runtime``).
+
+    ``schedule``: ``fifo``, ``rr``, ``lifo``, ``adversarial``, ``random:SEED`` or ``threads``.  ``sanitize``: ``sync``
+    (races between streams) and ``init`` (memory that is read before anything wrote it), by name or with commas.
+
+    ``index`` tells the device's memory handles from those of others: by default a number that none of this process
+    had; one that is given may be that of a device that was closed.
+
+    Errors: SPY0750, SPY0771, SPY0927.
+    """
+    options = RunOptions(numerics=numerics, profile=profile)
+    named = checked_numerics(options)
+    timing = checked_profile(options)
+    if not 1 <= cores <= Target().cores:
+        raise refuse("SPY0771", f"cores is {cores}", hint=f"choose 1 to {Target().cores}")
+    asked = _asked(sanitize)
+    from spyrec.emulator.backend import EmulatorBackend
+    from spyrec.runtime.memory.addresses import RegionTable
+    from spyrec.runtime.memory.allocator import MemoryOptions
+    from spyrec.runtime.spyre_device import DeviceOptions, SpyreDevice
+    from spyrec.runtime.streams.scheduler import SchedulerOptions
+
+    chosen = memory or MemoryOptions()
+    regions = RegionTable.of(chosen.mode, chosen.region_bytes)
+    backend = EmulatorBackend(cores, named.value, profile=timing, regions=regions)
+    scheduling = SchedulerOptions(
+        schedule=schedule, finds_races="sync" in asked, finds_uninitialised_reads="init" in asked
+    )
+    with _LOCK:
+        number = _own_index(index)
+        device = _DEVICES[number] = SpyreDevice(backend, DeviceOptions(chosen, scheduling), index=number)
+    return device
+
+
+def _own_index(asked: int | None) -> int:
+    """Return the index of a new device; errors SPY0771 a device has it."""
+    if asked is None:
+        return next(number for number in _NUMBERS if number not in _CHOSEN)
+    device = _DEVICES.get(asked)
+    if asked < 0 or (device is not None and not device.is_closed):
+        fact = "it must be 0 or more" if asked < 0 else "an open device has it"
+        raise refuse("SPY0771", f"index is {asked}, {fact}", hint="leave it out for a number of its own")
+    _CHOSEN.add(asked)
+    return asked
+
+
+def _asked(sanitize: str | Sequence[str]) -> frozenset[str]:
+    asked = frozenset(sanitize.split(",") if isinstance(sanitize, str) else sanitize) - {""}
+    if not asked <= _SANITIZERS:
+        unknown = ", ".join(sorted(asked - _SANITIZERS))
+        hint = "choose sync, init or both; the sanitizers of programs are options of run"
+        raise refuse("SPY0771", f'sanitize is "{unknown}"', hint=hint)
+    return asked

@@ -1,0 +1,123 @@
+"""Device memory whose allocations are made elsewhere: blocks begin and end their life at given addresses."""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_right, insort
+
+import numpy as np
+import numpy.typing as npt
+
+from spyrec.diagnostics import refuse
+from spyrec.emulator.memory import KEPT_RANGES, POISON_LIMIT_BYTES, DeviceMemory, backed, poison
+from spyrec.target import DATA_SEGMENTS, SEGMENT_BYTES, STICK_BYTES
+
+Bytes = npt.NDArray[np.uint8]
+
+OWN_MEMORY_BASE = (DATA_SEGMENTS + 1) * SEGMENT_BYTES
+"""Where memory of the programs' own lies: behind the segments, where no tensor can be."""
+
+
+class AttachedMemory(DeviceMemory):
+    """Blocks at addresses that an allocator chose; each is backed, and poisoned, when it is first viewed.
+
+    Any thread may call it.  ``expansion`` emulated bytes stand for each device byte.
+    """
+
+    def __init__(self, expansion: int = 1) -> None:
+        super().__init__(expansion)
+        self._next_own = OWN_MEMORY_BASE
+        self._starts: list[int] = []
+        self._blocks: dict[int, tuple[int, Bytes | None]] = {}
+        self._origins: dict[int, int] = {}
+        self._touched: dict[tuple[int, int], None] = {}  # in the order of the writes, each range once
+        self._lock = threading.RLock()
+
+    @property
+    def backed_bytes(self) -> int:
+        """Device bytes of the blocks that were touched."""
+        with self._lock:
+            return sum(size for size, memory in self._blocks.values() if memory is not None)
+
+    def attach(self, address: int, size_bytes: int) -> None:
+        """Begin a block."""
+        with self._lock:
+            assert address not in self._blocks
+            insort(self._starts, address)
+            self._blocks[address] = size_bytes, None
+
+    def detach(self, address: int) -> None:
+        """End the block that begins at ``address``."""
+        with self._lock:
+            del self._starts[bisect_right(self._starts, address) - 1]
+            _, memory = self._blocks.pop(address)
+            if memory is not None:  # what comes to lie at its place in this process is something else
+                origin = self._origins.pop(address)
+                self._touch(origin, origin + len(memory))
+
+    def allocate(self, size_bytes: int) -> int:
+        """Begin a block of a program's own and return its address."""
+        with self._lock:
+            address = self._next_own
+            self._next_own += max(1, -(-size_bytes // STICK_BYTES)) * STICK_BYTES
+            self.attach(address, self._next_own - address)
+        return address
+
+    def whole(self, address: int) -> Bytes:
+        """Return all emulated bytes of the block that begins at ``address``; errors SPY0701."""
+        with self._lock:
+            return self._memory_of(address)
+
+    def view(self, address: int, size_bytes: int) -> Bytes:
+        """Return the emulated bytes of ``[address, address + size_bytes)``; errors SPY0701, SPY0702."""
+        with self._lock:
+            place = bisect_right(self._starts, address) - 1
+            base = self._starts[place] if place >= 0 else -1
+            held, memory = self._blocks[base] if place >= 0 else (0, None)
+            if place < 0 or size_bytes < 0 or address + size_bytes > base + held:
+                inside = f"; the allocation below it is [{base}, {base + held})" if place >= 0 else ""
+                raise refuse("SPY0702", f"bytes [{address}, {address + size_bytes}) lie in no allocation{inside}")
+            first = (address - base) * self.expansion
+            return (self._memory_of(base) if memory is None else memory)[first : first + size_bytes * self.expansion]
+
+    def host_view(self, address: int, size_bytes: int) -> Bytes:
+        """Return what :meth:`view` does, for the host to read and write."""
+        with self._lock:
+            return super().host_view(address, size_bytes)
+
+    def host_write(self, address: int, size_bytes: int, data: Bytes) -> None:
+        """Let the emulated bytes of ``[address, address + size_bytes)`` be the first of ``data``; errors as a view."""
+        with self._lock:
+            memory = self.view(address, size_bytes)
+            memory[:] = data[: memory.size]
+            base = self._starts[bisect_right(self._starts, address) - 1]
+            first = self._origins[base] + (address - base) * self.expansion
+            self._touch(first, first + memory.size)
+
+    def host_writes(self) -> list[tuple[int, int]]:
+        """Return the emulated ranges that may hold something else than at the last call."""
+        if not self._touched and not self._windows:
+            return []
+        with self._lock:
+            touched = list(self._touched)
+            self._touched.clear()
+            return [*super().host_writes(), *touched] if self._windows else touched
+
+    def _touch(self, first: int, past: int) -> None:
+        if len(self._touched) >= KEPT_RANGES:
+            starts, ends = zip(*self._touched, strict=True)
+            self._touched = {(min(starts), max(ends)): None}
+        self._touched[first, past] = None
+
+    def _memory_of(self, base: int) -> Bytes:
+        size, memory = self._blocks[base]
+        if memory is None:
+            try:
+                memory = backed(size * self.expansion)
+            except MemoryError as error:
+                raise refuse("SPY0701", f"this machine has no memory for an allocation of {size} bytes") from error
+            if len(memory) <= POISON_LIMIT_BYTES:
+                poison(memory)
+            self._blocks[base] = size, memory
+            self._origins[base] = memory.ctypes.data
+        return memory

@@ -1,0 +1,322 @@
+"""The emulated device as what streams execute on: memory that an allocator carves, and programs that lie in it."""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from spyrec.bundle.correction_word import WordKind
+from spyrec.bundle.program_image import ProgramImage
+from spyrec.diagnostics import SpyrecError
+from spyrec.dtypes import DeviceFormat
+from spyrec.emulator.attached_memory import AttachedMemory
+from spyrec.emulator.device import MAX_EXECUTIONS, EmulatedDevice
+from spyrec.emulator.emulated_program import EmulatedProgram
+from spyrec.emulator.numerics import Numerics
+from spyrec.emulator.program_store import DecodedImage, ProgramStore, entry_at
+from spyrec.runtime.device import ArgumentTable, LaunchStats, TableEntry
+from spyrec.runtime.errors import OutsideAllocation
+from spyrec.runtime.jobs.errors import ForeignMemory, NoEntry
+from spyrec.runtime.memory.addresses import AddressRange, RegionTable, VirtualAddress
+from spyrec.runtime.streams.control_block import ComputeRequest, ControlBlock, Kind
+from spyrec.runtime.streams.plain_backend import simulated_ns
+from spyrec.target import CALIBRATED, SEGMENT_BYTES, Profile
+
+Bytes = npt.NDArray[np.uint8]
+Strides = tuple[tuple[int, tuple[int, ...]], ...]
+"""Stick strides of a launch by argument index, where they are not those that the program was compiled for."""
+
+_HALF_FORMATS = {
+    Numerics.DL16: DeviceFormat.SEN169_FP16,
+    Numerics.IEEE: DeviceFormat.IEEE_FP16,
+    Numerics.F32: DeviceFormat.IEEE_FP32,
+}
+
+_MOST_PLANS = 128
+"""Programs whose plans are kept, by code; those used longest ago go first."""
+
+_MOST_LAUNCHES = 1024
+"""Patched images whose operands are kept, by code and words; those used longest ago go first."""
+
+_MOST_STATS = 256
+"""Computations whose counters are kept until somebody takes them."""
+
+
+@dataclass(frozen=True, slots=True)
+class BoundLaunch:
+    """What a patched image launches: the device address of each argument, of the pool, and the values.
+
+    ``extents``: of each argument its name, the first and behind the last device byte, and whether it is written.
+    """
+
+    program: EmulatedProgram
+    extents: tuple[tuple[str, int, int, bool], ...]
+    addresses: tuple[int, ...]
+    pool: int | None
+    values: Mapping[str, int]
+
+
+class EmulatorBackend:
+    """Implements :class:`spyrec.runtime.streams.backend.Backend` with an emulated device.
+
+    Programs come from device memory alone: a computation decodes the image that it is started in, lets its correction
+    program patch it there, and takes every address from it.  Data segments hold two emulated bytes for each byte under
+    ``f32``, the program segment one.  ``regions``: those of the allocator.
+    """
+
+    def __init__(
+        self,
+        cores: int = 32,
+        numerics: str = "dl16",
+        *,
+        profile: Profile = CALIBRATED,
+        max_executions: int = MAX_EXECUTIONS,
+        regions: RegionTable,
+    ) -> None:
+        expansion = Numerics(numerics).expansion
+        self._data = AttachedMemory(expansion)
+        self._programs = ProgramStore()
+        self.device = EmulatedDevice(cores, numerics, max_executions=max_executions, profile=profile, memory=self._data)
+        self._regions = regions
+        self._bases = {item: regions.device_address(VirtualAddress(item, 0)) for item in regions.region_ids}
+        self._program_region = regions.region_ids[regions.program_index]
+        self._plans: OrderedDict[tuple[bytes, Strides], EmulatedProgram] = OrderedDict()
+        self._bound: OrderedDict[tuple[bytes, tuple[int, ...]], BoundLaunch] = OrderedDict()
+        self._stats: OrderedDict[int, tuple[ControlBlock, LaunchStats]] = OrderedDict()
+        self._durations: dict[tuple[bytes, tuple[tuple[str, int], ...]], int] = {}
+
+    @property
+    def backed_bytes(self) -> int:
+        """Device bytes that were touched."""
+        return self._data.backed_bytes + self._programs.memory.backed_bytes
+
+    @property
+    def kept_counts(self) -> tuple[int, int]:
+        """How many programs' plans, and how many patched images, are kept."""
+        return len(self._plans), len(self._bound)
+
+    def attach(self, block: AddressRange) -> None:
+        """A block of the allocator begins its life; it costs nothing until it is touched."""
+        self._memory_of(block).attach(self._address(block.address), block.size_bytes)
+
+    def detach(self, block: AddressRange) -> None:
+        """A block is free again."""
+        self._memory_of(block).detach(self._address(block.address))
+
+    def view(self, wanted: AddressRange) -> Bytes:
+        """Return bytes of one live block, writable; errors SPY0905 outside."""
+        try:
+            return self._memory_of(wanted).host_view(self._address(wanted.address), wanted.size_bytes)
+        except SpyrecError as error:
+            raise OutsideAllocation(error.diagnostics[0].message) from error
+
+    def write(self, wanted: AddressRange, data: Bytes) -> None:
+        """Write bytes of one live block; errors SPY0905 outside."""
+        try:
+            self._memory_of(wanted).host_write(self._address(wanted.address), wanted.size_bytes, data)
+        except SpyrecError as error:
+            raise OutsideAllocation(error.diagnostics[0].message) from error
+
+    def stored_as(self, device_format: DeviceFormat) -> DeviceFormat:
+        """Return the format that memory really holds where a tensor has this one."""
+        is_half = device_format is DeviceFormat.SEN169_FP16
+        return _HALF_FORMATS[self.device.numerics] if is_half else device_format
+
+    def compute(self, block: ControlBlock) -> None:
+        """Execute the program that a block starts.
+
+        Errors: SPY0966 to SPY0968 program, correction and operands do not fit together; SPY0652 to SPY0654 no intact
+        program is there; SPY07xx what the device finds in it.
+        """
+        request = block.action
+        assert isinstance(request, ComputeRequest)
+        bound = self._bind(request)
+        self._check_operands(block, bound)
+        stats = self.device.launch(bound.program, bound.addresses, bound.pool, values=bound.values)
+        self._stats[id(block)] = block, stats
+        while len(self._stats) > _MOST_STATS:
+            self._stats.popitem(last=False)
+
+    def stats_of(self, block: ControlBlock) -> LaunchStats | None:
+        """Return the counters of a computation that was executed; ``None`` where they are not kept any more."""
+        found = self._stats.get(id(block))
+        return None if found is None or found[0] is not block else found[1]
+
+    def duration_ns(self, block: ControlBlock) -> int:
+        """Return the simulated time of a block on its engine.
+
+        Of a computation it is the sum of its operations' timelines, without what depends on data; where its program
+        is not in memory yet, a time from its footprint.
+        """
+        if block.kind is not Kind.COMPUTE:
+            return simulated_ns(block)
+        request = block.action
+        assert isinstance(request, ComputeRequest)
+        try:
+            decoded = self._decoded(request)
+            key = decoded.key, tuple(sorted(request.values.items())) if request.values else ()
+            if key not in self._durations:
+                time_us = self.device.static_time_us(self._planned(decoded), request.values)
+                self._durations[key] = simulated_ns(block) if time_us is None else int(1000 * time_us)
+            return self._durations[key]
+        except SpyrecError:  # it is refused when it is executed
+            return simulated_ns(block)
+
+    def _decoded(self, request: ComputeRequest) -> DecodedImage:
+        if request.binary.address.region_id != self._program_region:
+            raise NoEntry(f"a computation starts in region {request.binary.address.region_id}, which holds no programs")
+        return self._programs.image(self._address(request.binary.address), request.binary.size_bytes)
+
+    def _bind(self, request: ComputeRequest) -> BoundLaunch:
+        decoded = self._decoded(request)
+        allocation = self._address(request.binary.address)
+        entry = entry_at(decoded, self._address(request.entry) - allocation)
+        words = self._programs.corrected(decoded, allocation, entry)
+        if any(item is not None for item in request.segment_table):
+            return self._launch_of(decoded, words, request)
+        key = decoded.key, words
+        bound = self._bound.get(key)
+        if bound is None:
+            bound = self._bound[key] = self._launch_of(decoded, words, request)
+            while len(self._bound) > _MOST_LAUNCHES:
+                self._bound.popitem(last=False)
+        else:
+            self._bound.move_to_end(key)
+        return bound
+
+    def _launch_of(self, decoded: DecodedImage, words: tuple[int, ...], request: ComputeRequest) -> BoundLaunch:
+        image = decoded.image
+        patched = dict(zip(image.words, words, strict=True))
+        addresses: dict[int, int] = {}
+        values: dict[str, int] = {}
+        strides: dict[int, dict[int, int]] = {}
+        pool: int | None = None
+        for word, number in patched.items():
+            match word.kind:
+                case WordKind.ARGUMENT:
+                    addresses[word.index] = number
+                case WordKind.POOL:
+                    pool = number
+                case WordKind.VALUE:
+                    values[word.name] = number
+                case WordKind.STICK_STRIDE:
+                    strides.setdefault(word.index, {})[word.dim] = number
+        for index, argument in enumerate(image.arguments):
+            if index not in addresses:
+                addresses[index] = self._baked(request, argument.baked_base)
+        if pool is None and image.pool_bytes:
+            pool = self._baked(request, 0)
+        ordered = tuple(addresses[index] for index in range(len(image.arguments)))
+        program = self._planned(decoded, _strides_set(image, strides))
+        extents = tuple(
+            (item.name, address, address + item.reach_bytes, item.arg_index in program.stored)
+            for item, address in zip(program.table.entries, ordered, strict=True)
+        )
+        return BoundLaunch(program, extents, ordered, pool, values)
+
+    def _baked(self, request: ComputeRequest, baked_address: int) -> int:
+        segment, offset_bytes = divmod(baked_address, SEGMENT_BYTES)
+        base = request.segment_table[segment] if segment < len(request.segment_table) else None
+        if base is None:
+            raise ForeignMemory(f"the program addresses segment {segment}, and this launch has nothing there")
+        return self._bases[base.region_id] + base.offset + offset_bytes
+
+    def _planned(self, decoded: DecodedImage, strides: Strides = ()) -> EmulatedProgram:
+        key = decoded.key, strides
+        found = self._plans.get(key)
+        if found is None:
+            image = decoded.image
+            found = self._plans[key] = self.device.load(image.program, image.superdscs, _table(image, strides))
+            while len(self._plans) > _MOST_PLANS:
+                _, old = self._plans.popitem(last=False)
+                self._forget(old)
+        self._plans.move_to_end(key)
+        return found
+
+    def _forget(self, program: EmulatedProgram) -> None:
+        """Give up a plan, with what is bound to it and the memory of its own."""
+        for key in [key for key, item in self._bound.items() if item.program is program]:
+            del self._bound[key]
+        for address in program.own_memory.values():
+            self._data.detach(address)
+
+    def _check_operands(self, block: ControlBlock, bound: BoundLaunch) -> None:
+        """Refuse a program that addresses what the block does not declare; errors SPY0967."""
+        reads, writes = self._intervals(block.reads), self._intervals(block.writes)
+        for name, first, past, is_stored in bound.extents:
+            if _holds(writes, first, past):
+                continue
+            is_readable = _holds(reads, first, past)
+            if is_stored:
+                raise _foreign(f'argument "{name}"', first, past, "writes", is_readable)
+            if not is_readable:
+                raise _foreign(f'argument "{name}"', first, past, "addresses", False)
+        pool_bytes = bound.program.table.pool_bytes
+        if pool_bytes and bound.pool is not None and not _holds(writes, bound.pool, bound.pool + pool_bytes):
+            raise _foreign("the pool", bound.pool, bound.pool + pool_bytes, "writes", False)
+
+    def _intervals(self, ranges: tuple[AddressRange, ...]) -> list[tuple[int, int]]:
+        bases = self._bases
+        found: list[tuple[int, int]] = []
+        for place, size_bytes in ranges:
+            first = bases[place.region_id] + place.offset
+            found.append((first, first + size_bytes))
+        return found
+
+    def _memory_of(self, block: AddressRange) -> AttachedMemory:
+        return self._programs.memory if block.address.region_id == self._program_region else self._data
+
+    def _address(self, address: VirtualAddress) -> int:
+        base = self._bases.get(address.region_id)
+        if base is None:
+            raise OutsideAllocation(f"region {address.region_id} is none of this device's")
+        return base + address.offset
+
+
+def _holds(intervals: list[tuple[int, int]], first: int, past: int) -> bool:
+    for low, high in intervals:  # noqa: SIM110 -- a generator costs more than these few comparisons
+        if low <= first and past <= high:
+            return True
+    return False
+
+
+def _foreign(what: str, first: int, past: int, deed: str, is_readable: bool) -> ForeignMemory:
+    place = f"device bytes [{first:#x}, {past:#x})"
+    if is_readable:
+        return ForeignMemory(f"the program {deed} {place} ({what}), which this launch only reads")
+    fact = f"the program {deed} {place} ({what}), which is no operand of this launch"
+    return ForeignMemory(f"{fact}: its correction is missing, late, or another launch's")
+
+
+def _strides_set(image: ProgramImage, found: Mapping[int, Mapping[int, int]]) -> Strides:
+    """Return the stick strides of the arguments whose sticks lie elsewhere than the program was compiled for."""
+    strides: list[tuple[int, tuple[int, ...]]] = []
+    for index, by_dim in sorted(found.items()):
+        size = image.arguments[index].device_size
+        compiled = tuple(math.prod(size[dim + 1 : -1]) for dim in range(len(size) - 1))
+        actual = tuple(by_dim.get(dim, stride) for dim, stride in enumerate(compiled))
+        if actual != compiled:
+            strides.append((index, actual))
+    return tuple(strides)
+
+
+def _table(image: ProgramImage, strides: Strides) -> ArgumentTable:
+    by_index = dict(strides)
+    entries = tuple(
+        TableEntry(
+            item.name,
+            index,
+            item.device_size,
+            item.device_dtype,
+            item.baked_base,
+            item.size_bytes,
+            by_index.get(index),
+        )
+        for index, item in enumerate(image.arguments)
+    )
+    return ArgumentTable(entries, image.pool_bytes, image.value_maxima)

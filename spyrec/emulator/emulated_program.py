@@ -1,0 +1,51 @@
+"""A program that the emulated device has loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from spyrec.emulator.execute_pointwise import GatherExecutable
+from spyrec.emulator.launch_timeline import CallTimes
+from spyrec.emulator.plan import PlannedCall
+from spyrec.emulator.prepared_launch import LatestLaunch
+from spyrec.emulator.resolve import POOL, Schedule
+from spyrec.emulator.units import Units
+from spyrec.runtime.device import ArgumentTable
+
+
+@dataclass(frozen=True, slots=True)
+class EmulatedProgram:
+    """A program that obeys every rule, planned for this device; ``own_memory``: addresses of what it allocates.
+
+    ``units``: what is dispatched where nobody watches.  ``value_maxima``: of the value parameters.
+    ``latest``: its latest launch.
+    """
+
+    table: ArgumentTable
+    schedule: Schedule
+    planned: Mapping[int, PlannedCall]
+    units: Units
+    own_memory: Mapping[int, int]
+    lx_peak_bytes: int
+    call_times: CallTimes
+    region_bytes: Mapping[int, int]
+    value_maxima: Mapping[str, int]
+    latest: LatestLaunch = field(default_factory=LatestLaunch, init=False, compare=False)
+
+    @property
+    def stored(self) -> frozenset[int]:
+        """Indices of the arguments that it writes."""
+        found = {item.binding.bases[item.setting.output] for item in self.planned.values() if item.call.is_executed}
+        return frozenset(base for base in found if base is not None and base > POOL)
+
+    @property
+    def index_rows(self) -> Mapping[int, int]:
+        """By argument that holds row numbers: the rows of the smallest table that they choose of."""
+        rows: dict[int, int] = {}
+        for planned in self.planned.values():
+            gather = planned.executable
+            base = planned.binding.bases[gather.index] if isinstance(gather, GatherExecutable) else None
+            if isinstance(gather, GatherExecutable) and base is not None and base > POOL:
+                rows[base] = min(gather.row_count, rows.get(base, gather.row_count))
+        return rows

@@ -1,0 +1,35 @@
+"""Checks of arguments that calls of the contract share."""
+
+from __future__ import annotations
+
+from typing import SupportsIndex
+
+from spyrec.exec.errors import InvalidCall
+
+KEY_INHERIT = (1 << 64) - 1
+"""The shape key of a plan's node that takes the key given to ``execute`` (seed 003)."""
+
+
+def require_key(key: object) -> None:
+    """Refuse what is no shape key; errors SPY0931."""
+    if not isinstance(key, SupportsIndex) or not 0 <= key.__index__() <= KEY_INHERIT:
+        raise InvalidCall(f"{key} is no shape key: keys are unsigned numbers of 64 bits")
+
+
+def require_own_key(key: int) -> None:
+    """Refuse what no variant can have; errors SPY0931."""
+    require_key(key)
+    if key == KEY_INHERIT:
+        raise InvalidCall("the key of all ones is no variant's: in a plan it stands for the key given to execute")
+
+
+def require_size(value: int, name: str) -> None:
+    """Refuse what is no size of 64 bits; errors SPY0931."""
+    if not 0 <= value < 1 << 64:
+        raise InvalidCall(f"{name} is {value}, no unsigned number of 64 bits")
+
+
+def require_name(name: str) -> None:
+    """Refuse an empty name; errors SPY0931."""
+    if not name:
+        raise InvalidCall("an empty name")

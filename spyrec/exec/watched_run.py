@@ -1,0 +1,47 @@
+"""A bundle executed through the pipeline for its race detector: what ``--sanitize sync`` does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from spyrec.bundle.bundle import Bundle
+from spyrec.exec.tiled_run import TiledRunOptions, backend_for
+from spyrec.runtime.errors import ExecutionFailed, RuntimeFault
+from spyrec.runtime.jobs.execution_plan import ExecutionPlan
+from spyrec.runtime.jobs.launch_kernel import run_plan
+from spyrec.runtime.spyre_device import DeviceOptions, SpyreDevice
+from spyrec.runtime.streams.scheduler import SchedulerOptions
+
+HostArray = npt.NDArray[np.generic]
+
+
+def finding_races() -> DeviceOptions:
+    """Return options of a device that looks for races, and delays whatever nobody waits for."""
+    return DeviceOptions(scheduling=SchedulerOptions(schedule="adversarial", finds_races=True))
+
+
+def watched_run(bundle: Bundle, inputs: Mapping[str, HostArray], options: TiledRunOptions) -> tuple[RuntimeFault, ...]:
+    """Load a bundle on one stream, launch it on another, and return what the race detector has found.
+
+    ``inputs``: of the shapes that the bundle was compiled for.  Errors: those of loading and launching.
+    """
+    watching = replace(options, device=finding_races())
+    failure: ExecutionFailed | None = None
+    with SpyreDevice(backend_for(bundle, watching), watching.device) as device:
+        plan = ExecutionPlan(bundle)
+        try:
+            plan.load(device.stream())
+            run_plan(device.stream(-1), plan, inputs)
+            device.synchronize()
+        except ExecutionFailed as error:
+            failure = error.with_traceback(None)  # its frames hold tensors, and the device is about to be closed
+        finally:
+            plan.unload(device)
+        findings = device.findings
+    if failure is not None and not findings:  # what fails may well do so for what was found
+        raise failure
+    return findings

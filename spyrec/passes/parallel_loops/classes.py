@@ -1,0 +1,100 @@
+"""Digits that are one axis of a program, and which of these axes are parallel."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from spyrec.ir.kernel import BufferRole, KernelGraph, KernelProgram
+from spyrec.passes.parallel_loops.digits import Digit, Digits, digits_of
+from spyrec.passes.parallel_loops.walks import Place, Space
+
+
+@dataclass(frozen=True, slots=True)
+class Axes:
+    """The axes of a program; an axis is named by its smallest digit.
+
+    ``by_place``: of every dim of a kernel or buffer the axes that its digits belong to, outermost first.
+    ``folded``: axes that are free everywhere but in kernels that reduce them, by those kernels' names.
+    """
+
+    by_place: Mapping[Place, tuple[Digit, ...]]
+    free: frozenset[Digit]
+    folded: Mapping[Digit, frozenset[str]]
+
+
+def axes_of(graph: KernelGraph, program: KernelProgram) -> Axes:
+    """Return the axes of a program.
+
+    An axis is free where one step along it touches one place of all that has it: no kernel and no buffer has it twice
+    (the rows of queries and of keys that come from one tensor), every use walks all of it, no kernel folds it, and no
+    constant has it, whose elements tell places apart.
+    """
+    digits = digits_of(graph, program)
+    roots = _Joined(digits.walked)
+    members: dict[Digit, list[Digit]] = {}
+    for found in digits.by_place.values():
+        for digit in found:
+            members.setdefault(roots.root(digit), []).append(digit)
+    folds = _folding_digits(graph, program, digits)
+    free: set[Digit] = set()
+    folded: dict[Digit, frozenset[str]] = {}
+    for root, found in members.items():
+        if _is_torn(graph, digits, found):
+            continue
+        folding = frozenset(digit.place.owner for digit in found if digit in folds)
+        passing = [digit for digit in found if digit.place.space is Space.KERNEL and digit.place.owner not in folding]
+        if not all(digit in digits.written for digit in passing):
+            continue
+        if folding:
+            folded[root] = folding
+        else:
+            free.add(root)
+    by_place = {place: tuple(map(roots.root, found)) for place, found in digits.by_place.items()}
+    return Axes(by_place, frozenset(free), folded)
+
+
+def _is_torn(graph: KernelGraph, digits: Digits, members: Iterable[Digit]) -> bool:
+    """Whether a step along an axis is none everywhere: a use leaves parts out, or something has the axis twice."""
+    owners = Counter((digit.place.space, digit.place.owner) for digit in members)
+    return (
+        any(count > 1 for count in owners.values())
+        or any(digit in digits.broken for digit in members)
+        or any(space is Space.BUFFER and graph.buffers[owner].role is BufferRole.CONSTANT for space, owner in owners)
+    )
+
+
+def _folding_digits(graph: KernelGraph, program: KernelProgram, digits: Digits) -> frozenset[Digit]:
+    """Return the digits of the iteration dims that kernels reduce."""
+    return frozenset(
+        digit
+        for kernel in graph.kernels[program.first_kernel : program.end_kernel]
+        for dim in kernel.reduced
+        for digit in digits.by_place[Place(Space.KERNEL, kernel.name, dim)]
+    )
+
+
+class _Joined:
+    """Digits that are walked together, joined to classes."""
+
+    def __init__(self, pairs: Iterable[tuple[Digit, Digit]]) -> None:
+        self._parents: dict[Digit, Digit] = {}
+        for first, second in pairs:
+            first, second = self.root(first), self.root(second)
+            if first != second:
+                self._parents[second] = first
+
+    def root(self, digit: Digit) -> Digit:
+        """Return the digit that stands for the class."""
+        path: list[Digit] = []
+        while digit in self._parents:
+            path.append(digit)
+            digit = self._parents[digit]
+        self._parents.update(dict.fromkeys(path, digit))
+        return digit
+
+
+def places_of(buffer: str, rank: int) -> Iterator[Place]:
+    """Yield the dims of a buffer, rounds of loops left out."""
+    return (Place(Space.BUFFER, buffer, dim) for dim in range(rank))

@@ -1,0 +1,134 @@
+"""Dims cut into digits, finely enough that every use of a kernel walks a digit of its buffer with one of its own.
+
+A view of ``[B, S]`` as one dim of ``B*S`` gives that dim two digits: ``s`` counts single elements, ``b`` steps of S.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from spyrec.ir.access import Term
+from spyrec.ir.kernel import KernelGraph, KernelProgram
+from spyrec.passes.parallel_loops.walks import (
+    Place,
+    Space,
+    Walk,
+    extents_of_buffer,
+    extents_of_kernel,
+    walks_of,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Digit:
+    """``floor(index / low) % (high / low)`` of the index along a place."""
+
+    place: Place
+    low: int
+    high: int
+
+
+@dataclass(frozen=True, slots=True)
+class Digits:
+    """The digits of every place of a program, outermost first, and which ones the uses walk together.
+
+    ``broken``: of places that some use does not walk whole, or whose cuts do not nest.
+    """
+
+    by_place: Mapping[Place, tuple[Digit, ...]]
+    walked: tuple[tuple[Digit, Digit], ...]
+    written: frozenset[Digit]
+    broken: frozenset[Digit]
+
+
+def digits_of(graph: KernelGraph, program: KernelProgram) -> Digits:
+    """Return the digits of the dims of a program's kernels and of what they use."""
+    kernels = graph.kernels[program.first_kernel : program.end_kernel]
+    walks = [walk for kernel in kernels for walk in walks_of(graph, kernel)]
+    extents: dict[Place, int] = {}
+    for kernel in kernels:
+        _note(extents, Space.KERNEL, kernel.name, extents_of_kernel(graph, kernel))
+        for use in kernel.uses:
+            _note(extents, Space.BUFFER, use.buffer, extents_of_buffer(graph, graph.buffers[use.buffer]))
+    return _Refinement(extents, walks).digits()
+
+
+def _note(extents: dict[Place, int], space: Space, owner: str, found: Sequence[int]) -> None:
+    extents.update((Place(space, owner, dim), extent) for dim, extent in enumerate(found))
+
+
+class _Refinement:
+    """Cuts of all places, carried along the uses until none is new; ``_bad``: places that cannot be cut so."""
+
+    def __init__(self, extents: Mapping[Place, int], walks: Sequence[Walk]) -> None:
+        self._extents = extents
+        self._walks = walks
+        self._cuts: dict[Place, set[int]] = {place: {1, extent} for place, extent in extents.items()}
+        self._bad: set[Place] = set()
+
+    def digits(self) -> Digits:
+        is_growing = True
+        while is_growing:
+            before = sum(map(len, self._cuts.values())) + len(self._bad)
+            for walk in self._walks:
+                self._cut(walk)
+            is_growing = before < sum(map(len, self._cuts.values())) + len(self._bad)
+        by_place = {place: self._nested(place) for place in self._extents}
+        pairs = [(walk, pair) for walk in self._walks for pair in self._pairs(walk, by_place)]
+        broken = frozenset(digit for place in self._bad for digit in by_place[place])
+        written = frozenset(mine for walk, (mine, _) in pairs if walk.is_written)
+        return Digits(by_place, tuple(pair for _, pair in pairs), written, broken)
+
+    def _cut(self, walk: Walk) -> None:
+        if not walk.is_whole:
+            self._break(walk)
+            return
+        for term in walk.terms:
+            place = walk.place_of(term)
+            end = term.divisor * term.modulus
+            if self._extents[place] % end:
+                self._break(walk)
+                return
+            self._cuts[place] |= {term.divisor, end}
+            self._cuts[walk.buffer] |= {term.coefficient, term.coefficient * term.modulus}
+            mine = self._inside(place, term.divisor, end)
+            theirs = self._inside(walk.buffer, term.coefficient, term.coefficient * term.modulus)
+            if mine is None or theirs is None:
+                self._break(walk)
+                return
+            self._cuts[walk.buffer] |= {term.coefficient * step for step in mine}
+            self._cuts[place] |= {term.divisor * step for step in theirs}
+
+    def _inside(self, place: Place, low: int, high: int) -> list[int] | None:
+        """Return the cuts of a place inside of a range, in units of its low end; ``None`` where one is no multiple."""
+        found = [cut for cut in self._cuts[place] if low < cut < high]
+        return None if any(cut % low for cut in found) else [cut // low for cut in found]
+
+    def _break(self, walk: Walk) -> None:
+        self._bad.add(walk.buffer)
+        self._bad.update(map(walk.place_of, walk.terms))
+
+    def _nested(self, place: Place) -> tuple[Digit, ...]:
+        cuts = sorted(self._cuts[place])
+        if any(high % low for low, high in pairwise(cuts)):
+            self._bad.add(place)
+            cuts = [1, self._extents[place]]
+        return tuple(Digit(place, low, high) for low, high in pairwise(cuts) if high > low)[::-1]
+
+    def _pairs(self, walk: Walk, by_place: Mapping[Place, Sequence[Digit]]) -> Iterator[tuple[Digit, Digit]]:
+        """Yield the digits of the kernel and of the buffer that a use walks together."""
+        for term in walk.terms if walk.is_whole else ():
+            mine = [digit for digit in by_place[walk.place_of(term)] if _is_inside(digit, term)]
+            low, high = term.coefficient, term.coefficient * term.modulus
+            theirs = [digit for digit in by_place[walk.buffer] if low <= digit.low and digit.high <= high]
+            sizes = [[digit.high // digit.low for digit in found] for found in (mine, theirs)]
+            if sizes[0] == sizes[1]:
+                yield from zip(mine, theirs, strict=True)
+            else:
+                self._break(walk)
+
+
+def _is_inside(digit: Digit, term: Term) -> bool:
+    return term.divisor <= digit.low and digit.high <= term.divisor * term.modulus

@@ -1,0 +1,118 @@
+"""A program with the axes of its kernels, as its arguments' host dims have them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+
+from spyrec.ir.kernel import Buffer, Kernel, KernelGraph, KernelProgram
+from spyrec.passes.parallel_loops.classes import Axes, axes_of, places_of
+from spyrec.passes.parallel_loops.digits import Digit
+from spyrec.passes.parallel_loops.walks import Space
+
+Signature = tuple[Digit, ...]
+"""The axes of a host dim, outermost first."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownProgram:
+    """What is known of a program before its loops have names; ``signatures``: of each argument's host dims."""
+
+    graph: KernelGraph
+    program: KernelProgram
+    axes: Axes
+    signatures: Mapping[str, tuple[Signature, ...]]
+    written: tuple[str, ...]
+
+    @property
+    def kernels(self) -> tuple[Kernel, ...]:
+        """The kernels of the program."""
+        return self.graph.kernels[self.program.first_kernel : self.program.end_kernel]
+
+    def followers(self, signature: Signature, among: AbstractSet[Digit] | None = None) -> dict[str, int] | None:
+        """Return the host dim by argument that follows a loop over these axes, ``None`` where they are no loop.
+
+        ``among``: axes that may be one, by default those that are free.
+        """
+        allowed = self.axes.free if among is None else among
+        if not signature or len(set(signature)) < len(signature) or not allowed >= set(signature):
+            return None
+        dims: dict[str, int] = {}
+        for name, found in self.signatures.items():
+            touching = [dim for dim, other in enumerate(found) if set(other) & set(signature)]
+            if not touching:
+                continue
+            if len(touching) > 1 or found[touching[0]] != signature:
+                return None
+            dims[name] = touching[0]
+        return dims
+
+    def are_apart(self, signatures: Sequence[Signature]) -> bool:
+        """Whether no kernel and no tensor has axes of two of them, so that one loop may step along all at once."""
+        numbers = {digit: number for number, signature in enumerate(signatures) for digit in signature}
+        seen: dict[tuple[Space, str], int] = {}
+        for place, digits in self.axes.by_place.items():
+            for number in {numbers[digit] for digit in digits if digit in numbers}:
+                if seen.setdefault((place.space, place.owner), number) != number:
+                    return False
+        return True
+
+    def is_cut_evenly(self, dims: Mapping[str, int]) -> bool:
+        """Whether tiles of these host dims begin where sticks and blocks do, and no run chooses their extent."""
+        graph = self.graph
+        return not any(
+            _is_padded(graph.buffers[name], dim) or _is_symbolic(graph, name, dim) for name, dim in dims.items()
+        )
+
+
+def known_program(graph: KernelGraph, program: KernelProgram) -> KnownProgram:
+    """Return the axes of a program, and those of its arguments' host dims."""
+    axes = axes_of(graph, program)
+    signatures = {name: _signatures(graph.buffers[name], axes) for name in program.arguments}
+    made = {kernel.output.buffer for kernel in graph.kernels[program.first_kernel : program.end_kernel]}
+    return KnownProgram(graph, program, axes, signatures, tuple(name for name in program.arguments if name in made))
+
+
+def _signatures(buffer: Buffer, axes: Axes) -> tuple[Signature, ...]:
+    """Return the axes of each host dim; one that the layout joins with another has all of both, and so follows none."""
+    by_dim = [axes.by_place.get(place, ()) for place in places_of(buffer.name, buffer.type.rank)]
+    if buffer.host_shape is None:
+        return tuple(by_dim)
+    found: list[Signature] = [()] * len(buffer.host_shape)
+    for place, coordinate in zip(by_dim, buffer.whole.coordinates, strict=True):
+        walked = [term.dim for term in coordinate.terms]
+        for dim in walked:
+            found[dim] = place if len(walked) == 1 else (*place, *place)
+    return tuple(found)
+
+
+def _is_padded(buffer: Buffer, host_dim: int) -> bool:
+    """Whether device memory has room beyond a dim: a tile of it would begin inside of a stick or a block."""
+    dim = host_dim
+    if buffer.host_shape is not None:
+        whole = buffer.whole.coordinates
+        dim = next(place for place, item in enumerate(whole) if [term.dim for term in item.terms] == [host_dim])
+    room = 1
+    for digit in buffer.placed.digits:
+        room *= digit.extent if digit.host_dim == dim else 1
+    return room != buffer.type.shape[dim]
+
+
+def _is_symbolic(graph: KernelGraph, name: str, dim: int) -> bool:
+    """Whether each run chooses the extent of a dim, or might: of a tensor that a pass made nobody says."""
+    symbolic = {} if graph.source is None else graph.source.symbolic_dims
+    if not symbolic:
+        return False
+    dims = source_dims(graph, name)
+    return not dims or dims[dim] in symbolic
+
+
+def source_dims(graph: KernelGraph, name: str) -> tuple[str | None, ...]:
+    """Return the dim names that the source graph gives a buffer which is one of its values."""
+    if graph.source is None:
+        return ()
+    value = next((result for result, buffer in graph.outputs if buffer == name), name)
+    known = graph.source.values.get(value)
+    shape = graph.buffers[name].host_type.shape
+    return known.dims if known is not None and known.type.shape == shape else ()

@@ -1,0 +1,195 @@
+"""The parallel loops of every program: which dims of its arguments follow them, under names that programs share."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from spyrec.ir.kernel import KernelGraph
+from spyrec.ir.kernel_form import Rule
+from spyrec.passes.parallel_loops.known_program import KnownProgram, Signature, known_program, source_dims
+from spyrec.passes.parallel_loops.reductions import ReducingKernel, reducing_kernel
+
+_POINTWISE = frozenset({Rule.SAME_STICK, Rule.CAST, Rule.COPY, Rule.RESTICKIFY})
+
+HostDim = tuple[str, int]
+"""A buffer and the number of one of its host dims."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramLoop:
+    """Host dims of a program's arguments that are one parallel loop, by argument; each has ``tile`` elements."""
+
+    name: str
+    tile: int
+    dims: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class ReductionLoop:
+    """A loop whose tiles give parts of ``output``, which are joined as the device's ``op`` joins elements."""
+
+    loop: ProgramLoop
+    op: str
+    output: str
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramLoops:
+    """What a launch of a program may repeat.
+
+    ``written``: arguments that the program writes; ``kept``: those of them that hold something when it begins.
+    ``is_idempotent``: running it twice gives the same result.  ``reduction``: a loop over parts of its result.
+    """
+
+    loops: tuple[ProgramLoop, ...]
+    is_pointwise: bool
+    is_idempotent: bool
+    written: frozenset[str]
+    kept: frozenset[str]
+    reduction: ReductionLoop | None = None
+
+
+def program_loops(graph: KernelGraph) -> tuple[ProgramLoops, ...]:
+    """Return the parallel loops of each program of a scheduled graph.
+
+    A loop is one where running the program on the slice ``[i*T, (i+1)*T)`` of every argument that follows it gives
+    exactly that slice of everything it writes.  Dims that several programs walk as one have one name: that of the
+    graph's dim where it has one, else made of the first argument and its dim, ``x.0``.
+    """
+    programs = [known_program(graph, program) for program in graph.programs]
+    names = _names(graph, programs)
+    written_before: set[str] = set()
+    results: list[ProgramLoops] = []
+    for program in programs:
+        written = frozenset(program.written)
+        flags = _is_pointwise(program), _is_idempotent(program)
+        loops, kept = _loops(program, names), written & written_before
+        reduction = None if kept else _reduction(reducing_kernel(program), names, loops)
+        results.append(ProgramLoops(loops, *flags, written, kept, reduction))
+        written_before |= written
+    return tuple(results)
+
+
+def _loops(program: KnownProgram, names: Mapping[HostDim, str]) -> tuple[ProgramLoop, ...]:
+    """Return the loops of a program in the order of the dims of the first tensor that it writes."""
+    loops: list[ProgramLoop] = []
+    for dims in _cut(program, names):
+        (tile,) = {program.graph.buffers[name].host_type.shape[dim] for name, dim in dims.items()}
+        name, taken = names[min(dims.items())], [loop.name for loop in loops]
+        loops.append(ProgramLoop(_unused(name, {*taken, *names.values()}) if name in taken else name, tile, dims))
+    return tuple(loops)
+
+
+def _reduction(
+    found: ReducingKernel | None, names: Mapping[HostDim, str], loops: Sequence[ProgramLoop]
+) -> ReductionLoop | None:
+    if found is None:
+        return None
+    name, taken = names[min(found.dims.items())], [loop.name for loop in loops]
+    name = _unused(name, {*taken, *names.values()}) if name in taken else name
+    return ReductionLoop(ProgramLoop(name, found.tile, found.dims), found.op, found.output)
+
+
+def _cut(program: KnownProgram, names: Mapping[HostDim, str]) -> Iterator[dict[str, int]]:
+    """Yield the host dims of each loop by argument.
+
+    Each tensor that is written has to follow a loop.  Where one axis does not reach all of them (a program that scales
+    queries and keys), those of one extent that are apart from each other are one loop.
+    """
+    followers = {
+        signature: dims
+        for found in program.signatures.values()
+        for signature in found
+        if (dims := program.followers(signature)) is not None
+    }
+    for signature in program.signatures[program.written[0]] if program.written else ():
+        dims = followers.get(signature)
+        if dims is None:
+            continue
+        if not dims.keys() >= set(program.written):
+            name = names[min(dims.items())]
+            alike = [other for other, found in followers.items() if names[min(found.items())] == name]
+            dims = {key: dim for other in alike for key, dim in followers[other].items()}
+            if not dims.keys() >= set(program.written) or not program.are_apart(alike):
+                continue
+        if program.is_cut_evenly(dims):
+            yield dims
+
+
+def _is_pointwise(program: KnownProgram) -> bool:
+    """Whether every element that is written depends on the elements at its own place only."""
+    graph = program.graph
+    if len(set(program.signatures.values())) != 1 or any(kernel.rule not in _POINTWISE for kernel in program.kernels):
+        return False
+    (signatures,) = set(program.signatures.values())
+    shapes = {graph.buffers[name].host_type.shape for name in program.signatures}
+    free = [signature for signature in signatures if program.followers(signature) is not None]
+    return len(shapes) == 1 and len(free) == sum(size > 1 for size in next(iter(shapes)))
+
+
+def _is_idempotent(program: KnownProgram) -> bool:
+    """Whether no argument is read before the program has replaced all of it, and written as well."""
+    graph = program.graph
+    replaced: set[str] = set()
+    for kernel in program.kernels:
+        if any(use.buffer in program.written and use.buffer not in replaced for use in kernel.inputs):
+            return False
+        whole = graph.buffers[kernel.output.buffer].type.shape
+        if not kernel.loops and kernel.output.access.is_identity and kernel.output.access.extents == whole:
+            replaced.add(kernel.output.buffer)
+    return True
+
+
+def _names(graph: KernelGraph, programs: Sequence[KnownProgram]) -> dict[HostDim, str]:
+    """Return the name of every host dim of arguments; dims that are walked as one somewhere share it.
+
+    They have one extent in whatever tensors the graph is used with.
+    """
+    groups = sorted(_groups(programs), key=lambda group: min(_order(graph, place) for place in group))
+    names: dict[HostDim, str] = {}
+    for group in groups:
+        places = sorted(group, key=lambda place: _order(graph, place))
+        known = next(filter(None, (_dim_name(graph, place) for place in places)), None)
+        wanted = f"{places[0][0]}.{places[0][1]}" if known is None else known
+        name = _unused(wanted, set(names.values()))
+        names.update(dict.fromkeys(group, name))
+    return names
+
+
+def _groups(programs: Sequence[KnownProgram]) -> list[set[HostDim]]:
+    group_of: dict[HostDim, set[HostDim]] = {}
+    for program in programs:
+        alike: dict[Signature, set[HostDim]] = {}
+        for name, signatures in program.signatures.items():
+            for dim, signature in enumerate(signatures):
+                if signature:
+                    alike.setdefault(signature, set()).add((name, dim))
+        for joined in alike.values():
+            merged = joined.union(*(group_of.get(place, set[HostDim]()) for place in joined))
+            group_of.update(dict.fromkeys(merged, merged))
+    return list({id(group): group for group in group_of.values()}.values())
+
+
+def _order(graph: KernelGraph, place: HostDim) -> tuple[int, str, int]:
+    """Inputs in their order, then outputs, then the rest by name."""
+    name, dim = place
+    if name in graph.inputs:
+        return graph.inputs.index(name), "", dim
+    outputs = [buffer for _, buffer in graph.outputs]
+    rank = outputs.index(name) if name in outputs else len(outputs)
+    return len(graph.inputs) + rank, name, dim
+
+
+def _dim_name(graph: KernelGraph, place: HostDim) -> str | None:
+    name, dim = place
+    return next(iter(source_dims(graph, name)[dim : dim + 1]), None)
+
+
+def _unused(wanted: str, taken: Collection[str]) -> str:
+    """Return a name, or the name with the first number from 2 on that none of those taken has."""
+    name, number = wanted, 1
+    while name in taken:
+        number += 1
+        name = f"{wanted}.{number}"
+    return name

@@ -1,0 +1,61 @@
+"""The dim of a program's arguments over which its result is a sum, a largest or a smallest element, in parts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from spyrec.ir.kernel import Kernel
+from spyrec.passes.parallel_loops.known_program import KnownProgram
+
+_JOINED = {"sum": "add", "spyre.batchmatmul": "add", "amax": "maximum", "amin": "minimum"}
+"""Reductions whose parts are joined exactly by an operation of the device, and that operation."""
+
+_COPIES = frozenset({"spyre.copy", "spyre.restickify"})
+
+
+@dataclass(frozen=True, slots=True)
+class ReducingKernel:
+    """Host dims by argument, ``tile`` elements each, that a kernel folds into ``output``; ``op`` joins parts of it."""
+
+    dims: Mapping[str, int]
+    tile: int
+    op: str
+    output: str
+
+
+def reducing_kernel(program: KnownProgram) -> ReducingKernel | None:
+    """Return what reduces a dim of the arguments into the one tensor that a program writes, if anything does.
+
+    What is reduced is computed element by element along the dim, and the result is at most copied afterwards: the
+    result for a slice is then a part of the whole.  A mean, an index or a softmax is joined in no such way.
+    """
+    if len(program.written) != 1:
+        return None
+    (output,) = program.written
+    graph, by_name = program.graph, {kernel.name: kernel for kernel in program.kernels}
+    for signature in dict.fromkeys(item for found in program.signatures.values() for item in found):
+        dims = program.followers(signature, program.axes.folded.keys())
+        folding = {name for digit in signature for name in program.axes.folded.get(digit, ())}
+        if not dims or output in dims or len(folding) != 1 or not program.is_cut_evenly(dims):
+            continue
+        kernel = by_name[min(folding)]
+        if kernel.op in _JOINED and not kernel.constants and not kernel.loops and _is_result(program, kernel, output):
+            (tile,) = {graph.buffers[name].host_type.shape[dim] for name, dim in dims.items()}
+            return ReducingKernel(dims, tile, _JOINED[kernel.op], output)
+    return None
+
+
+def _is_result(program: KnownProgram, kernel: Kernel, output: str) -> bool:
+    """Whether what a kernel writes is copied to the output, and nothing else is done with it or written there."""
+    held = {kernel.output.buffer}
+    for later in program.kernels[program.kernels.index(kernel) + 1 :]:
+        if held.isdisjoint(use.buffer for use in later.inputs):
+            continue
+        if later.op not in _COPIES or later.loops:
+            return False
+        held.add(later.output.buffer)
+    sources = [item for item in program.kernels if item.output.buffer == output]
+    return output in held and all(
+        item is kernel or (item.op in _COPIES and item.inputs[0].buffer in held) for item in sources
+    )

@@ -1,0 +1,1 @@
+"""Jobs: programs with the steps that launch them, and the plans that hold several."""

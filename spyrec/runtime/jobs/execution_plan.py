@@ -1,0 +1,280 @@
+"""Seed 000's ExecutionPlan: jobs in order, and which tensors each of them takes.  It executes nothing."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+from spyrec.bundle.bundle import Bundle
+from spyrec.bundle.image_sections import MAX_SLOTS
+from spyrec.bundle.manifest import Manifest, PlanStep, Role
+from spyrec.bundle.tile_contract import TileContract
+from spyrec.diagnostics import refuse
+from spyrec.runtime.errors import OutsideAllocation
+from spyrec.runtime.jobs.errors import NoEntry
+from spyrec.runtime.jobs.job import Job, JobSignature
+from spyrec.runtime.jobs.job_argument import JobArgument, job_argument
+from spyrec.runtime.jobs.plan_tensors import PlanTensors
+from spyrec.runtime.memory.allocator import DeviceBytes
+from spyrec.runtime.memory.spyre_allocator import Allocation
+from spyrec.runtime.session import argument_size_bytes
+from spyrec.runtime.streams.blocks import event_record
+from spyrec.runtime.streams.control_block import ControlBlock, Origin
+from spyrec.runtime.streams.launch_order import Readiness
+from spyrec.runtime.streams.launchable import LaunchArgument
+from spyrec.runtime.streams.recording import Recording
+
+if TYPE_CHECKING:
+    from spyrec.runtime.spyre_device import SpyreDevice
+    from spyrec.runtime.streams.spyre_stream import SpyreStream
+
+
+@dataclass(frozen=True, slots=True)
+class WiredJob:
+    """A job of a plan; ``tensors``: by position, the name that the plan has for each of its arguments.
+
+    ``None``: the job takes the tensors of a launch as they are given.
+    """
+
+    job: Job
+    tensors: tuple[str, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedConstants:
+    """The constants of a plan on one device, their memory, and when they are there."""
+
+    arguments: Mapping[str, LaunchArgument]
+    memory: tuple[Allocation, ...]
+    readiness: Readiness
+
+
+class ExecutionPlan:
+    """The jobs that launch a compiled graph, or, without a bundle, those that :meth:`add` is given.
+
+    ``bundle``: what ``spyrec.compile`` returns, or its directory.  ``correction_slots``: by default as the bundle was
+    compiled; with another number the launch artefacts are made anew.  A plan is loaded on each device once; its memory
+    there lives as long as the plan.
+
+    Errors: SPY06xx for the bundle, SPY0771 slots that are not 1 to 16, SPY0965.
+    """
+
+    def __init__(
+        self, bundle: Bundle | str | os.PathLike[str] | None = None, *, correction_slots: int | None = None
+    ) -> None:
+        self._wired: list[WiredJob] = []
+        self.name = "plan"
+        self.tensors: PlanTensors | None = None
+        self.signature: tuple[JobArgument, ...] | None = None
+        """The tensors that a launch gives: the graph's inputs, then its outputs; ``None`` where nobody says."""
+        self.intermediates: tuple[JobArgument, ...] = ()
+        self.constants: tuple[JobArgument, ...] = ()
+        self._placed: WeakKeyDictionary[SpyreDevice, PlacedConstants] = WeakKeyDictionary()
+        if bundle is not None:
+            loaded = bundle if isinstance(bundle, Bundle) else Bundle.load(Path(bundle))
+            slots = loaded.correction_slots if correction_slots is None else correction_slots
+            if not 1 <= slots <= MAX_SLOTS:
+                raise refuse("SPY0771", f"correction_slots is {slots}", hint=f"choose 1 to {MAX_SLOTS}")
+            self._fill(loaded if slots == loaded.correction_slots else replace(loaded, correction_slots=slots))
+
+    @property
+    def jobs(self) -> tuple[Job, ...]:
+        """The jobs in the order of execution."""
+        return tuple(wired.job for wired in self._wired)
+
+    @property
+    def wired_jobs(self) -> tuple[WiredJob, ...]:
+        """The jobs with the names of their tensors."""
+        return tuple(self._wired)
+
+    def add(self, job: Job, tensors: Sequence[str] | None = None) -> None:
+        """Append a job; ``tensors``: the plan's names of its arguments, by default those of a launch as given."""
+        self._wired.append(WiredJob(job, None if tensors is None else tuple(tensors)))
+
+    def is_loaded(self, device: SpyreDevice) -> bool:
+        """Whether programs and constants were brought to a device, and nothing went wrong on the way."""
+        is_placed = not self.constants or self._has_placed(device)
+        return is_placed and all(job.is_loaded(device) for job in self._every_job())
+
+    def _has_placed(self, device: SpyreDevice) -> bool:
+        placed = self._placed.get(device)
+        return placed is not None and placed.readiness.recording.failure is None
+
+    def remove(self, number: int) -> None:
+        """Take the job at a position out: later launches go without it."""
+        del self._wired[number]
+
+    @property
+    def program_bytes(self) -> int:
+        """Bytes of program memory that :meth:`load` fills."""
+        return sum(job.program_bytes for job in self._every_job())
+
+    def load(self, stream: SpyreStream, memory: DeviceBytes | None = None) -> None:
+        """Bring programs (one DMA each) and constants to the stream's device, where they are not there already.
+
+        It returns before the copies; launches on other streams wait for them.  ``memory``: of ``program_bytes``, where
+        the programs lie one behind the other, instead of in allocations of their own; its owner keeps it.
+        Errors: SPY0901, SPY0905 the memory is too small, SPY0930, SPY0968 it is none for programs; of enqueueing.
+        """
+        with self.loading(stream, memory) as blocks:
+            if blocks:
+                stream.flex.enqueue(blocks)
+
+    @contextmanager
+    def loading(self, stream: SpyreStream, memory: DeviceBytes | None = None) -> Generator[list[ControlBlock]]:
+        """Yield what :meth:`load` enqueues, nothing where it is done, for a caller who enqueues it inside.
+
+        Where the block ends by an exception, nothing is loaded that was not before, and the memory is free again.
+        Errors: as :meth:`load`.
+        """
+        device = stream.device
+        with device.launching:
+            if self.is_loaded(device):
+                yield []
+                return
+            self.refuse_loading(stream)
+            with ExitStack() as undo:
+                yield self._load_blocks(stream, memory, undo)
+                undo.pop_all()
+
+    def _load_blocks(self, stream: SpyreStream, memory: DeviceBytes | None, undo: ExitStack) -> list[ControlBlock]:
+        """Take memory for what is not loaded, and return the copies that fill it; ``undo`` gets what gives it back."""
+        device = stream.device
+        if memory is not None:
+            _require_program_memory(device, memory)
+        launch_id = device.next_launch_id()
+        recording = Recording(stream.id)
+        readiness = Readiness(recording, {stream.id})
+        blocks: list[ControlBlock] = []
+        offset_bytes = 0
+        for job in self._every_job():
+            if not job.is_loaded(device):
+                place = None if memory is None else _part(memory, offset_bytes, job.program_bytes)
+                blocks += job.load(device, launch_id, readiness, place)
+                undo.callback(job.take_back, device)
+            offset_bytes += job.program_bytes
+        blocks += self._place_constants(device, launch_id, readiness, undo)
+        return [*blocks, event_record(recording, Origin(launch_id, f"load {self.name}"))]
+
+    def refuse_loading(self, stream: SpyreStream) -> None:
+        """Refuse to load on a stream that takes no work, or records; errors SPY0920, SPY0928 to SPY0930."""
+        if stream.flex.capture is not None:
+            stream.flex.capture.give_up(f'plan "{self.name}" is loaded on stream {stream.id}, which records')
+        stream.device.refuse_if_closed()
+        stream.device.scheduler.refuse_unready(stream.flex.queue)
+
+    def unload(self, device: SpyreDevice) -> None:
+        """Give the plan's memory on a device back when what is enqueued has retired."""
+        with device.launching:
+            self._placed.pop(device, None)
+            for job in self._every_job():
+                job.unload(device)
+
+    def constants_on(self, device: SpyreDevice) -> PlacedConstants | None:
+        """Return the constants as they lie on a device, ``None`` where the plan has none."""
+        return self._placed.get(device)
+
+    def _every_job(self) -> list[Job]:
+        found = {id(job): job for wired in self._wired for job in (wired.job, *wired.job.programs.values())}
+        return list(found.values())
+
+    def _place_constants(
+        self, device: SpyreDevice, launch_id: int, readiness: Readiness, undo: ExitStack
+    ) -> list[ControlBlock]:
+        if not self.constants or self._has_placed(device):
+            return []
+        assert self.tensors is not None
+        owners: list[Allocation] = []
+        placed: dict[str, LaunchArgument] = {}
+        blocks: list[ControlBlock] = []
+        for argument in self.constants:
+            owners.append(device.spyre_allocator.allocate(argument.size_bytes))
+            undo.callback(owners[-1].free)
+            placed[argument.name] = argument.placed(owners[-1].index)
+            place = device.allocator.part(owners[-1].index)
+            origin = Origin(launch_id, f"load {self.name}")
+            blocks += self.tensors.copy_in(device, argument.name, self.tensors.constant(argument.name), place, origin)
+        undo.callback(self._placed.pop, device)
+        self._placed[device] = PlacedConstants(placed, tuple(owners), readiness)
+        return blocks
+
+    def _fill(self, bundle: Bundle) -> None:
+        manifest = bundle.manifest
+        self.name = manifest.name
+        self.tensors = PlanTensors(bundle)
+        arguments = {
+            item.name: job_argument(item, manifest.symbolic_dims, argument_size_bytes(item))
+            for item in manifest.arguments
+        }
+        used = {name for step in manifest.plan for name in step.arguments}
+        roles = {name: item.role for name, item in arguments.items()}
+        names = dict.fromkeys([*manifest.inputs, *(name for _, name in manifest.outputs)])
+        self.signature = tuple(arguments[name] for name in names if roles[name] is not Role.CONSTANT)
+        self.intermediates = tuple(
+            item for name, item in arguments.items() if item.role is Role.INTERMEDIATE and name in used - names.keys()
+        )
+        needed = {name for step in manifest.steps for name in step.arguments} | {name for _, name in manifest.outputs}
+        self.constants = tuple(
+            item for name, item in arguments.items() if item.role is Role.CONSTANT and name in needed
+        )
+        jobs: dict[str, Job] = {}
+        placed = self._placed
+        for step in (*manifest.tile_steps, *manifest.plan):
+            name = manifest.name if step.program == "." else f"{manifest.name}/{step.program}"
+            signature = _signature(manifest, step, arguments)
+            named = {item: jobs[item] for item in _programs_named(signature.contract) if item in jobs}
+            job = Job.of_artifact(bundle.artifacts[step.program], name, signature, named)
+            job.constants_on = lambda device: placed[device].arguments
+            jobs.setdefault(step.program, job)
+            if step in manifest.plan:
+                self.add(job, step.arguments)
+
+    def __repr__(self) -> str:
+        return f'ExecutionPlan("{self.name}", {len(self._wired)} jobs)'
+
+
+def _programs_named(contract: TileContract | None) -> tuple[str, ...]:
+    """Return the further programs that launches by a contract run: a job holds these and never itself."""
+    if contract is None:
+        return ()
+    around = contract.reduction
+    joining = () if around is None else (around.init, around.combine, around.publish)
+    first = () if contract.first is None else (contract.first,)
+    return (*joining, *first, *(variant.program for variant in contract.variants))
+
+
+def _require_program_memory(device: SpyreDevice, memory: DeviceBytes) -> None:
+    regions, region_id = device.allocator.regions, memory.range.address.region_id
+    if region_id != regions.region_ids[regions.program_index]:
+        hint = "allocate it with MemoryKind.PROGRAM"
+        raise NoEntry(f"programs for region {region_id}, which holds none: nothing there can be started", hint=hint)
+
+
+def _part(memory: DeviceBytes, offset_bytes: int, size_bytes: int) -> DeviceBytes:
+    part = memory.range.part(offset_bytes, size_bytes)
+    if not memory.range.contains(part):
+        fact = f"programs up to byte {offset_bytes + size_bytes}, in memory of {memory.range.size_bytes}"
+        raise OutsideAllocation(fact)
+    return DeviceBytes(memory.allocation, part)
+
+
+def _signature(manifest: Manifest, step: PlanStep, arguments: Mapping[str, JobArgument]) -> JobSignature:
+    before = manifest.plan[: manifest.plan.index(step)] if step in manifest.plan else manifest.steps
+    held = {name for earlier in before for name in earlier.arguments}
+    made_here = (
+        index
+        for index, name in enumerate(step.arguments)
+        if arguments[name].role in {Role.OUTPUT, Role.INTERMEDIATE} and name not in held
+    )
+    return JobSignature(
+        tuple(arguments[name] for name in step.arguments),
+        step.trip_counts,
+        step.values,
+        manifest.tile_contracts.get(step.program),
+        frozenset(made_here),
+    )

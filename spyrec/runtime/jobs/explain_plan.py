@@ -1,0 +1,104 @@
+"""The dry run of a plan's launch: every check, and what each job would enqueue, on memory that nobody touches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import TYPE_CHECKING
+
+from spyrec.runtime.jobs.execution_plan import ExecutionPlan
+from spyrec.runtime.jobs.given_tensors import NO_VALUES, allows_tiles, check_given, named_tensors, tensors_of
+from spyrec.runtime.jobs.job import Job
+from spyrec.runtime.jobs.steps import HostOperation
+from spyrec.runtime.launch.plan import LaunchCounts
+from spyrec.runtime.launch.tile_plan import TilePlan
+from spyrec.runtime.launch_arguments import arguments_on, require_tensors
+from spyrec.runtime.memory.allocator import AllocationIndex
+from spyrec.runtime.streams.launchable import LaunchArgument, LaunchRequest
+
+if TYPE_CHECKING:
+    from spyrec.runtime.spyre_device import SpyreDevice
+    from spyrec.runtime.tensors import SpyreTensor
+
+
+@dataclass(frozen=True, slots=True)
+class JobLaunch:
+    """What a launch does with one job of its plan.
+
+    ``tiles``: its loops and how each tensor reaches its tiles (``render_plan`` shows it); ``None`` where the tensors
+    are those that the job was compiled for: one iteration.  ``counts``: what it enqueues.
+    """
+
+    name: str
+    tiles: TilePlan | None
+    counts: LaunchCounts
+
+
+def explain_launch(
+    plan: ExecutionPlan,
+    tensors: Sequence[SpyreTensor],
+    allow_tiled_launch: bool | None = None,
+    *,
+    values: Mapping[str, int] = NO_VALUES,
+) -> tuple[JobLaunch, ...]:
+    """Return what ``launch_kernel`` with the same arguments does, job by job; nothing is loaded, taken or enqueued.
+
+    ``tensors``: the graph's inputs, then its outputs, all of one device; what is in them does not matter.
+
+    Errors: as of ``launch_kernel``, but for what only memory taken for the launch shows (SPY0901, SPY0969).
+    """
+    require_tensors(tensors)
+    arguments = arguments_on(tensors[0].device, tensors) if tensors else []
+    device = tensors[0].device if tensors else None
+    return explain_arguments(device, plan, arguments, allows_tiles(allow_tiled_launch), values)
+
+
+def explain_arguments(
+    device: SpyreDevice | None,
+    plan: ExecutionPlan,
+    arguments: Sequence[LaunchArgument],
+    allow_tiled_launch: bool = True,
+    values: Mapping[str, int] = NO_VALUES,
+) -> tuple[JobLaunch, ...]:
+    """Explain a launch on memory that is described as tensors are; ``device``: ``None`` where there is none of it."""
+    check_given(plan, arguments, values)
+    if device is None:
+        return tuple(JobLaunch(wired.job.name, None, _counts(wired.job)) for wired in plan.wired_jobs)
+    for argument in arguments:
+        device.allocator.range_of(argument.allocation_index)
+    held = frozenset(argument.allocation_index for argument in arguments)
+    take = _other_handles()
+    constants = {item.name: item.placed(take(item.size_bytes)) for item in plan.constants}
+    named = named_tensors(plan, arguments, constants, take)
+    found: list[JobLaunch] = []
+    for wired in plan.wired_jobs:
+        given = tensors_of(wired, arguments, named)
+        request = LaunchRequest(device, 0, 0, given, allow_tiled_launch, values=values)
+        found.append(_explained(wired.job, request, held))
+    return tuple(found)
+
+
+def _explained(job: Job, request: LaunchRequest, held: frozenset[AllocationIndex]) -> JobLaunch:
+    """Explain one job; ``held``: the memory that is there already."""
+    tiles = job.tile_plan(request)
+    if job.value_names:
+        job.values_of(request)
+    if tiles is not None:
+        return JobLaunch(job.name, tiles, tiles.counts)
+    for argument, tensor in zip(job.arguments, request.arguments, strict=True):
+        if tensor.allocation_index in held:
+            request.device.allocator.part(tensor.allocation_index, tensor.storage_offset_bytes, argument.size_bytes)
+    return JobLaunch(job.name, None, _counts(job))
+
+
+def _counts(job: Job) -> LaunchCounts:
+    """Return what one iteration enqueues."""
+    host_operations = sum(isinstance(step, HostOperation) for step in job.job_plan.steps)
+    return LaunchCounts(1, host_operations, len(job.job_plan.steps) - host_operations, 0, 0)
+
+
+def _other_handles() -> Callable[[int], AllocationIndex]:
+    """Return what gives handles that are no allocation's, each once: for memory that a launch would take."""
+    numbers = count(1)
+    return lambda _: AllocationIndex(-next(numbers))

@@ -1,0 +1,143 @@
+"""One run of a job's program: its operands resolved to the control blocks of the job's steps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from spyrec.runtime.jobs.correction_work import CorrectionWork
+from spyrec.runtime.jobs.errors import MalformedPlan, SegmentConflict
+from spyrec.runtime.jobs.loaded_job import LoadedJob, Slot
+from spyrec.runtime.jobs.operand_place import OperandPlace
+from spyrec.runtime.jobs.steps import DMA, DeviceCompute, DmaDirection, HostOperation, JobPlan
+from spyrec.runtime.memory.addresses import PROGRAM_REGION, VirtualAddress
+from spyrec.runtime.memory.allocator import DeviceBytes
+from spyrec.runtime.streams.blocks import device_to_host, host_to_device
+from spyrec.runtime.streams.control_block import ComputeRequest, ControlBlock, HostCall, HostToDevice, Kind, Origin
+from spyrec.runtime.streams.host_buffer import HostBuffer
+from spyrec.runtime.streams.launchable import LaunchRequest
+
+SegmentTable = tuple[VirtualAddress | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchContext:
+    """A job in one launch: what all its iterations share.
+
+    ``loaded``: its program, ``None`` for a job of copies alone.  ``values``: of the program's value parameters.
+    ``pool``: memory of this launch for the program's intermediates.
+    """
+
+    request: LaunchRequest
+    name: str
+    plan: JobPlan
+    loaded: LoadedJob | None = None
+    values: Mapping[str, int] = field(default_factory=dict[str, int])
+    pool: DeviceBytes | None = None
+
+
+def iteration_blocks(
+    context: LaunchContext, operands: Sequence[OperandPlace], tile: tuple[int, ...] = ()
+) -> list[ControlBlock]:
+    """Return what one iteration enqueues: a HostOperation, a DMA and a DeviceCompute, or as the job's steps are.
+
+    ``operands`` in the order of the job's arguments, all of them; ``tile``: the iteration, for messages and traces.
+    Errors: SPY0902 and SPY0905 of a copy's own memory, SPY0969.
+    """
+    slot = None if context.loaded is None else context.loaded.next_slot()
+    if slot is not None and slot.correction is not None:
+        context.request.order.use(slot.turn)
+    made: dict[str, HostBuffer] = {}
+    blocks: list[ControlBlock] = []
+    launch_id, name = context.request.launch_id, context.name
+    for number, step in enumerate(context.plan.steps):
+        origin = Origin(launch_id, name, number, tile)
+        if isinstance(step, HostOperation):
+            buffer = made[step.output] = context.request.device.pin(step.metadata.size_bytes)
+            blocks.append(_correction(context, step, operands, buffer, origin))
+        elif isinstance(step, DeviceCompute):
+            assert context.loaded is not None
+            assert slot is not None
+            blocks.append(_compute(context, context.loaded, slot, operands, origin))
+        elif isinstance(step.host_address, str):
+            assert slot is not None
+            assert slot.correction is not None
+            buffer = made[step.host_address]
+            action = HostToDevice(buffer, slot.correction.range)
+            retained = (slot.correction.allocation,)
+            blocks.append(ControlBlock(Kind.H2D, action, origin, (buffer.range,), (slot.correction.range,), retained))
+        else:
+            blocks.append(_copy(context, step, origin))
+    return blocks
+
+
+def _correction(
+    context: LaunchContext,
+    step: HostOperation,
+    operands: Sequence[OperandPlace],
+    buffer: HostBuffer,
+    origin: Origin,
+) -> ControlBlock:
+    loaded, pool = context.loaded, context.pool
+    assert loaded is not None
+    strides = loaded.binary.default_strides
+    if strides:
+        set_here = {index: operands[index].stick_strides for index in strides}
+        strides = {index: set_here[index] or compiled for index, compiled in strides.items()}
+    work = CorrectionWork(
+        step.metadata,
+        buffer,
+        loaded.segments,
+        tuple([item.range for item in operands]),
+        None if pool is None else pool.range,
+        context.values,
+        strides,
+    )
+    return ControlBlock(Kind.HOST_OPERATION, HostCall(work), origin, (), (buffer.range,))
+
+
+def _compute(
+    context: LaunchContext, loaded: LoadedJob, slot: Slot, operands: Sequence[OperandPlace], origin: Origin
+) -> ControlBlock:
+    binary, pool = loaded.binary, context.pool
+    places = tuple([item.range for item in operands])
+    reads = (*slot.reads, *[places[index] for index in binary.read])
+    writes = (*slot.writes, *[places[index] for index in binary.written])
+    retained = (loaded.index, *[item.allocation for item in operands])
+    if pool is not None:
+        writes, retained = (*writes, pool.range), (*retained, pool.allocation)
+    table = _segment_table(loaded, operands, pool) if binary.baked or binary.has_baked_pool else ()
+    request = ComputeRequest(loaded.image, slot.entry, table, places, context.values)
+    return ControlBlock(Kind.COMPUTE, request, origin, reads, writes, retained)
+
+
+def _segment_table(loaded: LoadedJob, operands: Sequence[OperandPlace], pool: DeviceBytes | None) -> SegmentTable:
+    """Return where the segments begin that a program with baked addresses was compiled for."""
+    table: list[VirtualAddress | None] = [None] * (PROGRAM_REGION + 1)
+    if loaded.binary.has_baked_pool:
+        assert pool is not None
+        table[0] = pool.range.address
+    for index, segment, offset_bytes in loaded.binary.baked:
+        base = operands[index].range.address.advanced(-offset_bytes)
+        if table[segment] not in (None, base):
+            name = loaded.binary.table.arguments[index].name
+            fact = f'argument "{name}" was compiled for byte {offset_bytes} of segment {segment}, beside other tensors'
+            hint = "compile with symbolic addresses, or give each argument a segment of its own"
+            raise SegmentConflict(f"{fact}, and does not lie there", hint=hint)
+        table[segment] = base
+    return tuple(table)
+
+
+def _copy(context: LaunchContext, step: DMA, origin: Origin) -> ControlBlock:
+    """Return a copy between memory that the step names."""
+    assert not isinstance(step.host_address, str)
+    if step.allocation_index is not None:
+        allocator = context.request.device.allocator
+        device_bytes = allocator.part(step.allocation_index, step.offset_bytes, step.size_bytes)
+    elif context.loaded is not None:
+        device_bytes = context.loaded.part(step.offset_bytes, step.size_bytes)
+    else:
+        raise MalformedPlan(f"step {origin.step} copies to the job's own allocation, and the job has none")
+    if step.direction is DmaDirection.TO_DEVICE:
+        return host_to_device(step.host_address, device_bytes, origin)
+    return device_to_host(device_bytes, step.host_address, origin)

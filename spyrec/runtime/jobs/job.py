@@ -1,0 +1,285 @@
+"""The unit of work of seed 000: a program, the metadata of its correction, and the steps that launch it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+from spyrec.bundle.correction_word import WordKind
+from spyrec.bundle.host_compute import HostComputeSpec
+from spyrec.bundle.launch_plan import ComputeOnDevice, ComputeOnHost, DataTransfer, ExecutionStep, LaunchArtifact
+from spyrec.bundle.manifest import Role, TripCount
+from spyrec.bundle.tile_contract import TileContract
+from spyrec.diagnostics import refuse
+from spyrec.runtime.errors import ArgumentCountError
+from spyrec.runtime.jobs.binary import Binary, binary_of, slot_zero
+from spyrec.runtime.jobs.errors import JobNotLoaded, MalformedPlan
+from spyrec.runtime.jobs.iteration import LaunchContext, iteration_blocks
+from spyrec.runtime.jobs.job_argument import JobArgument, extents_of
+from spyrec.runtime.jobs.loaded_job import LoadedJob
+from spyrec.runtime.jobs.operand_place import OperandPlace
+from spyrec.runtime.jobs.steps import DMA, DeviceCompute, HostOperation, JobPlan, Step
+from spyrec.runtime.jobs.tile_blocks import launch_tensors, tile_blocks
+from spyrec.runtime.launch.explain import explain_launch
+from spyrec.runtime.launch.plan import LaunchOptions
+from spyrec.runtime.launch.tile_plan import TilePlan
+from spyrec.runtime.memory.addresses import whole_sticks
+from spyrec.runtime.memory.allocator import AllocationIndex, DeviceBytes
+from spyrec.runtime.streams.control_block import ControlBlock
+from spyrec.runtime.streams.launch_order import Readiness
+from spyrec.runtime.streams.launchable import LaunchArgument, LaunchRequest
+from spyrec.target import PROGRAM_SEGMENT_BASE
+
+if TYPE_CHECKING:
+    from spyrec.runtime.spyre_device import SpyreDevice
+
+
+_NO_VALUES: Mapping[str, int] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class JobSignature:
+    """What a job's tensors are.
+
+    ``trip_counts`` and ``values``: of the program's value parameters, those that follow from the extents of symbolic
+    dims and those that are fixed.  ``contract``: how tensors of many tiles are launched.  ``made_here``: indices of the
+    arguments that hold nothing before the job: what it reads of them it has written itself.
+    """
+
+    arguments: tuple[JobArgument, ...]
+    trip_counts: Mapping[str, TripCount] = field(default_factory=dict[str, TripCount])
+    values: Mapping[str, int] = field(default_factory=dict[str, int])
+    contract: TileContract | None = None
+    made_here: frozenset[int] = frozenset()
+
+
+class Job:
+    """Passive data: a plan of steps, and what they need.  A stream launches it.
+
+    ``Job(job_plan)`` is a job of copies alone; ``Job(job_plan, artifact, program_correction_metadata)`` has a program,
+    which is loaded before it is launched.  ``signature``: by default what the program's own table says of its
+    arguments, bytes only.  ``programs``: by directory, the jobs that launches by its tile contract run beside it.
+
+    Errors: SPY0965 steps that do not make a launch of the program, SPY0652 to SPY0654 a damaged image.
+    """
+
+    def __init__(  # noqa: PLR0913 -- seed 000's three, and what a bundle knows beside
+        self,
+        job_plan: JobPlan,
+        artifact: LaunchArtifact | None = None,
+        program_correction_metadata: HostComputeSpec | None = None,
+        *,
+        name: str = "job",
+        signature: JobSignature | None = None,
+        programs: Mapping[str, Job] | None = None,
+    ) -> None:
+        self.name = name
+        self.job_plan = job_plan
+        self.program_correction_metadata = program_correction_metadata
+        made_here = frozenset[int]() if signature is None else signature.made_here
+        self.binary: Binary | None = None if artifact is None else binary_of(artifact, name, made_here)
+        self.signature = signature or JobSignature(_table_arguments(self.binary))
+        self.programs: Mapping[str, Job] = {} if programs is None else programs
+        self.constants_on: Callable[[SpyreDevice], Mapping[str, LaunchArgument]] = lambda _: {}
+        """Where the constants of its plan lie on a device, by name."""
+        self._loaded: WeakKeyDictionary[SpyreDevice, LoadedJob] = WeakKeyDictionary()
+        self._sizes = [argument.size_bytes for argument in self.signature.arguments]
+        words = () if self.binary is None else self.binary.table.words
+        self.value_names = frozenset(word.name for word in words if word.kind is WordKind.VALUE)
+        """The names of the program's value parameters."""
+        _check_steps(self)
+
+    @classmethod
+    def of_artifact(
+        cls,
+        artifact: LaunchArtifact,
+        name: str = "job",
+        signature: JobSignature | None = None,
+        programs: Mapping[str, Job] | None = None,
+    ) -> Job:
+        """Return the job whose steps are those of a launch artefact; errors as the constructor."""
+        metadata = next((item.specification for item in artifact.execution if isinstance(item, ComputeOnHost)), None)
+        shapes = () if signature is None else tuple(argument.shape for argument in signature.arguments)
+        plan = JobPlan(tuple(_step(item, shapes) for item in artifact.execution))
+        return cls(plan, artifact, metadata, name=name, signature=signature, programs=programs)
+
+    @property
+    def arguments(self) -> tuple[JobArgument, ...]:
+        """The tensors that a launch gives, in order."""
+        return self.signature.arguments
+
+    def allocation_index(self, device: SpyreDevice) -> AllocationIndex:
+        """Return the handle of the program's memory on a device; errors SPY0964 it is not loaded there."""
+        return self.loaded_on(device).index
+
+    def is_loaded(self, device: SpyreDevice) -> bool:
+        """Whether the program was brought to a device, and nothing went wrong on the way."""
+        loaded = self._loaded.get(device)
+        return self.binary is None or (loaded is not None and loaded.readiness.recording.failure is None)
+
+    def loaded_on(self, device: SpyreDevice) -> LoadedJob:
+        """Return the program as it lies on a device; errors SPY0964."""
+        loaded = self._loaded.get(device)
+        if loaded is None:
+            raise JobNotLoaded(
+                f'the program of job "{self.name}" is not on device {device.index}', hint="load its plan on a stream"
+            )
+        return loaded
+
+    @property
+    def program_bytes(self) -> int:
+        """Bytes of program memory that it takes, in whole sticks; 0 without a program."""
+        return 0 if self.binary is None else whole_sticks(self.binary.artifact.allocation_bytes)
+
+    def load(
+        self, device: SpyreDevice, launch_id: int, readiness: Readiness, memory: DeviceBytes | None = None
+    ) -> list[ControlBlock]:
+        """Take memory for the program, by default of its own, and return the copies that bring it there.
+
+        Errors: SPY0901.
+        """
+        if self.binary is None:
+            return []
+        loaded = self._loaded[device] = LoadedJob(self.binary, device, readiness, memory)
+        return loaded.transfers(launch_id, f"load {self.name}")
+
+    def take_back(self, device: SpyreDevice) -> None:
+        """Undo :meth:`load`, of which nothing was enqueued."""
+        self._loaded.pop(device).free()
+
+    def unload(self, device: SpyreDevice) -> None:
+        """Give the program's memory on a device back when what is enqueued has retired."""
+        self._loaded.pop(device, None)
+
+    def control_blocks(self, request: LaunchRequest) -> Sequence[ControlBlock]:
+        """Return what a launch enqueues: one iteration where the tensors are those compiled for, else one per tile.
+
+        Errors: SPY0902, SPY0905 the tensors' memory; SPY0950 to SPY0953 they do not fit; SPY0955 to SPY0962 nor do
+        tiles of them; SPY0964, SPY0969.
+        """
+        plan = self.tile_plan(request)
+        if plan is not None:
+            return self._in_tiles(plan, request)
+        part = request.device.allocator.part
+        places: list[OperandPlace] = []
+        for tensor, size_bytes in zip(request.arguments, self._sizes, strict=True):
+            allocation, place = part(tensor.allocation_index, tensor.storage_offset_bytes, size_bytes)
+            places.append(OperandPlace(place, allocation))
+        return iteration_blocks(self.open(request), places)
+
+    def tile_plan(self, request: LaunchRequest) -> TilePlan | None:
+        """Return how a launch goes through tensors of many tiles, ``None`` where they are those compiled for.
+
+        Errors: SPY0950 to SPY0953 they do not fit, SPY0955 to SPY0962 nor do tiles of them.
+        """
+        arguments, given = self.signature.arguments, request.arguments
+        if len(given) != len(arguments):
+            names = ", ".join(f'"{item.name}"' for item in arguments)
+            raise ArgumentCountError(f'job "{self.name}" takes {len(arguments)} tensors ({names}), not {len(given)}')
+        for argument, tensor in zip(arguments, given, strict=True):
+            if not argument.matches(tensor):
+                if self.signature.contract is None:
+                    raise argument.mismatch(tensor)
+                options = LaunchOptions(allow_tiled_launch=request.allow_tiled_launch)
+                return explain_launch(self.signature.contract, launch_tensors(given), options)
+        return None
+
+    def _in_tiles(self, plan: TilePlan, request: LaunchRequest) -> Sequence[ControlBlock]:
+        """Return what a launch of tensors of many tiles enqueues."""
+        contexts: dict[str, LaunchContext] = {}
+
+        def run(program: str, operands: Sequence[OperandPlace], tile: tuple[int, ...]) -> list[ControlBlock]:
+            job = self.programs.get(program, self)
+            if program not in contexts:
+                contexts[program] = job.open(request)
+            constants = job.constant_places(request.device, len(operands))
+            return iteration_blocks(contexts[program], [*operands, *constants], tile)
+
+        return tile_blocks(request, plan, run)
+
+    def constant_places(self, device: SpyreDevice, first: int) -> list[OperandPlace]:
+        """Return where the arguments from the index ``first`` on lie: constants, which no launch gives."""
+        if first == len(self.signature.arguments):
+            return []
+        known, places = self.constants_on(device), list[OperandPlace]()
+        for argument, size_bytes in zip(self.signature.arguments[first:], self._sizes[first:], strict=True):
+            placed = known[argument.name]
+            allocation, place = device.allocator.part(placed.allocation_index, placed.storage_offset_bytes, size_bytes)
+            places.append(OperandPlace(place, allocation))
+        return places
+
+    def open(self, request: LaunchRequest) -> LaunchContext:
+        """Return the job as a launch runs it, once or in iterations; errors SPY0708, SPY0901, SPY0953, SPY0964."""
+        if self.binary is None:
+            return LaunchContext(request, self.name, self.job_plan)
+        loaded = self.loaded_on(request.device)
+        request.order.need(loaded.readiness)
+        pool = None
+        if self.binary.table.pool_bytes:
+            index = request.memory.allocate(request.device, self.binary.table.pool_bytes)
+            pool = request.device.allocator.part(index)
+        values = self.values_of(request) if self.value_names else _NO_VALUES
+        return LaunchContext(request, self.name, self.job_plan, loaded, values, pool)
+
+    def values_of(self, request: LaunchRequest) -> Mapping[str, int]:
+        """Return the program's value parameters in a launch.
+
+        Errors: SPY0708 one has no value or one out of range, SPY0953 two tensors disagree on a symbolic dim.
+        """
+        extents = extents_of(self.signature.arguments, request.arguments)
+        counts = self.signature.trip_counts.items()
+        trips = {name: count.trips(extents.get(count.dim, count.max_elements)) for name, count in counts}
+        known = {**self.signature.values, **trips, **request.values}
+        assert self.binary is not None
+        for name in sorted(self.value_names):
+            value, largest = known.get(name), self.binary.table.value_maxima.get(name)
+            if value is None or value < 0 or (largest is not None and value > largest):
+                has = "no value" if value is None else f"the value {value}"
+                span = "0 or more" if largest is None else f"0 to {largest}"
+                raise refuse("SPY0708", f'parameter "%{name}" of job "{self.name}" has {has}, it takes {span}')
+        return {name: value for name, value in known.items() if name in self.value_names}
+
+    def __repr__(self) -> str:
+        return f'Job("{self.name}", {len(self.job_plan.steps)} steps, {len(self.arguments)} tensors)'
+
+
+def _step(item: ExecutionStep, shapes: tuple[tuple[int, ...] | None, ...]) -> Step:
+    match item:
+        case ComputeOnHost():
+            return HostOperation(item.specification, item.output)
+        case DataTransfer() if not item.is_to_host:
+            return DMA(item.host_buffer, item.size_bytes, offset_bytes=item.dev_ptr - PROGRAM_SEGMENT_BASE)
+        case DataTransfer():
+            raise MalformedPlan(f'a job that copies "{item.host_buffer}" back to the host has nobody to give it to')
+        case ComputeOnDevice():
+            return DeviceCompute(item.job_bin_ptr - PROGRAM_SEGMENT_BASE, shapes)
+
+
+def _table_arguments(binary: Binary | None) -> tuple[JobArgument, ...]:
+    listed = () if binary is None else binary.table.arguments
+    return tuple(
+        JobArgument(item.name, Role.OUTPUT if item.is_written else Role.INPUT, item.size_bytes) for item in listed
+    )
+
+
+def _check_steps(job: Job) -> None:
+    """Refuse a computation without a program, and one whose correction this job does not make (J11); SPY0965."""
+    corrected: set[int] = set()
+    for number, step in enumerate(job.job_plan.steps):
+        if isinstance(step, DMA) and isinstance(step.host_address, str):
+            corrected.add(step.offset_bytes)
+        if not isinstance(step, DeviceCompute):
+            continue
+        if job.binary is None:
+            raise MalformedPlan(f'step {number} of job "{job.name}" computes, and the job has no program')
+        first = slot_zero(job.binary.artifact)
+        if first is None:
+            continue
+        if step.entry_bytes != first.job_bin_ptr - PROGRAM_SEGMENT_BASE:
+            raise MalformedPlan(f'step {number} of job "{job.name}" starts at byte {step.entry_bytes}, no entry')
+        if first.dev_ptr - PROGRAM_SEGMENT_BASE not in corrected:
+            hint = "a job is self-contained: its HostOperation and its DMA come before its DeviceCompute"
+            raise MalformedPlan(f'no step of job "{job.name}" makes the correction that step {number} takes', hint=hint)
+        corrected.clear()

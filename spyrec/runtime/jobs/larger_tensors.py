@@ -1,0 +1,51 @@
+"""A plan on tensors larger than compiled for: what its programs hand on to one another then."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from spyrec.bundle.manifest import Manifest
+from spyrec.layout import DeviceLayout
+from spyrec.runtime.jobs.execution_plan import ExecutionPlan
+from spyrec.runtime.launch.launched_forms import ContractedStep, launched_layouts, launched_shapes
+from spyrec.runtime.streams.launchable import LaunchArgument
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """Shape and device layout of a tensor in one launch."""
+
+    shape: tuple[int, ...]
+    layout: DeviceLayout
+
+
+def contracted_steps(manifest: Manifest) -> tuple[ContractedStep, ...] | None:
+    """Return the programs of a bundle with their tile contracts, ``None`` where one has none."""
+    if any(step.program not in manifest.tile_contracts for step in manifest.plan):
+        return None
+    return tuple(ContractedStep(manifest.tile_contracts[step.program], step.arguments) for step in manifest.plan)
+
+
+def intermediate_forms(plan: ExecutionPlan, named: Mapping[str, LaunchArgument]) -> dict[str, Form]:
+    """Return the forms of a plan's own tensors where those of a launch are not what it was compiled for, else none.
+
+    ``named``: the tensors of the launch, constants too, by the plan's names.
+    """
+    signature = plan.signature or ()
+    if all(item.matches(named[item.name]) for item in signature):
+        return {}
+    steps: list[ContractedStep] = []
+    for wired in plan.wired_jobs:
+        contract = wired.job.signature.contract
+        if contract is None or wired.tensors is None:
+            return {}
+        steps.append(ContractedStep(contract, wired.tensors))
+    return forms_of(steps, {name: Form(item.shape, item.layout) for name, item in named.items()})
+
+
+def forms_of(steps: Sequence[ContractedStep], given: Mapping[str, Form]) -> dict[str, Form]:
+    """Return the forms of the tensors of a plan that are not given."""
+    shapes = launched_shapes(steps, {name: form.shape for name, form in given.items()})
+    layouts = launched_layouts(steps, shapes, {name: form.layout for name, form in given.items()})
+    return {name: Form(shapes[name], layouts[name]) for name in layouts if name not in given}

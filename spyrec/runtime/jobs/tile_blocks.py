@@ -1,0 +1,117 @@
+"""A tile plan as control blocks: copies into scratch memory, the programs of every iteration, copies back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from spyrec.runtime.jobs.operand_place import OperandPlace
+from spyrec.runtime.launch.address_levels import stick_strides
+from spyrec.runtime.launch.plan import Iteration, LaunchTensor, Operand, Place, StageCopy
+from spyrec.runtime.launch.tile_plan import Part, TilePlan
+from spyrec.runtime.memory.allocator import AllocationIndex, DeviceBytes
+from spyrec.runtime.streams.blocks import device_to_device
+from spyrec.runtime.streams.control_block import ControlBlock, Origin, StridedBytes
+from spyrec.runtime.streams.launchable import LaunchArgument, LaunchRequest
+from spyrec.target import STICK_BYTES
+
+if TYPE_CHECKING:
+    from spyrec.bundle.tile_contract import TileArgument
+
+RunProgram = Callable[[str, Sequence[OperandPlace], tuple[int, ...]], Sequence[ControlBlock]]
+"""From a program of the contract, its operands and the iteration to the operations that run it once."""
+
+
+def launch_tensors(arguments: Sequence[LaunchArgument]) -> tuple[LaunchTensor, ...]:
+    """Return the tensors of a launch as planning sees them: allocations are numbered, so that plans are alike."""
+    numbers: dict[AllocationIndex, int] = {}
+    return tuple(
+        LaunchTensor(
+            item.shape,
+            item.strides,
+            item.dtype,
+            item.layout,
+            item.storage_offset_bytes,
+            numbers.setdefault(item.allocation_index, len(numbers)),
+        )
+        for item in arguments
+    )
+
+
+def tile_blocks(request: LaunchRequest, plan: TilePlan, run: RunProgram) -> list[ControlBlock]:
+    """Return the operations of a plan in the order of their stream: exactly what it counts.
+
+    Scratch memory is taken from the launch's own.  Errors: SPY0901 there is no room for it, SPY0902 a tensor was freed,
+    and those of ``run``.
+    """
+    memory = _Memory(request, plan)
+    blocks: list[ControlBlock] = []
+    for iteration in plan.iterations():
+        origin = Origin(request.launch_id, plan.body.contract.program, 0, iteration.index)
+        blocks.extend(memory.gather(copy, origin) for copy in iteration.gathers)
+        blocks.extend(run(iteration.program, memory.operands(iteration), iteration.index))
+        blocks.extend(memory.scatter(copy, origin) for copy in iteration.scatters)
+    return blocks
+
+
+class _Memory:
+    """Where the operands of one launch lie: by place and argument, the whole of what they lie in."""
+
+    def __init__(self, request: LaunchRequest, plan: TilePlan) -> None:
+        self._plan = plan
+        self._parts = dict(plan.parts)
+        allocator = request.device.allocator
+        self._whole = {
+            (Place.TENSOR, number): allocator.part(item.allocation_index)
+            for number, item in enumerate(request.arguments)
+        }
+        sizes = {
+            Place.SCRATCH: plan.scratch_bytes,
+            Place.PARTIAL: plan.sum_scratch_bytes,
+            Place.ACCUMULATOR: plan.accumulator_bytes,
+        }
+        for place, by_argument in sizes.items():
+            for number, size_bytes in enumerate(by_argument):
+                if size_bytes:
+                    index = request.memory.allocate(request.device, size_bytes)
+                    self._whole[place, number] = allocator.part(index)
+
+    def operands(self, iteration: Iteration) -> list[OperandPlace]:
+        loops = zip(self._plan.loops, iteration.index, strict=True)
+        part = self._parts[tuple(loop.size(number) for loop, number in loops)]
+        return [self._operand(operand, part) for operand in iteration.operands]
+
+    def _operand(self, operand: Operand, part: Part) -> OperandPlace:
+        allocation, whole = self._whole[operand.place, operand.argument]
+        if operand.place is Place.ACCUMULATOR:
+            return OperandPlace(whole, allocation)
+        argument, plan = part.contract.arguments[operand.argument], part.arguments[operand.argument]
+        strides = plan.stick_strides if operand.place is Place.TENSOR else None
+        size_bytes = min(_reach_bytes(argument, strides), whole.size_bytes - operand.offset_bytes)
+        return OperandPlace(whole.part(operand.offset_bytes, size_bytes), allocation, strides)
+
+    def gather(self, copy: StageCopy, origin: Origin) -> ControlBlock:
+        walk = StridedBytes(copy.chunk_bytes, copy.sizes, copy.parent_strides, copy.scratch_strides)
+        return device_to_device(self._parent(copy), self._scratch(copy), origin, walk)
+
+    def scatter(self, copy: StageCopy, origin: Origin) -> ControlBlock:
+        walk = StridedBytes(copy.chunk_bytes, copy.sizes, copy.scratch_strides, copy.parent_strides)
+        return device_to_device(self._scratch(copy), self._parent(copy), origin, walk)
+
+    def _parent(self, copy: StageCopy) -> DeviceBytes:
+        return _from(self._whole[Place.TENSOR, copy.argument], copy.parent_bytes)
+
+    def _scratch(self, copy: StageCopy) -> DeviceBytes:
+        return _from(self._whole[Place.SCRATCH, copy.argument], copy.scratch_bytes)
+
+
+def _from(whole: DeviceBytes, offset_bytes: int) -> DeviceBytes:
+    place = whole.range
+    return DeviceBytes(whole.allocation, place.part(offset_bytes, place.size_bytes - offset_bytes))
+
+
+def _reach_bytes(argument: TileArgument, strides: tuple[int, ...] | None) -> int:
+    """Return the bytes from the first to behind the last one of a tile, as the program walks it."""
+    sizes = argument.layout.device_size[:-1]
+    steps = stick_strides(argument.layout.device_size) if strides is None else strides
+    return STICK_BYTES * (1 + sum((size - 1) * step for size, step in zip(sizes, steps, strict=True)))

@@ -1,0 +1,33 @@
+"""The tensors that a launch is given, by position: each is one, and lies on the stream's device."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from spyrec.runtime.errors import DeviceMismatch, NotATensor
+from spyrec.runtime.streams.launchable import LaunchArgument
+from spyrec.runtime.tensors import SpyreTensor
+
+if TYPE_CHECKING:
+    from spyrec.runtime.spyre_device import SpyreDevice
+
+
+def require_tensors(tensors: Sequence[object]) -> None:
+    """Refuse what is no tensor of a device; errors SPY0970."""
+    for number, tensor in enumerate(tensors):
+        if not isinstance(tensor, SpyreTensor):
+            kind = type(tensor)
+            name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
+            fact = f"tensor {number} of {len(tensors)} is no SpyreTensor but {name}"
+            raise NotATensor(fact, hint="bring arrays to the device with `SpyreTensor.to_device(device, array)`")
+
+
+def arguments_on(device: SpyreDevice, tensors: Sequence[SpyreTensor]) -> list[LaunchArgument]:
+    """Return what a launch on a device needs to know of its tensors; errors SPY0954, SPY0970."""
+    require_tensors(tensors)
+    for number, tensor in enumerate(tensors):
+        if tensor.device is not device:
+            fact = f"tensor {number} is of device {tensor.device.index}, the stream of device {device.index}"
+            raise DeviceMismatch(fact)
+    return [tensor.launch_argument() for tensor in tensors]

@@ -1,0 +1,165 @@
+"""Chains: dispatches without waits in between leave what one call after the other leaves, or are none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from spyrec.bundle.program import Constant, Program
+from spyrec.bundle.superdsc import SuperDsc
+from spyrec.diagnostics import SpyrecError
+from spyrec.emulator import core_chains, device, dispatch_table, launch
+from spyrec.emulator.core_chains import are_apart, chained
+from spyrec.emulator.dispatch_table import stretches
+from spyrec.emulator.units import Units, every_unit
+from spyrec.runtime.device import LaunchStats
+from tests.emulator.loop_programs import Looker, LoopProgram, Member, Tile, Words, launched
+from tests.emulator.test_loops import random_program, random_words
+
+Integers = npt.NDArray[np.int64]
+
+
+def owned(generator: np.random.Generator, parts: int) -> Integers:
+    """Return runs of random bytes of 40 as a chain's proof takes them: sorted, those of one part merged."""
+    held = generator.random((parts, 41)) < generator.choice([0.02, 0.1])
+    held[:, 40] = False
+    rows: list[tuple[int, int, int]] = []
+    for part, own in enumerate(held):
+        edges = np.flatnonzero(np.diff(own.astype(int), prepend=0)).tolist()
+        rows += [(first, past, part) for first, past in zip(edges[::2], edges[1::2], strict=True)]
+    return np.array(sorted(rows), np.int64).reshape(-1, 3)
+
+
+def by_byte(runs: Integers) -> Iterator[tuple[int, int]]:
+    for first, past, part in runs.tolist():
+        yield from ((byte, part) for byte in range(first, past))
+
+
+def test_parts_are_apart_where_no_byte_that_one_stores_is_touched_by_another() -> None:
+    generator = np.random.Generator(np.random.PCG64(3))
+    found: list[bool] = []
+    for _ in range(600):
+        stores, touches = owned(generator, 3), owned(generator, 3)
+        expected = all(
+            part == other for byte, part in by_byte(stores) for own, other in (*by_byte(stores), *by_byte(touches))
+            if own == byte
+        )  # fmt: skip
+        assert are_apart(stores, touches) == expected
+        found.append(expected)
+    assert 100 < sum(found) < 500
+
+
+@dataclass(frozen=True, slots=True)
+class RotatedProgram(LoopProgram):
+    """A program in which core c does, of some members by number, what is core c + 1's of the others."""
+
+    rotated: frozenset[int] = frozenset()
+
+    def superdsc(self, member: Member) -> SuperDsc:
+        made = LoopProgram.superdsc(self, member)
+        if not any(self.members[number] is member for number in self.rotated):
+            return made
+        slices = made.core_work_slices
+        return replace(made, core_work_slices=(*slices[1:], slices[0]))
+
+    def program(self) -> Program:
+        made = LoopProgram.program(self)
+        own = {item.result: item.value for item in made.body if isinstance(item, Constant)}
+        moved = {
+            f"a{member}_{t}_{core}o": own[f"a{member}_{t}_{(core + 1) % self.cores}o"]
+            for member in self.rotated for t in range(len(self.members[member].tiles)) for core in range(self.cores)
+        }  # fmt: skip
+        body = tuple(
+            Constant(item.result, moved.get(item.result, item.value)) if isinstance(item, Constant) else item
+            for item in made.body
+        )
+        return replace(made, body=body)
+
+
+def attempted(made: LoopProgram, words: list[Words]) -> tuple[list[Words], LaunchStats] | None:
+    try:
+        return launched(made, words, Looker())
+    except SpyrecError:
+        return None  # a program that loads what it stores
+
+
+def never(_elements: int) -> bool:
+    return False
+
+
+@pytest.fixture
+def chains(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Make chains of the few cores that the programs use; the result gets how many there are in each program."""
+    counts: list[int] = []
+
+    def of_four(units: Units, _cores: int) -> Units:
+        found = chained(units, 4)
+        counts.append(len({unit.chain for unit in every_unit(found)}))
+        return found
+
+    monkeypatch.setattr(device, "chained", of_four)
+    monkeypatch.setattr(core_chains, "is_worth_sharing", never)
+    monkeypatch.setattr(launch, "_WORTH_DRIVING", 1)
+    return counts
+
+
+def rotated(generator: np.random.Generator) -> RotatedProgram:
+    made = random_program(generator)
+    chosen = frozenset(number for number in range(len(made.members)) if generator.random() < 0.4)
+    return RotatedProgram(4, made.extents, made.bounds, made.members, made.arguments, rotated=chosen)
+
+
+def test_chains_leave_the_bytes_and_counters_of_one_call_after_the_other(chains: list[int]) -> None:
+    generator = np.random.Generator(np.random.PCG64(8))
+    compared = several = 0
+    for _ in range(250):
+        made = rotated(generator)
+        words = random_words(generator, made)
+        watched = attempted(made, words)
+        if watched is None:
+            continue
+        plain, plain_stats = watched
+        fast, fast_stats = launched(made, words)
+        assert all(np.array_equal(mine, other) for mine, other in zip(fast, plain, strict=True))
+        assert fast_stats == plain_stats
+        compared += 1
+        several += chains[-1] > 1
+    assert compared >= 50
+    assert 5 <= several <= compared - 5
+
+
+def exchanged(members: frozenset[int]) -> RotatedProgram:
+    """Return a loop in which one member stores a tile that stays and the next one loads it."""
+    here = frozenset({0})
+    scratch = Tile(2, (0,), frozenset())
+    body = (
+        Member("add", (Tile(0, (0,), here), Tile(1, (0,), here), scratch), 0),
+        Member("identity", (scratch, Tile(0, (0,), here)), 0),
+    )
+    return RotatedProgram(4, (30,), ((0, 30, 1),), body, 3, rotated=members)
+
+
+@pytest.mark.parametrize(("members", "together"), [((), True), ((1,), False), ((0,), False), ((0, 1), True)])
+def test_units_share_a_chain_unless_a_core_loads_what_another_one_stores(
+    monkeypatch: pytest.MonkeyPatch, chains: list[int], members: tuple[int, ...], together: bool
+) -> None:
+    stages: list[int] = []
+
+    def counted(chains_of_dispatches: Integers, parts: Integers) -> Integers:
+        found = stretches(chains_of_dispatches, parts)
+        stages.append(len(found))
+        return found
+
+    monkeypatch.setattr(dispatch_table, "stretches", counted)
+    made = exchanged(frozenset(members))
+    words = random_words(np.random.Generator(np.random.PCG64(3)), made)
+    watched = attempted(made, words)
+    assert watched is not None
+    found, _ = launched(made, words)
+    assert all(np.array_equal(mine, other) for mine, other in zip(found, watched[0], strict=True))
+    assert stages == [1 if together else 60]
+    assert chains[-1] == (1 if together else 2)
