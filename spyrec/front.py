@@ -264,7 +264,7 @@ def _run_in_tiles(bundle: Bundle, inputs: Mapping[str, HostArray], options: RunO
     record = done.record
     stats = _stats(record, options.profile)
     findings = findings_of_faults(item for fault in done.findings for item in fault.diagnostics)
-    return RunResult(record.outputs, record.dtypes, stats, report, sanitizer=findings, tile_plans=done.plans)
+    return RunResult(record.outputs, record.dtypes, stats, report, sanitizer=findings, tiles=done.plans)
 
 
 def refused_result(error: SpyrecError, options: RunOptions, monitor: CopyObserver | None = None) -> RunResult:

@@ -137,7 +137,7 @@ class RunResult:
     bfloat16 output is its raw bits in uint16).
     ``check`` is ``None`` where it was not asked for.  ``sanitizer``: the bugs that ``sanitize`` looked
     for and found; one that ends the run leaves no outputs.  ``warnings``: what a sanitizer watches instead of refusing.
-    ``tile_plans``: of a run on larger inputs, how each program was launched in tiles.
+    ``tiles``: of a run on larger inputs, how each program was launched in tiles.
     """
 
     outputs: dict[str, HostArray]
@@ -147,7 +147,7 @@ class RunResult:
     bisect: BisectReport | None = None
     sanitizer: tuple[Finding, ...] = ()
     warnings: tuple[Diagnostic, ...] = ()
-    tile_plans: tuple[TilePlan, ...] = ()
+    tiles: tuple[TilePlan, ...] = ()
 
     @property
     def is_ok(self) -> bool:

@@ -23,11 +23,12 @@ settings.load_profile("same")
 NEEDS = {
     "conformance/test_torch.py": ("torch", "torch"),
     "compare/test_mlir_bindings.py": ("torch_mlir", "mlir"),
+    "exec/test_c_boundary.py": ("cffi", "cabi"),
     "exec/test_c_programs.py": ("cffi", "cabi"),
 }
 """Test file -> the package that it cannot do without, and the extra that brings it."""
 
-NEEDS_COMPILER = ("exec/test_c_programs.py",)
+NEEDS_COMPILER = ("exec/test_c_boundary.py", "exec/test_c_programs.py")
 """Test files that build the C library and programs that use it."""
 
 collect_ignore = [

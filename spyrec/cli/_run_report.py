@@ -26,7 +26,7 @@ def result_to_json(result: RunResult) -> dict[str, object]:
         "check": None if check is None else {name: report.to_json() for name, report in check.items()},
         "bisect": None if result.bisect is None else result.bisect.to_json(),
         "sanitizer": [finding.to_json() for finding in result.sanitizer],
-        "tiles": [plan_to_json(plan) for plan in result.tile_plans],
+        "tiles": [plan_to_json(plan) for plan in result.tiles],
         "stats": stats_to_json(result.stats),
     }
 
@@ -36,7 +36,7 @@ def result_to_text(result: RunResult, *, with_stats: bool) -> str:
     lines = [
         f"{name}: {result.dtypes[name]}[{','.join(map(str, array.shape))}]" for name, array in result.outputs.items()
     ]
-    for plan in result.tile_plans:
+    for plan in result.tiles:
         lines += render_plan(plan, 0, _program_name(plan)).splitlines()
     for name, report in (result.check or {}).items():
         lines.append(_check_line(name, report))

@@ -97,9 +97,9 @@ def run_larger(seed: int, seen: Counter[object]) -> None:
         seen["refused"] += 1
         return
     assert result.is_ok, (data, result.check)
-    seen["tiled" if result.tile_plans else "exact"] += 1
-    seen.update(item.mode for plan in result.tile_plans for item in plan.body.arguments)
-    seen.update(loop.remainder for plan in result.tile_plans for loop in plan.loops)
+    seen["tiled" if result.tiles else "exact"] += 1
+    seen.update(item.mode for plan in result.tiles for item in plan.body.arguments)
+    seen.update(loop.remainder for plan in result.tiles for loop in plan.loops)
 
 
 EXAMPLES = max(2, (settings().max_examples or 0) // 20)  # each of them compiles, and is run and evaluated at large

@@ -11,8 +11,8 @@ import pytest
 import spyrec
 from spyrec.cli import main
 from spyrec.runtime.findings import Sanitizer, sanitizers_named
+from spyrec.runtime.streams import stream
 from spyrec.runtime.streams.control_block import ControlBlock
-from spyrec.runtime.streams.stream import FlexStream
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +35,7 @@ def no_waits(*_: object) -> list[ControlBlock]:
 
 def without_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let launches begin before their program is loaded."""
-    monkeypatch.setattr(FlexStream, "_waits", no_waits)
+    monkeypatch.setattr(stream, "launch_waits", no_waits)
 
 
 @pytest.mark.parametrize("kinds", ["sync", "all"])
@@ -85,7 +85,7 @@ def test_a_run_in_tiles_is_watched_too_and_by_no_other_sanitizer(product: spyrec
     larger = arrays(256)
     result = spyrec.run(product, larger, spyrec.RunOptions(sanitize="sync", check=True))
     assert result.is_ok
-    assert result.tile_plans[0].counts.iterations == 4
+    assert result.tiles[0].counts.iterations == 4
     for kinds in ("init", "all"):
         with pytest.raises(spyrec.SpyrecError, match="SPY0771"):
             spyrec.run(product, larger, spyrec.RunOptions(sanitize=kinds))
