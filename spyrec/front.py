@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from spyrec.bundle.bundle import Bundle
 from spyrec.diagnostics import SpyrecError, refuse
-from spyrec.dtypes import DeviceFormat
 from spyrec.ir.graph import Graph
 from spyrec.ir.kernel import KernelGraph
 from spyrec.options import (
@@ -38,16 +37,10 @@ if TYPE_CHECKING:
     from spyrec.passes.driver import DriverOptions
     from spyrec.runtime.findings import Finding
     from spyrec.runtime.observer import CopyObserver
-    from spyrec.runtime.session import RunRecord, Session, SessionOptions
+    from spyrec.runtime.session import RunRecord, Session
 
 GraphSource: TypeAlias = "str | os.PathLike[str] | Mapping[str, object] | Graph | GraphBuilder"
 """A graph as the front takes it: path of a JSON file, its parsed object, the IR, or a builder of it."""
-
-_HALF_FORMATS = {
-    Numerics.DL16: DeviceFormat.SEN169_FP16,
-    Numerics.IEEE: DeviceFormat.IEEE_FP16,
-    Numerics.F32: DeviceFormat.IEEE_FP32,
-}
 
 
 def compile(  # noqa: A001 -- the verb's name
@@ -325,7 +318,7 @@ def open_session(bundle: Bundle, options: RunOptions) -> Session:
     """
     from spyrec.emulator.device import EmulatedDevice
     from spyrec.runtime.findings import Sanitizer, sanitizers_named
-    from spyrec.runtime.session import Session
+    from spyrec.runtime.session import Session, SessionOptions
     from spyrec.runtime.trace_file import refuse_unwritable_trace
 
     numerics = checked_numerics(options)
@@ -354,14 +347,10 @@ def open_session(bundle: Bundle, options: RunOptions) -> Session:
     device.weights.limit_bytes = options.weight_cache_bytes
     if device.monitor is not None:
         device.monitor.is_partial = options.only is not None
-    return Session(bundle, device, replace(_session_options(options, numerics), observer=device.monitor))
-
-
-def _session_options(options: RunOptions, numerics: Numerics) -> SessionOptions:
-    from spyrec.runtime.session import SessionOptions
-
-    half_format = _HALF_FORMATS[numerics]
-    return SessionOptions(options.only, options.max_executions, half_format)
+    half_format = device.numerics.half_format
+    return Session(
+        bundle, device, SessionOptions(options.only, options.max_executions, half_format, observer=device.monitor)
+    )
 
 
 def _bisect(session: Session, bundle: Bundle, inputs: Mapping[str, HostArray], options: RunOptions) -> RunResult:

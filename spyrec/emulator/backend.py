@@ -31,12 +31,6 @@ Bytes = npt.NDArray[np.uint8]
 Strides = tuple[tuple[int, tuple[int, ...]], ...]
 """Stick strides of a launch by argument index, where they are not those that the program was compiled for."""
 
-_HALF_FORMATS = {
-    Numerics.DL16: DeviceFormat.SEN169_FP16,
-    Numerics.IEEE: DeviceFormat.IEEE_FP16,
-    Numerics.F32: DeviceFormat.IEEE_FP32,
-}
-
 _MOST_PLANS = 128
 """Programs whose plans are kept, by code; those used longest ago go first."""
 
@@ -125,7 +119,7 @@ class EmulatorBackend:
     def stored_as(self, device_format: DeviceFormat) -> DeviceFormat:
         """Return the format that memory really holds where a tensor has this one."""
         is_half = device_format is DeviceFormat.SEN169_FP16
-        return _HALF_FORMATS[self.device.numerics] if is_half else device_format
+        return self.device.numerics.half_format if is_half else device_format
 
     def compute(self, block: ControlBlock) -> None:
         """Execute the program that a block starts.

@@ -31,6 +31,15 @@ class Numerics(Enum):
         """Emulated bytes per device byte."""
         return 2 if self is Numerics.F32 else 1
 
+    @property
+    def half_format(self) -> DeviceFormat:
+        """What memory really holds where a tensor is DLFloat16."""
+        return {
+            Numerics.DL16: DeviceFormat.SEN169_FP16,
+            Numerics.IEEE: DeviceFormat.IEEE_FP16,
+            Numerics.F32: DeviceFormat.IEEE_FP32,
+        }[self]
+
 
 class Storage(Enum):
     """A stored form; the value is the code that kernels know it by (``kernel_codec``)."""

@@ -44,13 +44,9 @@ class LaunchMemory:
 
     def free(self) -> None:
         """Give everything back, now or when the last operation that uses it has retired."""
-        for owner in self.take():
-            owner.free()
-
-    def take(self) -> list[Allocation]:
-        """Return the owners and forget them: for who repeats the operations of the launch."""
         owners, self._owners = self._owners, []
-        return owners
+        for owner in owners:
+            owner.free()
 
 
 @dataclass(frozen=True, slots=True)
