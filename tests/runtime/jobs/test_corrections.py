@@ -27,6 +27,12 @@ def outputs(device: SpyreDevice, count: int) -> list[SpyreTensor]:
     return [SpyreTensor.to_device(device, np.full((64, 64), -1, np.float16)) for _ in range(count)]
 
 
+def prepared(device: SpyreDevice) -> tuple[ExecutionPlan, list[SpyreTensor], SpyreTensor]:
+    """Return a plan, and tensors on the device for its inputs and its output."""
+    plan = ExecutionPlan(spyrec.compile(binary_graph()))
+    return plan, on_device(device, [half(1), half(2)]), outputs(device, 1)[0]
+
+
 def expect_failure(device: SpyreDevice, blocks: list[ControlBlock], kind: type[Exception]) -> str:
     """Enqueue blocks, see that their execution fails for this reason, and return the message."""
     stream = device.default_stream
@@ -46,11 +52,7 @@ def part(blocks: list[ControlBlock], kind: Kind) -> ControlBlock:
 
 def test_without_the_dma_the_program_is_not_started() -> None:
     with tidy(emulated()) as device:
-        plan, inputs, (target,) = (
-            ExecutionPlan(spyrec.compile(binary_graph())),
-            on_device(device, [half(1), half(2)]),
-            outputs(device, 1),
-        )
+        plan, inputs, target = prepared(device)
         blocks = resolved(device.default_stream, plan, [*inputs, target])
         message = expect_failure(device, [block for block in blocks if block.kind is not Kind.H2D], CorrectionMissing)
         assert "missing or late" in message
@@ -60,11 +62,7 @@ def test_without_the_dma_the_program_is_not_started() -> None:
 
 def test_a_dma_behind_its_computation_is_late() -> None:
     with tidy(emulated()) as device:
-        plan, inputs, (target,) = (
-            ExecutionPlan(spyrec.compile(binary_graph())),
-            on_device(device, [half(1), half(2)]),
-            outputs(device, 1),
-        )
+        plan, inputs, target = prepared(device)
         host, copy, compute = resolved(device.default_stream, plan, [*inputs, target])
         expect_failure(device, [host, compute, copy], CorrectionMissing)
         assert (target.to_host() == -1).all()
@@ -73,11 +71,7 @@ def test_a_dma_behind_its_computation_is_late() -> None:
 
 def test_a_correction_serves_one_computation() -> None:
     with tidy(emulated()) as device:
-        plan, inputs, (target,) = (
-            ExecutionPlan(spyrec.compile(binary_graph())),
-            on_device(device, [half(1), half(2)]),
-            outputs(device, 1),
-        )
+        plan, inputs, target = prepared(device)
         host, copy, compute = resolved(device.default_stream, plan, [*inputs, target])
         expect_failure(device, [host, copy, compute, compute], CorrectionMissing)
         assert (target.to_host() != -1).any()
@@ -116,11 +110,7 @@ def test_with_a_slot_for_each_the_order_of_two_dmas_does_not_matter() -> None:
 
 def test_a_program_that_writes_what_its_launch_only_reads_is_refused() -> None:
     with tidy(emulated()) as device:
-        plan, inputs, (target,) = (
-            ExecutionPlan(spyrec.compile(binary_graph())),
-            on_device(device, [half(1), half(2)]),
-            outputs(device, 1),
-        )
+        plan, inputs, target = prepared(device)
         host, copy, compute = resolved(device.default_stream, plan, [*inputs, target])
         *own, result = compute.writes
         assert result == target.device_bytes().range
@@ -131,11 +121,7 @@ def test_a_program_that_writes_what_its_launch_only_reads_is_refused() -> None:
 
 def test_a_computation_starts_at_an_entry_of_a_program_only() -> None:
     with tidy(emulated()) as device:
-        plan, inputs, (target,) = (
-            ExecutionPlan(spyrec.compile(binary_graph())),
-            on_device(device, [half(1), half(2)]),
-            outputs(device, 1),
-        )
+        plan, inputs, target = prepared(device)
         host, copy, compute = resolved(device.default_stream, plan, [*inputs, target])
         request = compute.action
         assert isinstance(request, ComputeRequest)
@@ -149,11 +135,7 @@ def test_a_computation_starts_at_an_entry_of_a_program_only() -> None:
 
 def test_the_correction_program_patches_the_operand_table_in_device_memory() -> None:
     with tidy(emulated()) as device:
-        plan, inputs, (target,) = (
-            ExecutionPlan(spyrec.compile(binary_graph())),
-            on_device(device, [half(1), half(2)]),
-            outputs(device, 1),
-        )
+        plan, inputs, target = prepared(device)
         host, copy, compute = resolved(device.default_stream, plan, [*inputs, target])
         device.default_stream.flex.enqueue([host, copy])
         device.synchronize()
@@ -262,11 +244,7 @@ def test_a_program_that_is_copied_over_another_is_the_one_that_runs() -> None:
 
 def test_a_program_that_is_damaged_in_memory_is_not_run() -> None:
     with tidy(emulated()) as device:
-        plan, inputs, (target,) = (
-            ExecutionPlan(spyrec.compile(binary_graph())),
-            on_device(device, [half(1), half(2)]),
-            outputs(device, 1),
-        )
+        plan, inputs, target = prepared(device)
         launch_kernel(device.default_stream, plan, [*inputs, target])
         device.synchronize()
         binary = plan.jobs[0].loaded_on(device).image
