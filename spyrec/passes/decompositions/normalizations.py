@@ -49,7 +49,7 @@ def _rows(builder: NodeBuilder, operand: Operand, count: int) -> Operand:
 
 
 def _layer_norm(builder: NodeBuilder) -> str:
-    """``--> exx2, layernormscale, layernormnorm`` over the normalized dims folded into one."""
+    """Normalize over the last dims folded into one."""
     x, weight, bias = (*builder.node.inputs, None, None)[:3]
     attributes = builder.node.attributes
     assert isinstance(attributes, LayerNormAttributes)
@@ -73,10 +73,17 @@ def _layer_norm(builder: NodeBuilder) -> str:
 
 
 def _norm(builder: NodeBuilder, x: Operand, weight: Operand, bias: Operand, eps: float) -> str:
-    width = builder.type_of(x).shape[-1]
-    statistics = builder.emit("spyre.exx2", x, attributes=Exx2Attributes(1.0 / width))
+    """``--> exx2, layernormscale, layernormnorm`` of ``x - mean(x)``.
+
+    exx2 hands on the mean and the mean of squares, rounded: of values far from 0 their variance, the small difference
+    of two large numbers, would be lost.  What rounding leaves in the mean of the centred values, exx2 takes out.
+    """
+    rank, width = builder.type_of(x).rank, builder.type_of(x).shape[-1]
+    mean = builder.emit("mean", x, attributes=ReductionAttributes((rank - 1,), keepdim=True))
+    centred = builder.emit("sub", x, mean, attributes=AlphaAttributes())
+    statistics = builder.emit("spyre.exx2", centred, attributes=Exx2Attributes(1.0 / width))
     scale = builder.emit("spyre.layernormscale", statistics, attributes=LayerNormScaleAttributes(eps))
-    return builder.emit("spyre.layernormnorm", x, statistics, scale, weight, bias)
+    return builder.emit("spyre.layernormnorm", centred, statistics, scale, weight, bias)
 
 
 def _norm_of_one(builder: NodeBuilder, x: Operand, weight: Operand, bias: Operand, eps: float) -> str:
