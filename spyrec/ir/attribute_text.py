@@ -14,6 +14,7 @@ from typing import Annotated, Literal, TypeVar, Union, cast, get_args, get_origi
 
 from spyrec.dtypes import DType
 from spyrec.ir.attributes import Spelling
+from spyrec.ir.numbers import as_written
 from spyrec.ir.opdef import Attributes
 from spyrec.ir.sizes import NamedSize, SizeError, read_size
 from spyrec.jsonloc import JsonValue
@@ -120,7 +121,7 @@ def _read_number(raw: JsonValue) -> float | int | bool:
         raise AttributeTextError("SPY0103", f"number {raw} is not finite")
     if abs(raw) >= 2**1023:
         raise AttributeTextError("SPY0103", "the number overflows float64")
-    return raw
+    return as_written(raw)
 
 
 def _read_choice(choices: tuple[str, ...], raw: JsonValue) -> str:

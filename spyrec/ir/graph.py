@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -97,6 +98,15 @@ class Node:
         """The name of the only result."""
         assert len(self.outputs) == 1
         return self.outputs[0]
+
+
+_POSITION = re.compile(r"(out|reduce)\.([0-9]{1,4})", re.ASCII)
+
+
+def pinned_position(key: str) -> tuple[str, int] | None:
+    """Return kind (``out`` or ``reduce``) and number of a work division's key, ``None`` for one that names a dim."""
+    position = _POSITION.fullmatch(key)
+    return None if position is None else (position[1], int(position[2]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from spyrec.ir.declarations import Declarations
 from spyrec.ir.graph import Node, Operand, Scalar, Value
 from spyrec.ir.graph_model import NodeModel
 from spyrec.ir.inference import Inferred, complete_attributes, infer
+from spyrec.ir.numbers import as_written
 from spyrec.ir.opdef import Attributes, OpDef, OpError, catalogue
 from spyrec.ir.salvage import NAMELESS
 from spyrec.jsonloc import JsonValue
@@ -169,7 +170,7 @@ class NodeReader:
         if text is None:
             return None
         if not isinstance(text, str):
-            return Scalar(text)
+            return Scalar(as_written(text))
         is_infinity = text == "-inf" or (text == "inf" and not self._is_value("inf"))
         return Scalar(float(text)) if is_infinity else text
 
@@ -259,7 +260,7 @@ class _Call:
             if not isinstance(raw, int | float):
                 break
             del self.attributes[spec.name]
-            self.operands.append(Scalar(raw))
+            self.operands.append(Scalar(as_written(raw)))
         if self.definition.is_variadic:
             return
         extra = self.operands[len(specs) :]

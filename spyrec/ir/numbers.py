@@ -40,6 +40,11 @@ def fits(number: float | bool, dtype: DType) -> bool:
     return abs(number) <= _LARGEST[dtype]
 
 
+def as_written(number: float | bool) -> float | bool:
+    """Return a number as a graph file can hold it again: an integer of more than 64 bits is a float."""
+    return number if isinstance(number, float) or -(2**63) <= number < 2**63 else float(number)
+
+
 def decode(values: npt.NDArray[np.generic], dtype: DType) -> npt.NDArray[np.generic]:
     """Return host values as the oracle's arrays: float64 for floats, bool, int64.
 

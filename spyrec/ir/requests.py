@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 
 from spyrec.diagnostics import Location
 from spyrec.ir.declarations import Declarations
-from spyrec.ir.graph import LoopRequest, Node
+from spyrec.ir.graph import LoopRequest, Node, pinned_position
 from spyrec.ir.graph_model import LoopModel, NodeModel
 from spyrec.symbolic_dim import SymbolicDim
-
-_POSITION = re.compile(r"(out|reduce)\.([0-9]{1,4})", re.ASCII)
 
 
 def read_loops(
@@ -148,18 +145,18 @@ def read_work_divisions(
 
 def _division_problem(node: Node, key: str, count: int, declarations: Declarations) -> str | None:
     """Return what is wrong with one entry of a work division, if anything."""
-    position = _POSITION.fullmatch(key)
+    position = pinned_position(key)
     values = declarations.values
     if position is None:
         touched = [*(operand for operand in node.inputs if isinstance(operand, str)), *node.outputs]
         if not any(key in values[name].dims for name in touched):
             return f'no axis of node "{node.name}" is named "{key}"'
         extent = declarations.extents[key]
-    elif position[1] == "out":
+    elif position[0] == "out":
         shape = values[node.outputs[0]].type.shape
-        if int(position[2]) >= len(shape):
+        if position[1] >= len(shape):
             return f'"{key}" does not exist: node "{node.name}" has a result of rank {len(shape)}'
-        extent = shape[int(position[2])]
+        extent = shape[position[1]]
     else:
         return None  # which dims a node folds is decided after decomposition
     return f"{count} slices of the {extent} elements of {key}" if count > extent else None

@@ -57,11 +57,16 @@ def compile_graph(graph: Graph, options: PipelineOptions, driver: DriverOptions 
 def run_pipeline(graph: Graph, options: PipelineOptions, driver: DriverOptions) -> Graph | KernelGraph:
     """Run the passes up to ``stop_after``; errors as :func:`compile_graph`, SPY0413 for an unknown pass name.
 
-    Where tensors do not fit the scratchpads, passes are run again with loops (``auto_tile``).
+    Where tensors do not fit the scratchpads, passes are run again with loops (``auto_tile``).  The kernels that come
+    out have ``graph`` as their source, whatever names the passes needed.
     """
-    graph = name_pinned_dims(graph)
-    refuse_unsteady_shapes(graph)
+    result = _run_pipeline(name_pinned_dims(graph), options, driver)
+    return replace(result, source=graph) if isinstance(result, KernelGraph) else result
 
+
+def _run_pipeline(graph: Graph, options: PipelineOptions, driver: DriverOptions) -> Graph | KernelGraph:
+    """Run the passes over a graph whose pins are all by name."""
+    refuse_unsteady_shapes(graph)
     records: dict[tuple[TileGroup, ...], list[PassRecord]] = {}
 
     def plan(groups: tuple[TileGroup, ...]) -> KernelGraph:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from spyrec.diagnostics import DiagnosticSink
-from spyrec.ir.graph import Graph, Node, Value, location_of
+from spyrec.ir.graph import Graph, Node, Value, location_of, pinned_position
 from spyrec.ir.inference import operand_types
 from spyrec.ir.opdef import catalogue
 
@@ -14,7 +14,9 @@ from spyrec.ir.opdef import catalogue
 def name_pinned_dims(graph: Graph) -> Graph:
     """Return the graph with every pin by name; a dim without one gets that of its position.
 
-    ``y = neg(x) split out.0:8  -->  y = neg(x) split y.out.0:8``, with the axes of ``x`` and ``y`` named so.
+    ``y = neg(x) split out.0:8  -->  y = neg(x) split y.out.0:8``, with the axes of ``x`` and ``y`` named so; should the
+    graph have a dim of that name, with a number behind it.  No file can say what this graph says: only the passes
+    see it, and a bundle holds the graph as it was given.
     ``reduce.i`` is the i-th axis of the first operand that the result lacks.  Errors: SPY0412 where there is none.
     """
     if not any(_by_position(node) for node in graph.nodes):
@@ -28,12 +30,8 @@ def name_pinned_dims(graph: Graph) -> Graph:
 
 def _by_position(node: Node) -> list[tuple[str, str, int]]:
     """Return (key, kind, number) of the pins that are positions."""
-    found: list[tuple[str, str, int]] = []
-    for key in node.work_division or ():
-        kind, _, number = key.partition(".")
-        if kind in ("out", "reduce") and number.isdigit():
-            found.append((key, kind, int(number)))
-    return found
+    positions = ((key, pinned_position(key)) for key in node.work_division or ())
+    return [(key, *position) for key, position in positions if position is not None]
 
 
 class _Namer:
@@ -84,7 +82,7 @@ class _Namer:
     def _name(self, axes: list[tuple[str, int]], fresh: str) -> str:
         """Return the name that the axes have, else ``fresh``; those without one get it."""
         known = [name for value, axis in axes if (name := self.values[value].dims[axis]) is not None]
-        name = known[0] if known else fresh
+        name = known[0] if known else self._unused(fresh)
         for value, axis in axes:
             found = self.values[value]
             if found.dims[axis] is None:
@@ -92,6 +90,14 @@ class _Namer:
         if not known:
             value, axis = axes[0]
             self.dims[name] = self.values[value].type.shape[axis]
+        return name
+
+    def _unused(self, stem: str) -> str:
+        """Return a name that no dim has: ``stem``, or ``stem`` with a number."""
+        name, number = stem, 0
+        while name in self.dims:
+            number += 1
+            name = f"{stem}.{number}"
         return name
 
 
