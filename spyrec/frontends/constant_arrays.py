@@ -12,7 +12,7 @@ from spyrec.diagnostics import refuse
 from spyrec.dtypes import DType
 from spyrec.frontends.call_site import CallSite
 from spyrec.ir.attribute_text import AttributeTextError, read_dtype
-from spyrec.ir.numbers import encode, fits
+from spyrec.ir.numbers import encode, fits, misfit
 
 Array = npt.NDArray[np.generic]
 
@@ -78,7 +78,7 @@ def _require_fit(array: Array, dtype: DType, site: CallSite, *, may_have_nan: bo
     if dtype is DType.BOOL and not wrong:
         wrong = [number.item() for number in finite[(finite != 0) & (finite != 1)][:1]]
     if wrong:
-        raise refuse("SPY0128", f"{wrong[0]} is no {dtype.value}", site)
+        raise refuse("SPY0128", f"{wrong[0]} is no {dtype.value}: {misfit(wrong[0], dtype)}", site)
 
 
 def _is_writable(array: Array) -> bool:

@@ -14,6 +14,7 @@ from typing import Annotated, Literal, TypeVar, Union, cast, get_args, get_origi
 
 from spyrec.dtypes import DType
 from spyrec.ir.attributes import Spelling
+from spyrec.ir.near_names import meant_dtype
 from spyrec.ir.numbers import as_written
 from spyrec.ir.opdef import Attributes
 from spyrec.ir.sizes import NamedSize, SizeError, read_size
@@ -36,11 +37,12 @@ class AttributeField:
 class AttributeTextError(Exception):
     """A value that is no value of its attribute; ``path`` are the JSON tokens below the attribute."""
 
-    def __init__(self, code: str, message: str, path: tuple[str | int, ...] = ()) -> None:
+    def __init__(self, code: str, message: str, path: tuple[str | int, ...] = (), hint: str | None = None) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
         self.path = path
+        self.hint = hint
 
 
 @cache
@@ -137,7 +139,10 @@ def read_dtype(raw: JsonValue) -> DType:
     except ValueError:
         shown = raw if isinstance(raw, str) else type(raw).__name__
         known = ", ".join(item.value for item in DType)
-        raise AttributeTextError("SPY0140", f'"{str(shown)[:60]}" is no dtype; the dtypes are {known}') from None
+        meant = meant_dtype(raw) if isinstance(raw, str) else None
+        hint = None if meant is None else f'did you mean "{meant}"?'
+        message = f'"{str(shown)[:60]}" is no dtype; the dtypes are {known}'
+        raise AttributeTextError("SPY0140", message, hint=hint) from None
 
 
 def _read_extents(spelling: Spelling, raw: JsonValue, dims: Mapping[str, int]) -> int | tuple[int, ...]:

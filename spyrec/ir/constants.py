@@ -11,7 +11,7 @@ import numpy.typing as npt
 from spyrec.diagnostics import Location, refuse
 from spyrec.dtypes import DType
 from spyrec.ir.graph import ConstantData, Graph, location_of
-from spyrec.ir.numbers import decode, encode, fits
+from spyrec.ir.numbers import decode, encode, fits, misfit
 from spyrec.ir.tensor_file import TensorFileError, load_tensor
 from spyrec.ir.types import TensorType
 from spyrec.jsonloc import JsonValue
@@ -70,8 +70,15 @@ def _read_leaf(value: JsonValue, dtype: DType, path: tuple[int, ...]) -> float |
         raise InlineValueError("SPY0103", f"number {number} is not finite", path)
     if number is None or (isinstance(number, bool) and dtype is not DType.BOOL) or not fits(number, dtype):
         shown = f'"{value[:40]}"' if isinstance(value, str) else str(value)[:40]
-        raise InlineValueError("SPY0128", f"{shown} is no {dtype.value}", path)
+        raise InlineValueError("SPY0128", f"{shown} is no {dtype.value}: {_misfit(number, dtype)}", path)
     return number if dtype is DType.BOOL or not dtype.is_float else float(number)
+
+
+def _misfit(number: float | str | bool | None, dtype: DType) -> str:
+    if number is None or isinstance(number, str):
+        return "it is no number"
+    is_bool = isinstance(number, bool) and dtype is not DType.BOOL
+    return "it is a bool, write 0 or 1" if is_bool else misfit(number, dtype)
 
 
 def is_uniform(array: npt.NDArray[np.generic]) -> bool:

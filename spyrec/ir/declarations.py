@@ -14,6 +14,7 @@ from spyrec.ir.constants import InlineValueError, read_inline
 from spyrec.ir.graph import ConstantData, LayoutPin, Value
 from spyrec.ir.graph_model import ConstantModel, DataModel, GraphModel, InputModel, LayoutModel, SymbolicDimModel
 from spyrec.ir.inference import MAX_ELEMENTS
+from spyrec.ir.near_names import did_you_mean
 from spyrec.ir.salvage import NAMELESS, Form
 from spyrec.ir.tensor_file import StoredTensor, TensorFileError, find_tensor, read_header, resolve_inside
 from spyrec.ir.types import TensorType
@@ -57,7 +58,10 @@ class Declarations:
         return self.form.has_all_names and name != NAMELESS and not is_declared
 
     def claim(self, name: str, place: Location) -> bool:
-        """Take a value name for the declaration at ``place``.  Errors: SPY0115 it is taken."""
+        """Take a value name for the declaration at ``place``.  Errors: SPY0115 it is taken.
+
+        Which of the two declarations a use of the name means, nobody knows: it is broken.
+        """
         if name == NAMELESS:
             return True
         first = self._places.setdefault(name, place)
@@ -65,6 +69,8 @@ class Declarations:
             notes = (f"the first one is at {first.pointer}",)
             where = place if "/outputs/" in (place.pointer or "") else place.child("name")
             self.sink.error("SPY0115", f'the value name "{name}" is taken', where, notes=notes)
+            self.broken.add(name)
+            self.values.pop(name, None)
         return first is place
 
     def forget(self, name: str) -> None:
@@ -91,12 +97,13 @@ class Declarations:
         try:
             dtype = read_dtype(item.dtype)
         except AttributeTextError as error:
-            self.sink.error(error.code, error.message, place.child("dtype"))
+            self.sink.error(error.code, error.message, place.child("dtype"), hint=error.hint)
         unknown = [(axis, entry) for axis, entry in enumerate(item.shape) if self._extent(entry) is None]
         for axis, entry in unknown if self.form.has_all_names else []:
             if entry in self.form.lost_dims:
                 continue
-            self.sink.error("SPY0123", f'dim "{entry}" is not in "dims"', place.child("shape", axis))
+            hint = did_you_mean(str(entry), self.extents)
+            self.sink.error("SPY0123", f'dim "{entry}" is not in "dims"', place.child("shape", axis), hint=hint)
         if dtype is None or unknown:
             return None
         shape = tuple(cast("int", self._extent(entry)) for entry in item.shape)

@@ -6,13 +6,27 @@ wrong keys, wrong names and wrong ops together.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import cast
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from spyrec.diagnostics import Diagnostic, DiagnosticSink, Location, SpyrecError
-from spyrec.ir.graph_model import FORMAT, ConstantModel, GraphModel, InputModel, Model, NodeModel
+from spyrec.ir.graph_model import (
+    FORMAT,
+    ConstantModel,
+    DataModel,
+    GraphModel,
+    InputModel,
+    LayoutModel,
+    LoopModel,
+    Model,
+    NodeModel,
+    SymbolicDimModel,
+)
+from spyrec.ir.near_names import nearest
 from spyrec.ir.salvage import Form, salvage
 from spyrec.jsonloc import JsonValue
 
@@ -42,7 +56,14 @@ def read_form(data: JsonValue, root: Location, sink: DiagnosticSink) -> Form:
     try:
         return Form(GraphModel.model_validate(data))
     except ValidationError as error:
-        findings = [_diagnostic(item, data, root) for item in error.errors(include_url=False, include_context=False)]
+        items = error.errors(include_url=False, include_context=False)
+    meant = _meant_keys(items)
+    renamed = {(*location[:-1], key) for location, key in meant.items()}
+    findings = [
+        _diagnostic(item, data, root, meant)
+        for item in items
+        if item["type"] != "missing" or item["loc"] not in renamed  # it is there under another name
+    ]
     unique: dict[tuple[str | None, str], Diagnostic] = {}
     for finding in findings:
         assert finding.location is not None
@@ -80,7 +101,7 @@ def _resolve(location: tuple[int | str, ...], data: JsonValue) -> tuple[list[str
     return tokens, here
 
 
-def _diagnostic(item: ErrorDetails, data: JsonValue, root: Location) -> Diagnostic:
+def _diagnostic(item: ErrorDetails, data: JsonValue, root: Location, meant: Mapping[_Place, str]) -> Diagnostic:
     tokens, here = _resolve(item["loc"], data)
     place = root.child(*tokens)
     last = item["loc"][-1] if item["loc"] else ""
@@ -90,8 +111,10 @@ def _diagnostic(item: ErrorDetails, data: JsonValue, root: Location) -> Diagnost
     if kind == "missing":
         return Diagnostic("SPY0112", f'key "{last}" is missing', place)
     if kind == "extra_forbidden":
-        known = _known_keys(item["loc"], tokens)
-        return Diagnostic("SPY0111", f'key "{str(last)[:80]}" is unknown here', place, hint=known)
+        hint = "the keys are " + ", ".join(_known_keys(item["loc"]))
+        if item["loc"] in meant:
+            hint = f'did you mean "{meant[item["loc"]]}"? {hint}'
+        return Diagnostic("SPY0111", f'key "{str(last)[:80]}" is unknown here', place, hint=hint)
     if kind == "too_short":
         hint = "put something there, or leave out what holds it"
         return Diagnostic("SPY0110", f'"{tokens[-1]}" is an empty list', place, hint=hint)
@@ -99,13 +122,33 @@ def _diagnostic(item: ErrorDetails, data: JsonValue, root: Location) -> Diagnost
     return Diagnostic("SPY0110", f"{message[:1].lower()}{message[1:]}: found {_kind(here)}", place)
 
 
-_KEYS: dict[str, type[Model]] = {"inputs": InputModel, "constants": ConstantModel, "nodes": NodeModel}
+_KEYS: dict[str, type[Model]] = {
+    "inputs": InputModel,
+    "constants": ConstantModel,
+    "nodes": NodeModel,
+    "loops": LoopModel,
+    "dims": SymbolicDimModel,
+}
+_INNER: dict[int | str, type[Model]] = {"layout": LayoutModel, "data": DataModel}
+_Place = tuple[int | str, ...]
+
+_MOST_GUESSES = 100
+"""Unknown keys of one file whose meaning is guessed."""
 
 
-def _known_keys(location: tuple[int | str, ...], tokens: list[str | int]) -> str | None:
-    if len(tokens) not in (1, 3):
-        return None
-    model = GraphModel if len(tokens) == 1 else _KEYS.get(str(location[0]))
-    if model is None:
-        return None
-    return "the keys are " + ", ".join(field.alias or name for name, field in model.model_fields.items())
+def _known_keys(location: _Place) -> list[str]:
+    """Return the keys of the object that holds the unknown key at a pydantic location."""
+    holder = location[:-1]
+    model: type[Model] = GraphModel
+    if holder:
+        section = str(holder[0])
+        model = _KEYS[section] if section in ("loops", "dims") else _INNER.get(holder[-1], _KEYS[section])
+    return [field.alias or name for name, field in model.model_fields.items()]
+
+
+def _meant_keys(items: Sequence[ErrorDetails]) -> dict[_Place, str]:
+    """Return what unknown keys probably mean, by their places; of very many the first."""
+    unknown = (item["loc"] for item in items if item["type"] == "extra_forbidden")
+    places = list(islice(unknown, _MOST_GUESSES))
+    found = {place: nearest(str(place[-1]), _known_keys(place)) for place in places}
+    return {place: key for place, key in found.items() if key is not None}

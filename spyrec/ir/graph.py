@@ -83,7 +83,10 @@ class ConstantData:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One operation: catalogue name, operands in the op's order, the names of its results, its attributes."""
+    """One operation: catalogue name, operands in the op's order, the names of its results, its attributes.
+
+    ``pinned_keys``: what the graph file calls the dims of ``work_division``, in its order, where a pass renamed them.
+    """
 
     name: str
     op: str
@@ -92,6 +95,7 @@ class Node:
     attributes: Attributes
     origin: Origin = field(compare=False)
     work_division: Mapping[str, int] | None = None
+    pinned_keys: tuple[str, ...] = field(default=(), compare=False)
 
     @property
     def output(self) -> str:

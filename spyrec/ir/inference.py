@@ -8,7 +8,7 @@ from typing import cast
 
 from spyrec.dtypes import DType
 from spyrec.ir.graph import Operand, Scalar, Value
-from spyrec.ir.numbers import fits
+from spyrec.ir.numbers import fits, misfit
 from spyrec.ir.opdef import Attributes, OpDef, OperandTypes, OpError
 from spyrec.ir.sizes import dim_of_size
 from spyrec.ir.types import TensorType
@@ -141,7 +141,8 @@ def number_dtype(definition: OpDef, operands: Sequence[Operand], values: Mapping
 
 def _number_type(operand: Scalar, index: int, dtype: DType) -> TensorType:
     if not fits(operand.value, dtype):
-        message = f"the number {operand.value} does not fit {dtype.value}, the dtype of the tensors beside it"
+        where = f"{dtype.value}, the dtype of the tensors beside it"
+        message = f"the number {operand.value} does not fit {where}: {misfit(operand.value, dtype)}"
         raise OpError("SPY0215", message, hint="a number never widens a tensor", operand=index)
     return TensorType((), dtype)
 

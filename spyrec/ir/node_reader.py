@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from typing import cast
 
 from spyrec.diagnostics import Location
@@ -13,6 +12,7 @@ from spyrec.ir.declarations import Declarations
 from spyrec.ir.graph import Node, Operand, Scalar, Value
 from spyrec.ir.graph_model import NodeModel
 from spyrec.ir.inference import Inferred, complete_attributes, infer
+from spyrec.ir.near_names import did_you_mean, meant_attribute, meant_ops
 from spyrec.ir.numbers import as_written
 from spyrec.ir.opdef import Attributes, OpDef, OpError, catalogue
 from spyrec.ir.salvage import NAMELESS
@@ -126,10 +126,11 @@ class NodeReader:
         call.sort_numbers()
         attributes = self._read_attributes(call, place)
         inferred = None if attributes is None or not is_usable else self._infer(model, call, attributes, place)
-        if attributes is None or inferred is None or "name" in lost:
+        names = tuple(model.outputs) if model.outputs is not None else (model.name,)
+        is_taken = any(name in self._declarations.broken for name in names)
+        if attributes is None or inferred is None or "name" in lost or is_taken:
             self._break(model)
             return None
-        names = tuple(model.outputs) if model.outputs is not None else (model.name,)
         pin = self._declarations.read_pin(model.layout, inferred.results[0].rank, place)
         for name, result, dims in zip(names, inferred.results, inferred.dims):
             self._declarations.values[name] = Value(name, result, dims, place, pin if name == names[0] else None)
@@ -144,8 +145,8 @@ class NodeReader:
         if definition is not None and definition.is_public:
             return definition
         public = [name for name, item in self._ops.items() if item.is_public]
-        close = get_close_matches(model.op, public, n=3)
-        hint = f"did you mean {' or '.join(close)}?" if close else "`spyrec ops` lists the ops"
+        meant = meant_ops(model.op, public)
+        hint = f"did you mean {' or '.join(meant)}?" if meant else "`spyrec ops` lists the ops"
         self._sink.error("SPY0118", f'op "{model.op[:80]}" is unknown', place.child("op"), hint=hint)
         return None
 
@@ -160,8 +161,7 @@ class NodeReader:
                 continue
             is_usable = False
             if operand not in self._producers and self._declarations.is_dangling(operand):
-                close = get_close_matches(operand, [*self._declarations.values, *self._producers], n=1)
-                hint = f'did you mean "{close[0]}"?' if close else None
+                hint = did_you_mean(operand, [*self._declarations.values, *self._producers])
                 message = f'node "{model.name}" reads "{operand}", which nothing makes'
                 self._sink.error("SPY0116", message, place.child("inputs", index), hint=hint)
         return operands, is_usable
@@ -182,6 +182,7 @@ class NodeReader:
         known = attribute_fields(call.definition.attributes)
         values: dict[str, object] = {}
         is_right = True
+        meant = {name: meant_attribute(name, known) for name in call.attributes if name not in known}
         for name, raw in call.attributes.items():
             try:
                 if name not in known:
@@ -191,13 +192,16 @@ class NodeReader:
                 is_right = False
                 if error.code == "SPY0123" and not self._declarations.form.has_all_dims:
                     continue
-                hint = _attribute_hint(call.definition, known) if error.code == "SPY0121" else None
+                is_unknown = error.code == "SPY0121"
+                hint = _attribute_hint(call.definition, known, meant[name]) if is_unknown else error.hint
                 prefix = "" if error.code == "SPY0121" else f'attribute "{name}" of {call.definition.name}: '
                 where = place.child("attrs", name, *error.path)
                 self._sink.error(error.code, prefix + error.message, where, hint=hint)
         for name, field in known.items():
             if field.is_required and name not in call.attributes:
                 is_right = False
+                if name in meant.values():
+                    continue  # it is there under another name
                 message = f'{call.definition.name} needs the attribute "{name}"'
                 self._sink.error("SPY0121", message, place, hint=_attribute_hint(call.definition, known))
         return cast("Attributes", call.definition.attributes(**values)) if is_right else None
@@ -232,8 +236,9 @@ def _place(error: OpError, model: NodeModel, place: Location) -> Location:
     return place
 
 
-def _attribute_hint(definition: OpDef, known: Mapping[str, object]) -> str:
-    return f"its attributes are {', '.join(known)}" if known else f"{definition.name} has no attributes"
+def _attribute_hint(definition: OpDef, known: Mapping[str, object], meant: str | None = None) -> str:
+    listed = f"its attributes are {', '.join(known)}" if known else f"{definition.name} has no attributes"
+    return listed if meant is None else f'did you mean "{meant}"? {listed}'
 
 
 class _Call:

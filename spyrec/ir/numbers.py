@@ -40,6 +40,20 @@ def fits(number: float | bool, dtype: DType) -> bool:
     return abs(number) <= _LARGEST[dtype]
 
 
+def misfit(number: float | bool, dtype: DType) -> str:
+    """Return why a number does not fit a dtype: ``its numbers run from -128 to 127``."""
+    if dtype is DType.BOOL:
+        return "it is 0 or 1"
+    low, high = _INTEGER_BITS.get(dtype) or (-_LARGEST[dtype], _LARGEST[dtype])
+    if dtype in _INTEGER_BITS and low <= number <= high:
+        return "its numbers are whole"
+    return f"its numbers run from {_short(low)} to {_short(high)}"
+
+
+def _short(number: float) -> str:
+    return str(int(number)) if abs(number) < 2**63 + 1 else str(number)
+
+
 def as_written(number: float | bool) -> float | bool:
     """Return a number as a graph file can hold it again: an integer of more than 64 bits is a float."""
     return number if isinstance(number, float) or -(2**63) <= number < 2**63 else float(number)

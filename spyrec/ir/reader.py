@@ -13,6 +13,7 @@ from spyrec.diagnostics import DiagnosticSink, Location, refuse
 from spyrec.ir.declarations import Declarations
 from spyrec.ir.form import read_form
 from spyrec.ir.graph import Graph
+from spyrec.ir.near_names import did_you_mean
 from spyrec.ir.node_reader import NodeReader
 from spyrec.ir.requests import read_loops, read_work_divisions
 from spyrec.jsonloc import MAX_TEXT_BYTES, JsonValue, SourceText, load_json
@@ -69,5 +70,6 @@ def _read_outputs(names: list[str], declarations: Declarations) -> tuple[str, ..
     for index, name in enumerate(names):
         if declarations.is_dangling(name):
             place = declarations.root.child("outputs", index)
-            declarations.sink.error("SPY0116", f'output "{name}" is no value of the graph', place)
+            hint = did_you_mean(name, declarations.values)
+            declarations.sink.error("SPY0116", f'output "{name}" is no value of the graph', place, hint=hint)
     return tuple(names)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from difflib import get_close_matches
 
 from spyrec.diagnostics import Location
 from spyrec.ir.declarations import Declarations
 from spyrec.ir.graph import LoopRequest, Node, pinned_position
 from spyrec.ir.graph_model import LoopModel, NodeModel
+from spyrec.ir.near_names import did_you_mean
 from spyrec.symbolic_dim import SymbolicDim
 
 
@@ -74,7 +74,8 @@ class _LoopReader:
         for name in dims:
             is_known = name in self._declarations.dims or name in self._declarations.form.lost_dims
             if not is_known and self._declarations.form.has_all_names:
-                self._sink.error("SPY0134", f'loop dim "{name}" is not in "dims"', place)
+                hint = did_you_mean(name, self._declarations.dims)
+                self._sink.error("SPY0134", f'loop dim "{name}" is not in "dims"', place, hint=hint)
         if len(set(dims)) != len(dims):
             self._sink.error("SPY0134", f"loop dims {', '.join(dims)} name one dim twice", place)
 
@@ -116,9 +117,8 @@ class _LoopReader:
 
 def unknown_node(name: str, nodes: Collection[str]) -> tuple[str, str]:
     """Return message and hint for a name in a loop body that is none of the nodes."""
-    close = get_close_matches(name, nodes, n=1)
     shown = ", ".join(f'"{item}"' for item in list(nodes)[:8])
-    hint = f'did you mean "{close[0]}"?' if close else f"the nodes are {shown}"
+    hint = did_you_mean(name, nodes) or f"the nodes are {shown}"
     return f'"{name[:80]}" in a loop body is no node of the graph', hint
 
 
@@ -137,10 +137,17 @@ def read_work_divisions(
         for key, count in division.items():
             problem = _division_problem(node, key, count, declarations)
             if problem is not None:
-                hint = 'write a dim name, or a position such as "out.0" and "reduce.0"'
+                meant = did_you_mean(key, _axis_names(node, declarations))
+                hint = meant or 'write a dim name, or a position such as "out.0" and "reduce.0"'
                 declarations.sink.error("SPY0135", problem, place.child(key), hint=hint)
         result.append(replace(node, work_division=dict(division)))
     return tuple(result)
+
+
+def _axis_names(node: Node, declarations: Declarations) -> set[str]:
+    """Return the names of the axes that a node touches."""
+    touched = [*(operand for operand in node.inputs if isinstance(operand, str)), *node.outputs]
+    return {dim for name in touched for dim in declarations.values[name].dims if dim is not None}
 
 
 def _division_problem(node: Node, key: str, count: int, declarations: Declarations) -> str | None:
@@ -148,8 +155,7 @@ def _division_problem(node: Node, key: str, count: int, declarations: Declaratio
     position = pinned_position(key)
     values = declarations.values
     if position is None:
-        touched = [*(operand for operand in node.inputs if isinstance(operand, str)), *node.outputs]
-        if not any(key in values[name].dims for name in touched):
+        if key not in _axis_names(node, declarations):
             return f'no axis of node "{node.name}" is named "{key}"'
         extent = declarations.extents[key]
     elif position[0] == "out":

@@ -94,7 +94,7 @@ _REFUSED: dict[str, tuple[JsonObject, str, str]] = {
     "more than the cores": (
         _pinned("y", "matmul", "a", "b", pins={"A": 16, "C": 3}),
         "",
-        "48 slices exceed the 32 cores",
+        "48 slices (16 times 3) exceed the 32 cores",
     ),
     "a view": (_pinned("y", "squeeze", "a", pins={"A": 2}), "/A", "moves nothing"),
     "no reduced dim": (_pinned("y", "neg", "a", pins={"reduce.0": 2}), "/reduce.0", "neg folds no axes"),

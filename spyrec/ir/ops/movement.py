@@ -9,7 +9,7 @@ import numpy as np
 
 from spyrec.dtypes import DType
 from spyrec.ir.attributes import NO_ATTRIBUTES, NoAttributes, Number, Sizes
-from spyrec.ir.numbers import fits
+from spyrec.ir.numbers import fits, misfit
 from spyrec.ir.opdef import (
     ANY_FORMAT,
     HALF,
@@ -272,7 +272,8 @@ def _infer_full(_: OperandTypes, attributes: FullAttributes) -> tuple[TensorType
     if any(extent < 1 for extent in attributes.size):
         raise OpError("SPY0208", f"size {show(attributes.size)} holds an extent below 1", attribute="size")
     if not fits(attributes.fill_value, attributes.dtype):
-        message = f"fill_value {attributes.fill_value} is no {attributes.dtype.value}"
+        reason = misfit(attributes.fill_value, attributes.dtype)
+        message = f"fill_value {attributes.fill_value} is no {attributes.dtype.value}: {reason}"
         raise OpError("SPY0215", message, attribute="fill_value")
     return (TensorType(tuple(map(int, attributes.size)), attributes.dtype),)
 

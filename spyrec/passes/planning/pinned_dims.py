@@ -17,7 +17,8 @@ def name_pinned_dims(graph: Graph) -> Graph:
     ``y = neg(x) split out.0:8  -->  y = neg(x) split y.out.0:8``, with the axes of ``x`` and ``y`` named so; should the
     graph have a dim of that name, with a number behind it.  No file can say what this graph says: only the passes
     see it, and a bundle holds the graph as it was given.
-    ``reduce.i`` is the i-th axis of the first operand that the result lacks.  Errors: SPY0412 where there is none.
+    ``reduce.i`` is the i-th axis of the first operand that the result lacks.  Errors: SPY0412 where there is none, and
+    two pins of one dim.
     """
     if not any(_by_position(node) for node in graph.nodes):
         return graph
@@ -53,7 +54,9 @@ class _Namer:
                 continue
             names[key] = self._name(axes, f"{node.name}.{key}")
         pins: Mapping[str, int] = node.work_division or {}
-        return replace(node, work_division={names.get(key, key): count for key, count in pins.items()})
+        named = {key: names.get(key, key) for key in pins}
+        _refuse_repeated(node, named, sink)
+        return replace(node, work_division={named[key]: count for key, count in pins.items()}, pinned_keys=tuple(pins))
 
     def folded_axes(self, node: Node) -> list[int]:
         """Return the axes of the first operand that no axis of the result comes from."""
@@ -99,6 +102,16 @@ class _Namer:
             number += 1
             name = f"{stem}.{number}"
         return name
+
+
+def _refuse_repeated(node: Node, named: Mapping[str, str], sink: DiagnosticSink) -> None:
+    """Refuse two pins of one dim: ``named`` gives the dim of each key.  Errors: SPY0412."""
+    first: dict[str, str] = {}
+    for key, name in named.items():
+        if first.setdefault(name, key) != key:
+            message = f'"{key}" and "{first[name]}" of the work division pinned on "{node.name}" are one dim'
+            place = location_of(node.origin).child("work_division", key)
+            sink.error("SPY0412", message, place, hint="leave one of them out")
 
 
 def _folds(node: Node, namer: _Namer) -> str:

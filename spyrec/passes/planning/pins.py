@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from spyrec.diagnostics import DiagnosticSink
 from spyrec.ir.graph import Node, location_of
@@ -44,11 +44,12 @@ def _pinned(
     """Return the kernels of one node, by name, that its pin concerns."""
     pins: Mapping[str, int] = node.work_division or {}
     place = location_of(node.origin).child("work_division")
+    keys = dict(zip(pins, node.pinned_keys or pins, strict=True))
     for name in pins:
         if not any(name in _named_dims(kernel) for kernel in kernels):
-            what = f"its operations have no dim {name} of their own" if kernels else "it is a view and moves nothing"
+            what = f"its operations have no dim {keys[name]}" if kernels else "it is a view and moves nothing"
             message = f'the work division pinned on "{node.name}" cannot be honoured: {what}'
-            sink.error("SPY0412", message, place.child(name), hint="pin it on the operation that does the work")
+            sink.error("SPY0412", message, place.child(keys[name]), hint="pin it on the operation that does the work")
             return {}
     found: dict[str, Kernel] = {}
     for kernel in kernels:
@@ -56,11 +57,10 @@ def _pinned(
         if not any(name in pins for name in names):
             continue
         candidate = replace(kernel, pinned=tuple(1 if name is None else pins.get(name, 1) for name in names))
-        problem = _problem(candidate, options)
+        problem = _problem(candidate, keys, options)
         if problem is not None:
-            message = f'the work division pinned on "{node.name}" cannot be honoured: {problem} in {kernel.op}'
-            hint = "choose slices that divide evenly, or leave the dim out: the compiler divides the rest itself"
-            sink.error("SPY0412", message, place, hint=hint)
+            message = f'the work division pinned on "{node.name}" cannot be honoured: {problem.fact} in {kernel.op}'
+            sink.error("SPY0412", message, place, hint=problem.hint)
             return {}
         found[kernel.name] = candidate
     return found
@@ -72,20 +72,35 @@ def _named_dims(kernel: Kernel) -> tuple[str | None, ...]:
     return tuple(name if extent > 1 else None for name, extent in zip(names, kernel.extents, strict=True))
 
 
-def _problem(kernel: Kernel, options: PipelineOptions) -> str | None:
-    """Return why a kernel cannot have its pinned slices, ``None`` where it can."""
+@dataclass(frozen=True, slots=True)
+class _Problem:
+    """Which rule a pin breaks, and what would keep it."""
+
+    fact: str
+    hint: str
+
+
+def _problem(kernel: Kernel, keys: Mapping[str, str], options: PipelineOptions) -> _Problem | None:
+    """Return why a kernel cannot have its pinned slices, ``None`` where it can; ``keys`` are the dims as written."""
     cores = math.prod(kernel.pinned)
     if cores > options.cores:
-        return f"{cores} slices exceed the {options.cores} cores"
+        counts = [str(slices) for slices in kernel.pinned if slices > 1]
+        product = f" ({' times '.join(counts)})" if len(counts) > 1 else ""
+        hint = f"pin at most {options.cores} slices in all: every slice runs on a core of its own"
+        return _Problem(f"{cores} slices{product} exceed the {options.cores} cores", hint)
     space = division_space(kernel, options.cores, options.target.span_limit_bytes)
     for (variables, slices), dim in zip(space.pinned, range(len(kernel.pinned)), strict=True):
         axes = [space.axes[index] for index in variables]
         if not _can_have(axes, slices):
             units = [f"{axis.pieces} sticks of {axis.unit}" if axis.unit > 1 else str(axis.pieces) for axis in axes]
-            extent = f"{kernel.extents[dim]} elements of {_named_dims(kernel)[dim]}"
-            return f"{slices} slices do not divide the {extent} ({' times '.join(units)}) evenly"
+            name = str(_named_dims(kernel)[dim])
+            extent = f"{kernel.extents[dim]} elements of {keys.get(name, name)}"
+            fact = f"{slices} slices do not divide the {extent} ({' times '.join(units)}) evenly"
+            hint = "choose slices that divide evenly, or leave the dim out: the compiler divides the rest itself"
+            return _Problem(fact, hint)
     if next(iter(space), None) is None:
-        return f"one core would touch more than {space.span_limit_bytes} bytes of an operand"
+        fact = f"one core would touch more than {space.span_limit_bytes} bytes of an operand"
+        return _Problem(fact, "pin more slices, or leave the work division out")
     return None
 
 

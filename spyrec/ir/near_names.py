@@ -1,0 +1,71 @@
+"""Which name was meant: spellings of other libraries, and the closest of the names that there are."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from difflib import get_close_matches
+
+from spyrec.dtypes import DType
+
+_LONGEST = 128
+"""Characters of a name that are looked at: comparing takes their square."""
+
+_DTYPES = {
+    "half": "float16", "fp16": "float16", "f16": "float16",
+    "float": "float32", "fp32": "float32", "f32": "float32", "single": "float32",
+    "double": "float32", "float64": "float32", "fp64": "float32", "f64": "float32",
+    "bf16": "bfloat16", "boolean": "bool", "byte": "uint8", "char": "int8", "short": "int16", "int": "int32",
+    "long": "int64", "fp8": "float8_e4m3fn", "float8": "float8_e4m3fn", "float8_e4m3": "float8_e4m3fn",
+}  # fmt: skip
+"""Other names of dtypes; of a float wider than all that there are, the widest."""
+
+_OPS = {
+    "multiply": "mul", "subtract": "sub", "divide": "div", "true_divide": "div", "truediv": "div", "negative": "neg",
+    "absolute": "abs", "power": "pow", "concat": "cat", "concatenate": "cat", "max": "amax", "min": "amin",
+    "greater": "gt", "less": "lt", "greater_equal": "ge", "less_equal": "le", "equal": "eq", "not_equal": "ne",
+}  # fmt: skip
+"""Other names of ops, in PyTorch, NumPy or ONNX."""
+
+_ATTRIBUTES = {"axis": "dim", "axes": "dim", "keepdims": "keepdim", "epsilon": "eps"}
+"""NumPy's and ONNX's names of attributes."""
+
+
+def nearest(found: str, known: Collection[str]) -> str | None:
+    """Return the known name that ``found`` is closest to, ``None`` where none is close."""
+    text = found[:_LONGEST]
+    same = next((name for name in known if name.casefold() == text.casefold()), None)
+    return same or next(iter(get_close_matches(text, known, n=1)), None)
+
+
+def did_you_mean(found: str, known: Collection[str]) -> str | None:
+    """Return the hint that names what was meant, ``None`` where no known name is close."""
+    name = nearest(found, known)
+    return None if name is None else f'did you mean "{name}"?'
+
+
+def meant_dtype(found: str) -> str | None:
+    """Return the dtype that another library's name or a misspelt one stands for."""
+    known = [item.value for item in DType]
+    text = found[:_LONGEST].rpartition(".")[2].lower()
+    return _DTYPES.get(text) or nearest(text, known)
+
+
+def meant_attribute(found: str, known: Collection[str]) -> str | None:
+    """Return the attribute of an op that was meant."""
+    other = _ATTRIBUTES.get(found)
+    return other if other in known else nearest(found, known)
+
+
+def meant_ops(found: str, known: Collection[str]) -> list[str]:
+    """Return the ops that may be meant: ``aten.add.Tensor``, ``torch.nn.functional.gelu``, ``ReLU``, ``multiply``."""
+    parts = [part.strip("_").lower() for part in reversed(re.split(r"[.:]+", found[:_LONGEST]))]
+    for part in parts:
+        name = _OPS.get(part, part)
+        if name in known:
+            return [name]
+    for part in parts:
+        close = get_close_matches(part, known, n=3)
+        if close:
+            return close
+    return []
