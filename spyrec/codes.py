@@ -51,7 +51,7 @@ READING: dict[str, Code] = {
     "SPY0110": Code(
         "value of another kind",
         "The message names the value found and what the format wants there.",
-        hint="put a value of that kind there; schemas/graph.schema.json says what each key takes",
+        hint="put a value of that kind there; `spyrec schema graph` says what each key takes",
     ),
     "SPY0111": Code(
         "unknown key",
@@ -214,6 +214,16 @@ READING: dict[str, Code] = {
         "axes that cannot be named",
         "Dims of inputs and constants are named before a node reads them; results take the names of their operands.",
         hint="name the dims where the tensor is declared",
+    ),
+    "SPY0148": Code(
+        "examples or schemas missing",
+        "They are part of every wheel, and stand beside the package in a checkout; files were taken out of this one.",
+        hint="install spyrec again",
+    ),
+    "SPY0149": Code(
+        "place of the example taken",
+        "An example is copied into a directory of its own, which must not exist yet.",
+        hint="name a directory that does not exist yet",
     ),
 }
 
@@ -542,7 +552,7 @@ CODE_GENERATION: dict[str, Code] = {
     "SPY0503": Code(
         "OpSpec file malformed",
         "A key is missing or unknown, or a value has the wrong type or is out of range.",
-        hint="schemas/opspec.schema.json says what each key takes",
+        hint="`spyrec schema opspec` says what each key takes",
     ),
     "SPY0504": Code(
         "OpSpec format unknown",
@@ -734,7 +744,7 @@ BUNDLE: dict[str, Code] = {
     "SPY0610": Code(
         "manifest or argument table malformed",
         "The JSON has another format version, an unknown or missing key, or a value of the wrong type or range.",
-        hint="schemas/bundle.schema.json says what each key takes",
+        hint="`spyrec schema bundle` says what each key takes",
     ),
     "SPY0611": Code(
         "manifest contradicts itself",
@@ -774,7 +784,7 @@ BUNDLE: dict[str, Code] = {
     "SPY0620": Code(
         "SuperDSC malformed",
         "A key is missing, or a value has the wrong type or is out of range.",
-        hint="schemas/superdsc.schema.json says what each key takes",
+        hint="`spyrec schema superdsc` says what each key takes",
     ),
     "SPY0621": Code(
         "SuperDSC form not understood",

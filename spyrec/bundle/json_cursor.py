@@ -22,7 +22,7 @@ CONTRADICTORY = "SPY0622"
 LARGEST_INTEGER = (1 << 63) - 1
 
 _HINTS = {
-    MALFORMED: "the form is described in schemas/superdsc.schema.json",
+    MALFORMED: "`spyrec schema superdsc` describes the form",
     NOT_UNDERSTOOD: "spyrec executes the forms that torch-spyre writes; have the file written in one of them",
     CONTRADICTORY: "one of the two is wrong: have the file written again, or mend it by hand",
 }

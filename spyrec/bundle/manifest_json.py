@@ -28,7 +28,7 @@ ARGS_FORMAT = "spyrec.args/1"
 MALFORMED_MANIFEST = "SPY0610"
 """Code of a manifest or argument table of another version or form."""
 
-_HINT = "the form is described in schemas/bundle.schema.json; a bundle that was damaged is best written again"
+_HINT = "`spyrec schema bundle` describes the form; a bundle that was damaged is best written again"
 
 MAX_RANK = 32
 MAX_ARGUMENTS = 100_000

@@ -257,4 +257,4 @@ def opspec_schema() -> str:
     """Return the text of ``schemas/opspec.schema.json``."""
     schema = FileModel.model_json_schema(by_alias=True)
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": "opspec.schema.json"}
-    return json.dumps(head | schema, indent=2) + "\n"
+    return json.dumps({**head, **schema, "title": "spyrec.opspec/1"}, indent=2) + "\n"
