@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from importlib import import_module
 
 import numpy as np
@@ -20,6 +22,23 @@ def test_every_benchmark_can_be_measured_and_every_part_of_one() -> None:
         assert callable(import_module(f"benchmarks.{name}").measure)
         assert all(map(callable, benchmarks.parts_of(name).values()))
     assert "softmax" in benchmarks.parts_of("emulator")
+
+
+WITHOUT_PYTEST = """
+import importlib, pkgutil, sys
+sys.modules |= {"pytest": None, "hypothesis": None}
+import benchmarks
+for module in pkgutil.walk_packages(benchmarks.__path__, "benchmarks."):
+    importlib.import_module(module.name)
+from benchmarks.emulator_parts.first_run import OPERATIONS
+print(*OPERATIONS)
+"""
+
+
+def test_benchmarks_need_no_package_of_the_tests() -> None:
+    done = subprocess.run([sys.executable, "-c", WITHOUT_PYTEST], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "gather" in done.stdout.split()
 
 
 @pytest.mark.parametrize("name", ["nothing", "emulator:nothing", "help:nothing", "measure", "emulator_parts"])

@@ -19,8 +19,7 @@ from typing import Any  # noqa: E402
 import numpy as np  # noqa: E402
 
 from tests.codegen.builders import FP16  # noqa: E402
-from tests.conformance.op_runner import Operand, execute, specification  # noqa: E402
-from tests.conformance.test_operation_table import test_gather  # noqa: E402
+from tests.conformance.op_runner import Operand, execute, gathered, specification  # noqa: E402
 
 _WHOLE = Operand(("i", "j"), ("j", "i"), "j", FP16)
 _SIZES = {"i": 64, "j": 128}
@@ -53,7 +52,7 @@ OPERATIONS: Mapping[str, Callable[[], Callable[[], object]]] = {
     "sum": lambda: _one("sum", [_WHOLE, Operand(("i",), (None, "i"), None)], _SIZES, is_reduction=True),
     "matmul": _product,
     "restickify": lambda: _one("ReStickifyOpHBM", [_WHOLE, Operand(("i", "j"), ("i", "j"), "i")], _SIZES),
-    "gather": lambda: lambda: test_gather({}),
+    "gather": lambda: lambda: gathered({}),
     "topk": lambda: _one(
         "topkvalue",
         [Operand(("m", "n"), ("m", "n"), "m"), Operand(("m", "k"), ("m", "k"), "m")],

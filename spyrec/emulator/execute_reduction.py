@@ -45,9 +45,11 @@ class _PiecewiseExecutable(Executable):
         for piece in self._pieces:
             reduction = self._reduction(piece)
             at = starts + piece.moved
-            values = reduction.partial(self.kinds, at)
             first = [members[0] for members in reduction.cohorts]
-            self.store(reduction, at[piece.setting.output, first], values)
+            # infinities of both signs have no sum: that is the device's answer, and nothing to warn of
+            with np.errstate(all="ignore"):
+                values = reduction.partial(self.kinds, at)
+                self.store(reduction, at[piece.setting.output, first], values)
 
     @property
     @abstractmethod

@@ -18,11 +18,16 @@ _ENGINES = tuple(Engine)
 
 @dataclass(frozen=True, slots=True)
 class ProgramLanes:
-    """Where programs are drawn: the lane of SuperDSCs, and from which process on each group of cores has one."""
+    """Where programs are drawn: the lane of SuperDSCs, and from which process on each group of cores has one.
+
+    ``category`` of a SuperDSC's span: ``kernel`` spans stand in one lane of a trace, so that their sum is the time in
+    which the device computes; where a lane of another kind has them, SuperDSCs have a category of their own.
+    """
 
     superdscs: Lane
     first_group: int
     groups: CoreGroups
+    category: str = "kernel"
 
 
 class ProgramWriter:
@@ -77,7 +82,7 @@ class ProgramWriter:
         values: dict[str, object] = {"execution": index, "cores": operation.cores, **counters}
         if operation.roofline is not None:
             values |= {"utilisation": operation.roofline.utilisation, "limit": operation.roofline.limit}
-        self.events.span(title, "kernel", self.lanes.superdscs, (first_us, self.now_us), values)
+        self.events.span(title, self.lanes.category, self.lanes.superdscs, (first_us, self.now_us), values)
         for item in engine_spans(self.lanes.groups, call.timeline, counters):
             lane = Lane(self.lanes.first_group + item.group, _ENGINES.index(item.activity.engine))
             at = (first_us + item.activity.first_us, first_us + item.activity.last_us)
@@ -108,7 +113,7 @@ class ProgramWriter:
             self.now_us += (operation.simulated_us or 0.0) * remaining / operation.executions
             values: dict[str, object] = {"executions": remaining, **counters}
             title = f"{operation.file} {operation.op}: {remaining} more executions"
-            self.events.span(title, "kernel", self.lanes.superdscs, (first_us, self.now_us), values)
+            self.events.span(title, self.lanes.category, self.lanes.superdscs, (first_us, self.now_us), values)
 
 
 def _executes(schedule: TimedSchedule) -> bool:

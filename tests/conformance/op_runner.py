@@ -16,6 +16,7 @@ import numpy.typing as npt
 from spyrec import dlfloat
 from spyrec.codegen.emit_opspecs import emit_opspecs
 from spyrec.codegen.expression import Expression
+from spyrec.codegen.expression_parser import parse_expression
 from spyrec.codegen.opspec import OpSpec, TensorArgument
 from spyrec.dtypes import DeviceFormat
 from spyrec.emulator.device import EmulatedDevice
@@ -146,3 +147,32 @@ def execute(spec: OpSpec, operands: Sequence[Operand], arrays: Sequence[Doubles]
     result = launch(spec, inputs)
     at = places(target, spec.args[-1].device_coordinates, sizes)
     return result[at].reshape([sizes[symbol] for symbol in target.symbols])
+
+
+def numbers(generator: np.random.Generator, sizes: Mapping[str, int], *, positive: bool = False) -> Doubles:
+    """Return sixteenths up to 3: DLFloat16 holds them, some are equal."""
+    shape = tuple(sizes.values())
+    return np.asarray(generator.integers(1 if positive else -48, 49, shape), np.float64) / 16
+
+
+def gathered(splits: Mapping[str, int]) -> tuple[Doubles, Doubles]:
+    """Return rows of a table as the device gathers them by their numbers, and as NumPy does."""
+    sizes, rows = {"s": 64, "c": 128}, 500
+    index = replace(argument([Along("s")], "s", sizes, index=0, data_format=DeviceFormat.IEEE_INT32), name="rows")
+    table = argument([Along("c"), Along("s")], "c", sizes | {"s": rows}, index=1)
+    columns, _, lane = table.device_coordinates
+    read = replace(table, device_coordinates=(columns, parse_expression("IndirectAccess(rows)"), lane))
+    out = replace(argument([Along("c"), Along("s")], "c", sizes, index=2, is_input=False), ends_in_padding=True)
+    spec = OpSpec("identity", False, space(sizes, splits), (index, read, out))
+    generator = np.random.default_rng(10)
+    chosen, values = generator.integers(0, rows, 64).astype(np.float64), numbers(generator, {"s": rows, "c": 128})
+    operand = Operand(("s", "c"), ("c", "s"), "c")
+    result = launch(
+        spec,
+        [
+            (places(Operand(("s",), ("s",), "s"), index.device_coordinates, sizes), chosen),
+            (places(operand, table.device_coordinates, sizes | {"s": rows}), values),
+        ],
+    )
+    got = result[places(operand, out.device_coordinates, sizes)].reshape(64, 128)
+    return got, values[chosen.astype(np.int64)]

@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import pytest
 
 from spyrec.codegen.device_ops import INPUT_COUNTS
 from spyrec.codegen.emit_opspecs import emit_opspecs
-from spyrec.codegen.expression_parser import parse_expression
-from spyrec.codegen.opspec import OpSpec
 from spyrec.diagnostics import SpyrecError
 from spyrec.dtypes import DeviceFormat
 from spyrec.emulator.device import EmulatedDevice
 from spyrec.emulator.functions import FUNCTIONS
 from spyrec.runtime.device import ArgumentTable
-from tests.codegen.builders import FP16, FP32, Along, argument, file_of, pointwise, space
-from tests.conformance.op_runner import E4M3, Doubles, Operand, execute, launch, places, specification
+from tests.codegen.builders import FP16, FP32, file_of, pointwise
+from tests.conformance.op_runner import (
+    E4M3,
+    Doubles,
+    Operand,
+    execute,
+    gathered,
+    launch,
+    numbers,
+    places,
+    specification,
+)
 from tests.support.planting import other_op
 
 FP8 = DeviceFormat.SEN143_FP8
@@ -143,12 +150,6 @@ def layouts(symbols: Sequence[str]) -> Iterator[tuple[tuple[str | None, ...], st
             continue
         yield (stick, *rest), stick
         yield (*reversed(rest), stick), stick
-
-
-def numbers(generator: np.random.Generator, sizes: Mapping[str, int], *, positive: bool = False) -> Doubles:
-    """Return sixteenths up to 3: DLFloat16 holds them, some are equal."""
-    shape = tuple(sizes.values())
-    return np.asarray(generator.integers(1 if positive else -48, 49, shape), np.float64) / 16
 
 
 def whole_sticks(sizes: Sizes, splits: Sizes, stick: str, lanes: int) -> Sizes:
@@ -341,25 +342,8 @@ def test_products(op: str) -> None:
 
 @pytest.mark.parametrize("splits", [{}, {"s": 2, "c": 2}, {"s": 16, "c": 2}])
 def test_gather(splits: Sizes) -> None:
-    sizes, rows = {"s": 64, "c": 128}, 500
-    index = replace(argument([Along("s")], "s", sizes, index=0, data_format=INT32), name="rows")
-    table = argument([Along("c"), Along("s")], "c", sizes | {"s": rows}, index=1)
-    columns, _, lane = table.device_coordinates
-    read = replace(table, device_coordinates=(columns, parse_expression("IndirectAccess(rows)"), lane))
-    out = replace(argument([Along("c"), Along("s")], "c", sizes, index=2, is_input=False), ends_in_padding=True)
-    spec = OpSpec("identity", False, space(sizes, splits), (index, read, out))
-    generator = np.random.default_rng(10)
-    chosen, values = generator.integers(0, rows, 64).astype(np.float64), numbers(generator, {"s": rows, "c": 128})
-    operand = Operand(("s", "c"), ("c", "s"), "c")
-    result = launch(
-        spec,
-        [
-            (places(Operand(("s",), ("s",), "s"), index.device_coordinates, sizes), chosen),
-            (places(operand, table.device_coordinates, sizes | {"s": rows}), values),
-        ],
-    )
-    got = result[places(operand, out.device_coordinates, sizes)].reshape(64, 128)
-    np.testing.assert_array_equal(got, values[chosen.astype(np.int64)])
+    got, wanted = gathered(splits)
+    np.testing.assert_array_equal(got, wanted)
 
 
 def test_every_operation_of_the_emulator_and_of_the_code_generator_stands_in_this_file() -> None:

@@ -44,8 +44,10 @@ def test_the_trace_of_a_compiled_tiled_launch_is_valid_and_has_engines_inside_of
     trace = json.loads((tmp_path / "trace.json").read_text())
     assert problems_of(trace) == []
     spans = [event for event in trace["traceEvents"] if event["ph"] == "X"]
-    kernels = [event for event in spans if event["cat"] == "kernel" and event["name"] == "matmul"]
-    superdscs = [event for event in spans if event["cat"] == "kernel" and event["name"].startswith("sdsc_0.json")]
+    kernels = [event for event in spans if event["cat"] == "kernel"]
+    assert {(event["name"], event["pid"]) for event in kernels} == {("matmul", 1)}, "sums over kernels count twice"
+    superdscs = [event for event in spans if event["cat"] == "spyrec.superdsc"]
+    assert all(event["name"].startswith("sdsc_0.json") for event in superdscs)
     assert len(kernels) == len(superdscs) == 4
     for kernel, inner in zip(kernels, superdscs, strict=True):
         assert kernel["ts"] <= inner["ts"]

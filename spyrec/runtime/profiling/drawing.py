@@ -68,7 +68,7 @@ class _Writer:
         details = [item.detail for item in records.over if item.detail is not None]
         self._program_lane = Lane(FIRST_PROGRAM, 0)
         self._program = ProgramWriter(
-            self.events, ProgramLanes(self._program_lane, FIRST_PROGRAM + 1, core_groups(details))
+            self.events, ProgramLanes(self._program_lane, FIRST_PROGRAM + 1, core_groups(details), "spyrec.superdsc")
         )
         self._has_programs = bool(details)
 
