@@ -1119,6 +1119,11 @@ EMULATOR: dict[str, Code] = {
         "Its directory must exist and be writable; it is written whole.",
         hint="name a file in an existing, writable directory",
     ),
+    "SPY0752": Code(
+        "file of somebody else",
+        "Outputs, traces and pictures carry a mark of their kind, and a file without it is replaced by --force alone.",
+        hint="pass --force to replace it, or name another file",
+    ),
 }
 
 RUNNING: dict[str, Code] = {

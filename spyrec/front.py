@@ -247,7 +247,8 @@ def _run_in_tiles(bundle: Bundle, inputs: Mapping[str, HostArray], options: RunO
         hint = "ask for sync alone, or run on inputs of the compiled shapes"
         raise refuse("SPY0771", f'a run in tiles is watched by sync, sanitize is "{options.sanitize}"', hint=hint)
     numerics = checked_numerics(options).value
-    chosen = replace(_pipeline_run(options), trace=None if options.trace is None else Path(options.trace))
+    trace = None if options.trace is None else Path(options.trace)
+    chosen = replace(_pipeline_run(options), trace=trace, force=options.force)
     done = run_in_tiles(bundle, inputs, replace(chosen, device=finding_races()) if sanitizers else chosen)
     report = None
     if options.check:
@@ -335,7 +336,7 @@ def open_session(bundle: Bundle, options: RunOptions) -> Session:
         message = f'only executes the calls of "{options.only}", the outputs to check need the whole bundle'
         raise refuse("SPY0771", message, hint="leave one out; bisect checks every operation by itself")
     if options.trace is not None:
-        refuse_unwritable_trace(Path(options.trace))
+        refuse_unwritable_trace(Path(options.trace), force=options.force)
     profile = checked_profile(options)
     device = EmulatedDevice(
         bundle.manifest.target.cores,
@@ -379,7 +380,8 @@ def _trace(record: RunRecord, bundle: Bundle, options: RunOptions) -> None:
     from spyrec.runtime.trace import trace_of
     from spyrec.runtime.trace_file import write_trace
 
-    write_trace(Path(options.trace), trace_of(record, checked_profile(options), bundle.manifest.name))
+    trace = trace_of(record, checked_profile(options), bundle.manifest.name)
+    write_trace(Path(options.trace), trace, force=options.force)
 
 
 def _stats(record: RunRecord, profile: str) -> RunStats:

@@ -82,8 +82,9 @@ class RunOptions:
     ``sanitize``: bugs to look for while the bundle runs: a list of ``bounds,init,lx,race,gap,sync``, or
     ``all``; ``sync`` executes the bundle once more, on streams, and leaves ``only`` out.
     ``profile``: the parameters of the simulated times, by name.  ``trace``: write the simulated timeline to this file
-    (Chrome trace JSON).  ``allow_tiled_launch``: inputs larger than compiled for are launched in tiles, where the
-    bundle's tile contracts say how; else they are refused (SPY0955).
+    (Chrome trace JSON); ``force``: replace a file there that is no trace of spyrec's.  ``allow_tiled_launch``: inputs
+    larger than compiled for are launched in tiles, where the bundle's tile contracts say how; else they are refused
+    (SPY0955).
     ``weight_cache_bytes``: most memory that decoded weights may take between their uses.
     """
 
@@ -97,6 +98,7 @@ class RunOptions:
     trace: str | os.PathLike[str] | None = None
     weight_cache_bytes: int = 1 << 30
     allow_tiled_launch: bool = True
+    force: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import errno
 import hashlib
 import os
 import secrets
@@ -13,6 +15,8 @@ from typing import BinaryIO
 
 from spyrec.bundle.paths import is_inside
 from spyrec.diagnostics import Location, SpyrecError, refuse
+from spyrec.file_reading import open_regular
+from spyrec.unfinished import unfinished_directory
 
 EXISTS = "SPY0612"
 """Code of an output directory that exists already."""
@@ -74,18 +78,12 @@ def atomic_directory(path: Path, *, force: bool = False) -> Generator[NewDirecto
     """
     target = path.absolute()
     _refuse_existing(target, path, force)
-    temporary = target.parent / f".{target.name}.{secrets.token_hex(8)}.partial"
     try:
-        temporary.mkdir()
+        with unfinished_directory(target) as temporary:
+            yield NewDirectory(temporary)
+            _move_into_place(temporary, target, force)
     except OSError as error:
         raise _cannot_write(path, error) from None
-    try:
-        yield NewDirectory(temporary)
-        _move_into_place(temporary, target, force)
-    except OSError as error:
-        raise _cannot_write(path, error) from None
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def refuse_unwritable(path: Path, *, force: bool = False) -> None:
@@ -120,22 +118,48 @@ def is_bundle_directory(path: Path) -> bool:
         return False
     if (path / PROGRAM_FILE).is_file():
         return True
-    with suppress(OSError), (path / MANIFEST_FILE).open("rb") as stream:
+    with suppress(OSError), open_regular(path / MANIFEST_FILE) as stream:
         return b'"spyrec.bundle/' in stream.read(4096)
     return False
 
 
 def _move_into_place(temporary: Path, target: Path, force: bool) -> None:
-    """Rename; an existing bundle is set aside first and put back when the rename fails."""
+    """Rename; an existing bundle changes places with the new one, so that there is one at any moment."""
     if not os.path.lexists(target):
         temporary.rename(target)
         return
     _refuse_existing(target, target, force)
+    try:
+        _exchange(temporary, target)
+    except OSError as error:
+        if error.errno not in _NO_EXCHANGE:
+            raise
+        _set_aside(temporary, target)
+
+
+_NO_EXCHANGE = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP}
+_AT_FDCWD, _RENAME_EXCHANGE = -100, 2
+
+
+def _exchange(one: Path, other: Path) -> None:
+    """Let two paths of a file system change places, at once."""
+    try:
+        rename = ctypes.CDLL(None, use_errno=True).renameat2
+    except (OSError, AttributeError):
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS)) from None
+    if rename(_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _RENAME_EXCHANGE) != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+
+
+def _set_aside(temporary: Path, target: Path) -> None:
+    """Replace where nothing can be exchanged: what is there is set aside first, and put back when the rename fails."""
     aside = target.parent / f".{target.name}.{secrets.token_hex(8)}.old"
     target.rename(aside)
     try:
         temporary.rename(target)
-    except OSError:
-        aside.rename(target)
+    except BaseException:
+        if not os.path.lexists(target):
+            aside.rename(target)
         raise
     shutil.rmtree(aside, ignore_errors=True)

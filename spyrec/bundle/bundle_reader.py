@@ -83,7 +83,7 @@ def are_constants_altered(root: Path) -> bool:
 def read_foreign_bundle(root: Path, args: Path, warnings: DiagnosticSink | None = None) -> BundleContent:
     """Read a directory without manifest; the ``spyrec.args/1`` file ``args`` says what its arguments are."""
     _require_directory(root)
-    table, where = read_foreign_table(read_whole(args, MAX_JSON_BYTES), str(args))
+    table, where = read_foreign_table(read_whole(args, MAX_JSON_BYTES, takes_pipes=True), str(args))
     manifest = manifest_of_table(root.resolve().name or "bundle", table, where)
     sink = DiagnosticSink()
     programs = _read_programs(BundleFiles(root, None), manifest, sink)

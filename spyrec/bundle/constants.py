@@ -19,6 +19,7 @@ import numpy.typing as npt
 from spyrec.bundle.json_cursor import Cursor
 from spyrec.diagnostics import Location, SpyrecError, refuse
 from spyrec.dtypes import DType
+from spyrec.file_reading import open_regular
 from spyrec.jsonloc import load_json
 
 HostArray = npt.NDArray[np.generic]
@@ -96,7 +97,8 @@ class MappedConstants(Mapping[str, HostArray]):
     def __getitem__(self, name: str) -> HostArray:
         form, offset = self._places[name]
         if self._bytes is None:
-            self._bytes = np.memmap(self._path, dtype=np.uint8, mode="r")
+            with open_regular(self._path) as stream:
+                self._bytes = np.memmap(stream, dtype=np.uint8, mode="r")
         raw = self._bytes[offset : offset + form.size_bytes]
         return np.asarray(raw).view(np.dtype(form.dtype.carrier)).reshape(form.shape)
 
@@ -114,7 +116,7 @@ def open_constants(path: Path, forms: Mapping[str, TensorForm], shown: str) -> M
     outside the file.
     """
     size_bytes = path.stat().st_size
-    with path.open("rb") as stream:
+    with open_regular(path) as stream:
         header_bytes = int.from_bytes(stream.read(8), "little")
         if size_bytes < 8 or header_bytes > min(MAX_HEADER_BYTES, size_bytes - 8):
             fact = f"header of {header_bytes} bytes in a file of {size_bytes} bytes"

@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
 from spyrec.diagnostics import Diagnostic, Location, SpyrecError, refuse
+from spyrec.file_reading import open_regular
 
 MISSING = "SPY0601"
 ALTERED = "SPY0602"
@@ -104,7 +105,7 @@ class BundleFiles:
         self._require_listed(name)
         if self._digests is not None:
             try:
-                with path.open("rb") as stream:
+                with open_regular(path) as stream:
                     self._compare(name, _digest(stream))
             except OSError as error:
                 fact = f'file "{name}" cannot be read: {error.strerror}'
@@ -140,10 +141,13 @@ class BundleFiles:
             raise refuse(ALTERED, fact, Location(self.display(name)), hint=hint)
 
 
-def read_whole(path: Path, limit_bytes: int) -> bytes:
-    """Return the content of a file; errors SPY0601 absent, SPY0604 longer than the limit, SPY0605 unreadable."""
+def read_whole(path: Path, limit_bytes: int, *, takes_pipes: bool = False) -> bytes:
+    """Return the content of a file; errors SPY0601 absent, SPY0604 longer than the limit, SPY0605 unreadable.
+
+    ``takes_pipes``: where the user named the path, and not a bundle, it may be a pipe or a device.
+    """
     try:
-        with path.open("rb") as stream:
+        with path.open("rb") if takes_pipes else open_regular(path) as stream:
             content = stream.read(limit_bytes + 1)
     except FileNotFoundError:
         raise refuse(MISSING, "the file does not exist", Location(str(path)), hint="check the path") from None

@@ -12,6 +12,7 @@ from spyrec.target import Target
 
 _KNOWN = {"spyre": Target()}
 _FORMAT = "spyrec.target/1"
+_LONGEST_BYTES = 1 << 20
 
 
 def resolve_target(name_or_file: str) -> Target:
@@ -33,9 +34,13 @@ def resolve_target(name_or_file: str) -> Target:
 
 
 def _read(path: Path) -> Target:
+    from spyrec.file_reading import read_at_most
     from spyrec.jsonloc import load_json
 
-    data, source = load_json(path.read_bytes(), str(path))
+    text = read_at_most(path, _LONGEST_BYTES)
+    if text is None:
+        raise _wrong(Location(str(path)), f"a target file has at most {_LONGEST_BYTES} bytes")
+    data, source = load_json(text, str(path))
     place = Location(str(path), "", source=source)
     if not isinstance(data, dict) or data.get("format") != _FORMAT:
         raise _wrong(place, f'a target file is an object with "format": "{_FORMAT}"')

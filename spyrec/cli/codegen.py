@@ -73,12 +73,14 @@ def _emit(opspecs: Path, output: Path, options: CodegenOptions, force: bool) -> 
 
 def _read(path: Path) -> bytes:
     from spyrec.diagnostics import Location, refuse
+    from spyrec.file_reading import read_at_most
     from spyrec.jsonloc import MAX_TEXT_BYTES
 
     try:
-        if path.stat().st_size > MAX_TEXT_BYTES:
-            raise refuse("SPY0528", f"the file has more than {MAX_TEXT_BYTES} bytes", Location(str(path)))
-        return path.read_bytes()
+        content = read_at_most(path, MAX_TEXT_BYTES)
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise refuse("SPY0528", f"the file cannot be read: {reason}", Location(str(path))) from None
+    if content is None:
+        raise refuse("SPY0528", f"the file has more than {MAX_TEXT_BYTES} bytes", Location(str(path)))
+    return content

@@ -182,8 +182,9 @@ def _summary(bundle: Bundle, output: Path) -> str:
 def _compare(bundle: Bundle, output: Path | None, golden: Path) -> int:
     """Print how the bundle differs from the golden one, at most the first differences; return the exit code."""
     from spyrec.compare.diff import diff_bundles
+    from spyrec.unfinished import removed_when_told_to_end
 
-    with TemporaryDirectory(prefix="spyrec-golden-") as folder:
+    with TemporaryDirectory(prefix="spyrec-golden-") as folder, removed_when_told_to_end(Path(folder)):
         written = output
         if written is None:
             written = Path(folder) / "bundle"

@@ -29,6 +29,28 @@ class _Shape:
     dim_order: tuple[int, ...] | None
 
 
+@dataclass(frozen=True, slots=True)
+class _Picture:
+    """Where the picture is written, and whether over any file."""
+
+    path: Path
+    force: bool
+
+    def refuse_unwritable(self) -> None:
+        """Refuse a place that cannot be written, before any work is done."""
+        from spyrec.runtime.file_kinds import PICTURE
+        from spyrec.runtime.whole_file import refuse_unwritable
+
+        refuse_unwritable(self.path, PICTURE, force=self.force)
+
+    def write(self, svg: str) -> None:
+        """Write the picture, behind the mark by which spyrec knows it again."""
+        from spyrec.runtime.file_kinds import PICTURE, PICTURE_MARK
+        from spyrec.runtime.whole_file import write_file
+
+        write_file(self.path, PICTURE, f"{PICTURE_MARK}\n{svg}".encode(), force=self.force)
+
+
 class _Integers(click.ParamType):  # pyright: ignore[reportMissingTypeArgument] -- generic only in the newest click
     """A list of integers, ``5,100,150``; an empty text is the empty list."""
 
@@ -73,6 +95,7 @@ class _Address(click.ParamType):  # pyright: ignore[reportMissingTypeArgument] -
 @click.option("--lx", "is_lx", is_flag=True, help="With a bundle: what lies in the scratchpads when.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--svg", type=click.Path(path_type=Path, dir_okay=False), help="Write a picture of the sticks.")
+@click.option("--force", is_flag=True, help="Replace a picture that spyrec did not write.")
 def command(  # noqa: PLR0913 -- one parameter per option of the verb
     *,
     path: Path | None,
@@ -87,6 +110,7 @@ def command(  # noqa: PLR0913 -- one parameter per option of the verb
     is_lx: bool,
     as_json: bool,
     svg: Path | None,
+    force: bool,
 ) -> int:
     """Show device_size, stride_map, padding, sticks and copy loops of --shape, or of the tensors of PATH.
 
@@ -100,16 +124,19 @@ def command(  # noqa: PLR0913 -- one parameter per option of the verb
     place, notes = _asked(
         {"shape": shape, "stride": stride, "dim-order": dim_order, "at": at, "at-address": at_address}, path
     )
+    picture = None if svg is None else _Picture(svg, force)
     with located(place, notes):
+        if picture is not None:
+            picture.refuse_unwritable()
         if is_lx:
             _refuse_with_lx(path, asks=bool(notes) or tensor is not None or fixed_io_layouts)
             assert path is not None
-            _show_lx(path, svg, as_json=as_json)
+            _show_lx(path, picture, as_json=as_json)
             return 0
         questions = text.Questions(at, at_address)
         if path is not None and not path.is_dir():
             click.echo(
-                _of_graph(_Graph(path, tensor, fixed_io_layouts=fixed_io_layouts), questions, svg, as_json=as_json)
+                _of_graph(_Graph(path, tensor, fixed_io_layouts=fixed_io_layouts), questions, picture, as_json=as_json)
             )
             return 0
         if shape is not None:
@@ -117,8 +144,8 @@ def command(  # noqa: PLR0913 -- one parameter per option of the verb
         else:
             assert path is not None
             named = _of_path(path, tensor)
-        if svg is not None:
-            _write_svg(svg, named)
+        if picture is not None:
+            _write_svg(picture, named)
         if as_json:
             click.echo(json.dumps(text.to_json(named, questions), indent=2))
             return 0
@@ -133,15 +160,15 @@ def _refuse_with_lx(path: Path | None, *, asks: bool) -> None:
         raise click.UsageError("--lx shows whole programs: it takes --json and --svg only")
 
 
-def _show_lx(path: Path, svg: Path | None, *, as_json: bool) -> None:
+def _show_lx(path: Path, picture: _Picture | None, *, as_json: bool) -> None:
     """Print the map of a bundle's scratchpads, and draw it where a picture is asked for."""
     from spyrec.bundle.bundle import Bundle
     from spyrec.cli import _lx_map_svg, _lx_map_text
     from spyrec.cli._lx_map import lx_maps
 
     maps = lx_maps(Bundle.load(path))
-    if svg is not None:
-        _write_picture(svg, _lx_map_svg.draw(maps))
+    if picture is not None:
+        picture.write(_lx_map_svg.draw(maps))
     if as_json:
         click.echo(json.dumps(_lx_map_text.to_json(maps), indent=2))
         return
@@ -196,7 +223,7 @@ class _Graph:
     fixed_io_layouts: bool
 
 
-def _of_graph(graph: _Graph, questions: Questions, svg: Path | None, *, as_json: bool) -> str:
+def _of_graph(graph: _Graph, questions: Questions, picture: _Picture | None, *, as_json: bool) -> str:
     """Return what is to be said of a graph: it has the layouts that the compiler gives it."""
     from spyrec.cli import _graph_layout_text as text
     from spyrec.cli._graph_layouts import graph_layouts
@@ -212,9 +239,9 @@ def _of_graph(graph: _Graph, questions: Questions, svg: Path | None, *, as_json:
     said = json.dumps(text.to_json(layouts, values, questions), indent=2) if as_json else None
     if said is None:
         said = text.table(layouts, questions) if graph.value is None else text.describe_value(values[0], questions)
-    if svg is not None:
+    if picture is not None:
         named = [text.as_named(value) for value in values]
-        _write_svg(svg, [item for item in named if item is not None])
+        _write_svg(picture, [item for item in named if item is not None])
     return said
 
 
@@ -249,20 +276,9 @@ def _of_bundle(bundle: Bundle) -> list[NamedLayout]:
     return named
 
 
-def _write_svg(path: Path, named: list[NamedLayout]) -> None:
+def _write_svg(picture: _Picture, named: list[NamedLayout]) -> None:
     from spyrec.cli._layout_svg import draw
 
     if len(named) != 1:
         raise click.UsageError("--svg draws one tensor: choose it with --tensor")
-    _write_picture(path, draw(named[0].layout))
-
-
-def _write_picture(path: Path, picture: str) -> None:
-    from spyrec.diagnostics import refuse
-
-    try:
-        temporary = path.with_name(f".{path.name}.partial")
-        temporary.write_text(picture, encoding="utf-8")
-        temporary.replace(path)
-    except OSError as error:
-        raise refuse("SPY0322", f"the picture cannot be written: {error.strerror}", Location(str(path))) from None
+    picture.write(draw(named[0].layout))

@@ -48,6 +48,7 @@ class _Source:
 @click.option("--max-executions", type=click.IntRange(min=0), default=10**9, show_default=True, help="Loop guard.")
 @click.option("--no-tiled-launch", is_flag=True, help="Refuse inputs larger than compiled for.")
 @click.option("--no-verify", is_flag=True, help="Do not compare the files with the manifest's hashes.")
+@click.option("--force", is_flag=True, help="Replace files that spyrec did not write (--outputs, --trace).")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object (spyrec.run/1).")
 def command(  # noqa: PLR0913 -- one parameter per option of the verb
     *,
@@ -66,16 +67,19 @@ def command(  # noqa: PLR0913 -- one parameter per option of the verb
     max_executions: int,
     no_tiled_launch: bool,
     no_verify: bool,
+    force: bool,
     as_json: bool,
 ) -> int:
     """Load BUNDLE and execute it on the emulated device; exit code 1 when a check fails or an operation is guilty."""
     from spyrec.options import RunOptions
-    from spyrec.runtime.tensor_files import refuse_unwritable, write_npz
+    from spyrec.runtime.file_kinds import OUTPUTS
+    from spyrec.runtime.tensor_files import write_npz
+    from spyrec.runtime.whole_file import refuse_unwritable
 
     if inputs is not None and seed is not None:
         raise click.UsageError("give --inputs or --random, not both")
     if outputs is not None:
-        refuse_unwritable(outputs)
+        refuse_unwritable(outputs, OUTPUTS, force=force)
     _refuse_unknown_sanitizers(sanitize)
     options = RunOptions(
         numerics=numerics,
@@ -86,10 +90,11 @@ def command(  # noqa: PLR0913 -- one parameter per option of the verb
         sanitize=sanitize,
         trace=trace,
         allow_tiled_launch=not no_tiled_launch,
+        force=force,
     )
     result = _execute(_Source(bundle, args, inputs, seed, not no_verify), options, current_console())
     if outputs is not None and result.outputs and (result.bisect is None or result.bisect.ok):
-        write_npz(outputs, result.outputs)
+        write_npz(outputs, result.outputs, force=force)
     _print_result(result, stats, as_json)
     return 0 if result.is_ok else 1
 

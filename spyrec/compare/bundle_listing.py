@@ -10,6 +10,7 @@ from spyrec.bundle.device_program import executes
 from spyrec.bundle.mlir_parser import parse_program
 from spyrec.bundle.paths import CHUNK_BYTES, MAX_PROGRAM_BYTES, BundleFiles, is_inside, read_whole
 from spyrec.diagnostics import SpyrecError
+from spyrec.file_reading import open_regular
 
 PROGRAM_FILE = "bundle.mlir"
 
@@ -59,7 +60,7 @@ def same_content(left: Path, right: Path) -> bool:
     """Whether two files hold the same bytes, read in pieces."""
     if left.stat().st_size != right.stat().st_size:
         return False
-    with left.open("rb") as first, right.open("rb") as second:
+    with open_regular(left) as first, open_regular(right) as second:
         while piece := first.read(CHUNK_BYTES):
             if piece != second.read(CHUNK_BYTES):
                 return False

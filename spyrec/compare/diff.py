@@ -23,6 +23,7 @@ from spyrec.bundle.paths import MAX_PROGRAM_BYTES, MISSING, read_whole
 from spyrec.compare.bundle_listing import bundle_files, same_content
 from spyrec.compare.diff_artifacts import IMAGE_NAME, PLAN_NAME, image_growth, image_parts, is_shift, repeats_file
 from spyrec.diagnostics import Location, SpyrecError, refuse
+from spyrec.file_reading import open_regular
 from spyrec.jsonloc import JsonValue, load_json
 
 SHOWN_CHARACTERS = 160
@@ -113,7 +114,7 @@ def _constants_hash(root: Path) -> str | None:
     """Return the hash of the constants: that of the file, or where it is left out the one in the manifest."""
     path = root / CONSTANTS_FILE
     if path.exists():
-        with path.open("rb") as stream:
+        with open_regular(path) as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
     try:
         manifest = load_json(read_whole(root / MANIFEST_FILE, MAX_PROGRAM_BYTES))[0]

@@ -91,7 +91,7 @@ class _Checker:
     sink: DiagnosticSink
 
     def file(self) -> tuple[Kind, str]:
-        text = read_whole(self.path, MAX_PROGRAM_BYTES)
+        text = read_whole(self.path, MAX_PROGRAM_BYTES, takes_pipes=True)
         if not text.lstrip().startswith((b"{", b"[")) and b"func.func" in text:
             return Kind.PROGRAM, self.program(text)
         data, source = load_json(text, str(self.path))

@@ -31,7 +31,10 @@ HostArray = npt.NDArray[np.generic]
 
 @dataclass(frozen=True, slots=True)
 class TiledRunOptions:
-    """How to run: as ``RunOptions`` has it, checked.  ``trace``: where to write one of a run in tiles."""
+    """How to run: as ``RunOptions`` has it, checked.
+
+    ``trace``: where to write one of a run in tiles; ``force``: over any file.
+    """
 
     numerics: str
     profile: Profile
@@ -39,6 +42,7 @@ class TiledRunOptions:
     allow_tiled_launch: bool = True
     device: DeviceOptions = field(default_factory=DeviceOptions)
     trace: Path | None = None
+    force: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +68,8 @@ def run_in_tiles(bundle: Bundle, inputs: Mapping[str, HostArray], options: Tiled
         device.scheduler.observers.append(counters)
         plan = ExecutionPlan(bundle)
         try:
-            with nullcontext() if options.trace is None else profile(device, options.trace):
+            traced = None if options.trace is None else profile(device, options.trace, force=options.force)
+            with traced or nullcontext():
                 found = run_larger(device.default_stream, plan, checked, allow_tiled_launch=options.allow_tiled_launch)
         finally:
             plan.unload(device)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import cast
 
 from spyrec.diagnostics import DiagnosticSink, Location, refuse
+from spyrec.file_reading import read_at_most
 from spyrec.ir.declarations import Declarations
 from spyrec.ir.form import read_form
 from spyrec.ir.graph import Graph
@@ -26,13 +27,13 @@ def read_graph(path: Path | str) -> Graph:
     """
     file = Path(path)
     try:
-        if file.stat().st_size > MAX_TEXT_BYTES:
-            message = f"the graph file has {file.stat().st_size} bytes, more than {MAX_TEXT_BYTES}"
-            raise refuse("SPY0104", message, Location(str(path)), hint="put numbers in bulk into a safetensors file")
-        text = file.read_bytes()
+        text = read_at_most(file, MAX_TEXT_BYTES)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise refuse("SPY0138", f"the graph file cannot be read: {reason}", Location(str(path))) from None
+    if text is None:
+        message = f"the graph file has more than {MAX_TEXT_BYTES} bytes"
+        raise refuse("SPY0104", message, Location(str(path)), hint="put numbers in bulk into a safetensors file")
     data, source = load_json(text, str(path))
     return read_graph_data(data, source, file.parent)
 

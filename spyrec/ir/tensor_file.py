@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from spyrec.diagnostics import SpyrecError
 from spyrec.dtypes import DType
+from spyrec.file_reading import open_regular
 from spyrec.ir.types import TensorType
 from spyrec.jsonloc import JsonValue, load_json
 
@@ -88,7 +89,7 @@ def read_header(path: Path) -> Mapping[str | None, StoredTensor]:
     """
     try:
         size_bytes = path.stat().st_size
-        with path.open("rb") as stream:
+        with open_regular(path) as stream:
             if path.suffix == ".npy":
                 return {None: _read_npy_header(stream, size_bytes)}
             return _read_safetensors_header(stream, size_bytes)
@@ -208,6 +209,7 @@ def load_tensor(path: Path, tensor: str | None, wanted: TensorType) -> npt.NDArr
     stored = find_tensor(read_header(path), tensor, wanted)
     order = "F" if stored.is_fortran else "C"
     try:
-        return np.memmap(path, stored.carrier, "r", stored.offset_bytes, stored.shape, order)
+        with open_regular(path) as stream:
+            return np.memmap(stream, stored.carrier, "r", stored.offset_bytes, stored.shape, order)
     except (OSError, ValueError) as error:
         raise TensorFileError("SPY0130", f'"{path.name}" cannot be read: {error}') from None

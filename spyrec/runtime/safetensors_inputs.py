@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spyrec.diagnostics import Location, SpyrecError, located, refuse
+from spyrec.file_reading import open_regular
 from spyrec.jsonloc import JsonValue, load_json
 from spyrec.runtime.binding import ExpectedInput, refuse_unknown_or_missing
 
@@ -36,7 +37,7 @@ _DTYPE_NAMES = {
 def read_safetensors(path: Path, expected: tuple[ExpectedInput, ...]) -> dict[str, HostArray]:
     """Read the tensors of a bundle's inputs; errors SPY0760 to SPY0765 as :func:`tensor_files.read_inputs` lists."""
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             size_bytes = os.fstat(file.fileno()).st_size
             header, data_start = _read_header(file, size_bytes, path)
             with located(Location(str(path))):

@@ -17,9 +17,11 @@ import numpy as np
 import numpy.typing as npt
 
 from spyrec.diagnostics import Location, SpyrecError, located, refuse
+from spyrec.file_reading import open_regular
 from spyrec.runtime.binding import ExpectedInput, refuse_unknown_or_missing
+from spyrec.runtime.file_kinds import OUTPUTS, OUTPUTS_MARK
 from spyrec.runtime.safetensors_inputs import read_safetensors
-from spyrec.runtime.whole_file import why_unwritable, write_whole
+from spyrec.runtime.whole_file import write_file
 
 HostArray = npt.NDArray[np.generic]
 
@@ -49,7 +51,7 @@ def read_inputs(path: Path, expected: Iterable[ExpectedInput]) -> dict[str, Host
 
 def _read_npz(path: Path, expected: tuple[ExpectedInput, ...]) -> dict[str, HostArray]:
     try:
-        with zipfile.ZipFile(path) as archive:
+        with open_regular(path) as file, zipfile.ZipFile(file) as archive:
             return _read_members(archive, path, expected)
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError) as error:
         raise refuse(
@@ -114,34 +116,18 @@ def _bad_member(item: ExpectedInput, path: Path, what: str, hint: str) -> Spyrec
     return refuse("SPY0765", f'run input "{item.name}" {what}', Location(str(path)), hint=hint)
 
 
-def refuse_unwritable(path: Path) -> None:
-    """Refuse an outputs file whose directory is absent or closed, before any work is done; errors SPY0766."""
-    why = why_unwritable(path)
-    if why is not None:
-        raise _unwritable(path, why)
+def write_npz(path: Path, arrays: Mapping[str, HostArray], *, force: bool = False) -> None:
+    """Write arrays to an ``.npz`` file, whole or not at all; the same arrays give the same bytes.
 
-
-def write_npz(path: Path, arrays: Mapping[str, HostArray]) -> None:
-    """Write arrays to an ``.npz`` file, whole or not at all; the same arrays give the same bytes. Errors SPY0766."""
-    refuse_unwritable(path)
-    try:
-        write_whole(path, lambda file: _write_archive(file, arrays))
-    except OSError as error:
-        raise _unwritable(path, str(error.strerror)) from error
+    Errors: SPY0766, SPY0752 a file that spyrec did not write, without ``force``.
+    """
+    write_file(path, OUTPUTS, lambda file: _write_archive(file, arrays), force=force)
 
 
 def _write_archive(file: IO[bytes], arrays: Mapping[str, HostArray]) -> None:
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+        archive.comment = OUTPUTS_MARK.encode()
         for name, array in arrays.items():
             # A ZipInfo of its own carries a fixed date, so that equal outputs give equal bytes.
             with archive.open(zipfile.ZipInfo(name + _NPY_SUFFIX), "w", force_zip64=True) as member:
                 np.lib.format.write_array(member, array, allow_pickle=False)
-
-
-def _unwritable(path: Path, why: str) -> SpyrecError:
-    return refuse(
-        "SPY0766",
-        f"the outputs cannot be written: {why}",
-        Location(str(path)),
-        hint="name a file in an existing, writable directory",
-    )

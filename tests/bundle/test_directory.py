@@ -10,8 +10,11 @@ import signal
 import subprocess
 import sys
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -140,21 +143,47 @@ def test_an_output_that_cannot_be_written_leaves_nothing_behind(
     assert sorted(tmp_path.iterdir()) == before
 
 
+@pytest.mark.parametrize("has_exchange", [True, False])
+@pytest.mark.parametrize("error", [OSError(errno.EIO, "Input/output error"), KeyboardInterrupt()])
 def test_an_existing_bundle_survives_a_failed_replacement(
-    bundle: Bundle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    has_exchange: bool, error: BaseException, bundle: Bundle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bundle.save(tmp_path / "out")
     before = tree(tmp_path)
     rename = Path.rename
 
+    def exchange(*_: Path) -> None:
+        raise error if has_exchange else OSError(errno.ENOSYS, "Function not implemented")
+
     def failing(self: Path, target: Path) -> Path:
         if self.name.endswith(".partial"):
-            raise OSError(errno.EIO, "Input/output error")
+            raise error
         return rename(self, target)
 
     monkeypatch.setattr(Path, "rename", failing)
-    assert refusal(lambda: bundle.save(tmp_path / "out", force=True)) == ["SPY0613"]
+    monkeypatch.setattr(atomic, "_exchange", exchange)
+    with pytest.raises((SpyrecError, KeyboardInterrupt)) as caught:
+        bundle.save(tmp_path / "out", force=True)
+    assert not isinstance(caught.value, SpyrecError) or caught.value.diagnostics[0].code == "SPY0613"
     assert tree(tmp_path) == before
+    assert not list(tmp_path.glob(".*"))
+
+
+@pytest.mark.parametrize("has_exchange", [True, False])
+def test_a_bundle_is_replaced_with_and_without_an_exchange_of_names(
+    has_exchange: bool, bundle: Bundle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def library(*_: object, **__: object) -> object:
+        return object()
+
+    if not has_exchange:
+        monkeypatch.setattr("ctypes.CDLL", library)
+    bundle.save(tmp_path / "out")
+    before = tree(tmp_path)
+    (tmp_path / "out" / "stale.txt").write_text("of the old bundle")
+    bundle.save(tmp_path / "out", force=True)
+    assert tree(tmp_path) == before
+    assert not list(tmp_path.glob(".*"))
 
 
 SLOW_SAVE = """
@@ -168,16 +197,87 @@ with atomic_directory(Path(sys.argv[1])) as directory:
 """
 
 
-def test_a_killed_writer_leaves_no_bundle_at_its_place(tmp_path: Path) -> None:
-    process = subprocess.Popen(
-        [sys.executable, "-c", SLOW_SAVE, str(tmp_path / "out")], stdout=subprocess.PIPE, text=True
-    )
+@contextmanager
+def writing(target: Path) -> Generator[subprocess.Popen[str]]:
+    """Yield a process that writes a bundle to ``target`` and has begun."""
+    process = subprocess.Popen([sys.executable, "-c", SLOW_SAVE, str(target)], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
-    assert process.stdout.readline() == "writing\n"
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    process.stdout.close()
+    try:
+        assert process.stdout.readline() == "writing\n"
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def test_a_killed_writer_leaves_no_bundle_at_its_place(tmp_path: Path) -> None:
+    with writing(tmp_path / "out") as process:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_writer_that_is_told_to_end_leaves_nothing_and_ends_by_the_signal(number: int, tmp_path: Path) -> None:
+    with writing(tmp_path / "out") as process:
+        process.send_signal(number)
+        assert process.wait(30) == -number
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_killed_writer_leaves_is_removed_by_the_next_and_a_living_ones_stays(
+    bundle: Bundle, tmp_path: Path
+) -> None:
+    with writing(tmp_path / "out") as process:
+        (mine,) = tmp_path.glob(".*")
+        assert mine.is_dir()
+        bundle.save(tmp_path / "other")
+        assert mine.is_dir(), "its writer lives"
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    foreign = [tmp_path / ".other.partial", tmp_path / f".mine.{'0' * 16}.partial"]
+    for path in foreign:
+        path.mkdir()
+    (tmp_path / f".link.{'0' * 16}.spyrec.partial").symlink_to(tmp_path / "other")
+    bundle.save(tmp_path / "third")
+    assert not mine.exists()
+    assert all(path.is_dir() for path in foreign)
+    assert tree(tmp_path / "other") == tree(tmp_path / "third")
+
+
+def test_a_program_keeps_its_own_handler_and_gets_the_systems_back(bundle: Bundle, tmp_path: Path) -> None:
+    def own(_number: int, _frame: FrameType | None) -> None:
+        raise AssertionError
+
+    before = signal.getsignal(signal.SIGTERM)
+    with atomic.atomic_directory(tmp_path / "one"), atomic.atomic_directory(tmp_path / "two"):
+        assert signal.getsignal(signal.SIGTERM) is not before
+    assert signal.getsignal(signal.SIGTERM) is before
+    signal.signal(signal.SIGTERM, own)
+    try:
+        with atomic.atomic_directory(tmp_path / "three"):
+            assert signal.getsignal(signal.SIGTERM) is own
+        assert signal.getsignal(signal.SIGTERM) is own
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def test_a_bundle_is_written_by_any_thread(bundle: Bundle, tmp_path: Path) -> None:
+    (tmp_path / "many").mkdir()
+    places = [tmp_path / "many" / str(number) for number in range(24)]
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(bundle.save, places))
+    assert sorted((tmp_path / "many").iterdir()) == sorted(places)
+    assert tree(places[0]) == tree(places[-1])
+
+
+@pytest.mark.parametrize("name", ["n" * 250, "\u00e9" * 120])
+def test_a_name_as_long_as_names_may_be_can_be_written(name: str, bundle: Bundle, tmp_path: Path) -> None:
+    (tmp_path / "one").mkdir()
+    bundle.save(tmp_path / "one" / name)
+    bundle.save(tmp_path / "one" / name, force=True)
+    assert [path.name for path in (tmp_path / "one").iterdir()] == [name]
 
 
 FILES = ["bundle.mlir", "sdsc_0.json", "dci/t0.h2d.json", "constants.safetensors", "graph.json"]

@@ -234,7 +234,8 @@ def test_outputs_are_written_whole_and_deterministically(tmp_path: Path) -> None
 
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "y.npz"
-    path.write_bytes(b"old")
+    write_npz(path, good())
+    before = path.read_bytes()
 
     def full_disk(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
@@ -243,7 +244,7 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path, mon
     with pytest.raises(SpyrecError) as caught:
         write_npz(path, good())
     assert codes_of(caught) == ["SPY0766"]
-    assert [item.read_bytes() for item in tmp_path.iterdir()] == [b"old"]
+    assert [item.read_bytes() for item in tmp_path.iterdir()] == [before]
 
 
 def test_outputs_into_a_missing_directory_are_refused(tmp_path: Path) -> None:

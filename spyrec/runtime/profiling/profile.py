@@ -48,22 +48,24 @@ class Profile:
 
 
 @contextmanager
-def profile(
+def profile(  # noqa: PLR0913 -- a keyword for each thing that can be chosen
     device: SpyreDevice,
     path: str | os.PathLike[str] | None = None,
     *,
     memory: bool = True,
     shapes: bool = True,
     runtime_category: str = RUNTIME_CATEGORY,
+    force: bool = False,
 ) -> Generator[Profile]:
     """Record what a device does, and at the end, also after an error, write it as a trace to ``path``.
 
     It changes neither results nor simulated times.  What is enqueued but not done at the end is left out: synchronize
-    first.  ``memory``: with the blocks of device memory; ``shapes``: with the tensors of launches.
-    Errors: SPY0990 the device is profiled already, SPY0751 the file cannot be written.
+    first.  ``memory``: with the blocks of device memory; ``shapes``: with the tensors of launches; ``force``: replace a
+    file at ``path`` that is no trace of spyrec's.
+    Errors: SPY0990 the device is profiled already, SPY0751 the file cannot be written, SPY0752 it is somebody's.
     """
     if path is not None:
-        refuse_unwritable_trace(Path(path))
+        refuse_unwritable_trace(Path(path), force=force)
     scheduler, allocator = device.scheduler, device.allocator
     recorder = Recorder(device, keeps_memory=memory, keeps_shapes=shapes)
     with scheduler.lock:
@@ -82,4 +84,4 @@ def profile(
             scheduler.observers.remove(recorder)
             scheduler.host_calls = Unwatched()
         if path is not None:
-            write_trace(Path(path), found.trace())
+            write_trace(Path(path), found.trace(), force=force)

@@ -1,0 +1,69 @@
+"""The kinds of files that verbs write, and the marks by which spyrec knows its own.
+
+A file without its kind's mark is somebody's: it is replaced by ``--force`` alone.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import IO
+
+from spyrec.diagnostics import SpyrecError
+from spyrec.jsonloc import load_json
+from spyrec.runtime.whole_file import FileKind
+
+OUTPUTS_MARK = "spyrec.outputs/1"
+"""The comment of an ``.npz`` archive of outputs, and ``format`` in the metadata of a ``.safetensors`` file of them."""
+
+TRACE_FORMAT = "spyrec.trace/1"
+"""The first member of a trace, ``format``."""
+
+PICTURE_MARK = "<!-- spyrec.picture/1 -->"
+"""The first line of a picture, an SVG."""
+
+_HEAD_BYTES = 256
+_MOST_METADATA_BYTES = 1 << 20
+_TRACE_HEAD = re.compile(rb'\s*\{\s*"format"\s*:\s*"' + re.escape(TRACE_FORMAT.encode()) + rb'"')
+
+
+def _is_outputs(file: IO[bytes]) -> bool:
+    return _has_zip_comment(file) or _has_safetensors_metadata(file)
+
+
+def _has_zip_comment(file: IO[bytes]) -> bool:
+    """Whether a zip archive ends with our comment: a comment is what an archive ends with."""
+    mark = OUTPUTS_MARK.encode()
+    if file.seek(0, os.SEEK_END) < len(mark):
+        return False
+    file.seek(-len(mark), os.SEEK_END)
+    has_mark = file.read() == mark
+    file.seek(0)
+    return has_mark and file.read(2) == b"PK"
+
+
+def _has_safetensors_metadata(file: IO[bytes]) -> bool:
+    size_bytes = file.seek(0, os.SEEK_END)
+    file.seek(0)
+    length = int.from_bytes(file.read(8), "little")
+    if size_bytes < 8 or length > min(size_bytes - 8, _MOST_METADATA_BYTES):
+        return False
+    try:
+        header = load_json(file.read(length))[0]
+    except SpyrecError:
+        return False
+    metadata = header.get("__metadata__") if isinstance(header, dict) else None
+    return isinstance(metadata, dict) and metadata.get("format") == OUTPUTS_MARK
+
+
+def _is_trace(file: IO[bytes]) -> bool:
+    return _TRACE_HEAD.match(file.read(_HEAD_BYTES)) is not None
+
+
+def _is_picture(file: IO[bytes]) -> bool:
+    return file.read(_HEAD_BYTES).startswith(PICTURE_MARK.encode())
+
+
+OUTPUTS = FileKind("the outputs", "SPY0766", _is_outputs)
+TRACE = FileKind("the trace", "SPY0751", _is_trace)
+PICTURE = FileKind("the picture", "SPY0322", _is_picture)
