@@ -3,7 +3,8 @@
 File ``foo_bar.py`` is the verb ``foo-bar`` and holds one click command named ``command``; a file whose name begins
 with an underscore is no verb.  Only the chosen verb is imported, so that ``spyrec --help`` answers at once.
 
-Exit codes: 0 done; 1 the input was refused, results differ or a check failed; 2 usage; 70 a bug in spyrec.
+Exit codes: 0 done; 1 the input was refused, results differ or a check failed; 2 usage; 70 a bug in spyrec; 130
+interrupted; 141 the reader of stdout has gone.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import click
 
 from spyrec import __version__
 from spyrec.cli._console import Console, DiagnosticsFormat
-from spyrec.cli._failures import exit_code_of_failure
+from spyrec.cli._failures import broken_pipes_renamed, exit_code_of_failure, open_closed_streams
 
 _FOLDER = Path(__file__).parent
 
@@ -32,6 +33,18 @@ def verbs() -> list[str]:
 
 class VerbGroup(click.Group):
     """The group whose commands are the files of this folder."""
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: object
+    ) -> click.Context:
+        """Read the arguments; ``--help`` and ``--version`` print here."""
+        with broken_pipes_renamed():
+            return super().make_context(info_name, args, parent, **extra)
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Call the verb."""
+        with broken_pipes_renamed():
+            return super().invoke(ctx)
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 -- click's signature
         """Return the names of all verbs, sorted."""
@@ -80,6 +93,7 @@ def group() -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line (without the program's name) and return its exit code; nothing is raised."""
+    open_closed_streams()
     arguments = list(sys.argv[1:] if argv is None else argv)
     console = Console()
     return exit_code_of_failure(lambda: _run(arguments, console), console, arguments)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from enum import Enum
 
@@ -25,6 +25,15 @@ class Console:
 
     def __init__(self) -> None:
         self.diagnostics_format = DiagnosticsFormat.TEXT
+        self.object_format: str | None = None
+        """What the verb's one JSON object on stdout says of itself in ``format``, where it was asked for one."""
+
+    def refuse(self, diagnostics: Sequence[Diagnostic]) -> None:
+        """Write diagnostics to stderr, and to stdout the object of a verb that comes to nothing."""
+        self.emit(diagnostics)
+        if self.object_format is not None:
+            found = [item.to_json() for item in diagnostics]
+            click.echo(json.dumps({"format": self.object_format, "ok": False, "diagnostics": found}))
 
     def emit(self, diagnostics: Iterable[Diagnostic]) -> None:
         """Write diagnostics to stderr in the chosen format."""

@@ -9,9 +9,10 @@ import shlex
 import sys
 import tempfile
 import traceback
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TextIO
 
 import click
 
@@ -24,6 +25,8 @@ EXIT_INTERNAL = 70
 """``EX_SOFTWARE`` of sysexits.h."""
 EXIT_INTERRUPTED = 130
 """What a shell reports for SIGINT."""
+EXIT_BROKEN_PIPE = 141
+"""What a shell reports for SIGPIPE, which ends other tools whose reader has gone."""
 
 _FAULTS_OF_THE_MACHINE = frozenset(
     {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE}
@@ -31,12 +34,32 @@ _FAULTS_OF_THE_MACHINE = frozenset(
 """Errors of the operating system that no check beforehand can rule out; any other ``OSError`` here is a bug."""
 
 
+class ReaderGoneError(Exception):
+    """A broken pipe by another name: click answers to its own one, and with the exit code of a refusal."""
+
+
+@contextmanager
+def broken_pipes_renamed() -> Generator[None]:
+    """Raise :class:`ReaderGoneError` where a pipe is broken inside."""
+    try:
+        yield
+    except BrokenPipeError as error:
+        raise ReaderGoneError from error
+
+
 def exit_code_of_failure(action: Callable[[], int], console: Console, arguments: Sequence[str]) -> int:
     """Run ``action`` and turn whatever it raises into a message on stderr and an exit code."""
     try:
+        return _settled(_exit_code(action, console, arguments))
+    except BrokenPipeError:  # of the messages themselves
+        return _settled(EXIT_BROKEN_PIPE)
+
+
+def _exit_code(action: Callable[[], int], console: Console, arguments: Sequence[str]) -> int:
+    try:
         return action()
     except SpyrecError as error:
-        console.emit(error.diagnostics)
+        console.refuse(error.diagnostics)
         return EXIT_REFUSED
     except click.exceptions.Exit as error:
         return error.exit_code
@@ -46,10 +69,10 @@ def exit_code_of_failure(action: Callable[[], int], console: Console, arguments:
     except click.ClickException as error:
         _show_usage(error, console)
         return error.exit_code
-    except BrokenPipeError:
-        return _close_broken_stdout()
+    except (BrokenPipeError, ReaderGoneError):
+        return EXIT_BROKEN_PIPE
     except MemoryError as error:
-        console.emit([_out_of_memory(error)])
+        console.refuse([_out_of_memory(error)])
         return EXIT_REFUSED
     except SystemExit as error:
         return _exit_status(error)
@@ -73,13 +96,38 @@ def _exit_status(error: SystemExit) -> int:
     return error.code if isinstance(error.code, int) else EXIT_REFUSED
 
 
-def _close_broken_stdout() -> int:
-    """Point stdout at the null device, so that the interpreter's last flush does not fail again."""
-    with suppress(OSError, ValueError):  # a stdout without a file descriptor needs none of this
+def _settled(code: int) -> int:
+    """Flush both streams; one that cannot be flushed leads nowhere from here on.
+
+    The interpreter would flush it once more at its end, fail, and exit with a code of its own.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            _lead_nowhere(stream)
+    return code
+
+
+def _lead_nowhere(stream: TextIO) -> None:
+    with suppress(OSError, ValueError):  # a stream without a file descriptor needs none of this
         null = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(null, sys.stdout.fileno())
+        os.dup2(null, stream.fileno())
         os.close(null)
-    return EXIT_REFUSED
+
+
+def open_closed_streams() -> None:
+    """Lead what of stdin, stdout and stderr is closed to the null device.
+
+    Else a file that is opened would take its descriptor, and what is printed would go into it.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest number that is free: this one
+        if getattr(sys, name) is None:  # so Python says that it found the descriptor closed
+            setattr(sys, name, os.fdopen(number, "r" if number == 0 else "w", closefd=False))
 
 
 def _out_of_memory(error: MemoryError) -> Diagnostic:
@@ -94,10 +142,10 @@ def _out_of_memory(error: MemoryError) -> Diagnostic:
 def _report(error: Exception, console: Console, arguments: Sequence[str]) -> int:
     if isinstance(error, OSError) and error.errno in _FAULTS_OF_THE_MACHINE:
         place = Location(os.fspath(error.filename)) if isinstance(error.filename, str) else None
-        console.emit([Diagnostic("SPY0797", f"the operating system refused: {error.strerror}", place)])
+        console.refuse([Diagnostic("SPY0797", f"the operating system refused: {error.strerror}", place)])
         return EXIT_REFUSED
     path = write_bug_report(error, arguments)
-    console.emit(
+    console.refuse(
         [
             Diagnostic(
                 "SPY9901",

@@ -20,6 +20,7 @@ def result_to_json(result: RunResult) -> dict[str, object]:
     check = result.check
     return {
         "format": "spyrec.run/1",
+        "ok": result.is_ok,
         "outputs": {
             name: {"shape": list(array.shape), "dtype": result.dtypes[name]} for name, array in result.outputs.items()
         },

@@ -26,6 +26,7 @@ def command(*, path: Path, profile: str, with_mlir: bool, as_json: bool) -> int:
     from spyrec.compare.validate_path import CheckOptions, validate_path
 
     console = current_console()
+    console.object_format = "spyrec.check/1" if as_json else None
     with console.progress(f"checking {path.name}"):
         verdict = validate_path(path, CheckOptions(Profile(profile), with_mlir))
     console.emit(verdict.diagnostics)

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from spyrec.cli._console import current_console
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -29,6 +31,7 @@ def command(*, left: Path, right: Path, stat: bool, as_json: bool) -> int:
     """
     from spyrec.compare.diff import diff_bundles
 
+    current_console().object_format = "spyrec.diff/1" if as_json else None
     differences = diff_bundles(left, right)
     if as_json:
         click.echo(json.dumps(_as_json(differences, stat), indent=2))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from spyrec.cli._console import current_console
 from spyrec.diagnostics import Location, located
 
 if TYPE_CHECKING:
@@ -119,6 +120,8 @@ def command(  # noqa: PLR0913 -- one parameter per option of the verb
     """
     from spyrec.cli import _layout_text as text
 
+    if as_json:
+        current_console().object_format = "spyrec.lx/1" if is_lx else "spyrec.layouts/1"
     if (path is None) == (shape is None):
         raise click.UsageError("give --shape, or the path of a graph or bundle")
     place, notes = _asked(

@@ -76,6 +76,8 @@ def command(  # noqa: PLR0913 -- one parameter per option of the verb
     from spyrec.runtime.tensor_files import write_npz
     from spyrec.runtime.whole_file import refuse_unwritable
 
+    console = current_console()
+    console.object_format = "spyrec.run/1" if as_json else None
     if inputs is not None and seed is not None:
         raise click.UsageError("give --inputs or --random, not both")
     if outputs is not None:
@@ -92,7 +94,7 @@ def command(  # noqa: PLR0913 -- one parameter per option of the verb
         allow_tiled_launch=not no_tiled_launch,
         force=force,
     )
-    result = _execute(_Source(bundle, args, inputs, seed, not no_verify), options, current_console())
+    result = _execute(_Source(bundle, args, inputs, seed, not no_verify), options, console)
     if outputs is not None and result.outputs and (result.bisect is None or result.bisect.ok):
         write_npz(outputs, result.outputs, force=force)
     _print_result(result, stats, as_json)

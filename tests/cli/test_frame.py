@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from importlib import import_module
@@ -121,11 +122,104 @@ def test_faults_of_the_machine_are_no_bugs(
     assert code in capsys.readouterr().err
 
 
-def test_a_reader_that_closes_the_pipe_causes_no_traceback() -> None:
-    script = f"{sys.executable} -m spyrec run --help | true"
-    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
-    assert "Traceback" not in done.stderr
-    assert "Exception ignored" not in done.stderr
+def in_shell(line: str, folder: Path) -> tuple[int, str, str]:
+    """Run a line of bash in which ``$spyrec`` is the program; return exit code, stdout and stderr."""
+    script = f'spyrec="{sys.executable} -m spyrec"; {line}'
+    environment = {**os.environ, "PYTHONPATH": str(Path(cli.__file__).parents[2])}
+    done = subprocess.run(
+        ["bash", "-c", script], capture_output=True, text=True, check=False, cwd=folder, env=environment
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("verb", ["run --help", "ops", "ops --json"])
+def test_a_reader_that_closes_the_pipe_ends_spyrec_quietly_as_sigpipe_would(verb: str, tmp_path: Path) -> None:
+    code, printed, said = in_shell(f"$spyrec {verb} | true; echo ${{PIPESTATUS[0]}}", tmp_path)
+    assert (code, printed, said) == (0, "141\n", "")
+
+
+def test_a_message_that_nobody_reads_is_no_bug(tmp_path: Path) -> None:
+    _, printed, _ = in_shell("$spyrec check . 2> >(true) > /dev/null; echo $?", tmp_path)
+    assert printed in ("1\n", "141\n")
+    code, _, _ = in_shell("$spyrec check . 2>&-", tmp_path)
+    assert code == 1
+
+
+@pytest.mark.parametrize("verb", ["ops", "--version", "--help", "ops --json"])
+def test_without_a_stdout_the_exit_code_is_the_verbs(verb: str, tmp_path: Path) -> None:
+    assert in_shell(f"$spyrec {verb} >&-", tmp_path) == (0, "", "")
+    assert in_shell(f"$spyrec {verb} <&- >&- 2>&-", tmp_path) == (0, "", "")
+    assert in_shell("$spyrec check . --json >&-", tmp_path)[0] == 1
+
+
+def test_no_file_that_is_opened_takes_the_place_of_a_closed_stdout(tmp_path: Path) -> None:
+    (tmp_path / "graph.json").write_text(json.dumps(GRAPH))
+    assert in_shell("$spyrec compile graph.json -o out >&- 2>&-", tmp_path)[0] == 0
+    assert in_shell("$spyrec check out", tmp_path)[0] == 0
+
+
+def test_a_stdout_that_takes_nothing_is_the_systems_refusal(tmp_path: Path) -> None:
+    code, _, said = in_shell("$spyrec ops > /dev/full", tmp_path)
+    assert code == 1
+    assert "SPY0797" in said
+    assert "Exception ignored" not in said
+
+
+GRAPH = {
+    "format": "spyrec.graph/1",
+    "name": "g",
+    "inputs": [{"name": "x", "shape": [4, 64], "dtype": "float16"}],
+    "nodes": [{"name": "y", "op": "exp", "inputs": ["x"]}],
+    "outputs": ["y"],
+}
+
+REFUSED = {
+    "spyrec.run/1": ["run", "FOLDER"],
+    "spyrec.diff/1": ["diff", "FOLDER", "FOLDER"],
+    "spyrec.check/1": ["check", "FOLDER"],
+    "spyrec.layouts/1": ["inspect-layout", "FOLDER"],
+    "spyrec.lx/1": ["inspect-layout", "FOLDER", "--lx"],
+}
+
+
+@pytest.mark.parametrize("form", REFUSED)
+def test_a_refused_verb_prints_the_object_that_it_was_asked_for(
+    form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = [argument.replace("FOLDER", str(tmp_path)) for argument in REFUSED[form]]
+    assert cli.main(["--diagnostics=json", *command, "--json"]) == 1
+    printed = capsys.readouterr()
+    found = json.loads(printed.out)
+    assert (found["format"], found["ok"]) == (form, False)
+    assert found["diagnostics"] == [json.loads(line) for line in printed.err.splitlines()] != []
+    assert cli.main(command) == 1
+    assert not capsys.readouterr().out.startswith("{")
+
+
+def test_a_run_says_whether_it_was_well(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "graph.json").write_text(json.dumps(GRAPH))
+    assert cli.main(["compile", str(tmp_path / "graph.json"), "-o", str(tmp_path / "out")]) == 0
+    for arguments, code in ((["--random", "1", "--check"], 0), ([], 1), (["--random", "1", "--only", "x.json"], 1)):
+        capsys.readouterr()
+        assert cli.main(["run", str(tmp_path / "out"), "--json", *arguments]) == code
+        found = json.loads(capsys.readouterr().out)
+        assert (found["format"], found["ok"], bool(found.get("diagnostics"))) == ("spyrec.run/1", code == 0, code == 1)
+
+
+def test_a_bug_and_a_full_disk_print_the_object_too(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    bug, full, huge = ZeroDivisionError("planted"), OSError(28, "full"), MemoryError()
+    for error, code, shown in (bug, 70, "SPY9901"), (full, 1, "SPY0797"), (huge, 1, "SPY0798"):
+
+        def fail(*_: object, error: BaseException = error) -> None:
+            raise error
+
+        monkeypatch.setattr("spyrec.compare.diff.diff_bundles", fail)
+        assert cli.main(["diff", str(tmp_path), str(tmp_path), "--json"]) == code
+        found = json.loads(capsys.readouterr().out)
+        assert [item["code"] for item in found["diagnostics"]] == [shown]
 
 
 def test_codes_are_well_formed() -> None:
