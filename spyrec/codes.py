@@ -1124,6 +1124,12 @@ EMULATOR: dict[str, Code] = {
         "Outputs, traces and pictures carry a mark of their kind, and a file without it is replaced by --force alone.",
         hint="pass --force to replace it, or name another file",
     ),
+    "SPY0754": Code(
+        "no place for compiled kernels",
+        "Kernels are compiled once and kept beside spyrec or in the user's cache; where neither can be written, or "
+        "others can write there, they are kept in a private directory among the temporary files.",
+        hint="name a directory of your own in NUMBA_CACHE_DIR, or make ~/.cache writable",
+    ),
 }
 
 RUNNING: dict[str, Code] = {

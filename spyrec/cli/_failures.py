@@ -9,6 +9,7 @@ import shlex
 import sys
 import tempfile
 import traceback
+import warnings
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -27,6 +28,8 @@ EXIT_INTERRUPTED = 130
 """What a shell reports for SIGINT."""
 EXIT_BROKEN_PIPE = 141
 """What a shell reports for SIGPIPE, which ends other tools whose reader has gone."""
+
+_KERNEL_NOTICE = "compiled kernels"
 
 _FAULTS_OF_THE_MACHINE = frozenset(
     {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE}
@@ -50,9 +53,20 @@ def broken_pipes_renamed() -> Generator[None]:
 def exit_code_of_failure(action: Callable[[], int], console: Console, arguments: Sequence[str]) -> int:
     """Run ``action`` and turn whatever it raises into a message on stderr and an exit code."""
     try:
-        return _settled(_exit_code(action, console, arguments))
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", _KERNEL_NOTICE)  # it is shown below, as messages are
+            code = _exit_code(action, console, arguments)
+        console.emit(_notices())
+        return _settled(code)
     except BrokenPipeError:  # of the messages themselves
         return _settled(EXIT_BROKEN_PIPE)
+
+
+def _notices() -> list[Diagnostic]:
+    """Return what the user should know of where kernels are kept, if a verb has used any."""
+    kernels = sys.modules.get("spyrec.kernel_cache")
+    found = None if kernels is None else kernels.notice()
+    return [] if found is None else [found]
 
 
 def _exit_code(action: Callable[[], int], console: Console, arguments: Sequence[str]) -> int:

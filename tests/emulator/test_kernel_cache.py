@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import os
+import stat
 import subprocess
 import sys
 from importlib import import_module
@@ -15,6 +16,7 @@ from typing import Any
 import pytest
 
 from spyrec.kernel_cache import cached_kernel, source_modules
+from spyrec.private_directory import PrivateDirectory, private_directory
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -24,7 +26,7 @@ KERNEL_MODULES = sorted(
     for file in (ROOT / "spyrec").rglob("*.py")
     if any(line.startswith(MARKS) for line in file.read_text(encoding="utf-8").splitlines())
 )
-NUMBERS_ALONE = (".dlfloat", ".target", ".dtypes", ".kernel_cache")
+NUMBERS_ALONE = (".dlfloat", ".target", ".dtypes", ".kernel_cache", ".diagnostics")
 """Modules that give kernels constants and no code."""
 
 
@@ -69,3 +71,89 @@ def test_a_kernel_works_where_nothing_can_be_kept() -> None:
     made: dict[str, Any] = {}
     exec(compile("def add(a, b):\n    return a + b\n", "/nowhere/at/all.py", "exec"), made)
     assert cached_kernel(made["add"])(1, 2) == 3
+
+
+def compiled_elsewhere(folder: Path, **environment: str) -> tuple[int, str]:
+    """Run a kernel where numba has no place for it; return how much was compiled, and what was said."""
+    source = folder / "program.py"
+    if not source.exists():  # what is compiled is of one moment of its file
+        source.write_text(
+            "import sys, numba.core.event as event\n"
+            "from spyrec.cli import _console, _failures\n"
+            "from spyrec.kernel_cache import cached_kernel\n"
+            "def work():\n"
+            "    def add(a, b):\n        return a + b\n"
+            "    with event.install_recorder('numba:compile') as recorder:\n"
+            "        assert cached_kernel(add)(1, 2) == 3\n"
+            "    print(len(recorder.buffer))\n"
+            "    return 0\n"
+            "sys.exit(_failures.exit_code_of_failure(work, _console.Console(), []))\n"
+        )
+    given = {"NUMBA_CACHE_LOCATOR_CLASSES": "UserProvidedCacheLocator", "PYTHONPATH": str(ROOT), **environment}
+    settings = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"} | given
+    done = subprocess.run([sys.executable, source], env=settings, check=True, capture_output=True, text=True)
+    return int(done.stdout), done.stderr
+
+
+def test_kernels_without_a_place_are_kept_in_a_private_one_which_is_said_once(tmp_path: Path) -> None:
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    compiled, said = compiled_elsewhere(tmp_path, TMPDIR=str(temporary))
+    (kept,) = temporary.iterdir()
+    assert compiled > 0
+    assert (said.count("SPY0754"), said.count(str(kept))) == (1, 1)
+    assert "RuntimeWarning" not in said
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o700
+    assert compiled_elsewhere(tmp_path, TMPDIR=str(temporary)) == (0, "")
+    assert list(temporary.iterdir()) == [kept]
+
+
+@pytest.mark.parametrize("spoil", ["open to others", "a link", "of another user"])
+def test_a_directory_that_may_be_anybodys_is_never_taken(spoil: str, tmp_path: Path) -> None:
+    theirs = tmp_path / "spyrec-kernels-aaaa"
+    (tmp_path / "elsewhere").mkdir(mode=0o700)
+    if spoil == "a link":
+        theirs.symlink_to(tmp_path / "elsewhere")
+    else:
+        theirs.mkdir(mode=0o700)
+    if spoil == "open to others":
+        theirs.chmod(0o755)
+    if spoil == "of another user":
+        if os.geteuid() != 0:
+            pytest.skip("only the administrator can give a directory away")
+        os.chown(theirs, 12345, 12345)
+    found = private_directory("spyrec-kernels", tmp_path)
+    assert found is not None
+    assert found.is_new
+    assert found.path != theirs
+    assert private_directory("spyrec-kernels", tmp_path) == PrivateDirectory(found.path, is_new=False)
+
+
+def test_no_directory_is_private_where_anybody_can_replace_it(tmp_path: Path) -> None:
+    tmp_path.chmod(0o777)
+    assert private_directory("spyrec-kernels", tmp_path) is None
+    tmp_path.chmod(0o1777)
+    assert private_directory("spyrec-kernels", tmp_path) is not None
+    assert private_directory("spyrec-kernels", tmp_path / "absent") is None
+
+
+def test_a_cache_that_others_can_write_to_is_not_used(tmp_path: Path) -> None:
+    theirs, temporary = tmp_path / "theirs", tmp_path / "tmp"
+    temporary.mkdir()
+    theirs.mkdir()
+    compiled_elsewhere(tmp_path, TMPDIR=str(temporary), NUMBA_CACHE_DIR=str(theirs))
+    (used,) = theirs.iterdir()
+    assert list(temporary.iterdir()) == []
+    used.chmod(0o777)
+    compiled, said = compiled_elsewhere(tmp_path, TMPDIR=str(temporary), NUMBA_CACHE_DIR=str(theirs))
+    assert compiled > 0, "code that others may have put there was loaded"
+    assert "SPY0754" in said
+
+
+def test_where_nothing_can_be_kept_a_run_says_so_once(tmp_path: Path) -> None:
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    temporary.chmod(0o777)
+    compiled, said = compiled_elsewhere(tmp_path, TMPDIR=str(temporary))
+    assert compiled > 0
+    assert said.count("SPY0754") == 1

@@ -1,0 +1,55 @@
+"""A directory of this user alone, found again by the next process: for what must not come from anybody else."""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class PrivateDirectory:
+    """Where it is, and whether it was made just now."""
+
+    path: Path
+    is_new: bool
+
+
+def private_directory(purpose: str, parent: Path | None = None) -> PrivateDirectory | None:
+    """Return a directory that only this user can enter; ``None`` where there can be none.
+
+    It lies in the directory for temporary files and has a random end of its name: a name that is known beforehand could
+    be taken by others.  It is found again by its begin, its owner and its mode, which others cannot give it.
+    """
+    folder = Path(tempfile.gettempdir()) if parent is None else parent
+    try:
+        mode = folder.stat().st_mode
+        if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
+            return None  # anybody could put another directory in the place of ours
+        prefix = f"{purpose}-"
+        for name in sorted(item.name for item in os.scandir(folder) if item.name.startswith(prefix)):
+            if is_private(folder / name):
+                return PrivateDirectory(folder / name, is_new=False)
+        return PrivateDirectory(Path(tempfile.mkdtemp(prefix=prefix, dir=folder)), is_new=True)
+    except OSError:
+        return None
+
+
+def is_private(path: Path) -> bool:
+    """Whether a path is a directory, no link, that this user owns and nobody else can enter."""
+    with suppress(OSError):
+        found = path.lstat()
+        is_closed = stat.S_ISDIR(found.st_mode) and not found.st_mode & 0o077
+        return is_closed and found.st_uid == os.geteuid()
+    return False
+
+
+def is_ours_to_trust(path: Path) -> bool:
+    """Whether what lies in a directory was put there by this user, the administrator or members of its group."""
+    with suppress(OSError):
+        found = path.stat()
+        return found.st_uid in (os.geteuid(), 0) and not found.st_mode & stat.S_IWOTH
+    return False
