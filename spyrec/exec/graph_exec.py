@@ -30,7 +30,7 @@ class GraphExec:
     def __init__(self, device: SpyreDevice, blocks: list[ControlBlock], holdings: Holdings, order: LaunchOrder) -> None:
         own = LaunchOrder()
         own.use_all_of(order)
-        own.use(Turn())
+        own.use(Turn(is_promised=True))
         self.device = device
         with _SETTLING:
             movable = _settled(blocks, _is_fixed)

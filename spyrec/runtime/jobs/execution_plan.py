@@ -159,7 +159,8 @@ class ExecutionPlan:
                 undo.callback(job.take_back, device)
             offset_bytes += job.program_bytes
         blocks += self._place_constants(device, launch_id, readiness, undo)
-        return [*blocks, event_record(recording, Origin(launch_id, f"load {self.name}"))]
+        uploads = [replace(block, is_upload=True) for block in blocks]
+        return [*uploads, event_record(recording, Origin(launch_id, f"load {self.name}"))]
 
     def refuse_loading(self, stream: SpyreStream) -> None:
         """Refuse to load on a stream that takes no work, or records; errors SPY0920, SPY0928 to SPY0930."""

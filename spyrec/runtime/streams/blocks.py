@@ -124,9 +124,14 @@ def event_record(recording: Recording, origin: Origin, retained: tuple[Allocatio
     return ControlBlock(Kind.EVENT_RECORD, EventAction(recording), origin, retained=retained)
 
 
-def event_wait(recording: Recording, origin: Origin, *, is_order_only: bool = False) -> ControlBlock:
-    """Return a wait until another stream has come to its point; ``is_order_only``: whether or not all went well."""
-    return ControlBlock(Kind.EVENT_WAIT, EventAction(recording, is_order_only), origin)
+def event_wait(recording: Recording, origin: Origin) -> ControlBlock:
+    """Return a wait until another stream has come to its point."""
+    return ControlBlock(Kind.EVENT_WAIT, EventAction(recording), origin)
+
+
+def own_wait(recording: Recording, origin: Origin, *, is_order_only: bool = False) -> ControlBlock:
+    """Return a wait of the runtime's own, not the user's; ``is_order_only``: whether or not all went well."""
+    return ControlBlock(Kind.EVENT_WAIT, EventAction(recording, is_order_only, is_own=True), origin)
 
 
 def _require_size(host: HostBuffer | HostArray, device: DeviceBytes) -> None:

@@ -135,11 +135,13 @@ class HostCall:
 class EventAction:
     """Reach a recording of an event, or wait for it.
 
-    ``is_order_only``: a wait that goes on, too, where what led to the recording failed.
+    ``is_order_only``: a wait that goes on, too, where what led to the recording failed.  ``is_own``: a wait of the
+    runtime's own, which is no order that anybody asked for.
     """
 
     recording: Recording
     is_order_only: bool = False
+    is_own: bool = False
 
 
 Action = HostToDevice | DeviceToHost | DeviceToDevice | ComputeRequest | HostCall | EventAction
@@ -151,6 +153,7 @@ class ControlBlock:
 
     ``reads`` and ``writes``: every byte it may touch.  ``retained``: the allocations that stay until it has retired.
     ``is_barrier``: it begins when all before it in its stream is done, and ends before anything behind it begins.
+    ``is_upload``: it brings a program or a constant, which launches wait for by themselves.
     """
 
     kind: Kind
@@ -160,6 +163,7 @@ class ControlBlock:
     writes: tuple[AddressRange, ...] = ()
     retained: tuple[AllocationIndex, ...] = ()
     is_barrier: bool = False
+    is_upload: bool = False
 
     def is_independent_of(self, other: ControlBlock) -> bool:
         """Whether both may be on their way at the same time: other engines, and no byte that one writes in common."""

@@ -9,9 +9,16 @@ from spyrec.runtime.streams.recording import Recording
 
 @dataclass(slots=True, eq=False)
 class Turn:
-    """Something that launches use one after the other; ``last_stream``: the stream of the latest."""
+    """Something that launches use one after the other; ``last_stream``: the stream of the latest.
+
+    ``is_promised``: whoever uses it may rely on that order, as of the replays of one executable; where launches only
+    take turns at memory of the runtime's own, nobody may.  ``clock``: what has happened when the latest promised use
+    is over (see ``race_detector``).
+    """
 
     last_stream: int | None = None
+    is_promised: bool = False
+    clock: dict[int, int] = field(default_factory=dict[int, int])
 
 
 @dataclass(slots=True, eq=False)
@@ -38,6 +45,11 @@ class LaunchOrder:
         """The launch uses whatever another one uses."""
         for turn in other._turns:
             self.use(turn)
+
+    @property
+    def promises(self) -> list[Turn]:
+        """What it uses whose order users may rely on."""
+        return [turn for turn in self._turns if turn.is_promised]
 
     def need(self, readiness: Readiness) -> None:
         """The launch begins when something is ready."""

@@ -27,7 +27,7 @@ def launch_waits(stream: FlexStream, order: LaunchOrder) -> list[ControlBlock]:
     if not needed and not streams and not own.owed:
         return []
     origin = Origin(0, "order of launches")
-    waits = [make.event_wait(item, origin) for item in needed]
+    waits = [make.own_wait(item, origin) for item in needed]
     if is_capturing:
         return waits
     scheduler = stream.device.scheduler
@@ -39,4 +39,4 @@ def launch_waits(stream: FlexStream, order: LaunchOrder) -> list[ControlBlock]:
         except StreamPoisoned:  # it executes nothing any more
             recording.is_reached, (_, recording.clock) = True, scheduler.snapshot(other)
         before += [recording, *scheduler.owed(other)]
-    return [*waits, *[make.event_wait(item, origin, is_order_only=True) for item in before]]
+    return [*waits, *[make.own_wait(item, origin, is_order_only=True) for item in before]]

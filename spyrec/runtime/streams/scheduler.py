@@ -75,8 +75,11 @@ class Scheduler:
         self.observers: list[Observer] = []
         self.host_calls: HostCalls = Unwatched()
         self.effects = Effects(backend)
+        regions = allocator.regions
         self.watch = Watch(
-            finds_races=self.options.finds_races, finds_uninitialised_reads=self.options.finds_uninitialised_reads
+            finds_races=self.options.finds_races,
+            finds_uninitialised_reads=self.options.finds_uninitialised_reads,
+            program_region=regions.region_ids[regions.program_index],
         )
         self.control_blocks = 0
         self._look_ahead = self.options.look_ahead

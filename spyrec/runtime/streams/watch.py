@@ -9,15 +9,15 @@ from spyrec.runtime.errors import RuntimeFault, UnrecordedWait
 from spyrec.runtime.memory.addresses import AddressRange
 from spyrec.runtime.streams.control_block import EventAction, Kind
 from spyrec.runtime.streams.init_tracker import InitTracker
-from spyrec.runtime.streams.race_detector import RaceDetector, joined
+from spyrec.runtime.streams.race_detector import RaceDetector, in_fact, joined, ticked
 from spyrec.runtime.streams.stream_queue import Entry
 
 
 class Watch:
     """Passes on what happens to the sanitizers that are asked for; no other lock is taken under its own."""
 
-    def __init__(self, *, finds_races: bool, finds_uninitialised_reads: bool) -> None:
-        self._races = RaceDetector() if finds_races else None
+    def __init__(self, *, finds_races: bool, finds_uninitialised_reads: bool, program_region: int) -> None:
+        self._races = RaceDetector(program_region) if finds_races else None
         self._uninitialised = InitTracker() if finds_uninitialised_reads else None
         self._unrecorded: list[UnrecordedWait] = []
         self._lock = threading.Lock()
@@ -42,9 +42,9 @@ class Watch:
         queue, action = entry.queue, entry.block.action
         with self._lock:
             self._races.ordered_behind_host(queue)
-            queue.clock[queue.stream_id] = entry.ticket
+            ticked(queue.clock, queue.stream_id, entry.ticket)
             if isinstance(action, EventAction) and entry.block.kind is Kind.EVENT_WAIT:
-                joined(queue.clock, action.recording.clock)
+                joined(queue.clock, in_fact(action.recording.clock) if action.is_own else action.recording.clock)
             self._races.enqueued(entry)
 
     def executed(self, entry: Entry) -> None:
