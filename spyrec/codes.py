@@ -1352,6 +1352,12 @@ EXECUTION: dict[str, Code] = {
         "The execution contract's C ABI is made by cffi and the system's C compiler.",
         hint="pip install 'spyrec[cabi]', and install a C compiler and Python's headers",
     ),
+    "SPY0938": Code(
+        "tensor among programs",
+        "A tensor of a launch lies in the memory of programs, which holds images and corrections; programs reach their "
+        "tensors in the other regions only.",
+        hint="allocate the tensor's memory with MemoryKind.TENSOR",
+    ),
     "SPY0950": Code(
         "wrong number of tensors",
         "A plan takes as many tensors as it was compiled for, inputs and outputs. Nothing was enqueued.",

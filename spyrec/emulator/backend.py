@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,19 +12,20 @@ import numpy as np
 import numpy.typing as npt
 
 from spyrec.bundle.correction_word import WordKind
-from spyrec.bundle.program_image import ProgramImage
+from spyrec.bundle.program_image import ProgramImage, code_key
 from spyrec.diagnostics import SpyrecError
 from spyrec.dtypes import DeviceFormat
 from spyrec.emulator.attached_memory import AttachedMemory
 from spyrec.emulator.device import MAX_EXECUTIONS, EmulatedDevice
 from spyrec.emulator.emulated_program import EmulatedProgram
 from spyrec.emulator.numerics import Numerics
+from spyrec.emulator.operand_check import OperandCheck
 from spyrec.emulator.program_store import DecodedImage, ProgramStore, entry_at
 from spyrec.runtime.device import ArgumentTable, LaunchStats, TableEntry
 from spyrec.runtime.errors import OutsideAllocation
 from spyrec.runtime.jobs.errors import ForeignMemory, NoEntry
 from spyrec.runtime.memory.addresses import AddressRange, RegionTable, VirtualAddress
-from spyrec.runtime.streams.control_block import ComputeRequest, ControlBlock, Kind
+from spyrec.runtime.streams.control_block import ComputeRequest, ControlBlock, Kind, StickStrides
 from spyrec.runtime.streams.plain_backend import simulated_ns
 from spyrec.target import CALIBRATED, SEGMENT_BYTES, Profile
 
@@ -83,6 +85,8 @@ class EmulatorBackend:
         self._bound: OrderedDict[tuple[bytes, tuple[int, ...]], BoundLaunch] = OrderedDict()
         self._stats: OrderedDict[int, tuple[ControlBlock, LaunchStats]] = OrderedDict()
         self._durations: dict[tuple[bytes, tuple[tuple[str, int], ...]], int] = {}
+        self._turn = threading.RLock()
+        """Held while a program is planned or executed: hosts have programs checked beside the compute engine."""
 
     @property
     def backed_bytes(self) -> int:
@@ -121,6 +125,21 @@ class EmulatorBackend:
         is_half = device_format is DeviceFormat.SEN169_FP16
         return self.device.numerics.half_format if is_half else device_format
 
+    def operand_check(self, image: bytes, name: str) -> OperandCheck:
+        """Plan a program before it is loaded, and return what its launches ask of their operands.
+
+        ``name``: whose it is, for messages.  Errors: SPY0620 to SPY0635 and SPY0652 to SPY0654 the image; what the
+        device finds in the program: SPY0704, SPY0705, SPY0707, SPY0711 to SPY0724.
+        """
+        read, key = self._programs.read(image, name), code_key(image)
+
+        def planned(strides: StickStrides) -> EmulatedProgram:
+            by_dim = {index: dict(enumerate(steps)) for index, steps in strides.items()}
+            return self._planned(key, read, _strides_set(read, by_dim))
+
+        planned({})
+        return OperandCheck(planned, self._bases)
+
     def compute(self, block: ControlBlock) -> None:
         """Execute the program that a block starts.
 
@@ -129,9 +148,10 @@ class EmulatorBackend:
         """
         request = block.action
         assert isinstance(request, ComputeRequest)
-        bound = self._bind(request)
-        self._check_operands(block, bound)
-        stats = self.device.launch(bound.program, bound.addresses, bound.pool, values=bound.values)
+        with self._turn:
+            bound = self._bind(request)
+            self._check_operands(block, bound)
+            stats = self.device.launch(bound.program, bound.addresses, bound.pool, values=bound.values)
         self._stats[id(block)] = block, stats
         while len(self._stats) > _MOST_STATS:
             self._stats.popitem(last=False)
@@ -155,7 +175,7 @@ class EmulatorBackend:
             decoded = self._decoded(request)
             key = decoded.key, tuple(sorted(request.values.items())) if request.values else ()
             if key not in self._durations:
-                time_us = self.device.static_time_us(self._planned(decoded), request.values)
+                time_us = self.device.static_time_us(self._planned(decoded.key, decoded.image), request.values)
                 self._durations[key] = simulated_ns(block) if time_us is None else int(1000 * time_us)
             return self._durations[key]
         except SpyrecError:  # it is refused when it is executed
@@ -206,7 +226,7 @@ class EmulatorBackend:
         if pool is None and image.pool_bytes:
             pool = self._baked(request, 0)
         ordered = tuple(addresses[index] for index in range(len(image.arguments)))
-        program = self._planned(decoded, _strides_set(image, strides))
+        program = self._planned(decoded.key, image, _strides_set(image, strides))
         extents = tuple(
             (item.name, address, address + item.reach_bytes, item.arg_index in program.stored)
             for item, address in zip(program.table.entries, ordered, strict=True)
@@ -220,17 +240,17 @@ class EmulatorBackend:
             raise ForeignMemory(f"the program addresses segment {segment}, and this launch has nothing there")
         return self._bases[base.region_id] + base.offset + offset_bytes
 
-    def _planned(self, decoded: DecodedImage, strides: Strides = ()) -> EmulatedProgram:
-        key = decoded.key, strides
-        found = self._plans.get(key)
-        if found is None:
-            image = decoded.image
-            found = self._plans[key] = self.device.load(image.program, image.superdscs, _table(image, strides))
-            while len(self._plans) > _MOST_PLANS:
-                _, old = self._plans.popitem(last=False)
-                self._forget(old)
-        self._plans.move_to_end(key)
-        return found
+    def _planned(self, code: bytes, image: ProgramImage, strides: Strides = ()) -> EmulatedProgram:
+        key = code, strides
+        with self._turn:
+            found = self._plans.get(key)
+            if found is None:
+                found = self._plans[key] = self.device.load(image.program, image.superdscs, _table(image, strides))
+                while len(self._plans) > _MOST_PLANS:
+                    _, old = self._plans.popitem(last=False)
+                    self._forget(old)
+            self._plans.move_to_end(key)
+            return found
 
     def _forget(self, program: EmulatedProgram) -> None:
         """Give up a plan, with what is bound to it and the memory of its own."""

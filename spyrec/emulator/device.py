@@ -238,9 +238,16 @@ class EmulatedDevice:
     def _refuse_overlaps(loaded: EmulatedProgram, arguments: Sequence[int], pool_address: int | None) -> bool:
         """Return whether arguments overlap; refuse it where one operation loads and stores them (rule V7)."""
         addresses = {entry.arg_index: arguments[entry.arg_index] for entry in loaded.table.entries}
-        entries = {entry.arg_index: entry for entry in loaded.table.entries}
         if loaded.table.pool_bytes and pool_address is not None:
-            addresses[POOL], entries[POOL] = pool_address, pool_entry(loaded.table.pool_bytes)
+            addresses[POOL] = pool_address
+        return EmulatedDevice.refuse_overlaps(loaded, addresses)
+
+    @staticmethod
+    def refuse_overlaps(loaded: EmulatedProgram, addresses: Mapping[int, int]) -> bool:
+        """Return whether arguments at these addresses, by index, overlap; errors SPY0717 as of a launch."""
+        entries = {entry.arg_index: entry for entry in loaded.table.entries if entry.arg_index in addresses}
+        if POOL in addresses:
+            entries[POOL] = pool_entry(loaded.table.pool_bytes)
         calls = ((item.call, item.setting, item.binding) for item in loaded.planned.values())
         return check_aliases(calls, entries, addresses)
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from spyrec.bundle.host_compute import correction_bytes, correction_words
-from spyrec.bundle.image_sections import entry_offset, image_bytes_of, operand_table_bytes
+from spyrec.bundle.image_sections import Bytes as ImageBytes
+from spyrec.bundle.image_sections import entry_offset, image_bytes_of, operand_table_bytes, read_sections
 from spyrec.bundle.program_image import Entry, ProgramImage, code_key, read_image
+from spyrec.diagnostics import Location
 from spyrec.emulator.attached_memory import AttachedMemory, Bytes
 from spyrec.runtime.jobs.errors import CorrectionMissing, NoEntry
 from spyrec.target import PROGRAM_SEGMENT_BASE, STICK_BYTES
@@ -43,13 +45,29 @@ class ProgramStore:
     def __init__(self) -> None:
         self.memory = AttachedMemory()
         self._decoded: dict[tuple[int, int], DecodedImage] = {}
+        self._read: dict[bytes, ProgramImage] = {}
+
+    def read(self, data: ImageBytes, file: str) -> ProgramImage:
+        """Return what an image holds; its code is parsed once, wherever it lies and however many slots it has.
+
+        Errors: SPY0652 to SPY0654 no intact image, as of bundles.
+        """
+        sections = read_sections(data, Location(file))
+        found = self._read.get(code_key(data))
+        if found is not None and len(found.words) == sections.words:
+            return replace(found, entries=sections.entries)
+        found = read_image(data, file)
+        while len(self._read) >= _MOST_IMAGES:
+            self._read.pop(next(iter(self._read)), None)
+        self._read[code_key(data)] = found
+        return found
 
     def image(self, address: int, size_bytes: int) -> DecodedImage:
         """Return what lies at a device address; errors SPY0702, SPY0652 to SPY0654 no intact image, as of bundles."""
         self._forget_written()
         found = self._decoded.get((address, size_bytes))
         if found is None:
-            found = _decoded(self.memory.view(address, size_bytes))
+            found = self._decode(self.memory.view(address, size_bytes))
             while len(self._decoded) >= _MOST_IMAGES:
                 del self._decoded[next(iter(self._decoded))]
             self._decoded[address, size_bytes] = found
@@ -76,6 +94,13 @@ class ProgramStore:
         area[:8] = 0
         return found
 
+    def _decode(self, memory: Bytes) -> DecodedImage:
+        data = memory.data
+        image = self.read(data, "device memory")
+        first, count = memory.ctypes.data, len(image.entries)
+        code = first + image_bytes_of(len(image.words), count, 0)
+        return DecodedImage(image, code_key(data), ((first, first + entry_offset(count)), (code, first + len(memory))))
+
     def _forget_written(self) -> None:
         for first, past in self.memory.host_writes():
             gone = [key for key, item in self._decoded.items() if item.is_touched(first, past)]
@@ -90,11 +115,3 @@ def entry_at(decoded: DecodedImage, offset_bytes: int) -> Entry:
             return entry
     offsets = ", ".join(str(entry_offset(entry.slot)) for entry in decoded.image.entries)
     raise NoEntry(f"a computation starts at byte {offset_bytes} of a program whose entries are at {offsets}")
-
-
-def _decoded(memory: Bytes) -> DecodedImage:
-    data = memory.data
-    image = read_image(data, "device memory")
-    first, count = memory.ctypes.data, len(image.entries)
-    code = first + image_bytes_of(len(image.words), count, 0)
-    return DecodedImage(image, code_key(data), ((first, first + entry_offset(count)), (code, first + len(memory))))

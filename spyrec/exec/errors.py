@@ -86,10 +86,10 @@ _THE_CALLERS = (
 
 
 def exec_error(error: Exception) -> ExecError:
-    """Return what an error of the runtime is in the contract."""
+    """Return what an error of the runtime is in the contract; what is no fault of the runtime's is the caller's."""
     if isinstance(error, ExecError):
         return error
-    kind = BackendFailed
+    kind = BackendFailed if isinstance(error, RuntimeFault) else InvalidCall
     if isinstance(error, OutOfDeviceMemory):
         kind = OutOfMemory
     elif isinstance(error, NotPermittedInCapture):
@@ -103,7 +103,9 @@ def exec_error(error: Exception) -> ExecError:
 def text_of(error: BaseException) -> tuple[str, tuple[str, ...]]:
     """Return an error's own sentence, and its notes."""
     if isinstance(error, SpyrecError):
-        return error.diagnostics[0].message, error.diagnostics[0].notes
+        first = error.diagnostics[0]
+        code = () if isinstance(error, RuntimeFault) else (f"refused with {first.code}",)
+        return first.message, (*first.notes, *code)
     return f"{type(error).__name__}: {error}", ()
 
 
@@ -114,5 +116,5 @@ def translated() -> Generator[None]:
         yield
     except ExecError:
         raise
-    except RuntimeFault as error:
+    except SpyrecError as error:
         raise exec_error(error) from error

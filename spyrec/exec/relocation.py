@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Protocol, runtime_checkable
 
-from spyrec.exec.errors import InvalidCall
+from spyrec.diagnostics import SpyrecError
+from spyrec.exec.errors import InvalidCall, text_of
 from spyrec.runtime.memory.addresses import AddressRange, VirtualAddress
 from spyrec.runtime.streams.control_block import (
     Action,
@@ -66,11 +67,23 @@ def _action(action: Action, move: Move) -> Action:
             return replace(action, source=_address(source, move), destination=_address(destination, move))
         case ComputeRequest():
             table = tuple(None if item is None else _address(item, move) for item in action.segment_table)
-            return replace(action, operands=tuple(map(move, action.operands)), segment_table=table)
+            return replace(action, operands=_operands(action, move), segment_table=table)
         case HostCall(function=function) if isinstance(function, Relocatable):
             return HostCall(function.relocated(move))
         case _:
             return action
+
+
+def _operands(request: ComputeRequest, move: Move) -> tuple[AddressRange, ...]:
+    """Return the operands of a computation elsewhere; errors SPY0931 they overlap there as its program cannot take."""
+    moved = tuple(map(move, request.operands))
+    if request.check is not None and moved != request.operands:
+        try:
+            request.check(moved)
+        except SpyrecError as error:
+            message, notes = text_of(error)
+            raise InvalidCall(f"ports are bound to memory that overlaps: {message}", notes=notes) from error
+    return moved
 
 
 def _address(address: VirtualAddress, move: Move) -> VirtualAddress:

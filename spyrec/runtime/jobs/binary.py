@@ -52,6 +52,11 @@ class Binary:
     has_baked_pool: bool
     default_strides: dict[int, tuple[int, ...]]
 
+    @property
+    def image_bytes(self) -> bytes:
+        """The image as it is brought to a device."""
+        return self.artifact.files[self.artifact.transfers[0].file]
+
 
 def binary_of(artifact: LaunchArtifact, name: str, made_here: frozenset[int] = frozenset()) -> Binary:
     """Return what an artefact's image says; ``made_here``: arguments that hold nothing before a launch.

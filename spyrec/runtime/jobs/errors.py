@@ -35,6 +35,12 @@ class NoEntry(RuntimeFault):
     code = "SPY0968"
 
 
+class OperandAmongPrograms(RuntimeFault):
+    """A tensor of a launch lies in the memory of programs, where no program can reach tensors."""
+
+    code = "SPY0938"
+
+
 class SegmentConflict(RuntimeFault):
     """Tensors that a program with baked addresses has in one segment do not lie there as it was compiled for."""
 

@@ -119,7 +119,8 @@ class ExecutionPlan:
 
         It returns before the copies; launches on other streams wait for them.  ``memory``: of ``program_bytes``, where
         the programs lie one behind the other, instead of in allocations of their own; its owner keeps it.
-        Errors: SPY0901, SPY0905 the memory is too small, SPY0930, SPY0968 it is none for programs; of enqueueing.
+        Errors: SPY0901, SPY0905 the memory is too small, SPY0930, SPY0968 it is none for programs; what the device
+        cannot execute, as SPY0705; of enqueueing.
         """
         with self.loading(stream, memory) as blocks:
             if blocks:
@@ -161,6 +162,11 @@ class ExecutionPlan:
         blocks += self._place_constants(device, launch_id, readiness, undo)
         uploads = [replace(block, is_upload=True) for block in blocks]
         return [*uploads, event_record(recording, Origin(launch_id, f"load {self.name}"))]
+
+    def refuse_unfit(self, device: SpyreDevice) -> None:
+        """Refuse a device that cannot execute a program of the plan; errors of ``Backend.operand_check``."""
+        for job in self._every_job():
+            job.check_on(device)
 
     def refuse_loading(self, stream: SpyreStream) -> None:
         """Refuse to load on a stream that takes no work, or records; errors SPY0920, SPY0928 to SPY0930."""

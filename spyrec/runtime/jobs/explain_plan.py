@@ -9,11 +9,15 @@ from typing import TYPE_CHECKING
 
 from spyrec.runtime.jobs.execution_plan import ExecutionPlan
 from spyrec.runtime.jobs.given_tensors import NO_VALUES, allows_tiles, check_given, named_tensors, tensors_of
+from spyrec.runtime.jobs.iteration import shares_memory
 from spyrec.runtime.jobs.job import Job
+from spyrec.runtime.jobs.operand_place import require_data_memory
 from spyrec.runtime.jobs.steps import HostOperation
+from spyrec.runtime.jobs.tile_blocks import operands_on_tensors
 from spyrec.runtime.launch.plan import LaunchCounts
 from spyrec.runtime.launch.tile_plan import TilePlan
 from spyrec.runtime.launch_arguments import arguments_on, require_tensors
+from spyrec.runtime.memory.addresses import AddressRange
 from spyrec.runtime.memory.allocator import AllocationIndex
 from spyrec.runtime.streams.launchable import LaunchArgument, LaunchRequest
 
@@ -82,14 +86,58 @@ def explain_arguments(
 def _explained(job: Job, request: LaunchRequest, held: frozenset[AllocationIndex]) -> JobLaunch:
     """Explain one job; ``held``: the memory that is there already."""
     tiles = job.tile_plan(request)
+    part_of, regions = request.device.allocator.part, request.device.allocator.regions
+    given = [item.allocation_index for item in request.arguments if item.allocation_index in held]
+    require_data_memory(regions, [part_of(index).range for index in given], job.name)
     if job.value_names:
         job.values_of(request)
     if tiles is not None:
+        _check_tiles(job, request, tiles, held)
         return JobLaunch(job.name, tiles, tiles.counts)
+    places: list[AddressRange | None] = []
     for argument, tensor in zip(job.arguments, request.arguments, strict=True):
+        place = None
         if tensor.allocation_index in held:
-            request.device.allocator.part(tensor.allocation_index, tensor.storage_offset_bytes, argument.size_bytes)
+            place = part_of(tensor.allocation_index, tensor.storage_offset_bytes, argument.size_bytes).range
+        places.append(place)
+    check = job.check_on(request.device)
+    if check is not None and shares_memory(request.arguments):
+        check(places)
     return JobLaunch(job.name, None, _counts(job))
+
+
+def _check_tiles(job: Job, request: LaunchRequest, tiles: TilePlan, held: frozenset[AllocationIndex]) -> None:
+    """Check the operands of every iteration where tensors may overlap, else the strides of each kind of tile."""
+    if not shares_memory(request.arguments):
+        for _, part in tiles.parts:
+            steps = {index: item.stick_strides for index, item in enumerate(part.arguments)}
+            _check_program(job, part.contract.program, request, (), steps)
+        return
+    part_of = request.device.allocator.part
+    tensors = {
+        number: part_of(item.allocation_index)
+        for number, item in enumerate(request.arguments)
+        if item.allocation_index in held
+    }
+    for program, operands in operands_on_tensors(tiles, tensors):
+        steps = {index: None if item is None else item.stick_strides for index, item in enumerate(operands)}
+        places = [None if item is None else item.range for item in operands]
+        _check_program(job, program, request, places, steps)
+
+
+def _check_program(
+    job: Job,
+    program: str,
+    request: LaunchRequest,
+    places: Sequence[AddressRange | None],
+    steps: Mapping[int, tuple[int, ...] | None],
+) -> None:
+    used = job.programs.get(program, job)
+    check = used.check_on(request.device)
+    if check is None or used.binary is None:
+        return
+    strides = {index: steps[index] for index in used.binary.default_strides if index in steps}
+    check(places, {index: step for index, step in strides.items() if step is not None})
 
 
 def _counts(job: Job) -> LaunchCounts:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from spyrec.runtime.jobs.correction_work import CorrectionWork
 from spyrec.runtime.jobs.errors import MalformedPlan, SegmentConflict
 from spyrec.runtime.jobs.loaded_job import LoadedJob, Slot
 from spyrec.runtime.jobs.operand_place import OperandPlace
 from spyrec.runtime.jobs.steps import DMA, DeviceCompute, DmaDirection, HostOperation, JobPlan
-from spyrec.runtime.memory.addresses import PROGRAM_REGION, VirtualAddress
+from spyrec.runtime.memory.addresses import PROGRAM_REGION, AddressRange, VirtualAddress
 from spyrec.runtime.memory.allocator import DeviceBytes
 from spyrec.runtime.streams.blocks import device_to_host, host_to_device
 from spyrec.runtime.streams.control_block import ComputeRequest, ControlBlock, HostCall, HostToDevice, Kind, Origin
 from spyrec.runtime.streams.host_buffer import HostBuffer
-from spyrec.runtime.streams.launchable import LaunchRequest
+from spyrec.runtime.streams.launchable import LaunchArgument, LaunchRequest
 
 SegmentTable = tuple[VirtualAddress | None, ...]
 
@@ -25,7 +26,8 @@ class LaunchContext:
     """A job in one launch: what all its iterations share.
 
     ``loaded``: its program, ``None`` for a job of copies alone.  ``values``: of the program's value parameters.
-    ``pool``: memory of this launch for the program's intermediates.
+    ``pool``: memory of this launch for the program's intermediates.  ``is_shared``: whether two of its tensors may have
+    bytes in common.
     """
 
     request: LaunchRequest
@@ -34,6 +36,12 @@ class LaunchContext:
     loaded: LoadedJob | None = None
     values: Mapping[str, int] = field(default_factory=dict[str, int])
     pool: DeviceBytes | None = None
+    is_shared: bool = False
+
+
+def shares_memory(arguments: Sequence[LaunchArgument]) -> bool:
+    """Whether two tensors lie in one allocation: else they have no byte in common."""
+    return len({item.allocation_index for item in arguments}) < len(arguments)
 
 
 def iteration_blocks(
@@ -42,7 +50,7 @@ def iteration_blocks(
     """Return what one iteration enqueues: a HostOperation, a DMA and a DeviceCompute, or as the job's steps are.
 
     ``operands`` in the order of the job's arguments, all of them; ``tile``: the iteration, for messages and traces.
-    Errors: SPY0902 and SPY0905 of a copy's own memory, SPY0969.
+    Errors: SPY0902 and SPY0905 of a copy's own memory, SPY0969, those of the device's check of operands.
     """
     slot = None if context.loaded is None else context.loaded.next_slot()
     if slot is not None and slot.correction is not None:
@@ -107,7 +115,14 @@ def _compute(
     if pool is not None:
         writes, retained = (*writes, pool.range), (*retained, pool.allocation)
     table = _segment_table(loaded, operands, pool) if binary.baked or binary.has_baked_pool else ()
-    request = ComputeRequest(loaded.image, slot.entry, table, places, context.values)
+    check: Callable[[Sequence[AddressRange | None]], None] = loaded.check
+    set_here = {index: operands[index].stick_strides for index in binary.default_strides}
+    strides = {index: steps for index, steps in set_here.items() if steps is not None}
+    if strides:
+        check = partial(loaded.check, strides=strides)
+    if context.is_shared or strides:
+        check(places if context.is_shared else ())
+    request = ComputeRequest(loaded.image, slot.entry, table, places, context.values, check)
     return ControlBlock(Kind.COMPUTE, request, origin, reads, writes, retained)
 
 

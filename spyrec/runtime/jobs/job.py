@@ -16,10 +16,10 @@ from spyrec.diagnostics import refuse
 from spyrec.runtime.errors import ArgumentCountError
 from spyrec.runtime.jobs.binary import Binary, binary_of, slot_zero
 from spyrec.runtime.jobs.errors import JobNotLoaded, MalformedPlan
-from spyrec.runtime.jobs.iteration import LaunchContext, iteration_blocks
+from spyrec.runtime.jobs.iteration import LaunchContext, iteration_blocks, shares_memory
 from spyrec.runtime.jobs.job_argument import JobArgument, extents_of
 from spyrec.runtime.jobs.loaded_job import LoadedJob
-from spyrec.runtime.jobs.operand_place import OperandPlace
+from spyrec.runtime.jobs.operand_place import OperandPlace, require_data_memory
 from spyrec.runtime.jobs.steps import DMA, DeviceCompute, HostOperation, JobPlan, Step
 from spyrec.runtime.jobs.tile_blocks import launch_tensors, tile_blocks
 from spyrec.runtime.launch.explain import explain_launch
@@ -27,7 +27,7 @@ from spyrec.runtime.launch.plan import LaunchOptions
 from spyrec.runtime.launch.tile_plan import TilePlan
 from spyrec.runtime.memory.addresses import whole_sticks
 from spyrec.runtime.memory.allocator import AllocationIndex, DeviceBytes
-from spyrec.runtime.streams.control_block import ControlBlock
+from spyrec.runtime.streams.control_block import ControlBlock, OperandCheck
 from spyrec.runtime.streams.launch_order import Readiness
 from spyrec.runtime.streams.launchable import LaunchArgument, LaunchRequest
 from spyrec.target import PROGRAM_SEGMENT_BASE
@@ -85,6 +85,7 @@ class Job:
         self.constants_on: Callable[[SpyreDevice], Mapping[str, LaunchArgument]] = lambda _: {}
         """Where the constants of its plan lie on a device, by name."""
         self._loaded: WeakKeyDictionary[SpyreDevice, LoadedJob] = WeakKeyDictionary()
+        self._checks: WeakKeyDictionary[SpyreDevice, OperandCheck] = WeakKeyDictionary()
         self._sizes = [argument.size_bytes for argument in self.signature.arguments]
         words = () if self.binary is None else self.binary.table.words
         self.value_names = frozenset(word.name for word in words if word.kind is WordKind.VALUE)
@@ -133,16 +134,29 @@ class Job:
         """Bytes of program memory that it takes, in whole sticks; 0 without a program."""
         return 0 if self.binary is None else whole_sticks(self.binary.artifact.allocation_bytes)
 
+    def check_on(self, device: SpyreDevice) -> OperandCheck | None:
+        """Return what refuses operands that the program cannot be launched on, ``None`` without a program.
+
+        Errors: as of ``Backend.operand_check``: what the device cannot execute, as SPY0705.
+        """
+        if self.binary is None:
+            return None
+        found = self._checks.get(device)
+        if found is None:
+            found = self._checks[device] = device.backend.operand_check(self.binary.image_bytes, self.name)
+        return found
+
     def load(
         self, device: SpyreDevice, launch_id: int, readiness: Readiness, memory: DeviceBytes | None = None
     ) -> list[ControlBlock]:
         """Take memory for the program, by default of its own, and return the copies that bring it there.
 
-        Errors: SPY0901.
+        Errors: SPY0901; of :meth:`check_on`.
         """
-        if self.binary is None:
+        check = self.check_on(device)
+        if self.binary is None or check is None:
             return []
-        loaded = self._loaded[device] = LoadedJob(self.binary, device, readiness, memory)
+        loaded = self._loaded[device] = LoadedJob(self.binary, device, readiness, check, memory)
         return loaded.transfers(launch_id, f"load {self.name}")
 
     def take_back(self, device: SpyreDevice) -> None:
@@ -157,7 +171,7 @@ class Job:
         """Return what a launch enqueues: one iteration where the tensors are those compiled for, else one per tile.
 
         Errors: SPY0902, SPY0905 the tensors' memory; SPY0950 to SPY0953 they do not fit; SPY0955 to SPY0962 nor do
-        tiles of them; SPY0964, SPY0969.
+        tiles of them; SPY0938, SPY0964, SPY0969; what the device says of its operands, as SPY0717.
         """
         plan = self.tile_plan(request)
         if plan is not None:
@@ -167,6 +181,7 @@ class Job:
         for tensor, size_bytes in zip(request.arguments, self._sizes, strict=True):
             allocation, place = part(tensor.allocation_index, tensor.storage_offset_bytes, size_bytes)
             places.append(OperandPlace(place, allocation))
+        require_data_memory(request.device.allocator.regions, [item.range for item in places], self.name)
         return iteration_blocks(self.open(request), places)
 
     def tile_plan(self, request: LaunchRequest) -> TilePlan | None:
@@ -221,7 +236,7 @@ class Job:
             index = request.memory.allocate(request.device, self.binary.table.pool_bytes)
             pool = request.device.allocator.part(index)
         values = self.values_of(request) if self.value_names else _NO_VALUES
-        return LaunchContext(request, self.name, self.job_plan, loaded, values, pool)
+        return LaunchContext(request, self.name, self.job_plan, loaded, values, pool, shares_memory(request.arguments))
 
     def values_of(self, request: LaunchRequest) -> Mapping[str, int]:
         """Return the program's value parameters in a launch.

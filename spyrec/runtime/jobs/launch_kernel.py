@@ -103,6 +103,7 @@ def run_plan(
     device, copies = stream.device, plan.tensors
     assert copies is not None, "a plan of a bundle"
     assert plan.signature is not None
+    plan.refuse_unfit(device)
     manifest = copies.manifest
     expected = expected_inputs(manifest)
     checked = checked_inputs(inputs, expected)

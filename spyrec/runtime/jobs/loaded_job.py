@@ -15,7 +15,7 @@ from spyrec.runtime.memory.allocator import AllocationIndex, DeviceBytes
 from spyrec.runtime.memory.spyre_allocator import Allocation
 from spyrec.runtime.memory.statistics import MemoryKind
 from spyrec.runtime.streams.blocks import host_to_device
-from spyrec.runtime.streams.control_block import ControlBlock, Origin
+from spyrec.runtime.streams.control_block import ControlBlock, OperandCheck, Origin
 from spyrec.runtime.streams.launch_order import Readiness, Turn
 from spyrec.target import PROGRAM_SEGMENT_BASE
 
@@ -37,17 +37,24 @@ class Slot:
 class LoadedJob:
     """The program of a job in device memory, until this object is dropped and what uses it has retired.
 
-    ``memory``: where to put it instead of into an allocation of its own; whoever owns it keeps it.
+    ``check``: what its device asks of the operands of a launch.  ``memory``: where to put it instead of into an
+    allocation of its own; whoever owns it keeps it.
     ``image``: where the program's image lies.  ``readiness``: reached when the image is there.  ``segments``: the
     device address of the first byte of each region, by its id.
     """
 
     def __init__(
-        self, binary: Binary, device: SpyreDevice, readiness: Readiness, memory: DeviceBytes | None = None
+        self,
+        binary: Binary,
+        device: SpyreDevice,
+        readiness: Readiness,
+        check: OperandCheck,
+        memory: DeviceBytes | None = None,
     ) -> None:
         artifact = binary.artifact
         self.binary = binary
         self.readiness = readiness
+        self.check = check
         self.segments = segment_bases(device.allocator.regions)
         self.specification = HostComputeSpec(binary.table.words)
         self._allocation: Allocation | None = None

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
-from spyrec.runtime.memory.addresses import AddressRange
+from spyrec.runtime.jobs.errors import OperandAmongPrograms
+from spyrec.runtime.memory.addresses import AddressRange, RegionTable
 from spyrec.runtime.memory.allocator import AllocationIndex
 
 
@@ -18,3 +20,12 @@ class OperandPlace(NamedTuple):
     range: AddressRange
     allocation: AllocationIndex
     stick_strides: tuple[int, ...] | None = None
+
+
+def require_data_memory(regions: RegionTable, places: Iterable[AddressRange], job_name: str) -> None:
+    """Refuse tensors of a launch that lie in the memory of programs; errors SPY0938."""
+    region_id = regions.region_ids[-1]  # the last one holds programs
+    for number, place in enumerate(places):
+        if place.address.region_id == region_id:
+            fact = f'tensor {number} of job "{job_name}" lies in region {region_id}, which holds programs'
+            raise OperandAmongPrograms(fact)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from spyrec.runtime.jobs.operand_place import OperandPlace
+from spyrec.runtime.jobs.operand_place import OperandPlace, require_data_memory
 from spyrec.runtime.launch.address_levels import stick_strides
 from spyrec.runtime.launch.plan import Iteration, LaunchTensor, Operand, Place, StageCopy
 from spyrec.runtime.launch.tile_plan import Part, TilePlan
@@ -17,6 +17,9 @@ from spyrec.target import STICK_BYTES
 
 if TYPE_CHECKING:
     from spyrec.bundle.tile_contract import TileArgument
+
+_Key = tuple[Place, int]
+"""What operands lie in: of which kind, and of which argument."""
 
 RunProgram = Callable[[str, Sequence[OperandPlace], tuple[int, ...]], Sequence[ControlBlock]]
 """From a program of the contract, its operands and the iteration to the operations that run it once."""
@@ -44,7 +47,7 @@ def tile_blocks(request: LaunchRequest, plan: TilePlan, run: RunProgram) -> list
     Scratch memory is taken from the launch's own.  Errors: SPY0901 there is no room for it, SPY0902 a tensor was freed,
     and those of ``run``.
     """
-    memory = _Memory(request, plan)
+    memory = _Memory(plan, _whole(request, plan))
     blocks: list[ControlBlock] = []
     for iteration in plan.iterations():
         origin = Origin(request.launch_id, plan.body.contract.program, 0, iteration.index)
@@ -54,34 +57,63 @@ def tile_blocks(request: LaunchRequest, plan: TilePlan, run: RunProgram) -> list
     return blocks
 
 
-class _Memory:
-    """Where the operands of one launch lie: by place and argument, the whole of what they lie in."""
+def operands_on_tensors(
+    plan: TilePlan, tensors: Mapping[int, DeviceBytes]
+) -> Iterator[tuple[str, list[OperandPlace | None]]]:
+    """Yield the program of every iteration, and where its operands lie: ``None`` where in none of some tensors.
 
-    def __init__(self, request: LaunchRequest, plan: TilePlan) -> None:
+    ``tensors``: by number of an argument, the whole of its memory.
+    """
+    whole = {(Place.TENSOR, number): item for number, item in tensors.items()}
+    memory = _Memory(plan, whole)
+    for iteration in plan.iterations():
+        part = memory.part_of(iteration)
+        places = [
+            memory.operand(operand, part) if (operand.place, operand.argument) in whole else None
+            for operand in iteration.operands
+        ]
+        yield iteration.program, places
+
+
+def _whole(request: LaunchRequest, plan: TilePlan) -> dict[_Key, DeviceBytes]:
+    """Return what the operands of a launch lie in; scratch memory is taken here."""
+    allocator = request.device.allocator
+    whole = {
+        (Place.TENSOR, number): allocator.part(item.allocation_index) for number, item in enumerate(request.arguments)
+    }
+    require_data_memory(allocator.regions, [item.range for item in whole.values()], plan.body.contract.program)
+    sizes = {
+        Place.SCRATCH: plan.scratch_bytes,
+        Place.PARTIAL: plan.sum_scratch_bytes,
+        Place.ACCUMULATOR: plan.accumulator_bytes,
+    }
+    for place, by_argument in sizes.items():
+        for number, size_bytes in enumerate(by_argument):
+            if size_bytes:
+                index = request.memory.allocate(request.device, size_bytes)
+                whole[place, number] = allocator.part(index)
+    return whole
+
+
+class _Memory:
+    """Where the operands of one launch lie; ``whole``: by place and argument, the whole of what they lie in."""
+
+    def __init__(self, plan: TilePlan, whole: Mapping[_Key, DeviceBytes]) -> None:
         self._plan = plan
         self._parts = dict(plan.parts)
-        allocator = request.device.allocator
-        self._whole = {
-            (Place.TENSOR, number): allocator.part(item.allocation_index)
-            for number, item in enumerate(request.arguments)
-        }
-        sizes = {
-            Place.SCRATCH: plan.scratch_bytes,
-            Place.PARTIAL: plan.sum_scratch_bytes,
-            Place.ACCUMULATOR: plan.accumulator_bytes,
-        }
-        for place, by_argument in sizes.items():
-            for number, size_bytes in enumerate(by_argument):
-                if size_bytes:
-                    index = request.memory.allocate(request.device, size_bytes)
-                    self._whole[place, number] = allocator.part(index)
+        self._whole = whole
+
+    def part_of(self, iteration: Iteration) -> Part:
+        """Return the part of the plan that an iteration belongs to."""
+        loops = zip(self._plan.loops, iteration.index, strict=True)
+        return self._parts[tuple(loop.size(number) for loop, number in loops)]
 
     def operands(self, iteration: Iteration) -> list[OperandPlace]:
-        loops = zip(self._plan.loops, iteration.index, strict=True)
-        part = self._parts[tuple(loop.size(number) for loop, number in loops)]
-        return [self._operand(operand, part) for operand in iteration.operands]
+        """Return where the operands of an iteration lie."""
+        part = self.part_of(iteration)
+        return [self.operand(operand, part) for operand in iteration.operands]
 
-    def _operand(self, operand: Operand, part: Part) -> OperandPlace:
+    def operand(self, operand: Operand, part: Part) -> OperandPlace:
         allocation, whole = self._whole[operand.place, operand.argument]
         if operand.place is Place.ACCUMULATOR:
             return OperandPlace(whole, allocation)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from spyrec.dtypes import DeviceFormat
 from spyrec.runtime.memory.addresses import AddressRange
 from spyrec.runtime.memory.allocator import Backing
-from spyrec.runtime.streams.control_block import ControlBlock
+from spyrec.runtime.streams.control_block import ControlBlock, OperandCheck
 
 
 class Backend(Backing, Protocol):
@@ -33,6 +33,13 @@ class Backend(Backing, Protocol):
 
     def stored_as(self, device_format: DeviceFormat) -> DeviceFormat:
         """Return the format that memory really holds where a tensor has this one."""
+        ...
+
+    def operand_check(self, image: bytes, name: str) -> OperandCheck:
+        """Refuse a program that cannot be executed, before it is loaded; return what its launches ask of operands.
+
+        ``image``: its program image; ``name``: whose it is, for messages.
+        """
         ...
 
     def compute(self, block: ControlBlock) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -109,12 +109,28 @@ class DeviceToDevice:
     copy: StridedBytes
 
 
+StickStrides = Mapping[int, tuple[int, ...]]
+"""By index of an operand, the distances in sticks that a launch sets, per device dim but the stick."""
+
+COMPILED_STRIDES: StickStrides = {}
+"""Those of a launch that sets none."""
+
+
+class OperandCheck(Protocol):
+    """What a device says of a program's operands before a launch is enqueued."""
+
+    def __call__(self, operands: Sequence[AddressRange | None], strides: StickStrides = ...) -> None:
+        """Refuse operands on which the program would fail; ``None``: memory of the launch's own."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class ComputeRequest:
     """Launch a binary: ``segment_table[k]`` is where the program's segment ``k`` begins, ``None`` where it has none.
 
     ``binary``: the program's bytes; ``entry``: where execution starts in them.  ``operands``: the tensors, in the
-    order of the plan; ``values``: of the program's value parameters.
+    order of the plan; ``values``: of the program's value parameters.  ``check``: what refuses operands that the program
+    cannot have, for whoever lets it have others.
     """
 
     binary: AddressRange
@@ -122,6 +138,7 @@ class ComputeRequest:
     segment_table: tuple[VirtualAddress | None, ...] = ()
     operands: tuple[AddressRange, ...] = ()
     values: Mapping[str, int] = field(default_factory=dict[str, int])
+    check: Callable[[Sequence[AddressRange]], None] | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

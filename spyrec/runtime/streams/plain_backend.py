@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from spyrec.dtypes import DeviceFormat
 from spyrec.runtime.memory.addresses import AddressRange
 from spyrec.runtime.memory.lazy_memory import Bytes, LazyMemory
-from spyrec.runtime.streams.control_block import ControlBlock, Kind
+from spyrec.runtime.streams.control_block import COMPILED_STRIDES, ControlBlock, Kind, OperandCheck, StickStrides
 from spyrec.target import CALIBRATED
 
 _OPERATION_NS = 1000
@@ -26,6 +26,10 @@ def _no_engine(block: ControlBlock, memory: LazyMemory) -> None:
     raise NotImplementedError(f"nothing computes {block.origin} on {memory}")
 
 
+def _takes_everything(operands: Sequence[AddressRange | None], strides: StickStrides = COMPILED_STRIDES) -> None:
+    pass
+
+
 class PlainBackend(LazyMemory):
     """Implements :class:`Backend` for copies and host work; ``compute`` stands for the compute engine."""
 
@@ -41,6 +45,10 @@ class PlainBackend(LazyMemory):
     def stored_as(self, device_format: DeviceFormat) -> DeviceFormat:
         """Return the format itself: this memory is the device's, byte for byte."""
         return device_format
+
+    def operand_check(self, image: bytes, name: str) -> OperandCheck:  # noqa: ARG002 -- what computes knows no images
+        """Return a check that takes everything."""
+        return _takes_everything
 
     def compute(self, block: ControlBlock) -> None:
         """Call the function that stands for the compute engine."""

@@ -13,7 +13,6 @@ from spyrec.bundle.bundle import Bundle, load_foreign
 from spyrec.diagnostics import SpyrecError
 from spyrec.options import CompileOptions, Loops, RunOptions
 from spyrec.runtime.binding import expected_inputs
-from spyrec.runtime.errors import ExecutionFailed
 from spyrec.runtime.jobs.execution_plan import ExecutionPlan
 from spyrec.runtime.jobs.launch_kernel import launch_kernel, run_plan
 from spyrec.runtime.tensors import SpyreTensor
@@ -86,14 +85,14 @@ def test_a_bundle_of_others_gives_the_same_bytes(example: str, tmp_path: Path) -
 
 
 def expect_refused(bundle: Bundle, inputs: Arrays, refused: SpyrecError) -> None:
-    """What the device finds wrong with a program, it finds with the program that lies in its memory."""
+    """What the device finds wrong with a program, it finds before anything is loaded."""
     with tidy(emulated()) as device:
         plan = ExecutionPlan(bundle)
-        with pytest.raises(ExecutionFailed) as failed:
-            run_plan(device.default_stream, plan, inputs)
-        assert isinstance(failed.value.__cause__, SpyrecError)
-        assert [item.code for item in failed.value.__cause__.diagnostics] == [item.code for item in refused.diagnostics]
-        plan.unload(device)
+        for call in (lambda: plan.load(device.default_stream), lambda: run_plan(device.default_stream, plan, inputs)):
+            with pytest.raises(SpyrecError) as failed:
+                call()
+            assert [item.code for item in failed.value.diagnostics] == [item.code for item in refused.diagnostics]
+            assert (device.pending, plan.is_loaded(device)) == (0, False)
         del failed
 
 
