@@ -1358,6 +1358,17 @@ EXECUTION: dict[str, Code] = {
         "tensors in the other regions only.",
         hint="allocate the tensor's memory with MemoryKind.TENSOR",
     ),
+    "SPY0939": Code(
+        "argument of another kind",
+        "A call of the runtime was given what it does not take there: another type, or a number out of its range. "
+        "Whole numbers may be NumPy's. Nothing was done.",
+        hint="pass what the call's documentation says; docs/runtime.md has examples",
+    ),
+    "SPY0940": Code(
+        "memory that no device has",
+        "A device has 2 to 8 regions of whole sticks, of at most 16 GiB each; the last one holds programs.",
+        hint="choose sizes that are multiples of 128 bytes, as MemoryOptions(region_bytes=(1 << 30,) * 8)",
+    ),
     "SPY0950": Code(
         "wrong number of tensors",
         "A plan takes as many tensors as it was compiled for, inputs and outputs. Nothing was enqueued.",

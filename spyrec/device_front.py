@@ -6,7 +6,7 @@ import itertools
 import threading
 import weakref
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from spyrec.diagnostics import refuse
 from spyrec.front import checked_numerics, checked_profile
@@ -50,7 +50,7 @@ def open_device(  # noqa: PLR0913 -- options, given by name
     options = RunOptions(numerics=numerics, profile=profile)
     named = checked_numerics(options)
     timing = checked_profile(options)
-    if not 1 <= cores <= Target().cores:
+    if type(cores) is not int or not 1 <= cores <= Target().cores:
         raise refuse("SPY0771", f"cores is {cores}", hint=f"choose 1 to {Target().cores}")
     asked = _asked(sanitize)
     from spyrec.emulator.backend import EmulatorBackend
@@ -84,7 +84,9 @@ def _own_index(asked: int | None) -> int:
 
 
 def _asked(sanitize: str | Sequence[str]) -> frozenset[str]:
-    asked = frozenset(sanitize.split(",") if isinstance(sanitize, str) else sanitize) - {""}
+    named: object = tuple(sanitize.split(",")) if isinstance(sanitize, str) else sanitize
+    listed = cast("Sequence[object]", named) if isinstance(named, list | tuple | set | frozenset) else (named,)
+    asked = frozenset(str(item) for item in listed) - {""}
     if not asked <= _SANITIZERS:
         unknown = ", ".join(sorted(asked - _SANITIZERS))
         hint = "choose sync, init or both; the sanitizers of programs are options of run"

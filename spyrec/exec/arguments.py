@@ -2,18 +2,39 @@
 
 from __future__ import annotations
 
-from typing import SupportsIndex
+from dataclasses import dataclass
 
 from spyrec.exec.errors import InvalidCall
+from spyrec.runtime.argument_kinds import Unfit, Whole, as_integer, of, shown
 
 KEY_INHERIT = (1 << 64) - 1
 """The shape key of a plan's node that takes the key given to ``execute`` (seed 003)."""
 
 
+SIZE = Whole(0, (1 << 64) - 1)
+"""The kind of sizes, offsets and addresses: unsigned numbers of 64 bits."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamOrId:
+    """The kind of a stream of the runtime, or of its id."""
+
+    def read(self, value: object) -> object:
+        """Return it."""
+        number = as_integer(value)
+        if number is not None:
+            return number
+        try:
+            return of("SpyreStream").read(value)
+        except Unfit:
+            raise Unfit("no stream and the id of none") from None
+
+
 def require_key(key: object) -> None:
     """Refuse what is no shape key; errors SPY0931."""
-    if not isinstance(key, SupportsIndex) or not 0 <= key.__index__() <= KEY_INHERIT:
-        raise InvalidCall(f"{key} is no shape key: keys are unsigned numbers of 64 bits")
+    number = as_integer(key)
+    if number is None or not 0 <= number <= KEY_INHERIT:
+        raise InvalidCall(f"{shown(key)} is no shape key: keys are unsigned numbers of 64 bits")
 
 
 def require_own_key(key: int) -> None:

@@ -64,8 +64,9 @@ class Buffer:
         self, shape: Sequence[int], dtype: DType | str, layout: DeviceLayout | None = None, offset_bytes: int = 0
     ) -> SpyreTensor:
         """Return a tensor that lies in this buffer, to launch programs on; errors SPY0931 it does not fit."""
+        place = self.place()
         with translated():
-            return SpyreTensor.over(self.context.device, self.place(), (shape, dtype, layout), offset_bytes)
+            return SpyreTensor.over(self.context.device, place, (shape, dtype, layout), offset_bytes)
 
     def destroy(self) -> None:
         """Give the memory back when nothing that is enqueued, captured or bound uses it; a second call does nothing."""

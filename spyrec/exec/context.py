@@ -6,13 +6,14 @@ import threading
 from contextlib import suppress
 from typing import Protocol, Self, TypeVar
 
-from spyrec.exec.arguments import require_name, require_size
+from spyrec.exec.arguments import SIZE, StreamOrId, require_name, require_size
 from spyrec.exec.buffer import Buffer
 from spyrec.exec.default_device import open_default_device
 from spyrec.exec.errors import InvalidCall, translated
 from spyrec.exec.event import Event
 from spyrec.exec.graph import Graph, require_max_variants
 from spyrec.exec.plan import Plan
+from spyrec.runtime.argument_kinds import Text, Whole, of, takes
 from spyrec.runtime.errors import RuntimeFault
 from spyrec.runtime.memory.addresses import AddressRange
 from spyrec.runtime.memory.allocator import DeviceBytes
@@ -52,6 +53,7 @@ class Context:
     everything back that is the context's: not wrapped memory, wrapped streams, adopted executables.
     """
 
+    @takes(InvalidCall, device=of("SpyreDevice", or_none=True))
     def __init__(self, device: SpyreDevice | None = None) -> None:
         self.lock = threading.RLock()
         self._owns_device = device is None
@@ -62,6 +64,7 @@ class Context:
         self._guard: Allocation | None = None
         self._is_destroyed = False
 
+    @takes(InvalidCall, priority=Whole(-(1 << 31), 0))
     def stream(self, priority: int = 0) -> int:
         """Return the number of a new stream: 0 is normal priority, more negative is served earlier; errors SPY0931."""
         self.require_alive()
@@ -73,6 +76,7 @@ class Context:
             self._streams.append(made)
             return len(self._streams) - 1
 
+    @takes(InvalidCall, stream=StreamOrId())
     def wrap_stream(self, stream: SpyreStream | int) -> int:
         """Return the number of somebody else's stream of the device, given as it is or by its id.
 
@@ -85,6 +89,7 @@ class Context:
                 self._streams.append(found)
             return self._streams.index(found)
 
+    @takes(InvalidCall, stream_id=Whole(0))
     def runtime_stream(self, stream_id: int) -> SpyreStream:
         """Return the runtime's stream with a number, to give it work of other kinds; errors SPY0931."""
         self.require_alive()
@@ -96,11 +101,13 @@ class Context:
         """Return a new event; errors SPY0931."""
         return self.own(Event(self))
 
+    @takes(InvalidCall, stream_id=Whole(0), event=of("Event"))
     def stream_wait(self, stream_id: int, event: Event) -> None:
         """Let what a stream is given from now on begin when an event is reached; errors SPY0931, SPY0935."""
         self.require_own(event)
         event.let_wait(stream_id)
 
+    @takes(InvalidCall, name=Text(), size_bytes=SIZE)
     def buffer_alloc(self, name: str, size_bytes: int) -> Buffer:
         """Return a buffer of new memory, of one byte at least; errors SPY0931, SPY0936 there is no room."""
         self.require_alive()
@@ -113,6 +120,7 @@ class Context:
             place = self.device.allocator.part(owner.index, 0, size_bytes)
             return self.own(Buffer(self, name, place, owner))
 
+    @takes(InvalidCall, name=Text(), dptr=SIZE, size_bytes=SIZE)
     def buffer_wrap(self, name: str, dptr: int, size_bytes: int) -> Buffer:
         """Return a buffer of somebody else's memory, from a device address on; errors SPY0931 there is none."""
         self.require_alive()
@@ -125,6 +133,15 @@ class Context:
             place = AddressRange(allocator.regions.virtual_address(dptr), size_bytes)
             return self.own(Buffer(self, name, DeviceBytes(allocator.containing(place), place)))
 
+    @takes(
+        InvalidCall,
+        destination=of("Buffer"),
+        destination_offset=SIZE,
+        source=of("Buffer"),
+        source_offset=SIZE,
+        size_bytes=SIZE,
+        stream_id=Whole(0),
+    )
     def buffer_copy(  # noqa: PLR0913 -- the contract's own parameters
         self,
         destination: Buffer,
@@ -145,6 +162,7 @@ class Context:
             with translated():
                 stream.flex.copy_d2d(writing, reading)
 
+    @takes(InvalidCall, name=Text(), max_variants=SIZE)
     def graph(self, name: str, max_variants: int = 0) -> Graph:
         """Return an empty graph that keeps at most ``max_variants``, 0 for any number; errors SPY0931."""
         self.require_alive()

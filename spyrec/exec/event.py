@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from spyrec.exec.errors import InvalidCall, translated
+from spyrec.runtime.argument_kinds import Whole, takes
 from spyrec.runtime.streams.events import Event as RuntimeEvent
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ class Event:
         self._is_recorded = False
         self._is_destroyed = False
 
+    @takes(InvalidCall, stream_id=Whole(0))
     def record(self, stream_id: int) -> None:
         """Set the event behind all that is enqueued on a stream now; errors SPY0931, SPY0935."""
         self._require_alive()
@@ -28,6 +30,7 @@ class Event:
             self._event.record(stream.flex)
         self._is_recorded = True
 
+    @takes(InvalidCall, stream_id=Whole(0))
     def let_wait(self, stream_id: int) -> None:
         """Let what a stream is given from now on begin when the event is reached.
 

@@ -6,11 +6,12 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from spyrec.exec.arguments import require_key, require_name, require_own_key, require_size
+from spyrec.exec.arguments import SIZE, require_key, require_name, require_own_key, require_size
 from spyrec.exec.buffer import Buffer
 from spyrec.exec.errors import InvalidCall, NoVariant, Unbound, exec_error, translated
 from spyrec.exec.graph_exec import GraphExec
 from spyrec.exec.recorder import Captured, Record, linked_or_refused, record_on
+from spyrec.runtime.argument_kinds import Function, Text, of, takes
 from spyrec.runtime.errors import RuntimeFault
 from spyrec.runtime.memory.addresses import AddressRange
 from spyrec.runtime.memory.allocator import DeviceBytes
@@ -44,6 +45,7 @@ class Graph:
         self._declared: dict[str, Buffer] | None = None
         self._is_destroyed = False
 
+    @takes(InvalidCall, record=Function())
     def capture(self, key: int, record: Record) -> None:
         """Record what ``record`` gives to the stream it is called with, as the variant of a key; replaces one.
 
@@ -65,6 +67,7 @@ class Graph:
             self._declared = None
         self._insert(key, Variant(executable, captured if captured.ports else None))
 
+    @takes(InvalidCall, name=Text(), size_bytes=SIZE)
     def port(self, name: str, size_bytes: int) -> Buffer:
         """Return, while this graph is captured, a buffer that stands for the one bound to a port when it is replayed.
 
@@ -80,6 +83,7 @@ class Graph:
             raise InvalidCall(f'port "{name}" of {size_bytes} bytes was declared with {buffer.bytes}')
         return buffer
 
+    @takes(InvalidCall, executable=of("GraphExec"))
     def adopt(self, key: int, executable: GraphExec) -> None:
         """Use an executable that was captured elsewhere, and belongs to somebody else, as the variant of a key.
 
@@ -91,6 +95,7 @@ class Graph:
             raise InvalidCall("an executable of another device")
         self._insert(key, Variant(executable))
 
+    @takes(InvalidCall, port=Text(), buffer=of("Buffer"))
     def bind(self, port: str, buffer: Buffer) -> None:
         """Bind a buffer to a port of all variants; it keeps its memory until something else is bound there.
 
@@ -128,6 +133,8 @@ class Graph:
     def ready(self, key: int) -> GraphExec:
         """Return the executable of a key, without counting as a use; errors SPY0931, SPY0932, SPY0933."""
         self.require_alive()
+        if type(key) is not int:
+            require_key(key)
         variant = self._variants.get(key)
         if variant is None:
             require_key(key)

@@ -6,7 +6,9 @@ import threading
 from collections.abc import Callable
 from dataclasses import replace
 
+from spyrec.exec.errors import InvalidCall
 from spyrec.exec.relocation import Relocatable
+from spyrec.runtime.argument_kinds import is_a, shown
 from spyrec.runtime.memory.addresses import AddressRange
 from spyrec.runtime.memory.holdings import Holdings
 from spyrec.runtime.spyre_device import SpyreDevice
@@ -50,7 +52,9 @@ class GraphExec:
         return self._sequence.control_blocks
 
     def replay(self, stream: SpyreStream) -> None:
-        """Enqueue everything on a stream; errors SPY0920, SPY0923, SPY0928, SPY0929."""
+        """Enqueue everything on a stream; errors SPY0920, SPY0923, SPY0928, SPY0929, SPY0931."""
+        if not is_a(stream, SpyreStream) or stream.device is not self.device:
+            raise InvalidCall(f"a replay on {shown(stream)}, no stream of the executable's device")
         stream.flex.enqueue_recorded(self._sequence if stream.flex.capture is None else self._recorded)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from spyrec.exec.errors import InvalidCall
+from spyrec.runtime.argument_kinds import as_integer, shown
 
 Kind = TypeVar("Kind")
 
@@ -38,9 +39,11 @@ class Handles:
 
     def get(self, token: int, kind: type[Kind]) -> Kind:
         """Return the object of a token; errors SPY0931 there is none, or it is of another kind."""
-        item = self._objects.get(token)
+        number = as_integer(token)
+        item = None if number is None else self._objects.get(number)
         if not isinstance(item, kind):
-            raise InvalidCall(f"{token:#x} is the handle of no {kind.__name__.lower()}")
+            name = shown(token) if number is None else f"{number:#x}"
+            raise InvalidCall(f"{name} is the handle of no {kind.__name__.lower()}")
         return item
 
     def drop(self, token: int) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from spyrec.exec.arguments import KEY_INHERIT, require_key
 from spyrec.exec.errors import ExecError, InvalidCall, exec_error, translated
 from spyrec.exec.graph import Graph
+from spyrec.runtime.argument_kinds import Whole, of, takes
 from spyrec.runtime.errors import RuntimeFault
 from spyrec.runtime.streams.spyre_stream import SpyreStream
 
@@ -34,6 +35,7 @@ class Plan:
         self._nodes: list[_Node] = []
         self._is_destroyed = False
 
+    @takes(InvalidCall, graph=of("Graph"), stream_id=Whole(0))
     def add(self, graph: Graph, key: int, stream_id: int) -> int:
         """Append a replay and return its number; ``KEY_INHERIT`` takes the key of :meth:`execute`.  Errors SPY0931."""
         self._require_alive()
@@ -45,6 +47,7 @@ class Plan:
             self._nodes.append(_Node(graph, key, stream_id))
             return len(self._nodes) - 1
 
+    @takes(InvalidCall, node=Whole(), dependency=Whole())
     def after(self, node: int, dependency: int) -> None:
         """Let a replay begin when an earlier one is done.
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from spyrec.exec.errors import CaptureFailed, ExecError, InvalidCall, text_of
 from spyrec.exec.graph_exec import GraphExec
 from spyrec.exec.relocation import Relocatable, move_of, relocated, touches
+from spyrec.runtime.argument_kinds import Function, of, takes
 from spyrec.runtime.memory.addresses import AddressRange
 from spyrec.runtime.memory.allocator import DeviceBytes
 from spyrec.runtime.memory.holdings import Holdings
@@ -87,6 +88,7 @@ def record_on(device: SpyreDevice, record: Record, ports: Callable[[], Mapping[s
         device.give_back(stream)
 
 
+@takes(InvalidCall, device=of("SpyreDevice"), record=Function())
 def capture(device: SpyreDevice, record: Record) -> GraphExec:
     """Return the executable of what ``record`` gives to the stream that it is called with.
 

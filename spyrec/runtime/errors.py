@@ -68,6 +68,18 @@ class InvalidSize(RuntimeFault):
     code = "SPY0906"
 
 
+class InvalidArgument(RuntimeFault):
+    """A call is given an argument of another kind than it takes, or one out of its range."""
+
+    code = "SPY0939"
+
+
+class InvalidMemory(RuntimeFault):
+    """A device memory is described that no device has: its regions, or its mode."""
+
+    code = "SPY0940"
+
+
 class StreamPoisoned(RuntimeFault):
     """Work is given to a stream whose error was not cleared."""
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
+from spyrec.runtime.argument_kinds import is_a, shown
 from spyrec.runtime.errors import DeviceMismatch, NotATensor
 from spyrec.runtime.streams.launchable import LaunchArgument
 from spyrec.runtime.tensors import SpyreTensor
@@ -13,13 +14,16 @@ if TYPE_CHECKING:
     from spyrec.runtime.spyre_device import SpyreDevice
 
 
-def require_tensors(tensors: Sequence[object]) -> None:
-    """Refuse what is no tensor of a device; errors SPY0970."""
-    for number, tensor in enumerate(tensors):
+def require_tensors(tensors: object) -> None:
+    """Refuse what is no tensor of a device, or no sequence of them; errors SPY0970."""
+    if not is_a(tensors, Sequence):
+        raise NotATensor(f"the tensors of a launch are {shown(tensors)}, no sequence of SpyreTensors")
+    listed = cast("Sequence[object]", tensors)
+    for number, tensor in enumerate(listed):
         if not isinstance(tensor, SpyreTensor):
             kind = type(tensor)
             name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
-            fact = f"tensor {number} of {len(tensors)} is no SpyreTensor but {name}"
+            fact = f"tensor {number} of {len(listed)} is no SpyreTensor but {name}"
             raise NotATensor(fact, hint="bring arrays to the device with `SpyreTensor.to_device(device, array)`")
 
 

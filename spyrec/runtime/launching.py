@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import overload
 
+from spyrec.runtime.argument_kinds import is_a, shown
+from spyrec.runtime.errors import InvalidArgument
 from spyrec.runtime.jobs import launch_kernel as plans
 from spyrec.runtime.jobs.execution_plan import ExecutionPlan
 from spyrec.runtime.jobs.given_tensors import NO_VALUES, allows_tiles
@@ -43,14 +45,18 @@ def launch_kernel(
     A program is launched strictly where the tensors have the shapes that it was compiled for, or the environment
     variable forbids tiles, else tiled; the call returns, without blocks, when the work is done.
 
-    Errors: SPY0708 the values, SPY0950 to SPY0962 the tensors do not fit, SPY0902 one was freed, SPY0970 one is no
-    tensor; of loading and enqueueing.
+    Errors: SPY0939 neither a stream nor a program; SPY0708 the values, SPY0950 to SPY0962 the tensors do not fit,
+    SPY0902 one was freed, SPY0970 one is no tensor, SPY0938 one lies among programs; SPY0717 they overlap where the
+    program loads and stores them; of loading and enqueueing.
     """
     if isinstance(target, SpyreStream):
-        assert isinstance(plan, ExecutionPlan), "launch_kernel(stream, plan, tensors)"
+        if not isinstance(plan, ExecutionPlan):
+            raise InvalidArgument(f"launch_kernel(stream, plan, tensors) with {shown(plan)} for the plan")
         return plans.launch_kernel(target, plan, tensors, allow_tiled_launch, values=values)
-    assert not isinstance(plan, ExecutionPlan), "launch_kernel(program, tensors)"
+    if not is_a(target, Program):
+        raise InvalidArgument(f"launch_kernel on {shown(target)}, which is no SpyreStream and no Program")
     require_tensors(plan)
+    assert not isinstance(plan, ExecutionPlan)
     if target.fits(plan) or not allows_tiles(allow_tiled_launch):
         target.launch(plan)
     else:

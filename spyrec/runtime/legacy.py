@@ -16,7 +16,14 @@ import numpy.typing as npt
 from spyrec.bundle.host_compute import HostComputeSpec
 from spyrec.bundle.launch_plan import LaunchArtifact
 from spyrec.layout import DeviceLayout
-from spyrec.runtime.errors import DtypeMismatch, HostArrayNotWritable, InstructionUnknown, ShapeMismatch
+from spyrec.runtime.argument_kinds import is_a, of, shown, takes
+from spyrec.runtime.errors import (
+    DtypeMismatch,
+    HostArrayNotWritable,
+    InstructionUnknown,
+    InvalidArgument,
+    ShapeMismatch,
+)
 from spyrec.runtime.jobs.execution_plan import ExecutionPlan
 from spyrec.runtime.jobs.job import Job
 from spyrec.runtime.jobs.launch_kernel import launch_kernel
@@ -105,6 +112,8 @@ class Program:
     """An ordered collection of instructions: empty, or those of an execution plan, which becomes the program's own."""
 
     def __init__(self, plan: ExecutionPlan | None = None) -> None:
+        if not is_a(plan, ExecutionPlan | None):
+            raise InvalidArgument(f"a program of {shown(plan)}, no ExecutionPlan")
         self.plan = plan or ExecutionPlan()
         self._instructions = [Instruction(wired.job, wired.tensors) for wired in self.plan.wired_jobs]
         self._locations: list[LocationInSegment] = []
@@ -119,6 +128,7 @@ class Program:
         """Bytes of the program segment that it takes."""
         return self.plan.program_bytes
 
+    @takes(instruction=of("Instruction"))
     def add_instruction(self, instruction: Instruction) -> None:
         """Append an instruction."""
         self.plan.add(instruction.job, instruction.tensors)
@@ -126,8 +136,9 @@ class Program:
 
     def remove_instruction(self, instruction: Instruction) -> None:
         """Remove an instruction; errors SPY0992 it is none of this program's."""
-        if instruction not in self._instructions:
-            raise InstructionUnknown(f"the instruction of {instruction.job} is none of this program's")
+        if not is_a(instruction, Instruction) or instruction not in self._instructions:
+            named = f"the instruction of {instruction.job}" if is_a(instruction, Instruction) else shown(instruction)
+            raise InstructionUnknown(f"{named} is none of this program's")
         number = self._instructions.index(instruction)
         del self._instructions[number]
         self.plan.remove(number)
@@ -158,9 +169,9 @@ class Program:
         self._locations.append(location)
 
     def _run(self, tensors: Sequence[SpyreTensor], *, allow_tiled_launch: bool) -> None:
+        require_tensors(tensors)
         if not tensors:
             raise ShapeMismatch("a program is launched on no tensor: nothing says on which device")
-        require_tensors(tensors)
         stream = tensors[0].device.current_stream()
         launch_kernel(stream, self.plan, tensors, allow_tiled_launch)
         stream.synchronize()
@@ -172,6 +183,7 @@ class DMAEngine:
     ``stream``: by default the current one.
     """
 
+    @takes(device=of("SpyreDevice"), stream=of("SpyreStream", or_none=True))
     def __init__(self, device: SpyreDevice, stream: SpyreStream | None = None) -> None:
         self.device = device
         self._stream = stream
@@ -210,16 +222,19 @@ class DMAEngine:
         """
         stream = self._stream or self.device.current_stream()
         if isinstance(source, Program):
-            assert isinstance(target, LocationInSegment)
+            if not isinstance(target, LocationInSegment):
+                raise InvalidArgument(f"a program is copied to {shown(target)}, no LocationInSegment")
             source.plan.load(stream, self._memory(target))
             source.keep(target)
             stream.synchronize()
             return None
         if isinstance(source, SpyreTensor):
-            assert not isinstance(target, LocationInSegment)
+            if not isinstance(target, np.ndarray):
+                raise InvalidArgument(f"a tensor is copied to {shown(target)}, no array")
             _copy_out(source, target, stream)
             return None
-        assert isinstance(target, LocationInSegment)
+        if not is_a(source, np.ndarray) or not isinstance(target, LocationInSegment):
+            raise InvalidArgument(f"a copy of {shown(source)} to {shown(target)}: no array, or no LocationInSegment")
         form = (source.shape, dtype_of(source, dtype), layout)
         tensor = LocatedTensor.over(self.device, self._memory(target), form)
         assert isinstance(tensor, LocatedTensor)

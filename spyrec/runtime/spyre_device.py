@@ -10,7 +10,8 @@ import warnings
 from dataclasses import dataclass, field
 from typing import Self
 
-from spyrec.runtime.errors import DeviceClosed, DeviceFault, RuntimeFault, SynchronizeTimeout
+from spyrec.runtime.argument_kinds import Seconds, Whole, as_integer, of, shown, takes
+from spyrec.runtime.errors import DeviceClosed, DeviceFault, InvalidArgument, RuntimeFault, SynchronizeTimeout
 from spyrec.runtime.memory.addresses import AddressRange
 from spyrec.runtime.memory.allocator import FlexAllocator, MemoryOptions
 from spyrec.runtime.memory.spyre_allocator import SpyreAllocator
@@ -63,6 +64,7 @@ class SpyreDevice:
     same order for the same calls.
     """
 
+    @takes(options=of("DeviceOptions", or_none=True), index=Whole(0, (1 << 31) - 1))
     def __init__(self, backend: Backend, options: DeviceOptions | None = None, *, index: int = 0) -> None:
         self.index = index
         self.options = options or DeviceOptions()
@@ -82,6 +84,7 @@ class SpyreDevice:
         self._idle: dict[int, list[int]] = {}
         self._here = threading.local()
         self._is_closed = False
+        self._default: SpyreStream | None = None
         self._lock = threading.Lock()
         self.launching = threading.RLock()
         """Held while a launch is resolved and enqueued: what it found free is still free then."""
@@ -89,18 +92,21 @@ class SpyreDevice:
     @property
     def default_stream(self) -> SpyreStream:
         """Stream 0: an ordinary stream, which waits for no other."""
-        return SpyreStream(self, stream_id=0)
+        if self._default is None:
+            self._default = SpyreStream(self, stream_id=0)
+        return self._default
 
+    @takes(priority=Whole())
     def stream(self, priority: int = 0) -> SpyreStream:
         """Return the next stream of a pool; below 0 is high priority."""
         return SpyreStream(self, priority)
 
+    @takes(priority=Whole(None, 0))
     def own_stream(self, priority: int = 0) -> SpyreStream:
         """Return a stream outside of the pools that nobody else gets before :meth:`give_back`.
 
-        ``priority``: 0, or any number below, served before larger ones.
+        ``priority``: 0, or any number below, served before larger ones.  Errors: SPY0939.
         """
-        assert priority <= 0
         with self._lock:
             idle = self._idle.setdefault(priority, [])
             if not idle:
@@ -110,10 +116,11 @@ class SpyreDevice:
             stream_id = idle.pop()
         return SpyreStream(self, stream_id=stream_id)
 
+    @takes(stream=of("SpyreStream"))
     def give_back(self, stream: SpyreStream) -> None:
-        """Let somebody else have an own stream, which has no error and nothing left to do."""
-        assert stream.id > 2 * POOL_STREAMS
-        assert stream.flex.failure is None
+        """Let somebody else have an own stream, which has no error and nothing left to do; errors SPY0939."""
+        if stream.device is not self or stream.id <= 2 * POOL_STREAMS or stream.flex.failure is not None:
+            raise InvalidArgument(f"{stream} is no stream of its own of device {self.index}, without an error")
         with self._lock:
             self._idle[stream.priority].append(stream.id)
 
@@ -123,7 +130,7 @@ class SpyreDevice:
         return stack[-1] if stack else self.default_stream
 
     def pin(self, size_bytes: int) -> HostBuffer:
-        """Return a host buffer that copies read and write where it lies."""
+        """Return a host buffer that copies read and write where it lies; errors SPY0906."""
         return self._host_memory.pin(size_bytes)
 
     @property
@@ -141,6 +148,7 @@ class SpyreDevice:
         """Operations of all streams that have not retired."""
         return sum(stream.pending for stream in list(self._streams.values()))
 
+    @takes(timeout_s=Seconds())
     def synchronize(self, timeout_s: float | None = None) -> None:
         """Wait until all that was enqueued on any stream before this call is done.
 
@@ -198,6 +206,7 @@ class SpyreDevice:
         """Return a number that no launch of this device had before."""
         return next(self._launch_ids)
 
+    @takes(priority=Whole())
     def next_stream_id(self, priority: int) -> int:
         """Return the next stream of a pool, in turn."""
         is_high = priority < 0
@@ -205,15 +214,23 @@ class SpyreDevice:
         return 1 + number + (POOL_STREAMS if is_high else 0)
 
     def flex_stream(self, stream_id: int) -> FlexStream:
-        """Return the stream with an id, 0 to 64, or that of an own stream; all that ask get the same one."""
+        """Return the stream with an id, 0 to 64, or that of an own stream; all that ask get the same one.
+
+        Errors: SPY0939 there is none.
+        """
+        number = as_integer(stream_id)
+        if number is None or not self.has_stream(number):
+            raise InvalidArgument(f"{shown(stream_id)} is the id of no stream of device {self.index}")
+        stream_id = number
         with self._lock:
-            assert 0 <= stream_id <= 2 * POOL_STREAMS or stream_id in self._streams, "no such stream"
             if stream_id not in self._streams:
                 self._streams[stream_id] = FlexStream(self, stream_id, -1 if stream_id > POOL_STREAMS else 0)
             return self._streams[stream_id]
 
     def has_stream(self, stream_id: int) -> bool:
         """Return whether an id is that of a stream in use, or of one of the pools."""
+        if as_integer(stream_id) is None:
+            return False
         with self._lock:
             return 0 <= stream_id <= 2 * POOL_STREAMS or stream_id in self._streams
 

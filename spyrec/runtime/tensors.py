@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +14,7 @@ from spyrec.dci import DataConversionInfo, Direction
 from spyrec.dtypes import DType
 from spyrec.layout import DeviceLayout
 from spyrec.layout_rules import host_dtype
+from spyrec.runtime.argument_kinds import Several, Unfit, Whole, of, takes
 from spyrec.runtime.conversion import converter
 from spyrec.runtime.errors import (
     DeviceMismatch,
@@ -35,6 +37,23 @@ if TYPE_CHECKING:
     from spyrec.runtime.streams.spyre_stream import SpyreStream
 
 HostArray = npt.NDArray[np.generic]
+
+
+@dataclass(frozen=True, slots=True)
+class TensorForm:
+    """The kind of a form: shape, dtype, layout or ``None``."""
+
+    def read(self, value: object) -> object:
+        """Return it, its extents those of Python."""
+        if not isinstance(value, tuple):
+            raise Unfit("no tuple of shape, dtype and layout")
+        parts = cast("tuple[object, ...]", value)
+        if len(parts) != 3:
+            raise Unfit("no tuple of shape, dtype and layout")
+        shape, dtype, layout = parts
+        named, laid = of("DType", "str").read(dtype), of("DeviceLayout", or_none=True).read(layout)
+        return Several(Whole(0)).read(shape), named, laid
+
 
 _BY_CARRIER = {
     DType[name.upper()].carrier: DType[name.upper()]
@@ -61,6 +80,13 @@ class SpyreTensor:
         self._allocation: Allocation | Borrowed = device.spyre_allocator.allocate(layout.nbytes)
 
     @classmethod
+    @takes(
+        device=of("SpyreDevice"),
+        array=of("ndarray"),
+        layout=of("DeviceLayout", or_none=True),
+        stream=of("SpyreStream", or_none=True),
+        dtype=of("DType", "str", or_none=True),
+    )
     def to_device(
         cls,
         device: SpyreDevice,
@@ -82,6 +108,12 @@ class SpyreTensor:
         return tensor
 
     @classmethod
+    @takes(
+        device=of("SpyreDevice"),
+        shape=Several(Whole(0)),
+        dtype=of("DType", "str"),
+        layout=of("DeviceLayout", or_none=True),
+    )
     def empty(
         cls, device: SpyreDevice, shape: Sequence[int], dtype: DType | str, layout: DeviceLayout | None = None
     ) -> SpyreTensor:
@@ -89,6 +121,13 @@ class SpyreTensor:
         return cls.empty_strided(device, shape, row_major_strides(tuple(shape)), dtype, layout)
 
     @classmethod
+    @takes(
+        device=of("SpyreDevice"),
+        shape=Several(Whole(0)),
+        strides=Several(Whole(0)),
+        dtype=of("DType", "str"),
+        layout=of("DeviceLayout", or_none=True),
+    )
     def empty_strided(
         cls,
         device: SpyreDevice,
@@ -109,6 +148,7 @@ class SpyreTensor:
         return cls(device, extents, steps, named, chosen)
 
     @classmethod
+    @takes(device=of("SpyreDevice"), memory=of("DeviceBytes"), form=TensorForm(), offset_bytes=Whole())
     def over(
         cls,
         device: SpyreDevice,
@@ -157,6 +197,7 @@ class SpyreTensor:
             self.allocation_index, self.shape, self.strides, self.dtype, self.layout, self.offset_bytes
         )
 
+    @takes(stream=of("SpyreStream", or_none=True))
     def to_host(self, stream: SpyreStream | None = None) -> HostArray:
         """Return the values as a new contiguous array, after waiting for the stream, by default the current one.
 
@@ -178,6 +219,7 @@ class SpyreTensor:
         values = storage.reshape(kept)
         return values if kept == self.shape else np.ascontiguousarray(np.broadcast_to(values, self.shape))
 
+    @takes(array=of("ndarray"), stream=of("SpyreStream", or_none=True))
     def copy_in(self, array: HostArray, stream: SpyreStream | None = None) -> None:
         """Copy the values of a host array of this shape and dtype to the device, on a stream, by default the current.
 
@@ -196,6 +238,7 @@ class SpyreTensor:
         origin = Origin(self.device.next_launch_id(), "to_device")
         self.stream(stream).flex.enqueue([host_to_device(source, self.device_bytes(), origin, conversion)])
 
+    @takes(source=of("SpyreTensor"), stream=of("SpyreStream", or_none=True))
     def copy_from(self, source: SpyreTensor, stream: SpyreStream | None = None) -> None:
         """Copy the values of another tensor of this shape, dtype and layout, on the device.
 
@@ -216,6 +259,7 @@ class SpyreTensor:
         """Give the memory back now, or when the last enqueued operation that uses it has retired; errors SPY0903."""
         self._allocation.free()
 
+    @takes(stream=of("SpyreStream"))
     def record_stream(self, stream: SpyreStream) -> None:
         """Keep the memory until all that is enqueued on a stream now is done, even if the tensor is freed before.
 

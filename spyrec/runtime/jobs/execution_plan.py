@@ -15,7 +15,8 @@ from spyrec.bundle.image_sections import MAX_SLOTS
 from spyrec.bundle.manifest import Manifest, PlanStep, Role
 from spyrec.bundle.tile_contract import TileContract
 from spyrec.diagnostics import refuse
-from spyrec.runtime.errors import OutsideAllocation
+from spyrec.runtime.argument_kinds import Several, Text, Whole, of, takes
+from spyrec.runtime.errors import InvalidArgument, OutsideAllocation
 from spyrec.runtime.jobs.errors import NoEntry
 from spyrec.runtime.jobs.job import Job, JobSignature
 from spyrec.runtime.jobs.job_argument import JobArgument, job_argument
@@ -64,6 +65,7 @@ class ExecutionPlan:
     Errors: SPY06xx for the bundle, SPY0771 slots that are not 1 to 16, SPY0965.
     """
 
+    @takes(bundle=of("Bundle", "str", "PathLike", "PurePath", or_none=True), correction_slots=Whole(or_none=True))
     def __init__(
         self, bundle: Bundle | str | os.PathLike[str] | None = None, *, correction_slots: int | None = None
     ) -> None:
@@ -92,12 +94,18 @@ class ExecutionPlan:
         """The jobs with the names of their tensors."""
         return tuple(self._wired)
 
+    @takes(job=of("Job"), tensors=Several(Text(), or_none=True))
     def add(self, job: Job, tensors: Sequence[str] | None = None) -> None:
         """Append a job; ``tensors``: the plan's names of its arguments, by default those of a launch as given."""
         self._wired.append(WiredJob(job, None if tensors is None else tuple(tensors)))
 
+    @takes(device=of("SpyreDevice"))
     def is_loaded(self, device: SpyreDevice) -> bool:
         """Whether programs and constants were brought to a device, and nothing went wrong on the way."""
+        return self.is_ready_on(device)
+
+    def is_ready_on(self, device: SpyreDevice) -> bool:
+        """Return what :meth:`is_loaded` does, of a device: for launches, which ask each time."""
         is_placed = not self.constants or self._has_placed(device)
         return is_placed and all(job.is_loaded(device) for job in self._every_job())
 
@@ -105,8 +113,11 @@ class ExecutionPlan:
         placed = self._placed.get(device)
         return placed is not None and placed.readiness.recording.failure is None
 
+    @takes(number=Whole())
     def remove(self, number: int) -> None:
-        """Take the job at a position out: later launches go without it."""
+        """Take the job at a position out: later launches go without it; errors SPY0939 there is none."""
+        if not 0 <= number < len(self._wired):
+            raise InvalidArgument(f"job {number} of a plan of {len(self._wired)}")
         del self._wired[number]
 
     @property
@@ -114,6 +125,7 @@ class ExecutionPlan:
         """Bytes of program memory that :meth:`load` fills."""
         return sum(job.program_bytes for job in self._every_job())
 
+    @takes(stream=of("SpyreStream"), memory=of("DeviceBytes", or_none=True))
     def load(self, stream: SpyreStream, memory: DeviceBytes | None = None) -> None:
         """Bring programs (one DMA each) and constants to the stream's device, where they are not there already.
 
@@ -175,6 +187,7 @@ class ExecutionPlan:
         stream.device.refuse_if_closed()
         stream.device.scheduler.refuse_unready(stream.flex.queue)
 
+    @takes(device=of("SpyreDevice"))
     def unload(self, device: SpyreDevice) -> None:
         """Give the plan's memory on a device back when what is enqueued has retired."""
         with device.launching:

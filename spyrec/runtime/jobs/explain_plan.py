@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING
 
+from spyrec.runtime.argument_kinds import of, takes
 from spyrec.runtime.jobs.execution_plan import ExecutionPlan
 from spyrec.runtime.jobs.given_tensors import NO_VALUES, allows_tiles, check_given, named_tensors, tensors_of
 from spyrec.runtime.jobs.iteration import shares_memory
@@ -39,6 +40,7 @@ class JobLaunch:
     counts: LaunchCounts
 
 
+@takes(plan=of("ExecutionPlan"))
 def explain_launch(
     plan: ExecutionPlan,
     tensors: Sequence[SpyreTensor],

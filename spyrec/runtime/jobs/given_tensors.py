@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 
 from spyrec.diagnostics import refuse
+from spyrec.runtime.argument_kinds import as_integer, is_a, shown
 from spyrec.runtime.errors import ArgumentCountError
 from spyrec.runtime.jobs.execution_plan import ExecutionPlan, WiredJob
 from spyrec.runtime.jobs.job_argument import extents_of
@@ -26,12 +27,17 @@ def check_given(plan: ExecutionPlan, arguments: Sequence[LaunchArgument], values
         names = ", ".join(f'"{item.name}"' for item in plan.signature)
         fact = f'plan "{plan.name}" takes {len(plan.signature)} tensors ({names}), not {len(arguments)}'
         raise ArgumentCountError(fact)
-    if values:
+    if values is not NO_VALUES:
         check_values(plan, values)
 
 
 def check_values(plan: ExecutionPlan, values: Mapping[str, int]) -> None:
-    """Refuse values that no program of a plan takes; errors SPY0708."""
+    """Refuse values that no program of a plan takes, or that are no numbers by name; errors SPY0708."""
+    if not is_a(values, Mapping) or not all(is_a(name, str) for name in values):
+        raise refuse("SPY0708", f"the values are {shown(values)}, no mapping from names to numbers")
+    for name, value in values.items():
+        if as_integer(value) is None:
+            raise refuse("SPY0708", f'the value of "%{name}" is {shown(value)}, no whole number')
     known = sorted({name for wired in plan.wired_jobs for name in wired.job.value_names})
     for name in sorted(set(values) - set(known)):
         hint = f"its value parameters are {', '.join(known)}" if known else "its programs have no value parameters"

@@ -116,11 +116,10 @@ def _compute(
         writes, retained = (*writes, pool.range), (*retained, pool.allocation)
     table = _segment_table(loaded, operands, pool) if binary.baked or binary.has_baked_pool else ()
     check: Callable[[Sequence[AddressRange | None]], None] = loaded.check
-    set_here = {index: operands[index].stick_strides for index in binary.default_strides}
-    strides = {index: steps for index, steps in set_here.items() if steps is not None}
-    if strides:
-        check = partial(loaded.check, strides=strides)
-    if context.is_shared or strides:
+    if binary.default_strides:
+        set_here = {index: operands[index].stick_strides for index in binary.default_strides}
+        check = partial(loaded.check, strides={index: steps for index, steps in set_here.items() if steps is not None})
+    if context.is_shared or binary.default_strides:
         check(places if context.is_shared else ())
     request = ComputeRequest(loaded.image, slot.entry, table, places, context.values, check)
     return ControlBlock(Kind.COMPUTE, request, origin, reads, writes, retained)

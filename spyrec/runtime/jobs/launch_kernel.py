@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from spyrec.runtime.argument_kinds import Arrays, Named, of, takes
 from spyrec.runtime.binding import actual_shape, checked_inputs, chosen_extents, expected_inputs
+from spyrec.runtime.errors import InvalidArgument
 from spyrec.runtime.jobs.execution_plan import ExecutionPlan
 from spyrec.runtime.jobs.explain_plan import explain_arguments
 from spyrec.runtime.jobs.given_tensors import (
@@ -78,7 +80,7 @@ def launch_arguments(
         return blocks
 
     with device.launching:  # nobody unloads it in between
-        if plan.is_loaded(device):
+        if plan.is_ready_on(device):
             return stream.flex.enqueue_launch(resolve, arguments)
         plan.refuse_loading(stream)
         explain_arguments(device, plan, arguments, allow_tiled_launch, values)
@@ -88,6 +90,7 @@ def launch_arguments(
     return tuple([block for block in blocks if not any(block is load for load in loads)])
 
 
+@takes(stream=of("SpyreStream"), plan=of("ExecutionPlan"), inputs=Arrays(), values=Named())
 def run_plan(
     stream: SpyreStream,
     plan: ExecutionPlan,
@@ -101,8 +104,8 @@ def run_plan(
     """
     check_values(plan, values)
     device, copies = stream.device, plan.tensors
-    assert copies is not None, "a plan of a bundle"
-    assert plan.signature is not None
+    if copies is None or plan.signature is None:
+        raise InvalidArgument(f"{plan} is no plan of a bundle: nothing says what its inputs are")
     plan.refuse_unfit(device)
     manifest = copies.manifest
     expected = expected_inputs(manifest)

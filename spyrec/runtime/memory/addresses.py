@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
-from spyrec.runtime.errors import UnknownRegion
+from spyrec.runtime.argument_kinds import Whole, as_integer, is_a, shown, takes
+from spyrec.runtime.errors import InvalidMemory, UnknownRegion
 from spyrec.target import DATA_SEGMENTS, SEGMENT_BYTES, STICK_BYTES
 
 REGIONS = DATA_SEGMENTS + 1
@@ -88,11 +89,11 @@ class RegionTable:
     def of(cls, mode: MemoryMode, region_bytes: Sequence[int] = (REGION_BYTES,) * REGIONS) -> RegionTable:
         """Return the table of a device with regions of these sizes (whole sticks, at most 16 GiB each).
 
-        Physical addresses are those of regions that follow each other from 4 GiB on.
+        Physical addresses are those of regions that follow each other from 4 GiB on.  Errors: SPY0940.
         """
-        sizes = tuple(region_bytes)
-        assert 2 <= len(sizes) <= REGIONS
-        assert all(0 < size <= SEGMENT_BYTES and size % STICK_BYTES == 0 for size in sizes)
+        if not is_a(mode, MemoryMode):
+            raise InvalidMemory(f"the mode of a memory is {shown(mode)}, no MemoryMode")
+        sizes = _region_sizes(region_bytes)
         bases = [(4 << 30) + sum(sizes[:index]) for index in range(len(sizes))]
         return cls(tuple(bases if mode is MemoryMode.PF else range(len(sizes))), sizes)
 
@@ -121,6 +122,7 @@ class RegionTable:
             raise UnknownRegion(f"offset {address.offset} is not in region {address.region_id} of {size} bytes")
         return segment * SEGMENT_BYTES + address.offset
 
+    @takes(device_address=Whole())
     def virtual_address(self, device_address: int) -> VirtualAddress:
         """Return the place of a device address; errors SPY0904."""
         segment, offset = divmod(device_address, SEGMENT_BYTES)
@@ -129,6 +131,23 @@ class RegionTable:
         if not is_known or offset >= self.region_bytes[index]:
             raise UnknownRegion(f"device address {device_address:#x} lies in no region")
         return VirtualAddress(self.region_ids[index], offset)
+
+
+def _region_sizes(given: object) -> tuple[int, ...]:
+    """Return bytes per region; errors SPY0940."""
+    if not isinstance(given, Sequence) or isinstance(given, str | bytes):
+        raise InvalidMemory(f"region_bytes is {shown(given)}, no sequence of sizes")
+    listed = tuple(cast("Sequence[object]", given))
+    if not 2 <= len(listed) <= REGIONS:
+        raise InvalidMemory(f"{len(listed)} regions, a device has 2 to {REGIONS}: the last one holds programs")
+    sizes: list[int] = []
+    for number, item in enumerate(listed):
+        size = as_integer(item)
+        if size is None or not 0 < size <= SEGMENT_BYTES or size % STICK_BYTES:
+            wanted = f"whole sticks of {STICK_BYTES} bytes, up to the {SEGMENT_BYTES} of a segment"
+            raise InvalidMemory(f"region {number} has {shown(item)} bytes, it takes {wanted}")
+        sizes.append(size)
+    return tuple(sizes)
 
 
 def whole_sticks(size_bytes: int) -> int:

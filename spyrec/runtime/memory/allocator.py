@@ -9,9 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, NewType, Protocol
 
+from spyrec.runtime.argument_kinds import as_integer, is_a, of, shown, takes
 from spyrec.runtime.errors import (
     DeviceMismatch,
     DoubleFree,
+    InvalidArgument,
     InvalidSize,
     OutOfDeviceMemory,
     OutsideAllocation,
@@ -97,6 +99,8 @@ class FlexAllocator:
     def __init__(
         self, options: MemoryOptions | None = None, *, backing: Backing | None = None, device_index: int = 0
     ) -> None:
+        if not is_a(options, MemoryOptions | None):
+            raise InvalidArgument(f"the options of an allocator are {shown(options)}, no MemoryOptions")
         chosen = options or MemoryOptions()
         self.regions = RegionTable.of(chosen.mode, chosen.region_bytes)
         self.mode = chosen.mode
@@ -117,8 +121,9 @@ class FlexAllocator:
 
         Errors: SPY0901 no region has a free block of that size, SPY0906 a negative size.
         """
-        if size_bytes < 0:
-            raise InvalidSize(f"an allocation of {size_bytes} bytes")
+        size_bytes = _size(size_bytes)
+        if not is_a(kind, MemoryKind):
+            raise InvalidArgument(f"an allocation of kind {shown(kind)}, no MemoryKind")
         if size_bytes == 0:
             return NULL_ALLOCATION
         rounded = whole_sticks(size_bytes)
@@ -146,7 +151,7 @@ class FlexAllocator:
 
         Errors: SPY0903 it was freed before, SPY0954 it is another device's.
         """
-        if index == NULL_ALLOCATION:
+        if type(index) is int and index == NULL_ALLOCATION:
             return
         with self._lock:
             self._free_dropped()
@@ -154,6 +159,8 @@ class FlexAllocator:
 
     def drop(self, index: AllocationIndex) -> None:
         """Free an allocation before the next call that looks: what the garbage collector may call at any moment."""
+        if type(index) is not int:
+            raise _no_handle(index)
         if index != NULL_ALLOCATION:
             self._dropped.append(index)
 
@@ -171,6 +178,10 @@ class FlexAllocator:
         with self._lock:
             whole = self._live(index)
         (region_id, first), held_bytes = whole
+        if type(offset_bytes) is not int:
+            offset_bytes = _whole(offset_bytes, "an offset")
+        if size_bytes is not None and type(size_bytes) is not int:
+            size_bytes = _whole(size_bytes, "a size")
         size = held_bytes - offset_bytes if size_bytes is None else size_bytes
         if offset_bytes < 0 or size < 0 or offset_bytes + size > held_bytes:
             fact = f"bytes [{offset_bytes}, {offset_bytes + size}) of an allocation of {held_bytes}"
@@ -187,6 +198,8 @@ class FlexAllocator:
 
         Errors: SPY0902, SPY0954.
         """
+        if not is_a(indices, Sequence):
+            raise InvalidArgument(f"the handles are {shown(indices)}, no sequence")
         with self._lock:
             done = 0
             try:
@@ -213,6 +226,7 @@ class FlexAllocator:
         """Release before the next call that looks: what the garbage collector may call at any moment."""
         self._released.append(index)
 
+    @takes(place=of("AddressRange"))
     def containing(self, place: AddressRange) -> AllocationIndex:
         """Return the handle of the live allocation that holds all of these bytes; errors SPY0905."""
         with self._lock:
@@ -332,6 +346,8 @@ class FlexAllocator:
 
     def _slot(self, index: AllocationIndex) -> _Slot | None:
         """Return the slot of a handle as long as its generation lasts, freed or not; errors SPY0954."""
+        if type(index) is not int:
+            raise _no_handle(index)
         slot = self._given.get(index)
         if slot is not None or index == NULL_ALLOCATION:
             return slot
@@ -356,6 +372,25 @@ class FlexAllocator:
         )
         fact = f"{kind.value} of {size_bytes} bytes ({rounded} in whole sticks): the largest free block has {largest}"
         return OutOfDeviceMemory(fact, notes=notes)
+
+
+def _size(value: object) -> int:
+    """Return a number of bytes; errors SPY0906 it is none."""
+    number = as_integer(value)
+    if number is None or number < 0:
+        raise InvalidSize(f"an allocation of {shown(value)} bytes")
+    return number
+
+
+def _whole(value: object, name: str) -> int:
+    number = as_integer(value)
+    if number is None:
+        raise InvalidArgument(f"{name} is {shown(value)}, no whole number")
+    return number
+
+
+def _no_handle(index: object) -> InvalidArgument:
+    return InvalidArgument(f"{shown(index)} is no handle of an allocation")
 
 
 def _stale(index: AllocationIndex) -> StaleHandle:

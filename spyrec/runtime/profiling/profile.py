@@ -7,7 +7,8 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-from spyrec.runtime.errors import ProfileActive
+from spyrec.runtime.argument_kinds import is_a, shown
+from spyrec.runtime.errors import InvalidArgument, ProfileActive
 from spyrec.runtime.profiling.drawing import Drawing, draw
 from spyrec.runtime.profiling.recorder import Recorder
 from spyrec.runtime.profiling.records import Records
@@ -64,6 +65,8 @@ def profile(  # noqa: PLR0913 -- a keyword for each thing that can be chosen
     file at ``path`` that is no trace of spyrec's.
     Errors: SPY0990 the device is profiled already, SPY0751 the file cannot be written, SPY0752 it is somebody's.
     """
+    if not is_a(device, SpyreDevice):
+        raise InvalidArgument(f"{shown(device)} is profiled, which is no SpyreDevice")
     if path is not None:
         refuse_unwritable_trace(Path(path), force=force)
     scheduler, allocator = device.scheduler, device.allocator

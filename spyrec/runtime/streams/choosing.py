@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
+from spyrec.runtime.argument_kinds import is_a, shown
 from spyrec.runtime.errors import ScheduleUnknown
 from spyrec.runtime.streams.stream_queue import Entry
 
@@ -23,6 +24,8 @@ class Chooser:
     """
 
     def __init__(self, schedule: str, bound: int = STARVATION_BOUND) -> None:
+        if not is_a(schedule, str):
+            raise ScheduleUnknown(f"the schedule is {shown(schedule)}, no name of one")
         name, _, seed = schedule.partition(":")
         is_random = name == "random" and seed.isdecimal()
         if not is_random and (schedule not in _NAMES):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from spyrec.runtime.argument_kinds import Seconds, of, takes
 from spyrec.runtime.errors import (
     DeviceMismatch,
     EventNotReady,
@@ -30,12 +31,14 @@ class Event:
         self._recording: Recording | None = None
         self._stream: FlexStream | None = None
 
+    @takes(stream=of("FlexStream"))
     def record(self, stream: FlexStream) -> None:
         """Let the event be reached when all that is enqueued on ``stream`` now is done; errors as of an enqueueing."""
         recording = Recording(stream.id)
         stream.enqueue_record(recording)
         self._recording, self._stream = recording, stream
 
+    @takes(stream=of("FlexStream"))
     def wait(self, stream: FlexStream) -> None:
         """Let what is enqueued on ``stream`` from now on begin when the event is reached.
 
@@ -67,6 +70,7 @@ class Event:
         self._raise_failure(self._recording)
         return True
 
+    @takes(timeout_s=Seconds())
     def synchronize(self, timeout_s: float | None = None) -> None:
         """Wait on the host until the event is reached; errors SPY0921, SPY0922, SPY0923."""
         recording, stream = self._recording, self._stream
@@ -79,6 +83,7 @@ class Event:
             raise SynchronizeTimeout(f"an event was not reached in {timeout_s} s")
         self._raise_failure(recording)
 
+    @takes(later=of("Event"))
     def elapsed_time(self, later: Event) -> float:
         """Return the milliseconds from this event to a later one, on the device's (simulated) clock.
 

@@ -9,7 +9,12 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
+from spyrec.runtime.argument_kinds import as_integer, shown
+from spyrec.runtime.errors import InvalidSize
 from spyrec.runtime.memory.addresses import HOST_REGION, AddressRange, VirtualAddress, whole_sticks
+
+_MOST_BYTES = 1 << 47
+"""More than any host has."""
 
 
 class HostBuffer:
@@ -52,8 +57,12 @@ class HostMemory:
             return self._pinned_bytes
 
     def pin(self, size_bytes: int) -> HostBuffer:
-        """Return a new buffer of zeros."""
-        assert size_bytes >= 0
+        """Return a new buffer of zeros; errors SPY0906 no size, or more than there can be."""
+        if type(size_bytes) is not int or not 0 <= size_bytes <= _MOST_BYTES:
+            number = as_integer(size_bytes)
+            if number is None or not 0 <= number <= _MOST_BYTES:
+                raise InvalidSize(f"a host buffer of {shown(size_bytes)} bytes")
+            size_bytes = number
         with self._lock:
             self._count_dropped()
             place = AddressRange(VirtualAddress(HOST_REGION, self._next_offset), size_bytes)

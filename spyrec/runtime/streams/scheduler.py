@@ -11,9 +11,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from spyrec.runtime.argument_kinds import as_integer, is_a, shown
 from spyrec.runtime.errors import (
     DeviceFault,
     ExecutionFailed,
+    InvalidArgument,
     NotPermittedInHostFunction,
     RuntimeFault,
     StreamPoisoned,
@@ -48,6 +50,15 @@ class SchedulerOptions:
     finds_races: bool = False
     finds_uninitialised_reads: bool = False
 
+    def __post_init__(self) -> None:
+        for name, value, least in (
+            ("look_ahead", self.look_ahead, 1),
+            ("starvation_bound", self.starvation_bound, 0),
+        ):
+            number = as_integer(value)
+            if number is None or number < least:
+                raise InvalidArgument(f"{name} is {shown(value)}, no whole number from {least}")
+
 
 class Observer(Protocol):
     """Who wants to know: called under the scheduler's lock, so it may not call back."""
@@ -65,6 +76,8 @@ class Scheduler:
     """The queues of one device: streams submit from any thread, executors move them under ``lock``."""
 
     def __init__(self, backend: Backend, allocator: FlexAllocator, options: SchedulerOptions | None = None) -> None:
+        if not is_a(options, SchedulerOptions | None):
+            raise InvalidArgument(f"the options of a scheduler are {shown(options)}, no SchedulerOptions")
         self.options = options or SchedulerOptions()
         self.lock = threading.RLock()
         self.changed = threading.Condition(self.lock)

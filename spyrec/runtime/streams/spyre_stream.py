@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Self
 
+from spyrec.runtime.argument_kinds import Whole, of, shown, takes
+from spyrec.runtime.errors import InvalidArgument
 from spyrec.runtime.launch_arguments import arguments_on
 from spyrec.runtime.memory.addresses import AddressRange
 from spyrec.runtime.streams.control_block import ControlBlock
@@ -24,6 +26,7 @@ class SpyreStream:
     Streams are equal that are the same one.  ``with stream:`` makes it the thread's current stream.
     """
 
+    @takes(device=of("SpyreDevice"), priority=Whole(), stream_id=Whole(0, or_none=True))
     def __init__(self, device: SpyreDevice, priority: int = 0, *, stream_id: int | None = None) -> None:
         self.device = device
         self.flex: FlexStream = device.flex_stream(device.next_stream_id(priority) if stream_id is None else stream_id)
@@ -45,6 +48,8 @@ class SpyreStream:
 
         Errors: SPY0902, SPY0954, SPY0970 what is no tensor; those of ``FlexStream.launch``.
         """
+        if not hasattr(job, "control_blocks"):
+            raise InvalidArgument(f"{shown(job)} is launched, which is no job")
         return self.flex.launch(job, arguments_on(self.device, tensors), allow_tiled_launch)
 
     def launch_host_function(
@@ -53,14 +58,17 @@ class SpyreStream:
         """Call a function on the host in the order of the stream, see :meth:`FlexStream.launch_host_function`."""
         self.flex.launch_host_function(function, reads, writes)
 
+    @takes(event=of("Event", or_none=True))
     def record_event(self, event: Event | None = None) -> Event:
         """Set an event, by default a new one, behind all that is enqueued; return it."""
         return self.flex.record_event(event)
 
+    @takes(event=of("Event"))
     def wait_event(self, event: Event) -> None:
         """Let what is enqueued from now on begin when an event is reached; errors SPY0954."""
         self.flex.wait_event(event)
 
+    @takes(other=of("SpyreStream"))
     def wait_stream(self, other: SpyreStream) -> None:
         """Let what is enqueued from now on begin when all that ``other`` has now is done; errors SPY0954."""
         self.flex.wait_stream(other.flex)

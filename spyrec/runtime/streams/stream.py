@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from spyrec.dci import DataConversionInfo
+from spyrec.runtime.argument_kinds import Function, Seconds, Several, Whole, is_a, of, shown, takes
 from spyrec.runtime.call_site import call_site
 from spyrec.runtime.errors import (
     DeviceMismatch,
     ExecutionFailed,
+    InvalidArgument,
     NotPermittedInCapture,
     RuntimeFault,
     SynchronizeTimeout,
@@ -76,7 +78,7 @@ class FlexStream:
 
     def enqueue(self, blocks: Sequence[ControlBlock]) -> tuple[ControlBlock, ...]:
         """Append resolved operations, side by side; return them."""
-        enqueued = tuple(blocks)
+        enqueued = _checked(blocks)
         self.device.refuse_if_closed()
         if self.capture is not None:
             self.capture.record(self, enqueued)
@@ -162,12 +164,22 @@ class FlexStream:
             finally:
                 memory.free()
 
+    @takes(
+        source=of("HostBuffer", "ndarray"),
+        destination=of("DeviceBytes"),
+        conversion=of("DataConversionInfo", or_none=True),
+    )
     def copy_h2d(
         self, source: HostBuffer | HostArray, destination: DeviceBytes, conversion: DataConversionInfo | None = None
     ) -> None:
         """Copy to the device, of an array as it is now; errors SPY0906."""
         self.enqueue([make.host_to_device(source, destination, self._origin("copy_h2d"), conversion)])
 
+    @takes(
+        source=of("DeviceBytes"),
+        destination=of("HostBuffer", "ndarray"),
+        conversion=of("DataConversionInfo", or_none=True),
+    )
     def copy_d2h(
         self,
         source: DeviceBytes,
@@ -183,10 +195,12 @@ class FlexStream:
         if not non_blocking:
             self.synchronize()
 
+    @takes(destination=of("DeviceBytes"), source=of("DeviceBytes"), copy=of("StridedBytes", or_none=True))
     def copy_d2d(self, destination: DeviceBytes, source: DeviceBytes, copy: StridedBytes | None = None) -> None:
         """Copy on the device: all of ``source``, or the chunks that ``copy`` walks; errors SPY0906, SPY0926."""
         self.enqueue([make.device_to_device(source, destination, self._origin("copy_d2d"), copy)])
 
+    @takes(function=Function(), reads=Several(of("AddressRange")), writes=Several(of("AddressRange")))
     def launch_host_function(
         self,
         function: Callable[[], None],
@@ -200,22 +214,26 @@ class FlexStream:
         """
         self.enqueue([make.host_function(function, self._origin("host function"), tuple(reads), tuple(writes))])
 
+    @takes(event=of("Event", or_none=True))
     def record_event(self, event: Event | None = None) -> Event:
         """Set an event, by default a new one, behind all that is enqueued; return it."""
         recorded = event or Event()
         recorded.record(self)
         return recorded
 
+    @takes(event=of("Event"))
     def wait_event(self, event: Event) -> None:
         """Let what is enqueued from now on begin when an event is reached; errors SPY0954."""
         event.wait(self)
 
+    @takes(other=of("FlexStream"))
     def wait_stream(self, other: FlexStream) -> None:
         """Let what is enqueued from now on begin when all that ``other`` has now is done; errors SPY0954."""
         if other.device is not self.device:
             raise DeviceMismatch(f"a stream of device {other.device.index} and one of device {self.device.index}")
         self.wait_event(other.record_event())
 
+    @takes(allocation=Whole())
     def keep(self, allocation: AllocationIndex) -> None:
         """Keep memory until all that is enqueued now is done: for what host functions use without saying so."""
         self.enqueue([make.event_record(Recording(self.id), self._origin("keep"), (allocation,))])
@@ -234,6 +252,7 @@ class FlexStream:
         self.device.scheduler.watch.host_knows(clock)
         return True
 
+    @takes(timeout_s=Seconds())
     def synchronize(self, timeout_s: float | None = None) -> None:
         """Wait until all that was enqueued before this call is done.
 
@@ -320,3 +339,15 @@ class FlexStream:
 
     def _origin(self, plan: str) -> Origin:
         return Origin(self.device.next_launch_id(), plan)
+
+
+_OPERATIONS = frozenset({ControlBlock})
+
+
+def _checked(blocks: object) -> tuple[ControlBlock, ...]:
+    """Return what is to be enqueued; errors SPY0939 that is no operations."""
+    if is_a(blocks, list | tuple):
+        given = tuple(cast("Sequence[ControlBlock]", blocks))
+        if _OPERATIONS.issuperset(map(type, given)):
+            return given
+    raise InvalidArgument(f"{shown(blocks)} is enqueued, no sequence of ControlBlocks")
