@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import cast
 
 from spyrec.bundle.bundle import Bundle
 from spyrec.bundle.constants import HostArray
@@ -29,7 +30,7 @@ COMBINES: Mapping[str, tuple[Combine, float]] = {
 }
 """By the device's operation on two parts: what it joins to, and the number that changes nothing."""
 
-_ACCUMULATOR, _PARTIAL, _RESULT = "accumulator", "partial", "result"
+_ACCUMULATOR, _PARTIAL, _RESULT, _JOINED = "accumulator", "partial", "result", "joined"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,15 +63,14 @@ def joining_programs(reduction: Reduction, options: PipelineOptions, emit: Emit)
     what a launch gives it, then constants of its own.
     """
     output = reduction.output
-    if output.dtype not in {DType.FLOAT16, DType.FLOAT32} or not output.shape:
+    if output.dtype not in {DType.FLOAT16, DType.FLOAT32} or output.shape is None:
         return None
     bundles: dict[str, Bundle] = {}
     for name, graph in _graphs(reduction).items():
-        try:
-            scheduled = compile_graph(read_graph_data(graph), options)
-        except SpyrecError:
-            return None
-        if len(scheduled.programs) != 1:
+        scheduled = _scheduled(graph, options)
+        if scheduled is not None and name == "combine" and not _is_same_walk(scheduled):
+            scheduled = _scheduled(_with_copy(graph), options)
+        if scheduled is None:
             return None
         given = _GIVEN[name]
         bundles[name] = _renamed(emit(_ordered(_in_place(scheduled), given)), reduction, name)
@@ -81,6 +81,36 @@ def joining_programs(reduction: Reduction, options: PipelineOptions, emit: Emit)
     init, combine, publish = (step.program for step in steps)
     around = ReductionPrograms(init, combine, publish, (_tile_argument(accumulator),))
     return JoiningPrograms(around, bundles, steps)
+
+
+def _scheduled(graph: Mapping[str, object], options: PipelineOptions) -> KernelGraph | None:
+    """Return the kernels of a graph, ``None`` where the device cannot run them or they are several programs."""
+    try:
+        scheduled = compile_graph(read_graph_data(graph), options)
+    except SpyrecError:
+        return None
+    return scheduled if len(scheduled.programs) == 1 else None
+
+
+def _is_same_walk(scheduled: KernelGraph) -> bool:
+    """Whether the kernel that joins walks the accumulator as it walks its result, so that it may write over it.
+
+    A result of one element in its stick is loaded as one lane and stored as a stick: that is no work in place.
+    """
+    kernel = next(kernel for kernel in scheduled.kernels if kernel.output.buffer == _JOINED)
+    operands = kernel.placed.operands
+    return operands[-1].lane is not None and all(
+        operands[place] == operands[-1] for place, use in enumerate(kernel.inputs) if use.buffer == _ACCUMULATOR
+    )
+
+
+def _with_copy(graph: Mapping[str, object]) -> dict[str, object]:
+    """Return the graph that joins into memory of its own, and copies that to the accumulator."""
+    nodes = [
+        {**node, "name": "apart"} if node["name"] == _JOINED else node
+        for node in cast("Sequence[Mapping[str, object]]", graph["nodes"])
+    ]
+    return {**graph, "nodes": [*nodes, {"name": _JOINED, "op": "clone", "inputs": ["apart"]}]}
 
 
 _GIVEN: Mapping[str, tuple[str, ...]] = {
@@ -111,8 +141,8 @@ def _graphs(reduction: Reduction) -> dict[str, dict[str, object]]:
         "inputs": [],
         "attrs": {"size": shape, "fill_value": number, "dtype": "float32"},
     }
-    cast = {"name": "wide", "op": "to", "inputs": [_PARTIAL], "attrs": {"dtype": "float32"}}
-    join = {"name": "joined", "op": reduction.op, "inputs": [_ACCUMULATOR, "wide"]}
+    widen = {"name": "wide", "op": "to", "inputs": [_PARTIAL], "attrs": {"dtype": "float32"}}
+    join = {"name": _JOINED, "op": reduction.op, "inputs": [_ACCUMULATOR, "wide"]}
     result = {
         "name": _RESULT,
         "op": "to",
@@ -122,7 +152,7 @@ def _graphs(reduction: Reduction) -> dict[str, dict[str, object]]:
     }
     return {
         "init": _graph([], [fill], _ACCUMULATOR),
-        "combine": _graph([wide, partial], [cast, join], "joined"),
+        "combine": _graph([wide, partial], [widen, join], _JOINED),
         "publish": _graph([wide], [result], _RESULT),
     }
 
@@ -134,17 +164,17 @@ def _graph(inputs: Sequence[object], nodes: Sequence[object], output: str) -> di
 
 def _in_place(scheduled: KernelGraph) -> KernelGraph:
     """Return the kernels with what they join written over the accumulator, element by element."""
-    if scheduled.outputs[0][1] != "joined":
+    if scheduled.outputs[0][1] != _JOINED:
         return scheduled
-    assert scheduled.buffers["joined"].layout == scheduled.buffers[_ACCUMULATOR].layout
+    assert scheduled.buffers[_JOINED].layout == scheduled.buffers[_ACCUMULATOR].layout
     kernels = tuple(
         replace(kernel, output=replace(kernel.output, buffer=_ACCUMULATOR))
-        if kernel.output.buffer == "joined"
+        if kernel.output.buffer == _JOINED
         else kernel
         for kernel in scheduled.kernels
     )
-    buffers = {name: buffer for name, buffer in scheduled.buffers.items() if name != "joined"}
-    return replace(scheduled, kernels=kernels, buffers=buffers, outputs=(("joined", _ACCUMULATOR),), source=None)
+    buffers = {name: buffer for name, buffer in scheduled.buffers.items() if name != _JOINED}
+    return replace(scheduled, kernels=kernels, buffers=buffers, outputs=((_JOINED, _ACCUMULATOR),), source=None)
 
 
 def _ordered(scheduled: KernelGraph, given: Sequence[str]) -> KernelGraph:
