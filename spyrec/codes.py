@@ -1489,6 +1489,18 @@ EXECUTION: dict[str, Code] = {
         "A copy to the host writes its array where it lies, as contiguous bytes. Nothing was enqueued.",
         hint="pass a contiguous array that is not read-only, as np.empty makes them",
     ),
+    "SPY0972": Code(
+        "stick strides without words",
+        "A tile contract says that launches set the stick strides of an argument, and the program that is to walk it "
+        "by them takes none from its correction: it would store at the compiled distances.",
+        hint="compile the graph again",
+    ),
+    "SPY0973": Code(
+        "program of a contract missing",
+        "A tile contract names the programs that launches run: the body, what joins the parts of a reduction, variants "
+        "for what is left over. A job that is launched by a contract has all of them.",
+        hint="give the job the programs that the contract names, or none of the contract",
+    ),
     "SPY0980": Code(
         "race between streams",
         "Two operations touch the same sticks, one of them writes, and neither happens before the other: the result "

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from spyrec.bundle.manifest import Argument, Manifest, Role
-from spyrec.bundle.tile_contract import TileArgument, TileContract
+from spyrec.bundle.manifest import Argument, Manifest, PlanStep, Role
+from spyrec.bundle.tile_contract import TileArgument, TileContract, programs_beside
 from spyrec.diagnostics import DiagnosticSink, Location
 
 CONTRADICTION = "SPY0611"
@@ -32,12 +32,27 @@ def check_contracts(manifest: Manifest, where: Location, sink: DiagnosticSink) -
         if name not in steps:
             sink.error(CONTRADICTION, f'no step of the plan executes program "{name}"', place, hint=_HINT)
             continue
-        around = contract.reduction
-        needed = () if around is None else (around.init, around.combine, around.publish)
-        missing = [program for program in needed if program not in {step.program for step in manifest.tile_steps}]
+        outside = {step.program: step for step in manifest.tile_steps}
         facts = _contradictions(contract, name, steps[name].arguments, arguments)
-        for fact in (*facts, *(f'program "{program}" has no step outside of the plan' for program in missing)):
+        missing = [program for program in programs_beside(contract) if program not in outside]
+        facts += [f'program "{program}" has no step outside of the plan' for program in missing]
+        facts += [] if missing else _joining_contradictions(contract, outside)
+        for fact in facts:
             sink.error(CONTRADICTION, fact, place, hint=_HINT)
+
+
+def _joining_contradictions(contract: TileContract, steps: Mapping[str, PlanStep]) -> list[str]:
+    """Return what keeps programs from joining parts: each takes an accumulator per result, then parts or results."""
+    around = contract.reduction
+    if around is None:
+        return []
+    written = sum(item.is_written for item in contract.arguments)
+    needed = {around.init: written, around.combine: 2 * written, around.publish: 2 * written}
+    return [
+        f'program "{program}" takes {len(steps[program].arguments)} arguments, joining {written} results takes {count}'
+        for program, count in needed.items()
+        if len(steps[program].arguments) < count
+    ]
 
 
 def _contradictions(

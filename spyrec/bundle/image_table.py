@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import orjson
@@ -15,9 +15,14 @@ from spyrec.bundle.json_cursor import LARGEST_INTEGER, MALFORMED, Cursor
 from spyrec.bundle.manifest import Argument, Manifest, PlanStep
 from spyrec.bundle.program import is_value_parameter
 from spyrec.bundle.superdsc_operands import read_format
+from spyrec.bundle.tile_contract import TileContract, strided_places
 from spyrec.bundle.validate import POOL_PARAMETER
+from spyrec.diagnostics import Location, refuse
 from spyrec.dtypes import DeviceFormat
 from spyrec.target import SEGMENT_BYTES, STICK_BYTES
+
+NO_STRIDE_WORDS = "SPY0972"
+"""Code of a program that a tile contract gives stick strides, and whose correction has no words for them."""
 
 TABLE_FILE = "/table.json"
 """The name of the table among the files of an image's code section: one that no file of a bundle can have."""
@@ -85,19 +90,36 @@ def table_of(program: DeviceProgram, manifest: Manifest, step: PlanStep) -> Imag
     ]  # fmt: skip
     maxima = {**step.values, **{name: item.max_trips for name, item in step.trip_counts.items()}}
     table = completed(program, ImageTable(tuple(listed), step.pool_bytes, maxima, ()))
-    contract = manifest.tile_contracts.get(step.program)
-    strided = set[str]() if contract is None else {item.name for item in contract.arguments if item.takes_strides}
-    return _with_stick_strides(table, [index for index, name in enumerate(step.arguments) if name in strided])
-
-
-def _with_stick_strides(table: ImageTable, indices: Sequence[int]) -> ImageTable:
-    """Return a table whose corrections also set the stick strides of some arguments, every device dim but the last."""
-    more = tuple(
-        Word(WordKind.STICK_STRIDE, index, dim)
-        for index in indices
-        for dim in range(len(table.arguments[index].device_size) - 1)
-    )
+    more = stride_words(step.program, manifest.tile_contracts.values(), table.arguments)
     return replace(table, words=(*table.words, *more))
+
+
+def stride_words(
+    program: str, contracts: Iterable[TileContract], arguments: Sequence[ImageArgument]
+) -> tuple[Word, ...]:
+    """Return the words by which launches set the stick strides of a program's arguments, as contracts promise them.
+
+    Every program that a launch gives strides has them: the body, and what stores its results in place of it.
+    """
+    promised = frozenset[int]().union(*(strided_places(contract, program) for contract in contracts))
+    return tuple(
+        Word(WordKind.STICK_STRIDE, index, dim)
+        for index in sorted(promised)
+        for dim in range(len(arguments[index].device_size) - 1)
+    )
+
+
+def check_stride_words(words: Iterable[Word], table: ImageTable, where: Location) -> None:
+    """Refuse a program that launches give stick strides and that has no words for them; errors SPY0972.
+
+    It would walk its tiles at the compiled distances, and nothing else would tell.
+    """
+    missing = [word for word in words if word.kind is WordKind.STICK_STRIDE and word not in table.words]
+    if missing:
+        argument = table.arguments[missing[0].index]
+        held = sum(word.kind is WordKind.STICK_STRIDE and word.index == missing[0].index for word in table.words)
+        fact = f'launches set {len(argument.device_size) - 1} stick strides of "{argument.name}"'
+        raise refuse(NO_STRIDE_WORDS, f"{fact}, the program's correction has words for {held}", where)
 
 
 def completed(program: DeviceProgram, table: ImageTable) -> ImageTable:

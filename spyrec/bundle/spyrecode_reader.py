@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 
-from spyrec.bundle.image_table import TABLE_FILE, ImageTable
+from spyrec.bundle.image_table import TABLE_FILE, ImageTable, check_stride_words
 from spyrec.bundle.json_cursor import attempt
 from spyrec.bundle.launch_plan import InitTransfer, LaunchArtifact, PreparationStep
 from spyrec.bundle.paths import MAX_JSON_BYTES, OUTSIDE, TOO_LARGE, BundleFiles
@@ -120,12 +120,17 @@ def _checked_size(files: BundleFiles, folder: str, step: InitTransfer, placed: P
 
 
 def check_same_program(image: LoadedImage, digests: Mapping[str, str], wanted: ImageTable, where: Location) -> None:
-    """Refuse an image that is not that of a program given as the SHA-256 of its files and its table; errors SPY0655."""
+    """Refuse an image that is not that of a program given as the SHA-256 of its files and its table.
+
+    Errors: SPY0655, SPY0972 it lacks words for stick strides that the manifest promises.
+    """
     files = image.sections.files
     held = {name: hashlib.sha256(content).hexdigest() for name, content in files.items() if name != TABLE_FILE}
     differing = sorted({name for name, _ in held.items() ^ digests.items()})
     if differing:
         fact = f"the image holds another program than the files beside it: {', '.join(differing[:4])} differ"
         raise refuse(OTHER_PROGRAM, fact, where)
+    if image.table.arguments == wanted.arguments:
+        check_stride_words(wanted.words, image.table, where)
     if image.table != wanted:
         raise refuse(OTHER_PROGRAM, "the image's table of arguments is not that of the manifest", where)

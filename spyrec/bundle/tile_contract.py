@@ -132,6 +132,7 @@ class TileContract:
         _check_accumulators(self)
         for argument in self.arguments:
             _check_axes(self, argument)
+        _check_strides(self)
         for variant in self.variants:
             _check_variant(self, variant)
 
@@ -139,6 +140,29 @@ class TileContract:
     def tiles(self) -> dict[str, int]:
         """Elements of one iteration by loop name."""
         return {loop.name: loop.tile for loop in self.loops}
+
+
+def strided_places(contract: TileContract, program: str) -> frozenset[int]:
+    """Return the places of a program's arguments whose stick strides launches by a contract may set.
+
+    The body, ``first`` and variants have the contract's arguments.  ``publish`` writes where the body would: its
+    accumulators come first, then the results in the contract's order.
+    """
+    own = [place for place, argument in enumerate(contract.arguments) if argument.takes_strides]
+    places = set(own) if program in (contract.program, contract.first) else set[int]()
+    if contract.reduction is not None and program == contract.reduction.publish:
+        written = [place for place, argument in enumerate(contract.arguments) if argument.is_written]
+        places.update(len(written) + number for number, place in enumerate(written) if place in own)
+    return frozenset(places).union(*(strided_places(variant, program) for variant in contract.variants))
+
+
+def programs_beside(contract: TileContract) -> tuple[str, ...]:
+    """Return the further programs that launches by a contract run, beside its own."""
+    around = contract.reduction
+    joining = () if around is None else (around.init, around.combine, around.publish)
+    first = () if contract.first is None else (contract.first,)
+    named = (*joining, *first, *(name for item in contract.variants for name in (item.program, *programs_beside(item))))
+    return tuple(dict.fromkeys(named))
 
 
 def _contradiction(contract: TileContract, fact: str) -> SpyrecError:
@@ -163,6 +187,17 @@ def _check_accumulators(contract: TileContract) -> None:
     if found and [argument.shape for argument in found] != shapes:
         fact = f"accumulators of shapes {[list(item.shape) for item in found]} for tiles {list(map(list, shapes))}"
         raise _contradiction(contract, fact)
+
+
+def _check_strides(contract: TileContract) -> None:
+    """Stick strides are words of a correction, and what parts are joined in belongs to the launch."""
+    around = contract.reduction
+    takers = [item.name for item in contract.arguments if item.takes_strides]
+    if takers and not contract.needs_correction:
+        raise _contradiction(contract, f"{takers} take stick strides, and the program has no correction to set them")
+    inside = [item.name for item in (() if around is None else around.accumulators) if item.takes_strides]
+    if inside:
+        raise _contradiction(contract, f"accumulators {inside} take stick strides, and no loop moves them")
 
 
 def _check_axes(contract: TileContract, argument: TileArgument) -> None:

@@ -45,3 +45,9 @@ class SegmentConflict(RuntimeFault):
     """Tensors that a program with baked addresses has in one segment do not lie there as it was compiled for."""
 
     code = "SPY0969"
+
+
+class ProgramMissing(RuntimeFault):
+    """A job's tile contract names a program that the job does not have."""
+
+    code = "SPY0973"

@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 from spyrec.bundle.bundle import Bundle
 from spyrec.bundle.image_sections import MAX_SLOTS
 from spyrec.bundle.manifest import Manifest, PlanStep, Role
-from spyrec.bundle.tile_contract import TileContract
+from spyrec.bundle.tile_contract import programs_beside
 from spyrec.diagnostics import refuse
 from spyrec.runtime.argument_kinds import Several, Text, Whole, of, takes
 from spyrec.runtime.errors import InvalidArgument, OutsideAllocation
@@ -247,7 +247,8 @@ class ExecutionPlan:
         for step in (*manifest.tile_steps, *manifest.plan):
             name = manifest.name if step.program == "." else f"{manifest.name}/{step.program}"
             signature = _signature(manifest, step, arguments)
-            named = {item: jobs[item] for item in _programs_named(signature.contract) if item in jobs}
+            beside = () if signature.contract is None else programs_beside(signature.contract)
+            named = {item: jobs[item] for item in beside if item in jobs}
             job = Job.of_artifact(bundle.artifacts[step.program], name, signature, named)
             job.constants_on = lambda device: placed[device].arguments
             jobs.setdefault(step.program, job)
@@ -256,16 +257,6 @@ class ExecutionPlan:
 
     def __repr__(self) -> str:
         return f'ExecutionPlan("{self.name}", {len(self._wired)} jobs)'
-
-
-def _programs_named(contract: TileContract | None) -> tuple[str, ...]:
-    """Return the further programs that launches by a contract run: a job holds these and never itself."""
-    if contract is None:
-        return ()
-    around = contract.reduction
-    joining = () if around is None else (around.init, around.combine, around.publish)
-    first = () if contract.first is None else (contract.first,)
-    return (*joining, *first, *(variant.program for variant in contract.variants))
 
 
 def _require_program_memory(device: SpyreDevice, memory: DeviceBytes) -> None:

@@ -89,6 +89,8 @@ def _correction(
     loaded, pool = context.loaded, context.pool
     assert loaded is not None
     strides = loaded.binary.default_strides
+    # a program without words for strides would store at the compiled ones: its contract is refused (SPY0972)
+    assert all(item.stick_strides is None or index in strides for index, item in enumerate(operands))
     if strides:
         set_here = {index: operands[index].stick_strides for index in strides}
         strides = {index: set_here[index] or compiled for index, compiled in strides.items()}

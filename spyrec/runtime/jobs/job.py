@@ -15,6 +15,7 @@ from spyrec.bundle.tile_contract import TileContract
 from spyrec.diagnostics import refuse
 from spyrec.runtime.errors import ArgumentCountError
 from spyrec.runtime.jobs.binary import Binary, binary_of, slot_zero
+from spyrec.runtime.jobs.contract_rules import check_contract
 from spyrec.runtime.jobs.errors import JobNotLoaded, MalformedPlan
 from spyrec.runtime.jobs.iteration import LaunchContext, iteration_blocks, shares_memory
 from spyrec.runtime.jobs.job_argument import JobArgument, extents_of
@@ -62,7 +63,8 @@ class Job:
     which is loaded before it is launched.  ``signature``: by default what the program's own table says of its
     arguments, bytes only.  ``programs``: by directory, the jobs that launches by its tile contract run beside it.
 
-    Errors: SPY0965 steps that do not make a launch of the program, SPY0652 to SPY0654 a damaged image.
+    Errors: SPY0965 steps that do not make a launch of the program, SPY0652 to SPY0654 a damaged image, SPY0972 and
+    SPY0973 a tile contract that the programs do not keep.
     """
 
     def __init__(  # noqa: PLR0913 -- seed 000's three, and what a bundle knows beside
@@ -91,6 +93,7 @@ class Job:
         self.value_names = frozenset(word.name for word in words if word.kind is WordKind.VALUE)
         """The names of the program's value parameters."""
         _check_steps(self)
+        _check_contract(self)
 
     @classmethod
     def of_artifact(
@@ -208,7 +211,7 @@ class Job:
         contexts: dict[str, LaunchContext] = {}
 
         def run(program: str, operands: Sequence[OperandPlace], tile: tuple[int, ...]) -> list[ControlBlock]:
-            job = self.programs.get(program, self)
+            job = self if program == plan.body.contract.program else self.programs[program]
             if program not in contexts:
                 contexts[program] = job.open(request)
             constants = job.constant_places(request.device, len(operands))
@@ -300,3 +303,13 @@ def _check_steps(job: Job) -> None:
             hint = "a job is self-contained: its HostOperation and its DMA come before its DeviceCompute"
             raise MalformedPlan(f'no step of job "{job.name}" makes the correction that step {number} takes', hint=hint)
         corrected.clear()
+
+
+def _check_contract(job: Job) -> None:
+    """Refuse a tile contract that asks for programs which are not there, or take less than launches give."""
+    contract = job.signature.contract
+    if contract is None or job.binary is None:
+        return
+    tables = {contract.program: job.binary.table}
+    tables |= {name: item.binary.table for name, item in job.programs.items() if item.binary is not None}
+    check_contract(job.name, contract, tables)

@@ -47,10 +47,14 @@ def everything() -> TileContract:
         for item, other in zip(variant.arguments, (a, b, accumulated), strict=True)
     )
     variant = TileContract("rest", (TileLoop("M", 32), *loops[1:]), rest)
-    return TileContract("body", loops, (a, b, accumulated), False, False, False, around, "first", (variant,))
+    return TileContract("body", loops, (a, b, accumulated), False, False, True, around, "first", (variant,))
 
 
-@pytest.mark.parametrize("contract", [matmul(1024, 1024, 1024), everything()])
+def baked() -> TileContract:
+    return replace(matmul(128, 64, 64), needs_correction=False)
+
+
+@pytest.mark.parametrize("contract", [matmul(1024, 1024, 1024), everything(), baked()])
 def test_json_keeps_everything(contract: TileContract) -> None:
     again = through_json(contract)
     assert again == contract
