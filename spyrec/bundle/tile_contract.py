@@ -53,6 +53,8 @@ class WriteMode(Enum):
 class TileLoop:
     """A loop that a launch may run: one iteration covers ``tile`` elements.
 
+    An argument may have fewer along the loop where its sticks end in padding: ``tile`` is then whole sticks.
+
     ``combine`` and ``identity`` of a reduction: how tiles are joined, and the value that changes nothing.
     """
 
@@ -83,6 +85,14 @@ class TileArgument:
     def shape(self) -> tuple[int, ...]:
         """Shape of one tile."""
         return self.layout.host_shape
+
+    def whole_sticks(self, dim: int) -> int:
+        """Return the elements along a host dim, with the padding of its last stick if it is the dim of the sticks."""
+        extent = self.shape[dim]
+        if extent == 1 or self.layout.stride_map[-1] != self.layout.host_strides[dim]:
+            return extent
+        lanes = self.layout.elements_per_stick
+        return -(-extent // lanes) * lanes
 
     @property
     def is_written(self) -> bool:
@@ -210,8 +220,8 @@ def _check_axes(contract: TileContract, argument: TileArgument) -> None:
     if len(set(named)) != len(named):
         raise _contradiction(contract, f'two dims of "{argument.name}" follow one loop: {list(argument.axes)}')
     tiles = contract.tiles
-    for name, extent in zip(argument.axes, argument.shape, strict=True):
-        if name is None or tiles.get(name) == extent:
+    for dim, (name, extent) in enumerate(zip(argument.axes, argument.shape, strict=True)):
+        if name is None or tiles.get(name) in (extent, argument.whole_sticks(dim)):
             continue
         known = f"tiles of {tiles[name]}" if name in tiles else "no such loop"
         raise _contradiction(contract, f'"{argument.name}" has {extent} elements along "{name}", the contract {known}')

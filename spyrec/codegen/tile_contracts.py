@@ -61,7 +61,7 @@ def _contract(
     options: CodegenOptions,
     joined: JoiningPrograms | None,
 ) -> TileContract:
-    loops = [TileLoop(loop.name, loop.tile) for loop in found.loops]
+    loops = [TileLoop(loop.name, loop.covered) for loop in found.loops]
     walked = list(found.loops)
     if joined is not None:
         assert found.reduction is not None

@@ -10,6 +10,7 @@ import pytest
 
 from spyrec.ir.kernel import KernelGraph
 from spyrec.passes.device_graph import device_graph
+from spyrec.passes.base import PipelineOptions
 from spyrec.passes.parallel_loops.program_loops import ProgramLoop, ProgramLoops, program_loops
 from tests.support.graphs import JsonObject, graph_data, node, read, scheduled, tensor
 from tests.support.parallel_loops import broken_promise, graph_axes, tiled_like_whole
@@ -47,7 +48,7 @@ def test_the_oracle_sees_a_loop_that_is_none(result: JsonObject, fact: str) -> N
     constants = [{"name": "c", "shape": [1, 64], "dtype": "float16", "value": numbers.tolist()}]
     data = graph_data([tensor("x", 128, 64)], [result], ["y"], constants=constants)
     graph = scheduled(data)
-    claim = ProgramLoops((ProgramLoop("x.1", 64, {"y": 1, "x": 1}),), False, True, frozenset("y"), frozenset())
+    claim = ProgramLoops((ProgramLoop("x.1", 64, {"y": 1, "x": 1}, 64),), False, True, frozenset("y"), frozenset())
     assert fact in str(broken_promise(graph, device_graph(read(data)), 0, claim, 0))
 
 
@@ -269,7 +270,6 @@ IMPOSTORS: Mapping[str, tuple[JsonObject, set[int]]] = {
     ),
     "the product of a matrix with itself": (single(tensor("x", 64, 64), node("y", "matmul", "x", "x")), {0, 1}),
     "a dim that a reshape cuts elsewhere": (single(X, node("y", "reshape", "x", shape=[64, 128])), {0, 1}),
-    "columns that end inside of a stick": (single(tensor("x", 128, 70), node("y", "abs", "x")), {1}),
     "one of two independent outputs": (
         graph_data([X, tensor("z", 64, 64)], [node("y", "abs", "x"), node("w", "abs", "z")], ["y", "w"]),
         {0, 1},
@@ -289,6 +289,24 @@ IMPOSTORS: Mapping[str, tuple[JsonObject, set[int]]] = {
 def test_what_looks_like_a_loop_and_is_none_is_none(name: str) -> None:
     data, dims = IMPOSTORS[name]
     assert not {loop.dims.get("x") for item in program_loops(scheduled(data)) for loop in item.loops} & dims
+
+
+def test_columns_that_end_inside_of_a_stick_are_covered_in_whole_sticks() -> None:
+    (found,) = program_loops(scheduled(single(tensor("x", 128, 70), node("y", "abs", "x"))))
+    assert [(loop.tile, loop.covered) for loop in found.loops] == [(128, 128), (70, 128)]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        single(tensor("x", 64, 70), node("t", "t", "x"), node("y", "clone", "t")),
+        single(tensor("x", 64, 5), node("y", "to", "x", dtype="float32")),
+    ],
+    ids=["rows of the result", "sticks of another size"],
+)
+def test_columns_that_end_inside_of_a_stick_are_no_loop_where_others_have_them(data: JsonObject) -> None:
+    (found,) = program_loops(scheduled(data, PipelineOptions(fixed_io_layouts=True)))
+    assert [loop.dims["x"] for loop in found.loops] == [0]
 
 
 def test_a_constant_tells_its_places_apart() -> None:

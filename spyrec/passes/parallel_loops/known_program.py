@@ -65,6 +65,38 @@ class KnownProgram:
             _is_padded(graph.buffers[name], dim) or _is_symbolic(graph, name, dim) for name, dim in dims.items()
         )
 
+    def covered(self, dims: Mapping[str, int]) -> int | None:
+        """Return the elements that an iteration of a loop over these host dims covers, ``None`` where it is none.
+
+        Where sticks of one size end inside of the dim, the program computes every lane of the last one: it covers whole
+        sticks, of whatever its tensors hold there.  That takes the dim to be that of the sticks wherever it is walked.
+        """
+        graph = self.graph
+        if any(_is_symbolic(graph, name, dim) for name, dim in dims.items()):
+            return None
+        (extent,) = {graph.buffers[name].host_type.shape[dim] for name, dim in dims.items()}
+        if not any(_is_padded(graph.buffers[name], dim) for name, dim in dims.items()):
+            return extent
+        lanes = self._lanes({self.signatures[name][dim] for name, dim in dims.items()})
+        return None if lanes is None else -(-extent // lanes) * lanes
+
+    def _lanes(self, signatures: AbstractSet[Signature]) -> int | None:
+        """Return the elements of a stick where these axes are the whole of a stick dim in everything that has them."""
+        walked = {digit for signature in signatures for digit in signature}
+        sizes: set[int] = set()
+        for place, digits in self.axes.by_place.items():
+            if walked.isdisjoint(digits):
+                continue
+            if len(digits) > 1:
+                return None
+            if place.space is Space.KERNEL:
+                continue
+            buffer = self.graph.buffers[place.owner]
+            if buffer.host_shape is not None or buffer.home or buffer.placed.stick_dim != place.dim:
+                return None
+            sizes.add(buffer.placed.lane_extent)
+        return sizes.pop() if len(sizes) == 1 else None
+
 
 def known_program(graph: KernelGraph, program: KernelProgram) -> KnownProgram:
     """Return the axes of a program, and those of its arguments' host dims."""

@@ -18,11 +18,15 @@ HostDim = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class ProgramLoop:
-    """Host dims of a program's arguments that are one parallel loop, by argument; each has ``tile`` elements."""
+    """Host dims of a program's arguments that are one parallel loop, by argument; each has ``tile`` elements.
+
+    ``covered``: those that one run of the program computes, whole sticks where the last one is padded.
+    """
 
     name: str
     tile: int
     dims: Mapping[str, int]
+    covered: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +81,9 @@ def _loops(program: KnownProgram, names: Mapping[HostDim, str]) -> tuple[Program
     for dims in _cut(program, names):
         (tile,) = {program.graph.buffers[name].host_type.shape[dim] for name, dim in dims.items()}
         name, taken = names[min(dims.items())], [loop.name for loop in loops]
-        loops.append(ProgramLoop(_unused(name, {*taken, *names.values()}) if name in taken else name, tile, dims))
+        name, covered = _unused(name, {*taken, *names.values()}) if name in taken else name, program.covered(dims)
+        assert covered is not None, "only what can be cut is yielded"
+        loops.append(ProgramLoop(name, tile, dims, covered))
     return tuple(loops)
 
 
@@ -88,7 +94,7 @@ def _reduction(
         return None
     name, taken = names[min(found.dims.items())], [loop.name for loop in loops]
     name = _unused(name, {*taken, *names.values()}) if name in taken else name
-    return ReductionLoop(ProgramLoop(name, found.tile, found.dims), found.op, found.output)
+    return ReductionLoop(ProgramLoop(name, found.tile, found.dims, found.tile), found.op, found.output)
 
 
 def _cut(program: KnownProgram, names: Mapping[HostDim, str]) -> Iterator[dict[str, int]]:
@@ -113,7 +119,7 @@ def _cut(program: KnownProgram, names: Mapping[HostDim, str]) -> Iterator[dict[s
             dims = {key: dim for other in alike for key, dim in followers[other].items()}
             if not dims.keys() >= set(program.written) or not program.are_apart(alike):
                 continue
-        if program.is_cut_evenly(dims):
+        if program.covered(dims) is not None:
             yield dims
 
 

@@ -72,7 +72,7 @@ def _part(launch: Launch, loops: tuple[LoopPlan, ...], size: tuple[int, ...], ma
     contract = _program(launch.contract, loops, size)
     plans: list[ArgumentPlan] = []
     for argument, tensor in zip(contract.arguments, launch.tensors, strict=True):
-        found = argument_plan(argument, tensor, loops, may_stage)
+        found = argument_plan(argument, tensor, loops, may_stage, launch.is_updated(tensor))
         if isinstance(found, Refusal):
             raise _refused(argument, tensor, loops, found)
         plans.append(found)

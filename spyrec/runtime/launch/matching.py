@@ -149,7 +149,8 @@ def _loop(loop: TileLoop, contract: TileContract, tensors: Sequence[LaunchTensor
         if extent != other:
             fact = f'loop "{loop.name}" has {extent} elements in "{first}" and {other} in "{second}"'
             raise TileInconsistent(fact)
-    return LoopPlan(loop.name, loop.kind, counted[0][1] if counted else loop.tile, loop.tile)
+    # a tile whose last stick is padded covers more elements than there may be
+    return LoopPlan(loop.name, loop.kind, max(counted[0][1], loop.tile) if counted else loop.tile, loop.tile)
 
 
 def is_reduction(loop: LoopPlan) -> bool:

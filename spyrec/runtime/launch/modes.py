@@ -14,6 +14,10 @@ OTHER_DISTANCES = "inside a tile the elements lie at other distances than compil
 """Why a tile cannot be used in place although its start can be reached."""
 
 
+DONE_BEFORE = "the last tile goes over elements that are done, and what is done there is left out"
+"""Why a tile of what is updated in place is copied."""
+
+
 @dataclass(frozen=True, slots=True)
 class Refusal:
     """No mode serves an argument; ``is_inside_stick``: because a tile would begin inside a stick.
@@ -36,22 +40,28 @@ def moving_dim(argument: TileArgument, tensor: LaunchTensor, loop: LoopPlan) -> 
 
 
 def argument_plan(
-    argument: TileArgument, tensor: LaunchTensor, loops: tuple[LoopPlan, ...], may_stage: bool
+    argument: TileArgument, tensor: LaunchTensor, loops: tuple[LoopPlan, ...], may_stage: bool, is_updated: bool = False
 ) -> ArgumentPlan | Refusal:
-    """Return how an argument, as the program of these tiles was compiled for it, reaches its tiles in a tensor."""
+    """Return how an argument, as the program of these tiles was compiled for it, reaches its tiles in a tensor.
+
+    ``is_updated``: its memory is read and written.  Where a tile goes over elements that are done, it works on a copy.
+    """
     base = tensor.storage_offset_bytes
     found = [_loop_steps(argument, tensor, loop) for loop in loops]
     steps = tuple(item for item in found if isinstance(item, LoopSteps))
     obstacles = [(loop, item) for loop, item in zip(loops, found, strict=True) if isinstance(item, Obstacle)]
     is_moving = any(moving_dim(argument, tensor, loop) is not None for loop in loops)
     box = argument.shape
-    if not obstacles:
+    works_on_copy = is_updated and any(loop.keeps_done for loop in loops)
+    if not obstacles and not works_on_copy:
         if are_alike(address_runs(tensor.layout), address_runs(argument.layout), box):
             return ArgumentPlan(argument.name, Mode.SLAB if is_moving else Mode.FIXED, base, steps)
         strides = _strides_to_set(argument, tensor) if argument.takes_strides else None
         if strides is not None:
             return ArgumentPlan(argument.name, Mode.STRIDED, base, steps, strides, reason=OTHER_DISTANCES)
     reason = f'{obstacles[0][1].value} (loop "{obstacles[0][0].name}")' if obstacles else OTHER_DISTANCES
+    if works_on_copy and not obstacles:
+        reason = DONE_BEFORE
     if not is_moving:
         return Refusal(reason, is_fixed=True)
     is_inside_stick = any(item is Obstacle.INSIDE_STICK for _, item in obstacles)
@@ -106,8 +116,9 @@ def _is_walked_alike(inner: AddressRun, alone: AddressRun) -> bool:
 def _staging_hurdle(argument: TileArgument, tensor: LaunchTensor, loops: tuple[LoopPlan, ...]) -> Obstacle | None:
     """Return what keeps the first or the last tile from being copied."""
     for number in (0, -1):
-        starts = tile_starts(argument, tensor, loops, tuple(number % loop.trips for loop in loops))
-        found = stage_copies(0, (tensor.layout, argument.layout), starts, 0)
+        index = tuple(number % loop.trips for loop in loops)
+        starts, done = tile_starts(argument, tensor, loops, index), tile_done(argument, tensor, loops, index)
+        found = stage_copies(0, (tensor.layout, argument.layout), starts, 0, done)
         if isinstance(found, Obstacle):
             return found
     return None
@@ -123,3 +134,15 @@ def tile_starts(
         if dim is not None:
             starts[dim] = loop.start(number)
     return tuple(starts)
+
+
+def tile_done(
+    argument: TileArgument, tensor: LaunchTensor, loops: tuple[LoopPlan, ...], index: tuple[int, ...]
+) -> tuple[int, ...]:
+    """Return per host dim the elements at the beginning of an iteration's tile that earlier ones have done for good."""
+    done = [0] * len(tensor.shape)
+    for loop, number in zip(loops, index, strict=True):
+        dim = moving_dim(argument, tensor, loop)
+        if dim is not None:
+            done[dim] = loop.done_before(number)
+    return tuple(done)

@@ -84,7 +84,8 @@ class LaunchOptions:
 class LoopPlan:
     """One loop of a launch: ``trips`` tiles of ``tile`` over ``extent`` elements (sticks for the loop of FLAT).
 
-    ``remainder``: what the last tile does, ``None`` where all are whole.
+    ``remainder``: what the last tile does, ``None`` where all are whole.  ``keeps_done``: where it begins earlier, over
+    elements that are done, only the others are copied back: what is done is not to be done twice.
     """
 
     name: str
@@ -92,6 +93,7 @@ class LoopPlan:
     extent: int
     tile: int
     remainder: Remainder | None = None
+    keeps_done: bool = False
 
     @property
     def trips(self) -> int:
@@ -102,6 +104,10 @@ class LoopPlan:
         """Return the element at which a tile begins."""
         is_moved_back = self.remainder is Remainder.OVERLAP and number == self.trips - 1
         return self.extent - self.tile if is_moved_back else number * self.tile
+
+    def done_before(self, number: int) -> int:
+        """Return the elements at the beginning of a tile that are not to be copied back."""
+        return number * self.tile - self.start(number) if self.keeps_done else 0
 
     def size(self, number: int) -> int:
         """Return the elements of the program that a tile runs: those of the variant for what is left over."""

@@ -35,6 +35,10 @@ class Launch:
                 return argument.name
         return None
 
+    def is_updated(self, tensor: LaunchTensor) -> bool:
+        """Whether the program writes a tensor, or memory that it shares."""
+        return any(argument.is_written and shares_memory(tensor, other) for argument, other in self.pairs)
+
     def followers(self, name: str) -> list[tuple[TileArgument, LaunchTensor, int]]:
         """Return the arguments that follow a loop, with the host dim that does."""
         return [
@@ -56,8 +60,38 @@ class _Left:
 def with_remainder(launch: Launch, loop: LoopPlan, asked: Remainder | None, may_stage: bool) -> LoopPlan:
     """Return the loop with the policy for what its tiles leave over: the one asked for, else the first that is legal.
 
+    Where every tensor has its sticks along the loop, tiles may also fill the tensors' last sticks, padding included.
     Errors: SPY0962 where none applies.
     """
+    try:
+        return _settled(launch, loop, asked, may_stage)
+    except RemainderNotPossible:
+        whole = _whole_sticks(launch, loop)
+        if whole in (None, loop.extent):
+            raise
+        return _settled(launch, replace(loop, extent=whole), asked, may_stage)
+
+
+def _whole_sticks(launch: Launch, loop: LoopPlan) -> int | None:
+    """Return the extent of a loop with the padding of the last stick; ``None`` where something has none along it.
+
+    What the program computes of padding goes to padding.
+    """
+    if loop.kind is LoopKind.REDUCTION or not launch.followers(loop.name):
+        return None
+    sizes: set[int] = set()
+    for argument, tensor, dim in launch.followers(loop.name):
+        mine, whole = (run_of(address_runs(layout), dim) for layout in (argument.layout, tensor.layout))
+        if tensor.shape[dim] == 1 or mine is None or whole is None or mine.lane_step != 1 or whole.lane_step != 1:
+            return None
+        if mine.dims != (dim,) or whole.dims != (dim,):
+            return None
+        sizes.add(tensor.layout.elements_per_stick)
+    (lanes, *others) = sizes
+    return None if others else -(-loop.extent // lanes) * lanes
+
+
+def _settled(launch: Launch, loop: LoopPlan, asked: Remainder | None, may_stage: bool) -> LoopPlan:
     if loop.extent % loop.tile == 0:
         return loop
     left = _Left(loop, next(item for item in launch.contract.loops if item.name == loop.name), may_stage)
@@ -65,11 +99,17 @@ def with_remainder(launch: Launch, loop: LoopPlan, asked: Remainder | None, may_
     for policy, hurdle_of in _HURDLES.items():
         hurdle = hurdle_of(launch, left) if asked in (None, policy) else "another policy was asked for"
         if hurdle is None:
-            return replace(loop, remainder=policy)
+            keeps_done = policy is Remainder.OVERLAP and _repeats_nothing(launch)
+            return replace(loop, remainder=policy, keeps_done=keeps_done)
         notes.append(f"{policy.value}: {hurdle}")
     count = loop.extent % loop.tile
     fact = f'loop "{loop.name}" has {loop.extent} elements in tiles of {loop.tile}, {count} are left over'
     raise RemainderNotPossible(fact, notes=tuple(notes))
+
+
+def _repeats_nothing(launch: Launch) -> bool:
+    """Whether a tile over elements that are done has to leave them as they are."""
+    return not launch.contract.is_idempotent or launch.updated() is not None
 
 
 def _overlap_hurdle(launch: Launch, left: _Left) -> str | None:
@@ -77,10 +117,12 @@ def _overlap_hurdle(launch: Launch, left: _Left) -> str | None:
     loop, declared = left.loop, left.declared
     if loop.kind is LoopKind.REDUCTION and (declared.combine is None or not declared.combine.is_idempotent):
         return "elements of a reduction would count twice"
-    if not launch.contract.is_idempotent:
+    # what is updated may be computed twice in scratch memory, as long as the first result is the one that stays
+    may_leave_out = left.may_stage and loop.kind is LoopKind.PARALLEL
+    if not launch.contract.is_idempotent and not may_leave_out:
         return "the program gives another result when it runs twice"
     updated = launch.updated()
-    if updated is not None:
+    if updated is not None and not may_leave_out:
         return f'"{updated}" is read and written: elements would be computed twice'
     for argument, tensor, dim in launch.followers(loop.name):
         start = loop.extent - loop.tile

@@ -33,11 +33,16 @@ class _Nest:
 
 
 def stage_copies(
-    argument: int, layouts: tuple[DeviceLayout, DeviceLayout], starts: Sequence[int], base_bytes: int
+    argument: int,
+    layouts: tuple[DeviceLayout, DeviceLayout],
+    starts: Sequence[int],
+    base_bytes: int,
+    skipped: Sequence[int] | None = None,
 ) -> tuple[StageCopy, ...] | Obstacle:
     """Return the copies of the tile that begins at host index ``starts``; ``layouts`` are the tensor's and the tile's.
 
-    The same copies serve both ways.  An obstacle where sticks of the tile are not sticks of the tensor.
+    ``skipped``: elements at the beginning of each host dim of the tile that are not copied.  The same copies serve both
+    ways.  An obstacle where sticks of the tile are not sticks of the tensor.
     """
     parent, tile = layouts
     box = tile.host_shape
@@ -47,7 +52,10 @@ def stage_copies(
     found: list[tuple[_Nest, ...]] = []
     for whole, inner, alone in parts:
         start = sum(starts[dim] * whole.weight_of(dim) for dim in whole.dims)
-        nests = _along(whole, inner, alone, start)
+        left_out = 0 if skipped is None else sum(skipped[dim] * whole.weight_of(dim) for dim in whole.dims)
+        if left_out and (inner is None or len(inner.dims) > 1):
+            return Obstacle.FOLDED
+        nests = _along(whole, inner, alone, start, left_out)
         if isinstance(nests, Obstacle):
             return nests
         found.append(nests)
@@ -78,11 +86,11 @@ def _are_parallel(inner: AddressRun, alone: AddressRun, box: Sequence[int]) -> b
 
 @lru_cache(maxsize=4096)
 def _along(
-    whole: AddressRun, inner: AddressRun | None, alone: AddressRun | None, start: int
+    whole: AddressRun, inner: AddressRun | None, alone: AddressRun | None, start: int, skipped: int
 ) -> tuple[_Nest, ...] | Obstacle:
-    """Return the copies along one run, ``start`` elements into that of the tensor."""
+    """Return the copies along one run, ``start`` elements into that of the tensor, the first ones left out."""
     unit = whole.stick_elements or 1
-    if start % unit != 0:
+    if start % unit != 0 or skipped % unit != 0:
         return Obstacle.INSIDE_STICK
     if inner is None or alone is None:
         return (_Nest(whole.sticks_at(start), 0),)
@@ -92,7 +100,7 @@ def _along(
     bounds = _bounds(whole.levels, start, inner.length) | _bounds(alone.levels, 0, inner.length)
     if len(bounds) > _MOST_PIECES:
         return Obstacle.CARRY
-    ends = (*sorted({0, *bounds}), inner.length)
+    ends = (skipped, *sorted(bound for bound in bounds if bound > skipped), inner.length)
     strides = tuple(run.levels[0].sticks if run.levels else 0 for run in (whole, alone))
     pieces = [
         _Nest(whole.sticks_at(start + first), alone.sticks_at(first), _loops(-(-(last - first) // unit), strides))

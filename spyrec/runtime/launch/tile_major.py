@@ -15,10 +15,13 @@ def tile_major_layout(argument: TileArgument, shape: Sequence[int], order: Seque
     """Return the device layout of a tensor of ``shape`` in which a tiled launch only moves the base of this argument.
 
     ``order``: the loops by name, outermost first, in which tiles lie.  ``None`` where the tile does not divide
-    the shape, or no stride map says so.
+    the shape, its last stick is padded, or no stride map says so.
     """
     compiled = argument.layout
     if argument.axes is None or any(whole % tile for whole, tile in zip(shape, argument.shape, strict=True)):
+        return None
+    cut = [dim for dim, (whole, tile) in enumerate(zip(shape, argument.shape, strict=True)) if whole > tile]
+    if any(argument.whole_sticks(dim) > argument.shape[dim] for dim in cut):
         return None
     host = row_major_strides(tuple(shape))
     # a device dim that no host dim of the tile fills holds one element, and no copies of it

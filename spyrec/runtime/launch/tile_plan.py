@@ -10,7 +10,7 @@ from spyrec.bundle.manifest import Role
 from spyrec.bundle.tile_contract import TileArgument, TileContract, WriteMode
 from spyrec.runtime.launch.errors import TileNotExpressible
 from spyrec.runtime.launch.matching import is_reduction
-from spyrec.runtime.launch.modes import tile_starts
+from spyrec.runtime.launch.modes import tile_done, tile_starts
 from spyrec.runtime.launch.offset_rule import Obstacle
 from spyrec.runtime.launch.plan import (
     ArgumentPlan,
@@ -145,7 +145,7 @@ class _Walk:
         yield Iteration(index, Phase.COMBINE, around.combine, (*sums, *partials))
         if all(index[place] == self.plan.loops[place].trips - 1 for place in self._sums):
             results = tuple(self._operand(number, index, part) for number in written)
-            scatters = self._copies(written, index, part)
+            scatters = self._copies(written, index, part, leaves_done=True)
             yield Iteration(index, Phase.PUBLISH, around.publish, (*sums, *results), (), scatters)
 
     def _is_first(self, index: Index) -> bool:
@@ -170,7 +170,8 @@ class _Walk:
         done = [number for number in staged if following is None or not self._stays(number, following)]
         gathered = [number for number in fresh if self._is_read(contract.arguments[number], index)]
         scattered = [number for number in done if contract.arguments[number].is_written and not has_sums]
-        gathers, scatters = self._copies(gathered, index, part), self._copies(scattered, index, part)
+        gathers = self._copies(gathered, index, part)
+        scatters = self._copies(scattered, index, part, leaves_done=True)
         return Iteration(index, Phase.BODY, program, operands, gathers, scatters)
 
     def _stays(self, number: int, following: Index) -> bool:
@@ -198,14 +199,15 @@ class _Walk:
         argument = self._part(index).contract.arguments[number]
         return tile_starts(argument, self.plan.tensors[number], self.plan.loops, index), argument.shape
 
-    def _copies(self, numbers: list[int], index: Index, part: Part) -> tuple[StageCopy, ...]:
+    def _copies(self, numbers: list[int], index: Index, part: Part, leaves_done: bool = False) -> tuple[StageCopy, ...]:
         found: list[StageCopy] = []
         for number in numbers:
             plan, argument, tensor = part.arguments[number], part.contract.arguments[number], self.plan.tensors[number]
             if plan.mode is not Mode.STAGED:
                 continue
             starts, _ = self._window(number, index)
-            copies = stage_copies(number, (tensor.layout, argument.layout), starts, plan.base_bytes)
+            done = tile_done(argument, tensor, self.plan.loops, index) if leaves_done else None
+            copies = stage_copies(number, (tensor.layout, argument.layout), starts, plan.base_bytes, done)
             if isinstance(copies, Obstacle):
                 fact = f'the tile of "{argument.name}" at {list(starts)} cannot be copied: {copies.value}'
                 raise TileNotExpressible(fact)

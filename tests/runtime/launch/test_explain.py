@@ -137,7 +137,8 @@ def test_a_pointwise_program_over_one_layout_runs_over_sticks_instead_of_copying
 def test_sticks_in_place_are_not_computed_twice() -> None:
     contract = copying((1024, 1024), ("M", None), [TileLoop("M", 1024)], is_pointwise=True)
     same = tensor((4000, 1024))
-    assert code_of(contract, [same, same])[0] == "SPY0962"
+    assert code_of(contract, [same, same], NO_SCRATCH)[0] == "SPY0962"
+    assert [item.mode for item in explain_launch(contract, [same, same]).body.arguments] == [Mode.STAGED, Mode.STAGED]
     whole = tensor((4096, 1024))
     assert {item.mode for item in explain_launch(contract, [whole, whole]).body.arguments} == {Mode.FLAT}
 
@@ -219,16 +220,39 @@ def test_a_policy_that_does_not_apply_is_refused(policy: Remainder) -> None:
     assert "928 are left over" in text
 
 
-def test_a_tile_that_would_begin_inside_a_stick_is_no_overlap() -> None:
+def test_tiles_that_leave_lanes_over_fill_the_last_sticks() -> None:
+    """416 columns are 7 sticks, the last one half empty; tiles are 2 sticks: the last one begins a stick earlier."""
     contract = copying((64, 128), (None, "N"), [TileLoop("N", 128)])
-    code, text = code_of(contract, [tensor((64, 416)), tensor((64, 416))])
+    plan = explain_launch(contract, [tensor((64, 416)), tensor((64, 416))])
+    assert [loop.remainder for loop in plan.loops] == [Remainder.OVERLAP]
+    offsets = [iteration.operands[1].offset_bytes for iteration in plan.iterations()]
+    assert offsets == [stick * 64 * 128 for stick in (0, 2, 4, 5)]
+
+
+def test_a_tile_that_would_begin_inside_a_stick_is_no_overlap() -> None:
+    """Rows of the second tensor have no lanes to spare."""
+    arguments = (argument("x", INPUT, (64, 128), (None, "N")), argument("y", OUTPUT, (128, 64), ("N", None)))
+    contract = TileContract("turn", (TileLoop("N", 128),), arguments)
+    code, text = code_of(contract, [tensor((64, 416)), tensor((416, 64))])
     assert code == "SPY0962"
     assert "inside a stick" in text
 
 
+def updating() -> TileContract:
+    return replace(rows(1024)[0], arguments=(argument("x", INOUT, (1024, 64), ("M", None)),))
+
+
+def test_an_update_in_place_copies_back_only_what_is_new() -> None:
+    plan = explain_launch(updating(), [tensor((4000, 64))])
+    *_, before, last = plan.iterations()
+    assert [(copy.parent_bytes, copy.size_bytes) for copy in before.scatters] == [(2048 * 128, 1024 * 128)]
+    assert [(copy.parent_bytes, copy.size_bytes) for copy in last.gathers] == [(2976 * 128, 1024 * 128)]
+    (copy,) = last.scatters
+    assert (copy.parent_bytes, copy.scratch_bytes, copy.size_bytes) == (3072 * 128, 96 * 128, 928 * 128)
+
+
 def test_an_update_in_place_is_not_done_twice() -> None:
-    contract = replace(rows(1024)[0], arguments=(argument("x", INOUT, (1024, 64), ("M", None)),))
-    code, text = code_of(contract, [tensor((4000, 64))])
+    code, text = code_of(updating(), [tensor((4000, 64))], NO_SCRATCH)
     assert code == "SPY0962"
     assert "computed twice" in text
 
