@@ -17,9 +17,13 @@ from spyrec.codegen.tile_reductions import (
     joining_programs,
     with_programs,
 )
+from spyrec.ir.graph import Graph
 from spyrec.ir.kernel import KernelGraph
 from spyrec.passes.base import PipelineOptions
+from spyrec.passes.driver import DriverOptions, run_pipeline
 from spyrec.passes.parallel_loops.program_loops import ProgramLoop, ProgramLoops, program_loops
+from spyrec.passes.parallel_loops.unit_dims import unit_loops
+from spyrec.passes.pipelines import FORM_KERNELS
 
 
 def with_contracts(bundle: Bundle, scheduled: KernelGraph, options: CodegenOptions, emit: Emit) -> Bundle:
@@ -32,12 +36,20 @@ def with_contracts(bundle: Bundle, scheduled: KernelGraph, options: CodegenOptio
     arguments = {argument.name: argument for argument in manifest.arguments}
     contracts: dict[str, TileContract] = {}
     joining: list[JoiningPrograms] = []
-    for step, found in zip(manifest.plan, program_loops(scheduled), strict=True):
+    units = unit_loops(scheduled, _formed)
+    for step, found in zip(manifest.plan, program_loops(scheduled, units), strict=True):
         joined = _joining(step, arguments, found, options, emit) if options.tile_reductions else None
         contracts[step.program] = _contract(step, arguments, found, options, joined)
         joining.extend(() if joined is None else (joined,))
     complete = replace(manifest, tile_contracts=contracts)
     return with_programs(bundle, joining, complete) if joining else replace(bundle, manifest=complete)
+
+
+def _formed(graph: Graph) -> KernelGraph:
+    """Return the kernels of a graph before anything is planned."""
+    formed = run_pipeline(graph, PipelineOptions(), DriverOptions(stop_after=FORM_KERNELS.name))
+    assert isinstance(formed, KernelGraph)
+    return formed
 
 
 def _joining(

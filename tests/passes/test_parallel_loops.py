@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from spyrec.ir.kernel import KernelGraph
-from spyrec.passes.device_graph import device_graph
 from spyrec.passes.base import PipelineOptions
+from spyrec.passes.device_graph import device_graph
 from spyrec.passes.parallel_loops.program_loops import ProgramLoop, ProgramLoops, program_loops
-from tests.support.graphs import JsonObject, graph_data, node, read, scheduled, tensor
+from spyrec.passes.parallel_loops.unit_dims import unit_loops
+from tests.support.graphs import JsonObject, after, graph_data, node, read, scheduled, tensor
 from tests.support.parallel_loops import broken_promise, graph_axes, tiled_like_whole
 from tests.support.random_graphs import random_graph
 from tests.support.random_loops import looped_graph
@@ -349,3 +350,40 @@ def test_a_tensor_that_two_programs_write_holds_something_when_the_second_begins
     assert not first
     assert all(kept == {"y"} for kept in others)
     assert others
+
+
+UNITS: Mapping[str, tuple[JsonObject, list[dict[str, int]]]] = {
+    "a row": (single(tensor("x", 1, 64), node("y", "abs", "x")), [{"x": 0, "y": 0}]),
+    "a row beside a row": (
+        single(tensor("x", 1, 64), node("y", "add", "x", "z"), others=(tensor("z", 1, 64),)),
+        [{"x": 0, "z": 0, "y": 0}],
+    ),
+    "a row of a product": (
+        single(tensor("x", 1, 64), node("y", "matmul", "x", "w"), others=(tensor("w", 64, 1),)),
+        [{"x": 0, "y": 0}, {"w": 1, "y": 1}],
+    ),
+    "a row that is spread over others": (
+        single(tensor("x", 1, 64), node("y", "add", "x", "z"), others=(tensor("z", 3, 64),)),
+        [],
+    ),
+    "a sum's own dim": (single(tensor("x", 1, 64), node("y", "sum", "x", dim=[0])), []),
+    "rows that are joined": (
+        single(tensor("x", 1, 64), node("y", "cat", "x", "z", dim=0), others=(tensor("z", 1, 64),)),
+        [],
+    ),
+    "scores among themselves": (
+        single(tensor("x", 1, 64), node("t", "t", "x"), node("y", "matmul", "x", "t")),
+        [],
+    ),
+    "a reshape that states the size": (single(tensor("x", 1, 64), node("y", "reshape", "x", shape=[1, 64])), []),
+}
+
+
+@pytest.mark.parametrize("name", UNITS)
+def test_dims_of_one_element_are_loops_where_the_graph_at_larger_extents_has_them(name: str) -> None:
+    data, wanted = UNITS[name]
+    graph = scheduled(data)
+    units = unit_loops(graph, lambda source: after("form-kernels", source))
+    assert [dict(loop) for loop in units.loops] == wanted
+    (found,) = program_loops(graph, units)
+    assert [dict(loop.dims) for loop in found.loops if loop.tile == 1] == wanted

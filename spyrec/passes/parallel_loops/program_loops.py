@@ -9,6 +9,7 @@ from spyrec.ir.kernel import KernelGraph
 from spyrec.ir.kernel_form import Rule
 from spyrec.passes.parallel_loops.known_program import KnownProgram, Signature, known_program, source_dims
 from spyrec.passes.parallel_loops.reductions import ReducingKernel, reducing_kernel
+from spyrec.passes.parallel_loops.unit_dims import UnitLoops, of_program
 
 _POINTWISE = frozenset({Rule.SAME_STICK, Rule.CAST, Rule.COPY, Rule.RESTICKIFY})
 
@@ -54,8 +55,8 @@ class ProgramLoops:
     reduction: ReductionLoop | None = None
 
 
-def program_loops(graph: KernelGraph) -> tuple[ProgramLoops, ...]:
-    """Return the parallel loops of each program of a scheduled graph.
+def program_loops(graph: KernelGraph, units: UnitLoops | None = None) -> tuple[ProgramLoops, ...]:
+    """Return the parallel loops of each program of a scheduled graph; ``units``: those over dims of one element.
 
     A loop is one where running the program on the slice ``[i*T, (i+1)*T)`` of every argument that follows it gives
     exactly that slice of everything it writes.  Dims that several programs walk as one have one name: that of the
@@ -69,6 +70,8 @@ def program_loops(graph: KernelGraph) -> tuple[ProgramLoops, ...]:
         written = frozenset(program.written)
         flags = _is_pointwise(program), _is_idempotent(program)
         loops, kept = _loops(program, names), written & written_before
+        if units is not None:
+            loops = _with_units(program, loops, units, names)
         reduction = None if kept else _reduction(reducing_kernel(program), names, loops)
         results.append(ProgramLoops(loops, *flags, written, kept, reduction))
         written_before |= written
@@ -85,6 +88,20 @@ def _loops(program: KnownProgram, names: Mapping[HostDim, str]) -> tuple[Program
         assert covered is not None, "only what can be cut is yielded"
         loops.append(ProgramLoop(name, tile, dims, covered))
     return tuple(loops)
+
+
+def _with_units(
+    program: KnownProgram, loops: tuple[ProgramLoop, ...], units: UnitLoops, names: Mapping[HostDim, str]
+) -> tuple[ProgramLoop, ...]:
+    """Return the loops of a program with those over dims of one element, in the order of its first result's dims."""
+    graph, all_loops = program.graph, list(loops)
+    for dims in of_program(units, program):
+        places = sorted(dims.items(), key=lambda place: _order(graph, place))
+        known = next(filter(None, (_dim_name(graph, place) for place in places)), None)
+        wanted = f"{places[0][0]}.{places[0][1]}" if known is None else known
+        taken = {*(loop.name for loop in all_loops), *names.values()}
+        all_loops.append(ProgramLoop(_unused(wanted, taken), 1, dims, 1))
+    return tuple(sorted(all_loops, key=lambda loop: loop.dims[program.written[0]]))
 
 
 def _reduction(

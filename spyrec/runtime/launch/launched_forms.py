@@ -72,7 +72,8 @@ def launched_layouts(
 ) -> dict[str, DeviceLayout]:
     """Return a device layout for every tensor of a plan: those given, and for the rest what stages fewest bytes.
 
-    Tried are the compiled layout's kind and whole tiles one after the other, tensor by tensor.
+    Tried are the compiled layout's kind and whole tiles one after the other, tensor by tensor; first in all of them
+    where a launch is refused otherwise.
     """
     layouts = dict(given)
     users: dict[str, list[tuple[TileArgument, TileContract]]] = {}
@@ -82,6 +83,9 @@ def launched_layouts(
     open_names = [name for name in users if name not in given]
     choices = {name: _candidates(shapes[name], users[name]) for name in open_names}
     layouts.update({name: found[0] for name, found in choices.items()})
+    if _staged_bytes(steps, shapes, layouts) == _REFUSED:  # where several tensors have to change, one alone is no help
+        others = {**layouts, **{name: found[-1] for name, found in choices.items()}}
+        layouts = min(layouts, others, key=lambda item: _staged_bytes(steps, shapes, item))
     for name in open_names:
         touching = [step for step in steps if name in step.names]
         trials = [(_staged_bytes(touching, shapes, {**layouts, name: item}), item) for item in choices[name]]

@@ -86,11 +86,39 @@ def launched(
         ("matmul", (64, 70), (64, 333)),
         ("largest", (5, 70), (5, 140)),
         ("largest", (5, 3, 2), (5, 6, 70)),
+        ("pointwise", (1, 64), (4, 64)),
+        ("pointwise", (1, 1, 64), (3, 2, 128)),
+        ("pointwise", (1, 70), (3, 200)),
+        ("bias", (1, 128), (3, 256)),
+        ("matmul", (1, 64, 64), (3, 64, 64)),
+        ("largest", (5, 1, 64), (5, 4, 64)),
     ],
 )
 @pytest.mark.parametrize("strides", [False, True])
 def test_tiles_that_end_inside_of_a_stick_are_launched(name: str, tile: Shape, whole: Shape, strides: bool) -> None:
     assert launched(name, tile, whole, strides=strides) is None
+
+
+def test_a_row_is_compiled_and_rows_are_launched() -> None:
+    """One token through a matrix and a norm: the batch of one element is a loop of its own."""
+    nodes = [node("h", "matmul", "x", "w"), node("o", "softmax", "h", dim=1)]
+    data = graph_data([tensor("x", 1, 64), tensor("w", 64, 128)], nodes, ["o"])
+    bundle = spyrec.compile(data, spyrec.CompileOptions(cores=4))
+    assert [(loop.name, loop.tile) for loop in bundle.manifest.tile_contracts["."].loops] == [("x.0", 1)]
+    rng = np.random.default_rng(0)
+    inputs = {"x": rng.standard_normal((5, 64)).astype(np.float16), "w": rng.standard_normal((64, 128)) * 0.1}
+    inputs["w"] = inputs["w"].astype(np.float16)
+    result = spyrec.run(bundle, inputs, spyrec.RunOptions(check=True))
+    assert result.is_ok
+    assert result.outputs["o"].shape == (5, 128)
+    rows = [spyrec.run(bundle, {**inputs, "x": inputs["x"][row : row + 1]}).outputs["o"] for row in range(5)]
+    np.testing.assert_array_equal(result.outputs["o"], np.concatenate(rows))
+
+
+def test_a_run_finds_the_layout_for_tiles_of_one_lane() -> None:
+    bundle = spyrec.compile(graph_data([tensor("x", 2, 1)], [node("o", "abs", "x")], ["o"]))
+    x = np.arange(-3, 3).reshape(2, 3).astype(np.float16)
+    np.testing.assert_array_equal(spyrec.run(bundle, {"x": x}).outputs["o"], np.abs(x))
 
 
 @pytest.mark.parametrize(
