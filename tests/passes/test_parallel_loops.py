@@ -387,3 +387,14 @@ def test_dims_of_one_element_are_loops_where_the_graph_at_larger_extents_has_the
     assert [dict(loop) for loop in units.loops] == wanted
     (found,) = program_loops(graph, units)
     assert [dict(loop.dims) for loop in found.loops if loop.tile == 1] == wanted
+
+
+def test_a_block_compiled_for_a_batch_of_one_has_the_batch_as_a_loop_of_every_program() -> None:
+    class One(Sizes):
+        def __call__(self, letter: str) -> int:
+            return 1 if letter == "B" else super().__call__(letter)
+
+    graph, two = scheduled(_decoder_block(One())), scheduled(_decoder_block(Sizes()))
+    units = unit_loops(graph, lambda source: after("form-kernels", source))
+    found = [[loop.name for loop in item.loops] for item in program_loops(graph, units)]
+    assert found == [[loop.name for loop in item.loops] for item in program_loops(two)]

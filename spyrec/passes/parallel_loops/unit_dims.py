@@ -7,13 +7,15 @@ of other tensors grow with them, and whether the kernels that it makes then comp
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from typing import cast
 
 from spyrec.diagnostics import SpyrecError
 from spyrec.ir.graph import Graph, Node, Value
 from spyrec.ir.inference import infer
 from spyrec.ir.kernel import BufferRole, KernelGraph, KernelProgram
-from spyrec.ir.opdef import OpError, catalogue
+from spyrec.ir.opdef import Attributes, OpError, catalogue
+from spyrec.ir.sizes import NamedSize, read_size
 from spyrec.ir.verify import verify
 from spyrec.passes.parallel_loops.known_program import KnownProgram, known_program
 
@@ -50,11 +52,11 @@ def unit_loops(graph: KernelGraph, form: FormKernels) -> UnitLoops:
         return UnitLoops()
     trial = _Trial(graph, source, form)
     groups: dict[frozenset[HostDim], list[HostDim]] = {}
-    for dim in dims:
-        alone = trial.unit_loops([[dim]])
+    for named in _by_name(source, dims):
+        alone = trial.unit_loops([named])
         for loop in alone.loops:
             reached = frozenset((name, place) for name, place in loop.items() if name in trial.outputs)
-            groups.setdefault(reached, []).append(dim)
+            groups.setdefault(reached, []).extend(named)
     kept: list[list[HostDim]] = []
     found = UnitLoops()
     for group in groups.values():
@@ -63,6 +65,14 @@ def unit_loops(graph: KernelGraph, form: FormKernels) -> UnitLoops:
             kept.append(group)
             found = together
     return found
+
+
+def _by_name(source: Graph, dims: Sequence[HostDim]) -> list[list[HostDim]]:
+    """Return dims that the graph gives one name together, which have one extent in whatever is launched."""
+    groups: dict[str | HostDim, list[HostDim]] = {}
+    for name, dim in dims:
+        groups.setdefault(source.values[name].dims[dim] or (name, dim), []).append((name, dim))
+    return list(groups.values())
 
 
 def _shape(source: Graph, name: str) -> tuple[int, ...]:
@@ -78,16 +88,23 @@ class _Trial:
         self._form = form
         self.outputs = {buffer for _, buffer in graph.outputs}
         used = {extent for value in source.values.values() for extent in value.type.shape}
+        self._known: dict[tuple[tuple[HostDim, ...], ...], UnitLoops] = {}
         self._extents = [size for size in range(2, len(used) + _MOST_DIMS + 2) if size not in used]
 
     def unit_loops(self, groups: Sequence[Sequence[HostDim]]) -> UnitLoops:
         """Return what follows each group of enlarged dims; none where one is no loop, or there is no such graph."""
+        key = tuple(map(tuple, groups))
+        if key not in self._known:
+            self._known[key] = self._tried(groups)
+        return self._known[key]
+
+    def _tried(self, groups: Sequence[Sequence[HostDim]]) -> UnitLoops:
         sizes = {dim: size for group, size in zip(groups, self._extents, strict=False) for dim in group}
         try:
             formed = self._form(_enlarged(self._source, sizes))
         except (OpError, SpyrecError):
             return UnitLoops()
-        known = self._known(formed)
+        known = self._whole(formed)
         found: list[dict[str, int]] = []
         for group in groups:
             name, dim = group[0]
@@ -98,7 +115,7 @@ class _Trial:
             found.append(dims)
         return UnitLoops(tuple(found), frozenset(known.signatures))
 
-    def _known(self, formed: KernelGraph) -> KnownProgram:
+    def _whole(self, formed: KernelGraph) -> KnownProgram:
         """Return what is known of all kernels as one program, with the arguments that the graph's programs have."""
         names = dict.fromkeys(name for program in self._graph.programs for name in program.arguments)
         arguments = tuple(
@@ -120,11 +137,13 @@ def _enlarged(source: Graph, sizes: Mapping[HostDim, int]) -> Graph:
     Errors: ``OpError`` where an op does not take them, SPY02xx where the graph states sizes that no longer fit.
     """
     values: dict[str, Value] = {}
+    named = {source.values[name].dims[dim]: size for (name, dim), size in sizes.items()}
+    extents = source.extents | {name: size for name, size in named.items() if name is not None}
     for name, value in source.values.items():
         shape = tuple(sizes.get((name, dim), extent) for dim, extent in enumerate(value.type.shape))
         grown = replace(value.type, shape=shape) if name in source.inputs else value.type
         values[name] = replace(value, type=grown, dims=(None,) * len(shape), pin=None)
-    nodes = tuple(_again(node, values) for node in source.nodes)
+    nodes = tuple(_again(node, values, extents) for node in source.nodes)
     enlarged = replace(source, dims={}, nodes=nodes, values=values)
     problems = verify(enlarged)
     if problems:
@@ -132,11 +151,26 @@ def _enlarged(source: Graph, sizes: Mapping[HostDim, int]) -> Graph:
     return enlarged
 
 
-def _again(node: Node, values: dict[str, Value]) -> Node:
-    inferred = infer(catalogue()[node.op], node.inputs, node.attributes, values)
+def _again(node: Node, values: dict[str, Value], extents: Mapping[str, int]) -> Node:
+    attributes = _resized(node.attributes, extents)
+    inferred = infer(catalogue()[node.op], node.inputs, attributes, values)
     for name, result in zip(node.outputs, inferred.results, strict=True):
         values[name] = replace(values[name], type=result, dims=(None,) * result.rank)
-    return replace(node, work_division=None)
+    return replace(node, attributes=attributes, work_division=None)
+
+
+def _resized(attributes: Attributes, extents: Mapping[str, int]) -> Attributes:
+    """Return attributes whose sizes that were written with dim names have other extents."""
+    changed: dict[str, object] = {}
+    for item in fields(attributes):
+        found: object = getattr(attributes, item.name)
+        if isinstance(found, tuple):
+            sizes = cast("tuple[object, ...]", found)
+            if any(isinstance(size, NamedSize) for size in sizes):
+                changed[item.name] = tuple(
+                    int(read_size(size.text, extents)) if isinstance(size, NamedSize) else size for size in sizes
+                )
+    return replace(attributes, **changed) if changed else attributes
 
 
 def of_program(found: UnitLoops, program: KnownProgram) -> Iterator[dict[str, int]]:
