@@ -28,10 +28,6 @@ class OperationClass(Enum):
     MATMUL = "matmul"
 
 
-VECTOR_PASSES = {"layernormnorm": 4, "exx2": 3}
-"""Results that the vector unit makes per point, by operation, where it is not one."""
-
-
 class Unit(Enum):
     """The unit of a core that computes: the PE array, or the vector unit."""
 

@@ -1,4 +1,4 @@
-"""Compiled kernels on disk, kept as long as no file that they are made of has changed.
+"""Compiled kernels on disk, kept as long as no file that they may be made of has changed.
 
 numba itself looks at the kernel's own file alone.  Ours are inlined across files (a codec into every operation): after
 an update of one file the others' kernels would go on with its old code.
@@ -9,9 +9,10 @@ an update of one file the others' kernels would go on with its old code.
 
 from __future__ import annotations
 
+import re
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -28,7 +29,7 @@ F = TypeVar("F", bound=Callable[..., object])
 NOTICE_BEGIN = "compiled kernels"
 """How the notice begins: the command line shows it its own way."""
 
-_PACKAGE = "spyrec."
+_IMPORT = re.compile(r"^from (spyrec[\w.]*) import ([\w, ]*)", re.MULTILINE)
 _CONSTANTS = (dlfloat.__name__, target.__name__)
 """Modules whose numbers kernels use: a number does not tell where it comes from."""
 
@@ -106,26 +107,19 @@ def source_modules(module: str) -> set[str]:
     waiting = [module]
     while waiting:
         name = waiting.pop()
-        if name not in found:
+        if name not in found and name in sys.modules:
             found.add(name)
-            waiting += _homes(name)
+            waiting += () if name == __name__ else _homes(name)  # this one gives kernels nothing of its own
     return found
 
 
 def _homes(module: str) -> Iterator[str]:
-    """Yield the modules of this package that define what ``module`` has imported so far."""
-    for value in map(_sample, list(vars(sys.modules[module]).values())):
-        # compiled functions and intrinsics hold the Python function that they were made of
-        inner: object = getattr(value, "py_func", None) or getattr(value, "_defn", None) or value
-        home = getattr(inner, "__module__", None)
-        if isinstance(home, str) and home.startswith(_PACKAGE) and home in sys.modules:
-            yield home
-
-
-def _sample(value: object) -> object:
-    """Return what tells where a value comes from: of a table of functions, one of them."""
-    items: Iterable[object] = value.values() if isinstance(value, dict) else value if isinstance(value, tuple) else ()
-    return next(iter(items), value)
+    """Yield the modules of this package that a module imports at its top."""
+    file = getattr(sys.modules[module], "__file__", None)
+    text = "" if file is None else Path(file).read_text(encoding="utf-8")
+    for home, names in _IMPORT.findall(text):
+        yield home
+        yield from (f"{home}.{name.strip()}" for name in names.split(","))  # where they are modules themselves
 
 
 def _stamps(module: str) -> Iterator[tuple[str, int, int]]:

@@ -16,7 +16,7 @@ from spyrec.bundle.json_cursor import CONTRADICTORY, LARGEST_INTEGER, MALFORMED,
 from spyrec.bundle.superdsc import ComputeOp, ConstantEntry, LabelInfo, Operand, SuperDsc
 from spyrec.bundle.superdsc_derived import check_derived
 from spyrec.bundle.superdsc_operands import OperandReader, read_format
-from spyrec.device_operations import known_operations
+from spyrec.device_ops import known_operations
 from spyrec.diagnostics import DiagnosticSink, Location
 from spyrec.jsonloc import JsonValue, load_json
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from spyrec.codegen.device_ops import COMBINING_REDUCTIONS, INPUT_COUNTS, MATMULS
 from spyrec.codegen.iteration import Iteration
 from spyrec.codegen.operand_dims import EXTENDS, OperandDims
 from spyrec.codegen.opspec import AllocationKind, OpSpec, TensorArgument
+from spyrec.device_ops import MATMULS, device_operation
 from spyrec.diagnostics import Location, SpyrecError, refuse
 from spyrec.target import DATA_SEGMENTS, SEGMENT_BYTES, STICK_BYTES, Target
 
@@ -22,7 +22,8 @@ def check_operand_list(spec: OpSpec, location: Location | None) -> None:
     if any(names.count(name) > 1 for name in reads):
         raise refuse("SPY0506", "two operands of a gather have the same name", at)
     index_count = sum(argument.name in reads for argument in spec.args)
-    least, most = INPUT_COUNTS.get(spec.op, (0, len(spec.args)))
+    record = device_operation(spec.op)
+    least, most = record.least_inputs, record.inputs
     inputs = len(spec.args) - 1 - index_count
     if not least <= inputs <= most:
         wanted = str(least) if least == most else f"{least} to {most}"
@@ -101,7 +102,8 @@ def check_combination(
 ) -> None:
     """Check that cores which share an output element may combine their results.  Errors: SPY0522."""
     output = dims[-1].scales
-    combines = spec.op in MATMULS or (spec.is_reduction and spec.op in COMBINING_REDUCTIONS)
+    fold = device_operation(spec.op).fold
+    combines = fold is not None and fold.cores_combine and (spec.is_reduction or spec.op in MATMULS)
     reduced = [dim for dim, size in iteration.sizes.items() if size > 1 and output.get(dim) != EXTENDS]
     at = None if location is None else location.child("args", len(dims) - 1)
     if not spec.is_reduction and spec.op not in MATMULS and reduced:

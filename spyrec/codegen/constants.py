@@ -5,19 +5,17 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping
 from functools import lru_cache
-from math import inf
 
 import numpy as np
 
 from spyrec import dlfloat
 from spyrec.bundle.superdsc import ConstantEntry
 from spyrec.codegen.iteration import Iteration
+from spyrec.device_ops import device_operation
 from spyrec.dtypes import DeviceFormat
 
 MASK_CONSTANT = "samv-maskvalue"
 """Name by which the device finds the value that replaces masked elements."""
-
-_MASK_VALUES = {"max": -inf, "min": inf}
 
 
 def encode_constant(value: float, data_format: DeviceFormat) -> int:
@@ -52,7 +50,9 @@ def constant_entries(
     """Return the constants in order, and last the mask value of a masked operation: the one that changes nothing."""
     values = dict(constants)
     if is_masked:
-        values[MASK_CONSTANT] = _MASK_VALUES.get(op, 0.0)
+        fold = device_operation(op).fold
+        assert fold is not None, f"{op} is masked and folds nothing"
+        values[MASK_CONSTANT] = fold.mask
     return tuple(
         ConstantEntry(name, data_format, encode_constant(value, data_format)) for name, value in values.items()
     )

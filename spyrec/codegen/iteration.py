@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import prod
 
-from spyrec.codegen.device_ops import CASTS, MATMULS
 from spyrec.codegen.opspec import OpSpec
+from spyrec.device_ops import CASTS, MATMULS
 from spyrec.diagnostics import Location, refuse
 from spyrec.work_slices import slice_order, slices_of_cores
 

@@ -14,7 +14,6 @@ from spyrec.bundle.superdsc import Component, ComputeOp, Indirection, LabelInfo,
 from spyrec.codegen.checks import check_combination, check_cores, check_even, check_gather, check_operand_list
 from spyrec.codegen.constants import constant_entries, mask_ranges
 from spyrec.codegen.coordinates import ArgumentView, CoordinateReader, elements_per_stick
-from spyrec.codegen.device_ops import IDENTITY, MATMULS, RESTICKIFY, TOPKS
 from spyrec.codegen.extents import Footprint, FootprintContext, FootprintReader
 from spyrec.codegen.formats import check_formats, check_operation
 from spyrec.codegen.iteration import (
@@ -37,6 +36,7 @@ from spyrec.codegen.operand_dims import (
 from spyrec.codegen.opspec import AllocationKind, OpSpec, TensorArgument
 from spyrec.codegen.padding import pad_contraction, pad_sticks
 from spyrec.codegen.stick_labels import assign_labels
+from spyrec.device_ops import IDENTITY, MATMULS, RESTICKIFY, TOPKS
 from spyrec.diagnostics import Location
 from spyrec.dtypes import DeviceFormat
 from spyrec.target import Target

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from spyrec.codegen.coordinates import ArgumentView
-from spyrec.codegen.device_ops import LAYERNORM_SCALE, MATMULS, TOPKS
 from spyrec.codegen.iteration import Iteration
 from spyrec.codegen.opspec import OpSpec
+from spyrec.device_ops import LAYERNORM_SCALE, MATMULS, TOPKS
 from spyrec.diagnostics import Location, refuse
 
 EXTENDS = 1

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from spyrec.codegen.coordinates import ArgumentView
-from spyrec.codegen.device_ops import CASTS, MATMULS, RESTICKIFY
 from spyrec.codegen.iteration import Iteration
 from spyrec.codegen.operand_dims import OperandDims
 from spyrec.codegen.opspec import OpSpec
+from spyrec.device_ops import CASTS, MATMULS, RESTICKIFY
 
 
 def pad_contraction(spec: OpSpec, views: Sequence[ArgumentView], iteration: Iteration) -> Iteration:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from spyrec.bundle.superdsc import LabelInfo
 from spyrec.codegen.coordinates import ArgumentView
-from spyrec.codegen.device_ops import MATMULS
 from spyrec.codegen.operand_dims import OperandDims
 from spyrec.codegen.opspec import OpSpec
+from spyrec.device_ops import MATMULS
 from spyrec.diagnostics import Location, refuse
 
 _INDEX_LABEL = "KERNEL_IDX"

@@ -40,6 +40,8 @@ Spread = Callable[[Step, Errors], Floats]
 
 Mask = npt.NDArray[np.bool_]
 
+IsAtKink = Callable[[Step, Errors], Mask]
+
 
 @dataclass(frozen=True, slots=True)
 class ErrorRule:
@@ -59,7 +61,7 @@ class ErrorRule:
     arithmetic: Spread | None = None
     rounds: bool = True
     is_continuous: bool = True
-    is_at_kink: Callable[[Step, Errors], Mask] | None = None
+    is_at_kink: IsAtKink | None = None
     ulps: float = 1.0
     constants: tuple[str, ...] = ()
     scale: str | None = None

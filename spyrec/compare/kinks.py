@@ -6,6 +6,7 @@ import numpy as np
 
 from spyrec.compare.error_rule import Errors, Mask, Step, present
 from spyrec.compare.storage import absolute_difference
+from spyrec.ir.opdef import OpDef
 from spyrec.ir.ops.reduction import ReductionAttributes
 from spyrec.ir.shapes import normalize_dims
 
@@ -30,9 +31,16 @@ def is_extremum_undecided(step: Step, errors: Errors) -> Mask:
     value, error = step.value(0), present(errors, 0)
     assert isinstance(step.attributes, ReductionAttributes)
     axes = normalize_dims(step.attributes.dim, value.ndim)
-    if step.definition.name == "amin":
+    if _is_smallest(step.definition):
         value = -value
     surest = np.max(value - error, axis=axes, keepdims=True, initial=-np.inf)
     candidates = np.count_nonzero(value + error >= surest, axis=axes)
     moves = np.any(error > 0, axis=axes)
     return np.asarray((candidates > 1) & moves).reshape(step.result.shape)
+
+
+def _is_smallest(definition: OpDef) -> bool:
+    assert definition.device is not None
+    fold = definition.device.record.fold
+    assert fold is not None
+    return fold.mask > 0

@@ -12,6 +12,7 @@ from spyrec.bundle.device_program import DeviceProgram
 from spyrec.bundle.manifest import Argument, PlanStep
 from spyrec.bundle.program import Add, AffineApply, ArgumentExtract, Constant, For, SdscExecute, Statement
 from spyrec.bundle.superdsc import Component, Operand, SuperDsc
+from spyrec.device_ops import RESTICKIFY
 from spyrec.layout import DeviceLayout
 from spyrec.target import DATA_SEGMENTS, STICK_BYTES, segment_base
 
@@ -155,7 +156,7 @@ def _holds(dsc: SuperDsc, operand: Operand, distance_bytes: int) -> bool:
 
 def _is_short_gap(dsc: SuperDsc, operand: Operand, dim: str) -> bool:
     """Whether a gap says how much shorter the buffer is: a restickify's plain dim, ragged as the other's stick dim."""
-    if dsc.op_func_name != "ReStickifyOpHBM" or dsc.work_slices[dim] != 1:
+    if dsc.op_func_name != RESTICKIFY or dsc.work_slices[dim] != 1:
         return False
     if dim == dsc.labels[operand.label].stick_dim:
         return False

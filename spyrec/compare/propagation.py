@@ -8,13 +8,15 @@ know shapes, dims and broadcasting only through it.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 
 import numpy as np
 
-from spyrec.compare.error_rule import ErrorRule, Errors, Spread, Step, present
+from spyrec.compare.error_rule import ErrorRule, Errors, IsAtKink, Spread, Step, present
 from spyrec.compare.kinks import is_extremum_undecided, is_kink_in_reach, is_pair_undecided
 from spyrec.compare.storage import Floats, absolute_difference
-from spyrec.ir.opdef import OpDef, OpKind
+from spyrec.device_ops.record import ErrorKind
+from spyrec.ir.opdef import DeviceOp, OpDef, OpKind
 
 SINGLE_ROUNDOFF = 2.0**-24
 """Unit roundoff of the float32 arithmetic that every op may compute in (semantics of the number formats)."""
@@ -175,64 +177,63 @@ def _layernormnorm_arithmetic(step: Step, errors: Errors) -> Floats:
     return 4.0 * SINGLE_ROUNDOFF * ((x + mean) * scale * weight + bias)
 
 
-_GELU_MINIMUM, _GELU_TANH_MINIMUM, _SILU_MINIMUM = -0.7517915246935645, -0.7524614220710162, -1.278464542761074
-"""Where the only extremum of each lies (roots of the derivatives)."""
-
-_MONOTONE = _of_one()
-_TABLE_ULPS = 4.0
-"""Roundoffs of an elementary function in float32: the reference is correctly rounded, libraries are up to 2 ulp off."""
-
 _MOVED = ErrorRule(moved, rounds=False)
-_COMPARISON = ErrorRule(_of_comparison, rounds=False, is_continuous=False)
 
-_RULES: Mapping[str, ErrorRule] = {
-    "abs": ErrorRule(_of_one(0.0), rounds=False, is_at_kink=is_kink_in_reach),
-    "neg": ErrorRule(_MONOTONE, rounds=False),
-    "exp": ErrorRule(_MONOTONE, ulps=_TABLE_ULPS),
-    "log": ErrorRule(_MONOTONE, ulps=_TABLE_ULPS),
-    "sqrt": ErrorRule(_MONOTONE),
-    "rsqrt": ErrorRule(_MONOTONE, ulps=2.0),
-    "reciprocal": ErrorRule(_of_one(0.0)),
-    "sigmoid": ErrorRule(_MONOTONE, ulps=2 * _TABLE_ULPS),
-    "tanh": ErrorRule(_MONOTONE, ulps=_TABLE_ULPS),
-    "floor": ErrorRule(_MONOTONE, rounds=False, is_continuous=False),
-    "relu": ErrorRule(_MONOTONE, rounds=False, is_at_kink=is_kink_in_reach),
-    "gelu": ErrorRule(_of_one(_GELU_MINIMUM, _GELU_TANH_MINIMUM), ulps=2 * _TABLE_ULPS),
-    "silu": ErrorRule(_of_one(_SILU_MINIMUM), ulps=2 * _TABLE_ULPS),
-    "softplus": ErrorRule(_MONOTONE, ulps=2 * _TABLE_ULPS, constants=("beta", "threshold")),
-    "clamp": ErrorRule(_MONOTONE, rounds=False, is_at_kink=is_kink_in_reach, constants=("min", "max")),
-    "add": ErrorRule(_of_sum),
-    "sub": ErrorRule(_of_sum),
-    "mul": ErrorRule(_of_product),
-    "div": ErrorRule(_of_quotient),
-    "maximum": ErrorRule(_of_monotone_pair, rounds=False, is_at_kink=is_pair_undecided),
-    "minimum": ErrorRule(_of_monotone_pair, rounds=False, is_at_kink=is_pair_undecided),
-    "eq": _COMPARISON,
-    "ne": _COMPARISON,
-    "lt": _COMPARISON,
-    "le": _COMPARISON,
-    "gt": _COMPARISON,
-    "ge": _COMPARISON,
-    "where": ErrorRule(_of_choice, rounds=False),
-    "sum": ErrorRule(moved, _accumulation),
-    "mean": ErrorRule(moved, _accumulation, scale="scaling_factor"),
-    "amax": ErrorRule(_of_extremum, rounds=False, is_at_kink=is_extremum_undecided),
-    "amin": ErrorRule(_of_extremum, rounds=False, is_at_kink=is_extremum_undecided),
-    "spyre.exx2": ErrorRule(_of_exx2, _accumulation, constants=("exx2scale",)),
-    "spyre.layernormscale": ErrorRule(_of_layernormscale, _layernormscale_arithmetic, ulps=3.0, constants=("eps",)),
-    "spyre.layernormnorm": ErrorRule(_of_layernormnorm, _layernormnorm_arithmetic),
+_SPREADS: Mapping[ErrorKind, Spread] = {
+    ErrorKind.MOVED: moved,
+    ErrorKind.SUM: _of_sum,
+    ErrorKind.PRODUCT: _of_product,
+    ErrorKind.QUOTIENT: _of_quotient,
+    ErrorKind.PAIR: _of_monotone_pair,
+    ErrorKind.COMPARISON: _of_comparison,
+    ErrorKind.CHOICE: _of_choice,
+    ErrorKind.TOTAL: moved,
+    ErrorKind.EXTREMUM: _of_extremum,
+    ErrorKind.CONTRACTION: _of_bilinear,
+    ErrorKind.STATISTICS: _of_exx2,
+    ErrorKind.STATISTICS_SCALE: _of_layernormscale,
+    ErrorKind.NORMALISATION: _of_layernormnorm,
 }
+"""What the operands' errors cause; a function of one operand has a rule of its own turning points."""
 
-_BY_KIND: Mapping[OpKind, ErrorRule] = {
-    OpKind.CONTRACTION: ErrorRule(_of_bilinear, _product_accumulation),
-    OpKind.VIEW: _MOVED,
-    OpKind.MOVEMENT: _MOVED,
+_ARITHMETIC: Mapping[ErrorKind, Spread] = {
+    ErrorKind.TOTAL: _accumulation,
+    ErrorKind.CONTRACTION: _product_accumulation,
+    ErrorKind.STATISTICS: _accumulation,
+    ErrorKind.STATISTICS_SCALE: _layernormscale_arithmetic,
+    ErrorKind.NORMALISATION: _layernormnorm_arithmetic,
+}
+"""What arithmetic inside the operation adds before the one rounding, where it is more than some roundoffs."""
+
+_KINKS: Mapping[ErrorKind, IsAtKink] = {
+    ErrorKind.SHAPED: is_kink_in_reach,
+    ErrorKind.PAIR: is_pair_undecided,
+    ErrorKind.EXTREMUM: is_extremum_undecided,
 }
 
 
 def error_rule(definition: OpDef) -> ErrorRule | None:
     """Return the rule of an op that the device has, ``None`` for one that has none (casts and creations are apart)."""
-    return _RULES.get(definition.name) or _BY_KIND.get(definition.kind)
+    if definition.kind in {OpKind.VIEW, OpKind.MOVEMENT}:
+        return _MOVED
+    return None if definition.device is None else _rule_of(definition.device)
+
+
+@cache
+def _rule_of(device: DeviceOp) -> ErrorRule:
+    record = device.record
+    behaviour, fold = record.error, record.fold
+    kind = behaviour.kind
+    return ErrorRule(
+        spread=_of_one(*behaviour.turning_points) if kind is ErrorKind.SHAPED else _SPREADS[kind],
+        arithmetic=_ARITHMETIC.get(kind),
+        rounds=behaviour.rounds,
+        is_continuous=behaviour.is_continuous,
+        is_at_kink=_KINKS[kind] if behaviour.has_kinks else None,
+        ulps=behaviour.ulps,
+        constants=device.rounded,
+        scale=fold.scale if fold is not None and kind is ErrorKind.TOTAL else None,
+    )
 
 
 def cast_rule(from_roundoff: float, to_roundoff: float) -> ErrorRule:

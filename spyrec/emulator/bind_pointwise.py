@@ -28,12 +28,16 @@ _NO_TABLE = np.zeros(0, np.uint16)
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What one step does to each element: the step, the function that it calls, and that one's arguments."""
+    """What one step does to each element: the step, the function that it calls, and that one's arguments.
+
+    ``blocks``: see :func:`spyrec.emulator.kernel_pointwise.block_functions`.
+    """
 
     step: Linked
     operation: int
     codecs: Integers
     table: Table
+    blocks: Integers
 
 
 def bound_pointwise(
@@ -58,7 +62,7 @@ def bound_copy(
     word_bytes: int, table: Table, positions: Sequence[int], nests: Sequence[Nest], starts: Integers
 ) -> BoundCalls:
     """Return the steps of one copy on ``starts[operand, core]``, through the table unless it is empty."""
-    work, used = Work(copy_step, copier(word_bytes, table), _NONE, table), starts[list(positions)]
+    work, used = Work(copy_step, copier(word_bytes, table), _NONE, table, _NONE), starts[list(positions)]
     return BoundCalls([_step(work, positions, *_spread(used, nest, is_shared=True)) for nest in nests])
 
 
@@ -66,7 +70,7 @@ def copy_part_steps(
     word_bytes: int, table: Table, positions: Sequence[int], nests: Sequence[Nest], starts: Integers
 ) -> list[KernelStep]:
     """Return the steps of :func:`bound_copy` for one thread."""
-    work, used = Work(copy_step, copier(word_bytes, table), _NONE, table), starts[list(positions)]
+    work, used = Work(copy_step, copier(word_bytes, table), _NONE, table, _NONE), starts[list(positions)]
     return [_step(work, positions, *_spread(used, nest, is_shared=False)) for nest in nests]
 
 
@@ -83,7 +87,7 @@ def copy_core_steps(
     word_bytes: int, table: Table, positions: Sequence[int], nests: Sequence[Nest], starts: Integers
 ) -> list[KernelStep]:
     """Return the steps of one copy as :meth:`Executable.core_steps` says."""
-    work, used = Work(copy_step, copier(word_bytes, table), _NONE, table), starts[list(positions)]
+    work, used = Work(copy_step, copier(word_bytes, table), _NONE, table, _NONE), starts[list(positions)]
     return [_step(work, positions, used + nest.offsets[:, None], nest.loops) for nest in nests]
 
 
@@ -92,7 +96,7 @@ def _places(
 ) -> tuple[Integers, Integers]:
     """Return starts and loops that suit an operation's kernel."""
     at, loops = _spread(used, nest, is_shared=is_shared)
-    if operation == "layernormnorm" and not can_normalise(codes, loops) and can_normalise(codes, nest.loops):
+    if not can_normalise(operation, codes, loops) and can_normalise(operation, codes, nest.loops):
         return used + nest.offsets[:, None], nest.loops
     return at, loops
 
@@ -105,10 +109,10 @@ def _work(operation: str, codes: Integers, loops: Integers) -> Work:
     """Return what computes one operation on a nest; all kernels give the same bits."""
     direct = direct_function(operation, codes, loops)
     if direct is not None:
-        return Work(combine_step, direct.address, _NONE, _NO_TABLE)
-    if operation == "layernormnorm" and can_normalise(codes, loops):
-        return Work(norm_step, 0, _NONE, _NO_TABLE)
-    return Work(pointwise_step, OPERATIONS[operation].address, codecs_of(codes), _NO_TABLE)
+        return Work(combine_step, direct.address, _NONE, _NO_TABLE, _NONE)
+    if can_normalise(operation, codes, loops):
+        return Work(norm_step, 0, _NONE, _NO_TABLE, _NONE)
+    return Work(pointwise_step, OPERATIONS[operation].address, codecs_of(codes), _NO_TABLE, block_functions(operation))
 
 
 def _step(work: Work, positions: Sequence[int], starts: Integers, loops: Integers) -> KernelStep:
@@ -120,5 +124,5 @@ def _step(work: Work, positions: Sequence[int], starts: Integers, loops: Integer
     elements = tasks * int(loops[0, 0] * loops[1, 0])
     extents = operands, origins, len(loops)
     arrays = np.array(positions, np.int64), np.ascontiguousarray(starts), np.ascontiguousarray(loops)
-    fields = [work.operation, *extents, *arrays, work.codecs, block_functions(), work.table, len(work.table)]
+    fields = [work.operation, *extents, *arrays, work.codecs, work.blocks, work.table, len(work.table)]
     return KernelStep.of(work.step, fields, tasks, elements)

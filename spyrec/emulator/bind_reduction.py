@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from spyrec.device_ops.record import Accumulator
 from spyrec.emulator.bound_calls import Array, KernelStep
 from spyrec.emulator.kernel_doubles import can_store
 from spyrec.emulator.kernel_fold_steps import (
@@ -17,10 +18,9 @@ from spyrec.emulator.kernel_fold_steps import (
     fold_rows_step,
     store_folds_step,
 )
-from spyrec.emulator.kernel_folds import MAXIMUM, MINIMUM
+from spyrec.emulator.kernel_folds import fold_functions, fold_table
 from spyrec.emulator.kernel_reduce import functions_of
-from spyrec.emulator.kernel_reduce_dl16 import functions_of_dl16
-from spyrec.emulator.numerics import Codec, Storage
+from spyrec.emulator.numerics import Codec
 
 Integers = npt.NDArray[np.int64]
 Doubles = npt.NDArray[np.float64]
@@ -37,7 +37,7 @@ class Fold:
     ``places``: byte offsets of the results from the output's start.
     """
 
-    kinds: tuple[int, ...]
+    kinds: tuple[Accumulator, ...]
     factors: tuple[float, ...]
     source: Codec
     source_bytes: int
@@ -56,9 +56,7 @@ class Fold:
 
     @property
     def can_be_stored(self) -> bool:
-        """Whether the steps round as everything else does; where zeros have signs, NumPy chooses one of two."""
-        if self.target.storage is Storage.SINGLE:
-            return len(self.cohorts[0]) == 1 or not {MAXIMUM, MINIMUM}.intersection(self.kinds)
+        """Whether the steps round as everything else does."""
         return can_store(self.target)
 
     @property
@@ -90,10 +88,11 @@ class Fold:
     def _fold(self, row: int, sources: Integers, out: Doubles, store: KernelStep | None) -> KernelStep:
         direct = fold_lanes_dl16_step if self.folds_lanes else fold_rows_dl16_step
         masked = fold_lanes_step if self.folds_lanes else fold_rows_step
-        functions = functions_of_dl16(self.kinds) if self.is_direct else functions_of(self.kinds, self._code)
+        folds = fold_table(self.kinds, is_dl16=self.is_direct)
+        functions = functions_of(self._code)
         fields: list[int | Array] = [row, self.cores, sources, self.tasks_per_core, functions, len(self.kinds)]
         fields += [self.kept, len(self.kept), self.folded, len(self.folded), out, len(self.places), self.source_bytes]
-        fields += [self.masked, self.masked.shape[1], np.array([self.mask_value], np.float32)]
+        fields += [self.masked, self.masked.shape[1], np.array([self.mask_value], np.float32), folds]
         fields += [0, 0] if store is None else [store.function, store.record]
         tasks = self.cores * (self.tasks_per_core if store is None else 1)
         made = KernelStep.of(direct if self.is_direct else masked, fields, tasks, self.cores * self.elements)
@@ -104,7 +103,8 @@ class Fold:
         return self.source.storage.value
 
     def _store(self, row: int, members: Integers, targets: Integers, out: Doubles) -> KernelStep:
+        merges = np.array([fold_functions(kind).merge.address for kind in self.kinds], np.int64)
         fields: list[int | Array] = [row, members.astype(np.int64), members.shape[1], targets, out, self.cores]
-        fields += [len(self.places), self.places, len(self.kinds), np.array(self.kinds, np.int64)]
+        fields += [len(self.places), self.places, len(self.kinds), merges]
         fields += [np.array(self.factors, np.float64), self.lane_bytes, self.target.word_bytes]
         return KernelStep.of(store_folds_step, fields, len(members), out.size)

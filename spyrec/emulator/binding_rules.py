@@ -11,11 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from spyrec.bundle.superdsc import Component, Indirection, SuperDsc
+from spyrec.device_ops import device_operation
+from spyrec.device_ops.record import Family
 from spyrec.diagnostics import Diagnostic, Location, Severity, SpyrecError
 from spyrec.emulator.engine import Setting
 from spyrec.emulator.fault_places import Fault, Spot, operand_field, place_of
 from spyrec.emulator.footprint import box_runs
-from spyrec.emulator.functions import FUNCTIONS, Family
 from spyrec.emulator.geometry import index_dims, row_dim_of
 from spyrec.emulator.race_rules import races
 from spyrec.emulator.resolve import POOL, Call, Loop
@@ -71,7 +72,7 @@ def operand_runs(setting: Setting, position: int) -> Integers:
 
 
 def _touches_two_lanes(setting: Setting, position: int) -> bool:
-    family = FUNCTIONS[setting.superdsc.op_func_name].family
+    family = device_operation(setting.superdsc.op_func_name).family
     if family is Family.NORM_STATISTICS:
         return position == setting.output
     return family is Family.NORM_SCALE and position in setting.inputs

@@ -8,12 +8,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from spyrec.bundle.superdsc import Component, Indirection
-from spyrec.cost import VECTOR_PASSES, Combination, OperandRead, OperationClass, OperationRecord, Unit
+from spyrec.cost import Combination, OperandRead, OperationClass, OperationRecord, Unit
+from spyrec.device_ops import device_operation
+from spyrec.device_ops.record import Family
 from spyrec.emulator.binding_rules import Binding
 from spyrec.emulator.engine import Setting
 from spyrec.emulator.execute_matmul import roles_of
 from spyrec.emulator.footprint import length, whole_sticks
-from spyrec.emulator.functions import FUNCTIONS, Family
 from spyrec.emulator.traffic import Traffic
 from spyrec.target import PARTIAL_SUM_BYTES
 from spyrec.work_slices import ring_hops
@@ -33,7 +34,7 @@ def record_of(setting: Setting, binding: Binding, traffic: Traffic) -> Operation
         core_points=math.prod(setting.extents.values()),
         core_rows=math.prod(setting.extents[dim] for dim in roles.rows) if roles else 0,
         element_bytes=max(superdsc.operands[t].word_length for t in (setting.inputs if is_matmul else used)),
-        passes=VECTOR_PASSES.get(superdsc.op_func_name, 1),
+        passes=device_operation(superdsc.op_func_name).vector_passes,
         flops=traffic.flops,
         result_elements=_result_elements(setting),
         read_bytes=traffic.hbm_read_bytes,
@@ -64,7 +65,7 @@ def split_reduced_dims(setting: Setting) -> tuple[str, ...]:
 
 
 def _class_of(setting: Setting) -> OperationClass:
-    family = FUNCTIONS[setting.superdsc.op_func_name].family
+    family = device_operation(setting.superdsc.op_func_name).family
     match family:
         case Family.MATMUL:
             return OperationClass.MATMUL

@@ -31,6 +31,7 @@ from spyrec.emulator.engine import (
 from spyrec.emulator.fault_places import START, IndexOutsideTable, operand_field
 from spyrec.emulator.footprint import box_runs, length, merge, shifted, whole_sticks
 from spyrec.emulator.geometry import build_nests, index_dims, outer_sum, row_dim_of
+from spyrec.emulator.kernel_block import CONVERT
 from spyrec.emulator.kernel_copy import run_copy
 from spyrec.emulator.kernel_direct import direct_function, three_operands
 from spyrec.emulator.kernel_dl16 import run_combine
@@ -88,7 +89,7 @@ def _runner_of(operation: str, codes: Integers, loops: Integers) -> TaskRunner:
     direct = direct_function(operation, codes, loops)
     if direct is not None:
         return partial(_run_direct, direct.address)
-    if operation == "layernormnorm" and can_normalise(codes, loops):
+    if can_normalise(operation, codes, loops):
         return run_norm
     return pointwise_runner(operation, codes)
 
@@ -146,7 +147,7 @@ def plan_conversion(setting: Setting) -> Executable:
             f'"{setting.superdsc.op_func_name}" from {formats[0]} to {formats[1]} is not defined',
             Location(setting.file),
         )
-    return PointwiseExecutable(setting, "convert")
+    return PointwiseExecutable(setting, CONVERT)
 
 
 class GatherExecutable(Executable):

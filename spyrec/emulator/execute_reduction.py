@@ -7,15 +7,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from spyrec.device_ops import device_operation
+from spyrec.device_ops.record import Accumulator
+from spyrec.device_ops.record import Fold as FoldRecord
 from spyrec.emulator.bind_reduction import Fold
 from spyrec.emulator.bound_calls import BoundCalls, KernelStep
 from spyrec.emulator.engine import Doubles, Executable, Integers, Setting
 from spyrec.emulator.execute_pointwise import constants_of
-from spyrec.emulator.kernel_folds import MAXIMUM, MINIMUM, SUM, SUM_OF_SQUARES
 from spyrec.emulator.pieces import Piece, distinct_pieces, pieces_of
 from spyrec.emulator.reduction import Reduction
-
-_KINDS = {"sum": SUM, "mean": SUM, "max": MAXIMUM, "min": MINIMUM}
 
 _TEMPORARY_BYTES = 32 << 20
 """Most bytes of temporaries of one operation at one time, a stick of results per core at least."""
@@ -23,7 +23,7 @@ _TEMPORARY_BYTES = 32 << 20
 _RESULT_BYTES = 48  # of one result of one fold: its offset, partial results, their combination, the rounded pattern
 
 
-def _kept_pieces(setting: Setting, kinds: tuple[int, ...]) -> list[Piece]:
+def _kept_pieces(setting: Setting, kinds: tuple[Accumulator, ...]) -> list[Piece]:
     kept = [dim for dim in setting.extents if setting.extends(setting.output, dim)]
     return pieces_of(setting, kept, _TEMPORARY_BYTES // (_RESULT_BYTES * len(kinds) * setting.cores))
 
@@ -31,7 +31,7 @@ def _kept_pieces(setting: Setting, kinds: tuple[int, ...]) -> list[Piece]:
 class _PiecewiseExecutable(Executable):
     """Folds piece after piece of the kept box: a result depends on no other one."""
 
-    def __init__(self, setting: Setting, kinds: tuple[int, ...]) -> None:
+    def __init__(self, setting: Setting, kinds: tuple[Accumulator, ...]) -> None:
         self.kinds = kinds
         self._pieces = _kept_pieces(setting, kinds)
         self._reductions = {id(piece.setting): Reduction(piece.setting) for piece in distinct_pieces(self._pieces)}
@@ -113,13 +113,20 @@ class _PiecewiseExecutable(Executable):
         """Store what the folds gave, [start, kept element] of each kind."""
 
 
+def fold_of(setting: Setting) -> FoldRecord:
+    """Return how the operation folds."""
+    fold = device_operation(setting.superdsc.op_func_name).fold
+    assert fold is not None, setting.superdsc.op_func_name
+    return fold
+
+
 class ReductionExecutable(_PiecewiseExecutable):
-    """sum, max, min, mean, with or without ``nonstick``."""
+    """The reductions: one accumulator, its result multiplied by a constant where the record says so."""
 
     def __init__(self, setting: Setting) -> None:
-        name = setting.superdsc.op_func_name.removesuffix("nonstick")
-        self._factor = constants_of(setting)["scaling_factor"] if name == "mean" else 1.0
-        super().__init__(setting, (_KINDS[name],))
+        fold = fold_of(setting)
+        self._factor = 1.0 if fold.scale is None else constants_of(setting)[fold.scale]
+        super().__init__(setting, fold.accumulators)
 
     @property
     def factors(self) -> tuple[float, ...]:
@@ -139,7 +146,7 @@ class NormStatisticsExecutable(_PiecewiseExecutable):
         constants = constants_of(setting)
         self.scale = constants["exx2scale"]
         self.has_zero_mean = constants["useZeroMean"] != 0
-        super().__init__(setting, (SUM, SUM_OF_SQUARES))
+        super().__init__(setting, fold_of(setting).accumulators)
 
     @property
     def factors(self) -> tuple[float, ...]:

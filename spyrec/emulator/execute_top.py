@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from spyrec.device_ops import TOP_PLACES
 from spyrec.diagnostics import Location, refuse
 from spyrec.emulator.engine import Executable, Integers, Mover, Patterns, Setting
 from spyrec.emulator.pieces import distinct_pieces, pieces_of
@@ -52,7 +53,7 @@ class TopExecutable(Executable):
         setting = self.setting
         rows = setting.codec(setting.inputs[0]).decode(patterns).reshape(len(patterns), -1, self.length)
         order = np.argsort(-rows, axis=-1, kind="stable")[..., : self.taken]
-        is_index = setting.superdsc.op_func_name == "topkindex"
+        is_index = setting.superdsc.op_func_name == TOP_PLACES
         result = order.astype(np.float64) if is_index else np.take_along_axis(rows, order, axis=-1)
         return setting.codec(setting.output).encode(result.reshape(len(patterns), -1))
 

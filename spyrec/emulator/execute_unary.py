@@ -8,9 +8,9 @@ from functools import lru_cache, partial
 import numpy as np
 import numpy.typing as npt
 
+from spyrec.device_ops import device_operation
 from spyrec.emulator.engine import NO_TABLE, Executable, Integers, Setting
 from spyrec.emulator.execute_pointwise import CopyExecutable, constants_of
-from spyrec.emulator.functions import FUNCTIONS
 from spyrec.emulator.geometry import Nest, outer_sum
 from spyrec.emulator.kernel_copy import run_copy
 from spyrec.emulator.nest_executable import NestExecutable
@@ -25,7 +25,7 @@ class UnaryExecutable(NestExecutable):
     def __init__(self, setting: Setting) -> None:
         super().__init__(setting, (setting.inputs[0], setting.output))
         self.constants = constants_of(setting)
-        function = FUNCTIONS[setting.superdsc.op_func_name].unary
+        function = device_operation(setting.superdsc.op_func_name).unary
         assert function is not None
         self.function = function
         self.codecs = [setting.codec(position) for position in self.positions]
@@ -85,7 +85,7 @@ def unary_table(
     operation: str, constants: tuple[tuple[str, float], ...], source: Codec, target: Codec
 ) -> npt.NDArray[np.uint16]:
     """Return the result pattern of each of the 65,536 input patterns, computed in float64 and rounded once."""
-    function = FUNCTIONS[operation].unary
+    function = device_operation(operation).unary
     assert function is not None
     values = source.decode(np.arange(1 << 16, dtype=np.uint16))
     with np.errstate(all="ignore"):

@@ -15,13 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from spyrec.bundle.superdsc import Component, Indirection, Operand, SuperDsc
+from spyrec.device_ops import CASTS, RESTICKIFY
 from spyrec.runtime.device import TableEntry
 from spyrec.target import STICK_BYTES
 
 Integers = npt.NDArray[np.int64]
-
-RESTICKIFY = "ReStickifyOpHBM"
-CASTS = frozenset({"dl16tofp32", "fp32todl16", "fp8todl16", "qfp8ch"})
 
 
 @dataclass(frozen=True, slots=True)

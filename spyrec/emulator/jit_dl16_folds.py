@@ -14,6 +14,7 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
+from spyrec.emulator.formulas import computed, formula_of
 from spyrec.emulator.jit_dl16 import (
     ABOVE,
     BELOW,
@@ -35,34 +36,35 @@ from spyrec.emulator.jit_dl16 import (
     pointer,
     repeat,
 )
-from spyrec.emulator.jit_dl16_loops import Combine, chosen
 
 _WIDE = ir.VectorType(ir.DoubleType(), HALF)
 
 
-def _folder(fold: Combine) -> Callable[[int, int, int], None]:
-    """Return ``(source, sums, groups)`` for use inside kernels: folds patterns into as many float64 at ``sums``.
+@intrinsic(prefer_literal=True)
+def _fold_groups(_context: Any, formula: Any, _source: Any, _sums: Any, _groups: Any):  # noqa: ANN202, ANN401
+    found = formula_of(formula.literal_value)
 
-    Elements of a group are in the order of decoding: :data:`settle_groups` restores theirs, after the last fold.
-    """
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> object:  # noqa: ANN401
+        _, source, sums, groups = arguments
 
-    @intrinsic
-    def write(_context: Any, _source: Any, _sums: Any, _groups: Any):  # noqa: ANN202, ANN401
-        def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> object:  # noqa: ANN401
-            source, sums, groups = arguments
+        def body(index: Any) -> None:  # noqa: ANN401
+            patterns = builder.load(pointer(builder, advanced(builder, source, index, 2 * GROUP), SHORTS), align=2)
+            places = _double_places(builder, advanced(builder, sums, index, 8 * GROUP))
+            for place, values in zip(places, decode_doubles(builder, patterns)):
+                builder.store(computed(builder, found, [builder.load(place, align=8), values]), place, align=8)
 
-            def body(index: Any) -> None:  # noqa: ANN401
-                patterns = builder.load(pointer(builder, advanced(builder, source, index, 2 * GROUP), SHORTS), align=2)
-                places = _double_places(builder, advanced(builder, sums, index, 8 * GROUP))
-                for place, values in zip(places, decode_doubles(builder, patterns)):
-                    builder.store(fold(builder, builder.load(place, align=8), values), place, align=8)
+        repeat(builder, groups, body)
+        return ir.Constant(WORD, 0)
 
-            repeat(builder, groups, body)
-            return ir.Constant(WORD, 0)
+    return types.int64(formula, *[types.int64] * 3), generate
 
-        return types.int64(*[types.int64] * 3), generate
 
-    return cast("Callable[[int, int, int], None]", write)
+fold_groups = cast("Callable[[str, int, int, int], None]", _fold_groups)
+"""``(formula, source, sums, groups)``: folds patterns into as many float64 at ``sums`` (inside kernels only).
+
+``formula``: of the total and the next element, as a constant.  Elements of a group are in the order of decoding:
+:data:`settle_groups` restores theirs, after the last fold.
+"""
 
 
 def _double_places(builder: Any, address: Any) -> list[Any]:  # noqa: ANN401
@@ -94,11 +96,6 @@ def _settle_groups(_context: Any, _sums: Any, _groups: Any):  # noqa: ANN202, AN
 
 settle_groups = cast("Callable[[int, int], None]", _settle_groups)
 """``(sums, groups)``: puts the float64 of each folded group in the order of its elements (inside kernels only)."""
-
-sum_groups = _folder(lambda builder, sums, values: builder.fadd(sums, values))
-square_groups = _folder(lambda builder, sums, values: builder.fadd(sums, builder.fmul(values, values)))
-fold_maximum_groups = _folder(lambda builder, sums, values: chosen(">")(builder, values, sums))
-fold_minimum_groups = _folder(lambda builder, sums, values: chosen("<")(builder, values, sums))
 
 
 def _wide_halves(builder: Any, patterns: Any) -> list[Any]:  # noqa: ANN401

@@ -15,8 +15,9 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
+from spyrec.device_ops.expression import Expression
+from spyrec.emulator.formulas import computed, formula_of
 from spyrec.emulator.jit_dl16 import (
-    FLOATS,
     GROUP,
     HALF,
     INDEX,
@@ -32,30 +33,18 @@ from spyrec.emulator.jit_dl16 import (
 )
 from spyrec.emulator.jit_fetch import LINE_BYTES, fetch
 
-Combine = Callable[[Any, Any, Any], Any]
-"""Writes one step: ``(builder, left, right)`` to the result's vector."""
-
 
 @dataclass(frozen=True, slots=True)
 class _Combination:
     """How two operands are combined.
 
     ``prepare``, ``by_prepared``: where the right one is one element, what is made of it once a row, and how that is
-    combined.
+    combined; ``None`` where that is nothing of its own.
     """
 
-    combine: Combine
-    prepare: Callable[[Any, Any], Any] = lambda _builder, right: right
-    by_prepared: Combine | None = None
-
-
-def chosen(relation: str) -> Combine:
-    """Return what takes the left operand where it stands in this relation to the right one, and else that."""
-
-    def combine(builder: Any, left: Any, right: Any) -> Any:  # noqa: ANN401
-        return builder.select(builder.fcmp_ordered(relation, left, right), left, right)
-
-    return combine
+    combine: Expression
+    prepare: Expression | None
+    by_prepared: Expression | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,14 +127,14 @@ class _Combiner:
         right = self._row_start(y, number, self.buffers[1])
         target = builder.add(out[0], builder.mul(number, out[1]))
         prepared = self._prepared(right) if is_repeated else None
-        combine = (self.combination.by_prepared if is_repeated else None) or self.combination.combine
+        formula = (self.combination.by_prepared if is_repeated else None) or self.combination.combine
 
         def group(index: Any) -> None:  # noqa: ANN401
             if streams:
                 self._fetch_ahead(number, index)
             values = self._decoded(left, x, index)
             others = prepared or self._decoded(right, y, index)
-            result = combine(builder, values[0], others[0]), combine(builder, values[1], others[1])
+            result = tuple(computed(builder, formula, pair) for pair in zip(values, others))
             place = pointer(builder, advanced(builder, target, index, self.form.group_bytes), self.form.lanes)
             lanes = self.form.encode(self.context, builder, result)
             stored = builder.store(lanes, place, align=LINE_BYTES if streams else self.form.element_bytes)
@@ -155,9 +144,11 @@ class _Combiner:
         repeat(builder, self.groups, group)
 
     def _prepared(self, row: Any) -> Floats:  # noqa: ANN401
-        first, second = self._loaded(row)
-        prepare = self.combination.prepare
-        return prepare(self.builder, first), prepare(self.builder, second)
+        values, prepare = self._loaded(row), self.combination.prepare
+        if prepare is None:
+            return values
+        first, second = (computed(self.builder, prepare, [value]) for value in values)
+        return first, second
 
     def _decoded(self, row: Any, operand: Sequence[Any], index: Any) -> Floats:  # noqa: ANN401
         builder = self.builder
@@ -193,68 +184,26 @@ class _Combiner:
             fetch(builder, place)
 
 
-def _combiner(combination: _Combination, form: _Form = _DL16) -> Callable[[Rows, Rows, Rows, int, int, int], None]:
-    """Return ``(x, y, out, rows, groups, streams)`` for use inside kernels: combines rows of groups.
-
-    ``streams``: 1 where the result is larger than caches: it is stored past them, and operands are fetched ahead.
-    """
-
-    @intrinsic
-    def write(_context: Any, _x: Any, _y: Any, _out: Any, _rows: Any, _groups: Any, _streams: Any):  # noqa: ANN202, ANN401
-        def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> object:  # noqa: ANN401
-            _Combiner(context, builder, (combination, form), arguments).write()
-            return ir.Constant(WORD, 0)
-
-        operand = types.UniTuple(types.int64, 3)
-        return types.int64(operand, operand, operand, *[types.int64] * 3), generate
-
-    return cast("Callable[[Rows, Rows, Rows, int, int, int], None]", write)
+_FORMS = {"dl16": _DL16, "single": _SINGLE}
 
 
-def _reciprocal(builder: Any, divisor: Any) -> Any:  # noqa: ANN401
-    return builder.fdiv(ir.Constant(FLOATS, [1.0] * HALF), divisor)
+@intrinsic(prefer_literal=True)
+def _combine_rows(_context: Any, form: Any, formulas: Any, x: Any, y: Any, out: Any, _rows: Any, _groups: Any, _streams: Any):  # noqa: ANN202, ANN401, E501 # fmt: skip
+    combine, *by_row = map(formula_of, formulas.literal_value.split("; "))
+    prepare, by_prepared = by_row or (None, None)
+    kind = _Combination(combine, prepare, by_prepared), _FORMS[form.literal_value]
+
+    def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> object:  # noqa: ANN401
+        _Combiner(context, builder, kind, arguments[2:]).write()
+        return ir.Constant(WORD, 0)
+
+    return types.int64(form, formulas, x, y, out, *[types.int64] * 3), generate
 
 
-def _add(builder: Any, left: Any, right: Any) -> Any:  # noqa: ANN401
-    return builder.fadd(left, right)
+combine_rows = cast("Callable[[str, str, Rows, Rows, Rows, int, int, int], None]", _combine_rows)
+"""``(form, formulas, x, y, out, rows, groups, streams)``: combines rows of groups (inside kernels only).
 
-
-def _multiply(builder: Any, left: Any, right: Any) -> Any:  # noqa: ANN401
-    return builder.fmul(left, right)
-
-
-def _subtract(builder: Any, left: Any, right: Any) -> Any:  # noqa: ANN401
-    return builder.fsub(left, right)
-
-
-def _divide(builder: Any, left: Any, right: Any) -> Any:  # noqa: ANN401
-    return builder.fdiv(left, right)
-
-
-def _or_nan(relation: str) -> Combine:
-    """Return what takes the left operand where it stands in this relation to the right one or is NaN, else that."""
-
-    def combine(builder: Any, left: Any, right: Any) -> Any:  # noqa: ANN401
-        is_left = builder.fcmp_ordered(relation, left, right)
-        return builder.select(builder.or_(is_left, builder.fcmp_unordered("uno", left, left)), left, right)
-
-    return combine
-
-
-add_rows = _combiner(_Combination(_add))
-subtract_rows = _combiner(_Combination(_subtract))
-multiply_rows = _combiner(_Combination(_multiply))
-# A quotient of two 10-bit significands that is no tie lies 2**-21 of itself away from the next one (y and a tie M/2**k
-# of 11 bits differ from x by at least 1/(y * 2**k)), and none is a tie.  Multiplying by the rounded reciprocal errs by
-# 2**-23: it gives the same patterns.  Where the quotient is the least that is kept, the divisor is a power of two.
-divide_rows = _combiner(_Combination(_divide, _reciprocal, _multiply))
-# A decoded value is never NaN, so that nothing has to win but the larger or smaller one.
-maximum_rows = _combiner(_Combination(chosen(">")))
-minimum_rows = _combiner(_Combination(chosen("<")))
-
-add_single_rows = _combiner(_Combination(_add), _SINGLE)
-subtract_single_rows = _combiner(_Combination(_subtract), _SINGLE)
-multiply_single_rows = _combiner(_Combination(_multiply), _SINGLE)
-divide_single_rows = _combiner(_Combination(_divide), _SINGLE)
-maximum_single_rows = _combiner(_Combination(_or_nan(">")), _SINGLE)
-minimum_single_rows = _combiner(_Combination(_or_nan("<")), _SINGLE)
+``form``: ``dl16`` or ``single``.  ``formulas``, as :func:`spyrec.emulator.formulas.text_of` writes them: that of the
+two operands; after it, parted by ``"; "``, what replaces a right operand that is one element, and the formula for that.
+``streams``: 1 where the result is larger than caches: it is stored past them, and operands are fetched ahead.
+"""

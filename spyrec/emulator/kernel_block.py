@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import cache
+
 import numpy as np
 import numpy.typing as npt
 
-from spyrec.emulator.jit import floats_at, inlined
-from spyrec.emulator.linked import linked
-
-Floats = npt.NDArray[np.float32]
+from spyrec.device_ops import DEVICE_OPERATIONS
+from spyrec.device_ops.expression import Expression
+from spyrec.device_ops.record import Pointwise
+from spyrec.emulator.formulas import compute_rows, named, text_of
+from spyrec.emulator.linked import Linked, linked
 
 BLOCK = 2048
 """Most elements of a block: five float32 operands stay in the first-level cache."""
@@ -16,144 +20,37 @@ BLOCK = 2048
 BLOCK_ROWS = 6
 """Rows of float32 of a block, BLOCK apart: up to five inputs (absent ones hold what changes nothing), the result."""
 
-_ROW_BYTES = 4 * BLOCK
+ROW_BYTES = 4 * BLOCK
+
+CONVERT = "convert"
+"""The operation that changes nothing but the format."""
 
 
-@inlined
-def _row(block: int, number: int, count: int) -> Floats:
-    return floats_at(block + number * _ROW_BYTES, count)
+def _block_function(name: str, pointwise: Pointwise) -> Linked:
+    formula, is_double = text_of(pointwise.formula), pointwise.is_double
+
+    def compute(block: int, count: int) -> None:
+        compute_rows(formula, is_double, block, ROW_BYTES, block + (BLOCK_ROWS - 1) * ROW_BYTES, count)
+
+    return linked(named(compute, name))
 
 
-@inlined
-def _result(block: int, count: int) -> Floats:
-    return floats_at(block + (BLOCK_ROWS - 1) * _ROW_BYTES, count)
+def _formulas() -> Mapping[str, Pointwise]:
+    found = {name: record.pointwise for name, record in DEVICE_OPERATIONS.items() if record.pointwise is not None}
+    return {**found, CONVERT: Pointwise(Expression("x", ("x",)))}
 
 
-@linked
-def _add(block: int, count: int) -> None:
-    x, y, out = _row(block, 0, count), _row(block, 1, count), _result(block, count)
-    for i in range(count):
-        out[i] = x[i] + y[i]
+FORMULAS = _formulas()
+"""The formulas by name."""
 
-
-@linked
-def _subtract(block: int, count: int) -> None:
-    x, y, out = _row(block, 0, count), _row(block, 1, count), _result(block, count)
-    for i in range(count):
-        out[i] = x[i] - y[i]
-
-
-@linked
-def _multiply(block: int, count: int) -> None:
-    x, y, out = _row(block, 0, count), _row(block, 1, count), _result(block, count)
-    for i in range(count):
-        out[i] = x[i] * y[i]
-
-
-@linked
-def _divide(block: int, count: int) -> None:
-    x, y, out = _row(block, 0, count), _row(block, 1, count), _result(block, count)
-    for i in range(count):
-        out[i] = x[i] / y[i]
-
-
-@linked
-def _maximum(block: int, count: int) -> None:
-    x, y, out = _row(block, 0, count), _row(block, 1, count), _result(block, count)
-    # NaN wins, as in PyTorch.
-    for i in range(count):
-        out[i] = x[i] if x[i] > y[i] or x[i] != x[i] else y[i]
-
-
-@linked
-def _minimum(block: int, count: int) -> None:
-    x, y, out = _row(block, 0, count), _row(block, 1, count), _result(block, count)
-    # NaN wins, as in PyTorch.
-    for i in range(count):
-        out[i] = x[i] if x[i] < y[i] or x[i] != x[i] else y[i]
-
-
-@linked
-def _equal(block: int, count: int) -> None:
-    x, y, out = _row(block, 0, count), _row(block, 1, count), _result(block, count)
-    for i in range(count):
-        out[i] = np.float32(x[i] == y[i])
-
-
-@linked
-def _notequal(block: int, count: int) -> None:
-    x, y, out = _row(block, 0, count), _row(block, 1, count), _result(block, count)
-    for i in range(count):
-        out[i] = np.float32(x[i] != y[i])
-
-
-@linked
-def _greaterequal(block: int, count: int) -> None:
-    x, y, out = _row(block, 0, count), _row(block, 1, count), _result(block, count)
-    for i in range(count):
-        out[i] = np.float32(x[i] >= y[i])
-
-
-@linked
-def _greaterthan(block: int, count: int) -> None:
-    x, y, out = _row(block, 0, count), _row(block, 1, count), _result(block, count)
-    for i in range(count):
-        out[i] = np.float32(x[i] > y[i])
-
-
-@linked
-def _lesserequal(block: int, count: int) -> None:
-    x, y, out = _row(block, 0, count), _row(block, 1, count), _result(block, count)
-    for i in range(count):
-        out[i] = np.float32(x[i] <= y[i])
-
-
-@linked
-def _lesserthan(block: int, count: int) -> None:
-    x, y, out = _row(block, 0, count), _row(block, 1, count), _result(block, count)
-    for i in range(count):
-        out[i] = np.float32(x[i] < y[i])
-
-
-@linked
-def _where3(block: int, count: int) -> None:
-    x, y, z, out = _row(block, 0, count), _row(block, 1, count), _row(block, 2, count), _result(block, count)
-    for i in range(count):
-        out[i] = y[i] if x[i] != np.float32(0) else z[i]
-
-
-@linked
-def _convert(block: int, count: int) -> None:
-    x, out = _row(block, 0, count), _result(block, count)
-    for i in range(count):
-        out[i] = x[i]
-
-
-@linked
-def _layernormnorm(block: int, count: int) -> None:
-    x, mean, factor = _row(block, 0, count), _row(block, 1, count), _row(block, 2, count)
-    weight, bias, out = _row(block, 3, count), _row(block, 4, count), _result(block, count)
-    for i in range(count):
-        # Four steps may cancel: double width keeps the one rounding the only one that counts.
-        centred = np.float64(x[i]) - np.float64(mean[i])
-        out[i] = centred * np.float64(factor[i]) * np.float64(weight[i]) + np.float64(bias[i])
-
-
-OPERATIONS = {
-    "add": _add,
-    "sub": _subtract,
-    "mul": _multiply,
-    "realdiv": _divide,
-    "maximum": _maximum,
-    "minimum": _minimum,
-    "equal": _equal,
-    "notequal": _notequal,
-    "greaterequal": _greaterequal,
-    "greaterthan": _greaterthan,
-    "lesserequal": _lesserequal,
-    "lesserthan": _lesserthan,
-    "where3": _where3,
-    "convert": _convert,
-    "layernormnorm": _layernormnorm,
-}
+OPERATIONS = {name: _block_function(name, pointwise) for name, pointwise in FORMULAS.items()}
 """By name: ``(block, count)`` computes the last row of a block from those before it; ``block`` is its address."""
+
+
+@cache
+def absent_operands(operation: str) -> npt.NDArray[np.float64]:
+    """Return what each row of a block holds where the operation has no such operand."""
+    pointwise = FORMULAS[operation]
+    absent = pointwise.absent or {}
+    values = [absent.get(name, 0.0) for name in pointwise.formula.operands]
+    return np.array(values + [0.0] * (BLOCK_ROWS - 1 - len(values)), np.float64)

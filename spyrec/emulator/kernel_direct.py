@@ -10,72 +10,17 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from spyrec.emulator.jit import inlined, integers_at
+from spyrec.dtypes import DeviceFormat
+from spyrec.emulator.jit import integers_at
 from spyrec.emulator.jit_dl16 import GROUP, decode_groups, encode_groups
-from spyrec.emulator.jit_dl16_loops import (
-    Rows,
-    add_single_rows,
-    divide_single_rows,
-    maximum_single_rows,
-    minimum_single_rows,
-    multiply_single_rows,
-    subtract_single_rows,
-)
-from spyrec.emulator.kernel_dl16 import COMBINATIONS, can_combine, counts_of, is_in_groups, operand_rows
+from spyrec.emulator.kernel_block import CONVERT
+from spyrec.emulator.kernel_dl16 import COMBINATIONS, can_combine, combinations, counts_of, is_in_groups
 from spyrec.emulator.linked import Linked, linked
 from spyrec.emulator.numerics import Storage
 
 Integers = npt.NDArray[np.int64]
 
-_GROUP_BYTES = 4 * GROUP
 _DL16, _SINGLE = Storage.DL16.value, Storage.SINGLE.value
-
-
-@inlined
-def _rows(start: int, nest: int, number: int) -> Rows:
-    return operand_rows(start, nest, number, _GROUP_BYTES)
-
-
-@linked
-def _add(left: int, right: int, result: int, nest: int, streams: int) -> None:
-    rows, groups = counts_of(nest)
-    x, y, out = _rows(left, nest, 0), _rows(right, nest, 1), _rows(result, nest, 2)
-    add_single_rows(x, y, out, rows, groups, streams)
-
-
-@linked
-def _subtract(left: int, right: int, result: int, nest: int, streams: int) -> None:
-    rows, groups = counts_of(nest)
-    x, y, out = _rows(left, nest, 0), _rows(right, nest, 1), _rows(result, nest, 2)
-    subtract_single_rows(x, y, out, rows, groups, streams)
-
-
-@linked
-def _multiply(left: int, right: int, result: int, nest: int, streams: int) -> None:
-    rows, groups = counts_of(nest)
-    x, y, out = _rows(left, nest, 0), _rows(right, nest, 1), _rows(result, nest, 2)
-    multiply_single_rows(x, y, out, rows, groups, streams)
-
-
-@linked
-def _divide(left: int, right: int, result: int, nest: int, streams: int) -> None:
-    rows, groups = counts_of(nest)
-    x, y, out = _rows(left, nest, 0), _rows(right, nest, 1), _rows(result, nest, 2)
-    divide_single_rows(x, y, out, rows, groups, streams)
-
-
-@linked
-def _maximum(left: int, right: int, result: int, nest: int, streams: int) -> None:
-    rows, groups = counts_of(nest)
-    x, y, out = _rows(left, nest, 0), _rows(right, nest, 1), _rows(result, nest, 2)
-    maximum_single_rows(x, y, out, rows, groups, streams)
-
-
-@linked
-def _minimum(left: int, right: int, result: int, nest: int, streams: int) -> None:
-    rows, groups = counts_of(nest)
-    x, y, out = _rows(left, nest, 0), _rows(right, nest, 1), _rows(result, nest, 2)
-    minimum_single_rows(x, y, out, rows, groups, streams)
 
 
 @linked
@@ -94,14 +39,7 @@ def _narrow(source: int, _same: int, result: int, nest: int, _streams: int) -> N
         encode_groups(source + row * steps[5], result + row * steps[7], groups)
 
 
-_SINGLES = {
-    "add": _add,
-    "sub": _subtract,
-    "mul": _multiply,
-    "realdiv": _divide,
-    "maximum": _maximum,
-    "minimum": _minimum,
-}
+_SINGLES = combinations("single", 4, DeviceFormat.IEEE_FP32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +58,7 @@ def direct_function(operation: str, codes: Integers, nest: Integers) -> Linked |
 
     All give the bits of the pointwise kernel; which of two NaNs a sum has is left open, as IEEE 754 does.
     """
-    if operation == "convert":
+    if operation == CONVERT:
         cast = _CASTS.get((int(codes[0]), int(codes[1])))
         is_run = cast is not None and nest[0, 0] % GROUP == 0 and nest[0, 1:].tolist() == cast.steps
         return cast.function if cast is not None and is_run else None

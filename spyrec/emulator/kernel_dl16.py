@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import numpy.typing as npt
 
+from spyrec.device_ops import DEVICE_OPERATIONS
+from spyrec.device_ops.record import Pointwise
+from spyrec.dtypes import DeviceFormat
+from spyrec.emulator.formulas import named, text_of
 from spyrec.emulator.jit import address_of, inlined, integers_at, kernel
 from spyrec.emulator.jit_dl16 import GROUP
-from spyrec.emulator.jit_dl16_loops import (
-    Rows,
-    add_rows,
-    divide_rows,
-    maximum_rows,
-    minimum_rows,
-    multiply_rows,
-    subtract_rows,
-)
-from spyrec.emulator.linked import call, linked
+from spyrec.emulator.jit_dl16_loops import Rows, combine_rows
+from spyrec.emulator.linked import Linked, call, linked
 
 Integers = npt.NDArray[np.int64]
-
-_GROUP_BYTES = 2 * GROUP
 
 
 @inlined
@@ -37,61 +33,38 @@ def counts_of(nest: int) -> tuple[int, int]:
     return extents[4], extents[0] // GROUP
 
 
-@inlined
-def _rows(start: int, nest: int, number: int) -> Rows:
-    return operand_rows(start, nest, number, _GROUP_BYTES)
+def combination(form: str, element_bytes: int, name: str, pointwise: Pointwise) -> Linked:
+    """Return ``(left, right, result, nest, streams)``, which combines loops 0 and 1 of a nest by a formula.
+
+    The first four are addresses.  ``form``: as :data:`spyrec.emulator.jit_dl16_loops.combine_rows` takes it.
+    """
+    # a decoded DLFloat16 is never NaN
+    formula = pointwise.formula.without_nan() if form == "dl16" else pointwise.formula
+    by_row = pointwise.by_row or () if form == "dl16" else ()
+    formulas, group_bytes = "; ".join(map(text_of, (formula, *by_row))), element_bytes * GROUP
+
+    def combine(left: int, right: int, result: int, nest: int, streams: int) -> None:
+        rows, groups = counts_of(nest)
+        x = operand_rows(left, nest, 0, group_bytes)
+        y = operand_rows(right, nest, 1, group_bytes)
+        out = operand_rows(result, nest, 2, group_bytes)
+        combine_rows(form, formulas, x, y, out, rows, groups, streams)
+
+    return linked(named(combine, f"{form} {name}"))
 
 
-@linked
-def _add(left: int, right: int, result: int, nest: int, streams: int) -> None:
-    rows, groups = counts_of(nest)
-    x, y, out = _rows(left, nest, 0), _rows(right, nest, 1), _rows(result, nest, 2)
-    add_rows(x, y, out, rows, groups, streams)
+def combinations(form: str, element_bytes: int, data_format: DeviceFormat) -> Mapping[str, Linked]:
+    """Return the functions of all operations of two operands in a format, by name."""
+    found: dict[str, Linked] = {}
+    for name, record in DEVICE_OPERATIONS.items():
+        if record.pointwise is not None and record.inputs == _TWO and data_format in record.accepts:
+            found[name] = combination(form, element_bytes, name, record.pointwise)
+    return found
 
 
-@linked
-def _subtract(left: int, right: int, result: int, nest: int, streams: int) -> None:
-    rows, groups = counts_of(nest)
-    x, y, out = _rows(left, nest, 0), _rows(right, nest, 1), _rows(result, nest, 2)
-    subtract_rows(x, y, out, rows, groups, streams)
+_TWO = 2
 
-
-@linked
-def _multiply(left: int, right: int, result: int, nest: int, streams: int) -> None:
-    rows, groups = counts_of(nest)
-    x, y, out = _rows(left, nest, 0), _rows(right, nest, 1), _rows(result, nest, 2)
-    multiply_rows(x, y, out, rows, groups, streams)
-
-
-@linked
-def _divide(left: int, right: int, result: int, nest: int, streams: int) -> None:
-    rows, groups = counts_of(nest)
-    x, y, out = _rows(left, nest, 0), _rows(right, nest, 1), _rows(result, nest, 2)
-    divide_rows(x, y, out, rows, groups, streams)
-
-
-@linked
-def _maximum(left: int, right: int, result: int, nest: int, streams: int) -> None:
-    rows, groups = counts_of(nest)
-    x, y, out = _rows(left, nest, 0), _rows(right, nest, 1), _rows(result, nest, 2)
-    maximum_rows(x, y, out, rows, groups, streams)
-
-
-@linked
-def _minimum(left: int, right: int, result: int, nest: int, streams: int) -> None:
-    rows, groups = counts_of(nest)
-    x, y, out = _rows(left, nest, 0), _rows(right, nest, 1), _rows(result, nest, 2)
-    minimum_rows(x, y, out, rows, groups, streams)
-
-
-COMBINATIONS = {
-    "add": _add,
-    "sub": _subtract,
-    "mul": _multiply,
-    "realdiv": _divide,
-    "maximum": _maximum,
-    "minimum": _minimum,
-}
+COMBINATIONS = combinations("dl16", 2, DeviceFormat.SEN169_FP16)
 """By name: ``(left, right, result, nest, streams)`` combines loops 0 and 1 of a nest; the first four are addresses."""
 
 _STREAMED_ELEMENTS = 1 << 20

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from spyrec.emulator.jit import bytes_at, doubles_at, floats_at, inlined, integers_at
 from spyrec.emulator.kernel_doubles import store_double
-from spyrec.emulator.kernel_folds import MAXIMUM, MINIMUM
+from spyrec.emulator.kernel_folds import FOLD_TABLE_COLUMNS
 from spyrec.emulator.kernel_reduce import reduce_lanes, reduce_rows
 from spyrec.emulator.kernel_reduce_dl16 import reduce_lanes_dl16, reduce_rows_dl16
 from spyrec.emulator.linked import call, linked
@@ -18,16 +18,19 @@ Doubles = npt.NDArray[np.float64]
 ROW, CORES, STARTS, TASKS_PER_CORE, FUNCTIONS, KINDS, KEPT, KEPT_COUNT, FOLDED, FOLDED_COUNT, OUT, RESULTS = range(12)
 """Columns of a record that folds.  ROW: of the movement.  KEPT and FOLDED: the tables of the kernels, by address."""
 
-ELEMENT_BYTES, MASKED, MASKED_COUNT, MASK, STORE, STORE_RECORD = range(12, 18)
-"""More of them.  STORE: the step that stores a core's results as soon as they are there, or 0."""
+ELEMENT_BYTES, MASKED, MASKED_COUNT, MASK, FOLDS, STORE, STORE_RECORD = range(12, 19)
+"""More of them.  FOLDS: the table of ``fold_table``, by address.
 
-FOLD_COLUMNS = 18
+STORE: the step that stores a core's results as soon as they are there, or 0.
+"""
+
+FOLD_COLUMNS = 19
 
 STORE_ROW, MEMBERS, MEMBER_COUNT, STORE_STARTS, STORE_OUT, STORE_CORES, STORE_RESULTS, PLACES, STORE_KINDS = range(9)
 """Columns of a record that stores.  MEMBERS: address of ``[task, MEMBER_COUNT]``, cores whose results one combines."""
 
-NUMBERS, FACTORS, LANE_BYTES, WORD_BYTES = range(9, 13)
-"""More of them.  NUMBERS and FACTORS: each kind's number and what its result is multiplied by, by address.
+MERGES, FACTORS, LANE_BYTES, WORD_BYTES = range(9, 13)
+"""More of them.  MERGES and FACTORS: what merges each kind, and what its result is multiplied by, by address.
 
 LANE_BYTES: from one kind's result to the next one's.  WORD_BYTES: 2 for DLFloat16, 4 for float32.
 """
@@ -68,14 +71,19 @@ def _store(record: Integers, moved: int, notes: int, first: int, last: int) -> N
         call(record[STORE], (record[STORE_RECORD], moved, notes, first, last))
 
 
+@inlined
+def _folds(record: Integers) -> Integers:
+    count = record[KINDS]
+    return integers_at(record[FOLDS], count * FOLD_TABLE_COLUMNS).reshape((count, FOLD_TABLE_COLUMNS))
+
+
 @linked
 def fold_lanes_dl16_step(record: int, moved: int, notes: int, first: int, last: int) -> None:
     """Run ``reduce_lanes_dl16``; with a STORE tasks are cores."""
     own = integers_at(record, FOLD_COLUMNS)
     each = own[TASKS_PER_CORE] if own[STORE] != 0 else 1
-    functions, kept = integers_at(own[FUNCTIONS], 1 + 2 * own[KINDS]), integers_at(own[KEPT], own[KEPT_COUNT])
-    runs = _runs(own[FOLDED], own[FOLDED_COUNT])
-    reduce_lanes_dl16(functions, _starts(own, moved), kept, runs, _out(own), first * each, last * each)
+    kept, runs = integers_at(own[KEPT], own[KEPT_COUNT]), _runs(own[FOLDED], own[FOLDED_COUNT])
+    reduce_lanes_dl16(_folds(own), _starts(own, moved), kept, runs, _out(own), first * each, last * each)
     _store(own, moved, notes, first, last)
 
 
@@ -84,9 +92,8 @@ def fold_rows_dl16_step(record: int, moved: int, notes: int, first: int, last: i
     """Run ``reduce_rows_dl16``; with a STORE tasks are cores."""
     own = integers_at(record, FOLD_COLUMNS)
     each = own[TASKS_PER_CORE] if own[STORE] != 0 else 1
-    functions, runs = integers_at(own[FUNCTIONS], 1 + 2 * own[KINDS]), _runs(own[KEPT], own[KEPT_COUNT])
-    reduced = integers_at(own[FOLDED], own[FOLDED_COUNT])
-    reduce_rows_dl16(functions, _starts(own, moved), runs, reduced, _out(own), first * each, last * each)
+    runs, reduced = _runs(own[KEPT], own[KEPT_COUNT]), integers_at(own[FOLDED], own[FOLDED_COUNT])
+    reduce_rows_dl16(_folds(own), _starts(own, moved), runs, reduced, _out(own), first * each, last * each)
     _store(own, moved, notes, first, last)
 
 
@@ -95,10 +102,10 @@ def fold_lanes_step(record: int, moved: int, notes: int, first: int, last: int) 
     """Run ``reduce_lanes``; with a STORE tasks are cores."""
     own = integers_at(record, FOLD_COLUMNS)
     each = own[TASKS_PER_CORE] if own[STORE] != 0 else 1
-    functions, kept = integers_at(own[FUNCTIONS], 3 + 2 * own[KINDS]), integers_at(own[KEPT], own[KEPT_COUNT])
+    functions, kept = integers_at(own[FUNCTIONS], 2), integers_at(own[KEPT], own[KEPT_COUNT])
     runs, mask = _runs(own[FOLDED], own[FOLDED_COUNT]), floats_at(own[MASK], 1)
     reduce_lanes(
-        functions, own[ELEMENT_BYTES], _starts(own, moved), kept, runs, _masked(own), mask, _out(own),
+        functions, _folds(own), own[ELEMENT_BYTES], _starts(own, moved), kept, runs, _masked(own), mask, _out(own),
         first * each, last * each,
     )  # fmt: skip
     _store(own, moved, notes, first, last)
@@ -109,23 +116,13 @@ def fold_rows_step(record: int, moved: int, notes: int, first: int, last: int) -
     """Run ``reduce_rows``; with a STORE tasks are cores."""
     own = integers_at(record, FOLD_COLUMNS)
     each = own[TASKS_PER_CORE] if own[STORE] != 0 else 1
-    functions, runs = integers_at(own[FUNCTIONS], 3 + 2 * own[KINDS]), _runs(own[KEPT], own[KEPT_COUNT])
+    functions, runs = integers_at(own[FUNCTIONS], 2), _runs(own[KEPT], own[KEPT_COUNT])
     reduced, mask = integers_at(own[FOLDED], own[FOLDED_COUNT]), floats_at(own[MASK], 1)
     reduce_rows(
-        functions, own[ELEMENT_BYTES], _starts(own, moved), runs, reduced, _masked(own), mask, _out(own),
+        functions, _folds(own), own[ELEMENT_BYTES], _starts(own, moved), runs, reduced, _masked(own), mask, _out(own),
         first * each, last * each,
     )  # fmt: skip
     _store(own, moved, notes, first, last)
-
-
-@inlined
-def _combined(kind: int, left: float, right: float) -> float:
-    # NaN wins, as in NumPy.
-    if kind == MAXIMUM:
-        return left if left > right or left != left else right
-    if kind == MINIMUM:
-        return left if left < right or left != left else right
-    return left + right
 
 
 @linked
@@ -134,17 +131,18 @@ def store_folds_step(record: int, moved: int, _notes: int, first: int, last: int
     own = integers_at(record, STORE_COLUMNS)
     beyond = integers_at(moved + 8 * own[STORE_ROW], 1)[0]
     cores, results, kinds, members = own[STORE_CORES], own[STORE_RESULTS], own[STORE_KINDS], own[MEMBER_COUNT]
-    places, numbers = integers_at(own[PLACES], results), integers_at(own[NUMBERS], kinds)
+    places, merges = integers_at(own[PLACES], results), integers_at(own[MERGES], kinds)
     factors = doubles_at(own[FACTORS], kinds)
     out = doubles_at(own[STORE_OUT], kinds * cores * results)
     for task in range(first, last):
         group = integers_at(own[MEMBERS] + 8 * task * members, members)
         start = integers_at(own[STORE_STARTS] + 8 * group[0], 1)[0] + beyond
         for k in range(kinds):
+            # into what the first one folded, which nobody reads again
+            total = (k * cores + group[0]) * results
+            for place in range(1, members):
+                part = (k * cores + group[place]) * results
+                call(merges[k], (results, own[STORE_OUT] + 8 * part, own[STORE_OUT] + 8 * total))
             for q in range(results):
-                total = float(out[(k * cores + group[0]) * results + q])
-                for place in range(1, members):
-                    total = _combined(numbers[k], total, float(out[(k * cores + group[place]) * results + q]))
-                total *= factors[k]
                 target = start + places[q] + k * own[LANE_BYTES]
-                store_double(target, own[WORD_BYTES], total)
+                store_double(target, own[WORD_BYTES], float(out[total + q]) * factors[k])

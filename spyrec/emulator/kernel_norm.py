@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from spyrec.device_ops import LAYERNORM_NORM
 from spyrec.dlfloat_kernels import decode_scalar
 from spyrec.emulator.jit import address_of, kernel, words16_at
 from spyrec.emulator.jit_dl16 import GROUP
@@ -58,10 +59,10 @@ def run_norm(starts: Integers, nest: Integers, first_task: int, last_task: int) 
             normalise_groups(x, mean, factor, weights, biases, out, inner // GROUP)
 
 
-def can_normalise(codes: Integers, nest: Integers) -> bool:
-    """Whether :func:`run_norm` serves the operands with these formats and steps."""
+def can_normalise(operation: str, codes: Integers, nest: Integers) -> bool:
+    """Whether :func:`run_norm` serves an operation on operands with these formats and steps."""
     operands = len(codes)
-    if codes.any() or nest[0, 0] % GROUP or nest[0, 0] > LONGEST_RUN:
+    if operation != LAYERNORM_NORM or codes.any() or nest[0, 0] % GROUP or nest[0, 0] > LONGEST_RUN:
         return False
     forms = [2, 0, 0, *[2] * (operands - 3)]
     return nest[0, 1:].tolist() == forms and not nest[1, 4:operands].any()

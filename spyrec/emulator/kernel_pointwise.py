@@ -8,8 +8,8 @@ from functools import cache, partial
 import numpy as np
 import numpy.typing as npt
 
-from spyrec.emulator.jit import address_of, floats_at, kernel
-from spyrec.emulator.kernel_block import BLOCK, BLOCK_ROWS, OPERATIONS
+from spyrec.emulator.jit import address_of, doubles_at, floats_at, kernel
+from spyrec.emulator.kernel_block import BLOCK, BLOCK_ROWS, FORMULAS, OPERATIONS, absent_operands
 from spyrec.emulator.kernel_codec import DECODERS, ENCODERS
 from spyrec.emulator.linked import call, linked
 
@@ -63,10 +63,10 @@ def pointwise_tasks(
     operands = codecs.shape[0]
     last = operands - 1
     block = np.empty(BLOCK_ROWS * BLOCK, np.float32)
-    if operands >= 4:  # rows of a layer norm's operands that are absent hold what changes nothing: weight 1, bias 0
-        for i in range(3 * BLOCK, 4 * BLOCK):
-            block[i] = np.float32(1)
-            block[i + BLOCK] = np.float32(0)
+    for t in range(last, BLOCK_ROWS - 1):  # operands that are absent hold what changes nothing
+        value = np.float32(doubles_at(blocks[2], BLOCK_ROWS - 1)[t])
+        for i in range(t * BLOCK, (t + 1) * BLOCK if blocks[3] != 0 else 0):
+            block[i] = value
     addresses = np.empty(operands, np.int64)
     outer_points = 1
     for k in range(2, nest.shape[0]):
@@ -101,9 +101,11 @@ def pointwise_tasks(
 
 
 @cache
-def block_functions() -> Integers:
-    """Return the addresses of what loads and of what stores a block."""
-    return np.array([_load_block.address, _store_block.address], np.int64)
+def block_functions(operation: str) -> Integers:
+    """Return the addresses of what loads and of what stores a block, and of what its absent operands hold, if any."""
+    absent = absent_operands(operation)
+    has_absent = int(FORMULAS[operation].absent is not None)
+    return np.array([_load_block.address, _store_block.address, absent.ctypes.data, has_absent], np.int64)
 
 
 def codecs_of(codes: Integers) -> Integers:
@@ -114,4 +116,4 @@ def codecs_of(codes: Integers) -> Integers:
 
 def pointwise_runner(operation: str, codes: Integers) -> Callable[[Integers, Integers, int, int], None]:
     """Return :func:`pointwise_tasks` of one operation on operands with these formats, the result last."""
-    return partial(pointwise_tasks, OPERATIONS[operation].address, block_functions(), codecs_of(codes))
+    return partial(pointwise_tasks, OPERATIONS[operation].address, block_functions(operation), codecs_of(codes))

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import numpy.typing as npt
 
 from spyrec.emulator.jit import address_of, bytes_at, floats_at, kernel
 from spyrec.emulator.kernel_codec import DECODERS
-from spyrec.emulator.kernel_folds import FOLDS, LANES, ROWS, begin, merge_lanes
+from spyrec.emulator.kernel_folds import BEGIN, FOLD, LANES, MERGE_LANES, ROWS
 from spyrec.emulator.linked import call, linked
 
 Integers = npt.NDArray[np.int64]
@@ -25,15 +23,15 @@ def _mask(count: int, hidden: int, mask: int, values: int) -> None:
         elements[i] = floats_at(mask, 1)[0] if flags[i] != 0 else elements[i]
 
 
-def functions_of(kinds: Sequence[int], code: int) -> Integers:
-    """Return what the kernels call: to decode, to mask, to merge lanes, then each kind's number and its fold."""
-    pairs = [(kind, FOLDS[kind].address) for kind in kinds]
-    return np.array([DECODERS[code].address, _mask.address, merge_lanes.address, *np.ravel(pairs)], np.int64)
+def functions_of(code: int) -> Integers:
+    """Return what the kernels call to decode and to mask."""
+    return np.array([DECODERS[code].address, _mask.address], np.int64)
 
 
 @kernel
 def reduce_lanes(
     functions: Integers,
+    folds: Integers,
     element_bytes: int,
     starts: Integers,
     kept: Integers,
@@ -46,12 +44,12 @@ def reduce_lanes(
 ) -> None:
     """Reduce where the stick dim is folded; a task is one core and one group of ``ROWS`` results.
 
-    ``functions``: see :func:`functions_of`.  ``kept[q]``: byte offset of result q.  ``runs[i]``: first reduced index,
-    count (at most 64, adjacent elements) and byte offset.  ``masked[core, r]``: reduced index r takes ``mask[0]``.
-    ``out[k, core, q]``: the partial results of the kth kind.
+    ``functions``: see :func:`functions_of`.  ``folds``: see ``fold_table``.  ``kept[q]``: byte offset of result q.
+    ``runs[i]``: first reduced index, count (at most 64, adjacent elements) and byte offset.  ``masked[core, r]``:
+    reduced index r takes ``mask[0]``.  ``out[k, core, q]``: the partial results of the kth kind.
     """
     groups = (kept.shape[0] + ROWS - 1) // ROWS
-    kinds = (functions.shape[0] - 3) // 2
+    kinds = folds.shape[0]
     row_bytes = 8 * LANES
     buffer = np.empty(kinds * ROWS * LANES, np.float64)
     decoded = np.empty(LANES, np.float32)
@@ -63,7 +61,7 @@ def reduce_lanes(
         first = (task % groups) * ROWS
         last = min(first + ROWS, kept.shape[0])
         for k in range(kinds):
-            begin(functions[3 + 2 * k], sums + k * ROWS * row_bytes, (last - first) * LANES)
+            call(folds[k, BEGIN], (sums + k * ROWS * row_bytes, (last - first) * LANES))
         for run in range(runs.shape[0]):
             count, source = runs[run, 1], starts[core] + runs[run, 2]
             for q in range(first, last):
@@ -72,15 +70,16 @@ def reduce_lanes(
                     hidden = address_of(masked) + core * folded + runs[run, 0]
                     call(functions[1], (count, hidden, address_of(mask), values))
                 for k in range(kinds):
-                    call(functions[4 + 2 * k], (count, values, sums + (k * ROWS + q - first) * row_bytes))
+                    call(folds[k, FOLD], (count, values, sums + (k * ROWS + q - first) * row_bytes))
         for k in range(kinds):
             target = address_of(out) + 8 * ((k * out.shape[1] + core) * out.shape[2] + first)
-            call(functions[2], (functions[3 + 2 * k], sums + k * ROWS * row_bytes, last - first, target))
+            call(folds[k, MERGE_LANES], (sums + k * ROWS * row_bytes, last - first, target))
 
 
 @kernel
 def reduce_rows(
     functions: Integers,
+    folds: Integers,
     element_bytes: int,
     starts: Integers,
     runs: Integers,
@@ -96,7 +95,7 @@ def reduce_rows(
     ``runs[i]``: first result, count (at most 64) and byte offset.  ``reduced[r]``: byte offset of reduced index r.
     Others as in :func:`reduce_lanes`.
     """
-    kinds = (functions.shape[0] - 3) // 2
+    kinds = folds.shape[0]
     flags = np.ones(LANES, np.uint8)
     decoded = np.empty(LANES, np.float32)
     for task in range(first_task, last_task):
@@ -107,9 +106,9 @@ def reduce_rows(
         source = starts[core] + runs[run, 2]
         for k in range(kinds):
             sums = address_of(out) + 8 * ((k * out.shape[1] + core) * out.shape[2] + first)
-            begin(functions[3 + 2 * k], sums, count)
+            call(folds[k, BEGIN], (sums, count))
             for r in range(reduced.shape[0]):
                 call(functions[0], (source + reduced[r], element_bytes, count, values))
                 if masked.shape[1] > 0 and masked[core, r] != 0:
                     call(functions[1], (count, address_of(flags), address_of(mask), values))
-                call(functions[4 + 2 * k], (count, values, sums))
+                call(folds[k, FOLD], (count, values, sums))

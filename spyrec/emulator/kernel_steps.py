@@ -54,7 +54,7 @@ def pointwise_step(record: int, moved: int, _notes: int, first: int, last: int) 
     """Run ``pointwise_tasks``."""
     own = integers_at(record, RECORD_COLUMNS)
     codecs = integers_at(own[CODECS], own[OPERANDS])
-    pointwise_tasks(own[OPERATION], integers_at(own[BLOCKS], 2), codecs, _starts(own, moved), _nest(own), first, last)
+    pointwise_tasks(own[OPERATION], integers_at(own[BLOCKS], 4), codecs, _starts(own, moved), _nest(own), first, last)
 
 
 @inlined

@@ -15,13 +15,14 @@ import numpy as np
 import numpy.typing as npt
 
 from spyrec.bundle.superdsc import Indirection
+from spyrec.device_ops import device_operation
+from spyrec.device_ops.record import Family
 from spyrec.diagnostics import Diagnostic, Location, SpyrecError
 from spyrec.dtypes import DeviceFormat
 from spyrec.emulator.binding_rules import Binding
 from spyrec.emulator.engine import Setting
 from spyrec.emulator.fault_places import START, Spot, operand_field, place_of
 from spyrec.emulator.footprint import first_conflict
-from spyrec.emulator.functions import FUNCTIONS, Family
 from spyrec.emulator.resolve import POOL, Call
 from spyrec.emulator.rules import RULE_CODES, name_of
 from spyrec.runtime.device import TableEntry
@@ -138,7 +139,7 @@ class _Overlaps:
         """Whether the operation works element by element and both operands address each element alike."""
         setting = self.setting
         superdsc = setting.superdsc
-        if FUNCTIONS[superdsc.op_func_name].family not in _ELEMENTWISE:
+        if device_operation(superdsc.op_func_name).family not in _ELEMENTWISE:
             return False
         if superdsc.operands[position].indirection is not Indirection.NONE:
             return False

@@ -10,6 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from spyrec.bundle.superdsc import Component
+from spyrec.device_ops import device_operation
+from spyrec.device_ops.record import Family
 from spyrec.diagnostics import SpyrecError
 from spyrec.emulator.binding_rules import Binding, check_binding
 from spyrec.emulator.engine import Executable, Setting
@@ -23,7 +25,6 @@ from spyrec.emulator.execute_pointwise import (
 from spyrec.emulator.execute_reduction import NormStatisticsExecutable, ReductionExecutable
 from spyrec.emulator.execute_top import TopExecutable
 from spyrec.emulator.execute_unary import plan_unary
-from spyrec.emulator.functions import FUNCTIONS, Family
 from spyrec.emulator.geometry import describe, valid_extents
 from spyrec.emulator.numerics import Numerics
 from spyrec.emulator.overlap_rules import check_overlaps
@@ -93,7 +94,7 @@ def _entry_of(call: Call, position: int, entries: Mapping[int, TableEntry]) -> T
 
 def _executable(setting: Setting, weights: WeightCache) -> Executable:
     superdsc = setting.superdsc
-    family = FUNCTIONS[superdsc.op_func_name].family
+    family = device_operation(superdsc.op_func_name).family
     match family:
         case Family.UNARY:
             return plan_unary(setting)

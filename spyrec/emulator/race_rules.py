@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from spyrec.bundle.superdsc import Component
+from spyrec.device_ops import device_operation
 from spyrec.emulator.engine import Setting
 from spyrec.emulator.fault_places import Fault, Spot
 from spyrec.emulator.footprint import first_conflict, first_overlap
-from spyrec.emulator.functions import FOLDS, FUNCTIONS
 
 Integers = npt.NDArray[np.int64]
 
@@ -47,7 +47,7 @@ def races(
 
 def combination_owners(setting: Setting) -> list[int]:
     """Return the combination cohort of each core: cores that differ only in the slice of a folded dim (rule 3)."""
-    folds = FUNCTIONS[setting.superdsc.op_func_name].family in FOLDS
+    folds = device_operation(setting.superdsc.op_func_name).fold is not None
     numbers: dict[tuple[int, ...], int] = {}
     owners: list[int] = []
     for core, slices in enumerate(setting.superdsc.core_work_slices):

@@ -10,15 +10,19 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
+from spyrec.device_ops.expression import ArrayAlgebra
+from spyrec.device_ops.record import Accumulator
 from spyrec.emulator.bind_reduction import Fold
 from spyrec.emulator.engine import Doubles, Integers, Mover, Setting
 from spyrec.emulator.geometry import outer_sum
 from spyrec.emulator.jit_dl16 import GROUP
-from spyrec.emulator.kernel_folds import MAXIMUM, MINIMUM, ROWS
+from spyrec.emulator.kernel_folds import ROWS, fold_table
 from spyrec.emulator.kernel_reduce import functions_of, reduce_lanes, reduce_rows
-from spyrec.emulator.kernel_reduce_dl16 import functions_of_dl16, reduce_lanes_dl16, reduce_rows_dl16
+from spyrec.emulator.kernel_reduce_dl16 import reduce_lanes_dl16, reduce_rows_dl16
 from spyrec.emulator.numerics import Storage, constant_value
 from spyrec.emulator.rules import mask_constant
+
+_DOUBLES = ArrayAlgebra(np.float64)
 
 
 class Reduction:
@@ -72,7 +76,7 @@ class Reduction:
         """Whether no cores combine their results."""
         return all(len(members) == 1 for members in self.cohorts)
 
-    def partial(self, kinds: tuple[int, ...], starts: Integers) -> list[Doubles]:
+    def partial(self, kinds: tuple[Accumulator, ...], starts: Integers) -> list[Doubles]:
         """Return the combined results [cohort, kept element] of each kind of fold."""
         setting = self.setting
         out = np.empty((len(kinds), setting.cores, self.results), np.float64)
@@ -85,18 +89,28 @@ class Reduction:
         return -(-self.results // ROWS) if self.folds_lanes else len(self.kept_table)
 
     def _part(
-        self, kinds: tuple[int, ...], starts: Integers, masked: npt.NDArray[np.uint8], out: Doubles
+        self, kinds: tuple[Accumulator, ...], starts: Integers, masked: npt.NDArray[np.uint8], out: Doubles
     ) -> Callable[[int, int], None]:
         """Return what runs tasks ``first <= t < past``; ``out``: the results [kind, core, kept element]."""
         places, tables = np.ascontiguousarray(starts[self.input]), (self.kept_table, self.folded_table)
         if self._is_direct:
             direct = reduce_lanes_dl16 if self.folds_lanes else reduce_rows_dl16
-            return partial(direct, functions_of_dl16(kinds), places, *tables, out)
+            return partial(direct, fold_table(kinds, is_dl16=True), places, *tables, out)
         kernel = reduce_lanes if self.folds_lanes else reduce_rows
-        functions = functions_of(kinds, self.setting.codec(self.input).storage.value)
+        functions = functions_of(self.setting.codec(self.input).storage.value)
         mask = np.array([self.mask_value], np.float32)
         step = self.setting.step_bytes(self.input)
-        return partial(kernel, functions, step, places, *tables, np.ascontiguousarray(masked), mask, out)
+        return partial(
+            kernel,
+            functions,
+            fold_table(kinds, is_dl16=False),
+            step,
+            places,
+            *tables,
+            np.ascontiguousarray(masked),
+            mask,
+            out,
+        )
 
     @property
     def _is_direct(self) -> bool:
@@ -105,19 +119,14 @@ class Reduction:
         is_dl16 = self.setting.codec(self.input).storage is Storage.DL16
         return is_dl16 and self.masked.shape[1] == 0 and not (runs[:, 1] % GROUP).any()
 
-    def _combined(self, kind: int, out: Doubles) -> Doubles:
-        total = out[[members[0] for members in self.cohorts]]
+    def _combined(self, kind: Accumulator, out: Doubles) -> Doubles:
+        total: Doubles = out[[members[0] for members in self.cohorts]]
         for place in range(1, len(self.cohorts[0])):
             following = out[[members[place] for members in self.cohorts]]
-            if kind == MAXIMUM:
-                total = np.maximum(total, following)
-            elif kind == MINIMUM:
-                total = np.minimum(total, following)
-            else:
-                total = total + following
+            total = np.asarray(kind.merge.evaluate(_DOUBLES, (total, following)), np.float64)
         return total
 
-    def fold(self, kinds: tuple[int, ...], factors: tuple[float, ...]) -> Fold:
+    def fold(self, kinds: tuple[Accumulator, ...], factors: tuple[float, ...]) -> Fold:
         """Return the same as data for kernels: folds of these kinds, their results scaled, then lane after lane."""
         setting, codec = self.setting, self.setting.codec
         step = setting.step_bytes(setting.output)

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from spyrec.bundle.superdsc import Component, Indirection, Operand, SuperDsc
-from spyrec.device_operations import known_operations
+from spyrec.device_ops import DEVICE_OPERATIONS, device_operation, known_operations
+from spyrec.device_ops.record import Family
 from spyrec.diagnostics import Diagnostic, Location
 from spyrec.dtypes import DeviceFormat
-from spyrec.emulator.functions import FOLDS, FUNCTIONS, Family
 from spyrec.emulator.geometry import RESTICKIFY, extending_dims, short_gap_dims, stick_dim_of
 from spyrec.runtime.findings import FaultPlace, RuleDiagnostic
 from spyrec.target import SEGMENT_BYTES, STICK_BYTES, Target
@@ -63,7 +63,7 @@ def _rule(number: int, message: str, where: Location, hint: str | None = None) -
 def _operation(superdsc: SuperDsc, where: Location) -> Iterator[Diagnostic]:
     """V14: what nobody has seen executed is refused by name."""
     compute = superdsc.compute
-    function = FUNCTIONS.get(compute.op_func_name)
+    function = DEVICE_OPERATIONS.get(compute.op_func_name)
     if function is None:
         hint = known_operations(compute.op_func_name)
         yield _rule(14, f'operation "{compute.op_func_name}" is not known', where, hint)
@@ -90,7 +90,7 @@ _FLOATS = frozenset({DeviceFormat.SEN169_FP16, DeviceFormat.IEEE_FP16, DeviceFor
 
 def _formats(superdsc: SuperDsc, where: Location) -> Iterator[Diagnostic]:
     """V14: arithmetic is defined on the float formats only; copies take any format."""
-    family = FUNCTIONS[superdsc.compute.op_func_name].family
+    family = device_operation(superdsc.compute.op_func_name).family
     if family in {Family.IDENTITY, Family.RESTICKIFY}:
         return
     computed = [*input_positions(superdsc), *(superdsc.compute.outputs if family is not Family.TOP else ())]
@@ -213,7 +213,7 @@ def _masks(superdsc: SuperDsc, where: Location) -> Iterator[Diagnostic]:
     """V14: masks belong to dims that are reduced."""
     if not superdsc.coordinate_masking:
         return
-    family = FUNCTIONS[superdsc.op_func_name].family if superdsc.op_func_name in FUNCTIONS else None
+    family = device_operation(superdsc.op_func_name).family if superdsc.op_func_name in DEVICE_OPERATIONS else None
     output = superdsc.operands[superdsc.compute.outputs[0]]
     for dim in superdsc.coordinate_masking:
         if family not in {Family.REDUCTION, Family.NORM_STATISTICS} or output.scales.get(dim) == 1:
@@ -228,7 +228,7 @@ def _combinations(superdsc: SuperDsc, where: Location) -> Iterator[Diagnostic]:
     """V8: a fold that is split over cores is combined in device memory, which all of them reach."""
     position = superdsc.compute.outputs[0]
     output = superdsc.operands[position]
-    if output.component is not Component.LX or FUNCTIONS[superdsc.compute.op_func_name].family not in FOLDS:
+    if output.component is not Component.LX or device_operation(superdsc.compute.op_func_name).fold is None:
         return
     for dim, slices in superdsc.work_slices.items():
         if slices == 1 or output.scales.get(dim) == 1:

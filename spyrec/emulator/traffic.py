@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from spyrec.bundle.superdsc import Component, Indirection
+from spyrec.device_ops import device_operation
 from spyrec.emulator.binding_rules import Binding
 from spyrec.emulator.engine import Setting
 from spyrec.emulator.footprint import length, merge, shifted, whole_sticks
-from spyrec.emulator.functions import FUNCTIONS, Family
 from spyrec.target import STICK_BYTES
 
 Integers = npt.NDArray[np.int64]
@@ -89,13 +89,4 @@ def _union(
 def _flops(setting: Setting) -> int:
     """One per result of a pointwise operation, one per element folded, two per multiply-add, none for copies."""
     superdsc = setting.superdsc
-    points = math.prod(superdsc.iteration.values())
-    match FUNCTIONS[superdsc.op_func_name].family:
-        case Family.MATMUL:
-            return 2 * points
-        case Family.NORM_STATISTICS:
-            return 3 * points
-        case Family.IDENTITY | Family.RESTICKIFY | Family.CAST | Family.TOP:
-            return 0
-        case _:
-            return 4 * points if superdsc.op_func_name == "layernormnorm" else points
+    return device_operation(superdsc.op_func_name).flops * math.prod(superdsc.iteration.values())

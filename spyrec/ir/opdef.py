@@ -17,6 +17,8 @@ from typing import Any, ClassVar, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from spyrec.device_ops import device_operation
+from spyrec.device_ops.record import DeviceOperation
 from spyrec.dtypes import DeviceFormat
 from spyrec.ir.types import TensorType
 
@@ -90,28 +92,23 @@ class OperandSpec:
     is_condition: bool = False
 
 
-HALF = frozenset({DeviceFormat.SEN169_FP16})
-"""Formats of an op that the device runs on its 16-bit floats only."""
-
-HALF_OR_SINGLE = frozenset({DeviceFormat.SEN169_FP16, DeviceFormat.IEEE_FP32})
-"""Formats of an op on the device's IEEE_FP32-capable list."""
-
-ANY_FORMAT = frozenset(item for item in DeviceFormat if item.elements_per_stick is not None)
-"""Formats of an op that moves elements without looking at them."""
-
-
 @dataclass(frozen=True, slots=True)
 class DeviceOp:
     """How an op that the device has is written into ``computeOp_``.
 
     ``op_func`` is the OpSpec op name (``sum``, not ``sumnonstick``: the suffix is the code generator's).
-    ``formats`` are those that the operands may have.  ``constants`` gives ``op_info["constants"]`` in order from the
-    operand types and the attributes.
+    ``constants`` gives ``op_info["constants"]`` in order from the operand types and the attributes; ``rounded`` are the
+    attributes that reach the device as such constants.
     """
 
     op_func: str
-    formats: frozenset[DeviceFormat] = HALF
     constants: Callable[[Sequence[TensorType], Attributes], Mapping[str, float]] | None = None
+    rounded: tuple[str, ...] = ()
+
+    @property
+    def record(self) -> DeviceOperation:
+        """What there is to say of the device's operation."""
+        return device_operation(self.op_func)
 
 
 OperandTypes = Sequence[TensorType | None]
@@ -141,7 +138,7 @@ class OpDef:
     ``is_public``: may stand in a graph file; the others are made by passes only.  ``device`` is set where the device
     executes the op as it is; an op of kind COMPOSITE (and any other without ``device``) has a decomposition in
     ``spyrec/passes/decompose.py``.  ``formats`` are the device formats that its tensor operands may have: those of
-    ``device``, or those that all ops of its decomposition have.
+    ``device``, filled in when it is registered, or those that all ops of its decomposition have.
     ``number_attributes`` may stand as numbers after the tensors in a graph file too (the tensor overload's place).
     ``result_sizes``: the attribute that has an extent for each axis of the result; a dim name there names the axis.
     ``complete`` fills in attribute defaults that depend on the operand types; the reader calls it.
@@ -156,7 +153,7 @@ class OpDef:
     infer: InferRule
     reference: Reference
     axes: AxisRule
-    formats: frozenset[DeviceFormat]
+    formats: frozenset[DeviceFormat] = frozenset()
     device: DeviceOp | None = None
     number_attributes: tuple[str, ...] = ()
     complete: Callable[[OperandTypes, Attributes], Attributes] | None = None
@@ -196,7 +193,9 @@ _REGISTRY: dict[str, OpDef] = {}
 def register(definition: OpDef) -> OpDef:
     """Add one declaration to the catalogue; called at import of its family module."""
     assert definition.name not in _REGISTRY, definition.name
-    registered = replace(definition, reference=_returning_arrays(definition.reference))
+    formats = definition.formats if definition.device is None else definition.device.record.accepts
+    assert formats, definition.name
+    registered = replace(definition, reference=_returning_arrays(definition.reference), formats=formats)
     _REGISTRY[definition.name] = registered
     return registered
 

@@ -4,18 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from spyrec.ir.opdef import (
-    ANY_FORMAT,
-    AxisRule,
-    InferRule,
-    OpDef,
-    OperandSpec,
-    OperandTypes,
-    OpKind,
-    Reference,
-    Sample,
-    register,
-)
+from spyrec.device_ops.record import ANY_FORMAT
+from spyrec.ir.opdef import AxisRule, InferRule, OpDef, OperandSpec, OperandTypes, OpKind, Reference, Sample, register
 from spyrec.ir.operands import tensor
 from spyrec.ir.shapes import Shape
 from spyrec.ir.types import TensorType

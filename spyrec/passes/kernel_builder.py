@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from spyrec.device_ops import IDENTITY
 from spyrec.ir.access import Access
 from spyrec.ir.graph import Derived, Graph, LayoutPin, Node, Operand, Origin
 from spyrec.ir.kernel import Buffer, BufferRole, Kernel, Use
@@ -115,7 +116,7 @@ def copy_between(
         Kernel(
             name=f"{target.buffer}.piece",
             op="spyre.copy",
-            op_func="identity",
+            op_func=IDENTITY,
             rule=Rule.COPY,
             extents=source.access.extents,
             inputs=(source,),
@@ -147,7 +148,7 @@ def copy_into(
         Kernel(
             name=f"{target.name}.copy",
             op="spyre.copy",
-            op_func="identity",
+            op_func=IDENTITY,
             rule=Rule.COPY,
             extents=use.access.extents,
             inputs=(use,),

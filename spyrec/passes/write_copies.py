@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from spyrec.device_ops import IDENTITY, RESTICKIFY
 from spyrec.diagnostics import refuse
 from spyrec.ir.access import Access
 from spyrec.ir.device_access import Inexpressible, Movement
@@ -78,7 +79,7 @@ class _Writer:
             Kernel(
                 name=name,
                 op="spyre.restickify" if step.rule is Rule.RESTICKIFY else "spyre.copy",
-                op_func="ReStickifyOpHBM" if step.rule is Rule.RESTICKIFY else "identity",
+                op_func=RESTICKIFY if step.rule is Rule.RESTICKIFY else IDENTITY,
                 rule=step.rule,
                 extents=step.access.extents,
                 inputs=(Use(source, step.access, tuple(moved for _, moved in step.movement)),),
@@ -108,7 +109,7 @@ class _Writer:
         assert rule is not None, kernel.name
         settled = replace(kernel, rule=rule)
         if rule is Rule.RESTICKIFY:
-            settled = replace(settled, op="spyre.restickify", op_func="ReStickifyOpHBM")
+            settled = replace(settled, op="spyre.restickify", op_func=RESTICKIFY)
         moved = copy_cost_bytes(source.placed, source.type.shape, kernel.inputs[0].access, target.placed)
         self._report(settled, moved, "")
         return settled

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from spyrec.bundle.superdsc import Component, Indirection
 from spyrec.bundle.superdsc_reader import from_json, parse_superdsc
 from spyrec.bundle.superdsc_writer import to_bytes, to_json
+from spyrec.device_ops import DEVICE_OPERATIONS
 from spyrec.diagnostics import DiagnosticSink, SpyrecError
-from spyrec.emulator.functions import FUNCTIONS
 from spyrec.jsonloc import JsonValue
 
 EXAMPLES = Path(__file__).parents[1] / "fixtures" / "examples"
@@ -204,7 +204,7 @@ def test_an_unknown_operation_under_a_known_name_is_refused_with_the_list_of_tho
     assert "frobnicate" in found.message
     assert found.hint is not None
     known = found.hint.removeprefix("known operations: ").split(", ")
-    assert known == sorted(FUNCTIONS)
+    assert known == sorted(DEVICE_OPERATIONS)
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,11 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 import pytest
 
-from spyrec.codegen.device_ops import INPUT_COUNTS
 from spyrec.codegen.emit_opspecs import emit_opspecs
+from spyrec.device_ops import DEVICE_OPERATIONS
 from spyrec.diagnostics import SpyrecError
 from spyrec.dtypes import DeviceFormat
 from spyrec.emulator.device import EmulatedDevice
-from spyrec.emulator.functions import FUNCTIONS
 from spyrec.runtime.device import ArgumentTable
 from tests.codegen.builders import FP16, FP32, file_of, pointwise
 from tests.conformance.op_runner import (
@@ -349,8 +348,7 @@ def test_gather(splits: Sizes) -> None:
 def test_every_operation_of_the_emulator_and_of_the_code_generator_stands_in_this_file() -> None:
     here = {*POINTWISE, *CASTS, "ReStickifyOpHBM", "sum", "mean", "max", "min", "exx2", "layernormscale"}
     here |= {"topkvalue", "topkindex", "matmul", "batchmatmul", "batchmatmulfp8"}
-    assert here == set(INPUT_COUNTS)
-    assert {op.removesuffix("nonstick") for op in FUNCTIONS} == here
+    assert here == {record.name for record in DEVICE_OPERATIONS.values()}
 
 
 def test_an_unknown_operation_is_refused_at_load_with_those_that_are_known() -> None:
@@ -360,4 +358,4 @@ def test_an_unknown_operation_is_refused_at_load_with_those_that_are_known() -> 
         EmulatedDevice().load(emitted.program, {file: other_op(superdsc, "frobnicate")}, ArgumentTable((), 1 << 40))
     diagnostics = [item for item in error.value.diagnostics if item.code == "SPY0724"]
     assert ['"frobnicate"' in item.message for item in diagnostics] == [True]
-    assert all(op in (diagnostics[0].hint or "") for op in FUNCTIONS)
+    assert all(op in (diagnostics[0].hint or "") for op in DEVICE_OPERATIONS)

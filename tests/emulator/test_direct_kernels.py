@@ -9,11 +9,14 @@ import numpy.typing as npt
 import pytest
 
 from spyrec import dlfloat
+from spyrec.device_ops import LAYERNORM_NORM
+from spyrec.device_ops.folds import MAXIMUM, MINIMUM, SUM, SUM_OF_SQUARES
+from spyrec.device_ops.record import Accumulator
 from spyrec.emulator.kernel_dl16 import COMBINATIONS, can_combine, run_combine
-from spyrec.emulator.kernel_folds import MAXIMUM, MINIMUM, SUM, SUM_OF_SQUARES
+from spyrec.emulator.kernel_folds import fold_table
 from spyrec.emulator.kernel_norm import can_normalise, run_norm
 from spyrec.emulator.kernel_reduce import functions_of, reduce_lanes, reduce_rows
-from spyrec.emulator.kernel_reduce_dl16 import functions_of_dl16, reduce_lanes_dl16, reduce_rows_dl16
+from spyrec.emulator.kernel_reduce_dl16 import reduce_lanes_dl16, reduce_rows_dl16
 from spyrec.emulator.numerics import Storage
 
 Words = npt.NDArray[np.uint16]
@@ -29,6 +32,10 @@ REFERENCE: dict[str, Callable[[Singles, Singles], Singles]] = {
     "maximum": np.maximum,
     "minimum": np.minimum,
 }
+
+
+def name_of(accumulator: Accumulator) -> str:
+    return accumulator.name
 
 
 def starts_of(*operands: Words) -> npt.NDArray[np.int64]:
@@ -106,7 +113,7 @@ def test_rows_are_normalised_in_double_width_and_rounded_once_to_single(given: i
     out = np.zeros_like(x)
     inner, outer = [count, 2, 0, 0, *[2] * given, 2], [rows, 2 * count, 2, 2, *[0] * given, 2 * count]
     nest = np.array([inner, outer], np.int64)
-    assert can_normalise(np.zeros(4 + given, np.int64), nest)
+    assert can_normalise(LAYERNORM_NORM, np.zeros(4 + given, np.int64), nest)
     run_norm(starts_of(x, mean, factor, *vectors, out), nest, 0, 1)
     values, shift, scale = (
         dlfloat.decode(item).astype(np.float64) for item in (x, np.repeat(mean, count), np.repeat(factor, count))
@@ -118,16 +125,17 @@ def test_rows_are_normalised_in_double_width_and_rounded_once_to_single(given: i
         np.testing.assert_array_equal(out, dlfloat.encode(result.astype(np.float32)))
 
 
-@pytest.mark.parametrize("kind", [SUM, SUM_OF_SQUARES, MAXIMUM, MINIMUM])
+@pytest.mark.parametrize("kind", [SUM, SUM_OF_SQUARES, MAXIMUM, MINIMUM], ids=name_of)
 @pytest.mark.parametrize("folds_lanes", [True, False])
-def test_patterns_are_folded_into_the_same_float64_as_singles_are(kind: int, folds_lanes: bool) -> None:
+def test_patterns_are_folded_into_the_same_float64_as_singles_are(kind: Accumulator, folds_lanes: bool) -> None:
     # Of all exponents, so that the order of additions shows.
     rows, count = 40, 192
     finite = np.setdiff1d(PATTERNS, np.array([0x7FFF, 0xFFFF], np.uint16))
-    patterns = np.random.default_rng(kind).choice(finite, (rows, count))
+    patterns = np.random.default_rng(len(kind.name)).choice(finite, (rows, count))
     singles = dlfloat.decode(patterns).astype(np.float32)
     found: list[bytes] = []
-    for words, functions in ((patterns, functions_of_dl16([kind])), (singles, functions_of([kind], SINGLE_CODE))):
+    for words in (patterns, singles):
+        folds = fold_table([kind], is_dl16=words is patterns)
         own = words.itemsize
         sticks = [[first, 64, first * own] for first in range(0, count, 64)]
         runs, places = np.array(sticks, np.int64), np.arange(rows, dtype=np.int64) * own * count
@@ -137,10 +145,10 @@ def test_patterns_are_folded_into_the_same_float64_as_singles_are(kind: int, fol
         starts = np.array([words.ctypes.data], np.int64)
         if words is patterns:
             direct = reduce_lanes_dl16 if folds_lanes else reduce_rows_dl16
-            direct(functions, starts, *tables, out, 0, tasks)
+            direct(folds, starts, *tables, out, 0, tasks)
         else:
             general = reduce_lanes if folds_lanes else reduce_rows
             mask = np.zeros((1, 0), np.uint8), np.zeros(1, np.float32)
-            general(functions, own, starts, *tables, *mask, out, 0, tasks)
+            general(functions_of(SINGLE_CODE), folds, own, starts, *tables, *mask, out, 0, tasks)
         found.append(out.tobytes())
     assert found[0] == found[1]

@@ -14,10 +14,11 @@ import pytest
 from spyrec import dlfloat
 from spyrec.bundle.superdsc import Indirection, SuperDsc
 from spyrec.bundle.superdsc_writer import to_json
+from spyrec.device_ops import DEVICE_OPERATIONS
+from spyrec.device_ops.record import Family
 from spyrec.diagnostics import SpyrecError
 from spyrec.dtypes import DeviceFormat
 from spyrec.emulator.device import EmulatedDevice
-from spyrec.emulator.functions import FUNCTIONS, Family
 from spyrec.runtime.device import ArgumentTable, TableEntry
 from spyrec.runtime.findings import RuleDiagnostic
 from tests.emulator import oracle
@@ -70,7 +71,7 @@ def pointwise(op: str, generator: Generator, data_format: DeviceFormat = DL16) -
     stick = str(generator.choice(names))
     dims = random_dims(generator, names, stick, unit)
     tensors: list[Tensor] = []
-    for _ in range(FUNCTIONS[op].inputs):
+    for _ in range(DEVICE_OPERATIONS[op].inputs):
         scale = random_scale(generator, names, stick)
         gap, first = random_window(generator, dims, stick, unit)
         gap = {dim: size for dim, size in gap.items() if scale[dim] == 1}
@@ -207,7 +208,7 @@ def execute_both(
 
 def allowed_places(operation: Operation) -> int:
     """How far stored patterns may stand apart: only where a float32 sum or a second rounding stands in between."""
-    family = FUNCTIONS[operation.op].family
+    family = DEVICE_OPERATIONS[operation.op].family
     if family in {Family.IDENTITY, Family.RESTICKIFY, Family.TOP} or (
         family is Family.CAST and operation.op != "qfp8ch"
     ):
@@ -215,12 +216,14 @@ def allowed_places(operation: Operation) -> int:
     return 1
 
 
-@pytest.mark.parametrize("op", sorted(FUNCTIONS))
+@pytest.mark.parametrize("op", sorted(DEVICE_OPERATIONS))
 def test_operation_agrees_with_the_oracle_on_random_layouts(op: str) -> None:
     for seed in range(6):
         generator = np.random.default_rng(seed)
-        data_format = FP32 if seed == 5 and FUNCTIONS[op].family is Family.POINTWISE and op != "where3" else DL16
-        build = BUILDERS[FUNCTIONS[op].family]
+        data_format = (
+            FP32 if seed == 5 and DEVICE_OPERATIONS[op].family is Family.POINTWISE and op != "where3" else DL16
+        )
+        build = BUILDERS[DEVICE_OPERATIONS[op].family]
         operation = pointwise(op, generator, data_format) if data_format is FP32 else build(op, generator)
         data = {
             entry.arg_index: random_bytes(
@@ -236,7 +239,7 @@ def test_operation_agrees_with_the_oracle_on_random_layouts(op: str) -> None:
             128 // (operation.tensors[-1].data_format.elements_per_stick or 1)
         ]
         ulps = np.abs(got.view(word).astype(np.int64) - want.view(word).astype(np.int64))
-        if FUNCTIONS[op].family is Family.MATMUL:
+        if DEVICE_OPERATIONS[op].family is Family.MATMUL:
             # Sums that cancel lose places: judge them by the size of their terms instead.
             near = np.abs(
                 oracle.decode("SEN169_FP16", got.view(np.uint16)) - oracle.decode("SEN169_FP16", want.view(np.uint16))

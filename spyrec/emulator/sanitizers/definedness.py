@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from spyrec.dci import CopyNest
+from spyrec.device_ops import device_operation
+from spyrec.device_ops.record import Family
 from spyrec.emulator.fault_places import operand_field
-from spyrec.emulator.functions import FUNCTIONS, Family
 from spyrec.emulator.plan import PlannedCall
 from spyrec.emulator.portion import Portion, WatchedCalls
 from spyrec.emulator.sanitizers.kernel_shadow import DEFINED, FIRST_MARK
@@ -142,7 +143,7 @@ class DefinednessTracker:
     def _report_mix(self, planned: PlannedCall, mix: Mix, starts: Starts) -> None:
         spot = self._spot(mix.operand, mix.core, mix.place, starts)
         op = planned.call.superdsc.op_func_name
-        what, field = _USES.get(FUNCTIONS[op].family, ("an index", None))
+        what, field = _USES.get(device_operation(op).family, ("an index", None))
         what = what.format(op=op.removesuffix("nonstick"))
         message = f"{what} depends on an undefined lane, {self._history(mix.state)}"
         origin = self._origin(mix.state) if FIRST_MARK <= mix.state < _FIRST_CLOBBER else None

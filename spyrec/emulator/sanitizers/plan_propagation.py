@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from spyrec.device_ops import device_operation
+from spyrec.device_ops.record import Family
 from spyrec.emulator.engine import Setting
-from spyrec.emulator.functions import FUNCTIONS, Family
 from spyrec.emulator.sanitizers.fold_propagation import FoldPropagation
 from spyrec.emulator.sanitizers.matmul_propagation import MatmulPropagation
 from spyrec.emulator.sanitizers.propagation import (
@@ -22,7 +23,7 @@ States = npt.NDArray[np.uint8]
 
 def plan_propagation(setting: Setting, marks: Marks) -> Propagation:
     """Return the plan of one operation."""
-    match FUNCTIONS[setting.superdsc.op_func_name].family:
+    match device_operation(setting.superdsc.op_func_name).family:
         case Family.REDUCTION:
             return FoldPropagation(setting, marks, lanes=1)
         case Family.NORM_STATISTICS:

@@ -11,11 +11,10 @@ from typing import Literal
 
 import numpy as np
 
+from spyrec.device_ops.record import HALF
 from spyrec.dtypes import DType
 from spyrec.ir.attributes import NO_ATTRIBUTES, NoAttributes
 from spyrec.ir.opdef import (
-    HALF,
-    HALF_OR_SINGLE,
     Array,
     Attributes,
     AxisSources,
@@ -115,8 +114,7 @@ for _name, _summary, _sign in (("add", "input + alpha other", 1.0), ("sub", "inp
             infer=_infer_arithmetic,
             reference=_scaled(_sign),
             axes=_axes,
-            formats=HALF_OR_SINGLE,
-            device=DeviceOp(_name, HALF_OR_SINGLE),
+            device=DeviceOp(_name),
             samples=(
                 *((types, AlphaAttributes()) for types, _ in (*_FLOAT_SAMPLES, *_SINGLE_SAMPLES)),
                 ((f16(3, 5), f16(5)), AlphaAttributes(0.5)),
@@ -155,8 +153,7 @@ for _name, _summary, _reference in (
             infer=_infer_selection,
             reference=_reference,
             axes=_axes,
-            formats=HALF_OR_SINGLE,
-            device=DeviceOp(_name, HALF_OR_SINGLE),
+            device=DeviceOp(_name),
             samples=(*_FLOAT_SAMPLES, *_BOOL_SAMPLES, *_SINGLE_SAMPLES),
         )
     )
@@ -190,8 +187,7 @@ register(
         infer=rule(DivAttributes, _infer_div),
         reference=_divide,
         axes=_axes,
-        formats=HALF_OR_SINGLE,
-        device=DeviceOp("realdiv", HALF_OR_SINGLE),
+        device=DeviceOp("realdiv"),
         samples=tuple((types, DivAttributes()) for types, _ in (*_FLOAT_SAMPLES, *_SINGLE_SAMPLES)),
     )
 )
@@ -211,7 +207,6 @@ def _comparison(name: str, summary: str, op_func: str, function: Callable[[Float
             infer=_infer_comparison,
             reference=reference,
             axes=_axes,
-            formats=HALF,
             device=DeviceOp(op_func),
             samples=(*_FLOAT_SAMPLES, *_BOOL_SAMPLES),
         )
@@ -269,7 +264,6 @@ register(
         infer=_infer_where,
         reference=_where,
         axes=_axes,
-        formats=HALF,
         device=DeviceOp("where3"),
         samples=(
             ((boolean(3, 5), f16(3, 5), f16(3, 5)), NO_ATTRIBUTES),

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from spyrec.device_ops.record import HALF
 from spyrec.ir.attributes import NO_ATTRIBUTES, NoAttributes
 from spyrec.ir.opdef import (
-    HALF,
     Array,
     Attributes,
     AxisSources,

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from spyrec.device_ops.record import ANY_FORMAT
 from spyrec.dtypes import DType
 from spyrec.ir.attributes import NO_ATTRIBUTES, NoAttributes, Number, Sizes
 from spyrec.ir.numbers import fits, misfit
 from spyrec.ir.opdef import (
-    ANY_FORMAT,
-    HALF,
     Array,
     Attributes,
     AxisSources,
@@ -43,9 +42,8 @@ def _identity(operands: Sequence[Array | None], _: Attributes) -> tuple[Array, .
     return (array(operands),)
 
 
-_IDENTITY = DeviceOp("identity", ANY_FORMAT)
-# the device's restickify runs on 16-bit floats only; a float32 one is the layout pass's business to avoid
-_RESTICKIFY = DeviceOp("ReStickifyOpHBM", HALF)
+_IDENTITY = DeviceOp("identity")
+_RESTICKIFY = DeviceOp("ReStickifyOpHBM")
 
 for _name, _summary, _device in (
     ("clone", "a copy", None),
@@ -63,7 +61,7 @@ for _name, _summary, _device in (
             infer=_infer_same,
             reference=_identity,
             axes=_same_axes,
-            formats=HALF if _device is _RESTICKIFY else ANY_FORMAT,
+            formats=ANY_FORMAT,
             device=_device,
             is_public=not _name.startswith("spyre."),
             samples=(((f16(3, 70),), NO_ATTRIBUTES), ((f16(),), NO_ATTRIBUTES)),

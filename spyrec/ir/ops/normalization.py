@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from spyrec.device_ops.record import HALF_OR_SINGLE
 from spyrec.dtypes import DType
 from spyrec.ir.attributes import NO_ATTRIBUTES, NoAttributes, Sizes
 from spyrec.ir.opdef import (
-    HALF_OR_SINGLE,
     Array,
     Attributes,
     AxisSources,
@@ -234,8 +234,7 @@ register(
         infer=rule(Exx2Attributes, _infer_exx2),
         reference=rule(Exx2Attributes, _exx2),
         axes=_leading_axes,
-        formats=HALF_OR_SINGLE,
-        device=DeviceOp("exx2", HALF_OR_SINGLE, rule(Exx2Attributes, _exx2_constants)),
+        device=DeviceOp("exx2", rule(Exx2Attributes, _exx2_constants), rounded=("exx2scale",)),
         is_public=False,
         samples=(((f16(3, 8),), Exx2Attributes(0.125)), ((f16(3, 8),), Exx2Attributes(0.125, use_zero_mean=True))),
     )
@@ -277,8 +276,7 @@ register(
         infer=rule(LayerNormScaleAttributes, _infer_scale),
         reference=rule(LayerNormScaleAttributes, _scale),
         axes=_leading_axes,
-        formats=HALF_OR_SINGLE,
-        device=DeviceOp("layernormscale", HALF_OR_SINGLE, rule(LayerNormScaleAttributes, _scale_constants)),
+        device=DeviceOp("layernormscale", rule(LayerNormScaleAttributes, _scale_constants), rounded=("eps",)),
         is_public=False,
         samples=(((f16(3, 2),), LayerNormScaleAttributes(8.0)),),
     )
@@ -312,8 +310,7 @@ register(
         infer=_infer_norm,
         reference=_norm,
         axes=_axes_of_first,
-        formats=HALF_OR_SINGLE,
-        device=DeviceOp("layernormnorm", HALF_OR_SINGLE),
+        device=DeviceOp("layernormnorm"),
         is_public=False,
         samples=(((f16(3, 8), f16(3, 2), f16(3, 1), f16(8), f16(8)), NO_ATTRIBUTES),),
     )

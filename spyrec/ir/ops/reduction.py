@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from spyrec.device_ops.record import HALF_OR_SINGLE
 from spyrec.ir.attributes import Dims
 from spyrec.ir.opdef import (
-    HALF_OR_SINGLE,
     Array,
     AxisSources,
     DeviceOp,
@@ -123,9 +123,9 @@ def _define(name: str, summary: str, device: DeviceOp, infer: InferRule, referen
 
 _FLOATS = rule(ReductionAttributes, _infer)
 _FLOATS_AND_BOOLS = rule(ReductionAttributes, _infer_extremum)
-_MEAN = DeviceOp("mean", HALF_OR_SINGLE, rule(ReductionAttributes, _mean_constants))
+_MEAN = DeviceOp("mean", rule(ReductionAttributes, _mean_constants))
 
-_define("sum", "sum", DeviceOp("sum", HALF_OR_SINGLE), _FLOATS, rule(ReductionAttributes, _sum))
+_define("sum", "sum", DeviceOp("sum"), _FLOATS, rule(ReductionAttributes, _sum))
 _define("mean", "arithmetic mean", _MEAN, _FLOATS, rule(ReductionAttributes, _mean))
-_define("amax", "largest", DeviceOp("max", HALF_OR_SINGLE), _FLOATS_AND_BOOLS, rule(ReductionAttributes, _amax))
-_define("amin", "smallest", DeviceOp("min", HALF_OR_SINGLE), _FLOATS_AND_BOOLS, rule(ReductionAttributes, _amin))
+_define("amax", "largest", DeviceOp("max"), _FLOATS_AND_BOOLS, rule(ReductionAttributes, _amax))
+_define("amin", "smallest", DeviceOp("min"), _FLOATS_AND_BOOLS, rule(ReductionAttributes, _amin))

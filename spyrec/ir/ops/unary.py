@@ -8,12 +8,11 @@ from typing import Literal
 
 import numpy as np
 
+from spyrec.device_ops.record import HALF, HALF_OR_SINGLE, SINGLE
 from spyrec.dtypes import DType
 from spyrec.ir import special
 from spyrec.ir.attributes import NO_ATTRIBUTES, NoAttributes
 from spyrec.ir.opdef import (
-    HALF,
-    HALF_OR_SINGLE,
     Array,
     Attributes,
     AxisSources,
@@ -54,8 +53,8 @@ def _relu(x: Floats) -> Floats:
     return np.maximum(x, 0.0)
 
 
-def _plain(name: str, summary: str, op_func: str, function: Callable[[Floats], Floats], *, single: bool = True) -> None:
-    formats = HALF_OR_SINGLE if single else HALF
+def _plain(name: str, summary: str, op_func: str, function: Callable[[Floats], Floats]) -> None:
+    device = DeviceOp(op_func)
 
     def reference(operands: Sequence[Array | None], _: Attributes) -> tuple[Array, ...]:
         return (function(floats(operands)),)
@@ -71,9 +70,8 @@ def _plain(name: str, summary: str, op_func: str, function: Callable[[Floats], F
             infer=_float_result,
             reference=reference,
             axes=_axes,
-            formats=formats,
-            device=DeviceOp(op_func, formats),
-            samples=(*samples, ((f32(4, 33),), NO_ATTRIBUTES)) if single else samples,
+            device=device,
+            samples=(*samples, ((f32(4, 33),), NO_ATTRIBUTES)) if device.record.accepts >= SINGLE else samples,
         )
     )
 
@@ -81,15 +79,15 @@ def _plain(name: str, summary: str, op_func: str, function: Callable[[Floats], F
 _plain("abs", "absolute value", "abs", np.abs)
 _plain("neg", "negation", "neg", np.negative)
 _plain("exp", "e to the power of x", "exp", np.exp)
-_plain("log", "natural logarithm", "log", np.log, single=False)
+_plain("log", "natural logarithm", "log", np.log)
 _plain("sqrt", "square root", "sqrt", np.sqrt)
 _plain("rsqrt", "1 / sqrt(x)", "rsqrt", _reciprocal_root)
 _plain("reciprocal", "1 / x", "reciprocal", np.reciprocal)
 _plain("sigmoid", "1 / (1 + exp(-x))", "sigmoid", special.sigmoid)
-_plain("tanh", "hyperbolic tangent", "tanh", np.tanh, single=False)
+_plain("tanh", "hyperbolic tangent", "tanh", np.tanh)
 _plain("floor", "largest integer not above x", "floor", np.floor)
 _plain("relu", "max(x, 0)", "relufwd", _relu)
-_plain("silu", "x sigmoid(x)", "silu", special.silu, single=False)
+_plain("silu", "x sigmoid(x)", "silu", special.silu)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +112,6 @@ register(
         infer=_float_result,
         reference=rule(GeluAttributes, _gelu),
         axes=_axes,
-        formats=HALF,
         device=DeviceOp("gelufwd"),
         samples=(((f16(3, 5),), GeluAttributes()), ((f16(2, 65),), GeluAttributes("tanh"))),
     )
@@ -153,8 +150,7 @@ register(
         infer=rule(SoftplusAttributes, _infer_softplus),
         reference=rule(SoftplusAttributes, _softplus),
         axes=_axes,
-        formats=HALF,
-        device=DeviceOp("softplus", constants=rule(SoftplusAttributes, _softplus_constants)),
+        device=DeviceOp("softplus", rule(SoftplusAttributes, _softplus_constants), rounded=("beta", "threshold")),
         samples=(((f16(3, 5),), SoftplusAttributes()), ((f16(7),), SoftplusAttributes(2.0, 1.0))),
     )
 )
@@ -198,9 +194,8 @@ register(
         infer=rule(ClampAttributes, _infer_clamp),
         reference=rule(ClampAttributes, _clamp),
         axes=_axes,
-        formats=HALF,
         number_attributes=("min", "max"),
-        device=DeviceOp("clip", constants=rule(ClampAttributes, _clamp_constants)),
+        device=DeviceOp("clip", rule(ClampAttributes, _clamp_constants), rounded=("min", "max")),
         samples=(
             ((f16(3, 5),), ClampAttributes(-0.5, 0.5)),
             ((f16(9),), ClampAttributes(min=0.0)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from spyrec.dtypes import DeviceFormat
+from spyrec.device_ops import IDENTITY, cast_between
 from spyrec.ir.access import Access, Coordinate
 from spyrec.ir.graph import Node
 from spyrec.ir.kernel import Buffer, Kernel, Use
@@ -53,30 +53,24 @@ def form(builder: KernelBuilder, node: Node) -> None:
     )
 
 
-_CASTS: dict[tuple[DeviceFormat, DeviceFormat], str] = {
-    (DeviceFormat.SEN169_FP16, DeviceFormat.IEEE_FP32): "dl16tofp32",
-    (DeviceFormat.IEEE_FP32, DeviceFormat.SEN169_FP16): "fp32todl16",
-}
-
-
 def form_cast(builder: KernelBuilder, node: Node) -> None:
     """A conversion between device formats; dtypes that share one are copied."""
     (operand,) = node.inputs
     result = builder.result(node)
     formats = (builder.type_of(operand).dtype.device_format, result.device_format)
-    op_func = _CASTS.get(formats, "identity")
-    assert op_func != "identity" or formats[0] is formats[1], formats
+    op_func = IDENTITY if formats[0] is formats[1] else cast_between(*formats)
+    assert op_func is not None, formats
     builder.add_kernel(
         Kernel(
             name=node.output,
-            op=node.op if op_func != "identity" else "spyre.copy",
+            op=node.op if op_func != IDENTITY else "spyre.copy",
             op_func=op_func,
-            rule=Rule.CAST if op_func != "identity" else Rule.COPY,
+            rule=Rule.CAST if op_func != IDENTITY else Rule.COPY,
             extents=result.type.shape,
             inputs=_broadcast(builder, node, result.type.shape),
             output=Use(result.name, whole(result)),
             origin=node.origin,
-            reason="a cast that keeps the format copies" if op_func == "identity" else None,
+            reason="a cast that keeps the format copies" if op_func == IDENTITY else None,
             dims=builder.dims_of(node.output),
         )
     )

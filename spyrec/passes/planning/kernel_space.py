@@ -9,6 +9,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from spyrec.device_ops import LAYERNORM_SCALE, device_operation
 from spyrec.ir.device_access import DeviceAccess, Part
 from spyrec.ir.kernel_form import KernelForm, Rule, synthetic_count
 from spyrec.target import STICK_BYTES
@@ -134,14 +135,20 @@ def _added_lane(form: KernelForm, rule: Rule, op_func: str, *, reduces: bool) ->
     if rule is Rule.CONTRACTION or reference.lane is not None:
         return 1, (False,) * len(operands)
     # the device multiplies the two lanes of the statistics into a stick of its result
-    is_scale = op_func == "layernormscale"
+    is_scale = op_func == LAYERNORM_SCALE
     return operands[0].lane_extent, tuple(not (is_scale and place == 0) for place in range(len(operands)))
 
 
 def _stored_lanes(op_func: str, place: int, form: KernelForm) -> int:
     """Return the lanes touched of a stick that holds one value."""
-    is_pair = place == len(form.operands) - 1 if op_func == "exx2" else op_func == "layernormscale"
-    return 2 if is_pair else 1
+    fold = device_operation(op_func).fold
+    if fold is not None and place == len(form.operands) - 1:
+        return len(fold.accumulators)
+    return _STATISTICS_LANES if op_func == LAYERNORM_SCALE else 1
+
+
+_STATISTICS_LANES = 2
+"""Lanes of the layer norm statistics, which the device multiplies on both sides of ``layernormscale``."""
 
 
 def _operand_space(operand: DeviceAccess, executed: tuple[int, ...], lanes: int) -> OperandSpace:

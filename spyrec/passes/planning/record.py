@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from spyrec.cost import VECTOR_PASSES, Combination, OperandRead, OperationClass, OperationRecord, Unit
+from spyrec.cost import Combination, OperandRead, OperationClass, OperationRecord, Unit
+from spyrec.device_ops import IDENTITY, device_operation
 from spyrec.ir.kernel import Kernel, KernelGraph
 from spyrec.ir.kernel_form import KernelForm, Rule
 from spyrec.passes.planning.kernel_space import KernelSpace, OperandSpace, kernel_space
@@ -156,8 +157,8 @@ def _kernel_record(form: KernelForm, rule: Rule, op_func: str, reduces: bool, al
         space=space,
         operation_class=_class_of(space, rule, op_func, reduces=reduces),
         element_bytes=max(widths),
-        passes=VECTOR_PASSES.get(op_func, 1),
-        flops=_flops(space.points, rule, op_func),
+        passes=device_operation(op_func).vector_passes,
+        flops=device_operation(op_func).flops * space.points,
         result_elements=math.prod(space.extents[index] for index in output.variables) * lane,
         row_points=math.prod(space.executed[index] for index in rows) if is_matmul else 0,
         rows=rows,
@@ -202,7 +203,7 @@ def _class_of(space: KernelSpace, rule: Rule, op_func: str, *, reduces: bool) ->
         case Rule.REDUCTION:
             is_stick = source.has_lane and not output.has_lane
             return OperationClass.REDUCTION if is_stick else OperationClass.OUTER_REDUCTION
-        case _ if op_func == "identity" and _is_broadcast(space):
+        case _ if op_func == IDENTITY and _is_broadcast(space):
             return OperationClass.BROADCAST
         case _:
             return OperationClass.POINTWISE
@@ -212,10 +213,3 @@ def _is_broadcast(space: KernelSpace) -> bool:
     source, output = space.operands[0], space.operands[-1]
     fills_lanes = space.lane > 1 and space.lane_operands[-1] and not space.lane_operands[0]
     return fills_lanes or any(index not in source.variables for index in output.variables)
-
-
-def _flops(points: int, rule: Rule, op_func: str) -> int:
-    """Return what the emulator counts: one per result or element folded, two per multiply-add, none for copies."""
-    if rule in (Rule.RESTICKIFY, Rule.CAST) or op_func == "identity":
-        return 0
-    return points * (2 if rule is Rule.CONTRACTION else VECTOR_PASSES.get(op_func, 1))

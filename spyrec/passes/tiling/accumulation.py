@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from spyrec.device_ops import IDENTITY, cast_between, device_operation
 from spyrec.dtypes import DType
 from spyrec.ir.access import Access
 from spyrec.ir.graph import ConstantData, Derived
@@ -20,27 +21,6 @@ from spyrec.ir.kernel_form import Rule
 from spyrec.ir.types import TensorType
 
 PASS_NAME = "tile-loops"
-
-
-@dataclass(frozen=True, slots=True)
-class _Combination:
-    """How partial results are combined, and from what; ``is_exact``: without rounding."""
-
-    op: str
-    identity: float
-    is_exact: bool
-
-
-_SUM = _Combination("add", 0.0, is_exact=False)
-_COMBINATIONS: Mapping[str, _Combination] = {
-    "sum": _SUM,
-    "mean": _SUM,
-    "exx2": _SUM,
-    "batchmatmul": _SUM,
-    "max": _Combination("maximum", -math.inf, is_exact=True),
-    "min": _Combination("minimum", math.inf, is_exact=True),
-}
-"""Source: the identities of torch-spyre's tiled reductions; mean and exx2 scale every addend, so that they are sums."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +36,9 @@ class Accumulation:
 
 
 def can_accumulate(kernel: Kernel, pieces: Collection[int]) -> bool:
-    """Whether partial results of a kernel over tiles of so many elements can be combined.
-
-    exx2 finds the dim it reduces by its sticks: it cannot run on a last tile of one element.
-    """
-    if kernel.op_func == "exx2" and 1 in pieces:
-        return False
-    return kernel.op_func.removesuffix("nonstick") in _COMBINATIONS
+    """Whether partial results of a kernel over tiles of so many elements can be combined."""
+    fold = device_operation(kernel.op_func).fold
+    return fold is not None and all(piece >= fold.least_tile for piece in pieces)
 
 
 def accumulate(kernel: Kernel, buffers: Mapping[str, Buffer]) -> Accumulation:
@@ -76,13 +52,15 @@ def accumulate(kernel: Kernel, buffers: Mapping[str, Buffer]) -> Accumulation:
 class _Accumulator:
     def __init__(self, kernel: Kernel, buffers: Mapping[str, Buffer]) -> None:
         self._kernel = kernel
-        self._combination = _COMBINATIONS[kernel.op_func.removesuffix("nonstick")]
+        fold = device_operation(kernel.op_func).fold
+        assert fold is not None, kernel.op_func
+        self._fold = fold
         self._target = buffers[kernel.output.buffer]
         self._source = buffers[kernel.inputs[0].buffer]
         self._origin = Derived(PASS_NAME, (kernel.origin,))
         self._made: list[Buffer] = []
         is_half = self._target.type.dtype is not DType.FLOAT32
-        self._is_widened = is_half and not self._combination.is_exact
+        self._is_widened = is_half and not self._fold.is_split_exact
 
     def run(self) -> Accumulation:
         dtype = DType.FLOAT32 if self._is_widened else self._target.type.dtype
@@ -96,8 +74,8 @@ class _Accumulator:
         whole = Access.identity(shape)
         combine = replace(
             self._over_target("combined", Use(total, whole), total, is_cast=False),
-            op=self._combination.op,
-            op_func=self._combination.op,
+            op=self._fold.join,
+            op_func=self._fold.join,
             rule=Rule.SAME_STICK,
             inputs=(Use(total, whole), Use(partial, whole)),
             reason=None,
@@ -135,9 +113,10 @@ class _Accumulator:
         return name
 
     def _identity(self, dtype: DType) -> str:
-        number = {0.0: "zero", math.inf: "infinity", -math.inf: "minus_infinity"}[self._combination.identity]
+        identity = self._fold.mask
+        number = {0.0: "zero", math.inf: "infinity", -math.inf: "minus_infinity"}.get(identity, f"{identity:g}")
         name = f"identity.{number}.{dtype.value}"
-        data = ConstantData(array=np.asarray(self._combination.identity, np.float64))
+        data = ConstantData(array=np.asarray(identity, np.float64))
         source = ConstantSource(data, ())
         self._made.append(Buffer(name, TensorType((), dtype), BufferRole.CONSTANT, self._origin, constant=source))
         return name
@@ -151,7 +130,10 @@ class _Accumulator:
     def _copy(self, name: str, source: Use, target: Use, *, is_cast: bool) -> Kernel:
         kernel = self._kernel
         to_single = self._source.type.dtype is not DType.FLOAT32 and not name.endswith(".rounded")
-        op_func = ("dl16tofp32" if to_single else "fp32todl16") if is_cast else "identity"
+        half, single = DType.FLOAT16.device_format, DType.FLOAT32.device_format
+        cast = cast_between(*((half, single) if to_single else (single, half)))
+        assert cast is not None
+        op_func = cast if is_cast else IDENTITY
         return Kernel(
             name=name,
             op="to" if is_cast else "spyre.copy",

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from spyrec.device_ops import device_operation
 from spyrec.diagnostics import SpyrecError, refuse
 from spyrec.ir.attribute_text import sized_for
 from spyrec.ir.graph import Graph, Node, Value, location_of
@@ -22,9 +23,6 @@ from spyrec.ir.types import TensorType
 from spyrec.passes.tiling.levels import Path, nodes_by_place
 from spyrec.passes.tiling.tree import dim_of
 
-_AVERAGES = frozenset({"mean", "exx2"})
-"""Operations with the extent that they reduce among their constants."""
-
 
 def refuse_symbolic_sums(graph: KernelGraph, paths: Mapping[str, Path]) -> None:
     """Refuse reductions over a symbolic dim that whole tiles do not cover in every run.  Errors: SPY0425."""
@@ -36,7 +34,8 @@ def refuse_symbolic_sums(graph: KernelGraph, paths: Mapping[str, Path]) -> None:
             name = kernel.dims[dim] if kernel.dims else None
             if name is None or name not in symbolic or symbolic[name].smallest == symbolic[name].largest:
                 continue
-            if kernel.op_func.removesuffix("nonstick") in _AVERAGES:
+            fold = device_operation(kernel.op_func).fold
+            if fold is not None and fold.is_average:
                 node = nodes.get(location_of(kernel.origin))
                 raise refuse(
                     "SPY0425",

@@ -1,0 +1,166 @@
+"""Operations that fold a dim: sums and extrema, the layer norm statistics, matrix products.
+
+Formats and names: torch-spyre's op table.  That cores may fold parts, and which numbers change nothing:
+``docs/decisions.md`` and the identities of torch-spyre's tiled reductions.
+"""
+
+from __future__ import annotations
+
+import math
+
+from spyrec.device_ops.expression import Expression
+from spyrec.device_ops.record import (
+    FP8,
+    HALF,
+    HALF_OR_SINGLE,
+    Accumulator,
+    DeviceOperation,
+    ErrorBehaviour,
+    ErrorKind,
+    Family,
+    Fold,
+    Formats,
+)
+
+
+def _accumulator(name: str, identity: float, step: str, merge: str) -> Accumulator:
+    return Accumulator(name, identity, Expression(step, ("total", "x")), Expression(merge, ("total", "x")))
+
+
+SUM = _accumulator("sum", 0.0, "total + x", "total + x")
+SUM_OF_SQUARES = _accumulator("sum of squares", 0.0, "total + x * x", "total + x")
+# NaN wins, as in NumPy.
+MAXIMUM = _accumulator(
+    "maximum", -math.inf, "x if x > total or x != x else total", "x if x > total or x != x else total"
+)
+MINIMUM = _accumulator(
+    "minimum", math.inf, "x if x < total or x != x else total", "x if x < total or x != x else total"
+)
+
+
+def _reduction(name: str, summary: str, fold: Fold, error: ErrorBehaviour) -> DeviceOperation:
+    return DeviceOperation(
+        name=name,
+        summary=summary,
+        family=Family.REDUCTION,
+        outer_name=f"{name}nonstick",
+        inputs=1,
+        optional_inputs=0,
+        constants=() if fold.scale is None else (fold.scale,),
+        accepts=HALF_OR_SINGLE,
+        gives=HALF_OR_SINGLE,
+        is_uniform=True,
+        vector_passes=1,
+        flops=1,
+        error=error,
+        unary=None,
+        pointwise=None,
+        fold=fold,
+    )
+
+
+def _sum(accumulators: tuple[Accumulator, ...], scale: str | None = None, *, least_tile: int = 1) -> Fold:
+    return Fold(
+        accumulators=accumulators,
+        mask=0.0,
+        join="add",
+        is_split_exact=False,
+        is_average=scale is not None,
+        scale=scale,
+        cores_combine=True,
+        least_tile=least_tile,
+    )
+
+
+def _extremum(accumulator: Accumulator, join: str) -> Fold:
+    return Fold(
+        accumulators=(accumulator,),
+        mask=accumulator.identity,
+        join=join,
+        is_split_exact=True,
+        is_average=False,
+        scale=None,
+        cores_combine=True,
+        least_tile=1,
+    )
+
+
+_TOTAL = ErrorBehaviour(ErrorKind.TOTAL)
+_EXTREMUM = ErrorBehaviour(ErrorKind.EXTREMUM, rounds=False, has_kinks=True)
+
+_REDUCTIONS = (
+    _reduction("sum", "sum", _sum((SUM,)), _TOTAL),
+    _reduction("mean", "arithmetic mean", _sum((SUM,), "scaling_factor"), _TOTAL),
+    _reduction("max", "largest element", _extremum(MAXIMUM, "maximum"), _EXTREMUM),
+    _reduction("min", "smallest element", _extremum(MINIMUM, "minimum"), _EXTREMUM),
+)
+
+_STATISTICS = DeviceOperation(
+    name="exx2",
+    summary="mean (0 under useZeroMean) and mean of squares, in lanes 0 and 1",
+    family=Family.NORM_STATISTICS,
+    outer_name=None,
+    inputs=1,
+    optional_inputs=0,
+    constants=("exx2scale", "useZeroMean"),
+    accepts=HALF_OR_SINGLE,
+    gives=HALF_OR_SINGLE,
+    is_uniform=True,
+    vector_passes=3,
+    flops=3,
+    error=ErrorBehaviour(ErrorKind.STATISTICS),
+    unary=None,
+    pointwise=None,
+    # it finds the dim that it folds by its sticks, which a tile of one element does not have
+    fold=_sum((SUM, SUM_OF_SQUARES), "exx2scale", least_tile=2),
+)
+
+_SCALE = DeviceOperation(
+    name="layernormscale",
+    summary="1 / sqrt(lane 1 - lane 0 squared + eps) of each stick, in all lanes",
+    family=Family.NORM_SCALE,
+    outer_name=None,
+    inputs=1,
+    optional_inputs=0,
+    constants=("eps",),
+    accepts=HALF_OR_SINGLE,
+    gives=HALF_OR_SINGLE,
+    is_uniform=True,
+    vector_passes=1,
+    flops=1,
+    error=ErrorBehaviour(ErrorKind.STATISTICS_SCALE, ulps=3.0),
+    unary=None,
+    pointwise=None,
+    fold=None,
+)
+
+
+def _product(name: str, summary: str, accepts: Formats, *, is_uniform: bool = True) -> DeviceOperation:
+    return DeviceOperation(
+        name=name,
+        summary=summary,
+        family=Family.MATMUL,
+        outer_name=None,
+        inputs=2,
+        optional_inputs=0,
+        constants=(),
+        accepts=accepts,
+        gives=HALF,
+        is_uniform=is_uniform,
+        vector_passes=1,
+        flops=2,
+        error=ErrorBehaviour(ErrorKind.CONTRACTION),
+        unary=None,
+        pointwise=None,
+        fold=_sum((SUM,)),
+    )
+
+
+_PRODUCTS = (
+    _product("matmul", "matrix product", HALF),
+    _product("batchmatmul", "matrix products of a batch", HALF),
+    # torch-spyre's gate refuses FP8 here, though the operation is for nothing else
+    _product("batchmatmulfp8", "matrix products of a batch of 8-bit floats", FP8, is_uniform=False),
+)
+
+OPERATIONS = (*_REDUCTIONS, _STATISTICS, _SCALE, *_PRODUCTS)
