@@ -8,7 +8,7 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 
-from spyrec.diagnostics import refuse
+from spyrec.diagnostics import DiagnosticSink, refuse
 from spyrec.dtypes import DType
 from spyrec.frontends.call_site import CallSite
 from spyrec.ir.attribute_text import AttributeTextError, read_dtype
@@ -43,7 +43,7 @@ def _dtype(array: Array, dtype: str | None, site: CallSite, *, is_given: bool) -
     try:
         return read_dtype(array.dtype.name if dtype is None else dtype)
     except AttributeTextError as error:
-        hint = None if dtype is not None else 'name the dtype to convert to: dtype="float16"'
+        hint = error.hint(DiagnosticSink()) if dtype is not None else 'name the dtype to convert to: dtype="float16"'
         raise refuse(error.code, error.message, site, hint=hint) from None
 
 

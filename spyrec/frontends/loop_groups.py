@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
-from spyrec.diagnostics import SpyrecError, refuse
+from spyrec.diagnostics import DiagnosticSink, SpyrecError, refuse
 from spyrec.frontends.arguments import attribute_json, dim_name
 from spyrec.frontends.call_site import CallSite
 from spyrec.frontends.dim import Dim
@@ -108,7 +108,7 @@ def _dims(dims: object, node: str, graph: Graph, site: CallSite) -> list[JsonVal
     items = cast("Sequence[object]", dims) if isinstance(dims, list | tuple) else [0 if dims is None else dims]
     first = next((item for item in graph.nodes if item.name == node), None)
     if first is None:
-        message, hint = unknown_node(node, [item.name for item in graph.nodes])
+        message, hint = unknown_node(node, [item.name for item in graph.nodes], DiagnosticSink())
         raise refuse("SPY0116", message, site, hint=hint)
     names = graph.values[first.outputs[0]].dims
     result: list[JsonValue] = []

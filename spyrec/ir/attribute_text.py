@@ -12,9 +12,10 @@ from dataclasses import MISSING, dataclass, fields, replace
 from functools import cache
 from typing import Annotated, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
+from spyrec.diagnostics import DiagnosticSink
 from spyrec.dtypes import DType
 from spyrec.ir.attributes import Spelling
-from spyrec.ir.near_names import meant_dtype
+from spyrec.ir.near_names import may_guess, meant_dtype
 from spyrec.ir.numbers import as_written
 from spyrec.ir.opdef import Attributes
 from spyrec.ir.sizes import NamedSize, SizeError, read_size
@@ -35,14 +36,22 @@ class AttributeField:
 
 
 class AttributeTextError(Exception):
-    """A value that is no value of its attribute; ``path`` are the JSON tokens below the attribute."""
+    """A value that is no value of its attribute; ``path`` are the JSON tokens below the attribute.
 
-    def __init__(self, code: str, message: str, path: tuple[str | int, ...] = (), hint: str | None = None) -> None:
+    ``dtype`` is the text that stands where a dtype is due.
+    """
+
+    def __init__(self, code: str, message: str, path: tuple[str | int, ...] = (), dtype: str | None = None) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
         self.path = path
-        self.hint = hint
+        self.dtype = dtype
+
+    def hint(self, sink: DiagnosticSink) -> str | None:
+        """Return what was meant, as far as it can be guessed and ``sink`` has not very many diagnostics yet."""
+        meant = meant_dtype(self.dtype) if self.dtype is not None and may_guess(sink) else None
+        return None if meant is None else f'did you mean "{meant}"?'
 
 
 @cache
@@ -139,10 +148,8 @@ def read_dtype(raw: JsonValue) -> DType:
     except ValueError:
         shown = raw if isinstance(raw, str) else type(raw).__name__
         known = ", ".join(item.value for item in DType)
-        meant = meant_dtype(raw) if isinstance(raw, str) else None
-        hint = None if meant is None else f'did you mean "{meant}"?'
         message = f'"{str(shown)[:60]}" is no dtype; the dtypes are {known}'
-        raise AttributeTextError("SPY0140", message, hint=hint) from None
+        raise AttributeTextError("SPY0140", message, dtype=raw if isinstance(raw, str) else None) from None
 
 
 def _read_extents(spelling: Spelling, raw: JsonValue, dims: Mapping[str, int]) -> int | tuple[int, ...]:

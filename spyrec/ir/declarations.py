@@ -97,12 +97,12 @@ class Declarations:
         try:
             dtype = read_dtype(item.dtype)
         except AttributeTextError as error:
-            self.sink.error(error.code, error.message, place.child("dtype"), hint=error.hint)
+            self.sink.error(error.code, error.message, place.child("dtype"), hint=error.hint(self.sink))
         unknown = [(axis, entry) for axis, entry in enumerate(item.shape) if self._extent(entry) is None]
         for axis, entry in unknown if self.form.has_all_names else []:
             if entry in self.form.lost_dims:
                 continue
-            hint = did_you_mean(str(entry), self.extents)
+            hint = did_you_mean(str(entry), self.extents, self.sink)
             self.sink.error("SPY0123", f'dim "{entry}" is not in "dims"', place.child("shape", axis), hint=hint)
         if dtype is None or unknown:
             return None

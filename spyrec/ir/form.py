@@ -26,7 +26,7 @@ from spyrec.ir.graph_model import (
     NodeModel,
     SymbolicDimModel,
 )
-from spyrec.ir.near_names import nearest
+from spyrec.ir.near_names import MOST_GUESSES, nearest
 from spyrec.ir.salvage import Form, salvage
 from spyrec.jsonloc import JsonValue
 
@@ -132,9 +132,6 @@ _KEYS: dict[str, type[Model]] = {
 _INNER: dict[int | str, type[Model]] = {"layout": LayoutModel, "data": DataModel}
 _Place = tuple[int | str, ...]
 
-_MOST_GUESSES = 100
-"""Unknown keys of one file whose meaning is guessed."""
-
 
 def _known_keys(location: _Place) -> list[str]:
     """Return the keys of the object that holds the unknown key at a pydantic location."""
@@ -149,6 +146,6 @@ def _known_keys(location: _Place) -> list[str]:
 def _meant_keys(items: Sequence[ErrorDetails]) -> dict[_Place, str]:
     """Return what unknown keys probably mean, by their places; of very many the first."""
     unknown = (item["loc"] for item in items if item["type"] == "extra_forbidden")
-    places = list(islice(unknown, _MOST_GUESSES))
+    places = list(islice(unknown, MOST_GUESSES))
     found = {place: nearest(str(place[-1]), _known_keys(place)) for place in places}
     return {place: key for place, key in found.items() if key is not None}

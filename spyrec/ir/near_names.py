@@ -5,11 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 from difflib import get_close_matches
+from itertools import islice
 
+from spyrec.diagnostics import DiagnosticSink
 from spyrec.dtypes import DType
 
-_LONGEST = 128
+_LONGEST = 64
 """Characters of a name that are looked at: comparing takes their square."""
+
+_MOST_KNOWN = 500
+"""Names that one name is compared with at most."""
+
+MOST_GUESSES = 20
+"""Wrong names of one file whose meaning is guessed: more say that the file is another thing."""
 
 _DTYPES = {
     "half": "float16", "fp16": "float16", "f16": "float16",
@@ -31,16 +39,21 @@ _ATTRIBUTES = {"axis": "dim", "axes": "dim", "keepdims": "keepdim", "epsilon": "
 """NumPy's and ONNX's names of attributes."""
 
 
+def may_guess(sink: DiagnosticSink) -> bool:
+    """Whether so few diagnostics were found that it is worth the time to guess what the next wrong name means."""
+    return len(sink.diagnostics) < MOST_GUESSES
+
+
 def nearest(found: str, known: Collection[str]) -> str | None:
     """Return the known name that ``found`` is closest to, ``None`` where none is close."""
     text = found[:_LONGEST]
     same = next((name for name in known if name.casefold() == text.casefold()), None)
-    return same or next(iter(get_close_matches(text, known, n=1)), None)
+    return same or next(iter(get_close_matches(text, islice(known, _MOST_KNOWN), n=1)), None)
 
 
-def did_you_mean(found: str, known: Collection[str]) -> str | None:
-    """Return the hint that names what was meant, ``None`` where no known name is close."""
-    name = nearest(found, known)
+def did_you_mean(found: str, known: Collection[str], sink: DiagnosticSink) -> str | None:
+    """Return the hint that names what was meant, ``None`` where no known name is close or ``sink`` has very many."""
+    name = nearest(found, known) if may_guess(sink) else None
     return None if name is None else f'did you mean "{name}"?'
 
 
@@ -51,10 +64,11 @@ def meant_dtype(found: str) -> str | None:
     return _DTYPES.get(text) or nearest(text, known)
 
 
-def meant_attribute(found: str, known: Collection[str]) -> str | None:
-    """Return the attribute of an op that was meant."""
-    other = _ATTRIBUTES.get(found)
-    return other if other in known else nearest(found, known)
+def meant_attributes(found: Collection[str], known: Collection[str]) -> dict[str, str]:
+    """Return which attributes of an op the unknown ones of ``found`` mean; of very many the first."""
+    unknown = islice((name for name in found if name not in known), MOST_GUESSES)
+    meant = {name: _ATTRIBUTES.get(name) or nearest(name, known) for name in unknown}
+    return {name: other for name, other in meant.items() if other is not None and other in known}
 
 
 def meant_ops(found: str, known: Collection[str]) -> list[str]:

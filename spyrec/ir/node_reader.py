@@ -12,7 +12,7 @@ from spyrec.ir.declarations import Declarations
 from spyrec.ir.graph import Node, Operand, Scalar, Value
 from spyrec.ir.graph_model import NodeModel
 from spyrec.ir.inference import Inferred, complete_attributes, infer
-from spyrec.ir.near_names import did_you_mean, meant_attribute, meant_ops
+from spyrec.ir.near_names import did_you_mean, may_guess, meant_attributes, meant_ops
 from spyrec.ir.numbers import as_written
 from spyrec.ir.opdef import Attributes, OpDef, OpError, catalogue
 from spyrec.ir.salvage import NAMELESS
@@ -145,7 +145,7 @@ class NodeReader:
         if definition is not None and definition.is_public:
             return definition
         public = [name for name, item in self._ops.items() if item.is_public]
-        meant = meant_ops(model.op, public)
+        meant = meant_ops(model.op, public) if may_guess(self._sink) else []
         hint = f"did you mean {' or '.join(meant)}?" if meant else "`spyrec ops` lists the ops"
         self._sink.error("SPY0118", f'op "{model.op[:80]}" is unknown', place.child("op"), hint=hint)
         return None
@@ -161,10 +161,14 @@ class NodeReader:
                 continue
             is_usable = False
             if operand not in self._producers and self._declarations.is_dangling(operand):
-                hint = did_you_mean(operand, [*self._declarations.values, *self._producers])
+                hint = self._meant_operand(operand)
                 message = f'node "{model.name}" reads "{operand}", which nothing makes'
                 self._sink.error("SPY0116", message, place.child("inputs", index), hint=hint)
         return operands, is_usable
+
+    def _meant_operand(self, name: str) -> str | None:
+        known = self._declarations.values.keys() | self._producers.keys() if may_guess(self._sink) else ()
+        return did_you_mean(name, sorted(known), self._sink)
 
     def _read_operand(self, text: str | float | bool | None) -> Operand:
         if text is None:
@@ -182,7 +186,7 @@ class NodeReader:
         known = attribute_fields(call.definition.attributes)
         values: dict[str, object] = {}
         is_right = True
-        meant = {name: meant_attribute(name, known) for name in call.attributes if name not in known}
+        meant = meant_attributes(call.attributes, known)
         for name, raw in call.attributes.items():
             try:
                 if name not in known:
@@ -193,7 +197,9 @@ class NodeReader:
                 if error.code == "SPY0123" and not self._declarations.form.has_all_dims:
                     continue
                 is_unknown = error.code == "SPY0121"
-                hint = _attribute_hint(call.definition, known, meant[name]) if is_unknown else error.hint
+                hint = (
+                    _attribute_hint(call.definition, known, meant.get(name)) if is_unknown else error.hint(self._sink)
+                )
                 prefix = "" if error.code == "SPY0121" else f'attribute "{name}" of {call.definition.name}: '
                 where = place.child("attrs", name, *error.path)
                 self._sink.error(error.code, prefix + error.message, where, hint=hint)

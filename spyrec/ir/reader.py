@@ -71,6 +71,6 @@ def _read_outputs(names: list[str], declarations: Declarations) -> tuple[str, ..
     for index, name in enumerate(names):
         if declarations.is_dangling(name):
             place = declarations.root.child("outputs", index)
-            hint = did_you_mean(name, declarations.values)
+            hint = did_you_mean(name, declarations.values, declarations.sink)
             declarations.sink.error("SPY0116", f'output "{name}" is no value of the graph', place, hint=hint)
     return tuple(names)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 
-from spyrec.diagnostics import Location
+from spyrec.diagnostics import DiagnosticSink, Location
 from spyrec.ir.declarations import Declarations
 from spyrec.ir.graph import LoopRequest, Node, pinned_position
 from spyrec.ir.graph_model import LoopModel, NodeModel
@@ -74,7 +75,7 @@ class _LoopReader:
         for name in dims:
             is_known = name in self._declarations.dims or name in self._declarations.form.lost_dims
             if not is_known and self._declarations.form.has_all_names:
-                hint = did_you_mean(name, self._declarations.dims)
+                hint = did_you_mean(name, self._declarations.dims, self._sink)
                 self._sink.error("SPY0134", f'loop dim "{name}" is not in "dims"', place, hint=hint)
         if len(set(dims)) != len(dims):
             self._sink.error("SPY0134", f"loop dims {', '.join(dims)} name one dim twice", place)
@@ -103,7 +104,7 @@ class _LoopReader:
         node = self._nodes.get(name)
         if node is None:
             if name not in self._declarations.broken and self._declarations.form.has_all_names:
-                message, hint = unknown_node(name, self._nodes)
+                message, hint = unknown_node(name, self._nodes, self._sink)
                 self._sink.error("SPY0116", message, place, hint=hint)
             return
         names = [operand for operand in node.inputs if isinstance(operand, str)]
@@ -115,10 +116,10 @@ class _LoopReader:
                 self._sink.error("SPY0134", message, place, hint="give the axes different dim names")
 
 
-def unknown_node(name: str, nodes: Collection[str]) -> tuple[str, str]:
+def unknown_node(name: str, nodes: Collection[str], sink: DiagnosticSink) -> tuple[str, str]:
     """Return message and hint for a name in a loop body that is none of the nodes."""
-    shown = ", ".join(f'"{item}"' for item in list(nodes)[:8])
-    hint = did_you_mean(name, nodes) or f"the nodes are {shown}"
+    shown = ", ".join(f'"{item}"' for item in islice(nodes, 8))
+    hint = did_you_mean(name, nodes, sink) or f"the nodes are {shown}"
     return f'"{name[:80]}" in a loop body is no node of the graph', hint
 
 
@@ -137,7 +138,7 @@ def read_work_divisions(
         for key, count in division.items():
             problem = _division_problem(node, key, count, declarations)
             if problem is not None:
-                meant = did_you_mean(key, _axis_names(node, declarations))
+                meant = did_you_mean(key, _axis_names(node, declarations), declarations.sink)
                 hint = meant or 'write a dim name, or a position such as "out.0" and "reduce.0"'
                 declarations.sink.error("SPY0135", problem, place.child(key), hint=hint)
         result.append(replace(node, work_division=dict(division)))
