@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import numpy.typing as npt
 
@@ -14,38 +12,11 @@ from spyrec.ir.kernel import KernelGraph
 from spyrec.ir.reader import read_graph_data
 from spyrec.passes.base import PassContext, PipelineOptions
 from spyrec.passes.driver import DriverOptions, compile_graph, run_pipeline
+from tests.support.graph_files import JsonObject, graph_data, node, tensor
 
-JsonObject = dict[str, object]
+__all__ = ["JsonObject", "graph_data", "node", "tensor"]  # with what the passes make of them
+
 Arrays = dict[str, npt.NDArray[np.generic]]
-
-
-def tensor(name: str, *shape: int, dtype: str = "float16", **more: object) -> JsonObject:
-    """Return an input."""
-    return {"name": name, "shape": list(shape), "dtype": dtype, **more}
-
-
-def node(name: str, op: str, *inputs: object, layout: object = None, **attrs: object) -> JsonObject:
-    """Return a node."""
-    data: JsonObject = {"name": name, "op": op, "inputs": list(inputs)}
-    if attrs:
-        data["attrs"] = attrs
-    if layout is not None:
-        data["layout"] = layout
-    return data
-
-
-def graph_data(
-    inputs: Sequence[JsonObject], nodes: Sequence[JsonObject], outputs: Sequence[str], **more: object
-) -> JsonObject:
-    """Return a graph file's object."""
-    return {
-        "format": "spyrec.graph/1",
-        "name": "small",
-        "inputs": list(inputs),
-        "nodes": list(nodes),
-        "outputs": list(outputs),
-        **more,
-    }
 
 
 def read(data: JsonObject) -> Graph:

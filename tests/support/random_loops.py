@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from pathlib import Path
-from typing import cast
 
 import numpy as np
 import numpy.typing as npt
 
-from spyrec.ir.graph import Graph
-from spyrec.ir.reader import read_graph_data
 from tests.support.random_graphs import JsonObject
 
 _EXTENTS = (1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 65, 70, 128, 129, 130, 192, 256, 257, 320)
@@ -25,19 +21,26 @@ _REDUCE = ("sum", "mean", "amax", "amin")
 
 @dataclass(frozen=True)
 class _Value:
+    """``named``: the dims that the graph knows by name; the halves of an axis lose it, and so does what joins them."""
+
     name: str
     dims: tuple[str, ...]
+    named: frozenset[str]
 
 
 @dataclass
 class _Builder:
-    """A graph under construction; every value's axes are dims of the graph, each once."""
+    """A graph under construction; every value's axes are dims of the graph, each once.
+
+    ``node_dims``: the dims that a loop around a node may run over, those of its operands and its result.
+    """
 
     rng: random.Random
     dims: dict[str, int] = field(default_factory=dict[str, int])
     inputs: list[JsonObject] = field(default_factory=list[JsonObject])
     nodes: list[JsonObject] = field(default_factory=list[JsonObject])
     values: list[_Value] = field(default_factory=list[_Value])
+    node_dims: dict[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
     data: dict[str, npt.NDArray[np.generic]] = field(default_factory=dict[str, npt.NDArray[np.generic]])
 
     def extents(self, dims: Sequence[str]) -> list[int]:
@@ -55,21 +58,24 @@ class _Builder:
         numbers = np.round(generator.standard_normal(self.extents(dims)) * 8) / 8
         self.data[name] = numbers.astype(np.float16)
         self.inputs.append({"name": name, "shape": list(dims), "dtype": "float16"})
-        return self._value(name, dims)
+        return self._value(name, dims, dims)
 
-    def _value(self, name: str, dims: Sequence[str]) -> _Value:
-        value = _Value(name, tuple(dims))
+    def _value(self, name: str, dims: Sequence[str], named: Iterable[str]) -> _Value:
+        value = _Value(name, tuple(dims), frozenset(named))
         self.values.append(value)
         return value
 
     def emit(self, op: str, operands: Sequence[object], axes: Sequence[str], /, **attrs: object) -> _Value:
-        """Add a node."""
+        """Add a node; ``axes``: those of its result that are whole dims."""
         names = [operand.name if isinstance(operand, _Value) else operand for operand in operands]
         node: JsonObject = {"name": f"n{len(self.nodes)}", "op": op, "inputs": names}
         if attrs:
             node["attrs"] = attrs
         self.nodes.append(node)
-        return self._value(str(node["name"]), axes)
+        known = frozenset[str]().union(*(operand.named for operand in operands if isinstance(operand, _Value)))
+        made = self._value(str(node["name"]), axes, axes if op == "view" else known.intersection(axes))
+        self.node_dims[made.name] = known | made.named
+        return made
 
     def pick(self) -> _Value:
         """Return the latest value, another one, or a new input."""
@@ -94,6 +100,10 @@ class _Builder:
         return self.new_input(dims[self.rng.randint(0, len(dims) - 1) :] if dims else ())
 
 
+def _without(dims: Sequence[str], axis: int) -> tuple[str, ...]:
+    return (*dims[:axis], *dims[axis + 1 :])
+
+
 def _unary(g: _Builder) -> None:
     x = g.pick()
     g.emit(g.rng.choice(_UNARY), [x], x.dims)
@@ -110,10 +120,10 @@ def _reduce(g: _Builder) -> None:
         return
     dim = g.rng.randrange(len(x.dims))
     if g.rng.random() < 0.5:
-        g.emit(g.rng.choice(_REDUCE), [x], [*x.dims[:dim], *x.dims[dim + 1 :]], dim=[dim], keepdim=False)
+        g.emit(g.rng.choice(_REDUCE), [x], _without(x.dims, dim), dim=[dim], keepdim=False)
         return
     # the reduced dim comes back in the operation that reads it
-    reduced = g.emit(g.rng.choice(_REDUCE), [x], x.dims, dim=[dim], keepdim=True)
+    reduced = g.emit(g.rng.choice(_REDUCE), [x], _without(x.dims, dim), dim=[dim], keepdim=True)
     g.values.pop()
     g.emit(g.rng.choice(_BINARY), [x, reduced], x.dims)
 
@@ -160,7 +170,7 @@ def _cat(g: _Builder) -> None:
     pieces: list[object] = []
     for first in (0, g.dims[x.dims[half]] // 2):
         end = first + g.dims[x.dims[half]] // 2
-        pieces.append(g.emit("slice", [x], x.dims, dim=half, start=first, end=end, step=1))
+        pieces.append(g.emit("slice", [x], _without(x.dims, half), dim=half, start=first, end=end, step=1))
         g.values.pop()
     g.emit("cat", pieces[::-1], x.dims, dim=half)
 
@@ -172,8 +182,9 @@ def _merge_and_split(g: _Builder) -> None:
         return
     left = g.rng.randrange(len(x.dims) - 1)
     sizes = [*x.dims[:left], f"{x.dims[left]}*{x.dims[left + 1]}", *x.dims[left + 2 :]]
-    merged = g.emit("reshape", [x], (), shape=sizes)
-    inner = g.emit(g.rng.choice(_UNARY), [merged], ())
+    others = (*x.dims[:left], *x.dims[left + 2 :])
+    merged = g.emit("reshape", [x], others, shape=sizes)
+    inner = g.emit(g.rng.choice(_UNARY), [merged], others)
     del g.values[-2:]
     g.emit("view", [inner], x.dims, size=list(x.dims))
 
@@ -200,10 +211,7 @@ def looped_graph(seed: int, steps: int = 6) -> tuple[JsonObject, dict[str, npt.N
         "nodes": g.nodes,
         "outputs": outputs,
     }
-    graph = read_graph_data(data, None, Path())
-    loops = [
-        item for group in _groups(names, rng) for item in _tree(graph, group, rng, ()) if not isinstance(item, str)
-    ]
+    loops = [item for group in _groups(names, rng) for item in _tree(g, group, ()) if not isinstance(item, str)]
     return {**data, "loops": loops}, g.data
 
 
@@ -215,9 +223,10 @@ def _groups(names: Sequence[str], rng: random.Random) -> list[list[str]]:
     return [list(names[first:end]) for first, end in pairwise(cuts)]
 
 
-def _tree(graph: Graph, names: Sequence[str], rng: random.Random, outer: tuple[str, ...]) -> list[object]:
+def _tree(g: _Builder, names: Sequence[str], outer: tuple[str, ...]) -> list[object]:
     """Return the nodes, all or some neighbours of them inside a loop over a dim that one of them has."""
-    found = sorted({dim for name in names for dim in _dims(graph, name) if outer.count(dim) < 2})
+    rng = g.rng
+    found = sorted({dim for name in names for dim in g.node_dims[name] if outer.count(dim) < 2})
     if not found or len(outer) == 3 or not names:
         return list(names)
     first = rng.randrange(len(names)) if outer and rng.random() < 0.4 else 0
@@ -225,17 +234,11 @@ def _tree(graph: Graph, names: Sequence[str], rng: random.Random, outer: tuple[s
     chosen = [rng.choice(found)]
     if len(found) > 1 and rng.random() < 0.15:
         chosen.append(rng.choice([dim for dim in found if dim != chosen[0]]))
-    smallest = min(cast("int", graph.dims[dim]) for dim in chosen)
+    smallest = min(g.extents(chosen))
     is_inner = any(dim in outer for dim in chosen)
     size = 1 if is_inner else rng.choice([1, 2, 3, 64, rng.randint(1, smallest), -(-smallest // 2)])
     inner = (*outer, *chosen)
-    body = _tree(graph, names[first:end], rng, inner) if rng.random() < 0.55 else list(names[first:end])
+    body = _tree(g, names[first:end], inner) if rng.random() < 0.55 else list(names[first:end])
     key = rng.choice(("tiles", "tile_size"))
     level: JsonObject = {"dim": chosen if len(chosen) > 1 else chosen[0], key: min(size, smallest), "body": body}
     return [*names[:first], level, *names[end:]]
-
-
-def _dims(graph: Graph, name: str) -> list[str]:
-    node = next(node for node in graph.nodes if node.name == name)
-    values = [*(operand for operand in node.inputs if isinstance(operand, str)), *node.outputs]
-    return [dim for value in values for dim in graph.values[value].dims if dim is not None]

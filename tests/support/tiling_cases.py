@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
 
-from tests.support.graphs import JsonObject, graph_data, node
+from tests.support.graph_files import JsonObject, graph_data, node
 
 Extents = Mapping[str, int]
 
