@@ -1,6 +1,7 @@
 """Write the files that are generated, or check that they are fresh.
 
-``python scripts/generated_files.py`` rewrites schemas, docs/ops.md, stubs, golden bundles and what the READMEs show.
+``python scripts/generated_files.py`` rewrites schemas, docs/ops.md, stubs, the public surface, golden bundles and what
+the READMEs show.
 ``--check`` rewrites nothing and names the texts that are stale (bundles and READMEs are compared by ``make test``).
 """
 
@@ -22,6 +23,13 @@ from spyrec.ir.schema import graph_schema
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # scripts and examples are no installed packages
 
+
+def _public_surface() -> str:
+    from scripts.public_surface import surface_text  # late: it needs the path set above
+
+    return surface_text()
+
+
 TEXTS: dict[str, Callable[[], str]] = {
     "docs/ops.md": docs_page,
     "schemas/bundle.schema.json": bundle_schema,
@@ -30,6 +38,7 @@ TEXTS: dict[str, Callable[[], str]] = {
     "schemas/spyrecode.schema.json": spyrecode_schema,
     "schemas/superdsc.schema.json": superdsc_schema,
     "spyrec/frontends/op_methods.pyi": stub_text,
+    "tests/fixtures/public_surface.txt": _public_surface,
 }
 """Path from the root -> function that returns the text."""
 
