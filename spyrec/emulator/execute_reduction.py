@@ -136,7 +136,9 @@ class ReductionExecutable(_PiecewiseExecutable):
     def store(self, reduction: Reduction, starts: Integers, values: list[Doubles]) -> None:
         """Store the fold, a mean scaled."""
         (total,) = values
-        reduction.store_at(starts, total * self.factors[0])
+        with np.errstate(invalid="ignore", over="ignore"):
+            total = total * self.factors[0]
+        reduction.store_at(starts, total)
 
 
 class NormStatisticsExecutable(_PiecewiseExecutable):
@@ -156,5 +158,7 @@ class NormStatisticsExecutable(_PiecewiseExecutable):
     def store(self, reduction: Reduction, starts: Integers, values: list[Doubles]) -> None:
         """Store both lanes."""
         total, squares = values
-        reduction.store_at(starts, total * self.factors[0])
-        reduction.store_at(starts, squares * self.factors[1], lane=1)
+        with np.errstate(invalid="ignore", over="ignore"):
+            total, squares = total * self.factors[0], squares * self.factors[1]
+        reduction.store_at(starts, total)
+        reduction.store_at(starts, squares, lane=1)
