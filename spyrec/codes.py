@@ -1204,6 +1204,11 @@ RUNNING: dict[str, Code] = {
         "A target is a known name, or a JSON file of format spyrec.target/1.",
         hint='write "format": "spyrec.target/1" and the figures of the device',
     ),
+    "SPY0780": Code(
+        "the reference engine cannot be watched",
+        "The interpreter that defines what programs do only executes them; sanitizers and --bisect see the fast path.",
+        hint="leave the engine out, or what watches the run",
+    ),
     "SPY0797": Code(
         "operating system refused",
         "A full disk, a closed directory or a limit of this machine.",

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
 from spyrec.diagnostics import refuse
-from spyrec.front import checked_numerics, checked_profile
-from spyrec.options import Numerics, RunOptions
+from spyrec.front import checked_engine, checked_numerics, checked_profile
+from spyrec.options import Engine, Numerics, RunOptions
 from spyrec.target import CALIBRATED, Target
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ def open_device(  # noqa: PLR0913 -- options, given by name
     profile: str = CALIBRATED.name,
     memory: MemoryOptions | None = None,
     index: int | None = None,
+    engine: Engine | str = Engine.FAST,
 ) -> SpyreDevice:
     """Return an emulated device for the program execution pipeline (``spyrec.runtime``).
 
@@ -43,13 +44,15 @@ def open_device(  # noqa: PLR0913 -- options, given by name
     (races between streams) and ``init`` (memory that is read before anything wrote it), by name or with commas.
 
     ``index`` tells the device's memory handles from those of others: by default a number that none of this process
-    had; one that is given may be that of a device that was closed.
+    had; one that is given may be that of a device that was closed.  ``engine``: ``fast``, or ``reference`` for the slow
+    interpreter that defines what programs do.
 
     Errors: SPY0750, SPY0771, SPY0927.
     """
-    options = RunOptions(numerics=numerics, profile=profile)
+    options = RunOptions(numerics=numerics, profile=profile, engine=engine)
     named = checked_numerics(options)
     timing = checked_profile(options)
+    executing = checked_engine(options).value
     if type(cores) is not int or not 1 <= cores <= Target().cores:
         raise refuse("SPY0771", f"cores is {cores}", hint=f"choose 1 to {Target().cores}")
     asked = _asked(sanitize)
@@ -61,7 +64,7 @@ def open_device(  # noqa: PLR0913 -- options, given by name
 
     chosen = memory or MemoryOptions()
     regions = RegionTable.of(chosen.mode, chosen.region_bytes)
-    backend = EmulatorBackend(cores, named.value, profile=timing, regions=regions)
+    backend = EmulatorBackend(cores, named.value, profile=timing, regions=regions, engine=executing)
     scheduling = SchedulerOptions(
         schedule=schedule, finds_races="sync" in asked, finds_uninitialised_reads="init" in asked
     )

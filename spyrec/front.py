@@ -18,6 +18,7 @@ from spyrec.ir.graph import Graph
 from spyrec.ir.kernel import KernelGraph
 from spyrec.options import (
     CompileOptions,
+    Engine,
     HostArray,
     Loops,
     Numerics,
@@ -227,7 +228,8 @@ def _pipeline_run(options: RunOptions) -> TiledRunOptions:
     from spyrec.exec.tiled_run import TiledRunOptions
 
     numerics = checked_numerics(options).value
-    return TiledRunOptions(numerics, checked_profile(options), options.max_executions, options.allow_tiled_launch)
+    profile, engine = checked_profile(options), checked_engine(options).value
+    return TiledRunOptions(numerics, profile, options.max_executions, options.allow_tiled_launch, engine=engine)
 
 
 def _run_in_tiles(bundle: Bundle, inputs: Mapping[str, HostArray], options: RunOptions) -> RunResult:
@@ -292,6 +294,18 @@ def checked_numerics(options: RunOptions) -> Numerics:
     return Numerics(name)
 
 
+def checked_engine(options: RunOptions) -> Engine:
+    """Return what executes a run; errors SPY0771 for an unknown name, SPY0780 where the reference would be watched."""
+    names = [item.value for item in Engine]
+    name = options.engine.value if isinstance(options.engine, Engine) else options.engine
+    if name not in names:
+        raise refuse("SPY0771", f'engine is "{name}"', hint="choose one of " + ", ".join(names))
+    if Engine(name) is Engine.REFERENCE and (options.sanitize or options.bisect):
+        watching = "bisect is set" if options.bisect else f'sanitize is "{options.sanitize}"'
+        raise refuse("SPY0780", f'engine is "{name}" and {watching}')
+    return Engine(name)
+
+
 def checked_profile(options: RunOptions | CompileOptions) -> Profile:
     """Return the parameters of the simulated times that the options name; errors SPY0750 for an unknown name."""
     found = PROFILES.get(options.profile)
@@ -315,7 +329,7 @@ def open_session(bundle: Bundle, options: RunOptions) -> Session:
     """Validate a bundle and load it on a fresh emulated device.
 
     Inputs are read or drawn after this: only then are the sizes that the bundle states known to be sane.
-    Errors: SPY0750, SPY0751, SPY0769 and SPY0771 for the options, SPY07xx for what the device finds.
+    Errors: SPY0750, SPY0751, SPY0769, SPY0771 and SPY0780 for the options, SPY07xx for what the device finds.
     """
     from spyrec.emulator.device import EmulatedDevice
     from spyrec.runtime.findings import Sanitizer, sanitizers_named
@@ -323,6 +337,7 @@ def open_session(bundle: Bundle, options: RunOptions) -> Session:
     from spyrec.runtime.trace_file import refuse_unwritable_trace
 
     numerics = checked_numerics(options)
+    engine = checked_engine(options)
     sanitizers = sanitizers_named(options.sanitize)
     if options.bisect and sanitizers:
         raise refuse(
@@ -344,6 +359,7 @@ def open_session(bundle: Bundle, options: RunOptions) -> Session:
         max_executions=options.max_executions,
         profile=profile,
         sanitizers=sanitizers - {Sanitizer.SYNC},
+        engine=engine.value,
     )
     device.weights.limit_bytes = options.weight_cache_bytes
     if device.monitor is not None:

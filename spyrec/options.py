@@ -42,6 +42,16 @@ class Numerics(Enum):
     F32 = "f32"
 
 
+class Engine(Enum):
+    """What executes programs: the compiled path, or the slow interpreter that defines what they do.
+
+    The second is ``spyrec/emulator/reference.py``; both leave the same bytes.
+    """
+
+    FAST = "fast"
+    REFERENCE = "reference"
+
+
 @dataclass(frozen=True, slots=True)
 class CompileOptions:
     """Options of :func:`spyrec.compile`.
@@ -86,6 +96,8 @@ class RunOptions:
     larger than compiled for are launched in tiles, where the bundle's tile contracts say how; else they are refused
     (SPY0955).
     ``weight_cache_bytes``: most memory that decoded weights may take between their uses.
+    ``engine``: ``fast``, or ``reference`` for the interpreter that defines what programs do, which nothing can watch
+    (SPY0780).  It takes about a second for some ten million multiply-adds.
     """
 
     numerics: Numerics | str = Numerics.DL16
@@ -99,6 +111,7 @@ class RunOptions:
     weight_cache_bytes: int = 1 << 30
     allow_tiled_launch: bool = True
     force: bool = False
+    engine: Engine | str = Engine.FAST
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,6 +42,7 @@ class _Source:
 @click.option("--bisect", is_flag=True, help="Stop at the first SuperDSC that its inputs do not explain.")
 @click.option("--sanitize", metavar="KINDS", help="Look for bugs: bounds,init,lx,race,gap,sync, or all.")
 @click.option("--numerics", type=click.Choice(["dl16", "ieee", "f32"]), default="dl16", help="16-bit storage.")
+@click.option("--engine", type=click.Choice(["fast", "reference"]), default="fast", help="Compiled, or by definition.")
 @click.option("--trace", type=click.Path(path_type=Path), help="Write the simulated timeline (Perfetto JSON).")
 @click.option("--stats", is_flag=True, help="Print simulated time, bytes and flops per SuperDSC.")
 @click.option("--only", metavar="sdsc_N.json", help="Execute the calls of one SuperDSC file.")
@@ -61,6 +62,7 @@ def command(  # noqa: PLR0913 -- one parameter per option of the verb
     bisect: bool,
     sanitize: str | None,
     numerics: str,
+    engine: str,
     trace: Path | None,
     stats: bool,
     only: str | None,
@@ -85,6 +87,7 @@ def command(  # noqa: PLR0913 -- one parameter per option of the verb
     _refuse_unknown_sanitizers(sanitize)
     options = RunOptions(
         numerics=numerics,
+        engine=engine,
         check=check,
         only=only,
         max_executions=max_executions,

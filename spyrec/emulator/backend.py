@@ -63,9 +63,10 @@ class EmulatorBackend:
     Programs come from device memory alone: a computation decodes the image that it is started in, lets its correction
     program patch it there, and takes every address from it.  Data segments hold two emulated bytes for each byte under
     ``f32``, the program segment one.  ``regions``: those of the allocator.
+    ``engine``: as :class:`EmulatedDevice` has it.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 -- options, given by name
         self,
         cores: int = 32,
         numerics: str = "dl16",
@@ -73,11 +74,14 @@ class EmulatorBackend:
         profile: Profile = CALIBRATED,
         max_executions: int = MAX_EXECUTIONS,
         regions: RegionTable,
+        engine: str = "fast",
     ) -> None:
         expansion = Numerics(numerics).expansion
         self._data = AttachedMemory(expansion)
         self._programs = ProgramStore()
-        self.device = EmulatedDevice(cores, numerics, max_executions=max_executions, profile=profile, memory=self._data)
+        self.device = EmulatedDevice(
+            cores, numerics, max_executions=max_executions, profile=profile, memory=self._data, engine=engine
+        )
         self._regions = regions
         self._bases = {item: regions.device_address(VirtualAddress(item, 0)) for item in regions.region_ids}
         self._program_region = regions.region_ids[regions.program_index]

@@ -27,6 +27,8 @@ from spyrec.emulator.numerics import Numerics
 from spyrec.emulator.overlap_rules import check_aliases, pool_entry
 from spyrec.emulator.plan import Options, PlannedCall, lx_used_bytes, plan_call
 from spyrec.emulator.prepared_launch import PreparedLaunch
+from spyrec.emulator.reference import Machine
+from spyrec.emulator.reference_launch import Engine, run_reference
 from spyrec.emulator.resolve import (
     POOL,
     PROGRAM_FILE,
@@ -70,7 +72,8 @@ class EmulatedDevice:
     (float32 there; then every device byte is two emulated bytes, in :meth:`memory` too).  ``profile``: the parameters
     of the simulated times.  ``sanitizers``: bugs to look for while programs run; see :attr:`monitor`.
     ``weights``: decoded matmul operands kept between uses, within its ``limit_bytes``.  ``memory``: where its bytes
-    lie, by default memory of its own.
+    lie, by default memory of its own.  ``engine``: ``fast``, or ``reference`` for the slow interpreter that
+    defines what programs do, which nothing can watch.
     """
 
     def __init__(  # noqa: PLR0913 -- options, given by name
@@ -82,7 +85,10 @@ class EmulatedDevice:
         profile: Profile = CALIBRATED,
         sanitizers: frozenset[Sanitizer] = NO_SANITIZERS,
         memory: DeviceMemory | None = None,
+        engine: str = "fast",
     ) -> None:
+        self._engine = Engine(engine)
+        assert self._engine is Engine.FAST or not sanitizers
         self.target = Target(cores=cores)
         self._profile = profile
         self.numerics = Numerics(numerics)
@@ -137,6 +143,8 @@ class EmulatedDevice:
         if self.monitor is not None:
             self.monitor.loaded(planned.values())
         return EmulatedProgram(
+            program,
+            superdscs,
             table,
             schedule,
             planned,
@@ -169,6 +177,9 @@ class EmulatedDevice:
                 self._scratchpads.prepare(loaded.lx_peak_bytes)
             asked = _Request(arguments, pool_address, values, bases)
             try:
+                if self._engine is Engine.REFERENCE:
+                    assert observer is None
+                    return self._run_reference(loaded, asked)
                 if self.monitor is None and observer is None:
                     return self._run_again(loaded, asked)
                 return self._run_watched(loaded, asked, observer)
@@ -219,6 +230,25 @@ class EmulatedDevice:
             self.monitor.finish()
         counts = launch.counters.by_call()
         return launch_stats(loaded.schedule, loaded.planned.values(), counts, rounds, loaded.call_times)
+
+    def _run_reference(self, loaded: EmulatedProgram, asked: _Request) -> LaunchStats:
+        """Execute a program by its definition; the counters are those of the plan."""
+        rounds = bound_values(loops_of(loaded.schedule), loaded.value_maxima, asked.values)
+        self._refuse_overlaps(loaded, asked.arguments, asked.pool_address)
+        places = Places(asked.bases, self._scratchpads, self.numerics.expansion)
+        counts = run_reference(loaded, self._machine(loaded, asked), places, asked.values)
+        return launch_stats(loaded.schedule, loaded.planned.values(), counts, rounds, loaded.call_times)
+
+    def _machine(self, loaded: EmulatedProgram, asked: _Request) -> Machine:
+        """Return the memories that a launch can reach."""
+        held = [(item.arg_index, asked.arguments[item.arg_index], item.reach_bytes) for item in loaded.table.entries]
+        held += [(base, address, loaded.region_bytes[base]) for base, address in loaded.own_memory.items()]
+        if loaded.table.pool_bytes and asked.pool_address is not None:
+            held.append((POOL, asked.pool_address, loaded.table.pool_bytes))
+        regions = {base: self._memory.view(address, size_bytes) for base, address, size_bytes in held}
+        cores = range(self.target.cores if loaded.lx_peak_bytes else 0)
+        scratchpads = {core: self._scratchpads.memory_of(core) for core in cores}
+        return Machine(regions, scratchpads, self.numerics.half_format, self.numerics.expansion)
 
     def static_time_us(self, loaded: EmulatedProgram, values: Mapping[str, int] = NO_VALUES) -> float | None:
         """Return the simulated time of a launch, as far as it does not depend on data; ``None`` where there is none.

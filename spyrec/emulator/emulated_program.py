@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from spyrec.bundle.program import Program
+from spyrec.bundle.superdsc import SuperDsc
 from spyrec.emulator.execute_pointwise import GatherExecutable
 from spyrec.emulator.launch_timeline import CallTimes
 from spyrec.emulator.plan import PlannedCall
@@ -19,9 +21,11 @@ class EmulatedProgram:
     """A program that obeys every rule, planned for this device; ``own_memory``: addresses of what it allocates.
 
     ``units``: what is dispatched where nobody watches.  ``value_maxima``: of the value parameters.
-    ``latest``: its latest launch.
+    ``program`` and ``superdscs``: what was loaded.  ``latest``: its latest launch.
     """
 
+    program: Program
+    superdscs: Mapping[str, SuperDsc]
     table: ArgumentTable
     schedule: Schedule
     planned: Mapping[int, PlannedCall]

@@ -207,18 +207,25 @@ class GatherExecutable(Executable):
         per_core = [length(merge(shifted(self.row_sticks, np.unique(of_core)))) for of_core in places]
         return DataReads(length(merge(shifted(self.row_sticks, np.unique(places)))), sum(per_core))
 
-    def run(self, starts: Integers) -> None:
-        """Execute once; raises :class:`IndexOutsideTable` (SPY0706) for a row number outside the table."""
+    def look_up(self, starts: Integers) -> Integers:
+        """Return the bytes [core, index] from the table's start to the rows that the index names; count their reads.
+
+        Raises :class:`IndexOutsideTable` (SPY0706) for a row number outside the table.
+        """
         setting = self.setting
-        geometry = setting.geometries[self.value]
         rows = setting.codec(self.index).decode(self.reader.load(starts[self.index])).astype(np.int64)
         wrong = np.argwhere((rows < 0) | (rows >= self.row_count))
         if len(wrong):
             core, place = (int(number) for number in wrong[0])
             raise self._outside(core, place, int(rows[core, place]), starts)
-        offsets = geometry.offsets(self.row_dim or "", rows)
+        offsets = setting.geometries[self.value].offsets(self.row_dim or "", rows)
         self._data_reads = self._count(starts[self.value], offsets)
-        steps = offsets * setting.numerics.expansion
+        return offsets
+
+    def run(self, starts: Integers) -> None:
+        """Execute once; raises what :meth:`look_up` raises."""
+        setting = self.setting
+        steps = self.look_up(starts) * setting.numerics.expansion
         sources = (starts[self.value][:, None] + steps).reshape(-1)
         targets = (starts[setting.output][:, None] + self.targets[None, :]).reshape(-1)
         word_bytes = setting.codec(setting.output).word_bytes

@@ -160,6 +160,13 @@ class Scratchpads:
         assert self._memory is not None
         return self._memory.ctypes.data, self._pitch_bytes
 
+    def memory_of(self, core: int) -> Bytes:
+        """Return the emulated bytes of a core's LX, prepared or not."""
+        assert self._memory is not None
+        return self._memory[
+            core * self._pitch_bytes : (core + 1) * self._pitch_bytes - _PITCH_REST_BYTES * self._expansion
+        ]
+
     def addresses(self, cores: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Return the emulated address of byte 0 of each core's LX."""
         assert self._memory is not None

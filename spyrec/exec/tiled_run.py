@@ -43,6 +43,7 @@ class TiledRunOptions:
     device: DeviceOptions = field(default_factory=DeviceOptions)
     trace: Path | None = None
     force: bool = False
+    engine: str = "fast"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +86,7 @@ def backend_for(bundle: Bundle, options: TiledRunOptions) -> EmulatorBackend:
         profile=options.profile,
         max_executions=options.max_executions,
         regions=RegionTable.of(memory.mode, memory.region_bytes),
+        engine=options.engine,
     )
 
 

@@ -1,0 +1,781 @@
+"""What a program of SuperDSCs does: the definition, to be read from top to bottom.
+
+This is an interpreter, plain and slow.  What it leaves in memory is what the device leaves there, bit for bit, and the
+compiled path of the emulator has to equal it (``tests/properties/test_reference.py``).  It takes nothing from that
+path but the functions of one-input operations, which are numbers and no mechanism.
+
+1. Memory: regions of bytes, in sticks of 128; and how a number is stored in each format.
+2. The program ``bundle.mlir``: numbers, addresses, loops, and the SuperDSCs that it executes one after the other.
+3. Operands: at which byte each element of an operand lies.
+4. Operations: what is loaded, computed, rounded and stored.
+
+It is defined for programs that obey the rules checked at load (V1 to V14): nothing here looks for mistakes but what
+only data shows, the row of a gather.  ``docs/decisions.md`` says why a rule is as it is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from spyrec import dlfloat
+from spyrec.bundle import program as mlir
+from spyrec.bundle.superdsc import Component, Indirection, Operand, SuperDsc
+from spyrec.diagnostics import Location, refuse
+from spyrec.dtypes import DeviceFormat
+from spyrec.emulator.functions import FUNCTIONS
+from spyrec.runtime.device import ArgumentTable, TableEntry
+from spyrec.target import STICK_BYTES
+
+Bytes = npt.NDArray[np.uint8]
+Integers = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+Floats = npt.NDArray[np.float32]
+Doubles = npt.NDArray[np.float64]
+Floating = npt.NDArray[np.floating]
+ScalarType = TypeVar("ScalarType", bound=np.generic)
+Function = Callable[..., npt.NDArray[np.generic]]
+Patterns = npt.NDArray[np.unsignedinteger]
+
+# Part 1: memory, and how numbers are stored in it.
+
+_CARRIERS: dict[int, type[np.unsignedinteger]] = {1: np.uint8, 2: np.uint16, 4: np.uint32}
+
+POOL = -1
+"""The region of the pool.  An argument's region is its index; what the program allocates itself is -2, -3, ..."""
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """The memories of a device.  They keep what they hold from one launch to the next.
+
+    ``regions``: device memory, by argument index, ``POOL``, or below.  ``scratchpads``: LX, by core id; nothing moves
+    data between them.  ``half``: the format that stands where a tensor is DLFloat16 (``--numerics``); one that is twice
+    as wide has twice the memory: ``expansion`` bytes for each byte of the device.
+    """
+
+    regions: Mapping[int, Bytes]
+    scratchpads: Mapping[int, Bytes]
+    half: DeviceFormat = DeviceFormat.SEN169_FP16
+    expansion: int = 1
+
+
+_IEEE = {DeviceFormat.IEEE_FP16: np.float16, DeviceFormat.IEEE_FP32: np.float32}
+_FLOATS = frozenset({DeviceFormat.SEN169_FP16, DeviceFormat.SEN143_FP8, *_IEEE})
+"""Formats that are computed on.  All others are patterns to move, and 32-bit ones indices, signed."""
+
+
+def decode(data_format: DeviceFormat, patterns: Patterns) -> Floats:
+    """Return the values of patterns; float32 holds those of every format exactly."""
+    if data_format is DeviceFormat.SEN169_FP16:
+        return dlfloat.decode(patterns.astype(np.uint16))
+    if data_format is DeviceFormat.SEN143_FP8:
+        return _E4M3[patterns]
+    return patterns.view(_IEEE[data_format]).astype(np.float32)
+
+
+def encode(data_format: DeviceFormat, values: Floating) -> Patterns:
+    """Round values once, from the width that they have, to nearest: ties to even, those of DLFloat16 away from 0."""
+    if data_format is DeviceFormat.SEN169_FP16:
+        return dlfloat.encode(values)
+    if data_format is DeviceFormat.SEN143_FP8:
+        return _encode_e4m3(values.astype(np.float64))
+    rounded = values.astype(_IEEE[data_format])
+    return rounded.view(_CARRIERS[rounded.itemsize])
+
+
+def _e4m3_value(pattern: int) -> float:
+    """Return the value of an E4M3 pattern: bias 7, subnormals, no infinity, and all ones is NaN."""
+    exponent, fraction = pattern >> 3 & 15, pattern & 7
+    if pattern & 0x7F == 0x7F:
+        return math.nan
+    magnitude = math.ldexp(8 + fraction, exponent - 10) if exponent else math.ldexp(fraction, -9)
+    return -magnitude if pattern & 0x80 else magnitude
+
+
+_E4M3: Floats = np.array([_e4m3_value(pattern) for pattern in range(256)], np.float32)
+
+
+def _encode_e4m3(values: Doubles) -> Patterns:
+    """Round to the nearest of 127 magnitudes, ties to the even pattern; what is beyond the last one becomes that."""
+    known = _E4M3[:127].astype(np.float64)
+    magnitude = np.nan_to_num(np.minimum(np.abs(values), known[-1]), nan=0.0)
+    above = np.searchsorted(known, magnitude)
+    below = np.maximum(above - 1, 0)
+    down, up = magnitude - known[below], known[above] - magnitude
+    nearest = np.where((down < up) | ((down == up) & (below % 2 == 0)), below, above)
+    signed = np.where(np.signbit(values), nearest | 0x80, nearest)
+    return np.where(np.isnan(values), 0x7F, signed).astype(np.uint8)
+
+
+# Part 2: the program.
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A value of ``bundle.mlir``: byte ``offset`` of a region, or a plain number where there is no region."""
+
+    region: int | None
+    offset: int
+
+    def __add__(self, other: Place) -> Place:
+        assert self.region is None or other.region is None, "two addresses are added"
+        return Place(other.region if self.region is None else self.region, self.offset + other.offset)
+
+
+Starts = Sequence[Sequence[Place]]
+"""Where operand t of the ith core begins: ``starts[t][i]``; a place in LX, which is the core's own, has no region."""
+
+Scope = Mapping[str, Place]
+Watcher = Callable[[mlir.SdscExecute, Starts], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """A launch of a program; ``values``: of its value parameters; ``watcher``: is told of each execution before it."""
+
+    program: mlir.Program
+    superdscs: Mapping[str, SuperDsc]
+    table: ArgumentTable
+    machine: Machine
+    values: Mapping[str, int]
+    watcher: Watcher | None = None
+
+    def run(self) -> None:
+        """Execute the program; errors SPY0706 a gather takes a row that its table does not have."""
+        self._run(self.program.body, {})
+
+    def _run(self, body: Sequence[mlir.Statement], outer: Scope) -> None:
+        """Execute statements in the order of the text, each SuperDSC finished before the next one begins.
+
+        A name holds to the end of the loop's body that it stands in.
+        """
+        scope = dict(outer)
+        for statement in body:
+            match statement:
+                case mlir.Constant(result, value):
+                    scope[result] = Place(None, value)
+                case mlir.ArgumentExtract(result, argument):
+                    scope[result] = self._argument(argument)
+                case mlir.Add(result, left, right):
+                    scope[result] = scope[left] + scope[right]
+                case mlir.AffineApply(result, map_name, dims, symbol):
+                    (affine,) = (item for item in self.program.maps if item.name == map_name)
+                    steps = (k * scope[dim].offset for k, dim in zip(affine.coefficients, dims, strict=True))
+                    scope[result] = scope[symbol] + Place(None, sum(steps))
+                case mlir.DeviceMemoryAllocate(result, _):
+                    scope[result] = Place(self._own_region(statement), 0)
+                case mlir.For(induction, lower, upper, step, inner):
+                    for value in range(scope[lower].offset, scope[upper].offset, scope[step].offset):
+                        self._run(inner, {**scope, induction: Place(None, value)})
+                case mlir.SdscExecute():
+                    self._execute(statement, scope)
+
+    def _argument(self, name: str) -> Place:
+        if mlir.is_value_parameter(name):
+            return Place(None, self.values[name])
+        if name == "pool_base_addr":
+            return Place(POOL, 0)
+        return Place(int(name.removeprefix("arg_").removesuffix("_base_addr")), 0)
+
+    def _own_region(self, wanted: mlir.DeviceMemoryAllocate) -> int:
+        """Memory that the program allocates lives as long as the program: one region per statement, in text order."""
+        own = [item for item in _every_statement(self.program.body) if isinstance(item, mlir.DeviceMemoryAllocate)]
+        return POOL - 1 - next(number for number, item in enumerate(own) if item is wanted)
+
+    def _execute(self, statement: mlir.SdscExecute, scope: Scope) -> None:
+        superdsc = self.superdscs[statement.sdsc_filename]
+        bound = dict(zip(statement.symbol_ids or (), (scope[name] for name in statement.operands), strict=True))
+        starts = [self._starts(superdsc, operand, bound) for operand in superdsc.operands]
+        if self.watcher is not None:
+            self.watcher(statement, starts)
+        entries = {entry.arg_index: entry for entry in self.table.entries}  # the arguments, by region
+        with np.errstate(all="ignore"):
+            perform(Execution(statement.sdsc_filename, superdsc, self.machine, starts, entries))
+
+    def _starts(self, superdsc: SuperDsc, operand: Operand, bound: Mapping[int, Place]) -> list[Place]:
+        """Return where the operand begins on each core.
+
+        A gather's table begins where it does on the core with the same slices, but slice 0 of the index's dims: those
+        of others advance by a slice of the index, which means nothing.
+        """
+        starts = [self._start(operand, start, bound) for start in operand.start_addresses]
+        if operand.indirection is not Indirection.VALUE:
+            return starts
+        still, slices = _index_dims(superdsc), superdsc.core_work_slices
+        firsts = ({dim: 0 if dim in still else number for dim, number in own.items()} for own in slices)
+        return [starts[slices.index(first)] for first in firsts]
+
+    def _start(self, operand: Operand, start: int, bound: Mapping[int, Place]) -> Place:
+        """A start of LX is a byte of the core's own; a negative one is the id of a symbol, which this call binds."""
+        if operand.component is Component.LX:
+            return Place(None, start)
+        place = bound[start] if start < 0 else Place(None, start)
+        return place if place.region is not None else self._baked(place.offset)
+
+    def _baked(self, address: int) -> Place:
+        """An absolute address names the argument whose part of the address space holds it, or the pool."""
+        for entry in self.table.entries:
+            if entry.baked_base <= address < entry.baked_base + entry.size_bytes:
+                return Place(entry.arg_index, address - entry.baked_base)
+        return Place(POOL, address)
+
+
+def _every_statement(body: Sequence[mlir.Statement]) -> Iterator[mlir.Statement]:
+    for statement in body:
+        yield statement
+        if isinstance(statement, mlir.For):
+            yield from _every_statement(statement.body)
+
+
+# Part 3: where the elements of an operand lie.
+
+_RESTICKIFY = "ReStickifyOpHBM"
+_CASTS = frozenset({"dl16tofp32", "fp32todl16", "fp8todl16", "qfp8ch"})
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """How an operand lies in its buffer.
+
+    ``extents``: entries of the buffer along each dim that the operand extends along, inner to outer: elements, along
+    the stick dim sticks.  ``strides``: sticks from one entry to the next.  A dim that is not there does not advance.
+    ``stick_dim``: the dim whose elements fill sticks of ``stick_size``; ``None`` where one stick is all there is, and
+    lane 0 counts.  ``is_of_table``: the argument table corrects the extents of the file.
+    """
+
+    data_format: DeviceFormat
+    element_bytes: int
+    stick_dim: str | None
+    stick_size: int
+    extents: Mapping[str, int]
+    strides: Mapping[str, int]
+    is_of_table: bool
+
+    def along(self, dim: str | None, coordinates: Integers) -> Integers:
+        """Return how many bytes coordinates along a dim lie behind coordinate 0."""
+        if dim is None or dim not in self.strides:
+            return np.zeros_like(coordinates)
+        stick_bytes = STICK_BYTES * self.strides[dim]
+        if dim != self.stick_dim:
+            return coordinates * stick_bytes
+        sticks, lanes = np.divmod(coordinates, self.stick_size)
+        return sticks * stick_bytes + lanes * self.element_bytes
+
+    def offsets(self, box: Mapping[str, int], but: str | None = None) -> Integers:
+        """Return the bytes from the start of every element of a box, an axis per dim; 1 long where it stands still."""
+        total = np.zeros([1] * len(box), np.int64)
+        for axis, (dim, extent) in enumerate(box.items()):
+            if dim in self.strides and dim != but:
+                total = total + _at_axis(axis, box, self.along(dim, np.arange(extent)))
+        return total
+
+
+def _at_axis(axis: int, box: Mapping[str, int], numbers: npt.NDArray[ScalarType]) -> npt.NDArray[ScalarType]:
+    return numbers.reshape([-1 if other == axis else 1 for other in range(len(box))])
+
+
+def view_of(superdsc: SuperDsc, operand: Operand, entry: TableEntry | None) -> View:
+    """Return how an operand lies in its buffer; ``entry``: the argument that is the buffer, if one is.
+
+    The strides are those of the buffer, which is larger than what is iterated by the back gap, or, where a restickify's
+    gap is a short one, smaller.
+    """
+    label = superdsc.labels[operand.label]
+    extents: dict[str, int] = {}
+    for dim in operand.layout_dim_order:
+        if operand.scales[dim] == 1:
+            iterated = superdsc.iteration[dim] if operand.component is Component.HBM else superdsc.core_extent[dim]
+            gap = operand.back_gap.get(dim, 0)
+            elements = iterated - gap if _is_short(superdsc, operand, dim) else iterated + gap
+            extents[dim] = -(-elements // label.stick_size) if dim == label.stick_dim else elements
+    is_of_table = False
+    still: set[str] = set()
+    if operand.indirection is Indirection.VALUE:
+        still = {dim for dim in _index_dims(superdsc) if dim in extents} - {_row_dim(superdsc, operand)}
+        extents |= dict.fromkeys(still, 1)
+        extents = _with_rows(extents, _row_dim(superdsc, operand), entry)
+    elif entry is not None and (superdsc.op_func_name == _RESTICKIFY or superdsc.op_func_name in _CASTS):
+        corrected = _corrected(operand, extents, entry)
+        is_of_table, extents = corrected != extents, corrected
+    strides = {dim: math.prod(list(extents.values())[:place]) for place, dim in enumerate(extents) if dim not in still}
+    stick_dim = label.stick_dim if operand.scales.get(label.stick_dim) == 1 else None
+    return View(
+        operand.data_format, operand.word_length, stick_dim, label.stick_size, extents, strides, is_of_table
+    )  # fmt: skip
+
+
+def _is_short(superdsc: SuperDsc, operand: Operand, dim: str) -> bool:
+    """Whether a gap says that the tensor ends before the padded iteration: it is less than a stick of the other side
+    of a restickify, whose stick dim this is, and the dim is not divided.
+    """
+    other_sticks = (
+        superdsc.labels[other.label].stick_size
+        for other in superdsc.operands
+        if other is not operand and superdsc.labels[other.label].stick_dim == dim
+    )
+    return (
+        superdsc.op_func_name == _RESTICKIFY
+        and dim != superdsc.labels[operand.label].stick_dim
+        and superdsc.work_slices[dim] == 1
+        and any(0 < operand.back_gap.get(dim, 0) < size for size in other_sticks)
+    )
+
+
+def _corrected(operand: Operand, extents: Mapping[str, int], entry: TableEntry) -> dict[str, int]:
+    """Ragged casts and gaps of restickifies leave extents open; where the argument's size differs, its axes say them.
+
+    Its axes are those of the operand's order, or, both without those of extent 1, those that it extends along.
+    """
+    axes = tuple(reversed(entry.device_size[:-1]))
+    order = operand.layout_dim_order
+    if math.prod(extents.values()) == math.prod(axes):
+        return dict(extents)
+    large = [extent for extent in axes if extent != 1]
+    if len(order) == len(axes):
+        known = dict(zip(order, axes, strict=True))
+    elif len(large) == len(extents):
+        known = dict(zip(extents, large, strict=True))
+    else:
+        known = {}
+    return {dim: known.get(dim, extent) for dim, extent in extents.items()}
+
+
+def _index_dims(superdsc: SuperDsc) -> set[str]:
+    found = (item.layout_dim_order for item in superdsc.operands if item.indirection is Indirection.INDEX)
+    return {dim for order in found for dim in order}
+
+
+def _row_dim(superdsc: SuperDsc, table: Operand) -> str | None:
+    """Return the dim of a gather's table that stands for its rows: the first one that the index has."""
+    return next((dim for dim in table.layout_dim_order if dim in _index_dims(superdsc)), None)
+
+
+def _with_rows(extents: Mapping[str, int], row_dim: str | None, entry: TableEntry | None) -> dict[str, int]:
+    """The file does not say how many rows a gather's table has: what the argument holds beside the other dims."""
+    if entry is None or row_dim is None or row_dim not in extents:
+        return dict(extents)
+    others = math.prod(extent for dim, extent in extents.items() if dim != row_dim)
+    rows, rest = divmod(math.prod(entry.device_size[:-1]), others)
+    return dict(extents) if rest else {**extents, row_dim: rows}
+
+
+def box_of(superdsc: SuperDsc, views: Sequence[View]) -> dict[str, int]:
+    """Return how many elements along each dim one core executes: its slice, dims in the order of the file.
+
+    A restickify and a ragged cast end where the shorter of both tensors does.
+    """
+    box = dict(superdsc.core_extent)
+    if superdsc.op_func_name == _RESTICKIFY or superdsc.op_func_name in _CASTS:
+        for operand, view in zip(superdsc.operands, views, strict=True):
+            for dim, extent in view.extents.items():
+                if superdsc.work_slices[dim] == 1 and (view.is_of_table or _is_short(superdsc, operand, dim)):
+                    box[dim] = min(box[dim], extent * (view.stick_size if dim == view.stick_dim else 1))
+    return box
+
+
+class Execution:
+    """One execution of a SuperDSC: loads and stores whole operands of one core, an axis per dim of the box."""
+
+    def __init__(
+        self, file: str, superdsc: SuperDsc, machine: Machine, starts: Starts, entries: Mapping[int, TableEntry]
+    ) -> None:
+        self.file, self.superdsc, self.machine = file, superdsc, machine
+        self._starts, self._entries = starts, entries
+        regions = [places[0].region for places in starts]
+        arguments = [None if region is None else entries.get(region) for region in regions]
+        self.views = [view_of(superdsc, *pair) for pair in zip(superdsc.operands, arguments, strict=True)]
+        self.box = box_of(superdsc, self.views)
+        self.cores = range(len(superdsc.core_ids))
+        compute = superdsc.compute
+        (self.output,) = compute.outputs
+        self.inputs = [t for t in compute.inputs if t != self.output and t not in compute.indirect_access_indices]
+        self.constants = {item.name: constant_value(item.data_format, item.bits) for item in superdsc.constants}
+
+    def stored(self, position: int) -> DeviceFormat:
+        """Return the format that memory really holds."""
+        data_format = self.views[position].data_format
+        return self.machine.half if data_format is DeviceFormat.SEN169_FP16 else data_format
+
+    def extends(self, position: int, dim: str) -> bool:
+        """Whether an operand extends along a dim; along others it has one element, which stands for all."""
+        return dim in self.views[position].strides
+
+    def patterns(self, position: int, core: int, offsets: Integers) -> Patterns:
+        """Return what stands ``offsets`` behind the start of an operand on a core."""
+        memory, places = self._bytes(position, core, offsets)
+        return np.ascontiguousarray(memory[places]).view(_CARRIERS[places.shape[-1]])[..., 0]
+
+    def values(self, position: int, core: int, lane: int = 0) -> Floats:
+        """Return the values of an operand on a core, or of those ``lane`` elements behind."""
+        offsets = self.views[position].offsets(self.box) + lane * self.views[position].element_bytes
+        return decode(self.stored(position), self.patterns(position, core, offsets))
+
+    def store(self, core: int, patterns: Patterns, lane: int = 0) -> None:
+        """Store the output of a core: each element that it extends to, and nothing else of its sticks."""
+        view = self.views[self.output]
+        offsets = view.offsets(self.box) + lane * view.element_bytes
+        memory, places = self._bytes(self.output, core, offsets)
+        whole = np.broadcast_to(patterns, offsets.shape).astype(_CARRIERS[places.shape[-1]])
+        memory[places] = np.ascontiguousarray(whole)[..., None].view(np.uint8)
+
+    def store_rounded(self, core: int, values: Floating, lane: int = 0) -> None:
+        """Round and store the output of a core."""
+        self.store(core, encode(self.stored(self.output), values), lane)
+
+    def _bytes(self, position: int, core: int, offsets: Integers) -> tuple[Bytes, Integers]:
+        """Return a memory, and where in it the bytes of elements stand that lie ``offsets`` behind the start."""
+        start, bits = self._starts[position][core], self.stored(position).bits
+        assert bits is not None
+        if start.region is None:
+            memory, places = self.machine.scratchpads[self.superdsc.core_ids[core]], start.offset + offsets
+        else:
+            memory = self.machine.regions[start.region]
+            places = walked(start.offset + offsets, self._entries.get(start.region))
+        every = self.machine.expansion * places[..., None] + np.arange(bits // 8)
+        assert every.min() >= 0, "an operand begins before its memory"
+        return memory, every
+
+    def cohorts(self, folded: Sequence[str]) -> list[list[int]]:
+        """Return the cores that share a result, because they differ in slices of ``folded`` dims only, in slice order.
+
+        A file says so by nothing but equal addresses.  Slices of the dims count in the order of the dims.
+        """
+        groups: dict[tuple[int, ...], list[tuple[tuple[int, ...], int]]] = defaultdict(list)
+        for core, slices in enumerate(self.superdsc.core_work_slices):
+            key = tuple(slices[dim] for dim in self.box if dim not in folded)
+            groups[key].append((tuple(slices[dim] for dim in folded), core))
+        return [[core for _, core in sorted(members)] for members in groups.values()]
+
+    def folded_first(self, array: npt.NDArray[np.generic], folded: Sequence[str]) -> npt.NDArray[np.generic]:
+        """Return ``[folded point, *box]``: folded dims in the order of the file, the last one fastest, then 1 long."""
+        axes = [axis for axis, dim in enumerate(self.box) if dim in folded]
+        shape = [extent if dim in folded else array.shape[axis] for axis, (dim, extent) in enumerate(self.box.items())]
+        rest = [1 if axis in axes else extent for axis, extent in enumerate(shape)]
+        return np.moveaxis(np.broadcast_to(array, shape), axes, range(len(axes))).reshape(-1, *rest)
+
+
+def walked(offsets: Integers, entry: TableEntry | None) -> Integers:
+    """Return bytes of an argument as a launch walks it, which may be at other stick strides than its size has.
+
+    Every digit of a stick's number, one per axis of the size, then moves by the stride of its axis.
+    """
+    if entry is None or entry.stick_strides is None:
+        return offsets
+    sticks, lanes = np.divmod(offsets, STICK_BYTES)
+    total = np.zeros_like(sticks)
+    for extent, stride in zip(reversed(entry.device_size[:-1]), reversed(entry.stick_strides), strict=True):
+        sticks, digit = np.divmod(sticks, extent)
+        total = total + digit * stride
+    return STICK_BYTES * total + lanes
+
+
+def constant_value(data_format: DeviceFormat, bits: int) -> float:
+    """Return a constant of an operation: IEEE bits where it says IEEE_FP32, else DLFloat16 whatever it says."""
+    if data_format is not DeviceFormat.IEEE_FP32:
+        data_format, bits = DeviceFormat.SEN169_FP16, bits & 0xFFFF
+    return float(decode(data_format, np.array([bits], np.uint32))[0])
+
+
+# Part 4: what the operations compute.
+
+
+def perform(execution: Execution) -> None:
+    """Execute one SuperDSC.  A trailing ``nonstick`` only says that no output has one element per stick."""
+    name = execution.superdsc.op_func_name
+    match name:
+        case "identity" if execution.superdsc.compute.indirect_access_indices:
+            _gather(execution)
+        case "identity" | "ReStickifyOpHBM" | "dl16tofp32" | "fp32todl16" | "fp8todl16" | "qfp8ch":
+            _copy(execution)
+        case "matmul" | "batchmatmul" | "batchmatmulfp8":
+            _matmul(execution)
+        case "exx2":
+            _norm_statistics(execution)
+        case "layernormscale":
+            _norm_scale(execution)
+        case "topkvalue" | "topkindex":
+            _top(execution, is_index=name == "topkindex")
+        case _ if name in POINTWISE:
+            _pointwise(execution, POINTWISE[name])
+        case _ if name.removesuffix("nonstick") in FOLDS:
+            _reduce(execution)
+        case _:
+            _one_input(execution)
+
+
+ZERO, ONE = np.zeros((), np.float32), np.ones((), np.float32)
+
+
+def _one_input(execution: Execution) -> None:
+    """The function of the value and of the operation's constants, in float64, rounded once."""
+    function = FUNCTIONS[execution.superdsc.op_func_name].unary  # the only use of the table
+    assert function is not None
+    for core in execution.cores:
+        values = execution.values(execution.inputs[0], core).astype(np.float64)
+        execution.store_rounded(core, function(values, execution.constants))
+
+
+def _norm(x: Floats, mean: Floats, factor: Floats, weight: Floats = ONE, bias: Floats = ZERO) -> Doubles:
+    """In float64, for the steps may cancel."""
+    return (x.astype(np.float64) - mean) * factor * weight + bias
+
+
+def _maximum(x: Floating, y: Floating) -> Floating:
+    """NaN wins; of equal ones, +0 and -0, the second."""
+    return np.where((x > y) | np.isnan(x), x, y)
+
+
+def _minimum(x: Floating, y: Floating) -> Floating:
+    return np.where((x < y) | np.isnan(x), x, y)
+
+
+def _where(condition: Floats, x: Floats, y: Floats) -> Floats:
+    return np.where(condition != 0, x, y)
+
+
+POINTWISE: dict[str, Function] = {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "realdiv": np.divide,
+    "maximum": _maximum,
+    "minimum": _minimum,
+    "equal": np.equal,
+    "notequal": np.not_equal,
+    "greaterequal": np.greater_equal,
+    "greaterthan": np.greater,
+    "lesserequal": np.less_equal,
+    "lesserthan": np.less,
+    "where3": _where,
+    "layernormnorm": _norm,
+}
+
+
+def _pointwise(execution: Execution, function: Function) -> None:
+    """Element by element in float32, rounded to it, and then to the output's format; padding lanes like any others."""
+    for core in execution.cores:
+        operands = [execution.values(position, core) for position in execution.inputs]
+        execution.store_rounded(core, function(*operands).astype(np.float32))
+
+
+def _copy(execution: Execution) -> None:
+    """Coordinate by coordinate, lane n to lane n: bits between equal formats and 32-bit ones, values between floats."""
+    source, target = execution.inputs[0], execution.output
+    formats = {execution.stored(source), execution.stored(target)}
+    for core in execution.cores:
+        if len(formats) == 2 and formats <= _FLOATS:
+            execution.store_rounded(core, execution.values(source, core))
+        else:
+            offsets = execution.views[source].offsets(execution.box)
+            execution.store(core, execution.patterns(source, core, offsets))
+
+
+def _gather(execution: Execution) -> None:
+    """Copy elements of a table: the row is what the index holds at the same coordinates, counted from its start."""
+    superdsc, box = execution.superdsc, execution.box
+    index = superdsc.compute.indirect_access_indices[0]
+    table = next(t for t, item in enumerate(superdsc.operands) if item.indirection is Indirection.VALUE)
+    view, row_dim = execution.views[table], _row_dim(superdsc, superdsc.operands[table])
+    count = 1 if row_dim is None else view.extents[row_dim] * (view.stick_size if row_dim == view.stick_dim else 1)
+    for core in execution.cores:
+        numbers = execution.patterns(index, core, execution.views[index].offsets(box))
+        rows = _index_values(execution.stored(index), numbers)
+        for row in rows.flat:
+            if not 0 <= row < count:
+                raise refuse("SPY0706", f"row {row} of a table of {count} rows", Location(execution.file))
+        offsets = view.offsets(box, but=row_dim) + view.along(row_dim, rows)
+        execution.store(core, execution.patterns(table, core, offsets))
+
+
+def _index_values(data_format: DeviceFormat, patterns: Patterns) -> Integers:
+    if data_format in _FLOATS:
+        return decode(data_format, patterns).astype(np.int64)
+    return patterns.view(np.int32).astype(np.int64) if patterns.itemsize == 4 else patterns.astype(np.int64)
+
+
+# Folds: of every core in float64, then the cores that share a result in slice order, then rounded once.
+
+
+FOLDS: dict[str, tuple[float, Callable[[Floating, Floating], Floating]]] = {
+    "sum": (0.0, np.add),
+    "mean": (0.0, np.add),
+    "max": (-math.inf, _maximum),
+    "min": (math.inf, _minimum),
+}
+"""What a fold begins with, and how it takes the next element: ``join(element, so far)``."""
+
+
+def _reduce(execution: Execution) -> None:
+    """Fold the input over the dims along which the output does not extend; a mean is scaled by a constant at last."""
+    name = execution.superdsc.op_func_name.removesuffix("nonstick")
+    scale = execution.constants["scaling_factor"] if name == "mean" else 1.0
+    for core, folded in _folded(execution, name):
+        execution.store_rounded(core, folded * scale)
+
+
+def _norm_statistics(execution: Execution) -> None:
+    """exx2: the scaled sum in lane 0, or 0, and the scaled sum of squares in lane 1."""
+    scale = execution.constants["exx2scale"]
+    for core, total in _folded(execution, "sum"):
+        has_zero_mean = execution.constants["useZeroMean"] != 0
+        execution.store_rounded(core, np.zeros_like(total) if has_zero_mean else total * scale)
+    for core, squares in _folded(execution, "sum", power=2):
+        execution.store_rounded(core, squares * scale, lane=1)
+
+
+def _folded(execution: Execution, name: str, power: int = 1) -> Iterator[tuple[int, Floating]]:
+    """Yield the results of each cohort of cores, and the core that stores them: its first one.
+
+    Of equal elements, +0 and -0, a core keeps the first; of what two cores have folded the second is kept.
+    """
+    first, join = FOLDS[name]
+    source = execution.inputs[0]
+    folded = [dim for dim in execution.box if not execution.extends(execution.output, dim)]
+    lanes = _lanes(execution, folded)
+    for members in execution.cohorts(folded):
+        parts: list[Floating] = []
+        for core in members:
+            values = np.where(_masked(execution, core, folded), _mask_value(execution), execution.values(source, core))
+            elements = execution.folded_first(values, folded).astype(np.float64) ** power
+            sums = [np.full(elements.shape[1:], first) for _ in range(_LANES)]
+            for lane, element in zip(lanes, elements, strict=True):
+                sums[lane] = join(element, sums[lane])
+            parts.append(reduce(lambda so_far, lane: join(lane, so_far), sums))
+        yield members[0], reduce(join, parts)
+
+
+_LANES = 64
+
+
+def _lanes(execution: Execution, folded: Sequence[str]) -> list[int]:
+    """Return the lane that takes each folded element: lanes are folded side by side, and one after the other at last.
+
+    Where sticks are folded, neighbours in memory go to lanes one after the other, a run of 64 at most; the next run
+    begins at lane 0 again.  Elsewhere all go to lane 0.
+    """
+    view = execution.views[execution.inputs[0]]
+    offsets = execution.folded_first(view.offsets(execution.box), folded)[:, *[0] * len(execution.box)].tolist()
+    lanes = [0] * len(offsets)
+    for place in range(1, len(offsets) if view.stick_dim in folded else 0):
+        if offsets[place] == offsets[place - 1] + view.element_bytes:
+            lanes[place] = (lanes[place - 1] + 1) % _LANES
+    return lanes
+
+
+def _masked(execution: Execution, core: int, folded: Sequence[str]) -> Flags:
+    """Return which elements a mask hides: it counts in coordinates of the whole iteration."""
+    superdsc, box = execution.superdsc, execution.box
+    hidden = np.zeros([1] * len(box), bool)
+    for axis, (dim, extent) in enumerate(box.items()):
+        place = superdsc.core_work_slices[core][dim] * superdsc.core_extent[dim] + np.arange(extent)
+        for first, count in superdsc.coordinate_masking.get(dim, ()) if dim in folded else ():
+            hidden = hidden | _at_axis(axis, box, (first <= place) & (place < first + count))
+    return hidden
+
+
+def _mask_value(execution: Execution) -> np.float32:
+    """The constant of that name; the id beside the mask counts only where there is none."""
+    superdsc = execution.superdsc
+    if "samv-maskvalue" in execution.constants or not superdsc.coordinate_masking:
+        return np.float32(execution.constants.get("samv-maskvalue", 0.0))
+    entry = superdsc.constants[superdsc.masking_constant_id]
+    return np.float32(constant_value(entry.data_format, entry.bits))
+
+
+def _norm_scale(execution: Execution) -> None:
+    """layernormscale: ``1 / sqrt(lane 1 - lane 0 squared + eps)`` of each input stick, in every lane of the output."""
+    for core in execution.cores:
+        mean, square = (execution.values(execution.inputs[0], core, lane).astype(np.float64) for lane in (0, 1))
+        execution.store_rounded(core, 1.0 / np.sqrt(square - mean * mean + execution.constants["eps"]))
+
+
+def _top(execution: Execution, *, is_index: bool) -> None:
+    """Sort along the dim that only the input has, descending, NaN last, equal ones as they stand; store the first."""
+    source, target = execution.inputs[0], execution.output
+    (sorted_dim,) = (d for d in execution.box if execution.extends(source, d) and not execution.extends(target, d))
+    (taken_dim,) = (d for d in execution.box if execution.extends(target, d) and not execution.extends(source, d))
+    dims = list(execution.box)
+    for core in execution.cores:
+        rows = np.swapaxes(execution.values(source, core), dims.index(sorted_dim), dims.index(taken_dim))
+        axis = dims.index(taken_dim)
+        places = np.argsort(-rows, axis=axis, kind="stable")
+        places = np.take(places, np.arange(execution.box[taken_dim]), axis=axis)
+        if is_index and execution.views[target].data_format not in _FLOATS:
+            execution.store(core, places.astype(np.uint32))
+        else:
+            values = places.astype(np.float64) if is_index else np.take_along_axis(rows, places, axis=axis)
+            execution.store_rounded(core, values)
+
+
+def _matmul(execution: Execution) -> None:
+    """``C = sum over K of A B``: K is what A and B have and C has not; everything else follows from broadcasting.
+
+    Each element is one chain of fused multiply-adds in float32 from 0 on, k ascending, per slice of K; the slices are
+    added in float32, in order, and the sum is rounded.
+    """
+    a, b = execution.inputs
+    folded = [
+        dim
+        for dim in execution.box
+        if execution.extends(a, dim) and execution.extends(b, dim) and not execution.extends(execution.output, dim)
+    ]
+    for members in execution.cohorts(folded):
+        total: Floats | None = None
+        for core in members:
+            left = np.where(_padding(execution, core, folded), np.float32(0), execution.values(a, core))
+            rows = execution.folded_first(left, folded)
+            columns = execution.folded_first(execution.values(b, core), folded)
+            part = np.zeros(np.broadcast_shapes(rows.shape[1:], columns.shape[1:]), np.float32)
+            for row, column in zip(rows.astype(np.float32), columns.astype(np.float32), strict=True):
+                part = fused_multiply_add(row, column, part)
+            total = part if total is None else total + part
+        assert total is not None
+        execution.store_rounded(members[0], total)
+
+
+def fused_multiply_add(x: Floats, y: Floats, z: Floats) -> Floats:
+    """Return ``x * y + z``, rounded once to float32.
+
+    float64 holds the product exactly, but not the sum.  What rounding that lost is known exactly, and the bit below
+    all others is set instead where there was anything (rounding to odd): with 29 bits to spare the second rounding then
+    is that of the exact sum.
+    """
+    product, addend = x.astype(np.float64) * y.astype(np.float64), z.astype(np.float64)
+    total = product + addend
+    back = total - product
+    lost = (product - (total - back)) + (addend - back)
+    bits = total.view(np.int64)
+    towards = np.where((lost > 0) == (total > 0), 1, -1)
+    is_rounded_to_even = np.isfinite(total) & (lost != 0) & (bits % 2 == 0)
+    return np.where(is_rounded_to_even, bits + towards, bits).view(np.float64).astype(np.float32)
+
+
+def _padding(execution: Execution, core: int, folded: Sequence[str]) -> Flags:
+    """Return where A counts as zero: where k may be padding, because it lies in the last stick of K, and B is zero in
+    every column.  The file does not say where K really ends, and what A holds behind that is undefined.
+
+    Columns of other cores count, and matrices of a batch each for itself.
+    """
+    superdsc, box, (a, b) = execution.superdsc, execution.box, execution.inputs
+    stick_dim = execution.views[a].stick_dim
+    if stick_dim is None or stick_dim not in folded:
+        return np.zeros([1] * len(box), bool)
+    slices = superdsc.core_work_slices
+    place = slices[core][stick_dim] * superdsc.core_extent[stick_dim] + np.arange(box[stick_dim])
+    first = superdsc.iteration[stick_dim] - execution.views[a].stick_size
+    is_last = _at_axis(list(box).index(stick_dim), box, place >= first)
+    if not is_last.any():
+        return is_last
+    shared = [dim for dim in box if execution.extends(a, dim) and execution.extends(b, dim)]
+    others = [other for other in execution.cores if all(slices[other][dim] == slices[core][dim] for dim in shared)]
+    columns = tuple(axis for axis, dim in enumerate(box) if execution.extends(b, dim) and dim not in shared)
+    zero = [np.all(execution.values(b, other) == 0, axis=columns, keepdims=True) for other in others]
+    return is_last & np.logical_and.reduce(zero)

@@ -1,0 +1,77 @@
+"""A launch by the definition (``reference``) on the emulated device: its memory, and the counters of the plan."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from enum import Enum
+
+import numpy as np
+
+from spyrec.bundle.program import For, SdscExecute, Statement
+from spyrec.emulator.emulated_program import EmulatedProgram
+from spyrec.emulator.engine import Integers
+from spyrec.emulator.execute_pointwise import GatherExecutable
+from spyrec.emulator.launch import OperationCounts, Places
+from spyrec.emulator.plan import PlannedCall
+from spyrec.emulator.reference import Launch, Machine, Starts, walked
+from spyrec.emulator.resolve import calls_of
+
+
+class Engine(Enum):
+    """What executes the programs of an emulated device."""
+
+    FAST = "fast"
+    REFERENCE = "reference"
+
+
+def run_reference(
+    loaded: EmulatedProgram, machine: Machine, places: Places, values: Mapping[str, int]
+) -> dict[int, OperationCounts]:
+    """Execute a program by its definition and return how often each call ran, by its identity.
+
+    What a gather reads depends on the index: the plan counts it before each execution.
+    """
+    calls = list(calls_of(loaded.schedule))
+    numbers = {id(item): number for number, item in enumerate(_calls_in(loaded.program.body))}
+    executions, reads, core_reads = Counter[int](), Counter[int](), Counter[int]()
+
+    def count(statement: SdscExecute, starts: Starts) -> None:
+        number = numbers[id(statement)]
+        executions[number] += 1
+        planned = loaded.planned[id(calls[number])]
+        if isinstance(planned.executable, GatherExecutable):
+            planned.executable.look_up(_addresses(planned, starts, loaded, places))
+            reads[number] += planned.executable.data_reads.hbm_read_bytes
+            core_reads[number] += planned.executable.data_reads.hbm_core_read_bytes
+
+    Launch(loaded.program, loaded.superdscs, loaded.table, machine, values, count).run()
+    return {
+        id(call): OperationCounts(executions[number], reads[number], core_reads[number])
+        for number, call in enumerate(calls)
+    }
+
+
+def _calls_in(body: Sequence[Statement]) -> Iterator[SdscExecute]:
+    for statement in body:
+        if isinstance(statement, For):
+            yield from _calls_in(statement.body)
+        elif isinstance(statement, SdscExecute):
+            yield statement
+
+
+def _addresses(planned: PlannedCall, starts: Starts, loaded: EmulatedProgram, places: Places) -> Integers:
+    """Return the emulated address of each operand and core."""
+    entries = {entry.arg_index: entry for entry in loaded.table.entries}
+    in_lx = places.scratchpads.addresses if loaded.lx_peak_bytes else None
+    rows: list[Integers] = []
+    for of_cores in starts:
+        region = of_cores[0].region
+        offsets = np.array([place.offset for place in of_cores], np.int64)
+        if region is None:
+            assert in_lx is not None
+            origin = in_lx(np.array(planned.call.superdsc.core_ids, np.int64))
+        else:
+            origin, offsets = places.bases[region], walked(offsets, entries.get(region))
+        rows.append(origin + offsets * places.expansion)
+    return np.stack(rows)
