@@ -38,7 +38,7 @@ def decode_half(bits: int) -> np.float32:
 
 @inlined
 def encode_half(value: float) -> np.uint16:
-    """Round a float32 to an IEEE half pattern, ties to even."""
+    """Round a float32 to an IEEE half pattern, ties to even; NaN gives 0x7E00."""
     pattern = np.uint32(_pattern_of(value))
     sign = np.uint32(np.uint32(pattern >> np.uint32(16)) & np.uint32(0x8000))
     magnitude = np.uint32(pattern & np.uint32(0x7FFFFFFF))
@@ -50,8 +50,8 @@ def encode_half(value: float) -> np.uint16:
     small = np.uint32(np.uint32(_pattern_of(lifted)) - np.uint32(0x3F000000))
     result = small if magnitude < np.uint32(0x38800000) else normal
     result = np.uint32(0x7C00) if magnitude >= np.uint32(0x47800000) else result
-    result = np.uint32(0x7E00) if magnitude > np.uint32(0x7F800000) else result
-    return np.uint16(np.uint32(result | sign))
+    result = np.uint32(result | sign)
+    return np.uint16(np.uint32(0x7E00)) if magnitude > np.uint32(0x7F800000) else np.uint16(result)
 
 
 @inlined

@@ -99,7 +99,8 @@ class Codec:
                 case Storage.DL16:
                     return dlfloat.encode(values)
                 case Storage.HALF:
-                    return values.astype(np.float16).view(np.uint16)
+                    patterns = values.astype(np.float16).view(np.uint16)
+                    return np.where(np.isnan(values), np.uint16(0x7E00), patterns)
                 case Storage.SINGLE:
                     return values.astype(np.float32).view(np.uint32)
                 case Storage.E4M3:

@@ -82,13 +82,17 @@ def decode(data_format: DeviceFormat, patterns: Patterns) -> Floats:
 
 
 def encode(data_format: DeviceFormat, values: Floating) -> Patterns:
-    """Round values once, from the width that they have, to nearest: ties to even, those of DLFloat16 away from 0."""
+    """Round values once, from the width that they have, to nearest: ties to even, those of DLFloat16 away from 0.
+
+    NaN becomes one pattern, but in float32, where it stays the NaN that it is.
+    """
     if data_format is DeviceFormat.SEN169_FP16:
         return dlfloat.encode(values)
     if data_format is DeviceFormat.SEN143_FP8:
         return _encode_e4m3(values.astype(np.float64))
-    rounded = values.astype(_IEEE[data_format])
-    return rounded.view(_CARRIERS[rounded.itemsize])
+    if data_format is DeviceFormat.IEEE_FP16:
+        return np.where(np.isnan(values), 0x7E00, values.astype(np.float16).view(np.uint16)).astype(np.uint16)
+    return values.astype(np.float32).view(np.uint32)
 
 
 def _e4m3_value(pattern: int) -> float:

@@ -70,12 +70,10 @@ class Launched:
 
 
 def settled(memory: Bytes, data_format: DeviceFormat, numerics: str) -> Bytes:
-    """Return a copy of memory in which all NaN of an IEEE format are one: which one a result is is left open."""
-    is_half = data_format is DeviceFormat.SEN169_FP16
-    narrow = is_half and numerics == "ieee"
+    """Return a copy of memory in which all NaN of float32 are one: which one a result is is left open."""
     copy = memory.copy()
-    if narrow or data_format is DeviceFormat.IEEE_FP32 or (is_half and numerics == "f32"):
-        numbers = copy.view(np.float16 if narrow else np.float32)
+    if data_format is DeviceFormat.IEEE_FP32 or (data_format is DeviceFormat.SEN169_FP16 and numerics == "f32"):
+        numbers = copy.view(np.float32)
         numbers[np.isnan(numbers)] = np.nan
     return copy
 
