@@ -29,6 +29,9 @@ def _accumulator(name: str, identity: float, step: str, merge: str) -> Accumulat
 
 SUM = _accumulator("sum", 0.0, "total + x", "total + x")
 SUM_OF_SQUARES = _accumulator("sum of squares", 0.0, "total + x * x", "total + x")
+NOTHING = _accumulator("nothing", 0.0, "total", "total")
+"""What a fold keeps that nobody asks for: zero, whatever the elements are."""
+
 # NaN wins, as in NumPy.
 MAXIMUM = _accumulator(
     "maximum", -math.inf, "x if x > total or x != x else total", "x if x > total or x != x else total"

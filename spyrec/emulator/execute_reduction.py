@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from spyrec.device_ops import device_operation
+from spyrec.device_ops.folds import NOTHING
 from spyrec.device_ops.record import Accumulator
 from spyrec.device_ops.record import Fold as FoldRecord
 from spyrec.emulator.bind_reduction import Fold
@@ -147,13 +148,13 @@ class NormStatisticsExecutable(_PiecewiseExecutable):
     def __init__(self, setting: Setting) -> None:
         constants = constants_of(setting)
         self.scale = constants["exx2scale"]
-        self.has_zero_mean = constants["useZeroMean"] != 0
-        super().__init__(setting, fold_of(setting).accumulators)
+        total, squares = fold_of(setting).accumulators
+        super().__init__(setting, (NOTHING if constants["useZeroMean"] != 0 else total, squares))
 
     @property
     def factors(self) -> tuple[float, ...]:
-        """The scale of both, or 0 for the sum."""
-        return 0.0 if self.has_zero_mean else self.scale, self.scale
+        """The scale of both."""
+        return self.scale, self.scale
 
     def store(self, reduction: Reduction, starts: Integers, values: list[Doubles]) -> None:
         """Store both lanes."""

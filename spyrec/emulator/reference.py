@@ -2,7 +2,7 @@
 
 This is an interpreter, plain and slow.  What it leaves in memory is what the device leaves there, bit for bit, and the
 compiled path of the emulator has to equal it (``tests/properties/test_reference.py``).  It takes nothing from that
-path but the functions of one-input operations, which are numbers and no mechanism.
+path; what each operation computes on its elements stands in its record (``spyrec/device_ops``).
 
 1. Memory: regions of bytes, in sticks of 128; and how a number is stored in each format.
 2. The program ``bundle.mlir``: numbers, addresses, loops, and the SuperDSCs that it executes one after the other.
@@ -28,9 +28,11 @@ import numpy.typing as npt
 from spyrec import dlfloat
 from spyrec.bundle import program as mlir
 from spyrec.bundle.superdsc import Component, Indirection, Operand, SuperDsc
+from spyrec.device_ops import CASTS, RESTICKIFY, TOP_PLACES, device_operation
+from spyrec.device_ops.expression import ArrayAlgebra
+from spyrec.device_ops.record import Accumulator, Family
 from spyrec.diagnostics import Location, refuse
 from spyrec.dtypes import DeviceFormat
-from spyrec.emulator.functions import FUNCTIONS
 from spyrec.runtime.device import ArgumentTable, TableEntry
 from spyrec.target import STICK_BYTES
 
@@ -41,7 +43,6 @@ Floats = npt.NDArray[np.float32]
 Doubles = npt.NDArray[np.float64]
 Floating = npt.NDArray[np.floating]
 ScalarType = TypeVar("ScalarType", bound=np.generic)
-Function = Callable[..., npt.NDArray[np.generic]]
 Patterns = npt.NDArray[np.unsignedinteger]
 
 # Part 1: memory, and how numbers are stored in it.
@@ -241,9 +242,6 @@ def _every_statement(body: Sequence[mlir.Statement]) -> Iterator[mlir.Statement]
 
 # Part 3: where the elements of an operand lie.
 
-_RESTICKIFY = "ReStickifyOpHBM"
-_CASTS = frozenset({"dl16tofp32", "fp32todl16", "fp8todl16", "qfp8ch"})
-
 
 @dataclass(frozen=True, slots=True)
 class View:
@@ -306,7 +304,7 @@ def view_of(superdsc: SuperDsc, operand: Operand, entry: TableEntry | None) -> V
         still = {dim for dim in _index_dims(superdsc) if dim in extents} - {_row_dim(superdsc, operand)}
         extents |= dict.fromkeys(still, 1)
         extents = _with_rows(extents, _row_dim(superdsc, operand), entry)
-    elif entry is not None and (superdsc.op_func_name == _RESTICKIFY or superdsc.op_func_name in _CASTS):
+    elif entry is not None and (superdsc.op_func_name == RESTICKIFY or superdsc.op_func_name in CASTS):
         corrected = _corrected(operand, extents, entry)
         is_of_table, extents = corrected != extents, corrected
     strides = {dim: math.prod(list(extents.values())[:place]) for place, dim in enumerate(extents) if dim not in still}
@@ -326,7 +324,7 @@ def _is_short(superdsc: SuperDsc, operand: Operand, dim: str) -> bool:
         if other is not operand and superdsc.labels[other.label].stick_dim == dim
     )
     return (
-        superdsc.op_func_name == _RESTICKIFY
+        superdsc.op_func_name == RESTICKIFY
         and dim != superdsc.labels[operand.label].stick_dim
         and superdsc.work_slices[dim] == 1
         and any(0 < operand.back_gap.get(dim, 0) < size for size in other_sticks)
@@ -377,7 +375,7 @@ def box_of(superdsc: SuperDsc, views: Sequence[View]) -> dict[str, int]:
     A restickify and a ragged cast end where the shorter of both tensors does.
     """
     box = dict(superdsc.core_extent)
-    if superdsc.op_func_name == _RESTICKIFY or superdsc.op_func_name in _CASTS:
+    if superdsc.op_func_name == RESTICKIFY or superdsc.op_func_name in CASTS:
         for operand, view in zip(superdsc.operands, views, strict=True):
             for dim, extent in view.extents.items():
                 if superdsc.work_slices[dim] == 1 and (view.is_of_table or _is_short(superdsc, operand, dim)):
@@ -494,80 +492,53 @@ def constant_value(data_format: DeviceFormat, bits: int) -> float:
 def perform(execution: Execution) -> None:
     """Execute one SuperDSC.  A trailing ``nonstick`` only says that no output has one element per stick."""
     name = execution.superdsc.op_func_name
-    match name:
-        case "identity" if execution.superdsc.compute.indirect_access_indices:
+    match device_operation(name).family:
+        case Family.IDENTITY if execution.superdsc.compute.indirect_access_indices:
             _gather(execution)
-        case "identity" | "ReStickifyOpHBM" | "dl16tofp32" | "fp32todl16" | "fp8todl16" | "qfp8ch":
+        case Family.IDENTITY | Family.RESTICKIFY | Family.CAST:
             _copy(execution)
-        case "matmul" | "batchmatmul" | "batchmatmulfp8":
-            _matmul(execution)
-        case "exx2":
-            _norm_statistics(execution)
-        case "layernormscale":
-            _norm_scale(execution)
-        case "topkvalue" | "topkindex":
-            _top(execution, is_index=name == "topkindex")
-        case _ if name in POINTWISE:
-            _pointwise(execution, POINTWISE[name])
-        case _ if name.removesuffix("nonstick") in FOLDS:
-            _reduce(execution)
-        case _:
+        case Family.UNARY:
             _one_input(execution)
-
-
-ZERO, ONE = np.zeros((), np.float32), np.ones((), np.float32)
+        case Family.POINTWISE:
+            _pointwise(execution)
+        case Family.REDUCTION | Family.NORM_STATISTICS:
+            _reduce(execution)
+        case Family.NORM_SCALE:
+            _norm_scale(execution)
+        case Family.MATMUL:
+            _matmul(execution)
+        case Family.TOP:
+            _top(execution, is_index=name == TOP_PLACES)
 
 
 def _one_input(execution: Execution) -> None:
     """The function of the value and of the operation's constants, in float64, rounded once."""
-    function = FUNCTIONS[execution.superdsc.op_func_name].unary  # the only use of the table
+    function = device_operation(execution.superdsc.op_func_name).unary
     assert function is not None
     for core in execution.cores:
         values = execution.values(execution.inputs[0], core).astype(np.float64)
         execution.store_rounded(core, function(values, execution.constants))
 
 
-def _norm(x: Floats, mean: Floats, factor: Floats, weight: Floats = ONE, bias: Floats = ZERO) -> Doubles:
-    """In float64, for the steps may cancel."""
-    return (x.astype(np.float64) - mean) * factor * weight + bias
+SINGLE, DOUBLE = ArrayAlgebra(np.float32), ArrayAlgebra(np.float64)
+"""Formulas in float32 and in float64: every step is rounded to that."""
 
 
-def _maximum(x: Floating, y: Floating) -> Floating:
-    """NaN wins; of equal ones, +0 and -0, the second."""
-    return np.where((x > y) | np.isnan(x), x, y)
+def _pointwise(execution: Execution) -> None:
+    """The formula in float32, element by element, rounded to the output's format; padding lanes like any others.
 
-
-def _minimum(x: Floating, y: Floating) -> Floating:
-    return np.where((x < y) | np.isnan(x), x, y)
-
-
-def _where(condition: Floats, x: Floats, y: Floats) -> Floats:
-    return np.where(condition != 0, x, y)
-
-
-POINTWISE: dict[str, Function] = {
-    "add": np.add,
-    "sub": np.subtract,
-    "mul": np.multiply,
-    "realdiv": np.divide,
-    "maximum": _maximum,
-    "minimum": _minimum,
-    "equal": np.equal,
-    "notequal": np.not_equal,
-    "greaterequal": np.greater_equal,
-    "greaterthan": np.greater,
-    "lesserequal": np.less_equal,
-    "lesserthan": np.less,
-    "where3": _where,
-    "layernormnorm": _norm,
-}
-
-
-def _pointwise(execution: Execution, function: Function) -> None:
-    """Element by element in float32, rounded to it, and then to the output's format; padding lanes like any others."""
+    A formula whose steps may cancel is computed in float64 and rounded to float32 first.
+    """
+    pointwise = device_operation(execution.superdsc.op_func_name).pointwise
+    assert pointwise is not None
+    algebra = DOUBLE if pointwise.is_double else SINGLE
+    absent = pointwise.absent or {}
+    names = pointwise.formula.operands[len(execution.inputs) :]
+    rest = [np.full((), absent[name], algebra.dtype) for name in names]
     for core in execution.cores:
-        operands = [execution.values(position, core) for position in execution.inputs]
-        execution.store_rounded(core, function(*operands).astype(np.float32))
+        operands = [execution.values(position, core).astype(algebra.dtype) for position in execution.inputs]
+        result = pointwise.formula.evaluate(algebra, (*operands, *rest))
+        execution.store_rounded(core, result.astype(np.float32))
 
 
 def _copy(execution: Execution) -> None:
@@ -608,52 +579,42 @@ def _index_values(data_format: DeviceFormat, patterns: Patterns) -> Integers:
 # Folds: of every core in float64, then the cores that share a result in slice order, then rounded once.
 
 
-FOLDS: dict[str, tuple[float, Callable[[Floating, Floating], Floating]]] = {
-    "sum": (0.0, np.add),
-    "mean": (0.0, np.add),
-    "max": (-math.inf, _maximum),
-    "min": (math.inf, _minimum),
-}
-"""What a fold begins with, and how it takes the next element: ``join(element, so far)``."""
-
-
 def _reduce(execution: Execution) -> None:
-    """Fold the input over the dims along which the output does not extend; a mean is scaled by a constant at last."""
-    name = execution.superdsc.op_func_name.removesuffix("nonstick")
-    scale = execution.constants["scaling_factor"] if name == "mean" else 1.0
-    for core, folded in _folded(execution, name):
-        execution.store_rounded(core, folded * scale)
+    """Fold the input over the dims along which the output does not extend; scale by a constant at last, where one is.
 
-
-def _norm_statistics(execution: Execution) -> None:
-    """exx2: the scaled sum in lane 0, or 0, and the scaled sum of squares in lane 1."""
-    scale = execution.constants["exx2scale"]
-    for core, total in _folded(execution, "sum"):
-        has_zero_mean = execution.constants["useZeroMean"] != 0
-        execution.store_rounded(core, np.zeros_like(total) if has_zero_mean else total * scale)
-    for core, squares in _folded(execution, "sum", power=2):
-        execution.store_rounded(core, squares * scale, lane=1)
-
-
-def _folded(execution: Execution, name: str, power: int = 1) -> Iterator[tuple[int, Floating]]:
-    """Yield the results of each cohort of cores, and the core that stores them: its first one.
-
-    Of equal elements, +0 and -0, a core keeps the first; of what two cores have folded the second is kept.
+    exx2 stores two folds, the sum in lane 0, or 0 under ``useZeroMean``, and the sum of squares in lane 1.
     """
-    first, join = FOLDS[name]
+    fold = device_operation(execution.superdsc.op_func_name).fold
+    assert fold is not None
+    scale = 1.0 if fold.scale is None else execution.constants[fold.scale]
+    for lane, accumulator in enumerate(fold.accumulators):
+        has_zero = lane == 0 and execution.constants.get("useZeroMean", 0.0) != 0
+        for core, folded in _folded(execution, accumulator):
+            execution.store_rounded(core, np.zeros_like(folded) if has_zero else folded * scale, lane=lane)
+
+
+def _folded(execution: Execution, accumulator: Accumulator) -> Iterator[tuple[int, Doubles]]:
+    """Yield the results of each cohort of cores, in float64, and the core that stores them: its first one."""
+
+    def step(total: Doubles, x: Doubles) -> Doubles:
+        return np.asarray(accumulator.step.evaluate(DOUBLE, (total, x)), np.float64)
+
+    def merge(total: Doubles, x: Doubles) -> Doubles:
+        return np.asarray(accumulator.merge.evaluate(DOUBLE, (total, x)), np.float64)
+
     source = execution.inputs[0]
     folded = [dim for dim in execution.box if not execution.extends(execution.output, dim)]
     lanes = _lanes(execution, folded)
     for members in execution.cohorts(folded):
-        parts: list[Floating] = []
+        parts: list[Doubles] = []
         for core in members:
             values = np.where(_masked(execution, core, folded), _mask_value(execution), execution.values(source, core))
-            elements = execution.folded_first(values, folded).astype(np.float64) ** power
-            sums = [np.full(elements.shape[1:], first) for _ in range(_LANES)]
+            elements = execution.folded_first(values, folded).astype(np.float64)
+            sums = [np.full(elements.shape[1:], accumulator.identity) for _ in range(_LANES)]
             for lane, element in zip(lanes, elements, strict=True):
-                sums[lane] = join(element, sums[lane])
-            parts.append(reduce(lambda so_far, lane: join(lane, so_far), sums))
-        yield members[0], reduce(join, parts)
+                sums[lane] = step(sums[lane], element)
+            parts.append(reduce(merge, sums))
+        yield members[0], reduce(merge, parts)
 
 
 _LANES = 64
