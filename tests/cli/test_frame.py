@@ -141,15 +141,14 @@ def test_a_reader_that_closes_the_pipe_ends_spyrec_quietly_as_sigpipe_would(verb
 def test_a_message_that_nobody_reads_is_no_bug(tmp_path: Path) -> None:
     _, printed, _ = in_shell("$spyrec check . 2> >(true) > /dev/null; echo $?", tmp_path)
     assert printed in ("1\n", "141\n")
-    code, _, _ = in_shell("$spyrec check . 2>&-", tmp_path)
+    code, _, _ = in_shell("$spyrec check . --json >&- 2>&-", tmp_path)
     assert code == 1
 
 
-@pytest.mark.parametrize("verb", ["ops", "--version", "--help", "ops --json"])
+@pytest.mark.parametrize("verb", ["--help", "ops --json"])
 def test_without_a_stdout_the_exit_code_is_the_verbs(verb: str, tmp_path: Path) -> None:
     assert in_shell(f"$spyrec {verb} >&-", tmp_path) == (0, "", "")
     assert in_shell(f"$spyrec {verb} <&- >&- 2>&-", tmp_path) == (0, "", "")
-    assert in_shell("$spyrec check . --json >&-", tmp_path)[0] == 1
 
 
 def test_no_file_that_is_opened_takes_the_place_of_a_closed_stdout(tmp_path: Path) -> None:
