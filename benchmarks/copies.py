@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from benchmarks.measure import Figures, interleaved, rounded
-from spyrec.dtypes import DType
-from spyrec.layout import DeviceLayout
+from spyrec.hardware.dtypes import DType
+from spyrec.layout.device_layout import DeviceLayout
 from spyrec.runtime.transfer import copy_into_host, copy_to_device, copy_to_host
 
 _SHAPES = {

@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from spyrec.bundle.bundle import Bundle
-from spyrec.dtypes import DeviceFormat
 from spyrec.emulator.device import EmulatedDevice, EmulatedProgram
 from spyrec.emulator.execute_matmul import MatmulExecutable
 from spyrec.emulator.footprint import length
 from spyrec.emulator.plan import PlannedCall
+from spyrec.hardware.dtypes import DeviceFormat
 from spyrec.runtime.argument_copy import ArgumentCopier
 from spyrec.runtime.binding import has_host_form
 from spyrec.runtime.findings import Finding, sanitizers_named

@@ -11,9 +11,9 @@ import sys
 import time
 
 from benchmarks.measure import Figures, rounded
-from spyrec.cost import OperandRead, OperationClass, OperationRecord, Unit, cost_of
 from spyrec.emulator.timeline import timeline_of
-from spyrec.target import CALIBRATED, PROFILES, Figure, Profile, Trust
+from spyrec.hardware.cost import OperandRead, OperationClass, OperationRecord, Unit, cost_of
+from spyrec.hardware.target import CALIBRATED, PROFILES, Figure, Profile, Trust
 
 PUBLISHED_US = {512: 163.4, 1024: 244.1, 2048: 389.0, 4096: 667.5, 8192: 1240.7}
 """Published device times by K: notes of the upstream cost model."""

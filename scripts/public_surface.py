@@ -27,7 +27,7 @@ from typing import TypeGuard, cast
 import click
 
 from spyrec.cli import group, verbs
-from spyrec.codes import CODES
+from spyrec.diagnostics.codes import CODES
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("spyrec", "spyrec.runtime", "spyrec.exec")

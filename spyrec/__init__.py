@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from spyrec.front import compile, run  # noqa: A004 -- the front's verbs are named after the commands
     from spyrec.frontends.graph_builder import GraphBuilder
     from spyrec.ir.graph import Graph
-    from spyrec.layout import DeviceLayout
+    from spyrec.layout.device_layout import DeviceLayout
     from spyrec.options import CompileOptions, RunOptions, RunResult
 
 __version__ = "0.1.0"
@@ -43,7 +43,7 @@ __all__ = [
 _HOMES = {
     "Bundle": "spyrec.bundle.bundle",
     "CompileOptions": "spyrec.options",
-    "DeviceLayout": "spyrec.layout",
+    "DeviceLayout": "spyrec.layout.device_layout",
     "Diagnostic": "spyrec.diagnostics",
     "Graph": "spyrec.ir.graph",
     "GraphBuilder": "spyrec.frontends.graph_builder",

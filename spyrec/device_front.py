@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, cast
 
 from spyrec.diagnostics import refuse
 from spyrec.front import checked_engine, checked_numerics, checked_profile
+from spyrec.hardware.target import CALIBRATED, Target
 from spyrec.options import Engine, Numerics, RunOptions
-from spyrec.target import CALIBRATED, Target
 
 if TYPE_CHECKING:
     from spyrec.runtime.memory.allocator import MemoryOptions

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from spyrec.bundle.bundle import Bundle
 from spyrec.diagnostics import SpyrecError, refuse
+from spyrec.hardware.target import PROFILES, Profile
 from spyrec.ir.graph import Graph
 from spyrec.ir.kernel import KernelGraph
 from spyrec.options import (
@@ -27,8 +28,7 @@ from spyrec.options import (
     RunStats,
     TotalStats,
 )
-from spyrec.plan_options import PlanOptions
-from spyrec.target import PROFILES, Profile
+from spyrec.plan_record import PlanOptions
 
 if TYPE_CHECKING:
     from spyrec.compare.check import CheckReport

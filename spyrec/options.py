@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from spyrec.target import CALIBRATED, Target
+from spyrec.hardware.target import CALIBRATED, Target
 
 if TYPE_CHECKING:
     from spyrec.compare.check import CheckReport

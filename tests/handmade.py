@@ -7,8 +7,8 @@ from pathlib import Path
 
 from spyrec.bundle.bundle import Bundle, load_foreign
 from spyrec.bundle.manifest import Role
-from spyrec.dtypes import DType
-from spyrec.layout import DeviceLayout
+from spyrec.hardware.dtypes import DType
+from spyrec.layout.device_layout import DeviceLayout
 from tests.foreign import EXAMPLES, argument_table, write_table
 
 

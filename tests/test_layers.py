@@ -78,7 +78,7 @@ def test_every_contract_holds(copy: Path) -> None:
         ("runtime/planted.py", "spyrec.ir.opdef", {RUNTIME}),
         ("bundle/planted.py", "spyrec.ir.types", {BORDER, LAYERS}),
         ("compare/planted.py", "spyrec.cli", {LAYERS}),
-        ("planted.py", "spyrec.target", {LAYERS}),
+        ("planted.py", "spyrec.hardware.target", {LAYERS}),
     ],
 )
 def test_a_forbidden_import_breaks_exactly_its_contract(

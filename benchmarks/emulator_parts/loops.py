@@ -13,7 +13,7 @@ import numpy as np
 from benchmarks.device_launch import DeviceLaunch
 from spyrec.bundle.bundle import load_foreign
 from spyrec.cli import main
-from spyrec.target import SEGMENT_BYTES
+from spyrec.hardware.target import SEGMENT_BYTES
 
 _LANES = 64
 

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 
 from benchmarks.measure import Figures, rounded
 from benchmarks.timeline import PUBLISHED_US
-from spyrec.cost import Combination, OperandRead, OperationClass, OperationRecord, Unit, cost_of
+from spyrec.hardware.cost import Combination, OperandRead, OperationClass, OperationRecord, Unit, cost_of
+from spyrec.hardware.target import CALIBRATED, PROFILES, STICK_BYTES, Profile
 from spyrec.ir.kernel import KernelGraph
 from spyrec.ir.reader import read_graph_data
 from spyrec.passes.base import PipelineOptions
 from spyrec.passes.driver import DriverOptions, run_pipeline
 from spyrec.passes.planning.record import record_of
-from spyrec.target import CALIBRATED, PROFILES, STICK_BYTES, Profile
 
 _LANES = 64
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 import spyrec
 from spyrec.compare.check import check_bundle
-from spyrec.layout import DeviceLayout
+from spyrec.layout.device_layout import DeviceLayout
 from spyrec.runtime import ControlBlock, ExecutionPlan, SpyreDevice, SpyreTensor
 from spyrec.runtime.launch.tile_major import tile_major_layout
 from spyrec.runtime.streams.control_block import Kind

@@ -15,8 +15,8 @@ from typing import BinaryIO
 
 from spyrec.bundle.paths import is_inside
 from spyrec.diagnostics import Location, SpyrecError, refuse
-from spyrec.file_reading import open_regular
-from spyrec.unfinished import unfinished_directory
+from spyrec.files.reading import open_regular
+from spyrec.files.unfinished import unfinished_directory
 
 EXISTS = "SPY0612"
 """Code of an output directory that exists already."""

@@ -9,7 +9,7 @@ from spyrec.bundle.constants import HostArray, TensorForm
 from spyrec.bundle.device_program import DeviceProgram
 from spyrec.bundle.launch_artifacts import LaunchArtifacts
 from spyrec.bundle.manifest import Manifest, Role
-from spyrec.dci import DataConversionInfo
+from spyrec.layout.conversion_table import DataConversionInfo
 
 CONSTANTS_FILE = "constants.safetensors"
 GRAPH_FILE = "graph.json"

@@ -28,9 +28,9 @@ from spyrec.bundle.spyrecode_reader import check_same_program, read_files
 from spyrec.bundle.superdsc import SuperDsc
 from spyrec.bundle.superdsc_reader import parse_superdsc
 from spyrec.bundle.validate import check_manifest, check_program, check_tables
-from spyrec.dci import DataConversionInfo
 from spyrec.diagnostics import DiagnosticSink, Location, SpyrecError, refuse
-from spyrec.jsonloc import load_json
+from spyrec.diagnostics.json_reading import load_json
+from spyrec.layout.conversion_table import DataConversionInfo
 
 NO_MANIFEST = "SPY0615"
 """Code of a directory without manifest, where one is needed."""

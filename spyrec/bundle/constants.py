@@ -18,9 +18,9 @@ import numpy.typing as npt
 
 from spyrec.bundle.json_cursor import Cursor
 from spyrec.diagnostics import Location, SpyrecError, refuse
-from spyrec.dtypes import DType
-from spyrec.file_reading import open_regular
-from spyrec.jsonloc import load_json
+from spyrec.diagnostics.json_reading import load_json
+from spyrec.files.reading import open_regular
+from spyrec.hardware.dtypes import DType
 
 HostArray = npt.NDArray[np.generic]
 

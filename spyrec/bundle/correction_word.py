@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from spyrec.bundle.json_cursor import MALFORMED, Cursor
-from spyrec.jsonloc import JsonValue
+from spyrec.diagnostics.json_reading import JsonValue
 
 UNRESOLVED = (1 << 64) - 1
 """A word that no correction has set; no device address and no value is as large."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from spyrec.bundle.manifest import Argument, Manifest, PlanStep, Role
 from spyrec.bundle.manifest_json import ForeignArgumentModel, ForeignTableModel
 from spyrec.diagnostics import DiagnosticSink, Location
-from spyrec.target import Target
+from spyrec.hardware.target import Target
 
 CONTRADICTORY_TABLE = "SPY0617"
 """Code of an argument table that contradicts itself."""

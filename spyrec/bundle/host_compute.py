@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from spyrec.bundle.correction_word import MAX_WORDS, UNRESOLVED, Word, WordKind, read_words
 from spyrec.bundle.json_cursor import Cursor
 from spyrec.diagnostics import Location, SpyrecError, refuse
-from spyrec.jsonloc import JsonValue
-from spyrec.target import STICK_BYTES
+from spyrec.diagnostics.json_reading import JsonValue
+from spyrec.hardware.target import STICK_BYTES
 
 MALFORMED_SPECIFICATION = "SPY0656"
 """Code of a host computation whose specification is not understood."""

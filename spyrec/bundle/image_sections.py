@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from spyrec.bundle.correction_word import MAX_WORDS, UNRESOLVED
 from spyrec.diagnostics import Location, SpyrecError, refuse
-from spyrec.target import STICK_BYTES
+from spyrec.hardware.target import STICK_BYTES
 
 DAMAGED_IMAGE = "SPY0652"
 """Code of an image whose header, entries or sections contradict each other or its length."""

@@ -18,8 +18,8 @@ from spyrec.bundle.superdsc_operands import read_format
 from spyrec.bundle.tile_contract import TileContract, strided_places
 from spyrec.bundle.validate import POOL_PARAMETER
 from spyrec.diagnostics import Location, refuse
-from spyrec.dtypes import DeviceFormat
-from spyrec.target import SEGMENT_BYTES, STICK_BYTES
+from spyrec.hardware.dtypes import DeviceFormat
+from spyrec.hardware.target import SEGMENT_BYTES, STICK_BYTES
 
 NO_STRIDE_WORDS = "SPY0972"
 """Code of a program that a tile contract gives stick strides, and whose correction has no words for them."""

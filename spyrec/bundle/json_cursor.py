@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import NoReturn, TypeVar
 
 from spyrec.diagnostics import DiagnosticSink, Location, SpyrecError, refuse
-from spyrec.jsonloc import JsonValue
+from spyrec.diagnostics.json_reading import JsonValue
 
 MALFORMED = "SPY0620"
 """Code of a missing key, a wrong type or a number out of range."""

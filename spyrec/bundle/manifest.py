@@ -7,11 +7,10 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from spyrec.dtypes import DeviceFormat, DType
-from spyrec.plan_data import PlanFigures
-from spyrec.plan_options import PlanOptions
-from spyrec.symbolic_dim import SymbolicDim
-from spyrec.target import Target
+from spyrec.hardware.dtypes import DeviceFormat, DType
+from spyrec.hardware.target import Target
+from spyrec.layout.symbolic_dim import SymbolicDim
+from spyrec.plan_record import PlanFigures, PlanOptions
 
 if TYPE_CHECKING:
     from spyrec.bundle.tile_contract import TileContract

@@ -16,11 +16,12 @@ from spyrec.bundle.plan_json import LxModel, TrafficModel, read_plan, write_plan
 from spyrec.bundle.tile_contract import TileContract
 from spyrec.bundle.tile_contract_json import TileContractModel, contract_from_model, write_tile_contract
 from spyrec.diagnostics import Diagnostic, Location, SpyrecError
-from spyrec.dtypes import DeviceFormat, DType
-from spyrec.jsonloc import JsonValue, SourceText, load_json
-from spyrec.plan_options import PlanOptions
-from spyrec.symbolic_dim import SymbolicDim
-from spyrec.target import Target
+from spyrec.diagnostics.json_reading import JsonValue, load_json
+from spyrec.diagnostics.source_text import SourceText
+from spyrec.hardware.dtypes import DeviceFormat, DType
+from spyrec.hardware.target import Target
+from spyrec.layout.symbolic_dim import SymbolicDim
+from spyrec.plan_record import PlanOptions
 
 BUNDLE_FORMAT = "spyrec.bundle/1"
 ARGS_FORMAT = "spyrec.args/1"

@@ -24,7 +24,8 @@ from spyrec.bundle.program import (
     Statement,
 )
 from spyrec.diagnostics import Location, refuse
-from spyrec.jsonloc import MAX_TEXT_BYTES, SourceText
+from spyrec.diagnostics.json_reading import MAX_TEXT_BYTES
+from spyrec.diagnostics.source_text import SourceText
 
 SYNTAX = "SPY0630"
 """Code of text that is no program in the subset of MLIR that is read."""

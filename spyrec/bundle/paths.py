@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
 from spyrec.diagnostics import Diagnostic, Location, SpyrecError, refuse
-from spyrec.file_reading import open_regular
+from spyrec.files.reading import open_regular
 
 MISSING = "SPY0601"
 ALTERED = "SPY0602"

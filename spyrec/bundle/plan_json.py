@@ -6,8 +6,17 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from spyrec.plan_data import LxFigures, PlanFigures, PlannedLoop, PlannedOperation, PlannedTensor, ResidentTensor
-from spyrec.plan_note import Decision, PlannerName, PlanNote
+from spyrec.plan_record import (
+    Decision,
+    LxFigures,
+    PlanFigures,
+    PlannedLoop,
+    PlannedOperation,
+    PlannedTensor,
+    PlannerName,
+    PlanNote,
+    ResidentTensor,
+)
 
 MOST_ENTRIES = 1_000_000
 MOST_LOOPS = 64

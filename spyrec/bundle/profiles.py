@@ -12,7 +12,7 @@ from spyrec.bundle.json_cursor import Cursor
 from spyrec.bundle.superdsc import SuperDsc
 from spyrec.bundle.superdsc_writer import document
 from spyrec.diagnostics import DiagnosticSink
-from spyrec.jsonloc import JsonValue
+from spyrec.diagnostics.json_reading import JsonValue
 
 NOT_AS_EMITTED = "SPY0624"
 """Code of a file that leaves out what torch-spyre's writer always writes."""

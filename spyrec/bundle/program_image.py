@@ -32,7 +32,7 @@ from spyrec.bundle.superdsc_reader import parse_superdsc
 from spyrec.bundle.superdsc_writer import to_bytes
 from spyrec.bundle.validate import check_parameters, check_program
 from spyrec.diagnostics import DiagnosticSink, Location, refuse
-from spyrec.jsonloc import load_json
+from spyrec.diagnostics.json_reading import load_json
 
 __all__ = [
     "UNRESOLVED", "Entry", "ImageArgument", "ProgramImage", "Word", "WordKind", "code_key", "image_table",

@@ -20,7 +20,7 @@ from spyrec.bundle.launch_plan import (
 )
 from spyrec.bundle.manifest import Manifest, PlanStep
 from spyrec.bundle.program_image import program_files
-from spyrec.target import PROGRAM_SEGMENT_BASE
+from spyrec.hardware.target import PROGRAM_SEGMENT_BASE
 
 CODE_DIRECTORY = "spyreCodeDir"
 PLAN_FILE = "spyrecode.json"

@@ -25,7 +25,7 @@ from spyrec.bundle.launch_plan import (
 )
 from spyrec.bundle.spyrecode_codes import MALFORMED_PLAN, NOT_DECIMAL, WRONG_VERSION
 from spyrec.diagnostics import DiagnosticSink, Location
-from spyrec.jsonloc import JsonValue, load_json
+from spyrec.diagnostics.json_reading import JsonValue, load_json
 
 SCHEMA_VERSION = 1
 """The newest version of ``spyrecode.json`` that is read, and the one that is written."""

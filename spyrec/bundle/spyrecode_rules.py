@@ -24,7 +24,7 @@ from spyrec.bundle.spyrecode_codes import (
 )
 from spyrec.bundle.spyrecode_json import Placed, PlacedPlan
 from spyrec.diagnostics import DiagnosticSink, Location
-from spyrec.target import PROGRAM_SEGMENT_BASE, SEGMENT_BYTES, STICK_BYTES
+from spyrec.hardware.target import PROGRAM_SEGMENT_BASE, SEGMENT_BYTES, STICK_BYTES
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from spyrec.bundle.correction_word import MAX_WORDS, WordKind
 from spyrec.bundle.host_compute import SPECIFICATION_VERSION
 from spyrec.bundle.image_sections import MAX_SLOTS
 from spyrec.bundle.spyrecode_json import MAX_STEPS, SCHEMA_VERSION
-from spyrec.jsonloc import JsonValue
+from spyrec.diagnostics.json_reading import JsonValue
 
 Schema = dict[str, JsonValue]
 

@@ -11,7 +11,7 @@ from spyrec.bundle.json_cursor import NOT_UNDERSTOOD, Cursor, describe
 from spyrec.bundle.superdsc import SuperDsc
 from spyrec.bundle.superdsc_writer import document
 from spyrec.diagnostics import DiagnosticSink
-from spyrec.jsonloc import JsonValue
+from spyrec.diagnostics.json_reading import JsonValue
 
 DISAGREES = "SPY0623"
 """Code of a repeated field that disagrees with the rest of the file."""

@@ -9,7 +9,7 @@ from typing import TypeVar
 from spyrec.bundle.json_cursor import CONTRADICTORY, MALFORMED, NOT_UNDERSTOOD, Cursor
 from spyrec.bundle.superdsc import Component, Indirection, LabelInfo, Operand
 from spyrec.bundle.superdsc_writer import CORE_FOLD_KINDS
-from spyrec.dtypes import DeviceFormat
+from spyrec.hardware.dtypes import DeviceFormat
 
 _NO_LIMIT = -1
 """``maxDimSizes_`` where the file leaves it out."""

@@ -18,7 +18,7 @@ from spyrec.bundle.superdsc_derived import check_derived
 from spyrec.bundle.superdsc_operands import OperandReader, read_format
 from spyrec.device_ops import known_operations
 from spyrec.diagnostics import DiagnosticSink, Location
-from spyrec.jsonloc import JsonValue, load_json
+from spyrec.diagnostics.json_reading import JsonValue, load_json
 
 MAX_CORES = 32
 """Cores that may share one SuperDSC."""

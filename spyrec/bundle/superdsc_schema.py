@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 
 from spyrec.bundle.superdsc import Component, Indirection
-from spyrec.dtypes import DeviceFormat
-from spyrec.jsonloc import JsonValue
+from spyrec.diagnostics.json_reading import JsonValue
+from spyrec.hardware.dtypes import DeviceFormat
 
 Schema = dict[str, JsonValue]
 

@@ -12,7 +12,7 @@ from functools import lru_cache
 import orjson
 
 from spyrec.bundle.superdsc import Component, Indirection, LabelInfo, Operand, SuperDsc
-from spyrec.jsonloc import JsonValue
+from spyrec.diagnostics.json_reading import JsonValue
 
 JsonObject = dict[str, JsonValue]
 

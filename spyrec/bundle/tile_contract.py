@@ -12,8 +12,8 @@ from enum import Enum
 
 from spyrec.bundle.manifest import Argument, Manifest, PlanStep, Role
 from spyrec.diagnostics import SpyrecError, refuse
-from spyrec.dtypes import DType
-from spyrec.layout import DeviceLayout
+from spyrec.hardware.dtypes import DType
+from spyrec.layout.device_layout import DeviceLayout
 
 MALFORMED_CONTRACT = "SPY0963"
 """Code of a tile contract that contradicts itself."""

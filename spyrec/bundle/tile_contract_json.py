@@ -20,8 +20,8 @@ from spyrec.bundle.tile_contract import (
     WriteMode,
 )
 from spyrec.diagnostics import Diagnostic, Location, SpyrecError
-from spyrec.dtypes import DeviceFormat, DType
-from spyrec.layout import DeviceLayout
+from spyrec.hardware.dtypes import DeviceFormat, DType
+from spyrec.layout.device_layout import DeviceLayout
 
 _MOST_DIMS = 32
 _MOST_ENTRIES = 256

@@ -10,9 +10,9 @@ from spyrec.bundle.manifest import Argument, Manifest, PlanStep, Role
 from spyrec.bundle.program import InputArgument, SdscExecute, is_value_parameter
 from spyrec.bundle.program_scope import check_scope
 from spyrec.bundle.superdsc import SuperDsc
-from spyrec.dci import DataConversionInfo, Direction
 from spyrec.diagnostics import DiagnosticSink, Location
-from spyrec.dtypes import DeviceFormat
+from spyrec.hardware.dtypes import DeviceFormat
+from spyrec.layout.conversion_table import DataConversionInfo, Direction
 
 CONTRADICTORY_MANIFEST = "SPY0611"
 """Code of a manifest whose parts disagree, or that disagrees with another file."""

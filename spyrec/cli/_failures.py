@@ -64,7 +64,7 @@ def exit_code_of_failure(action: Callable[[], int], console: Console, arguments:
 
 def _notices() -> list[Diagnostic]:
     """Return what the user should know of where kernels are kept, if a verb has used any."""
-    kernels = sys.modules.get("spyrec.kernel_cache")
+    kernels = sys.modules.get("spyrec.files.kernel_cache")
     found = None if kernels is None else kernels.notice()
     return [] if found is None else [found]
 

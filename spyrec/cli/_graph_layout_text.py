@@ -18,10 +18,10 @@ from spyrec.cli._layout_text import (
 )
 from spyrec.codegen.emit import host_layout
 from spyrec.diagnostics import SpyrecError, refuse
+from spyrec.hardware.target import STICK_BYTES
 from spyrec.ir.kernel import Buffer, BufferRole
 from spyrec.passes.planning.shares import Share
 from spyrec.passes.print_kernels import use_text
-from spyrec.target import STICK_BYTES
 
 _HEADS = ("value", "role", "shape", "dtype", "device_size", "stride_map", "padding", "where")
 

@@ -10,7 +10,7 @@ from itertools import product
 import numpy as np
 
 from spyrec.diagnostics import refuse
-from spyrec.layout import DeviceLayout
+from spyrec.layout.device_layout import DeviceLayout
 
 _MOST_STICKS = 4096
 _COLUMNS = 16

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from spyrec.dci import DataConversionInfo, Direction
 from spyrec.diagnostics import refuse
-from spyrec.layout import DeviceLayout
-from spyrec.target import STICK_BYTES
+from spyrec.hardware.target import STICK_BYTES
+from spyrec.layout.conversion_table import DataConversionInfo, Direction
+from spyrec.layout.device_layout import DeviceLayout
 
 _MOST_STICKS_DRAWN = 64
 _COLUMNS = 64

@@ -14,8 +14,8 @@ from spyrec.bundle.superdsc import Component, SuperDsc
 from spyrec.diagnostics import SpyrecError
 from spyrec.emulator.geometry import describe
 from spyrec.emulator.rules import check_superdsc
-from spyrec.plan_data import PlanFigures, ResidentTensor
-from spyrec.target import Target
+from spyrec.hardware.target import Target
+from spyrec.plan_record import PlanFigures, ResidentTensor
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from string import ascii_uppercase
 
 from spyrec.cli._lx_map import LxMap, Region
-from spyrec.target import STICK_BYTES
+from spyrec.hardware.target import STICK_BYTES
 
 _CELLS = 64
 _FREE = "."

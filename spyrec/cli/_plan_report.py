@@ -7,8 +7,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from spyrec.plan_data import PlanFigures, PlannedLoop, PlannedOperation, PlannedTensor, ResidentTensor
-    from spyrec.plan_note import PlanNote
+    from spyrec.plan_record import PlanFigures, PlannedLoop, PlannedOperation, PlannedTensor, PlanNote, ResidentTensor
 
 _OPERATIONS = (
     "op", "writes", "in loops", "divided", "executions", "read", "written", "core reads", "flops", "us",

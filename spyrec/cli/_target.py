@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from spyrec.diagnostics import Location, SpyrecError, refuse
-from spyrec.target import Target
+from spyrec.hardware.target import Target
 
 _KNOWN = {"spyre": Target()}
 _FORMAT = "spyrec.target/1"
@@ -34,8 +34,8 @@ def resolve_target(name_or_file: str) -> Target:
 
 
 def _read(path: Path) -> Target:
-    from spyrec.file_reading import read_at_most
-    from spyrec.jsonloc import load_json
+    from spyrec.diagnostics.json_reading import load_json
+    from spyrec.files.reading import read_at_most
 
     text = read_at_most(path, _LONGEST_BYTES)
     if text is None:

@@ -73,8 +73,8 @@ def _emit(opspecs: Path, output: Path, options: CodegenOptions, force: bool) -> 
 
 def _read(path: Path) -> bytes:
     from spyrec.diagnostics import Location, refuse
-    from spyrec.file_reading import read_at_most
-    from spyrec.jsonloc import MAX_TEXT_BYTES
+    from spyrec.diagnostics.json_reading import MAX_TEXT_BYTES
+    from spyrec.files.reading import read_at_most
 
     try:
         content = read_at_most(path, MAX_TEXT_BYTES)

@@ -13,9 +13,9 @@ from spyrec.cli._console import current_console
 
 if TYPE_CHECKING:
     from spyrec.bundle.bundle import Bundle
+    from spyrec.hardware.target import Target
     from spyrec.options import CompileOptions
     from spyrec.passes.driver import PassRecord
-    from spyrec.target import Target
 
 _SHOWN_DIFFERENCES = 20
 
@@ -182,7 +182,7 @@ def _summary(bundle: Bundle, output: Path) -> str:
 def _compare(bundle: Bundle, output: Path | None, golden: Path) -> int:
     """Print how the bundle differs from the golden one, at most the first differences; return the exit code."""
     from spyrec.compare.diff import diff_bundles
-    from spyrec.unfinished import removed_when_told_to_end
+    from spyrec.files.unfinished import removed_when_told_to_end
 
     with TemporaryDirectory(prefix="spyrec-golden-") as folder, removed_when_told_to_end(Path(folder)):
         written = output

@@ -195,7 +195,7 @@ def _asked(options: Mapping[str, tuple[int, ...] | int | None], path: Path | Non
 
 def _of_shape(tensor: _Shape) -> NamedLayout:
     from spyrec.cli._layout_text import NamedLayout
-    from spyrec.layout import DeviceLayout
+    from spyrec.layout.device_layout import DeviceLayout
 
     layout = DeviceLayout.default(tensor.shape, tensor.dtype, tensor.stride, tensor.dim_order)
     return NamedLayout("tensor", layout, 0, None)
@@ -260,7 +260,7 @@ def _value_of(layouts: GraphLayouts, graph: _Graph) -> GraphValue:
 
 def _of_bundle(bundle: Bundle) -> list[NamedLayout]:
     from spyrec.cli._layout_text import NamedLayout
-    from spyrec.layout import DeviceLayout
+    from spyrec.layout.device_layout import DeviceLayout
 
     named: list[NamedLayout] = []
     for argument in bundle.manifest.arguments:

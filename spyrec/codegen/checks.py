@@ -9,7 +9,7 @@ from spyrec.codegen.operand_dims import EXTENDS, OperandDims
 from spyrec.codegen.opspec import AllocationKind, OpSpec, TensorArgument
 from spyrec.device_ops import MATMULS, device_operation
 from spyrec.diagnostics import Location, SpyrecError, refuse
-from spyrec.target import DATA_SEGMENTS, SEGMENT_BYTES, STICK_BYTES, Target
+from spyrec.hardware.target import DATA_SEGMENTS, SEGMENT_BYTES, STICK_BYTES, Target
 
 
 def check_operand_list(spec: OpSpec, location: Location | None) -> None:

@@ -8,11 +8,11 @@ from functools import lru_cache
 
 import numpy as np
 
-from spyrec import dlfloat
 from spyrec.bundle.superdsc import ConstantEntry
 from spyrec.codegen.iteration import Iteration
 from spyrec.device_ops import device_operation
-from spyrec.dtypes import DeviceFormat
+from spyrec.hardware import dlfloat
+from spyrec.hardware.dtypes import DeviceFormat
 
 MASK_CONSTANT = "samv-maskvalue"
 """Name by which the device finds the value that replaces masked elements."""

@@ -14,7 +14,7 @@ from math import prod
 from spyrec.codegen.expression import Expression, Floor, IndirectAccess, Modulo, Symbol
 from spyrec.codegen.opspec import TensorArgument
 from spyrec.diagnostics import Location, SpyrecError, refuse
-from spyrec.target import STICK_BYTES
+from spyrec.hardware.target import STICK_BYTES
 
 
 @dataclass(frozen=True, slots=True)

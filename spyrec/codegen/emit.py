@@ -16,12 +16,12 @@ from spyrec.codegen.graph_source import ConstantArrays, constants_of_source, gra
 from spyrec.codegen.lower_node import argument_address, lower_node
 from spyrec.codegen.opspec import LoopSpec, OpSpec, OpSpecFile
 from spyrec.codegen.tile_contracts import with_contracts
-from spyrec.dci import DataConversionInfo
-from spyrec.dtypes import DType
+from spyrec.hardware.dtypes import DType
 from spyrec.ir.device_layout import row_major
 from spyrec.ir.kernel import Buffer, BufferRole, KernelGraph, KernelProgram, Loop
 from spyrec.ir.types import TensorType
-from spyrec.layout import DeviceLayout
+from spyrec.layout.conversion_table import DataConversionInfo
+from spyrec.layout.device_layout import DeviceLayout
 from spyrec.passes.planning.traffic import plan_figures
 
 _ROLES = {

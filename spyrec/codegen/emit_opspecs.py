@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from spyrec.codegen.lower_opspec import LoweringOptions
 from spyrec.codegen.lower_program import EmittedProgram, ProgramLowering, ProgramOptions
 from spyrec.codegen.opspec import OpSpecFile
-from spyrec.plan_options import PlanOptions
-from spyrec.target import CALIBRATED, Profile, Target
+from spyrec.hardware.target import CALIBRATED, Profile, Target
+from spyrec.plan_record import PlanOptions
 
 __all__ = ["CodegenOptions", "EmittedProgram", "emit_opspecs"]
 

@@ -14,7 +14,7 @@ from spyrec.codegen.iteration import Iteration
 from spyrec.codegen.operand_dims import EXTENDS, OperandDims
 from spyrec.codegen.opspec import AllocationKind
 from spyrec.diagnostics import Location, SpyrecError, refuse
-from spyrec.target import STICK_BYTES, Target
+from spyrec.hardware.target import STICK_BYTES, Target
 
 
 @dataclass(frozen=True, slots=True)

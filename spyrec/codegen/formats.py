@@ -8,7 +8,7 @@ from spyrec.codegen.opspec import OpSpec
 from spyrec.device_ops import DEVICE_OPERATIONS, device_operation
 from spyrec.device_ops.record import ANY_FORMAT
 from spyrec.diagnostics import Location, refuse
-from spyrec.dtypes import DeviceFormat
+from spyrec.hardware.dtypes import DeviceFormat
 
 
 def check_operation(spec: OpSpec, location: Location | None) -> None:

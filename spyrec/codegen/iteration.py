@@ -9,7 +9,7 @@ from math import prod
 from spyrec.codegen.opspec import OpSpec
 from spyrec.device_ops import CASTS, MATMULS
 from spyrec.diagnostics import Location, refuse
-from spyrec.work_slices import slice_order, slices_of_cores
+from spyrec.hardware.work_slices import slice_order, slices_of_cores
 
 _MATMUL_LABELS = ("ki", "kj", "y", "x", "mb", "out", "in")
 _LEADING_LABELS = ("mb", "x", "y", "i", "j", "ki", "kj")

@@ -11,7 +11,7 @@ from math import prod
 
 from spyrec.codegen.opspec import LoopSpec, OpSpec, TensorArgument
 from spyrec.diagnostics import Location, refuse
-from spyrec.target import STICK_BYTES
+from spyrec.hardware.target import STICK_BYTES
 
 MAX_UNROLLED = 100_000
 """SuperDSCs that unrolling may produce before it is refused: each is a file."""

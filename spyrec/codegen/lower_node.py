@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 from spyrec.codegen.expression import Expression
 from spyrec.codegen.opspec import AllocationKind, IterationDim, OpSpec, TensorArgument
+from spyrec.hardware.target import segment_base
 from spyrec.ir.device_access import DeviceAccess, DeviceDim, Part
 from spyrec.ir.kernel import Buffer, Kernel, KernelGraph, KernelProgram
 from spyrec.ir.kernel_form import KernelForm, Rule, stands_at_one_position, synthetic_count
-from spyrec.target import segment_base
 
 
 @dataclass(frozen=True, slots=True)

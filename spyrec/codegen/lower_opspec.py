@@ -38,8 +38,8 @@ from spyrec.codegen.padding import pad_contraction, pad_sticks
 from spyrec.codegen.stick_labels import assign_labels
 from spyrec.device_ops import IDENTITY, MATMULS, RESTICKIFY, TOPKS
 from spyrec.diagnostics import Location
-from spyrec.dtypes import DeviceFormat
-from spyrec.target import Target
+from spyrec.hardware.dtypes import DeviceFormat
+from spyrec.hardware.target import Target
 
 
 class StartBinder(Protocol):

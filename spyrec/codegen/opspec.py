@@ -8,7 +8,7 @@ from enum import Enum
 
 from spyrec.codegen.expression import Expression
 from spyrec.diagnostics import Location
-from spyrec.dtypes import DeviceFormat
+from spyrec.hardware.dtypes import DeviceFormat
 
 
 class AllocationKind(Enum):

@@ -27,8 +27,8 @@ from spyrec.codegen.opspec_models import (
     OperationModel,
 )
 from spyrec.diagnostics import DiagnosticSink, Location, SpyrecError
-from spyrec.dtypes import DeviceFormat
-from spyrec.jsonloc import JsonValue, load_json
+from spyrec.diagnostics.json_reading import JsonValue, load_json
+from spyrec.hardware.dtypes import DeviceFormat
 
 _NO_EXPRESSION = Expression.constant(0)
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from spyrec.bundle.device_program import DeviceProgram
 from spyrec.bundle.image_table import ImageArgument, ImageTable, completed
 from spyrec.codegen.opspec import AllocationKind, LoopSpec, OpSpec, TensorArgument
-from spyrec.dtypes import DeviceFormat
-from spyrec.target import SEGMENT_BYTES, STICK_BYTES
+from spyrec.hardware.dtypes import DeviceFormat
+from spyrec.hardware.target import SEGMENT_BYTES, STICK_BYTES
 
 
 def table_of_opspecs(specs: Sequence[OpSpec | LoopSpec], program: DeviceProgram) -> ImageTable:

@@ -14,7 +14,7 @@ from spyrec.bundle.constants import HostArray
 from spyrec.bundle.manifest import Argument, Manifest, PlanStep, Role
 from spyrec.bundle.tile_contract import Combine, ReductionPrograms, TileArgument, argument_layout
 from spyrec.diagnostics import SpyrecError
-from spyrec.dtypes import DType
+from spyrec.hardware.dtypes import DType
 from spyrec.ir.kernel import BufferRole, KernelGraph
 from spyrec.ir.reader import read_graph_data
 from spyrec.passes.base import PipelineOptions

@@ -19,7 +19,7 @@ from spyrec.compare.propagation import SINGLE_ROUNDOFF, cast_rule, error_rule, t
 from spyrec.compare.simulation import Simulation, simulation_of
 from spyrec.compare.storage import Array, Floats, Storage, absolute_difference, storage_of
 from spyrec.compare.tracks import Track, statistical_bound, stored_exactly_known
-from spyrec.dtypes import DType
+from spyrec.hardware.dtypes import DType
 from spyrec.ir.graph import Graph, Node, Operand
 from spyrec.ir.inference import number_dtype
 from spyrec.ir.numbers import decode

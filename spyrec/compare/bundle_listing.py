@@ -10,7 +10,7 @@ from spyrec.bundle.device_program import executes
 from spyrec.bundle.mlir_parser import parse_program
 from spyrec.bundle.paths import CHUNK_BYTES, MAX_PROGRAM_BYTES, BundleFiles, is_inside, read_whole
 from spyrec.diagnostics import SpyrecError
-from spyrec.file_reading import open_regular
+from spyrec.files.reading import open_regular
 
 PROGRAM_FILE = "bundle.mlir"
 

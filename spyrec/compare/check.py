@@ -15,11 +15,11 @@ from spyrec.compare.locate import locate_output
 from spyrec.compare.storage import Array, storage_of
 from spyrec.compare.verdict import CheckReport, OutputCase
 from spyrec.diagnostics import DiagnosticSink, SpyrecError, refuse
+from spyrec.diagnostics.json_reading import JsonValue, load_json
 from spyrec.ir.evaluate import evaluate, load_constant
 from spyrec.ir.graph import Graph
 from spyrec.ir.numbers import decode
 from spyrec.ir.reader import read_graph_data
-from spyrec.jsonloc import JsonValue, load_json
 from spyrec.passes.device_graph import rounding_graph
 from spyrec.runtime.binding import chosen_extents, expected_inputs
 

@@ -11,11 +11,11 @@ from spyrec.compare.one_kernel import is_pair, over_extents, places_in_round
 from spyrec.compare.placement import Integers, LxPlaces, Tables, bytes_of, lx_patterns, lx_places
 from spyrec.compare.provenance import CompiledCall, Provenance, program_of
 from spyrec.compare.storage import Floats
+from spyrec.hardware.target import STICK_BYTES
 from spyrec.ir.kernel import Buffer
 from spyrec.passes.lifetimes import lifetimes
 from spyrec.runtime.observer import Execution
 from spyrec.runtime.session import Session
-from spyrec.target import STICK_BYTES
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from spyrec.compare.storage import Array, Floats
-from spyrec.dtypes import DType
 from spyrec.emulator.numerics import Codec, Numerics, Storage, codec_of
+from spyrec.hardware.dtypes import DType
 from spyrec.ir.access import Access
 from spyrec.ir.device_layout import BufferLayout
 from spyrec.ir.kernel import Buffer

@@ -23,8 +23,8 @@ from spyrec.bundle.paths import MAX_PROGRAM_BYTES, MISSING, read_whole
 from spyrec.compare.bundle_listing import bundle_files, same_content
 from spyrec.compare.diff_artifacts import IMAGE_NAME, PLAN_NAME, image_growth, image_parts, is_shift, repeats_file
 from spyrec.diagnostics import Location, SpyrecError, refuse
-from spyrec.file_reading import open_regular
-from spyrec.jsonloc import JsonValue, load_json
+from spyrec.diagnostics.json_reading import JsonValue, load_json
+from spyrec.files.reading import open_regular
 
 SHOWN_CHARACTERS = 160
 """Longest text of one side that a difference carries."""

@@ -12,7 +12,7 @@ from spyrec.compare.device_values import buffer_values
 from spyrec.compare.one_op import Expectation, OpVerdict, judge, stored
 from spyrec.compare.provenance import Provenance
 from spyrec.compare.storage import HALF, Array, Floats, Storage, storage_of
-from spyrec.dtypes import DType
+from spyrec.hardware.dtypes import DType
 from spyrec.ir.kernel import Buffer, BufferRole
 from spyrec.ir.numbers import decode
 from spyrec.runtime.session import Session

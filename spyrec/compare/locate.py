@@ -13,8 +13,8 @@ from spyrec.bundle.manifest import Argument, PlanStep
 from spyrec.bundle.program import Add, AffineApply, ArgumentExtract, Constant, For, SdscExecute, Statement
 from spyrec.bundle.superdsc import Component, Operand, SuperDsc
 from spyrec.device_ops import RESTICKIFY
-from spyrec.layout import DeviceLayout
-from spyrec.target import DATA_SEGMENTS, STICK_BYTES, segment_base
+from spyrec.hardware.target import DATA_SEGMENTS, STICK_BYTES, segment_base
+from spyrec.layout.device_layout import DeviceLayout
 
 
 @dataclass(frozen=True, slots=True)

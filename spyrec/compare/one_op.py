@@ -17,7 +17,7 @@ from spyrec.compare.error_rule import ErrorRule, Step
 from spyrec.compare.simulation import scale_of, simulation_of
 from spyrec.compare.storage import Array, Floats, Storage, absolute_difference
 from spyrec.compare.verdict import FAILING_RATIO
-from spyrec.dtypes import DType
+from spyrec.hardware.dtypes import DType
 from spyrec.ir.opdef import Attributes, OpDef, OpKind
 
 Mask = npt.NDArray[np.bool_]

@@ -10,11 +10,11 @@ import numpy.typing as npt
 
 from spyrec.compare.device_values import host_order
 from spyrec.compare.one_kernel import is_pair
+from spyrec.hardware.work_slices import slice_order
 from spyrec.ir.device_access import DeviceDim, Part
 from spyrec.ir.kernel import Buffer, Kernel
 from spyrec.ir.kernel_form import Rule
 from spyrec.runtime.observer import Execution
-from spyrec.work_slices import slice_order
 
 Integers = npt.NDArray[np.int64]
 Patterns = npt.NDArray[np.unsignedinteger]

@@ -19,12 +19,12 @@ from spyrec.bundle.program import For, SdscExecute, Statement
 from spyrec.bundle.superdsc import Component, SuperDsc
 from spyrec.compare.check import GRAPH_FILE, graph_of_bundle
 from spyrec.diagnostics import refuse
+from spyrec.hardware.target import CALIBRATED, PROFILES
 from spyrec.ir.graph import ConstantData, Graph, Node
 from spyrec.ir.kernel import Kernel, KernelGraph, KernelProgram
 from spyrec.passes.base import PipelineOptions
 from spyrec.passes.device_graph import device_graph
 from spyrec.passes.driver import compile_graph
-from spyrec.target import CALIBRATED, PROFILES
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ import numpy as np
 from spyrec.compare.error_rule import ErrorRule, Step
 from spyrec.compare.propagation import SINGLE_ROUNDOFF, term_count
 from spyrec.compare.storage import DLFLOAT16, EXACT, SINGLE, Array, Floats, Storage
-from spyrec.dtypes import DType
+from spyrec.hardware.dtypes import DType
 from spyrec.ir.opdef import Attributes, OpDef, OpKind
 from spyrec.ir.ops.reduction import ReductionAttributes
 from spyrec.ir.shapes import normalize_dims

@@ -13,8 +13,8 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
-from spyrec import dlfloat
-from spyrec.dtypes import DType
+from spyrec.hardware import dlfloat
+from spyrec.hardware.dtypes import DType
 
 Floats = npt.NDArray[np.float64]
 Array = npt.NDArray[np.generic]

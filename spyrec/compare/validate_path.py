@@ -26,8 +26,9 @@ from spyrec.bundle.superdsc_reader import from_json
 from spyrec.bundle.validate import check_program
 from spyrec.compare.mlir_bindings import verify_with_mlir
 from spyrec.diagnostics import Diagnostic, DiagnosticSink, Location, SpyrecError, files_below, refuse
-from spyrec.jsonloc import JsonValue, SourceText, load_json
-from spyrec.target import Target
+from spyrec.diagnostics.json_reading import JsonValue, load_json
+from spyrec.diagnostics.source_text import SourceText
+from spyrec.hardware.target import Target
 
 UNKNOWN_KIND = "SPY0820"
 """Code of a path that holds nothing that can be checked."""

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from spyrec.compare.bounds import ValueBound
 from spyrec.compare.storage import HALF, Array, Floats, absolute_difference, storage_of
-from spyrec.dtypes import DType
+from spyrec.hardware.dtypes import DType
 
 Mask = npt.NDArray[np.bool_]
 

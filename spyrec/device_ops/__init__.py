@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from spyrec.device_ops import folds, moves, pointwise
 from spyrec.device_ops.record import DeviceOperation, ErrorKind, Family
-from spyrec.dtypes import DeviceFormat
+from spyrec.hardware.dtypes import DeviceFormat
 
 
 def _by_name() -> dict[str, DeviceOperation]:

@@ -18,7 +18,7 @@ from spyrec.device_ops.record import (
     Family,
     Formats,
 )
-from spyrec.dtypes import DeviceFormat
+from spyrec.hardware.dtypes import DeviceFormat
 
 
 def _move(name: str, summary: str, family: Family, accepts: Formats, gives: Formats) -> DeviceOperation:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spyrec.device_ops.expression import Expression
-from spyrec.dtypes import DeviceFormat
+from spyrec.hardware.dtypes import DeviceFormat
 
 Doubles = npt.NDArray[np.float64]
 Constants = Mapping[str, float]

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from spyrec.diagnostics import refuse
 from spyrec.emulator.memory import KEPT_RANGES, POISON_LIMIT_BYTES, DeviceMemory, backed, poison
-from spyrec.target import DATA_SEGMENTS, SEGMENT_BYTES, STICK_BYTES
+from spyrec.hardware.target import DATA_SEGMENTS, SEGMENT_BYTES, STICK_BYTES
 
 Bytes = npt.NDArray[np.uint8]
 

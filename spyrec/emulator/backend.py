@@ -14,20 +14,20 @@ import numpy.typing as npt
 from spyrec.bundle.correction_word import WordKind
 from spyrec.bundle.program_image import ProgramImage, code_key
 from spyrec.diagnostics import SpyrecError
-from spyrec.dtypes import DeviceFormat
 from spyrec.emulator.attached_memory import AttachedMemory
 from spyrec.emulator.device import MAX_EXECUTIONS, EmulatedDevice
 from spyrec.emulator.emulated_program import EmulatedProgram
 from spyrec.emulator.numerics import Numerics
 from spyrec.emulator.operand_check import OperandCheck
 from spyrec.emulator.program_store import DecodedImage, ProgramStore, entry_at
+from spyrec.hardware.dtypes import DeviceFormat
+from spyrec.hardware.target import CALIBRATED, SEGMENT_BYTES, Profile
 from spyrec.runtime.device import ArgumentTable, LaunchStats, TableEntry
 from spyrec.runtime.errors import OutsideAllocation
 from spyrec.runtime.jobs.errors import ForeignMemory, NoEntry
 from spyrec.runtime.memory.addresses import AddressRange, RegionTable, VirtualAddress
 from spyrec.runtime.streams.control_block import ComputeRequest, ControlBlock, Kind, StickStrides
 from spyrec.runtime.streams.plain_backend import simulated_ns
-from spyrec.target import CALIBRATED, SEGMENT_BYTES, Profile
 
 Bytes = npt.NDArray[np.uint8]
 Strides = tuple[tuple[int, tuple[int, ...]], ...]

@@ -22,9 +22,9 @@ from spyrec.emulator.race_rules import races
 from spyrec.emulator.resolve import POOL, Call, Loop
 from spyrec.emulator.rules import RULE_CODES, name_of
 from spyrec.emulator.tile_reach import Walk, overrun
+from spyrec.hardware.target import STICK_BYTES, Target
 from spyrec.runtime.device import TableEntry
 from spyrec.runtime.findings import RuleDiagnostic
-from spyrec.target import STICK_BYTES, Target
 
 Integers = npt.NDArray[np.int64]
 

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from spyrec.bundle.superdsc import Component, Indirection
-from spyrec.cost import Combination, OperandRead, OperationClass, OperationRecord, Unit
 from spyrec.device_ops import device_operation
 from spyrec.device_ops.record import Family
 from spyrec.emulator.binding_rules import Binding
@@ -16,8 +15,9 @@ from spyrec.emulator.engine import Setting
 from spyrec.emulator.execute_matmul import roles_of
 from spyrec.emulator.footprint import length, whole_sticks
 from spyrec.emulator.traffic import Traffic
-from spyrec.target import PARTIAL_SUM_BYTES
-from spyrec.work_slices import ring_hops
+from spyrec.hardware.cost import Combination, OperandRead, OperationClass, OperationRecord, Unit
+from spyrec.hardware.target import PARTIAL_SUM_BYTES
+from spyrec.hardware.work_slices import ring_hops
 
 
 def record_of(setting: Setting, binding: Binding, traffic: Traffic) -> OperationRecord:

@@ -42,11 +42,11 @@ from spyrec.emulator.trip_counts import bound_values
 from spyrec.emulator.units import units_of
 from spyrec.emulator.watched_launch import WatchedLaunch, Watchers
 from spyrec.emulator.weight_cache import WeightCache
+from spyrec.hardware.target import CALIBRATED, Profile, Target
 from spyrec.runtime.device import NO_VALUES, ArgumentTable, LaunchStats, LoadedProgram
 from spyrec.runtime.findings import NO_SANITIZERS, Sanitizer
 from spyrec.runtime.observer import ExecutionObserver, RunEnded
 from spyrec.runtime.threads import Threads
-from spyrec.target import CALIBRATED, Profile, Target
 
 if TYPE_CHECKING:
     from spyrec.emulator.sanitizers.monitor import Monitor

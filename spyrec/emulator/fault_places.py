@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from spyrec.diagnostics import Diagnostic, SpyrecError
 from spyrec.emulator.resolve import POOL, Call
 from spyrec.emulator.rules import name_of
+from spyrec.hardware.target import STICK_BYTES
 from spyrec.runtime.device import TableEntry
 from spyrec.runtime.findings import FaultPlace, RuleDiagnostic
 from spyrec.runtime.observer import unravel
-from spyrec.target import STICK_BYTES
 
 START = "startAddressCoreCorelet_"
 

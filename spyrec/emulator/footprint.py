@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spyrec.emulator.geometry import OperandGeometry, build_nests
-from spyrec.target import STICK_BYTES
+from spyrec.hardware.target import STICK_BYTES
 
 Integers = npt.NDArray[np.int64]
 

@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from spyrec.bundle.superdsc import Component, Indirection, Operand, SuperDsc
 from spyrec.device_ops import CASTS, RESTICKIFY
+from spyrec.hardware.target import STICK_BYTES
 from spyrec.runtime.device import TableEntry
-from spyrec.target import STICK_BYTES
 
 Integers = npt.NDArray[np.int64]
 

@@ -22,7 +22,7 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 from numba.np.arrayobj import populate_array
 
-from spyrec.kernel_cache import cached_kernel
+from spyrec.files.kernel_cache import cached_kernel
 
 F = TypeVar("F", bound=Callable[..., object])
 

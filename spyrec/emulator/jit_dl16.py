@@ -1,7 +1,8 @@
 """DLFloat16 in vectors: loops over groups of 32 elements, written as LLVM instructions.
 
 Decoding works on 16-bit lanes, 32 at a time, and widens last; what LLVM makes of the scalar form
-(:mod:`spyrec.dlfloat_kernels`) has 16 lanes and half as many instructions again, which shows where memory is the limit.
+(:mod:`spyrec.hardware.dlfloat_kernels`) has 16 lanes and half as many instructions again, which shows where memory is
+the limit.
 Both forms give the same bits for every input (tested over all patterns).
 """
 
@@ -20,7 +21,7 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from spyrec.dlfloat import SMALLEST
+from spyrec.hardware.dlfloat import SMALLEST
 
 GROUP = 32
 """Elements of one step of a loop."""

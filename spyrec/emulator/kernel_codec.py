@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from spyrec.dlfloat_kernels import decode_scalar, encode_scalar
 from spyrec.emulator.jit import bytes_at, floats_at, inlined, words16_at, words32_at
 from spyrec.emulator.jit_dl16 import GROUP, decode_groups, encode_groups
 from spyrec.emulator.linked import linked
+from spyrec.hardware.dlfloat_kernels import decode_scalar, encode_scalar
 
 
 @inlined

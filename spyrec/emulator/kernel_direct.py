@@ -10,13 +10,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from spyrec.dtypes import DeviceFormat
 from spyrec.emulator.jit import integers_at
 from spyrec.emulator.jit_dl16 import GROUP, decode_groups, encode_groups
 from spyrec.emulator.kernel_block import CONVERT
 from spyrec.emulator.kernel_dl16 import COMBINATIONS, can_combine, combinations, counts_of, is_in_groups
 from spyrec.emulator.linked import Linked, linked
 from spyrec.emulator.numerics import Storage
+from spyrec.hardware.dtypes import DeviceFormat
 
 Integers = npt.NDArray[np.int64]
 

@@ -9,12 +9,12 @@ import numpy.typing as npt
 
 from spyrec.device_ops import DEVICE_OPERATIONS
 from spyrec.device_ops.record import Pointwise
-from spyrec.dtypes import DeviceFormat
 from spyrec.emulator.formulas import named, text_of
 from spyrec.emulator.jit import address_of, inlined, integers_at, kernel
 from spyrec.emulator.jit_dl16 import GROUP
 from spyrec.emulator.jit_dl16_loops import Rows, combine_rows
 from spyrec.emulator.linked import Linked, call, linked
+from spyrec.hardware.dtypes import DeviceFormat
 
 Integers = npt.NDArray[np.int64]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from spyrec import dlfloat
 from spyrec.emulator.jit import floats_at, inlined, words16_at
 from spyrec.emulator.numerics import Codec, Storage
+from spyrec.hardware import dlfloat
 
 _FRACTION_SHIFT = 52 - 9
 _BIAS_STEP = (1023 - 31) << 9

@@ -6,10 +6,10 @@ import numpy as np
 import numpy.typing as npt
 
 from spyrec.device_ops import LAYERNORM_NORM
-from spyrec.dlfloat_kernels import decode_scalar
 from spyrec.emulator.jit import address_of, kernel, words16_at
 from spyrec.emulator.jit_dl16 import GROUP
 from spyrec.emulator.jit_dl16_folds import normalise_groups
+from spyrec.hardware.dlfloat_kernels import decode_scalar
 
 Integers = npt.NDArray[np.int64]
 

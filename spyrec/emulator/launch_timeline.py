@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from spyrec.cost import Roofline, roofline_of
 from spyrec.emulator.cost_record import record_of, writers_of
 from spyrec.emulator.plan import PlannedCall
 from spyrec.emulator.resolve import Call, Schedule
 from spyrec.emulator.timeline import timeline_of
 from spyrec.emulator.traffic import Traffic
+from spyrec.hardware.cost import Roofline, roofline_of
+from spyrec.hardware.target import Profile, Target
 from spyrec.runtime.timeline_records import OperationTimeline, TimedCall, TimedLoop, TimedSchedule
-from spyrec.target import Profile, Target
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
-from spyrec.kernel_cache import cached_kernel
+from spyrec.files.kernel_cache import cached_kernel
 
 _WORD = ir.IntType(64)
 

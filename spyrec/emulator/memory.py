@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spyrec.diagnostics import refuse
-from spyrec.target import DATA_SEGMENTS, SEGMENT_BYTES, STICK_BYTES, Target, segment_base
+from spyrec.hardware.target import DATA_SEGMENTS, SEGMENT_BYTES, STICK_BYTES, Target, segment_base
 
 Bytes = npt.NDArray[np.uint8]
 

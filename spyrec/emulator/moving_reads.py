@@ -7,7 +7,7 @@ from itertools import combinations, islice, product
 
 from spyrec.emulator.plan import PlannedCall
 from spyrec.emulator.traffic import bytes_read, reads_by_base
-from spyrec.target import STICK_BYTES
+from spyrec.hardware.target import STICK_BYTES
 
 
 def moving_reads(planned: PlannedCall, values: Mapping[int, range], executions: int) -> tuple[int, int]:

@@ -18,16 +18,16 @@ from spyrec.bundle.superdsc import Indirection
 from spyrec.device_ops import device_operation
 from spyrec.device_ops.record import Family
 from spyrec.diagnostics import Diagnostic, Location, SpyrecError
-from spyrec.dtypes import DeviceFormat
 from spyrec.emulator.binding_rules import Binding
 from spyrec.emulator.engine import Setting
 from spyrec.emulator.fault_places import START, Spot, operand_field, place_of
 from spyrec.emulator.footprint import first_conflict
 from spyrec.emulator.resolve import POOL, Call
 from spyrec.emulator.rules import RULE_CODES, name_of
+from spyrec.hardware.dtypes import DeviceFormat
+from spyrec.hardware.target import STICK_BYTES
 from spyrec.runtime.device import TableEntry
 from spyrec.runtime.findings import RuleDiagnostic
-from spyrec.target import STICK_BYTES
 
 Integers = npt.NDArray[np.int64]
 

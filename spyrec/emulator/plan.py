@@ -33,9 +33,9 @@ from spyrec.emulator.restriding import restrided
 from spyrec.emulator.rules import check_superdsc
 from spyrec.emulator.traffic import Traffic, traffic_of
 from spyrec.emulator.weight_cache import WeightCache
+from spyrec.hardware.target import Target
 from spyrec.runtime.device import TableEntry
 from spyrec.runtime.threads import Threads
-from spyrec.target import Target
 
 Integers = npt.NDArray[np.int64]
 

@@ -10,8 +10,8 @@ from spyrec.bundle.image_sections import entry_offset, image_bytes_of, operand_t
 from spyrec.bundle.program_image import Entry, ProgramImage, code_key, read_image
 from spyrec.diagnostics import Location
 from spyrec.emulator.attached_memory import AttachedMemory, Bytes
+from spyrec.hardware.target import PROGRAM_SEGMENT_BASE, STICK_BYTES
 from spyrec.runtime.jobs.errors import CorrectionMissing, NoEntry
-from spyrec.target import PROGRAM_SEGMENT_BASE, STICK_BYTES
 
 _MOST_IMAGES = 256
 """Decoded images that are kept; the oldest goes first."""

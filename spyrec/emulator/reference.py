@@ -25,16 +25,16 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from spyrec import dlfloat
 from spyrec.bundle import program as mlir
 from spyrec.bundle.superdsc import Component, Indirection, Operand, SuperDsc
 from spyrec.device_ops import CASTS, RESTICKIFY, TOP_PLACES, device_operation
 from spyrec.device_ops.expression import ArrayAlgebra
 from spyrec.device_ops.record import Accumulator, Family
 from spyrec.diagnostics import Location, refuse
-from spyrec.dtypes import DeviceFormat
+from spyrec.hardware import dlfloat
+from spyrec.hardware.dtypes import DeviceFormat
+from spyrec.hardware.target import STICK_BYTES
 from spyrec.runtime.device import ArgumentTable, TableEntry
-from spyrec.target import STICK_BYTES
 
 Bytes = npt.NDArray[np.uint8]
 Integers = npt.NDArray[np.int64]

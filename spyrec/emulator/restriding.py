@@ -21,8 +21,8 @@ from spyrec.emulator.engine import Setting
 from spyrec.emulator.geometry import OperandGeometry
 from spyrec.emulator.resolve import Call
 from spyrec.emulator.rules import name_of
+from spyrec.hardware.target import STICK_BYTES
 from spyrec.runtime.device import TableEntry
-from spyrec.target import STICK_BYTES
 
 Integers = npt.NDArray[np.int64]
 

@@ -14,10 +14,10 @@ from spyrec.bundle.superdsc import Component, Indirection, Operand, SuperDsc
 from spyrec.device_ops import DEVICE_OPERATIONS, device_operation, known_operations
 from spyrec.device_ops.record import Family
 from spyrec.diagnostics import Diagnostic, Location
-from spyrec.dtypes import DeviceFormat
 from spyrec.emulator.geometry import RESTICKIFY, extending_dims, short_gap_dims, stick_dim_of
+from spyrec.hardware.dtypes import DeviceFormat
+from spyrec.hardware.target import SEGMENT_BYTES, STICK_BYTES, Target
 from spyrec.runtime.findings import FaultPlace, RuleDiagnostic
-from spyrec.target import SEGMENT_BYTES, STICK_BYTES, Target
 
 RULE_CODES = {number: f"SPY07{10 + number}" for number in range(1, 15)}
 """Diagnostic code of each rule V1 to V14."""

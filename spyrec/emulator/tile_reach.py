@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from spyrec.emulator.geometry import OperandGeometry
 from spyrec.emulator.resolve import Loop
-from spyrec.target import STICK_BYTES
+from spyrec.hardware.target import STICK_BYTES
 
 Integers = npt.NDArray[np.int64]
 

@@ -14,16 +14,16 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from spyrec.cost import OperationRecord, OperationWork, Unit, work_of
+from spyrec.hardware.cost import OperationRecord, OperationWork, Unit, work_of
+from spyrec.hardware.target import Profile
 from spyrec.runtime.timeline_records import Activity, Engine, GroupTimeline, OperationTimeline
-from spyrec.target import Profile
 
 _TOLERANCE = 1e-12  # relative: ends that differ by rounding alone are one event
 
 
 @dataclass(frozen=True, slots=True)
 class CoreGroup:
-    """Cores that do the same; loads of each core as in :class:`spyrec.cost.OperationWork`."""
+    """Cores that do the same; loads of each core as in :class:`spyrec.hardware.cost.OperationWork`."""
 
     cores: tuple[int, ...]
     read_load: float

@@ -15,7 +15,7 @@ from spyrec.device_ops import device_operation
 from spyrec.emulator.binding_rules import Binding
 from spyrec.emulator.engine import Setting
 from spyrec.emulator.footprint import length, merge, shifted, whole_sticks
-from spyrec.target import STICK_BYTES
+from spyrec.hardware.target import STICK_BYTES
 
 Integers = npt.NDArray[np.int64]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from spyrec.exec.errors import InvalidCall, translated
-from spyrec.layout import DeviceLayout
+from spyrec.layout.device_layout import DeviceLayout
 from spyrec.runtime.memory.allocator import DeviceBytes
 from spyrec.runtime.memory.holdings import Holdings
 from spyrec.runtime.memory.spyre_allocator import Allocation
@@ -14,8 +14,8 @@ from spyrec.runtime.tensors import SpyreTensor
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from spyrec.dtypes import DType
     from spyrec.exec.context import Context
+    from spyrec.hardware.dtypes import DType
 
 
 class Buffer:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from spyrec.exec.errors import CaptureFailed, ExecError, InvalidCall, text_of
 from spyrec.exec.graph_exec import GraphExec
 from spyrec.exec.relocation import Relocatable, move_of, relocated, touches
+from spyrec.hardware.target import STICK_BYTES
 from spyrec.runtime.argument_kinds import Function, of, takes
 from spyrec.runtime.memory.addresses import AddressRange
 from spyrec.runtime.memory.allocator import DeviceBytes
@@ -16,7 +17,6 @@ from spyrec.runtime.spyre_device import SpyreDevice
 from spyrec.runtime.streams.control_block import ComputeRequest, ControlBlock, DeviceToHost, HostCall, HostToDevice
 from spyrec.runtime.streams.launch_order import LaunchOrder
 from spyrec.runtime.streams.spyre_stream import SpyreStream
-from spyrec.target import STICK_BYTES
 
 Record = Callable[[SpyreStream], object]
 """Gives work to the stream that it is called with: launches, copies, host functions, events of that stream."""

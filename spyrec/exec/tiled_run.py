@@ -13,6 +13,7 @@ import numpy.typing as npt
 from spyrec.bundle.bundle import Bundle
 from spyrec.bundle.manifest import Role
 from spyrec.emulator.backend import EmulatorBackend
+from spyrec.hardware.target import Profile
 from spyrec.runtime.binding import checked_inputs, tiled_inputs
 from spyrec.runtime.device import OperationStats
 from spyrec.runtime.errors import RuntimeFault
@@ -24,7 +25,6 @@ from spyrec.runtime.profiling.profile import profile
 from spyrec.runtime.session import RunRecord
 from spyrec.runtime.spyre_device import DeviceOptions, SpyreDevice
 from spyrec.runtime.streams.stream_queue import Entry, Phase
-from spyrec.target import Profile
 
 HostArray = npt.NDArray[np.generic]
 

@@ -8,14 +8,14 @@ from typing import cast
 import numpy as np
 
 from spyrec.diagnostics import SpyrecError, refuse
-from spyrec.dtypes import DType
+from spyrec.diagnostics.json_reading import JsonValue
 from spyrec.frontends.call_site import CallSite
 from spyrec.frontends.dim import Dim
 from spyrec.frontends.value import Value, ValueOwner, is_number
+from spyrec.hardware.dtypes import DType
 from spyrec.ir.attribute_text import attribute_fields, write_number
 from spyrec.ir.opdef import OpDef
-from spyrec.jsonloc import JsonValue
-from spyrec.layout import DeviceLayout
+from spyrec.layout.device_layout import DeviceLayout
 
 DTypeLike = str | DType | np.dtype[np.generic] | type[np.generic]
 """A dtype: PyTorch's name (``"bfloat16"``), or NumPy's own where NumPy has it."""

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from spyrec.diagnostics import DiagnosticSink, refuse
-from spyrec.dtypes import DType
 from spyrec.frontends.call_site import CallSite
+from spyrec.hardware.dtypes import DType
 from spyrec.ir.attribute_text import AttributeTextError, read_dtype
 from spyrec.ir.numbers import encode, fits, misfit
 

@@ -11,6 +11,7 @@ from typing import cast
 import numpy.typing as npt
 
 from spyrec.diagnostics import refuse
+from spyrec.diagnostics.json_reading import JsonValue
 from spyrec.frontends.arguments import (
     DTypeLike,
     Layout,
@@ -34,8 +35,7 @@ from spyrec.frontends.saved_graph import inline_json, save_graph
 from spyrec.frontends.value import Value
 from spyrec.ir import graph as ir
 from spyrec.ir.opdef import OpDef, catalogue
-from spyrec.jsonloc import JsonValue
-from spyrec.symbolic_dim import SymbolicDim
+from spyrec.layout.symbolic_dim import SymbolicDim
 
 _NO_COUNTS: Mapping[str, int] = {}
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
 from spyrec.diagnostics import DiagnosticSink, SpyrecError, refuse
+from spyrec.diagnostics.json_reading import JsonValue
 from spyrec.frontends.arguments import attribute_json, dim_name
 from spyrec.frontends.call_site import CallSite
 from spyrec.frontends.dim import Dim
@@ -17,7 +18,6 @@ from spyrec.frontends.value import Value
 from spyrec.ir.graph import Graph, LoopRequest, Node
 from spyrec.ir.requests import unknown_node
 from spyrec.ir.writer import loop_to_json
-from spyrec.jsonloc import JsonValue
 
 GroupDim = str | Dim | int
 """A dim of a group: a name, or an axis of the first op's result."""

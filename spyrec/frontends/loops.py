@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from types import TracebackType
 
 from spyrec.diagnostics import refuse
+from spyrec.diagnostics.json_reading import JsonValue
 from spyrec.frontends.arguments import attribute_json, dim_name
 from spyrec.frontends.call_site import CallSite, call_site
 from spyrec.frontends.dim import Dim
 from spyrec.frontends.loop_checks import check_loop, require_dim
 from spyrec.frontends.recorder import Recorder
 from spyrec.ir.graph import LoopRequest
-from spyrec.jsonloc import JsonValue
 
 DimCounts = Mapping[str, int] | Mapping[Dim, int] | Mapping[str | Dim, int]
 """A number by dim, the dim given as such or by name."""

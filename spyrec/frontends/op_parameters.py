@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from inspect import Parameter, Signature
 from typing import Literal, Union, cast, get_args, get_origin
 
-from spyrec.dtypes import DType
+from spyrec.hardware.dtypes import DType
 from spyrec.ir.attribute_text import attribute_fields
 from spyrec.ir.attributes import Spelling
 from spyrec.ir.opdef import OpDef, OperandSpec, catalogue

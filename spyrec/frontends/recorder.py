@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spyrec.diagnostics import DiagnosticSink, SpyrecError, refuse
+from spyrec.diagnostics.json_reading import JsonValue
 from spyrec.frontends.call_site import CallSite
 from spyrec.ir.declarations import Declarations
 from spyrec.ir.form import read_form
@@ -20,7 +21,6 @@ from spyrec.ir.graph_model import FORMAT, GraphModel, LoopModel
 from spyrec.ir.node_reader import NodeReader
 from spyrec.ir.requests import read_loops, read_work_divisions
 from spyrec.ir.salvage import Form
-from spyrec.jsonloc import JsonValue
 
 _NO_GRAPH: dict[str, JsonValue] = {"format": FORMAT, "outputs": ["nothing"]}
 

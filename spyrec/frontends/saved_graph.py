@@ -7,10 +7,10 @@ from pathlib import Path
 from spyrec.bundle.atomic_directory import EXISTS, atomic_directory
 from spyrec.bundle.constants import TensorForm, write_constants
 from spyrec.diagnostics import Location, SpyrecError, refuse
+from spyrec.diagnostics.json_reading import JsonValue
 from spyrec.ir.constants import is_inline, load_constant
 from spyrec.ir.graph import Graph, location_of
 from spyrec.ir.writer import CONSTANTS_FILE, graph_to_json, write_graph
-from spyrec.jsonloc import JsonValue
 
 GRAPH_FILE = "graph.json"
 

@@ -13,13 +13,13 @@ from functools import cache
 from typing import Annotated, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from spyrec.diagnostics import DiagnosticSink
-from spyrec.dtypes import DType
+from spyrec.diagnostics.json_reading import JsonValue
+from spyrec.hardware.dtypes import DType
 from spyrec.ir.attributes import Spelling
 from spyrec.ir.near_names import may_guess, meant_dtype
 from spyrec.ir.numbers import as_written
 from spyrec.ir.opdef import Attributes
 from spyrec.ir.sizes import NamedSize, SizeError, read_size
-from spyrec.jsonloc import JsonValue
 
 A = TypeVar("A", bound=Attributes)
 _INFINITIES = {"inf": math.inf, "-inf": -math.inf}

@@ -9,12 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from spyrec.diagnostics import Location, refuse
-from spyrec.dtypes import DType
+from spyrec.diagnostics.json_reading import JsonValue
+from spyrec.hardware.dtypes import DType
 from spyrec.ir.graph import ConstantData, Graph, location_of
 from spyrec.ir.numbers import decode, encode, fits, misfit
 from spyrec.ir.tensor_file import TensorFileError, load_tensor
 from spyrec.ir.types import TensorType
-from spyrec.jsonloc import JsonValue
 
 MAX_INLINE_ELEMENTS = 4096
 """Most numbers of a constant that a graph's text holds: a table of 64 by 64."""

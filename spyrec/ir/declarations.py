@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import cast
 
 from spyrec.diagnostics import DiagnosticSink, Location
-from spyrec.dtypes import DType
+from spyrec.diagnostics.json_reading import JsonValue
+from spyrec.hardware.dtypes import DType
 from spyrec.ir.attribute_text import AttributeTextError, read_dtype
 from spyrec.ir.constants import InlineValueError, read_inline
 from spyrec.ir.graph import ConstantData, LayoutPin, Value
@@ -18,8 +19,7 @@ from spyrec.ir.near_names import did_you_mean
 from spyrec.ir.salvage import NAMELESS, Form
 from spyrec.ir.tensor_file import StoredTensor, TensorFileError, find_tensor, read_header, resolve_inside
 from spyrec.ir.types import TensorType
-from spyrec.jsonloc import JsonValue
-from spyrec.symbolic_dim import SymbolicDim
+from spyrec.layout.symbolic_dim import SymbolicDim
 
 
 class Declarations:

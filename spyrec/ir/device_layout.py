@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import combinations, pairwise
 
-from spyrec.dtypes import DeviceFormat
-from spyrec.layout import DeviceLayout
+from spyrec.hardware.dtypes import DeviceFormat
+from spyrec.layout.device_layout import DeviceLayout
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spyrec.diagnostics import refuse
-from spyrec.dtypes import DType
+from spyrec.hardware.dtypes import DType
 from spyrec.ir.constants import load_constant
 from spyrec.ir.graph import Graph, Node, Scalar, location_of
 from spyrec.ir.inference import number_dtype

@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from spyrec.diagnostics import Diagnostic, DiagnosticSink, Location, SpyrecError
+from spyrec.diagnostics.json_reading import JsonValue
 from spyrec.ir.graph_model import (
     FORMAT,
     ConstantModel,
@@ -28,7 +29,6 @@ from spyrec.ir.graph_model import (
 )
 from spyrec.ir.near_names import MOST_GUESSES, nearest
 from spyrec.ir.salvage import Form, salvage
-from spyrec.jsonloc import JsonValue
 
 _KINDS: dict[type, str] = {
     dict: "an object",

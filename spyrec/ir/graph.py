@@ -12,7 +12,7 @@ import numpy.typing as npt
 from spyrec.diagnostics import Location
 from spyrec.ir.opdef import Attributes
 from spyrec.ir.types import TensorType
-from spyrec.symbolic_dim import SymbolicDim
+from spyrec.layout.symbolic_dim import SymbolicDim
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from spyrec.dtypes import DType
+from spyrec.hardware.dtypes import DType
 from spyrec.ir.graph import Operand, Scalar, Value
 from spyrec.ir.numbers import fits, misfit
 from spyrec.ir.opdef import Attributes, OpDef, OperandTypes, OpError

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from itertools import islice
 
 from spyrec.diagnostics import DiagnosticSink
-from spyrec.dtypes import DType
+from spyrec.hardware.dtypes import DType
 
 _LONGEST = 64
 """Characters of a name that are looked at: comparing takes their square."""

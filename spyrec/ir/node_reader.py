@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import cast
 
 from spyrec.diagnostics import Location
+from spyrec.diagnostics.json_reading import JsonValue
 from spyrec.ir.attribute_text import AttributeTextError, attribute_fields, read_attribute
 from spyrec.ir.declarations import Declarations
 from spyrec.ir.graph import Node, Operand, Scalar, Value
@@ -16,7 +17,6 @@ from spyrec.ir.near_names import did_you_mean, may_guess, meant_attributes, mean
 from spyrec.ir.numbers import as_written
 from spyrec.ir.opdef import Attributes, OpDef, OpError, catalogue
 from spyrec.ir.salvage import NAMELESS
-from spyrec.jsonloc import JsonValue
 
 
 class NodeReader:

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from spyrec.dtypes import DType
+from spyrec.hardware.dtypes import DType
 
 _LARGEST: dict[DType, float] = {
     DType.FLOAT16: 65504.0,

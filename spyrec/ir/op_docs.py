@@ -8,11 +8,11 @@ from collections.abc import Iterable
 from typing import Literal, Union, cast, get_args, get_origin
 
 from spyrec.device_ops.record import ANY_FORMAT
-from spyrec.dtypes import DeviceFormat, DType
+from spyrec.diagnostics.json_reading import JsonValue
+from spyrec.hardware.dtypes import DeviceFormat, DType
 from spyrec.ir.attribute_text import attribute_fields, write_value
 from spyrec.ir.attributes import Spelling
 from spyrec.ir.opdef import OpDef, catalogue
-from spyrec.jsonloc import JsonValue
 
 _SPELLINGS = {Spelling.DIMS: "dims", Spelling.SIZE: "size", Spelling.SIZES: "sizes"}
 

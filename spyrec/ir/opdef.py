@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from spyrec.device_ops import device_operation
 from spyrec.device_ops.record import DeviceOperation
-from spyrec.dtypes import DeviceFormat
+from spyrec.hardware.dtypes import DeviceFormat
 from spyrec.ir.types import TensorType
 
 Array = npt.NDArray[np.generic]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from spyrec.ir.attribute_text import write_attributes
 from spyrec.ir.graph import Graph, LoopRequest, Node, Operand, Scalar, Value
-from spyrec.symbolic_dim import SymbolicDim
+from spyrec.layout.symbolic_dim import SymbolicDim
 
 
 def print_graph(graph: Graph) -> str:

@@ -10,20 +10,21 @@ from pathlib import Path
 from typing import cast
 
 from spyrec.diagnostics import DiagnosticSink, Location, refuse
-from spyrec.file_reading import read_at_most
+from spyrec.diagnostics.json_reading import MAX_TEXT_BYTES, JsonValue, load_json
+from spyrec.diagnostics.source_text import SourceText
+from spyrec.files.reading import read_at_most
 from spyrec.ir.declarations import Declarations
 from spyrec.ir.form import read_form
 from spyrec.ir.graph import Graph
 from spyrec.ir.near_names import did_you_mean
 from spyrec.ir.node_reader import NodeReader
 from spyrec.ir.requests import read_loops, read_work_divisions
-from spyrec.jsonloc import MAX_TEXT_BYTES, JsonValue, SourceText, load_json
 
 
 def read_graph(path: Path | str) -> Graph:
     """Read a graph file; constants in files are found relative to its directory.
 
-    Errors: SPY0138 the file cannot be read; those of :func:`spyrec.jsonloc.load_json` and :func:`read_graph_data`.
+    Errors: SPY0138 the file cannot be read; those of :func:`load_json` and :func:`read_graph_data`.
     """
     file = Path(path)
     try:

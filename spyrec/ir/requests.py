@@ -11,7 +11,7 @@ from spyrec.ir.declarations import Declarations
 from spyrec.ir.graph import LoopRequest, Node, pinned_position
 from spyrec.ir.graph_model import LoopModel, NodeModel
 from spyrec.ir.near_names import did_you_mean
-from spyrec.symbolic_dim import SymbolicDim
+from spyrec.layout.symbolic_dim import SymbolicDim
 
 
 def read_loops(

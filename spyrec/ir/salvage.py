@@ -13,6 +13,7 @@ from typing import cast
 
 from pydantic import ValidationError
 
+from spyrec.diagnostics.json_reading import JsonValue
 from spyrec.ir.graph_model import (
     ConstantModel,
     GraphModel,
@@ -23,7 +24,6 @@ from spyrec.ir.graph_model import (
     SymbolicDimModel,
     is_name,
 )
-from spyrec.jsonloc import JsonValue
 
 NAMELESS = ""
 """Stands for a name without the right form; nothing in a file can have it."""

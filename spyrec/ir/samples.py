@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spyrec.dtypes import DType
+from spyrec.hardware.dtypes import DType
 from spyrec.ir.types import TensorType
 
 

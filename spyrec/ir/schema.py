@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from typing import cast
 
-from spyrec.dtypes import DType
+from spyrec.diagnostics.json_reading import JsonValue
+from spyrec.hardware.dtypes import DType
 from spyrec.ir.attribute_text import NUMBER_SCHEMA, attribute_fields, attribute_schema
 from spyrec.ir.graph_model import GraphModel
 from spyrec.ir.opdef import OpDef, catalogue
-from spyrec.jsonloc import JsonValue
 
 
 def graph_schema() -> str:

@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from spyrec.diagnostics import SpyrecError
-from spyrec.dtypes import DType
-from spyrec.file_reading import open_regular
+from spyrec.diagnostics.json_reading import JsonValue, load_json
+from spyrec.files.reading import open_regular
+from spyrec.hardware.dtypes import DType
 from spyrec.ir.types import TensorType
-from spyrec.jsonloc import JsonValue, load_json
 
 MAX_HEADER_BYTES = 1 << 26
 """Longest safetensors header that is read; the format itself stops at 100 MB."""

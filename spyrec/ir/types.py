@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from spyrec.dtypes import DType
+from spyrec.hardware.dtypes import DType
 
 
 @dataclass(frozen=True, slots=True)

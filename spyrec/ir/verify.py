@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from spyrec.diagnostics import Diagnostic, Location
-from spyrec.dtypes import DType
+from spyrec.hardware.dtypes import DType
 from spyrec.ir.graph import Graph, Node, Operand, location_of
 from spyrec.ir.inference import infer
 from spyrec.ir.node_reader import describe_operand

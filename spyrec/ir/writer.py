@@ -7,15 +7,15 @@ from typing import cast
 import numpy as np
 import orjson
 
-from spyrec.dtypes import DType
+from spyrec.diagnostics.json_reading import JsonValue
+from spyrec.hardware.dtypes import DType
 from spyrec.ir.attribute_text import write_attributes, write_number
 from spyrec.ir.constants import is_inline, is_uniform
 from spyrec.ir.graph import ConstantData, Graph, LayoutPin, LoopRequest, Node, Operand, Scalar, Value
 from spyrec.ir.graph_model import FORMAT
 from spyrec.ir.numbers import decode
 from spyrec.ir.opdef import catalogue
-from spyrec.jsonloc import JsonValue
-from spyrec.symbolic_dim import SymbolicDim
+from spyrec.layout.symbolic_dim import SymbolicDim
 
 CONSTANTS_FILE = "constants.safetensors"
 """Where a written graph finds the constants that do not stand in its text: tensors by value name."""

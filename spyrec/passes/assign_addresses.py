@@ -8,12 +8,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from spyrec.diagnostics import refuse
+from spyrec.hardware.target import SEGMENT_BYTES, STICK_BYTES
 from spyrec.ir.graph import location_of
 from spyrec.ir.kernel import KernelGraph, KernelProgram
 from spyrec.passes.base import PassContext
 from spyrec.passes.lifetimes import Lifetime, lifetimes
 from spyrec.passes.solvers.scratchpad_packing import PackingBuffer, minimise_height
-from spyrec.target import SEGMENT_BYTES, STICK_BYTES
 
 POOL_VISITS = 200_000
 """Work spent on a low pool; the sorted orders alone nearly always meet the bytes that are alive at once."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from spyrec.diagnostics import SpyrecError, refuse
+from spyrec.hardware.target import SEGMENT_BYTES
 from spyrec.ir.device_layout import BufferLayout
 from spyrec.ir.graph import location_of
 from spyrec.ir.kernel import Buffer, BufferRole, Kernel, KernelGraph, LayoutCost, Use
@@ -24,7 +25,6 @@ from spyrec.passes.shared_constants import share_constants
 from spyrec.passes.shared_copies import Reader, SharedReaders, shared_readers
 from spyrec.passes.solvers.elimination import INFINITE, Assignment, Factor, minimise, total_cost
 from spyrec.passes.write_copies import write_copies
-from spyrec.target import SEGMENT_BYTES
 
 
 def assign_layouts(graph: KernelGraph, context: PassContext) -> KernelGraph:

@@ -20,7 +20,7 @@ from spyrec.passes.base import NO_PLANNER, PipelineOptions
 from spyrec.passes.planning.residency import residences
 from spyrec.passes.planning.traffic import kernel_traffic, lower_bound_bytes
 from spyrec.passes.tiling.axes import Axis, TileGroup, grown, lanes_of, shared_axes
-from spyrec.plan_note import Decision, PlanNote
+from spyrec.plan_record import Decision, PlanNote
 
 MOST_PLANS = 32
 """Plans that are made at most for one graph, the one without loops apart."""

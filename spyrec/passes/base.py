@@ -8,10 +8,10 @@ from enum import Enum
 from typing import Generic, TypeVar
 
 from spyrec.diagnostics import DiagnosticSink
+from spyrec.hardware.target import CALIBRATED, Profile, Target
 from spyrec.ir.graph import Graph
 from spyrec.ir.kernel import KernelGraph
 from spyrec.passes.tiling.axes import TileGroup
-from spyrec.target import CALIBRATED, Profile, Target
 
 
 class Facet(Enum):

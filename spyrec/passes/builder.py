@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from spyrec.dtypes import DType
+from spyrec.hardware.dtypes import DType
 from spyrec.ir.attributes import NO_ATTRIBUTES
 from spyrec.ir.graph import ConstantData, Derived, Graph, Node, Operand, Origin, Scalar, Value
 from spyrec.ir.inference import dim_names, number_dtype

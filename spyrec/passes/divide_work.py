@@ -12,7 +12,7 @@ from spyrec.passes.planning.cutting import cut_kernels
 from spyrec.passes.planning.divisions import Division
 from spyrec.passes.planning.joint import choose
 from spyrec.passes.planning.pins import with_pins
-from spyrec.plan_note import Decision, PlanNote
+from spyrec.plan_record import Decision, PlanNote
 
 
 def divide_work(graph: KernelGraph, context: PassContext) -> KernelGraph:

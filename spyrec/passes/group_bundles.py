@@ -7,11 +7,11 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from spyrec.diagnostics import SpyrecError, refuse
+from spyrec.hardware.target import ARGUMENTS_WITH_POOL, ARGUMENTS_WITHOUT_POOL
 from spyrec.ir.graph import location_of
 from spyrec.ir.kernel import BufferRole, KernelGraph, KernelProgram
 from spyrec.passes.base import PassContext
 from spyrec.passes.lifetimes import lifetimes
-from spyrec.target import ARGUMENTS_WITH_POOL, ARGUMENTS_WITHOUT_POOL
 
 
 def group_bundles(graph: KernelGraph, context: PassContext) -> KernelGraph:

@@ -6,7 +6,7 @@ from spyrec.diagnostics import SpyrecError, refuse
 from spyrec.ir.device_layout import BufferLayout, canonical_layout, pinned_layout, row_major
 from spyrec.ir.graph import LayoutPin, location_of
 from spyrec.ir.kernel import Buffer, BufferRole
-from spyrec.layout import DeviceLayout
+from spyrec.layout.device_layout import DeviceLayout
 from spyrec.passes.realize import forms_of
 
 MAX_HOST_RANK = 6

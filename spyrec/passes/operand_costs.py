@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from spyrec.dtypes import DeviceFormat
+from spyrec.hardware.dtypes import DeviceFormat
+from spyrec.hardware.target import STICK_BYTES
 from spyrec.ir.access import Access
 from spyrec.ir.device_access import Inexpressible, Movement
 from spyrec.ir.device_layout import BufferLayout
@@ -26,7 +27,6 @@ from spyrec.passes.realize import (
     realize,
 )
 from spyrec.passes.solvers.elimination import INFINITE
-from spyrec.target import STICK_BYTES
 
 TIE_SCALE = 1 << 12
 """Bytes weigh this much more than one input or output that leaves its default layout: the default wins every tie."""

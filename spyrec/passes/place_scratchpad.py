@@ -11,7 +11,7 @@ from spyrec.passes.base import NO_PLANNER, PassContext
 from spyrec.passes.lifetimes import Lifetime, lifetimes
 from spyrec.passes.planning.residency import Residence, Way, residences, with_residences
 from spyrec.passes.solvers.scratchpad_packing import PackingBuffer, checked_planner, plan
-from spyrec.plan_note import Decision, PlannerName, PlanNote
+from spyrec.plan_record import Decision, PlannerName, PlanNote
 
 
 def place_scratchpad(graph: KernelGraph, context: PassContext) -> KernelGraph:

@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from spyrec.dtypes import DeviceFormat
+from spyrec.hardware.dtypes import DeviceFormat
 from spyrec.ir.access import Access, Coordinate
 from spyrec.ir.device_access import Inexpressible, Movement
 from spyrec.ir.device_layout import BufferLayout, canonical_layout

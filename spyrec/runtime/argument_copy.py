@@ -9,9 +9,9 @@ import numpy.typing as npt
 
 from spyrec.bundle.bundle import Bundle
 from spyrec.bundle.manifest import Argument
-from spyrec.dci import DataConversionInfo
-from spyrec.dtypes import DeviceFormat
-from spyrec.layout import DeviceLayout
+from spyrec.hardware.dtypes import DeviceFormat
+from spyrec.layout.conversion_table import DataConversionInfo
+from spyrec.layout.device_layout import DeviceLayout
 from spyrec.runtime.binding import has_host_form
 from spyrec.runtime.device_form import decode_device_form, encode_device_form
 from spyrec.runtime.transfer import copy_to_device, copy_to_host

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from spyrec.bundle.manifest import Argument, Manifest, Role
 from spyrec.diagnostics import DiagnosticSink, Location, SpyrecError, refuse
-from spyrec.symbolic_dim import SymbolicDim
+from spyrec.layout.symbolic_dim import SymbolicDim
 
 HostArray = npt.NDArray[np.generic]
 

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from spyrec.diagnostics import refuse
-from spyrec.dlfloat import decode, encode
-from spyrec.dtypes import DeviceFormat
+from spyrec.hardware.dlfloat import decode, encode
+from spyrec.hardware.dtypes import DeviceFormat
 
 Elements = npt.NDArray[np.generic]
 _F = DeviceFormat

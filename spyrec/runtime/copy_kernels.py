@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from spyrec.dtypes import DeviceFormat
-from spyrec.kernel_cache import cached_kernel
+from spyrec.files.kernel_cache import cached_kernel
+from spyrec.hardware.dtypes import DeviceFormat
 
 Patterns = npt.NDArray[np.uint16]
 Integers = npt.NDArray[np.int64]

@@ -11,7 +11,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from spyrec.dci import CopyNest, DataConversionInfo
+from spyrec.layout.conversion_table import CopyNest, DataConversionInfo
 
 _PART_ELEMENTS = 1 << 19
 """About as many elements as are copied at a time: a part pays for the hand-over, and its temporaries stay small."""

@@ -11,11 +11,11 @@ import numpy.typing as npt
 
 from spyrec.bundle.program import Program
 from spyrec.bundle.superdsc import SuperDsc
-from spyrec.cost import Roofline
-from spyrec.dtypes import DeviceFormat
+from spyrec.hardware.cost import Roofline
+from spyrec.hardware.dtypes import DeviceFormat
+from spyrec.hardware.target import STICK_BYTES
 from spyrec.runtime.observer import ExecutionObserver
 from spyrec.runtime.timeline_records import TimedSchedule
-from spyrec.target import STICK_BYTES
 
 NO_VALUES: Mapping[str, int] = {}
 """The values of a program without value parameters."""

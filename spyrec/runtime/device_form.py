@@ -11,9 +11,9 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
-from spyrec import dlfloat
 from spyrec.diagnostics import SpyrecError, refuse
-from spyrec.dtypes import DeviceFormat
+from spyrec.hardware import dlfloat
+from spyrec.hardware.dtypes import DeviceFormat
 
 Floats = npt.NDArray[np.float32]
 Octets = npt.NDArray[np.uint8]

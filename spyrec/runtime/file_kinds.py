@@ -10,7 +10,7 @@ import re
 from typing import IO
 
 from spyrec.diagnostics import SpyrecError
-from spyrec.jsonloc import load_json
+from spyrec.diagnostics.json_reading import load_json
 from spyrec.runtime.whole_file import FileKind
 
 OUTPUTS_MARK = "spyrec.outputs/1"

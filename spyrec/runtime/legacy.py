@@ -15,7 +15,8 @@ import numpy.typing as npt
 
 from spyrec.bundle.host_compute import HostComputeSpec
 from spyrec.bundle.launch_plan import LaunchArtifact
-from spyrec.layout import DeviceLayout
+from spyrec.hardware.target import SEGMENT_BYTES
+from spyrec.layout.device_layout import DeviceLayout
 from spyrec.runtime.argument_kinds import is_a, of, shown, takes
 from spyrec.runtime.errors import (
     DtypeMismatch,
@@ -36,10 +37,9 @@ from spyrec.runtime.memory.statistics import MemoryKind
 from spyrec.runtime.spyre_device import SpyreDevice
 from spyrec.runtime.streams.spyre_stream import SpyreStream
 from spyrec.runtime.tensors import SpyreTensor, dtype_of
-from spyrec.target import SEGMENT_BYTES
 
 if TYPE_CHECKING:
-    from spyrec.dtypes import DType
+    from spyrec.hardware.dtypes import DType
 
 HostArray = npt.NDArray[np.generic]
 

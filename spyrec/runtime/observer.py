@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from spyrec.bundle.superdsc import SuperDsc
-from spyrec.dci import CopyNest
 from spyrec.diagnostics import Diagnostic
+from spyrec.layout.conversion_table import CopyNest
 from spyrec.runtime.findings import Finding
 
 

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from spyrec.diagnostics import Location, SpyrecError, located, refuse
-from spyrec.file_reading import open_regular
-from spyrec.jsonloc import JsonValue, load_json
+from spyrec.diagnostics.json_reading import JsonValue, load_json
+from spyrec.files.reading import open_regular
 from spyrec.runtime.binding import ExpectedInput, refuse_unknown_or_missing
 
 HostArray = npt.NDArray[np.generic]

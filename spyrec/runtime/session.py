@@ -15,7 +15,8 @@ from spyrec.bundle.image_table import baked_base
 from spyrec.bundle.manifest import Argument, Manifest, PlanStep, Role
 from spyrec.bundle.program import is_value_parameter
 from spyrec.diagnostics import Location, files_below, located, refuse
-from spyrec.dtypes import DeviceFormat
+from spyrec.hardware.dtypes import DeviceFormat
+from spyrec.hardware.target import STICK_BYTES
 from spyrec.runtime.argument_copy import ArgumentCopier
 from spyrec.runtime.binding import actual_shape, checked_inputs, chosen_extents, expected_inputs, has_host_form
 from spyrec.runtime.device import (
@@ -31,7 +32,6 @@ from spyrec.runtime.findings import naming_elements
 from spyrec.runtime.observer import ArgumentCopy, CopyObserver, RunObserver
 from spyrec.runtime.selection import only_calls_of, refuse_too_many_executions
 from spyrec.runtime.timeline_records import HostCopy
-from spyrec.target import STICK_BYTES
 
 HostArray = npt.NDArray[np.generic]
 

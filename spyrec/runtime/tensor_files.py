@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spyrec.diagnostics import Location, SpyrecError, located, refuse
-from spyrec.file_reading import open_regular
+from spyrec.files.reading import open_regular
 from spyrec.runtime.binding import ExpectedInput, refuse_unknown_or_missing
 from spyrec.runtime.file_kinds import OUTPUTS, OUTPUTS_MARK
 from spyrec.runtime.safetensors_inputs import read_safetensors

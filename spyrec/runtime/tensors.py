@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 import numpy.typing as npt
 
-from spyrec.dci import DataConversionInfo, Direction
-from spyrec.dtypes import DType
-from spyrec.layout import DeviceLayout
-from spyrec.layout_rules import host_dtype
+from spyrec.hardware.dtypes import DType
+from spyrec.hardware.target import STICK_BYTES
+from spyrec.layout.conversion_table import DataConversionInfo, Direction
+from spyrec.layout.device_layout import DeviceLayout
+from spyrec.layout.rules import host_dtype
+from spyrec.layout.tiling import row_major_strides
 from spyrec.runtime.argument_kinds import Several, Unfit, Whole, of, takes
 from spyrec.runtime.conversion import converter
 from spyrec.runtime.errors import (
@@ -29,8 +31,6 @@ from spyrec.runtime.memory.spyre_allocator import Allocation, Borrowed
 from spyrec.runtime.streams.blocks import device_to_host, host_to_device
 from spyrec.runtime.streams.control_block import Origin
 from spyrec.runtime.streams.launchable import LaunchArgument
-from spyrec.target import STICK_BYTES
-from spyrec.tiling import row_major_strides
 
 if TYPE_CHECKING:
     from spyrec.runtime.spyre_device import SpyreDevice

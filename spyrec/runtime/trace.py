@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from spyrec.hardware.target import Profile
 from spyrec.runtime.device import LaunchStats
 from spyrec.runtime.timeline_records import HostCopy
 from spyrec.runtime.trace_engines import core_groups
 from spyrec.runtime.trace_events import Events, Lane, trace_document
 from spyrec.runtime.trace_program import ProgramLanes, ProgramWriter
-from spyrec.target import Profile
 
 if TYPE_CHECKING:
     from spyrec.runtime.session import RunRecord

@@ -13,9 +13,9 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from spyrec.dci import CopyNest, DataConversionInfo, Direction
 from spyrec.diagnostics import refuse
-from spyrec.dtypes import DeviceFormat, DType
+from spyrec.hardware.dtypes import DeviceFormat, DType
+from spyrec.layout.conversion_table import CopyNest, DataConversionInfo, Direction
 from spyrec.runtime.conversion import Converter, converter, host_carriers, storage_type
 from spyrec.runtime.copy_kernels import SIXTEEN_BIT_KERNELS
 from spyrec.runtime.copy_plan import kernel_loops, plan_of, writes_every_element

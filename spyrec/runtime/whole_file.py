@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from spyrec.diagnostics import Location, refuse
-from spyrec.file_reading import open_regular
-from spyrec.unfinished import unfinished_file
+from spyrec.files.reading import open_regular
+from spyrec.files.unfinished import unfinished_file
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer as Buffer

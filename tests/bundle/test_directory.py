@@ -26,8 +26,8 @@ from spyrec.bundle.bundle import Bundle, load_foreign
 from spyrec.bundle.constants import TensorForm, open_constants, write_constants
 from spyrec.bundle.manifest import Argument, Role
 from spyrec.diagnostics import SpyrecError
-from spyrec.dtypes import DeviceFormat, DType
-from spyrec.layout import DeviceLayout
+from spyrec.hardware.dtypes import DeviceFormat, DType
+from spyrec.layout.device_layout import DeviceLayout
 from tests.foreign import EXAMPLES, argument_table, write_table
 from tests.handmade import add_bundle
 

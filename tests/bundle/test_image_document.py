@@ -13,7 +13,7 @@ import spyrec
 from spyrec.bundle.correction_word import UNRESOLVED, WordKind
 from spyrec.bundle.host_compute import HostComputeInputs, HostComputeSpec, evaluate
 from spyrec.bundle.image_sections import MAX_SLOTS
-from spyrec.codes import CODES
+from spyrec.diagnostics.codes import CODES
 from tests.support.artifacts import artifact, example, number
 
 PAGE = Path(spyrec.__file__).parent.parent / "docs" / "program_image.md"

@@ -25,7 +25,7 @@ from spyrec.bundle.manifest import PlanStep, Role
 from spyrec.bundle.program_image import code_key, operand_words, program_files, read_image
 from spyrec.bundle.spyrecode import artifact_of, make_artifact
 from spyrec.diagnostics import Location, SpyrecError
-from spyrec.dtypes import DeviceFormat
+from spyrec.hardware.dtypes import DeviceFormat
 from tests.support.artifacts import artifact, dissect, example
 from tests.support.random_graphs import random_graph
 

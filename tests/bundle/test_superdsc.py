@@ -17,7 +17,7 @@ from spyrec.bundle.superdsc_reader import from_json, parse_superdsc
 from spyrec.bundle.superdsc_writer import to_bytes, to_json
 from spyrec.device_ops import DEVICE_OPERATIONS
 from spyrec.diagnostics import DiagnosticSink, SpyrecError
-from spyrec.jsonloc import JsonValue
+from spyrec.diagnostics.json_reading import JsonValue
 
 EXAMPLES = Path(__file__).parents[1] / "fixtures" / "examples"
 FILES = sorted(EXAMPLES.glob("*/sdsc_*.json"))

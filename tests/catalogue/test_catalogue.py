@@ -7,7 +7,7 @@ from dataclasses import MISSING, fields, is_dataclass
 import numpy as np
 import pytest
 
-from spyrec.dtypes import DType
+from spyrec.hardware.dtypes import DType
 from spyrec.ir.attribute_text import attribute_fields, read_attribute, write_attributes
 from spyrec.ir.opdef import Array, Attributes, OpDef, OpKind, catalogue
 from spyrec.ir.types import TensorType

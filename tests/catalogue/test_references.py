@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pytest
 from scipy import special
 
-from spyrec.dtypes import DType
+from spyrec.hardware.dtypes import DType
 from spyrec.ir.attributes import NO_ATTRIBUTES, DimAttributes
 from spyrec.ir.opdef import Attributes, catalogue
 from spyrec.ir.ops.attention import AttentionAttributes

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from spyrec.cli import main
-from spyrec.codes import CODES
+from spyrec.diagnostics.codes import CODES
 
 VALUES = ("JSON", "DLFloat16", "SuperDSC", "True", "False", "None")
 """What a message may begin with in capitals: names and values, but no sentence."""

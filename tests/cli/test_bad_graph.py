@@ -233,7 +233,7 @@ def test_an_output_in_a_closed_directory_is_refused(
 
 TARGETS = {
     "no JSON": "{",
-    "wrong format": '{"format": "spyrec.target/9"}',
+    "wrong format": '{"format": "spyrec.hardware.target/9"}',
     "unknown key": '{"format": "spyrec.target/1", "coers": 3}',
     "no integer": '{"format": "spyrec.target/1", "cores": true}',
     "too many cores": '{"format": "spyrec.target/1", "cores": 33}',

@@ -13,8 +13,8 @@ import click
 import pytest
 
 from spyrec import cli
-from spyrec.codes import CODES
 from spyrec.diagnostics import Diagnostic, refuse
+from spyrec.diagnostics.codes import CODES
 
 HEAVY = ("numba", "numpy", "pydantic", "rich", "sympy", "orjson", "safetensors")
 

@@ -14,7 +14,7 @@ from spyrec.cli import main
 from spyrec.cli._plan_report import plan_lines
 from spyrec.front import emit, schedule
 from spyrec.ir.kernel import KernelGraph
-from spyrec.plan_note import Decision, PlannerName, PlanNote
+from spyrec.plan_record import Decision, PlannerName, PlanNote
 from tests.cli.test_lx_map import TILED
 
 Capture = pytest.CaptureFixture[str]

@@ -12,7 +12,7 @@ import pytest
 
 from spyrec.cli import _published as published
 from spyrec.cli import main
-from spyrec.codes import CODES
+from spyrec.diagnostics.codes import CODES
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = sorted(path.name for path in (ROOT / "examples").iterdir() if (path / "README.md").is_file())

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from spyrec import dlfloat
 from spyrec.cli import main
+from spyrec.hardware import dlfloat
 from tests.cli.bad_input import refusals_of
 from tests.foreign import argument_table, copy_example, write_table
 

@@ -15,7 +15,7 @@ from types import FrameType
 import pytest
 
 from spyrec.cli import main
-from spyrec.file_reading import open_regular
+from spyrec.files.reading import open_regular
 
 GRAPH = {
     "format": "spyrec.graph/1",
@@ -126,7 +126,7 @@ def test_a_named_file_without_end_is_read_to_its_limit(
     compiled: Path, refused: Refused, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("spyrec.ir.reader.MAX_TEXT_BYTES", 1000)
-    monkeypatch.setattr("spyrec.jsonloc.MAX_TEXT_BYTES", 1000)
+    monkeypatch.setattr("spyrec.diagnostics.json_reading.MAX_TEXT_BYTES", 1000)
     output = str(compiled.parent / "never")
     assert refused(["compile", "/dev/zero", "-o", output]) == (1, ["SPY0104"])
     assert refused(["codegen", "/dev/zero", "-o", output]) == (1, ["SPY0528"])

@@ -17,7 +17,7 @@ from spyrec.codegen.opspec import (
     OpSpecFile,
     TensorArgument,
 )
-from spyrec.dtypes import DeviceFormat
+from spyrec.hardware.dtypes import DeviceFormat
 
 SEGMENT = 0x400000000
 FP16 = DeviceFormat.SEN169_FP16

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from spyrec.bundle.superdsc import SuperDsc
 from spyrec.codegen.emit_opspecs import CodegenOptions, emit_opspecs
 from spyrec.codegen.opspec import OpSpec, TensorArgument
-from spyrec.dtypes import DeviceFormat
+from spyrec.hardware.dtypes import DeviceFormat
 from tests.codegen.builders import (
     FP16,
     FP32,

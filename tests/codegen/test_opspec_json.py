@@ -12,7 +12,7 @@ import pytest
 
 from spyrec.codegen.opspec_json import opspec_schema, read_opspecs, write_opspecs
 from spyrec.diagnostics import SpyrecError
-from spyrec.jsonloc import JsonValue
+from spyrec.diagnostics.json_reading import JsonValue
 
 ROOT = Path(__file__).parent.parent.parent
 EXAMPLES = sorted((ROOT / "tests" / "fixtures" / "examples").glob("*/opspecs.json"))

@@ -12,7 +12,7 @@ from spyrec.codegen.expression import Expression
 from spyrec.codegen.expression_parser import parse_expression
 from spyrec.codegen.opspec import IterationDim, OpSpec, OpSpecFile, TensorArgument
 from spyrec.diagnostics import Diagnostic, Location, SpyrecError
-from spyrec.dtypes import DeviceFormat
+from spyrec.hardware.dtypes import DeviceFormat
 from tests.codegen.builders import FP16, FP32, SEGMENT, Along, argument, matmul, pointwise, space
 
 FP8 = DeviceFormat.SEN143_FP8

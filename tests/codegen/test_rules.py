@@ -13,7 +13,7 @@ from spyrec.bundle.superdsc import Indirection, SuperDsc
 from spyrec.codegen.emit_opspecs import CodegenOptions, EmittedProgram, emit_opspecs
 from spyrec.codegen.expression_parser import parse_expression
 from spyrec.codegen.opspec import OpSpec
-from spyrec.dtypes import DeviceFormat
+from spyrec.hardware.dtypes import DeviceFormat
 from tests.codegen.builders import FP32, SEGMENT, Along, argument, file_of, matmul, pointwise, space
 
 

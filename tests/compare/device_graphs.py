@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import numpy.typing as npt
 
-from spyrec import dlfloat
 from spyrec.diagnostics import Location
-from spyrec.dtypes import DType
+from spyrec.hardware import dlfloat
+from spyrec.hardware.dtypes import DType
 from spyrec.ir.attributes import DimAttributes, NoAttributes
 from spyrec.ir.constants import load_constant
 from spyrec.ir.graph import ConstantData, Graph, Node, Operand, Scalar, Value

@@ -15,7 +15,7 @@ from spyrec.compare.check import CheckReport, check_bundle, warn_of_missing_boun
 from spyrec.compare.locate import locate_output
 from spyrec.compare.verdict import OutputCase
 from spyrec.diagnostics import DiagnosticSink, Severity, SpyrecError
-from spyrec.dtypes import DType
+from spyrec.hardware.dtypes import DType
 
 Floats = npt.NDArray[np.float64]
 

@@ -13,7 +13,7 @@ import pytest
 from spyrec.compare.bounds import ValueBound, bound_outputs
 from spyrec.compare.propagation import error_rule
 from spyrec.compare.verdict import CheckReport, OutputCase
-from spyrec.dtypes import DType
+from spyrec.hardware.dtypes import DType
 from spyrec.ir.graph import Graph, Scalar
 from spyrec.ir.opdef import OpKind, catalogue
 from spyrec.ir.ops.movement import JoinAttributes, ToAttributes

@@ -13,13 +13,13 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 
-from spyrec import dlfloat
 from spyrec.codegen.emit_opspecs import emit_opspecs
 from spyrec.codegen.expression import Expression
 from spyrec.codegen.expression_parser import parse_expression
 from spyrec.codegen.opspec import OpSpec, TensorArgument
-from spyrec.dtypes import DeviceFormat
 from spyrec.emulator.device import EmulatedDevice
+from spyrec.hardware import dlfloat
+from spyrec.hardware.dtypes import DeviceFormat
 from spyrec.runtime.device import ArgumentTable, TableEntry
 from tests.codegen.builders import FP16, SEGMENT, Along, argument, file_of, space
 

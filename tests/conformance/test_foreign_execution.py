@@ -14,10 +14,10 @@ import numpy.typing as npt
 import pytest
 
 import spyrec
-from spyrec import dlfloat
 from spyrec.bundle.bundle import load_foreign
 from spyrec.cli import main
 from spyrec.front import open_session
+from spyrec.hardware import dlfloat
 from spyrec.runtime.random_inputs import random_inputs
 from tests.cli.bad_input import refusals_of
 from tests.foreign import EXAMPLES, argument_table, copy_example

@@ -11,8 +11,8 @@ import pytest
 from spyrec.codegen.emit_opspecs import emit_opspecs
 from spyrec.device_ops import DEVICE_OPERATIONS
 from spyrec.diagnostics import SpyrecError
-from spyrec.dtypes import DeviceFormat
 from spyrec.emulator.device import EmulatedDevice
+from spyrec.hardware.dtypes import DeviceFormat
 from spyrec.runtime.device import ArgumentTable
 from tests.codegen.builders import FP16, FP32, file_of, pointwise
 from tests.conformance.op_runner import (

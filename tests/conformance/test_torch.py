@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from spyrec.dtypes import DType
+from spyrec.hardware.dtypes import DType
 from spyrec.ir.evaluate import evaluate
 from spyrec.ir.numbers import decode
 from spyrec.ir.opdef import catalogue

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.timeline import PUBLISHED_US, matmul
-from spyrec.cost import (
+from spyrec.emulator.timeline import timeline_of
+from spyrec.hardware.cost import (
     Combination,
     OperandRead,
     OperationClass,
@@ -21,10 +22,9 @@ from spyrec.cost import (
     peak_flops_per_us,
     roofline_of,
 )
-from spyrec.emulator.timeline import timeline_of
+from spyrec.hardware.target import CALIBRATED, DATASHEET, PLANNER_2026_06, PROFILES, Figure, Profile, Trust
 from spyrec.ir.kernel_form import Rule
 from spyrec.passes.planning.record import record_of
-from spyrec.target import CALIBRATED, DATASHEET, PLANNER_2026_06, PROFILES, Figure, Profile, Trust
 from tests.support.graphs import after, graph_data, node, read, tensor
 
 Sizes = tuple[int, int, int, int]

@@ -10,7 +10,7 @@ import pytest
 from spyrec.device_ops import DEVICE_OPERATIONS, cast_between, device_operation
 from spyrec.device_ops.expression import ArrayAlgebra, Expression
 from spyrec.device_ops.record import DeviceOperation, Family
-from spyrec.dtypes import DeviceFormat
+from spyrec.hardware.dtypes import DeviceFormat
 
 SINGLES = ArrayAlgebra(np.float32)
 FOLDS = sorted({record.name for record in DEVICE_OPERATIONS.values() if record.fold is not None})

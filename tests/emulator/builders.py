@@ -9,9 +9,9 @@ from itertools import product
 
 from spyrec.bundle.program import Program, SdscExecute
 from spyrec.bundle.superdsc import Component, ComputeOp, ConstantEntry, Indirection, LabelInfo, Operand, SuperDsc
-from spyrec.dtypes import DeviceFormat
+from spyrec.hardware.dtypes import DeviceFormat
+from spyrec.hardware.target import SEGMENT_BYTES
 from spyrec.runtime.device import ArgumentTable, TableEntry
-from spyrec.target import SEGMENT_BYTES
 
 DL16 = DeviceFormat.SEN169_FP16
 FP32 = DeviceFormat.IEEE_FP32

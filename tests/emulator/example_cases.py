@@ -15,9 +15,9 @@ from spyrec.bundle.mlir_parser import parse_program
 from spyrec.bundle.program import Program, SdscExecute
 from spyrec.bundle.superdsc import SuperDsc
 from spyrec.bundle.superdsc_reader import parse_superdsc
-from spyrec.dtypes import DeviceFormat
+from spyrec.hardware.dtypes import DeviceFormat
+from spyrec.hardware.target import SEGMENT_BYTES
 from spyrec.runtime.device import ArgumentTable, TableEntry
-from spyrec.target import SEGMENT_BYTES
 
 EXAMPLES = Path(__file__).parent.parent / "fixtures" / "examples"
 

@@ -23,9 +23,9 @@ from spyrec.bundle.program import (
 )
 from spyrec.bundle.superdsc import SuperDsc
 from spyrec.emulator.device import EmulatedDevice
+from spyrec.hardware.target import STICK_BYTES
 from spyrec.runtime.device import NO_VALUES, ArgumentTable, LaunchStats, TableEntry
 from spyrec.runtime.observer import Execution, ExecutionObserver
-from spyrec.target import STICK_BYTES
 from tests.emulator.builders import DL16, Operation, Tensor, superdsc_of
 
 Words = npt.NDArray[np.uint16]

@@ -16,7 +16,7 @@ from math import erf, prod
 import numpy as np
 import numpy.typing as npt
 
-from spyrec import dlfloat
+from spyrec.hardware import dlfloat
 
 Doubles = npt.NDArray[np.float64]
 LX_BYTES = 2 << 20

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from spyrec.emulator.device import EmulatedDevice, EmulatedProgram
 from spyrec.emulator.fuse import FusedExecutable, fuse
 from spyrec.emulator.units import Unit, every_unit, units_of
+from spyrec.hardware.target import SEGMENT_BYTES
 from spyrec.runtime.device import ArgumentTable
-from spyrec.target import SEGMENT_BYTES
 from tests.emulator.builders import Operation, Tensor, entry_of, program_of, superdsc_of
 from tests.emulator.loop_programs import Looker, LoopProgram, Member, Tile, launched
 

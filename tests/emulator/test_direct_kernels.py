@@ -8,7 +8,6 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from spyrec import dlfloat
 from spyrec.device_ops import LAYERNORM_NORM
 from spyrec.device_ops.folds import MAXIMUM, MINIMUM, SUM, SUM_OF_SQUARES
 from spyrec.device_ops.record import Accumulator
@@ -18,6 +17,7 @@ from spyrec.emulator.kernel_norm import can_normalise, run_norm
 from spyrec.emulator.kernel_reduce import functions_of, reduce_lanes, reduce_rows
 from spyrec.emulator.kernel_reduce_dl16 import reduce_lanes_dl16, reduce_rows_dl16
 from spyrec.emulator.numerics import Storage
+from spyrec.hardware import dlfloat
 
 Words = npt.NDArray[np.uint16]
 Singles = npt.NDArray[np.float32]

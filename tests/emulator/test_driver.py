@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from spyrec import dlfloat
 from spyrec.bundle.program import Constant, For, Program, SdscExecute
 from spyrec.bundle.superdsc import SuperDsc
 from spyrec.emulator import bound_calls
@@ -18,6 +17,7 @@ from spyrec.emulator.dispatch_table import DispatchTable
 from spyrec.emulator.emulated_program import EmulatedProgram
 from spyrec.emulator.plan import PlannedCall
 from spyrec.emulator.units import Unit
+from spyrec.hardware import dlfloat
 from spyrec.runtime import threads as threads_module
 from spyrec.runtime.threads import Threads
 from tests.emulator.builders import FP32, Operation, Tensor, program_of, superdsc_of, table_of

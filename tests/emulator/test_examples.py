@@ -7,8 +7,8 @@ import numpy.typing as npt
 import pytest
 
 from spyrec.bundle.program import Add, AffineApply, ArgumentExtract, Constant, SdscExecute
-from spyrec.dtypes import DeviceFormat
 from spyrec.emulator.device import EmulatedDevice
+from spyrec.hardware.dtypes import DeviceFormat
 from tests.emulator import oracle
 from tests.emulator.example_cases import Kernel, right_kernels
 

@@ -16,8 +16,8 @@ from spyrec.emulator.device import EmulatedDevice
 from spyrec.emulator.emulated_program import EmulatedProgram
 from spyrec.emulator.fuse import fuse
 from spyrec.emulator.units import every_unit, units_of
+from spyrec.hardware.target import SEGMENT_BYTES
 from spyrec.runtime.device import ArgumentTable, LaunchStats
-from spyrec.target import SEGMENT_BYTES
 from tests.emulator.builders import Operation, Tensor, entry_of, program_of, superdsc_of
 
 ROWS, COLUMNS = 16, 256

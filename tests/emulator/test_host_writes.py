@@ -6,7 +6,7 @@ import numpy as np
 
 from spyrec.emulator.attached_memory import AttachedMemory
 from spyrec.emulator.memory import KEPT_RANGES
-from spyrec.target import STICK_BYTES
+from spyrec.hardware.target import STICK_BYTES
 
 
 def test_all_that_was_written_is_reported_in_boundedly_many_ranges() -> None:

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from spyrec.kernel_cache import cached_kernel, source_modules
-from spyrec.private_directory import PrivateDirectory, private_directory
+from spyrec.files.kernel_cache import cached_kernel, source_modules
+from spyrec.files.private_directory import PrivateDirectory, private_directory
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -78,7 +78,7 @@ def compiled_elsewhere(folder: Path, **environment: str) -> tuple[int, str]:
         source.write_text(
             "import sys, numba.core.event as event\n"
             "from spyrec.cli import _console, _failures\n"
-            "from spyrec.kernel_cache import cached_kernel\n"
+            "from spyrec.files.kernel_cache import cached_kernel\n"
             "def work():\n"
             "    def add(a, b):\n        return a + b\n"
             "    with event.install_recorder('numba:compile') as recorder:\n"

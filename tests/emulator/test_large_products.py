@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from spyrec import dlfloat
 from spyrec.emulator.device import EmulatedDevice
+from spyrec.hardware import dlfloat
 from tests.emulator.builders import Operation, Tensor, program_of, superdsc_of, table_of
 from tests.emulator.test_weight_cache import tiled
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from spyrec import dlfloat
 from spyrec.diagnostics import SpyrecError
 from spyrec.emulator import launch
 from spyrec.emulator.dispatch_table import is_drivable
 from spyrec.emulator.units import Unit
+from spyrec.hardware import dlfloat
 from spyrec.runtime.device import LaunchStats
 from tests.emulator.loop_programs import Looker, LoopProgram, Member, Tile, Words, launched
 

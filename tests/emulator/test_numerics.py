@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from spyrec.dtypes import DeviceFormat
 from spyrec.emulator.kernel_codec import DECODERS, ENCODERS
 from spyrec.emulator.numerics import Codec, Numerics, Storage, codec_of, constant_value, e4m3_values
+from spyrec.hardware.dtypes import DeviceFormat
 
 CODECS = [Codec(Storage.DL16, 2), Codec(Storage.HALF, 2), Codec(Storage.E4M3, 1)]
 

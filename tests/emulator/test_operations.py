@@ -11,14 +11,14 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from spyrec import dlfloat
 from spyrec.bundle.superdsc import Indirection, SuperDsc
 from spyrec.bundle.superdsc_writer import to_json
 from spyrec.device_ops import DEVICE_OPERATIONS
 from spyrec.device_ops.record import Family
 from spyrec.diagnostics import SpyrecError
-from spyrec.dtypes import DeviceFormat
 from spyrec.emulator.device import EmulatedDevice
+from spyrec.hardware import dlfloat
+from spyrec.hardware.dtypes import DeviceFormat
 from spyrec.runtime.device import ArgumentTable, TableEntry
 from spyrec.runtime.findings import RuleDiagnostic
 from tests.emulator import oracle

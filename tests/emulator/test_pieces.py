@@ -8,11 +8,11 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from spyrec.dtypes import DeviceFormat
 from spyrec.emulator import execute_reduction, execute_top
 from spyrec.emulator.device import EmulatedDevice
 from spyrec.emulator.engine import Setting
 from spyrec.emulator.pieces import Piece, pieces_of
+from spyrec.hardware.dtypes import DeviceFormat
 from tests.emulator.builders import DL16, Operation, Tensor, program_of, superdsc_of, table_of
 
 FOLDS = ("sum", "max", "min", "mean", "sumnonstick", "maxnonstick", "minnonstick", "meannonstick", "exx2")

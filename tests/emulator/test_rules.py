@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from spyrec import dlfloat
 from spyrec.bundle.program import (
     Add,
     AffineApply,
@@ -24,10 +23,11 @@ from spyrec.bundle.program import (
     Statement,
 )
 from spyrec.bundle.superdsc import SuperDsc
-from spyrec.codes import CODES
 from spyrec.diagnostics import SpyrecError
-from spyrec.dtypes import DeviceFormat
+from spyrec.diagnostics.codes import CODES
 from spyrec.emulator.device import EmulatedDevice
+from spyrec.hardware import dlfloat
+from spyrec.hardware.dtypes import DeviceFormat
 from spyrec.runtime.device import ArgumentTable, TableEntry
 from spyrec.runtime.findings import Sanitizer
 from tests.emulator.builders import DL16, FP32, Operation, Tensor, program_of, superdsc_of, table_of

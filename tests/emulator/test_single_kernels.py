@@ -6,11 +6,11 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from spyrec import dlfloat
 from spyrec.emulator.kernel_direct import direct_function, three_operands
 from spyrec.emulator.kernel_dl16 import run_combine
 from spyrec.emulator.kernel_pointwise import pointwise_runner
 from spyrec.emulator.numerics import Storage
+from spyrec.hardware import dlfloat
 
 Integers = npt.NDArray[np.int64]
 Array = npt.NDArray[np.generic]

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spyrec.cost import OperationClass, OperationRecord, OperationWork, Unit
 from spyrec.emulator.cost_record import record_of, writers_of
 from spyrec.emulator.device import EmulatedDevice
 from spyrec.emulator.timeline import CoreGroup, simulate, timeline_of
+from spyrec.hardware.cost import OperationClass, OperationRecord, OperationWork, Unit
+from spyrec.hardware.target import CALIBRATED
 from spyrec.runtime.timeline_records import Engine, OperationTimeline
-from spyrec.target import CALIBRATED
 from tests.emulator.builders import Operation, Tensor, program_of, superdsc_of, table_of
 from tests.emulator.example_cases import load_kernel, right_kernels
 

@@ -8,12 +8,12 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from spyrec import dlfloat
 from spyrec.bundle.superdsc import SuperDsc
 from spyrec.emulator.device import EmulatedDevice
 from spyrec.emulator.weight_cache import PanelKey, WeightCache
+from spyrec.hardware import dlfloat
+from spyrec.hardware.target import SEGMENT_BYTES
 from spyrec.runtime.device import ArgumentTable, TableEntry
-from spyrec.target import SEGMENT_BYTES
 from tests.emulator.builders import DL16, Operation, Tensor, program_of, superdsc_of
 
 ROWS, DEPTH, COLUMNS = 64, 128, 192

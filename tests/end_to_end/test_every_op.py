@@ -7,7 +7,7 @@ import pytest
 
 import spyrec
 from spyrec import CompileOptions, RunOptions
-from spyrec.dtypes import DType
+from spyrec.hardware.dtypes import DType
 from spyrec.ir.evaluate import evaluate
 from spyrec.ir.numbers import decode
 from tests.support.samples import SampleCase, sample_cases

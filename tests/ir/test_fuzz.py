@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spyrec.codes import CODES
 from spyrec.diagnostics import SpyrecError
-from spyrec.dtypes import DType
+from spyrec.diagnostics.codes import CODES
+from spyrec.hardware.dtypes import DType
 from spyrec.ir.attribute_text import attribute_fields
 from spyrec.ir.evaluate import evaluate
 from spyrec.ir.opdef import OpDef, catalogue

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 from spyrec.diagnostics import SpyrecError
-from spyrec.dtypes import DType
+from spyrec.hardware.dtypes import DType
 from spyrec.ir.constants import load_constant
 from spyrec.ir.graph import Scalar
 from spyrec.ir.ops.unary import ClampAttributes, PowAttributes
 from spyrec.ir.ops.views import ReshapeAttributes
 from spyrec.ir.reader import read_graph, read_graph_data
 from spyrec.ir.types import TensorType
-from spyrec.symbolic_dim import SymbolicDim
+from spyrec.layout.symbolic_dim import SymbolicDim
 from tests.ir.graphs import codes_of, everything, read_file, write_files
 
 

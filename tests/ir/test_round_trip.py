@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from spyrec.diagnostics import Location, SpyrecError
-from spyrec.dtypes import DType
+from spyrec.hardware.dtypes import DType
 from spyrec.ir.attributes import NO_ATTRIBUTES
 from spyrec.ir.evaluate import evaluate
 from spyrec.ir.graph import Graph, Node, Value

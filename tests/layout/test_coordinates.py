@@ -16,10 +16,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spyrec.coordinates import checked_coordinates, compute_coordinates
 from spyrec.diagnostics import SpyrecError
-from spyrec.index_expression import evaluate, parse_index
-from spyrec.layout import DeviceLayout
+from spyrec.layout.coordinates import checked_coordinates, compute_coordinates
+from spyrec.layout.device_layout import DeviceLayout
+from spyrec.layout.index_expression import evaluate, parse_index
 
 
 class CoordinateVector(TypedDict):

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from spyrec import dlfloat
-from spyrec.dlfloat_kernels import decode_scalar, encode_scalar
+from spyrec.hardware import dlfloat
+from spyrec.hardware.dlfloat_kernels import decode_scalar, encode_scalar
 
 Bits = npt.NDArray[np.uint16]
 ALL_BITS = np.arange(1 << 16, dtype=np.uint16)

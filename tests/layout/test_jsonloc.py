@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spyrec.diagnostics import Location, SpyrecError
-from spyrec.jsonloc import MAX_NESTING, JsonValue, SourceText, load_json
+from spyrec.diagnostics.json_reading import JsonValue, load_json
+from spyrec.diagnostics.source_text import MAX_NESTING, SourceText
 
 TEXT = """{
   "a/b": [10, {"~": "x\\"}"},

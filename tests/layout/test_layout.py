@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spyrec.diagnostics import SpyrecError
-from spyrec.dtypes import DeviceFormat, DType
-from spyrec.layout import DeviceLayout
-from spyrec.tiling import row_major_strides
+from spyrec.hardware.dtypes import DeviceFormat, DType
+from spyrec.layout.device_layout import DeviceLayout
+from spyrec.layout.tiling import row_major_strides
 
 SEED = DeviceLayout.default((5, 100, 150), "float16")
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from spyrec.diagnostics import SpyrecError
-from spyrec.dtypes import DeviceFormat, DType, is_convertible
-from spyrec.layout import DeviceLayout
+from spyrec.hardware.dtypes import DeviceFormat, DType, is_convertible
+from spyrec.layout.device_layout import DeviceLayout
 from spyrec.runtime.conversion import converter, storage_type
 from spyrec.runtime.transfer import copy_to_device, copy_to_host
 

@@ -8,11 +8,11 @@ from typing import NotRequired, TypedDict, cast
 
 import pytest
 
-from spyrec.dci import DataConversionInfo
 from spyrec.diagnostics import SpyrecError
-from spyrec.dtypes import DeviceFormat, DType
-from spyrec.jsonloc import load_json
-from spyrec.layout import DeviceLayout
+from spyrec.diagnostics.json_reading import load_json
+from spyrec.hardware.dtypes import DeviceFormat, DType
+from spyrec.layout.conversion_table import DataConversionInfo
+from spyrec.layout.device_layout import DeviceLayout
 
 
 class LayoutVector(TypedDict):

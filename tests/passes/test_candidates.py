@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from benchmarks.planning_parts.division import OF_MODELS, PLANNED, Matmul, best_even_us, chosen_us
 from benchmarks.timeline import PUBLISHED_US
-from spyrec.cost import OperationCost, OperationRecord, cost_of
+from spyrec.hardware.cost import OperationCost, OperationRecord, cost_of
+from spyrec.hardware.target import CALIBRATED, PLANNER_2026_06, PROFILES, Profile
 from spyrec.ir.kernel import KernelGraph
 from spyrec.passes.base import PipelineOptions
 from spyrec.passes.planning import candidates as module
 from spyrec.passes.planning.candidates import MOST_CANDIDATES, candidates, costed
 from spyrec.passes.planning.divisions import division_space
-from spyrec.target import CALIBRATED, PLANNER_2026_06, PROFILES, Profile
 from tests.support.examples import examples
 from tests.support.graphs import after, graph_data, node, read, tensor
 from tests.support.random_graphs import random_graph

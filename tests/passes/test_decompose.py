@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spyrec.dtypes import DType
+from spyrec.hardware.dtypes import DType
 from spyrec.ir.evaluate import evaluate
 from spyrec.ir.graph import Derived, Graph, location_of
 from spyrec.ir.opdef import OpKind, catalogue

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spyrec.cost import cost_of
 from spyrec.diagnostics import SpyrecError
+from spyrec.hardware.cost import cost_of
+from spyrec.hardware.target import PROFILES, Target
 from spyrec.ir.device_access import DeviceAccess, Part
 from spyrec.ir.evaluate import evaluate
 from spyrec.ir.kernel import Kernel, KernelGraph
@@ -19,7 +20,6 @@ from spyrec.passes.base import PipelineOptions
 from spyrec.passes.device_graph import device_graph
 from spyrec.passes.planning.candidates import candidates
 from spyrec.passes.planning.record import record_of
-from spyrec.target import PROFILES, Target
 from tests.support.examples import examples
 from tests.support.graphs import after, graph_data, node, only_diagnostic, read, tensor
 from tests.support.kernel_interpreter import interpret

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 import spyrec
 from spyrec.bundle.bundle import Bundle
 from spyrec.diagnostics import SpyrecError
-from spyrec.dtypes import DeviceFormat
+from spyrec.hardware.dtypes import DeviceFormat
 from spyrec.ir.device_layout import folded_shape, row_major
-from spyrec.layout import DeviceLayout
+from spyrec.layout.device_layout import DeviceLayout
 from tests.support.examples import examples
 from tests.support.graphs import JsonObject, graph_data, node, only_diagnostic, random_arrays, tensor
 

@@ -11,8 +11,8 @@ import pytest
 
 import spyrec
 from spyrec.diagnostics import Diagnostic, SpyrecError
-from spyrec.dtypes import DeviceFormat
-from spyrec.layout import DeviceLayout
+from spyrec.hardware.dtypes import DeviceFormat
+from spyrec.layout.device_layout import DeviceLayout
 from tests.support.graphs import JsonObject, graph_data, node, only_diagnostic, tensor
 
 _TILES = [2] * 10 + [64]

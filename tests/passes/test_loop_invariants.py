@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from spyrec.codes import CODES
+from spyrec.diagnostics.codes import CODES
 from spyrec.ir.kernel import Kernel, KernelGraph, Loop
 from spyrec.passes.base import NO_PLANNER, Facet, PipelineOptions
 from spyrec.passes.driver import check_order

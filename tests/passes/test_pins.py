@@ -10,7 +10,7 @@ from spyrec import CompileOptions, RunOptions
 from spyrec.bundle.bundle import Bundle
 from spyrec.diagnostics import SpyrecError
 from spyrec.ir.evaluate import evaluate
-from spyrec.layout import DeviceLayout
+from spyrec.layout.device_layout import DeviceLayout
 from tests.support.graphs import JsonObject, graph_data, node, random_arrays, read, scheduled, tensor
 
 

@@ -16,10 +16,10 @@ from examples.granite_block import make_graph
 from spyrec import CompileOptions, RunOptions
 from spyrec.diagnostics import SpyrecError
 from spyrec.front import emit, schedule
+from spyrec.hardware.target import CALIBRATED, DATASHEET, PROFILES, Target
 from spyrec.ir.kernel import BufferRole, KernelGraph
 from spyrec.passes.planning.traffic import kernel_traffic, lower_bound_bytes, plan_figures
-from spyrec.plan_data import PlanFigures
-from spyrec.target import CALIBRATED, DATASHEET, PROFILES, Target
+from spyrec.plan_record import PlanFigures
 from tests.support.examples import examples
 from tests.support.graphs import Arrays, JsonObject, graph_data, node, random_arrays, scheduled, tensor
 from tests.support.random_graphs import random_graph
@@ -39,7 +39,7 @@ def assert_a_run_counts_what_was_predicted(graph: KernelGraph, arrays: Arrays, o
     assert (figures.flops, figures.lx.peak_bytes) == (total.flops, total.lx_peak_bytes)
     assert total.simulated_us is not None
     if profile.overlap and any(item.record.combination.slices > 1 for item in kernel_traffic(graph, profile)):
-        assert figures.simulated_us >= total.simulated_us * (1 - 1e-9)  # see spyrec.cost.cost_of
+        assert figures.simulated_us >= total.simulated_us * (1 - 1e-9)  # see spyrec.hardware.cost.cost_of
     else:
         assert figures.simulated_us == pytest.approx(total.simulated_us, rel=1e-9)
     if options.loops == "keep":

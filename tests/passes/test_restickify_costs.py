@@ -11,7 +11,7 @@ from typing import TypedDict
 
 import pytest
 
-from spyrec.dtypes import DType
+from spyrec.hardware.dtypes import DType
 from spyrec.ir.device_layout import canonical_layout
 from spyrec.ir.kernel import KernelGraph
 from spyrec.ir.reader import read_graph_data

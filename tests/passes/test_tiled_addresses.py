@@ -10,8 +10,8 @@ import spyrec
 from spyrec import CompileOptions
 from spyrec.bundle.bundle import Bundle
 from spyrec.bundle.program import AffineMap
+from spyrec.hardware.target import Target
 from spyrec.passes.base import PipelineOptions
-from spyrec.target import Target
 from tests.support.graphs import JsonObject, read
 from tests.support.random_loops import looped_graph
 from tests.support.tiled_addresses import AddressOracle, Counts

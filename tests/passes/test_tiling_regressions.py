@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 import spyrec
 from spyrec import CompileOptions, RunOptions
+from spyrec.hardware.target import Target
 from spyrec.passes.base import PipelineOptions
-from spyrec.target import Target
 from tests.support.examples import examples
 from tests.support.graphs import JsonObject, random_arrays, read, scheduled
 from tests.support.tiled_addresses import AddressOracle

@@ -9,10 +9,10 @@ import pytest
 
 import spyrec
 from spyrec.diagnostics import SpyrecError
+from spyrec.hardware.target import Target
 from spyrec.ir.kernel import Kernel
 from spyrec.options import RunOptions
 from spyrec.passes.base import PipelineOptions
-from spyrec.target import Target
 from tests.support.graphs import JsonObject, after, graph_data, node, random_arrays, read, tensor
 
 _DIMS = {"A": 64, "B": 128, "C": 192}

@@ -24,11 +24,11 @@ from spyrec.cli import main
 from spyrec.device_ops import DEVICE_OPERATIONS
 from spyrec.device_ops.record import Family
 from spyrec.diagnostics import SpyrecError
-from spyrec.dtypes import DeviceFormat
 from spyrec.emulator.kernel_block import OPERATIONS
 from spyrec.emulator.kernel_dl16 import COMBINATIONS
 from spyrec.emulator.reduction import Reduction
 from spyrec.emulator.reference import decode, encode, fused_multiply_add
+from spyrec.hardware.dtypes import DeviceFormat
 from spyrec.runtime.jobs.execution_plan import ExecutionPlan
 from spyrec.runtime.jobs.launch_kernel import run_plan
 from spyrec.runtime.session import argument_table

@@ -8,6 +8,7 @@ import random
 import numpy as np
 import pytest
 
+from spyrec.hardware.target import PROGRAM_SEGMENT_BASE, SEGMENT_BYTES
 from spyrec.runtime.errors import (
     DeviceMismatch,
     DoubleFree,
@@ -22,7 +23,6 @@ from spyrec.runtime.memory.allocator import NULL_ALLOCATION, AllocationIndex, Fl
 from spyrec.runtime.memory.lazy_memory import LazyMemory
 from spyrec.runtime.memory.spyre_allocator import SpyreAllocator
 from spyrec.runtime.memory.statistics import AllocatorStatistics, BlockState, MemoryKind
-from spyrec.target import PROGRAM_SEGMENT_BASE, SEGMENT_BYTES
 
 
 def small(region_bytes: int = 20480, regions: int = 2, mode: MemoryMode = MemoryMode.VF) -> FlexAllocator:

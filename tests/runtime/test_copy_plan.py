@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spyrec import dlfloat
-from spyrec.dci import CopyNest
-from spyrec.dtypes import DType
-from spyrec.layout import DeviceLayout
+from spyrec.hardware import dlfloat
+from spyrec.hardware.dtypes import DType
+from spyrec.layout.conversion_table import CopyNest
+from spyrec.layout.device_layout import DeviceLayout
 from spyrec.runtime import copy_plan
 from spyrec.runtime.copy_plan import plan_of, writes_every_element
 from spyrec.runtime.threads import Threads

@@ -15,8 +15,8 @@ from spyrec.bundle.superdsc_writer import to_bytes
 from spyrec.codegen.emit_opspecs import CodegenOptions, emit_opspecs
 from spyrec.codegen.opspec import OpSpec, OpSpecFile
 from spyrec.diagnostics import SpyrecError
-from spyrec.dtypes import DeviceFormat
 from spyrec.emulator.device import EmulatedDevice
+from spyrec.hardware.dtypes import DeviceFormat
 from spyrec.runtime.device_form import decode_device_form, encode_device_form
 from spyrec.runtime.session import Session, SessionOptions
 from tests.codegen.builders import FP16, Along, argument, space

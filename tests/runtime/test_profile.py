@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from spyrec.diagnostics import SpyrecError
-from spyrec.dtypes import DType
+from spyrec.hardware.dtypes import DType
 from spyrec.runtime import Profile, ProfileSummary, SpyreDevice, SpyreTensor, profile
 from spyrec.runtime.errors import ExecutionFailed, ProfileActive
 from spyrec.runtime.streams.control_block import ControlBlock, Origin

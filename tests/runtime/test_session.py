@@ -15,12 +15,12 @@ from spyrec.bundle.manifest import Argument, Manifest, PlanStep, Role
 from spyrec.bundle.program import Program, SdscExecute
 from spyrec.bundle.superdsc import SuperDsc
 from spyrec.diagnostics import SpyrecError
-from spyrec.dtypes import DType
-from spyrec.layout import DeviceLayout
+from spyrec.hardware.dtypes import DType
+from spyrec.hardware.target import Target
+from spyrec.layout.device_layout import DeviceLayout
 from spyrec.runtime.device import NO_VALUES, ArgumentTable, LaunchStats, LoadedProgram, OperationStats
 from spyrec.runtime.observer import ExecutionObserver
 from spyrec.runtime.session import Session, SessionOptions
-from spyrec.target import Target
 from tests.foreign import EXAMPLES, argument_table, write_table
 
 SHAPE = (5, 100)

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spyrec.diagnostics import SpyrecError
-from spyrec.dtypes import DeviceFormat, DType
-from spyrec.layout import DeviceLayout
+from spyrec.hardware.dtypes import DeviceFormat, DType
+from spyrec.layout.device_layout import DeviceLayout
 from spyrec.runtime.errors import (
     DeviceMismatch,
     DtypeMismatch,

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spyrec import dlfloat
-from spyrec.dci import DataConversionInfo
 from spyrec.diagnostics import SpyrecError
-from spyrec.dtypes import DeviceFormat, DType
-from spyrec.jsonloc import JsonValue
-from spyrec.layout import DeviceLayout
+from spyrec.diagnostics.json_reading import JsonValue
+from spyrec.hardware import dlfloat
+from spyrec.hardware.dtypes import DeviceFormat, DType
+from spyrec.layout.conversion_table import DataConversionInfo
+from spyrec.layout.device_layout import DeviceLayout
 from spyrec.runtime.copy_kernels import dlfloat_to_half, half_to_dlfloat
 from spyrec.runtime.transfer import copy_into_host, copy_to_device, copy_to_host
 

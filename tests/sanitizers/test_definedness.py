@@ -11,7 +11,7 @@ import pytest
 import spyrec
 from spyrec.bundle.bundle import Bundle
 from spyrec.bundle.superdsc import Indirection, SuperDsc
-from spyrec.dtypes import DeviceFormat
+from spyrec.hardware.dtypes import DeviceFormat
 from spyrec.runtime.device import ArgumentTable
 from spyrec.runtime.findings import Finding, Sanitizer
 from tests.emulator.builders import FP32, Operation, Tensor, entry_of, program_of, superdsc_of, table_of

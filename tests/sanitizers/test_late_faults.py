@@ -24,8 +24,8 @@ from spyrec.bundle.superdsc import Indirection, SuperDsc
 from spyrec.codegen.emit_opspecs import CodegenOptions, EmittedProgram, emit_opspecs
 from spyrec.codegen.opspec import LoopSpec, OpSpec
 from spyrec.diagnostics import SpyrecError
-from spyrec.dtypes import DeviceFormat
 from spyrec.emulator.device import EmulatedDevice
+from spyrec.hardware.dtypes import DeviceFormat
 from spyrec.runtime.device import ArgumentTable, TableEntry
 from spyrec.runtime.findings import Finding, RuleDiagnostic, Sanitizer
 from spyrec.runtime.observer import ArgumentCopy

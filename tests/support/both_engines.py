@@ -12,9 +12,9 @@ from spyrec.bundle.bundle import Bundle
 from spyrec.bundle.program import Program
 from spyrec.bundle.superdsc import SuperDsc
 from spyrec.diagnostics import SpyrecError
-from spyrec.dtypes import DeviceFormat
 from spyrec.emulator.device import EmulatedDevice
 from spyrec.front import open_session
+from spyrec.hardware.dtypes import DeviceFormat
 from spyrec.options import RunOptions
 from spyrec.runtime.device import ArgumentTable, LaunchStats
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from spyrec.ir.device_access import DeviceAccess, DeviceDim, Part, Variable
-from spyrec.layout import DeviceLayout
+from spyrec.layout.device_layout import DeviceLayout
 
 
 def _strides(shape: Sequence[int]) -> list[int]:

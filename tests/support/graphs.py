@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spyrec.diagnostics import Diagnostic, DiagnosticSink, SpyrecError
-from spyrec.dtypes import DType
+from spyrec.hardware.dtypes import DType
 from spyrec.ir.graph import Graph
 from spyrec.ir.kernel import KernelGraph
 from spyrec.ir.reader import read_graph_data

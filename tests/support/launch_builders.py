@@ -7,8 +7,8 @@ from itertools import count
 
 from spyrec.bundle.manifest import Role
 from spyrec.bundle.tile_contract import TileArgument, TileContract, TileLoop
-from spyrec.dtypes import DType
-from spyrec.layout import DeviceLayout
+from spyrec.hardware.dtypes import DType
+from spyrec.layout.device_layout import DeviceLayout
 from spyrec.runtime.launch.plan import LaunchTensor
 
 INPUT, OUTPUT, INOUT = Role.INPUT, Role.OUTPUT, Role.INOUT

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spyrec.bundle.tile_contract import TileArgument
-from spyrec.layout import DeviceLayout
+from spyrec.layout.device_layout import DeviceLayout
 from spyrec.runtime.launch.plan import Iteration, Mode, Operand, Place, StageCopy
 from spyrec.runtime.launch.tile_plan import Part, TilePlan
 

@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 import numpy.typing as npt
 
-from spyrec.dtypes import DType
+from spyrec.hardware.dtypes import DType
 from spyrec.ir.evaluate import evaluate
 from spyrec.ir.graph import Graph
 from spyrec.ir.kernel import BufferRole, KernelGraph, KernelProgram

@@ -11,10 +11,10 @@ from spyrec.bundle.bundle import Bundle
 from spyrec.bundle.mlir_printer import print_program
 from spyrec.bundle.superdsc_writer import to_bytes
 from spyrec.front import emit, schedule
+from spyrec.hardware.target import PROFILES, STICK_BYTES, Target
 from spyrec.ir.kernel import KernelGraph
 from spyrec.options import RunResult
 from spyrec.passes.planning.traffic import plan_figures
-from spyrec.target import PROFILES, STICK_BYTES, Target
 from tests.support.graphs import Arrays, JsonObject
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spyrec.diagnostics import Location
-from spyrec.dtypes import DType
+from spyrec.hardware.dtypes import DType
 from spyrec.ir.graph import Graph, Node, Operand, Value
 from spyrec.ir.numbers import encode
 from spyrec.ir.opdef import OpDef, Sample, catalogue

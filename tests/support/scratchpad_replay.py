@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from spyrec.hardware.target import CALIBRATED, Target
 from spyrec.ir.kernel import Kernel, KernelGraph, KernelProgram
 from spyrec.passes.planning.traffic import plan_figures
-from spyrec.target import CALIBRATED, Target
 
 _MOST_ROUNDS = 3
 """Rounds of a loop that are replayed: the first, one in the middle, one behind it."""

@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from spyrec.diagnostics import SpyrecError
-from spyrec.dtypes import DeviceFormat
-from spyrec.layout import DeviceLayout
-from spyrec.tiling import row_major_strides
+from spyrec.hardware.dtypes import DeviceFormat
+from spyrec.layout.device_layout import DeviceLayout
+from spyrec.layout.tiling import row_major_strides
 
 Places = npt.NDArray[np.int64]
 

@@ -15,6 +15,7 @@ from math import prod
 from spyrec.bundle.bundle import Bundle
 from spyrec.bundle.program import Add, AffineApply, ArgumentExtract, Constant, For, Program, SdscExecute, Statement
 from spyrec.bundle.superdsc import SuperDsc
+from spyrec.hardware.target import STICK_BYTES
 from spyrec.ir.access import Access
 from spyrec.ir.graph import Graph
 from spyrec.ir.kernel import Buffer, Kernel, KernelGraph, KernelProgram, Use
@@ -22,7 +23,6 @@ from spyrec.passes.base import PipelineOptions
 from spyrec.passes.driver import DriverOptions, run_pipeline
 from spyrec.passes.tile_loops import levels_of_kernels
 from spyrec.passes.tiling.levels import Path
-from spyrec.target import STICK_BYTES
 
 _POOL = 1 << 50
 _ARGUMENT = 1 << 44

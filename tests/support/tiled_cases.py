@@ -25,8 +25,8 @@ from spyrec.bundle.tile_contract import (
     WriteMode,
 )
 from spyrec.diagnostics import SpyrecError
-from spyrec.dtypes import DType
-from spyrec.layout import DeviceLayout
+from spyrec.hardware.dtypes import DType
+from spyrec.layout.device_layout import DeviceLayout
 from spyrec.runtime.launch.plan import LaunchOptions, Remainder
 from spyrec.runtime.launch.tile_major import tile_major_layout
 from tests.support.split_layouts import random_split

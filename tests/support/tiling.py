@@ -10,7 +10,7 @@ from spyrec.bundle.bundle import Bundle
 from spyrec.bundle.device_program import DeviceProgram, executes
 from spyrec.bundle.program import AffineApply, AffineMap, Constant, For, SdscExecute, Statement
 from spyrec.bundle.superdsc import Component, Operand, SuperDsc
-from spyrec.target import STICK_BYTES
+from spyrec.hardware.target import STICK_BYTES
 
 
 def looped(

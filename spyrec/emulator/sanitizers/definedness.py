@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from spyrec.dci import CopyNest
 from spyrec.device_ops import device_operation
 from spyrec.device_ops.record import Family
 from spyrec.emulator.fault_places import operand_field
@@ -30,6 +29,7 @@ from spyrec.emulator.sanitizers.report import Report
 from spyrec.emulator.sanitizers.shadow import PADDING, UNWRITTEN, Shadow, States
 from spyrec.emulator.sanitizers.state_driver import StateDriver, shadow_starts
 from spyrec.emulator.sanitizers.window_stores import is_window
+from spyrec.layout.conversion_table import CopyNest
 from spyrec.runtime.findings import Finding, Sanitizer
 from spyrec.runtime.observer import ArgumentCopy
 

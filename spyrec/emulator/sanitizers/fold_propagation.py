@@ -23,7 +23,7 @@ from spyrec.emulator.sanitizers.propagation import (
     weight_of,
 )
 from spyrec.emulator.sanitizers.touches import Touch, Touches, is_small, touch
-from spyrec.target import STICK_BYTES
+from spyrec.hardware.target import STICK_BYTES
 
 Integers = npt.NDArray[np.int64]
 States = npt.NDArray[np.uint8]

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spyrec.emulator.jit import kernel
-from spyrec.target import STICK_BYTES
+from spyrec.hardware.target import STICK_BYTES
 
 Integers = npt.NDArray[np.int64]
 

@@ -23,8 +23,8 @@ from spyrec.emulator.sanitizers.kernel_owners import WINDOW, run_owners
 from spyrec.emulator.sanitizers.owner_accesses import OwnerAccesses
 from spyrec.emulator.sanitizers.places import Places, Spot
 from spyrec.emulator.sanitizers.report import Report
+from spyrec.hardware.target import STICK_BYTES
 from spyrec.runtime.findings import Sanitizer
-from spyrec.target import STICK_BYTES
 
 Integers = npt.NDArray[np.int64]
 

@@ -20,7 +20,7 @@ from spyrec.emulator.geometry import outer_sum
 from spyrec.emulator.sanitizers.kernel_shadow import FIRST_MARK, element_state, run_states
 from spyrec.emulator.sanitizers.kernel_shadow_folds import store_outer
 from spyrec.emulator.sanitizers.touches import Touches
-from spyrec.target import STICK_BYTES
+from spyrec.hardware.target import STICK_BYTES
 
 Integers = npt.NDArray[np.int64]
 States = npt.NDArray[np.uint8]

@@ -19,8 +19,8 @@ from spyrec.emulator.portion import Portion
 from spyrec.emulator.sanitizers.places import Places, Spot
 from spyrec.emulator.sanitizers.report import Report
 from spyrec.emulator.scratchpad_rules import Region, region_of
+from spyrec.hardware.target import STICK_BYTES
 from spyrec.runtime.findings import Sanitizer
-from spyrec.target import STICK_BYTES
 
 Integers = npt.NDArray[np.int64]
 

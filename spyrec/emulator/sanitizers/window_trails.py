@@ -14,7 +14,7 @@ from spyrec.emulator.resolve import POOL
 from spyrec.emulator.sanitizers.call_facts import Reaches
 from spyrec.emulator.sanitizers.places import Places
 from spyrec.emulator.sanitizers.window_stores import Store, WindowFacts, common
-from spyrec.target import STICK_BYTES
+from spyrec.hardware.target import STICK_BYTES
 
 Integers = npt.NDArray[np.int64]
 

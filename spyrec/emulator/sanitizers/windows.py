@@ -15,8 +15,8 @@ from spyrec.emulator.sanitizers.places import Places, Spot
 from spyrec.emulator.sanitizers.report import Report
 from spyrec.emulator.sanitizers.window_stores import Store, WindowFacts, common
 from spyrec.emulator.sanitizers.window_trails import WindowTrails
+from spyrec.hardware.target import STICK_BYTES
 from spyrec.runtime.findings import Sanitizer
-from spyrec.target import STICK_BYTES
 
 Integers = npt.NDArray[np.int64]
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spyrec.device_ops.record import HALF
-from spyrec.dtypes import DType
+from spyrec.hardware.dtypes import DType
 from spyrec.ir.opdef import Array, AxisSources, OpDef, OperandSpec, OperandTypes, OpError, OpKind, register, rule
 from spyrec.ir.operands import Floats, array, common_float, floats, tensor, unsupported
 from spyrec.ir.samples import boolean, f16

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from spyrec.device_ops.record import ANY_FORMAT
-from spyrec.dtypes import DType
+from spyrec.hardware.dtypes import DType
 from spyrec.ir.attributes import NO_ATTRIBUTES, NoAttributes, Number, Sizes
 from spyrec.ir.numbers import fits, misfit
 from spyrec.ir.opdef import (

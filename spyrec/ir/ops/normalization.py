@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from spyrec.device_ops.record import HALF_OR_SINGLE
-from spyrec.dtypes import DType
+from spyrec.hardware.dtypes import DType
 from spyrec.ir.attributes import NO_ATTRIBUTES, NoAttributes, Sizes
 from spyrec.ir.opdef import (
     Array,

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from spyrec.device_ops.record import HALF, HALF_OR_SINGLE, SINGLE
-from spyrec.dtypes import DType
+from spyrec.hardware.dtypes import DType
 from spyrec.ir import special
 from spyrec.ir.attributes import NO_ATTRIBUTES, NoAttributes
 from spyrec.ir.opdef import (

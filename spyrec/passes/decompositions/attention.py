@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from spyrec.dtypes import DType
+from spyrec.hardware.dtypes import DType
 from spyrec.ir.attributes import DimAttributes
 from spyrec.ir.graph import Operand
 from spyrec.ir.ops.attention import AttentionAttributes

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 
-from spyrec.dtypes import DType
+from spyrec.hardware.dtypes import DType
 from spyrec.ir.graph import Node, Operand
 from spyrec.ir.ops.binary import AlphaAttributes
 from spyrec.ir.ops.movement import FullAttributes

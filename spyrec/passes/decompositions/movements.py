@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from spyrec.dtypes import DType
+from spyrec.hardware.dtypes import DType
 from spyrec.ir.attributes import DimAttributes
 from spyrec.ir.graph import Node
 from spyrec.ir.ops.movement import FullAttributes, JoinAttributes, RepeatAttributes, ToAttributes

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from spyrec.cost import cost_of
+from spyrec.hardware.cost import cost_of
+from spyrec.hardware.target import Profile
 from spyrec.ir.kernel import Kernel, KernelGraph
 from spyrec.passes.base import PipelineOptions
 from spyrec.passes.planning.divisions import Axis, Division, DivisionSpace, division_space
 from spyrec.passes.planning.record import KernelRecord, kernel_record
-from spyrec.target import Profile
 
 MOST_CANDIDATES = 12
 """Divisions kept per kernel: the joint choice multiplies those of neighbours."""

@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from spyrec.cost import cost_of
 from spyrec.diagnostics import refuse
+from spyrec.hardware.cost import cost_of
 from spyrec.ir.device_access import Inexpressible
 from spyrec.ir.graph import location_of
 from spyrec.ir.kernel import BufferRole, Kernel, KernelGraph, Use
@@ -20,7 +20,7 @@ from spyrec.passes.planning.candidates import Candidate, candidates, floor_us
 from spyrec.passes.planning.divisions import Axis, division_space
 from spyrec.passes.planning.record import record_of
 from spyrec.passes.planning.shares import share_of
-from spyrec.plan_note import Decision, PlanNote
+from spyrec.plan_record import Decision, PlanNote
 
 _MOST_CUTS = 6
 """Cuts on the way from a kernel to one of its parts."""

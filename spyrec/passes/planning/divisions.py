@@ -10,10 +10,10 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from spyrec.hardware.target import STICK_BYTES
 from spyrec.ir.device_access import DeviceAccess, Part
 from spyrec.ir.kernel import Kernel
 from spyrec.ir.kernel_form import KernelForm, Rule
-from spyrec.target import STICK_BYTES
 
 Division = tuple[int, ...]
 """Slices per variable of a kernel's form."""

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from spyrec.device_ops import LAYERNORM_SCALE, device_operation
+from spyrec.hardware.target import STICK_BYTES
 from spyrec.ir.device_access import DeviceAccess, Part
 from spyrec.ir.kernel_form import KernelForm, Rule, synthetic_count
-from spyrec.target import STICK_BYTES
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from spyrec.cost import Combination, OperandRead, OperationClass, OperationRecord, Unit
 from spyrec.device_ops import IDENTITY, device_operation
+from spyrec.hardware.cost import Combination, OperandRead, OperationClass, OperationRecord, Unit
+from spyrec.hardware.target import PARTIAL_SUM_BYTES, STICK_BYTES
+from spyrec.hardware.work_slices import ring_hops, slices_of_cores
 from spyrec.ir.kernel import Kernel, KernelGraph
 from spyrec.ir.kernel_form import KernelForm, Rule
 from spyrec.passes.planning.kernel_space import KernelSpace, OperandSpace, kernel_space
 from spyrec.passes.planning.overlap import Box, core_box, union_sticks
-from spyrec.target import PARTIAL_SUM_BYTES, STICK_BYTES
-from spyrec.work_slices import ring_hops, slices_of_cores
 
 
 def record_of(

@@ -9,7 +9,7 @@ from functools import lru_cache
 from spyrec.ir.access import Access, Coordinate
 from spyrec.ir.device_layout import BufferLayout, Digit, row_major
 from spyrec.ir.kernel import Buffer, Kernel, Use
-from spyrec.layout import DeviceLayout
+from spyrec.layout.device_layout import DeviceLayout
 
 
 @dataclass(frozen=True, slots=True)

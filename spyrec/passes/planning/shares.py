@@ -10,11 +10,11 @@ import math
 from dataclasses import dataclass
 from functools import lru_cache
 
+from spyrec.hardware.target import STICK_BYTES
+from spyrec.hardware.work_slices import slices_of_cores
 from spyrec.ir.device_access import DeviceAccess, Part
 from spyrec.ir.kernel import Kernel
 from spyrec.ir.kernel_form import KernelForm, Rule
-from spyrec.target import STICK_BYTES
-from spyrec.work_slices import slices_of_cores
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,13 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from spyrec.cost import OperationRecord, cost_of
+from spyrec.hardware.cost import OperationRecord, cost_of
+from spyrec.hardware.target import Profile, Target
 from spyrec.ir.kernel import BufferRole, Kernel, KernelGraph
 from spyrec.passes.lifetimes import lifetimes
 from spyrec.passes.planning.moving_reads import Reads, reads_of_rounds
 from spyrec.passes.planning.record import kernel_record, lx_flags
-from spyrec.plan_data import LxFigures, PlanFigures, PlannedLoop, PlannedOperation, PlannedTensor, ResidentTensor
-from spyrec.target import Profile, Target
+from spyrec.plan_record import LxFigures, PlanFigures, PlannedLoop, PlannedOperation, PlannedTensor, ResidentTensor
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from spyrec.device_ops import IDENTITY, cast_between, device_operation
-from spyrec.dtypes import DType
+from spyrec.hardware.dtypes import DType
 from spyrec.ir.access import Access
 from spyrec.ir.graph import ConstantData, Derived
 from spyrec.ir.kernel import Buffer, BufferRole, ConstantSource, Kernel, Use

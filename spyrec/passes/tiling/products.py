@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import accumulate
 
 from spyrec.diagnostics import DiagnosticSink
-from spyrec.dtypes import DType
+from spyrec.hardware.dtypes import DType
 from spyrec.ir.graph import Graph
 from spyrec.ir.kernel_form import Rule
 from spyrec.ir.ops.binary import AlphaAttributes

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
+from spyrec.hardware.target import ARGUMENTS_WITH_POOL, ARGUMENTS_WITHOUT_POOL
 from spyrec.ir.kernel import Buffer, BufferRole, Kernel
 from spyrec.passes.tiling.levels import Path
 from spyrec.passes.tiling.tree import dim_of
-from spyrec.target import ARGUMENTS_WITH_POOL, ARGUMENTS_WITHOUT_POOL
 
 
 def part_groups(

@@ -11,9 +11,9 @@ from spyrec.bundle.image_table import ImageTable
 from spyrec.bundle.launch_plan import CorrectionSlot, InitTransfer, LaunchArtifact
 from spyrec.bundle.program_image import image_table
 from spyrec.diagnostics import Location
+from spyrec.hardware.target import PROGRAM_SEGMENT_BASE, SEGMENT_BYTES
 from spyrec.runtime.jobs.errors import MalformedPlan
 from spyrec.runtime.launch.address_levels import stick_strides
-from spyrec.target import PROGRAM_SEGMENT_BASE, SEGMENT_BYTES
 
 Part = tuple[int, int]
 """A part of a job's allocation: its first byte, and its length in bytes."""

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 
 from spyrec.diagnostics import refuse
+from spyrec.layout.tiling import row_major_strides
 from spyrec.runtime.argument_kinds import as_integer, is_a, shown
 from spyrec.runtime.errors import ArgumentCountError
 from spyrec.runtime.jobs.execution_plan import ExecutionPlan, WiredJob
@@ -13,7 +14,6 @@ from spyrec.runtime.jobs.job_argument import extents_of
 from spyrec.runtime.jobs.larger_tensors import intermediate_forms
 from spyrec.runtime.memory.allocator import AllocationIndex
 from spyrec.runtime.streams.launchable import LaunchArgument
-from spyrec.tiling import row_major_strides
 
 TILED_LAUNCH_VARIABLE = "SPYRE_ALLOW_TILED_LAUNCH"
 """The environment variable that forbids tiled launches with 0, false, no or off (seed 000)."""

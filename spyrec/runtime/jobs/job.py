@@ -13,6 +13,7 @@ from spyrec.bundle.launch_plan import ComputeOnDevice, ComputeOnHost, DataTransf
 from spyrec.bundle.manifest import Role, TripCount
 from spyrec.bundle.tile_contract import TileContract
 from spyrec.diagnostics import refuse
+from spyrec.hardware.target import PROGRAM_SEGMENT_BASE
 from spyrec.runtime.errors import ArgumentCountError
 from spyrec.runtime.jobs.binary import Binary, binary_of, slot_zero
 from spyrec.runtime.jobs.contract_rules import check_contract
@@ -31,7 +32,6 @@ from spyrec.runtime.memory.allocator import AllocationIndex, DeviceBytes
 from spyrec.runtime.streams.control_block import ControlBlock, OperandCheck
 from spyrec.runtime.streams.launch_order import Readiness
 from spyrec.runtime.streams.launchable import LaunchArgument, LaunchRequest
-from spyrec.target import PROGRAM_SEGMENT_BASE
 
 if TYPE_CHECKING:
     from spyrec.runtime.spyre_device import SpyreDevice

@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 
 from spyrec.bundle.manifest import Argument, Role
 from spyrec.bundle.tile_contract import argument_layout
-from spyrec.dtypes import DeviceFormat, DType
-from spyrec.layout import DeviceLayout
+from spyrec.hardware.dtypes import DeviceFormat, DType
+from spyrec.hardware.target import STICK_BYTES
+from spyrec.layout.device_layout import DeviceLayout
+from spyrec.layout.symbolic_dim import SymbolicDim
+from spyrec.layout.tiling import row_major_strides
 from spyrec.runtime.binding import has_host_form
 from spyrec.runtime.errors import DtypeMismatch, LayoutMismatch, RuntimeFault, ShapeMismatch
 from spyrec.runtime.memory.allocator import AllocationIndex
 from spyrec.runtime.streams.launchable import LaunchArgument
-from spyrec.symbolic_dim import SymbolicDim
-from spyrec.target import STICK_BYTES
-from spyrec.tiling import row_major_strides
 
 _WORDS = STICK_BYTES // 4
 """Elements per stick of the form in which bytes are passed that have no host form."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from spyrec.bundle.manifest import Manifest
-from spyrec.layout import DeviceLayout
+from spyrec.layout.device_layout import DeviceLayout
 from spyrec.runtime.jobs.execution_plan import ExecutionPlan
 from spyrec.runtime.launch.launched_forms import ContractedStep, launched_layouts, launched_shapes
 from spyrec.runtime.streams.launchable import LaunchArgument

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spyrec.bundle.host_compute import HostComputeSpec
+from spyrec.hardware.target import PROGRAM_SEGMENT_BASE
 from spyrec.runtime.jobs.binary import Binary, Part
 from spyrec.runtime.memory.addresses import AddressRange, RegionTable, VirtualAddress
 from spyrec.runtime.memory.allocator import AllocationIndex, DeviceBytes
@@ -17,7 +18,6 @@ from spyrec.runtime.memory.statistics import MemoryKind
 from spyrec.runtime.streams.blocks import host_to_device
 from spyrec.runtime.streams.control_block import ControlBlock, OperandCheck, Origin
 from spyrec.runtime.streams.launch_order import Readiness, Turn
-from spyrec.target import PROGRAM_SEGMENT_BASE
 
 if TYPE_CHECKING:
     from spyrec.runtime.spyre_device import SpyreDevice

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spyrec.bundle.bundle import Bundle
-from spyrec.dtypes import DeviceFormat
+from spyrec.hardware.dtypes import DeviceFormat
 from spyrec.runtime.argument_copy import ArgumentCopier
 from spyrec.runtime.binding import has_host_form
 from spyrec.runtime.memory.allocator import DeviceBytes

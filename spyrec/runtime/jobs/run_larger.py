@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from spyrec.bundle.manifest import Argument, Manifest, Role
 from spyrec.bundle.tile_contract import argument_layout
-from spyrec.dtypes import DType
+from spyrec.hardware.dtypes import DType
 from spyrec.runtime.jobs.execution_plan import ExecutionPlan
 from spyrec.runtime.jobs.larger_tensors import Form, contracted_steps, forms_of
 from spyrec.runtime.jobs.launch_kernel import launch_kernel

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from spyrec.hardware.target import STICK_BYTES
 from spyrec.runtime.jobs.operand_place import OperandPlace, require_data_memory
 from spyrec.runtime.launch.address_levels import stick_strides
 from spyrec.runtime.launch.plan import Iteration, LaunchTensor, Operand, Place, StageCopy
@@ -13,7 +14,6 @@ from spyrec.runtime.memory.allocator import AllocationIndex, DeviceBytes
 from spyrec.runtime.streams.blocks import device_to_device
 from spyrec.runtime.streams.control_block import ControlBlock, Origin, StridedBytes
 from spyrec.runtime.streams.launchable import LaunchArgument, LaunchRequest
-from spyrec.target import STICK_BYTES
 
 if TYPE_CHECKING:
     from spyrec.bundle.tile_contract import TileArgument

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
-from spyrec.layout import DeviceLayout
-from spyrec.tiling import HostTensor, Tile, analyse, replicas
+from spyrec.layout.device_layout import DeviceLayout
+from spyrec.layout.tiling import HostTensor, Tile, analyse, replicas
 
 
 @dataclass(frozen=True, slots=True)

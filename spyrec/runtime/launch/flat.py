@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from spyrec.bundle.tile_contract import LoopKind
+from spyrec.hardware.target import STICK_BYTES
 from spyrec.runtime.launch.offset_rule import AxisSteps, StepLevel
 from spyrec.runtime.launch.plan import ArgumentPlan, LoopPlan, LoopSteps, Mode, Remainder
 from spyrec.runtime.launch.remainders import Launch
-from spyrec.target import STICK_BYTES
 
 REASON = "the program is pointwise and all tensors have one layout"
 

@@ -11,12 +11,12 @@ from itertools import permutations
 
 from spyrec.bundle.tile_contract import TileArgument, TileContract
 from spyrec.diagnostics import SpyrecError
-from spyrec.layout import DeviceLayout
+from spyrec.layout.device_layout import DeviceLayout
+from spyrec.layout.tiling import row_major_strides
 from spyrec.runtime.launch.explain import explain_launch
 from spyrec.runtime.launch.plan import LaunchOptions, LaunchTensor
 from spyrec.runtime.launch.tile_major import tile_major_layout
 from spyrec.runtime.launch.tile_plan import TilePlan
-from spyrec.tiling import row_major_strides
 
 Shape = tuple[int, ...]
 

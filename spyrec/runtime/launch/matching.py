@@ -7,10 +7,10 @@ from dataclasses import replace
 from itertools import pairwise
 
 from spyrec.bundle.tile_contract import LoopKind, TileArgument, TileContract, TileLoop
+from spyrec.hardware.target import STICK_BYTES
 from spyrec.runtime.errors import ArgumentCountError, DtypeMismatch, LayoutMismatch, ShapeMismatch
 from spyrec.runtime.launch.errors import TileAmbiguous, TileInconsistent, TilingNotAllowed, TooManyTiles
 from spyrec.runtime.launch.plan import LaunchOptions, LaunchTensor, LoopPlan
-from spyrec.target import STICK_BYTES
 
 
 def check_arguments(contract: TileContract, tensors: Sequence[LaunchTensor]) -> None:

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+from spyrec.hardware.target import STICK_BYTES
 from spyrec.runtime.launch.address_levels import AddressRun, run_of
-from spyrec.target import STICK_BYTES
 
 
 class Obstacle(Enum):

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from enum import Enum
 
 from spyrec.bundle.tile_contract import LoopKind
-from spyrec.dtypes import DType
-from spyrec.layout import DeviceLayout
+from spyrec.hardware.dtypes import DType
+from spyrec.layout.device_layout import DeviceLayout
 from spyrec.runtime.launch.offset_rule import STILL, AxisSteps
 
 

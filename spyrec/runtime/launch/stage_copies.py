@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise, product
 
-from spyrec.layout import DeviceLayout
+from spyrec.hardware.target import STICK_BYTES
+from spyrec.layout.device_layout import DeviceLayout
 from spyrec.runtime.launch.address_levels import AddressRun, Level, address_runs, in_box
 from spyrec.runtime.launch.offset_rule import Obstacle
 from spyrec.runtime.launch.plan import StageCopy
-from spyrec.target import STICK_BYTES
 
 _MOST_PIECES = 65_536
 

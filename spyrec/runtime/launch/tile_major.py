@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from spyrec.bundle.tile_contract import TileArgument
 from spyrec.diagnostics import SpyrecError
-from spyrec.layout import DeviceLayout
+from spyrec.layout.device_layout import DeviceLayout
+from spyrec.layout.tiling import analyse, row_major_strides
 from spyrec.runtime.launch.address_levels import address_runs, are_alike
-from spyrec.tiling import analyse, row_major_strides
 
 
 def tile_major_layout(argument: TileArgument, shape: Sequence[int], order: Sequence[str]) -> DeviceLayout | None:

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple, cast
 
+from spyrec.hardware.target import DATA_SEGMENTS, SEGMENT_BYTES, STICK_BYTES
 from spyrec.runtime.argument_kinds import Whole, as_integer, is_a, shown, takes
 from spyrec.runtime.errors import InvalidMemory, UnknownRegion
-from spyrec.target import DATA_SEGMENTS, SEGMENT_BYTES, STICK_BYTES
 
 REGIONS = DATA_SEGMENTS + 1
 """Most regions of a device: one for each entry of a control block's segment table (seed 000)."""

@@ -8,9 +8,9 @@ from bisect import bisect_right, insort
 import numpy as np
 import numpy.typing as npt
 
+from spyrec.hardware.target import STICK_BYTES
 from spyrec.runtime.errors import OutOfDeviceMemory, OutsideAllocation
 from spyrec.runtime.memory.addresses import AddressRange
-from spyrec.target import STICK_BYTES
 
 Bytes = npt.NDArray[np.uint8]
 

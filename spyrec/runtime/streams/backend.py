@@ -7,7 +7,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from spyrec.dtypes import DeviceFormat
+from spyrec.hardware.dtypes import DeviceFormat
 from spyrec.runtime.memory.addresses import AddressRange
 from spyrec.runtime.memory.allocator import Backing
 from spyrec.runtime.streams.control_block import ControlBlock, OperandCheck

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from spyrec.dci import DataConversionInfo
+from spyrec.layout.conversion_table import DataConversionInfo
 from spyrec.runtime.errors import HostArrayNotWritable, InvalidSize, OverlappingCopy
 from spyrec.runtime.memory.addresses import AddressRange
 from spyrec.runtime.memory.allocator import AllocationIndex, DeviceBytes

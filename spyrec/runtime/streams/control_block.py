@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from spyrec.dci import DataConversionInfo
+from spyrec.layout.conversion_table import DataConversionInfo
 from spyrec.runtime.memory.addresses import AddressRange, VirtualAddress
 from spyrec.runtime.memory.allocator import AllocationIndex
 from spyrec.runtime.streams.host_buffer import HostBuffer

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from spyrec.hardware.target import STICK_BYTES
 from spyrec.runtime.errors import UninitialisedRead
 from spyrec.runtime.memory.addresses import HOST_REGION, AddressRange
 from spyrec.runtime.streams.interval_map import IntervalMap
 from spyrec.runtime.streams.stream_queue import Entry
-from spyrec.target import STICK_BYTES
 
 
 def _false() -> bool:

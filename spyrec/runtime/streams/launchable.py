@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from spyrec.dtypes import DType
-from spyrec.layout import DeviceLayout
+from spyrec.hardware.dtypes import DType
+from spyrec.layout.device_layout import DeviceLayout
 from spyrec.runtime.memory.allocator import AllocationIndex
 from spyrec.runtime.memory.spyre_allocator import Allocation
 from spyrec.runtime.streams.control_block import ControlBlock

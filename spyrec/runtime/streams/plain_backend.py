@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from spyrec.dtypes import DeviceFormat
+from spyrec.hardware.dtypes import DeviceFormat
+from spyrec.hardware.target import CALIBRATED
 from spyrec.runtime.memory.addresses import AddressRange
 from spyrec.runtime.memory.lazy_memory import Bytes, LazyMemory
 from spyrec.runtime.streams.control_block import COMPILED_STRIDES, ControlBlock, Kind, OperandCheck, StickStrides
-from spyrec.target import CALIBRATED
 
 _OPERATION_NS = 1000
 """What any operation takes at least, so that time passes at all (runtime decision: no source states it)."""

@@ -15,12 +15,12 @@ import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from spyrec.hardware.target import STICK_BYTES
 from spyrec.runtime.errors import FreedInUse, RaceFound, RuntimeFault
 from spyrec.runtime.memory.addresses import HOST_REGION, AddressRange
 from spyrec.runtime.streams.control_block import Kind, Origin
 from spyrec.runtime.streams.interval_map import IntervalMap
 from spyrec.runtime.streams.stream_queue import Entry, StreamQueue, described
-from spyrec.target import STICK_BYTES
 
 Clock = dict[int, int]
 """The number of the last operation of each stream that has happened before: under the stream's id as far as that was

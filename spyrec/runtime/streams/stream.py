@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, cast
 
-from spyrec.dci import DataConversionInfo
+from spyrec.layout.conversion_table import DataConversionInfo
 from spyrec.runtime.argument_kinds import Function, Seconds, Several, Whole, is_a, of, shown, takes
 from spyrec.runtime.call_site import call_site
 from spyrec.runtime.errors import (

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from spyrec.dci import DataConversionInfo
-from spyrec.dtypes import DeviceFormat
+from spyrec.hardware.dtypes import DeviceFormat
+from spyrec.layout.conversion_table import DataConversionInfo
 from spyrec.runtime.conversion import storage_type
 from spyrec.runtime.memory.addresses import AddressRange
 from spyrec.runtime.streams.backend import Backend

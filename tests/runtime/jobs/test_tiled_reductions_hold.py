@@ -20,8 +20,8 @@ from spyrec.bundle.correction_word import WordKind
 from spyrec.bundle.manifest import Role
 from spyrec.bundle.tile_contract import TileArgument, TileContract, TileLoop
 from spyrec.diagnostics import SpyrecError
-from spyrec.dtypes import DType
-from spyrec.layout import DeviceLayout
+from spyrec.hardware.dtypes import DType
+from spyrec.layout.device_layout import DeviceLayout
 from spyrec.runtime import ExecutionPlan, SpyreTensor, explain_launch, launch_kernel
 from spyrec.runtime.jobs.job import Job
 from spyrec.runtime.launch.plan import Mode

@@ -8,8 +8,8 @@ import pytest
 
 from spyrec.bundle.tile_contract import Combine, LoopKind, ReductionPrograms, TileContract, TileLoop, WriteMode
 from spyrec.diagnostics import SpyrecError
-from spyrec.dtypes import DType
-from spyrec.layout import DeviceLayout
+from spyrec.hardware.dtypes import DType
+from spyrec.layout.device_layout import DeviceLayout
 from spyrec.runtime.launch.explain import explain_launch
 from spyrec.runtime.launch.plan import LaunchCounts, LaunchOptions, LaunchTensor, Mode, Phase, Place, Remainder
 from spyrec.runtime.launch.tile_major import tile_major_layout

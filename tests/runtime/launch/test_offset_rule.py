@@ -8,7 +8,7 @@ from random import Random
 
 import numpy as np
 
-from spyrec.layout import DeviceLayout
+from spyrec.layout.device_layout import DeviceLayout
 from spyrec.runtime.launch.address_levels import address_runs, run_of
 from spyrec.runtime.launch.offset_rule import AxisSteps, Cut, Obstacle, axis_steps, start_bytes
 from tests.support.split_layouts import Places, random_split

@@ -7,7 +7,7 @@ from random import Random
 
 import numpy as np
 
-from spyrec.layout import DeviceLayout
+from spyrec.layout.device_layout import DeviceLayout
 from spyrec.runtime.launch.offset_rule import Obstacle
 from spyrec.runtime.launch.plan import StageCopy
 from spyrec.runtime.launch.stage_copies import stage_copies

@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from spyrec.dtypes import DType
+from spyrec.hardware.dtypes import DType
 from spyrec.runtime.launch.plan import LaunchCounts, Mode
 from spyrec.runtime.launch.tile_major import tile_major_layout
 from spyrec.runtime.streams.control_block import ControlBlock

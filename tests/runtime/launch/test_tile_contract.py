@@ -22,7 +22,7 @@ from spyrec.bundle.tile_contract import (
 )
 from spyrec.bundle.tile_contract_json import read_tile_contract, write_tile_contract
 from spyrec.diagnostics import SpyrecError
-from spyrec.layout import DeviceLayout
+from spyrec.layout.device_layout import DeviceLayout
 from spyrec.runtime.launch.explain import explain_launch
 from spyrec.runtime.launch.render import render_plan
 from tests.support.launch_builders import INPUT, OUTPUT, argument, matmul, tensor

@@ -14,7 +14,7 @@ from spyrec import CompileOptions
 from spyrec.bundle.bundle import Bundle
 from spyrec.diagnostics import SpyrecError
 from spyrec.emulator.backend import EmulatorBackend
-from spyrec.layout import DeviceLayout
+from spyrec.layout.device_layout import DeviceLayout
 from spyrec.runtime.errors import ExecutionFailed
 from spyrec.runtime.jobs.execution_plan import ExecutionPlan
 from spyrec.runtime.jobs.launch_kernel import launch_arguments

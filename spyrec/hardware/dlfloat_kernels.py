@@ -1,8 +1,8 @@
 """DLFloat16 as scalar functions inside kernels, written as LLVM instructions.
 
 No branches: every case is computed and selected, so that LLVM vectorises a loop over them.  As numba functions the two
-took longer to compile than the kernels that they are a part of.  They agree with ``spyrec.dlfloat`` on every input
-(tested over all patterns).
+took longer to compile than the kernels that they are a part of.  They agree with ``dlfloat`` on every input (tested
+over all patterns).
 """
 
 # numba and llvmlite ship no type information: what they return is unknown to the checker.

@@ -1,4 +1,4 @@
-"""Strict JSON reading, and where in the text a JSON pointer points.
+"""A JSON text, and where in it a JSON pointer points.
 
 Reading is done by the standard library's C scanner; our own scanner runs only when something must be located.
 """
@@ -10,22 +10,11 @@ import math
 import re
 from bisect import bisect_right
 from dataclasses import dataclass, field
-from typing import NoReturn
-
-from spyrec.diagnostics import Location, refuse
-
-JsonValue = dict[str, "JsonValue"] | list["JsonValue"] | str | int | float | bool | None
-"""What a JSON text holds."""
 
 MAX_NESTING = 100
 """Deepest nesting of arrays and objects that is read; readers may recurse over what they are given."""
 
-MAX_TEXT_BYTES = 1 << 28
-"""Longest text that is read: 256 MiB. Numbers in bulk belong into safetensors or npy files."""
-
 _TOKEN = re.compile(r'[ \t\n\r]*(?:("(?:[^"\\]|\\.)*")|([{}\[\]:,])|([^\s{}\[\]:,"]+))', re.DOTALL)
-_MAYBE_OVERFLOW = re.compile(r"[0-9]{200}|[0-9][eE]\+?[0-9]{3}")
-_MAYBE_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -47,7 +36,7 @@ class SourceText:
     def position(self, pointer: str) -> tuple[int, int]:
         """Return (line, column) of the value at ``pointer``, or of its deepest ancestor that exists."""
         if self._index is None:
-            self._index = _scan(self.text).offsets
+            self._index = scan(self.text).offsets
         while pointer and pointer not in self._index:
             pointer = pointer.rpartition("/")[0]
         return self.line_and_column(self._index.get(pointer, 0))
@@ -76,7 +65,7 @@ class _Level:
 
 
 @dataclass(slots=True)
-class _Finding:
+class Finding:
     """Something JSON allows and we do not: code, fact, pointer, character offset."""
 
     code: str
@@ -86,47 +75,52 @@ class _Finding:
 
 
 @dataclass(slots=True)
-class _Scan:
+class Scan:
     """What one scan of a text found: the offset of each value by pointer, and the first thing to refuse."""
 
     offsets: dict[str, int] = field(default_factory=dict[str, int])
-    finding: _Finding | None = None
+    finding: Finding | None = None
     stack: list[_Level] = field(default_factory=list[_Level])
 
-    def note(self, finding: _Finding) -> None:
+    def note(self, finding: Finding) -> None:
+        """Keep the first thing to refuse."""
         if self.finding is None:
             self.finding = finding
 
     def begin_value(self, offset: int) -> str:
+        """Note where the next value begins; return its pointer."""
         pointer = self.stack[-1].member() if self.stack else ""
         self.offsets[pointer] = offset
         return pointer
 
     def open(self, offset: int, *, is_object: bool) -> None:
+        """Take an opening bracket."""
         pointer = self.begin_value(offset)
         self.stack.append(_Level(pointer, is_object))
         if len(self.stack) > MAX_NESTING:
-            self.note(_Finding("SPY0104", f"more than {MAX_NESTING} nested arrays and objects", pointer, offset))
+            self.note(Finding("SPY0104", f"more than {MAX_NESTING} nested arrays and objects", pointer, offset))
 
     def string(self, text: str, offset: int, *, is_key: bool) -> None:
+        """Take a string: a key, or a value."""
         value = _decode_string(text)
         level = self.stack[-1] if self.stack else None
         if is_key and level is not None:
             level.key = value
             if value in level.keys:
-                self.note(_Finding("SPY0102", f'key "{value}" stands twice in one object', level.member(), offset))
+                self.note(Finding("SPY0102", f'key "{value}" stands twice in one object', level.member(), offset))
             level.keys.add(value)
         pointer = level.member() if level is not None else ""
         if _SURROGATE.search(value):
-            self.note(_Finding("SPY0101", "a string holds half of a surrogate pair", pointer, offset))
+            self.note(Finding("SPY0101", "a string holds half of a surrogate pair", pointer, offset))
         if not is_key:
             self.begin_value(offset)
 
     def literal(self, text: str, offset: int) -> None:
+        """Take a number, a truth value or null."""
         pointer = self.begin_value(offset)
         if _is_non_finite(text):
             shown = text if len(text) <= 40 else f"{text[:20]}... ({len(text)} characters)"
-            self.note(_Finding("SPY0103", f"number {shown} is not finite in float64", pointer, offset))
+            self.note(Finding("SPY0103", f"number {shown} is not finite in float64", pointer, offset))
 
 
 def _decode_string(text: str) -> str:
@@ -145,100 +139,26 @@ def _is_non_finite(literal: str) -> bool:
         return False
 
 
-def _scan(text: str) -> _Scan:
+def scan(text: str) -> Scan:
     """Walk the tokens of ``text`` and record where values begin; lenient, it stops where nothing matches."""
-    scan = _Scan()
+    found = Scan()
     offset = 0
-    while len(scan.stack) <= MAX_NESTING and (match := _TOKEN.match(text, offset)) is not None:
+    while len(found.stack) <= MAX_NESTING and (match := _TOKEN.match(text, offset)) is not None:
         string, mark, literal = match.groups()
-        level = scan.stack[-1] if scan.stack else None
+        level = found.stack[-1] if found.stack else None
         begin = match.start(match.lastindex or 0)
         offset = match.end()
         if string is not None:
-            scan.string(string, begin, is_key=level is not None and level.is_object and level.key is None)
+            found.string(string, begin, is_key=level is not None and level.is_object and level.key is None)
         elif literal is not None:
-            scan.literal(literal, begin)
+            found.literal(literal, begin)
         elif mark in "{[":
-            scan.open(begin, is_object=mark == "{")
+            found.open(begin, is_object=mark == "{")
         elif level is None:
             break
         elif mark in "}]":
-            scan.stack.pop()
+            found.stack.pop()
         elif mark == ",":
             level.key = None
             level.next_item += 1
-    return scan
-
-
-class _SuspiciousError(Exception):
-    """The C scanner met something that our own scanner has to look at."""
-
-
-def _object(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
-    members = dict(pairs)
-    if len(members) != len(pairs):
-        raise _SuspiciousError
-    return members
-
-
-def _constant(_: str) -> NoReturn:
-    raise _SuspiciousError
-
-
-def _is_too_deep(data: JsonValue) -> bool:
-    level = [data]
-    for _ in range(MAX_NESTING):
-        level = [
-            child
-            for parent in level
-            for child in (parent.values() if isinstance(parent, dict) else parent if isinstance(parent, list) else ())
-            if isinstance(child, dict | list)
-        ]
-        if not level:
-            return False
-    return True
-
-
-def _decode_text(text: str | bytes, file: str | None) -> str:
-    if len(text) > MAX_TEXT_BYTES:
-        raise refuse("SPY0104", f"the text has {len(text)} bytes, more than {MAX_TEXT_BYTES}", Location(file))
-    if isinstance(text, str):
-        return text
-    try:
-        return text.decode("utf-8")
-    except UnicodeDecodeError as error:
-        source = SourceText(text[: error.start].decode("utf-8"), file)
-        line, column = source.line_and_column(len(source.text))
-        fact = f"byte 0x{text[error.start]:02x} at offset {error.start} is not UTF-8"
-        raise refuse("SPY0101", fact, Location(file, None, line, column)) from None
-
-
-def _refuse_finding(source: SourceText, fallback: str) -> NoReturn:
-    finding = _scan(source.text).finding
-    assert finding is not None, fallback
-    line, column = source.line_and_column(finding.offset)
-    raise refuse(finding.code, finding.message, Location(source.file, finding.pointer, line, column))
-
-
-def load_json(text: str | bytes, file: str | None = None) -> tuple[JsonValue, SourceText]:
-    """Read a JSON text strictly; return what it holds and the text for locating diagnostics.
-
-    Errors: SPY0101 no JSON or no UTF-8, SPY0102 a key twice in one object, SPY0103 NaN, Infinity or a literal that
-    overflows float64, SPY0104 nesting or length beyond the limits; each with line and column.
-    """
-    decoded = _decode_text(text, file)
-    source = SourceText(decoded, file)
-    if _MAYBE_OVERFLOW.search(decoded) or _MAYBE_SURROGATE.search(decoded):
-        finding = _scan(decoded).finding
-        if finding is not None:
-            _refuse_finding(source, "the scan is deterministic")
-    try:
-        data: JsonValue = json.loads(decoded, object_pairs_hook=_object, parse_constant=_constant)
-    except (_SuspiciousError, RecursionError) as error:
-        _refuse_finding(source, repr(error))
-    except json.JSONDecodeError as error:
-        fact = f"not JSON: {error.msg[:1].lower()}{error.msg[1:]}"
-        raise refuse("SPY0101", fact, Location(file, None, error.lineno, error.colno)) from None
-    if isinstance(data, dict | list) and _is_too_deep(data):
-        _refuse_finding(source, "too deep for one counter only")
-    return data, source
+    return found

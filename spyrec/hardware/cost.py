@@ -1,7 +1,7 @@
 """The one cost model: bytes, flops and time of one SuperDSC execution, from a plain record of it.
 
 The planner fills the record from a kernel, the emulator from a SuperDSC; both then get the same time.  All figures are
-parameters (:class:`spyrec.target.Profile`).  Times are simulated: a model's, not a device's.
+parameters (:class:`spyrec.hardware.target.Profile`).  Times are simulated: a model's, not a device's.
 
 One execution is, on every core: fetch the operands, compute, combine partial sums over the ring, store.  A share
 ``overlap`` of it runs pipelined, memory and compute at once; the rest runs one after the other.  Memory is one
@@ -14,7 +14,7 @@ import math
 from dataclasses import dataclass
 from enum import Enum
 
-from spyrec.target import FP8_MATMUL_SPEEDUP, PT_ROWS, Profile, ReductionRate
+from spyrec.hardware.target import FP8_MATMUL_SPEEDUP, PT_ROWS, Profile, ReductionRate
 
 
 class OperationClass(Enum):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from spyrec.dci import Direction
 from spyrec.diagnostics import refuse
-from spyrec.dtypes import DeviceFormat, DType, is_convertible
-from spyrec.layout_rules import integers, require_disjoint
-from spyrec.tiling import HostTensor, row_major_strides
+from spyrec.hardware.dtypes import DeviceFormat, DType, is_convertible
+from spyrec.layout.conversion_table import Direction
+from spyrec.layout.rules import integers, require_disjoint
+from spyrec.layout.tiling import HostTensor, row_major_strides
 
 
 def checked_index(what: str, entries: Sequence[int], sizes: tuple[int, ...]) -> tuple[int, ...]:

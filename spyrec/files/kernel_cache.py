@@ -20,9 +20,8 @@ from typing import Any, TypeVar, cast
 from numba import njit
 from numba.core import config
 
-from spyrec import dlfloat, target
 from spyrec.diagnostics import Diagnostic, Severity
-from spyrec.private_directory import PrivateDirectory, is_ours_to_trust, private_directory
+from spyrec.files.private_directory import PrivateDirectory, is_ours_to_trust, private_directory
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -30,8 +29,6 @@ NOTICE_BEGIN = "compiled kernels"
 """How the notice begins: the command line shows it its own way."""
 
 _IMPORT = re.compile(r"^from (spyrec[\w.]*) import ([\w, ]*)", re.MULTILINE)
-_CONSTANTS = (dlfloat.__name__, target.__name__)
-"""Modules whose numbers kernels use: a number does not tell where it comes from."""
 
 
 def cached_kernel(function: F, *, is_called_from_python: bool = True) -> F:
@@ -103,7 +100,7 @@ def _notice(found: PrivateDirectory | None) -> Diagnostic:
 
 def source_modules(module: str) -> set[str]:
     """Return the modules of this package whose code or numbers the kernels of ``module`` may be made of, itself too."""
-    found = set(_CONSTANTS)
+    found: set[str] = set()
     waiting = [module]
     while waiting:
         name = waiting.pop()

@@ -1,14 +1,79 @@
-"""What a compiled model will move and take, as the compiler predicts it: ``lx`` and ``traffic`` of ``manifest.json``.
+"""What the compiler says of a plan: the options that make it again, its decisions, and what it predicts.
 
-Bytes are those that the emulator counts: distinct sticks per execution, every execution.  Times are simulated.
+``lx`` and ``traffic`` of ``manifest.json``.  Bytes are those that the emulator counts: distinct sticks per execution,
+every execution.  Times are simulated.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import Enum
 
-from spyrec.plan_note import PlannerName, PlanNote
+from spyrec.hardware.target import CALIBRATED
+
+
+@dataclass(frozen=True, slots=True)
+class PlanOptions:
+    """What a bundle was planned with, its target apart.
+
+    ``cores``: most that one operation may be divided among.  ``profile``: name of the parameters of the times that
+    plans are compared by.  ``lx_planner``: what packed the scratchpads.  ``auto_tile``: whether the compiler chose
+    loops; where it might have but did not need to, the plan is the same without.
+    """
+
+    cores: int
+    fixed_io_layouts: bool = False
+    profile: str = CALIBRATED.name
+    lx_planner: str = "best-fit"
+    auto_tile: bool = False
+
+
+class Decision(Enum):
+    """What was decided about a buffer, a kernel, or a group of kernels."""
+
+    RESIDENT = "resident"
+    """A buffer lies in the scratchpads for all of its life."""
+    STAGED = "staged"
+    """An input is copied into the scratchpads once and read there."""
+    DRAINED = "drained"
+    """An output is collected in the scratchpads and copied out once."""
+    IN_PLACE = "in place"
+    """A buffer takes the place of an operand that dies there."""
+    SPILLED = "spilled"
+    """A buffer that could have lain in the scratchpads lies in device memory."""
+    DIVISION = "division"
+    """A kernel is divided among the cores otherwise than it alone would be, or one of its cuts was chosen."""
+    SPLIT = "split"
+    """A kernel became several because one SuperDSC cannot express it."""
+    TILING = "tiling"
+    """Loops were put around kernels, or were not."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanNote:
+    """One decision: what it is about, why it was taken, and what the next best choice would have cost.
+
+    ``subject``: name of the buffer or kernel, or the dim of a loop.  ``reason``: lower case, with the numbers.
+    ``alternative``: the choice that lost; ``None`` where there was none.  ``saved_bytes``, ``saved_us``: device memory
+    traffic and simulated time of the whole model by which the alternative is worse; negative where the decision costs
+    more of it.
+    """
+
+    subject: str
+    decision: Decision
+    reason: str
+    alternative: str | None = None
+    saved_bytes: int = 0
+    saved_us: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class PlannerName:
+    """Which scratchpad planner made the plan; the manifest states it."""
+
+    name: str
+    version: str
 
 
 @dataclass(frozen=True, slots=True)

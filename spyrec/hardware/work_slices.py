@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from itertools import pairwise
 
-from spyrec.target import RING_CORES
+from spyrec.hardware.target import RING_CORES
 
 
 def slices_of_cores(counts: Sequence[int], *, contracts: bool) -> tuple[tuple[int, ...], ...]:

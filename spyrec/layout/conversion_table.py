@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from enum import Enum
 
 from spyrec.diagnostics import Location, SpyrecError, refuse
-from spyrec.dtypes import DeviceFormat
-from spyrec.jsonloc import JsonValue
+from spyrec.diagnostics.json_reading import JsonValue
+from spyrec.hardware.dtypes import DeviceFormat
 
 MAX_RANK = 32
 """Most loops in one nest that is read from a file."""

@@ -17,7 +17,7 @@ import numpy as np
 import sympy
 
 from spyrec.diagnostics import SpyrecError, refuse
-from spyrec.index_expression import (
+from spyrec.layout.index_expression import (
     Expression,
     Integers,
     evaluate,
@@ -27,8 +27,8 @@ from spyrec.index_expression import (
     parse_index,
     variables,
 )
-from spyrec.layout_rules import inferred_host
-from spyrec.tiling import HostTensor, Run, analyse
+from spyrec.layout.rules import inferred_host
+from spyrec.layout.tiling import HostTensor, Run, analyse
 
 _MAX_NUMBER = 1 << 62
 _MAX_MIXED = 8  # variables in one term: their corners are looked at one by one

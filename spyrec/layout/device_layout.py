@@ -13,11 +13,10 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from spyrec.dci import DataConversionInfo, Direction
-from spyrec.dci_generation import CopyRequest, conversion_table
 from spyrec.diagnostics import refuse
-from spyrec.dtypes import DeviceFormat, DType
-from spyrec.layout_checks import (
+from spyrec.hardware.dtypes import DeviceFormat, DType
+from spyrec.hardware.target import STICK_BYTES
+from spyrec.layout.checks import (
     checked_index,
     direction_named,
     essence,
@@ -25,7 +24,9 @@ from spyrec.layout_checks import (
     require_conversion,
     require_copyable,
 )
-from spyrec.layout_rules import (
+from spyrec.layout.conversion_generation import CopyRequest, conversion_table
+from spyrec.layout.conversion_table import DataConversionInfo, Direction
+from spyrec.layout.rules import (
     check_device_side,
     default_formats,
     default_sizes,
@@ -37,9 +38,8 @@ from spyrec.layout_rules import (
     require_disjoint,
     sizes_of,
 )
-from spyrec.layout_rules import host_dtype as host_dtype_named
-from spyrec.target import STICK_BYTES
-from spyrec.tiling import HostTensor, Replica, Run, Tile, analyse, replicas, row_major_strides
+from spyrec.layout.rules import host_dtype as host_dtype_named
+from spyrec.layout.tiling import HostTensor, Replica, Run, Tile, analyse, replicas, row_major_strides
 
 _MAX_MASK_ELEMENTS = 1 << 30
 
@@ -279,7 +279,7 @@ class DeviceLayout:
         not be those of the expression), SPY0313 a coordinate would leave its dim, or mean padding and no host element.
         """
         # sympy costs half a second to import: only who asks for symbolic coordinates pays it.
-        from spyrec.coordinates import checked_coordinates
+        from spyrec.layout.coordinates import checked_coordinates
 
         return checked_coordinates(self.device_size, self.stride_map, index, ranges, self._side.tensor)
 

@@ -9,10 +9,10 @@ from functools import lru_cache
 
 import numpy as np
 
-from spyrec.dci_generation import generate
 from spyrec.diagnostics import SpyrecError, refuse
-from spyrec.dtypes import PACKED, QUANTIZED, DeviceFormat, DType
-from spyrec.tiling import HostTensor, row_major_strides
+from spyrec.hardware.dtypes import PACKED, QUANTIZED, DeviceFormat, DType
+from spyrec.layout.conversion_generation import generate
+from spyrec.layout.tiling import HostTensor, row_major_strides
 
 MAX_RANK = 6
 """Most entries of ``dim_order`` (torch-spyre: dense tensors up to rank 6, sparse ones up to 5)."""

@@ -11,13 +11,9 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import TYPE_CHECKING
 
-from spyrec.codes import CODES
-
-if TYPE_CHECKING:
-    from spyrec.jsonloc import SourceText
-
+from spyrec.diagnostics.codes import CODES
+from spyrec.diagnostics.source_text import SourceText
 
 _NAMED_RULE = re.compile(r"\(rule (V\d+)\)$")
 
@@ -65,7 +61,7 @@ class Location:
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One fact about an input: code (see ``spyrec.codes``), message with the values, place, notes, hint."""
+    """One fact about an input: code (see ``spyrec.diagnostics.codes``), message with the values, place, notes, hint."""
 
     code: str
     message: str

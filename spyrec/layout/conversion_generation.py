@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from spyrec.dci import CopyNest, DataConversionInfo, Direction
 from spyrec.diagnostics import SpyrecError, refuse
-from spyrec.dtypes import DeviceFormat
-from spyrec.tiling import HostTensor, Run, analyse, row_major_strides
+from spyrec.hardware.dtypes import DeviceFormat
+from spyrec.layout.conversion_table import CopyNest, DataConversionInfo, Direction
+from spyrec.layout.tiling import HostTensor, Run, analyse, row_major_strides
 
 
 @dataclass(frozen=True, slots=True)

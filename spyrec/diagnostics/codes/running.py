@@ -1,0 +1,99 @@
+"""0750 to 0799: running a bundle."""
+
+from __future__ import annotations
+
+from spyrec.diagnostics.codes.code import Code
+
+RUNNING: dict[str, Code] = {
+    # 0760-0799
+    "SPY0760": Code(
+        "run input missing",
+        "Every input that a program of the bundle reads must be given.",
+        hint="give the input, by its name in the manifest",
+    ),
+    "SPY0761": Code(
+        "unknown run input",
+        "The inputs of a bundle are those of its manifest, in graph order.",
+        hint="leave it out, or correct the name",
+    ),
+    "SPY0762": Code(
+        "run input of another shape",
+        "A bundle is compiled for one shape of each input.",
+        hint="give an array of the shape that the bundle was compiled for",
+    ),
+    "SPY0763": Code(
+        "run input of another dtype",
+        "Nothing is cast silently: convert the array on the host.",
+        hint="convert the array on the host",
+    ),
+    "SPY0764": Code(
+        "inputs file unreadable",
+        "Inputs are read from .npz or .safetensors files, never unpickled.",
+        hint="write the file with numpy.savez or safetensors.numpy.save_file",
+    ),
+    "SPY0765": Code(
+        "inputs file contradicts itself",
+        "Declared sizes must agree with shapes before memory is taken.",
+        hint="write the file again with numpy.savez or safetensors.numpy.save_file",
+    ),
+    "SPY0766": Code(
+        "outputs file cannot be written",
+        "Its directory must exist and be writable; it is written whole.",
+        hint="name a file in an existing, writable directory",
+    ),
+    "SPY0767": Code(
+        "too many executions",
+        "Loops are counted before they run; --max-executions sets the limit.",
+        hint="raise --max-executions if the loop bounds are meant",
+    ),
+    "SPY0768": Code(
+        "no such SuperDSC file",
+        "--only takes one sdsc_N.json, with its directory where several have one.",
+        hint="name one sdsc_N.json of the bundle, with its directory where several have one",
+    ),
+    "SPY0769": Code(
+        "nothing to check against",
+        "--check needs the graph that the bundle was compiled from.",
+        hint="run without the check, or compile the graph again",
+    ),
+    "SPY0771": Code(
+        "option out of range",
+        "The message names the option, the value given and the values allowed.",
+        hint="choose a value in the range shown",
+    ),
+    "SPY0772": Code(
+        "no random values for a dtype",
+        "Only dtypes with a stated distribution can be drawn from a seed.",
+        hint="give the inputs with --inputs",
+    ),
+    "SPY0773": Code(
+        "format without device form",
+        "Arguments in device form hold values of a few plain formats.",
+        hint="describe shape, dtype and stride_map of the argument",
+    ),
+    "SPY0774": Code(
+        "target not usable",
+        "A target is a known name, or a JSON file of format spyrec.target/1.",
+        hint='write "format": "spyrec.target/1" and the figures of the device',
+    ),
+    "SPY0780": Code(
+        "the reference engine cannot be watched",
+        "The interpreter that defines what programs do only executes them; sanitizers and --bisect see the fast path.",
+        hint="leave the engine out, or what watches the run",
+    ),
+    "SPY0797": Code(
+        "operating system refused",
+        "A full disk, a closed directory or a limit of this machine.",
+        hint="free what the system lacks (space, permission, open files), and repeat",
+    ),
+    "SPY0798": Code(
+        "out of memory",
+        "This machine has not enough memory for the work.",
+        hint="close other programs, or run a smaller graph",
+    ),
+    "SPY0799": Code(
+        "command line not understood",
+        "The verb's --help lists its options and arguments.",
+        hint="the verb's --help lists its options",
+    ),
+}

@@ -1,0 +1,1 @@
+"""The only home of hardware numbers: target and profiles, cost model, formats, DLFloat16."""

@@ -1,0 +1,1 @@
+"""Where elements lie in device memory: layouts, coordinates, conversion tables."""
