@@ -13,7 +13,7 @@ from spyrec.exec.errors import InvalidCall, translated
 from spyrec.exec.event import Event
 from spyrec.exec.graph import Graph, require_max_variants
 from spyrec.exec.plan import Plan
-from spyrec.runtime.argument_kinds import Text, Whole, of, takes
+from spyrec.runtime.argument_kinds import Text, Whole, as_integer, of, shown, takes
 from spyrec.runtime.errors import RuntimeFault
 from spyrec.runtime.memory.addresses import AddressRange
 from spyrec.runtime.memory.allocator import DeviceBytes
@@ -64,7 +64,7 @@ class Context:
         self._guard: Allocation | None = None
         self._is_destroyed = False
 
-    @takes(InvalidCall, priority=Whole(-(1 << 31), 0))
+    @takes(InvalidCall, priority=Whole())
     def stream(self, priority: int = 0) -> int:
         """Return the number of a new stream: 0 is normal priority, more negative is served earlier; errors SPY0931."""
         self.require_alive()
@@ -89,13 +89,14 @@ class Context:
                 self._streams.append(found)
             return self._streams.index(found)
 
-    @takes(InvalidCall, stream_id=Whole(0))
     def runtime_stream(self, stream_id: int) -> SpyreStream:
         """Return the runtime's stream with a number, to give it work of other kinds; errors SPY0931."""
         self.require_alive()
-        if not 0 <= stream_id < len(self._streams):
-            raise InvalidCall(f"stream {stream_id} of {len(self._streams)}")
-        return self._streams[stream_id]
+        # by hand: replays ask this each time
+        number = stream_id if type(stream_id) is int else as_integer(stream_id)
+        if number is None or not 0 <= number < len(self._streams):
+            raise InvalidCall(f"stream {shown(stream_id)} of {len(self._streams)}")
+        return self._streams[number]
 
     def event(self) -> Event:
         """Return a new event; errors SPY0931."""
