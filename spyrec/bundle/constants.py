@@ -19,6 +19,7 @@ import numpy.typing as npt
 from spyrec.bundle.json_cursor import Cursor
 from spyrec.diagnostics import Location, SpyrecError, refuse
 from spyrec.diagnostics.json_reading import load_json
+from spyrec.files.array_memory import pieces
 from spyrec.files.reading import open_regular
 from spyrec.hardware.dtypes import DType
 
@@ -62,7 +63,7 @@ class TensorForm:
 def write_constants(
     write: Callable[[memoryview | bytes], object], tensors: Mapping[str, HostArray], forms: Mapping[str, TensorForm]
 ) -> None:
-    """Pass the bytes of the file to ``write`` piece by piece; no tensor is copied unless it is not contiguous.
+    """Pass the bytes of the file to ``write`` piece by piece; of a tensor that is not contiguous, pieces are copied.
 
     Larger items come first, so that every tensor is aligned; names break ties, so that the bytes are always the same.
     """
@@ -82,8 +83,8 @@ def write_constants(
         form = forms[name]
         assert array.shape == form.shape, f"constant {name}: {array.shape} is not {form.shape}"
         assert array.dtype == np.dtype(form.dtype.carrier), f"constant {name}: {array.dtype} carries no {form.dtype}"
-        flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-        write(flat.data)
+        for piece in pieces(array):
+            write(piece.reshape(-1).view(np.uint8).data)
 
 
 class MappedConstants(Mapping[str, HostArray]):

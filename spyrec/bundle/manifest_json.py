@@ -15,7 +15,7 @@ from spyrec.bundle.manifest import Argument, Manifest, PlanStep, Role, TripCount
 from spyrec.bundle.plan_json import LxModel, TrafficModel, read_plan, write_plan
 from spyrec.bundle.tile_contract import TileContract
 from spyrec.bundle.tile_contract_json import TileContractModel, contract_from_model, write_tile_contract
-from spyrec.diagnostics import Diagnostic, Location, SpyrecError
+from spyrec.diagnostics import Diagnostic, Location, SpyrecError, capped, standing_for
 from spyrec.diagnostics.json_reading import JsonValue, load_json
 from spyrec.diagnostics.source_text import SourceText
 from spyrec.hardware.dtypes import DeviceFormat, DType
@@ -354,7 +354,8 @@ def _validated(model: type[ModelType], text: bytes, file: str, version: str) -> 
     try:
         return model.model_validate(data), location
     except ValidationError as error:
-        raise SpyrecError([_diagnostic(item, location) for item in error.errors(include_url=False)]) from None
+        found = capped(error.errors(include_url=False), lambda item: item["type"])
+        raise SpyrecError([standing_for(_diagnostic(item, location), count) for item, count in found]) from None
 
 
 def _load(text: bytes, file: str) -> tuple[JsonValue, SourceText]:

@@ -148,7 +148,7 @@ def read_whole(path: Path, limit_bytes: int, *, takes_pipes: bool = False) -> by
     """
     try:
         with path.open("rb") if takes_pipes else open_regular(path) as stream:
-            content = stream.read(limit_bytes + 1)
+            content = _read_up_to(stream, limit_bytes)
     except FileNotFoundError:
         raise refuse(MISSING, "the file does not exist", Location(str(path)), hint="check the path") from None
     except OSError as error:
@@ -158,6 +158,16 @@ def read_whole(path: Path, limit_bytes: int, *, takes_pipes: bool = False) -> by
         fact = f"the file is longer than the {limit_bytes} bytes that are read"
         raise refuse(TOO_LARGE, fact, Location(str(path)), hint=_WRITE_AGAIN)
     return content
+
+
+def _read_up_to(stream: BinaryIO, limit_bytes: int) -> bytes:
+    """Return the content, or a little more of it than the limit; memory is taken for what is there."""
+    chunks: list[bytes] = []
+    read_bytes = 0
+    while read_bytes <= limit_bytes and (chunk := stream.read(CHUNK_BYTES)):
+        chunks.append(chunk)
+        read_bytes += len(chunk)
+    return b"".join(chunks)
 
 
 def _digest(stream: BinaryIO) -> str:

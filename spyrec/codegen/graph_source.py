@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from spyrec.files.array_memory import per_stored_number
 from spyrec.ir.constants import is_inline, load_constant
 from spyrec.ir.graph import Graph, Value
 from spyrec.ir.kernel import Buffer, BufferRole, KernelGraph
@@ -73,7 +74,7 @@ def _numbers(buffer: Buffer) -> HostArray:
     graph = Graph(buffer.name, {}, (), {buffer.name: buffer.constant.data}, (), {buffer.name: value}, (buffer.name,))
     array = load_constant(graph, buffer.name)
     if array.dtype == np.float64:
-        array = array.astype(np.float32)
+        array = per_stored_number(array, lambda numbers: numbers.astype(np.float32))
     if inner == buffer.type.shape:
         return array
     padded = np.zeros(buffer.type.shape, array.dtype)

@@ -26,7 +26,7 @@ from spyrec.codegen.opspec_models import (
     LoopModel,
     OperationModel,
 )
-from spyrec.diagnostics import DiagnosticSink, Location, SpyrecError
+from spyrec.diagnostics import Diagnostic, DiagnosticSink, Location, SpyrecError, capped, standing_for
 from spyrec.diagnostics.json_reading import JsonValue, load_json
 from spyrec.hardware.dtypes import DeviceFormat
 
@@ -61,7 +61,8 @@ def read_opspecs(text: str | bytes, file: str | None = None) -> OpSpecFile:
 def _add_problems(sink: DiagnosticSink, error: ValidationError, root: Location) -> None:
     """Keep one diagnostic per place: of the alternatives of a union the first one says enough."""
     seen: set[str] = set()
-    for problem in error.errors(include_url=False, include_context=False):
+    problems = error.errors(include_url=False, include_context=False)
+    for problem, count in capped(problems, lambda item: item["type"]):
         tokens = [token for token in problem["loc"] if token not in {OPERATION_TAG, LOOP_TAG}]
         is_constant = "constants" in tokens
         if is_constant:
@@ -77,7 +78,7 @@ def _add_problems(sink: DiagnosticSink, error: ValidationError, root: Location) 
             text, shown = f'key "{tokens[-1]}" is missing', ""
         elif problem["type"] == "extra_forbidden":
             text, shown = f'key "{tokens[-1]}" is unknown', ""
-        sink.error("SPY0503", text + shown, place)
+        sink.add(standing_for(Diagnostic("SPY0503", text + shown, place), count))
 
 
 def _shown(value: object) -> str:

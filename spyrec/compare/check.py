@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from spyrec.bundle.bundle_content import GRAPH_FILE, BundleContent
+from spyrec.bundle.bundle_content import CONSTANTS_FILE, GRAPH_FILE, BundleContent
 from spyrec.compare.bounds import LoadConstant, bound_outputs
 from spyrec.compare.locate import locate_output
 from spyrec.compare.storage import Array, storage_of
@@ -17,7 +17,7 @@ from spyrec.compare.verdict import CheckReport, OutputCase
 from spyrec.diagnostics import DiagnosticSink, SpyrecError, refuse
 from spyrec.diagnostics.json_reading import JsonValue, load_json
 from spyrec.ir.evaluate import evaluate, load_constant
-from spyrec.ir.graph import Graph
+from spyrec.ir.graph import ConstantData, Graph
 from spyrec.ir.numbers import decode
 from spyrec.ir.reader import read_graph_data
 from spyrec.passes.device_graph import rounding_graph
@@ -132,7 +132,10 @@ def graph_of_bundle(
         if isinstance(item, dict) and item.pop("data", None) is not None:
             stored.add(str(item.get("name")))
             item["value"] = False if item.get("dtype") == "bool" else 0
-    return read_graph_data(data, source), frozenset(stored)
+    graph = read_graph_data(data, source)
+    # passes look into constants of one number for all elements: what stands in for numbers elsewhere is none of them
+    held = {name: ConstantData(file=CONSTANTS_FILE, tensor=name) for name in graph.constants if name in stored}
+    return replace(graph, constants={**graph.constants, **held}), frozenset(stored)
 
 
 def _choose(data: dict[str, JsonValue], extents: Mapping[str, int]) -> None:

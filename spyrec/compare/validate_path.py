@@ -25,7 +25,7 @@ from spyrec.bundle.superdsc import SuperDsc
 from spyrec.bundle.superdsc_reader import from_json
 from spyrec.bundle.validate import check_program
 from spyrec.compare.mlir_bindings import verify_with_mlir
-from spyrec.diagnostics import Diagnostic, DiagnosticSink, Location, SpyrecError, files_below, refuse
+from spyrec.diagnostics import Diagnostic, DiagnosticSink, Location, SpyrecError, files_below, listed, refuse
 from spyrec.diagnostics.json_reading import JsonValue, load_json
 from spyrec.diagnostics.source_text import SourceText
 from spyrec.hardware.target import Target
@@ -76,7 +76,7 @@ def validate_path(path: Path, options: CheckOptions | None = None) -> Verdict:
     checker = _Checker(path, options or CheckOptions(), DiagnosticSink())
     found = attempt(checker.sink, checker.bundle if path.is_dir() else checker.file)
     kind, summary = found or (Kind.UNKNOWN, "")
-    return Verdict(kind, summary, tuple(checker.sink.diagnostics))
+    return Verdict(kind, summary, tuple(listed(checker.sink.diagnostics)))
 
 
 def _counted(count: int, what: str) -> str:

@@ -8,9 +8,12 @@ from spyrec.diagnostics.diagnostic import (
     Location,
     Severity,
     SpyrecError,
+    capped,
     files_below,
+    listed,
     located,
     refuse,
+    standing_for,
 )
 
 __all__ = [
@@ -19,7 +22,10 @@ __all__ = [
     "Location",
     "Severity",
     "SpyrecError",
+    "capped",
     "files_below",
+    "listed",
     "located",
     "refuse",
+    "standing_for",
 ]

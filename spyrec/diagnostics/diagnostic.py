@@ -7,13 +7,17 @@ A :class:`SpyrecError` is raised for the user's mistakes only; it carries every
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Sequence
+from collections import Counter
+from collections.abc import Callable, Generator, Hashable, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from typing import TypeVar
 
 from spyrec.diagnostics.codes import CODES
 from spyrec.diagnostics.source_text import SourceText
+
+Item = TypeVar("Item")
 
 _NAMED_RULE = re.compile(r"\(rule (V\d+)\)$")
 
@@ -61,7 +65,10 @@ class Location:
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One fact about an input: code (see ``spyrec.diagnostics.codes``), message with the values, place, notes, hint."""
+    """One fact about an input: code (see ``spyrec.diagnostics.codes``), message with the values, place, notes, hint.
+
+    ``count``: of how many facts of its kind it tells, where there are too many to list.
+    """
 
     code: str
     message: str
@@ -69,6 +76,7 @@ class Diagnostic:
     notes: tuple[str, ...] = ()
     hint: str | None = None
     severity: Severity = Severity.ERROR
+    count: int = 1
 
     @property
     def advice(self) -> str | None:
@@ -115,11 +123,63 @@ class Diagnostic:
         }
 
 
+MOST_LISTED = 100
+"""Diagnostics of one code that are listed; a further one says how many more there are."""
+
+
+def capped(items: Iterable[Item], kind_of: Callable[[Item], Hashable]) -> list[tuple[Item, int]]:
+    """Return items in order, at most ``MOST_LISTED`` of each kind and one more, with how many that one stands for.
+
+    Of the others that is 1.  Nobody reads a hundred thousand lines about one mistake, and each takes time to be placed
+    and printed.
+    """
+    kept: list[tuple[Item, Hashable]] = []
+    counts: Counter[Hashable] = Counter()
+    for item in items:
+        kind = kind_of(item)
+        counts[kind] += 1
+        if counts[kind] <= MOST_LISTED + 1:
+            kept.append((item, kind))
+    seen: Counter[Hashable] = Counter()
+    result: list[tuple[Item, int]] = []
+    for item, kind in kept:
+        seen[kind] += 1
+        result.append((item, counts[kind] - MOST_LISTED if seen[kind] > MOST_LISTED else 1))
+    return result
+
+
+def standing_for(diagnostic: Diagnostic, count: int) -> Diagnostic:
+    """Return a diagnostic that stands for so many of its kind: itself, or one that tells their number."""
+    if count == 1:
+        return diagnostic
+    message = f"{count} more of this kind, the first of them here"
+    return replace(diagnostic, message=message, notes=(), count=count)
+
+
+def listed(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
+    """Return as many of each code as are listed; the last one says how many more there are."""
+    kept: list[Diagnostic] = []
+    room: Counter[tuple[str, Severity]] = Counter()
+    last: dict[tuple[str, Severity], int] = {}
+    for item in diagnostics:
+        kind = (item.code, item.severity)
+        if item.count == 1 and room[kind] < MOST_LISTED:
+            room[kind] += 1
+            kept.append(item)
+        elif kind not in last:
+            last[kind] = len(kept)
+            kept.append(item)
+        else:
+            first = kept[last[kind]]
+            kept[last[kind]] = standing_for(first, first.count + item.count)
+    return kept
+
+
 class SpyrecError(Exception):
-    """The input was refused: ``diagnostics`` says why, one record per problem."""
+    """The input was refused: ``diagnostics`` says why, one record per problem, as many as are ``listed``."""
 
     def __init__(self, diagnostics: Sequence[Diagnostic]) -> None:
-        self.diagnostics: list[Diagnostic] = list(diagnostics)
+        self.diagnostics: list[Diagnostic] = listed(diagnostics)
         super().__init__("\n".join(diagnostic.render() for diagnostic in self.diagnostics))
 
 

@@ -21,25 +21,26 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 class SourceText:
     """A JSON text that knows the line and column (1-based, in characters) of each value.
 
-    The index over the text is built on the first question, once.  Text that is no JSON is indexed up to the place
+    The index over the text is built as far as the questions need it.  Text that is no JSON is indexed up to the place
     where it stops being JSON.
     """
 
-    __slots__ = ("_index", "_line_starts", "file", "text")
+    __slots__ = ("_line_starts", "_scan", "file", "text")
 
     def __init__(self, text: str, file: str | None = None) -> None:
         self.text = text
         self.file = file
-        self._index: dict[str, int] | None = None
+        self._scan = Scan()
         self._line_starts: list[int] | None = None
 
     def position(self, pointer: str) -> tuple[int, int]:
         """Return (line, column) of the value at ``pointer``, or of its deepest ancestor that exists."""
-        if self._index is None:
-            self._index = scan(self.text).offsets
-        while pointer and pointer not in self._index:
+        index = self._scan.offsets
+        if pointer not in index:
+            self._scan.run(self.text, pointer)
+        while pointer and pointer not in index:
             pointer = pointer.rpartition("/")[0]
-        return self.line_and_column(self._index.get(pointer, 0))
+        return self.line_and_column(index.get(pointer, 0))
 
     def line_and_column(self, offset: int) -> tuple[int, int]:
         """Return (line, column) of the character at ``offset``."""
@@ -76,11 +77,43 @@ class Finding:
 
 @dataclass(slots=True)
 class Scan:
-    """What one scan of a text found: the offset of each value by pointer, and the first thing to refuse."""
+    """What a scan of a text found so far: the offset of each value by pointer, and the first thing to refuse."""
 
     offsets: dict[str, int] = field(default_factory=dict[str, int])
     finding: Finding | None = None
     stack: list[_Level] = field(default_factory=list[_Level])
+    offset: int = 0
+
+    def run(self, text: str, pointer: str | None = None) -> None:
+        """Go on until the value at ``pointer`` is found, else to the end; lenient, it stops where nothing matches.
+
+        The second place of a key that stands twice is found by a scan to the end only.
+        """
+        while pointer not in self.offsets and len(self.stack) <= MAX_NESTING:
+            match = _TOKEN.match(text, self.offset)
+            if match is None or not self.take(match):
+                break
+
+    def take(self, match: re.Match[str]) -> bool:
+        """Note a token; return whether a JSON text may go on after it."""
+        string, mark, literal = match.groups()
+        level = self.stack[-1] if self.stack else None
+        begin = match.start(match.lastindex or 0)
+        if string is not None:
+            self.string(string, begin, is_key=level is not None and level.is_object and level.key is None)
+        elif literal is not None:
+            self.literal(literal, begin)
+        elif mark in "{[":
+            self.open(begin, is_object=mark == "{")
+        elif level is None:
+            return False
+        elif mark in "}]":
+            self.stack.pop()
+        elif mark == ",":
+            level.key = None
+            level.next_item += 1
+        self.offset = match.end()
+        return True
 
     def note(self, finding: Finding) -> None:
         """Keep the first thing to refuse."""
@@ -140,25 +173,7 @@ def _is_non_finite(literal: str) -> bool:
 
 
 def scan(text: str) -> Scan:
-    """Walk the tokens of ``text`` and record where values begin; lenient, it stops where nothing matches."""
+    """Walk all tokens of ``text``."""
     found = Scan()
-    offset = 0
-    while len(found.stack) <= MAX_NESTING and (match := _TOKEN.match(text, offset)) is not None:
-        string, mark, literal = match.groups()
-        level = found.stack[-1] if found.stack else None
-        begin = match.start(match.lastindex or 0)
-        offset = match.end()
-        if string is not None:
-            found.string(string, begin, is_key=level is not None and level.is_object and level.key is None)
-        elif literal is not None:
-            found.literal(literal, begin)
-        elif mark in "{[":
-            found.open(begin, is_object=mark == "{")
-        elif level is None:
-            break
-        elif mark in "}]":
-            found.stack.pop()
-        elif mark == ",":
-            level.key = None
-            level.next_item += 1
+    found.run(text)
     return found

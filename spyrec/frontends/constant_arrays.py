@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spyrec.diagnostics import DiagnosticSink, refuse
+from spyrec.files.array_memory import per_number, without_repeats
 from spyrec.frontends.call_site import CallSite
 from spyrec.hardware.dtypes import DType
 from spyrec.ir.attribute_text import AttributeTextError, read_dtype
@@ -51,10 +52,15 @@ def _converted(array: Array, dtype: DType, site: CallSite, *, is_given: bool) ->
     carrier = np.dtype(dtype.carrier)
     is_bits = array.dtype == carrier and carrier.kind == "u"
     if not is_bits:
-        _require_fit(array, dtype, site, may_have_nan=is_given and dtype.is_float)
+        _require_fit(without_repeats(array), dtype, site, may_have_nan=is_given and dtype.is_float)
     if array.dtype == carrier and not _is_writable(array):
         return array
-    held = array.astype(carrier) if is_bits or array.dtype == carrier else np.asarray(encode(array, dtype))
+
+    def converted(numbers: Array) -> Array:
+        is_held = is_bits or numbers.dtype == carrier
+        return numbers.astype(carrier) if is_held else np.asarray(encode(numbers, dtype))
+
+    held = per_number(array, converted)
     held.setflags(write=False)
     return held
 

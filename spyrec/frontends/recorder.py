@@ -14,6 +14,7 @@ import numpy.typing as npt
 from spyrec.diagnostics import DiagnosticSink, SpyrecError, refuse
 from spyrec.diagnostics.json_reading import JsonValue
 from spyrec.frontends.call_site import CallSite
+from spyrec.ir.constants import InlineValueError, repeated
 from spyrec.ir.declarations import Declarations
 from spyrec.ir.form import read_form
 from spyrec.ir.graph import ConstantData, LoopRequest, Node, Value
@@ -60,9 +61,12 @@ class Recorder:
     def declare_constant(self, item: dict[str, JsonValue], array: npt.NDArray[np.generic], site: CallSite) -> str:
         """Declare a constant of the type that ``item`` states, and return its name.  Errors: as reading ``inputs``."""
         name = self._declare_value(item, site)
-        shape = self.tables.values[name].type.shape
-        # one number stands for all elements without taking memory for them
-        self.tables.constants[name] = ConstantData(array=array if array.ndim else np.broadcast_to(array, shape))
+        try:
+            held = array if array.ndim else repeated(array, self.tables.values[name].type.shape)
+        except InlineValueError as error:
+            self.tables.forget(name)
+            raise refuse(error.code, f'constant "{name}": {error.message}', site) from None
+        self.tables.constants[name] = ConstantData(array=held)
         return name
 
     def _declare_value(self, item: dict[str, JsonValue], site: CallSite) -> str:

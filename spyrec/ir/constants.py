@@ -10,8 +10,10 @@ import numpy.typing as npt
 
 from spyrec.diagnostics import Location, refuse
 from spyrec.diagnostics.json_reading import JsonValue
+from spyrec.files.array_memory import is_uniform
 from spyrec.hardware.dtypes import DType
 from spyrec.ir.graph import ConstantData, Graph, location_of
+from spyrec.ir.inference import MAX_ELEMENTS
 from spyrec.ir.numbers import decode, encode, fits, misfit
 from spyrec.ir.tensor_file import TensorFileError, load_tensor
 from spyrec.ir.types import TensorType
@@ -36,17 +38,29 @@ def read_inline(value: JsonValue, wanted: TensorType) -> npt.NDArray[np.generic]
     """Return an inline ``value`` in the carrier of its dtype: a nested list of the shape, or one number for all.
 
     A number in place of a list takes no memory, whatever the shape.
-    Errors (:class:`InlineValueError`): SPY0103 not finite, SPY0127 another shape, SPY0128 a number that does not fit.
+    Errors (:class:`InlineValueError`): SPY0103 not finite, SPY0125 beyond 2**63 bytes, SPY0127 another shape, SPY0128 a
+    number that does not fit.
     """
     if wanted.dtype in (DType.FLOAT8_E4M3FN, DType.FLOAT8_E5M2FNUZ):
         raise InlineValueError("SPY0128", f"{wanted.dtype.value} has no inline values: use a safetensors file", ())
     if not isinstance(value, list):
-        number = np.asarray(_read_leaf(value, wanted.dtype, ()))
-        return np.broadcast_to(encode(number, wanted.dtype), wanted.shape)
+        return repeated(encode(np.asarray(_read_leaf(value, wanted.dtype, ())), wanted.dtype), wanted.shape)
     leaves: list[float | int | bool] = []
     _collect(value, wanted, (), leaves)
     carrier = np.float64 if wanted.dtype.is_float else np.int64
     return encode(np.array(leaves, carrier).reshape(wanted.shape), wanted.dtype)
+
+
+def repeated(number: npt.NDArray[np.generic], shape: tuple[int, ...]) -> npt.NDArray[np.generic]:
+    """Return one number as a tensor of any shape; it takes no memory.
+
+    Errors (:class:`InlineValueError`): SPY0125 more bytes than NumPy can count.
+    """
+    count = math.prod(shape)
+    if count * number.itemsize >= MAX_ELEMENTS:
+        message = f"{count} elements of {number.itemsize} bytes are 2**63 bytes or more"
+        raise InlineValueError("SPY0125", message, ())
+    return np.broadcast_to(number, shape)
 
 
 def _collect(value: JsonValue, wanted: TensorType, path: tuple[int, ...], leaves: list[float | int | bool]) -> None:
@@ -79,11 +93,6 @@ def _misfit(number: float | str | bool | None, dtype: DType) -> str:
         return "it is no number"
     is_bool = isinstance(number, bool) and dtype is not DType.BOOL
     return "it is a bool, write 0 or 1" if is_bool else misfit(number, dtype)
-
-
-def is_uniform(array: npt.NDArray[np.generic]) -> bool:
-    """Whether an array is one number seen as many: writing it out could take any amount of memory."""
-    return array.size > 1 and not any(array.strides)
 
 
 def is_inline(data: ConstantData, found: TensorType) -> bool:

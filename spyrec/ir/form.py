@@ -13,7 +13,7 @@ from typing import cast
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from spyrec.diagnostics import Diagnostic, DiagnosticSink, Location, SpyrecError
+from spyrec.diagnostics import Diagnostic, DiagnosticSink, Location, SpyrecError, capped, standing_for
 from spyrec.diagnostics.json_reading import JsonValue
 from spyrec.ir.graph_model import (
     FORMAT,
@@ -56,12 +56,13 @@ def read_form(data: JsonValue, root: Location, sink: DiagnosticSink) -> Form:
     try:
         return Form(GraphModel.model_validate(data))
     except ValidationError as error:
-        items = error.errors(include_url=False, include_context=False)
-    meant = _meant_keys(items)
+        details = error.errors(include_url=False, include_context=False)
+    items = capped(details, lambda item: (item["type"], len(item["loc"])))
+    meant = _meant_keys([item for item, count in items if count == 1])
     renamed = {(*location[:-1], key) for location, key in meant.items()}
     findings = [
-        _diagnostic(item, data, root, meant)
-        for item in items
+        standing_for(_diagnostic(item, data, root, meant), count)
+        for item, count in items
         if item["type"] != "missing" or item["loc"] not in renamed  # it is there under another name
     ]
     unique: dict[tuple[str | None, str], Diagnostic] = {}

@@ -245,7 +245,9 @@ def _check_contracted_rows(
     if k_variable is None:
         raise Inexpressible("a contraction over an extent of 1 is a multiplication")
     size = variables[k_variable].size
-    rows = next(dim for dim in form.dims if dim.variable == k_variable)
+    rows = next((dim for dim in form.dims if dim.variable == k_variable), None)
+    if rows is None:
+        raise Inexpressible("the second operand of a contraction has one row for all of the contracted dim")
     if size % lanes and rows.extent != rows.offset + -(-size // lanes) * lanes:
         raise Inexpressible(f"the contracted dim of {size} is not padded to whole sticks of {lanes}")
 
@@ -280,7 +282,7 @@ def _check_statistics(
     reduced = _reduced_variables(shape, variables)
     for operand, form in zip(operands, forms, strict=True):
         if (
-            operand.shape[-1] == _STATISTICS
+            operand.shape[-1:] == (_STATISTICS,)
             and operand.layout.stick_dim != len(operand.shape) - 1
             and not (reduced and operand.role != OUTPUT)
         ):

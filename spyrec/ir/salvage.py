@@ -28,6 +28,9 @@ from spyrec.ir.graph_model import (
 NAMELESS = ""
 """Stands for a name without the right form; nothing in a file can have it."""
 
+_MOST_COMPARED = 1000
+"""Unknown keys that are compared with those that are absent."""
+
 _DECLARING_SECTIONS = frozenset({"dims", "inputs", "constants", "nodes"})
 _STAND_INS: dict[str, object] = {
     "name": NAMELESS, "shape": [], "dtype": "float16", "op": "", "inputs": [], "attrs": {}, "body": [], "dim": [],
@@ -82,7 +85,9 @@ def salvage(data: dict[str, JsonValue]) -> Form:
 def _has_all_names(data: dict[str, JsonValue]) -> bool:
     known = {item.alias or name for name, item in GraphModel.model_fields.items()}
     absent = [section for section in _DECLARING_SECTIONS if section not in data]
-    if any(get_close_matches(key, absent, n=1) for key in data.keys() - known):
+    unknown = data.keys() - known
+    # among so many any word may be meant, and to compare them all takes long
+    if len(unknown) > _MOST_COMPARED or any(get_close_matches(key, absent, n=1) for key in unknown):
         return False
     kinds = {section: dict if section == "dims" else list for section in _DECLARING_SECTIONS}
     return all(

@@ -8,9 +8,10 @@ import numpy as np
 import orjson
 
 from spyrec.diagnostics.json_reading import JsonValue
+from spyrec.files.array_memory import is_uniform
 from spyrec.hardware.dtypes import DType
 from spyrec.ir.attribute_text import write_attributes, write_number
-from spyrec.ir.constants import is_inline, is_uniform
+from spyrec.ir.constants import is_inline
 from spyrec.ir.graph import ConstantData, Graph, LayoutPin, LoopRequest, Node, Operand, Scalar, Value
 from spyrec.ir.graph_model import FORMAT
 from spyrec.ir.numbers import decode

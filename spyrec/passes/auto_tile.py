@@ -17,6 +17,7 @@ from spyrec.diagnostics import SpyrecError
 from spyrec.ir.graph import Graph
 from spyrec.ir.kernel import BufferRole, Kernel, KernelGraph
 from spyrec.passes.base import NO_PLANNER, PipelineOptions
+from spyrec.passes.planning.divisions import divisors
 from spyrec.passes.planning.residency import residences
 from spyrec.passes.planning.traffic import kernel_traffic, lower_bound_bytes
 from spyrec.passes.tiling.axes import Axis, TileGroup, grown, lanes_of, shared_axes
@@ -228,7 +229,7 @@ def _tiles(extent: int, fewest: int, lanes: int, cores: int) -> list[int]:
     Sizes that divide the extent and give every core as much come before the others.
     """
     pieces = extent // lanes
-    sizes = [lanes * size for size in range(1, pieces + 1) if pieces % size == 0 and size < pieces]
+    sizes = [lanes * size for size in divisors(pieces) if size < pieces]
     fitting = [size for size in sizes if -(-extent // size) * 4 >= fewest]
     even = [size for size in fitting if size // lanes % cores == 0]
     chosen = sorted(even or fitting, key=lambda size: (extent // size < fewest, -size))[:_SIZES_OF_AN_AXIS]

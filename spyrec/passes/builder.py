@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
+from spyrec.diagnostics import refuse
 from spyrec.hardware.dtypes import DType
 from spyrec.ir.attributes import NO_ATTRIBUTES
-from spyrec.ir.graph import ConstantData, Derived, Graph, Node, Operand, Origin, Scalar, Value
-from spyrec.ir.inference import dim_names, number_dtype
+from spyrec.ir.graph import ConstantData, Derived, Graph, Node, Operand, Origin, Scalar, Value, location_of
+from spyrec.ir.inference import MAX_ELEMENTS, dim_names, number_dtype
 from spyrec.ir.numbers import encode
 from spyrec.ir.opdef import Attributes, catalogue
 from spyrec.ir.types import TensorType
@@ -52,13 +53,23 @@ class GraphBuilder:
         """
         name = self.fresh(stem)
         if dtype in (DType.FLOAT16, DType.BFLOAT16, DType.FLOAT32):
-            data = values.astype(np.float64)
+            data = values.astype(np.float64, copy=False)
         else:
             data = encode(values.astype(np.bool_) if dtype is DType.BOOL else values, dtype)
         self.constants[name] = ConstantData(array=np.asarray(data))
         derived = Derived(self._pass_name, (origin,))
         self.values[name] = Value(name, TensorType(values.shape, dtype), (None,) * values.ndim, derived)
         return name
+
+    def one_number(self, name: str) -> str:
+        """Put a 0-d constant in the place of a uniform one, whose value then has no numbers; return the new name."""
+        data, value = self.constants.pop(name), self.values[name]
+        assert data.array is not None, name
+        number = self.fresh(f"{name}.number")
+        self.constants[number] = ConstantData(array=np.asarray(data.array.flat[0]))
+        derived = Derived(self._pass_name, (value.origin,))
+        self.values[number] = Value(number, TensorType((), value.type.dtype), (), derived)
+        return number
 
 
 class NodeBuilder:
@@ -75,6 +86,13 @@ class NodeBuilder:
         assert isinstance(operand, str), operand
         return self._builder.values[operand].type
 
+    def _require_countable(self, op: str, result: TensorType) -> None:
+        """Refuse what the graph does not show: a product of its extents that no op of its own has.  Errors: SPY0441."""
+        if result.element_count < MAX_ELEMENTS:
+            return
+        fact = f"{self.node.op} takes an intermediate {result}, the result of {op}: {result.element_count} elements"
+        raise refuse("SPY0441", f"{fact}, the limit is 2**63 - 1", location_of(self.node.origin))
+
     def number(self, number: float, dtype: DType) -> str:
         """Return a 0-d constant."""
         return self._builder.scalar(number, dtype, self._origin)
@@ -88,6 +106,7 @@ class NodeBuilder:
         definition = catalogue()[op]
         types = [None if operand is None else self.type_of(operand) for operand in inputs]
         (result,) = definition.infer(types, attributes)
+        self._require_countable(op, result)
         names = [() if operand is None else self._builder.values[str(operand)].dims for operand in inputs]
         dims = dim_names(definition, types, attributes, names)
         name = self._builder.fresh(f"{self.node.name}.{op.removeprefix('spyre.')}")

@@ -15,6 +15,7 @@ from spyrec.ir.types import TensorType
 from spyrec.passes.base import PassContext
 from spyrec.passes.kernel_builder import KernelBuilder, copy_between, copy_into, whole
 from spyrec.passes.kernel_forming import contractions, movements, pointwise, views
+from spyrec.passes.size_limits import refuse_oversized
 from spyrec.passes.tiling.symbolic import refuse_lost_symbols
 
 
@@ -22,6 +23,7 @@ def form_kernels(graph: Graph, context: PassContext) -> KernelGraph:
     """Return the kernels of a graph of device ops.
 
     ``y = t(x); z = add(y, b)  -->  kernel z: add over [i, j], reading x[j, i] and b[i, j]``
+    Errors: SPY0401, SPY0441 and SPY0442 what no plan can hold, whatever the later passes choose.
     """
     del context
     refuse_lost_symbols(graph)
@@ -40,7 +42,9 @@ def form_kernels(graph: Graph, context: PassContext) -> KernelGraph:
         _honour_pin(builder, node)
     outputs = tuple((name, _output_buffer(builder, name)) for name in graph.outputs)
     formed = KernelGraph(graph.name, builder.buffers, tuple(builder.kernels), graph.inputs, outputs)
-    return _pruned(replace(formed, places=_places(builder, outputs)))
+    pruned = _pruned(replace(formed, places=_places(builder, outputs)))
+    refuse_oversized(pruned)
+    return pruned
 
 
 _FORMERS: dict[OpKind, Callable[[KernelBuilder, Node], None]] = {

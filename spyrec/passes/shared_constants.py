@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import replace
 
+from spyrec.files.array_memory import digest
 from spyrec.ir.kernel import Buffer, BufferRole, KernelGraph, Use
 
 
@@ -36,5 +37,5 @@ def _contents(buffer: Buffer) -> Hashable:
     assert buffer.constant is not None, buffer.name
     data = buffer.constant.data
     array = data.array
-    numbers = (data.file, data.tensor) if array is None else (array.dtype.str, array.shape, array.tobytes())
+    numbers = (data.file, data.tensor) if array is None else digest(array)
     return (numbers, buffer.constant.shape, buffer.type, buffer.host_shape, buffer.layout)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from spyrec.ir.access import Coordinate
 from spyrec.ir.kernel import Kernel, KernelGraph, Use
@@ -91,11 +91,12 @@ def _home(graph: KernelGraph, kernel: Kernel, use: Use) -> Iterator[str]:
 
 
 def _standing(graph: KernelGraph, kernel: Kernel, use: Use) -> Iterator[str]:
-    """What a loop tiles moves with it, unless the buffer is written anew in each of its rounds."""
+    """What a loop tiles moves with it, unless the buffer is written anew in each of its rounds or says one thing."""
     home = graph.buffers[use.buffer].home
     for depth, (loop, dims) in enumerate(zip(kernel.loops, kernel.tiled, strict=True)):
         moves = bool(use.steps) and any(use.steps[depth])
-        if depth >= len(home) and not moves and any(use.access.depends_on(dim) for dim in dims):
+        standing = [dim for dim in dims if depth >= len(home) and not moves and use.access.depends_on(dim)]
+        if standing and not _repeats(graph, use, standing):
             yield f'SPY0437 {kernel.name} takes the same part of "{use.buffer}" in every round of loop {loop}'
 
 
@@ -113,3 +114,20 @@ def _bounds(graph: KernelGraph, kernel: Kernel, use: Use) -> Iterator[str]:
 
 def _largest(coordinate: Coordinate) -> int:
     return coordinate.offset + sum(term.coefficient * (term.modulus - 1) for term in coordinate.terms)
+
+
+def _repeats(graph: KernelGraph, use: Use, dims: Sequence[int]) -> bool:
+    """Whether what an access reads along these dims are copies of one thing: an expanded number written out."""
+    axes = [
+        axis
+        for axis, coordinate in enumerate(use.access.coordinates)
+        if any(term.dim in dims for term in coordinate.terms)
+    ]
+    writers = [kernel for kernel in graph.kernels if kernel.output.buffer == use.buffer]
+    return bool(writers) and all(_writes_alike(writer, axes) for writer in writers)
+
+
+def _writes_alike(writer: Kernel, axes: Sequence[int]) -> bool:
+    """Whether a kernel writes the same along these axes of its output: nothing that it reads follows them."""
+    walked = {term.dim for axis in axes for term in writer.output.access.coordinates[axis].terms}
+    return not any(read.access.depends_on(dim) for read in writer.inputs for dim in walked)

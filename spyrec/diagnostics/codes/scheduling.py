@@ -90,7 +90,7 @@ SCHEDULING: dict[str, Code] = {
     ),
     "SPY0437": Code(
         "tile that does not move",
-        "What a loop tiles moves with its rounds, unless it is a tile that each round writes anew.",
+        "What a loop tiles moves with its rounds, unless each round writes it anew, or it is the same all along.",
         hint=REPORT,
     ),
     "SPY0436": Code("tile outside of its tensor", "No round of a loop leaves the tensors it works on.", hint=REPORT),
@@ -98,5 +98,20 @@ SCHEDULING: dict[str, Code] = {
         "strides without corrections",
         "The stick strides of a launch reach a program with its correction. With baked addresses it has none.",
         hint="leave out --no-symbolic-args, or --symbolic-strides",
+    ),
+    "SPY0441": Code(
+        "larger than any plan",
+        "An intermediate may be larger than a segment where loops keep tiles of it only, but not beyond 2**44 bytes.",
+        hint="make the tensor smaller",
+    ),
+    "SPY0442": Code(
+        "longer than any plan",
+        "An operation walks over at most 2**40 elements of one dim, and 2**56 in all.",
+        hint="make the tensors smaller, or split the operation",
+    ),
+    "SPY0443": Code(
+        "causal mask too large",
+        "is_causal makes a mask of one number per query and key, a constant of the bundle of at most 2**28 numbers.",
+        hint="split the queries into parts, or give the mask as an input",
     ),
 }

@@ -6,15 +6,20 @@ import math
 from collections.abc import Callable, Mapping
 
 import numpy as np
+import numpy.typing as npt
 
+from spyrec.diagnostics import refuse
 from spyrec.hardware.dtypes import DType
 from spyrec.ir.attributes import DimAttributes
-from spyrec.ir.graph import Operand
+from spyrec.ir.graph import Operand, location_of
 from spyrec.ir.ops.attention import AttentionAttributes
 from spyrec.ir.ops.binary import AlphaAttributes, DivAttributes
 from spyrec.ir.ops.reduction import ReductionAttributes
 from spyrec.ir.ops.views import ExpandAttributes, ReshapeAttributes, TransposeAttributes
 from spyrec.passes.builder import NodeBuilder
+
+MOST_MASK_ELEMENTS = 1 << 28
+"""Numbers of a causal mask, which is a constant of the bundle: 16384 x 16384 take 1 GiB of its file."""
 
 Rewrite = Callable[[NodeBuilder], str]
 
@@ -61,14 +66,30 @@ def _scaled(builder: NodeBuilder, query: Operand, key: Operand, scale: float) ->
 def _masked(builder: NodeBuilder, scores: str, mask: Operand, attributes: AttentionAttributes) -> str:
     shape, dtype = builder.type_of(scores).shape, builder.type_of(scores).dtype
     if attributes.is_causal:
-        allowed = np.tri(shape[-2], shape[-1], dtype=np.bool_)
-        bias = builder.constant("causal_bias", np.where(allowed, 0.0, -np.inf), dtype)
+        _require_mask_size(builder, shape[-2], shape[-1])
+        bias = builder.constant("causal_bias", _causal_bias(shape[-2], shape[-1]), dtype)
         return builder.emit("add", scores, bias, attributes=AlphaAttributes())
     if mask is None:
         return scores
     if builder.type_of(mask).dtype is DType.BOOL:
         return builder.emit("where", mask, scores, builder.number(-math.inf, dtype))
     return builder.emit("add", scores, mask, attributes=AlphaAttributes())
+
+
+def _require_mask_size(builder: NodeBuilder, rows: int, columns: int) -> None:
+    """Refuse a causal mask that the bundle would have to hold with too many numbers.  Errors: SPY0443."""
+    if rows * columns > MOST_MASK_ELEMENTS:
+        fact = f"the causal mask of {rows} x {columns} has {rows * columns} elements, the limit is {MOST_MASK_ELEMENTS}"
+        raise refuse("SPY0443", fact, location_of(builder.node.origin))
+
+
+def _causal_bias(rows: int, columns: int) -> npt.NDArray[np.float64]:
+    """Return 0 where a row may attend, up to its own column, else -inf: one line of numbers, seen from every row."""
+    if not rows or not columns:
+        return np.zeros((rows, columns))
+    line = np.zeros(rows + columns - 1)
+    line[rows:] = -np.inf
+    return np.lib.stride_tricks.sliding_window_view(line, columns)[::-1]
 
 
 def _softmax(builder: NodeBuilder, scores: str, *, can_be_empty: bool) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from spyrec.hardware.target import STICK_BYTES
 from spyrec.ir.device_access import DeviceAccess, Part
@@ -84,6 +85,27 @@ class DivisionSpace:
                 return False
             cores *= count
         return cores <= self.cores and self.keeps_pins(division) and self.keeps_span(division)
+
+
+@lru_cache(maxsize=1024)
+def divisors(number: int) -> tuple[int, ...]:
+    """Return the divisors of a number in rising order, none of 0.
+
+    It takes the square root of the number in steps at most, and far fewer where it has small factors.
+    """
+    found = [1] if number else []
+    rest, factor = number, 2
+    while factor * factor <= rest:
+        if rest % factor == 0:
+            powers = [1]
+            while rest % factor == 0:
+                rest //= factor
+                powers.append(powers[-1] * factor)
+            found = [one * power for one in found for power in powers]
+        factor += 1 if factor == 2 else 2
+    if rest > 1:
+        found += [one * rest for one in found]
+    return tuple(sorted(found))
 
 
 def division_space(kernel: Kernel, cores: int, span_limit_bytes: int) -> DivisionSpace:

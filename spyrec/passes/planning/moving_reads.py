@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import product
 
 from spyrec.passes.planning.kernel_space import OperandSpace
 from spyrec.passes.planning.record import KernelRecord
@@ -12,25 +11,72 @@ from spyrec.passes.planning.record import KernelRecord
 Reads = dict[int, tuple[int, int]]
 """By the first input that lies in a buffer: distinct bytes read of it, and the sum over cores."""
 
+Point = tuple[int, ...]
+"""The round of each loop around a kernel, outermost first."""
+
+MOST_SUMS = 1 << 17
+"""Sums of distances that are made for one kernel ..."""
+
+MOST_DISTANCES = 1 << 12
+"""... and distances at which windows are compared; with more the reads are an upper bound."""
+
 
 def reads_of_rounds(
     shared: KernelRecord, counts: Sequence[int], division: tuple[int, ...], in_lx: Sequence[bool]
 ) -> Reads:
-    """Return the reads of all executions together; ``counts``: rounds of the loops around the kernel."""
+    """Return the reads of all executions together; ``counts``: rounds of the loops around the kernel.
+
+    Where the rounds have too many distances between windows, it is an upper bound.
+    """
     executions = math.prod(counts)
     if not _moves_apart(shared, in_lx):
         once = shared.reads(division, in_lx)
         return {first: (read * executions, core_read * executions) for first, (read, core_read) in once.items()}
-    known: dict[tuple[int, ...], Reads] = {}
+    found = _rounds_by_distance(shared, counts, in_lx)
+    if found is None:
+        return _reads_apart(shared, division, in_lx, executions)
     total: Reads = {}
-    for point in product(*(range(count) for count in counts)):
-        # what windows share depends on their distances alone
-        key = _distances(shared, in_lx, point)
-        if key not in known:
-            known[key] = shared.reads(division, in_lx, point)
-        for first, (read, core_read) in known[key].items():
+    for rounds, point in found.values():
+        for first, (read, core_read) in shared.reads(division, in_lx, point).items():
             before = total.get(first, (0, 0))
-            total[first] = before[0] + read, before[1] + core_read
+            total[first] = before[0] + rounds * read, before[1] + rounds * core_read
+    return total
+
+
+def _rounds_by_distance(
+    shared: KernelRecord, counts: Sequence[int], in_lx: Sequence[bool]
+) -> dict[tuple[int, ...], tuple[int, Point]] | None:
+    """Return by distances, on which alone depends what windows share, the rounds that have them and one of these.
+
+    Distances add up loop by loop.  ``None`` where they are too many to look at.
+    """
+    found: dict[tuple[int, ...], tuple[int, Point]] = {
+        (0,) * len(_distances(shared, in_lx, (0,) * len(counts))): (1, ())
+    }
+    for place, count in enumerate(counts):
+        unit = tuple(int(place == other) for other in range(len(counts)))
+        step = _distances(shared, in_lx, unit)
+        if not any(step):
+            found = {key: (rounds * count, (*point, 0)) for key, (rounds, point) in found.items()}
+            continue
+        if len(found) * count > MOST_SUMS:
+            return None
+        merged: dict[tuple[int, ...], tuple[int, Point]] = {}
+        for key, (rounds, point) in found.items():
+            for times in range(count):
+                moved = tuple(before + times * by for before, by in zip(key, step, strict=True))
+                known, example = merged.get(moved, (0, (*point, times)))
+                merged[moved] = known + rounds, example
+        found = merged
+    return found if len(found) <= MOST_DISTANCES else None
+
+
+def _reads_apart(shared: KernelRecord, division: tuple[int, ...], in_lx: Sequence[bool], executions: int) -> Reads:
+    """Return what is read at most: as if the windows of one buffer never met."""
+    total: Reads = {}
+    for first, group in shared.groups(in_lx).items():
+        alone = [shared.reads_of_operand(place, division) for place in group]
+        total[first] = executions * sum(read for read, _ in alone), executions * sum(both for _, both in alone)
     return total
 
 

@@ -113,6 +113,11 @@ class KernelRecord:
                 found[alias] = sticks * STICK_BYTES, core_sticks * STICK_BYTES
         return found
 
+    def reads_of_operand(self, place: int, division: tuple[int, ...]) -> tuple[int, int]:
+        """Return the bytes that one input alone reads of its buffer: distinct ones, and the sum over cores."""
+        size_bytes = self.space.operands[place].stick_bytes
+        return size_bytes, size_bytes * self._sharing(division)[place]
+
     def groups(self, in_lx: Sequence[bool]) -> dict[int, list[int]]:
         """Return the inputs that lie in each buffer in device memory, by the first of them."""
         places: dict[int, list[int]] = {}
