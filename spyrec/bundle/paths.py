@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
 from spyrec.diagnostics import Diagnostic, Location, SpyrecError, refuse
-from spyrec.files.reading import open_regular
+from spyrec.files.reading import CHUNK_BYTES, open_regular, read_up_to
 
 MISSING = "SPY0601"
 ALTERED = "SPY0602"
@@ -25,7 +25,6 @@ MAX_JSON_BYTES = 1 << 26
 MAX_PROGRAM_BYTES = 1 << 28
 """Longest ``bundle.mlir`` or ``graph.json`` that is read: 256 MiB."""
 
-CHUNK_BYTES = 1 << 22
 
 _KEEP_INSIDE = "name a file below the bundle's own directory"
 _WRITE_AGAIN = "write the bundle again, or restore the file from where it was copied"
@@ -148,7 +147,7 @@ def read_whole(path: Path, limit_bytes: int, *, takes_pipes: bool = False) -> by
     """
     try:
         with path.open("rb") if takes_pipes else open_regular(path) as stream:
-            content = _read_up_to(stream, limit_bytes)
+            content = read_up_to(stream, limit_bytes)
     except FileNotFoundError:
         raise refuse(MISSING, "the file does not exist", Location(str(path)), hint="check the path") from None
     except OSError as error:
@@ -158,16 +157,6 @@ def read_whole(path: Path, limit_bytes: int, *, takes_pipes: bool = False) -> by
         fact = f"the file is longer than the {limit_bytes} bytes that are read"
         raise refuse(TOO_LARGE, fact, Location(str(path)), hint=_WRITE_AGAIN)
     return content
-
-
-def _read_up_to(stream: BinaryIO, limit_bytes: int) -> bytes:
-    """Return the content, or a little more of it than the limit; memory is taken for what is there."""
-    chunks: list[bytes] = []
-    read_bytes = 0
-    while read_bytes <= limit_bytes and (chunk := stream.read(CHUNK_BYTES)):
-        chunks.append(chunk)
-        read_bytes += len(chunk)
-    return b"".join(chunks)
 
 
 def _digest(stream: BinaryIO) -> str:

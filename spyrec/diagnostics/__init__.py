@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from spyrec.diagnostics.diagnostic import (
+    MOST_LISTED,
     Diagnostic,
     DiagnosticSink,
     Location,
@@ -17,6 +18,7 @@ from spyrec.diagnostics.diagnostic import (
 )
 
 __all__ = [
+    "MOST_LISTED",
     "Diagnostic",
     "DiagnosticSink",
     "Location",

@@ -6,12 +6,15 @@ import errno
 import os
 import stat
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 if TYPE_CHECKING:
     from io import BufferedReader
 
 NOT_REGULAR = "it is no regular file"
+
+CHUNK_BYTES = 1 << 20
+"""Bytes that are read at a time."""
 
 
 def open_regular(path: Path) -> BufferedReader:
@@ -36,5 +39,15 @@ def open_regular(path: Path) -> BufferedReader:
 def read_at_most(path: Path, limit_bytes: int) -> bytes | None:
     """Return what a file, pipe or device that the user named holds; ``None`` where that is more than the limit."""
     with path.open("rb") as stream:
-        content = stream.read(limit_bytes + 1)
+        content = read_up_to(stream, limit_bytes)
     return content if len(content) <= limit_bytes else None
+
+
+def read_up_to(stream: BinaryIO, limit_bytes: int) -> bytes:
+    """Return the content, or a little more of it than the limit; memory is taken for what is there."""
+    chunks: list[bytes] = []
+    read_bytes = 0
+    while read_bytes <= limit_bytes and (chunk := stream.read(CHUNK_BYTES)):
+        chunks.append(chunk)
+        read_bytes += len(chunk)
+    return b"".join(chunks)
