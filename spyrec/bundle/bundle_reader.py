@@ -12,6 +12,7 @@ from spyrec.bundle.atomic_directory import MANIFEST_FILE, PROGRAM_FILE
 from spyrec.bundle.bundle_content import CONSTANTS_FILE, GRAPH_FILE, BundleContent, constant_forms
 from spyrec.bundle.constants import HostArray, open_constants
 from spyrec.bundle.contract_checks import check_contracts
+from spyrec.bundle.conversion_checks import check_copy, check_layouts
 from spyrec.bundle.device_program import DeviceProgram, executes
 from spyrec.bundle.foreign import manifest_of_table
 from spyrec.bundle.image_table import ImageTable, table_of
@@ -31,11 +32,13 @@ from spyrec.bundle.validate import check_manifest, check_program, check_tables
 from spyrec.diagnostics import DiagnosticSink, Location, SpyrecError, refuse
 from spyrec.diagnostics.json_reading import load_json
 from spyrec.layout.conversion_table import DataConversionInfo
+from spyrec.layout.device_layout import DeviceLayout
 
 NO_MANIFEST = "SPY0615"
 """Code of a directory without manifest, where one is needed."""
 
-Tables = dict[str, DataConversionInfo]
+Tables = dict[str, tuple[DataConversionInfo, Location]]
+"""The conversion tables by path, each with its place."""
 
 
 def read_bundle(root: Path, *, verify: bool, warnings: DiagnosticSink | None = None) -> BundleContent:
@@ -53,8 +56,11 @@ def read_bundle(root: Path, *, verify: bool, warnings: DiagnosticSink | None = N
     check_manifest(manifest, where, sink)
     check_contracts(manifest, where, sink)
     sink.raise_if_errors()
+    layouts = check_layouts(manifest, where, sink)
+    sink.raise_if_errors()
     programs = _read_programs(files, manifest, sink)
     tables = _read_tables(files, manifest, where, sink)
+    _check_copies(manifest, layouts, tables, sink)
     artifacts = _read_artifacts(files, digests.keys(), (programs, manifest), sink)
     graph = attempt(sink, lambda: _read_graph(files, manifest, GRAPH_FILE in digests))
     constants = attempt(sink, lambda: _open_constants(files, manifest))
@@ -65,7 +71,8 @@ def read_bundle(root: Path, *, verify: bool, warnings: DiagnosticSink | None = N
     assert constants is not None
     _pass_on(sink, warnings)
     slots = max((len(item.slots) for item in artifacts.values()), default=0) or 1
-    content = BundleContent(manifest, programs, constants, tables, graph, root=str(root), correction_slots=slots)
+    dci = {name: table for name, (table, _) in tables.items()}
+    content = BundleContent(manifest, programs, constants, dci, graph, root=str(root), correction_slots=slots)
     return replace(content, read_artifacts=LaunchArtifacts(programs, manifest, slots, artifacts))
 
 
@@ -183,13 +190,24 @@ def _read_tables(files: BundleFiles, manifest: Manifest, where: Location, sink: 
             table = attempt(sink, lambda name=name, place=mentioned_at: _read_table(files, name, place))
             if table is not None:
                 tables[name] = table
-    check_tables(manifest, tables, where, sink)
+    check_tables(manifest, {name: table for name, (table, _) in tables.items()}, where, sink)
     return tables
 
 
-def _read_table(files: BundleFiles, name: str, mentioned_at: Location) -> DataConversionInfo:
+def _check_copies(
+    manifest: Manifest, layouts: Mapping[str, DeviceLayout], tables: Tables, sink: DiagnosticSink
+) -> None:
+    """Hold each table against the copy that its argument needs, where all files could be read."""
+    for item in () if sink.errors else manifest.arguments:
+        for name in (item.dci or {}).values():
+            if item.name in layouts and name in tables:
+                check_copy(item, layouts[item.name], *tables[name], sink)
+
+
+def _read_table(files: BundleFiles, name: str, mentioned_at: Location) -> tuple[DataConversionInfo, Location]:
     data, source = load_json(files.read(name, MAX_JSON_BYTES, mentioned_at), files.display(name))
-    return DataConversionInfo.from_json(data, Location(files.display(name), "", source=source))
+    place = Location(files.display(name), "", source=source)
+    return DataConversionInfo.from_json(data, place), place
 
 
 def _read_graph(files: BundleFiles, manifest: Manifest, is_listed: bool) -> bytes | None:

@@ -63,15 +63,28 @@ def _contradictions(
     found = tuple(item.name for item in contract.arguments)
     if found != expected:
         return [f"the tile contract has arguments {list(found)[:16]}, the plan step {list(expected)[:16]}"]
-    return [
+    facts = [
         fact
         for item in contract.arguments
         if item.name in arguments
-        for fact in _argument_contradictions(item, arguments[item.name])
+        for fact in (*_layout_contradictions(item, arguments[item.name]), *_role_contradictions(item, arguments))
     ]
+    for item in () if contract.reduction is None else contract.reduction.accumulators:
+        if item.name in arguments:
+            facts += _layout_contradictions(item, arguments[item.name])
+        else:
+            facts.append(f'there is no argument "{item.name}" to accumulate in')
+    return facts
 
 
-def _argument_contradictions(item: TileArgument, argument: Argument) -> list[str]:
+def _role_contradictions(item: TileArgument, arguments: Mapping[str, Argument]) -> list[str]:
+    role = arguments[item.name].role
+    if item.role in _ROLES[role]:
+        return []
+    return [f'"{item.name}" is {role.value}, the tile contract calls it {item.role.value}']
+
+
+def _layout_contradictions(item: TileArgument, argument: Argument) -> list[str]:
     layout = item.layout
     pairs = {
         "shape": (layout.host_shape, argument.shape),
@@ -81,11 +94,8 @@ def _argument_contradictions(item: TileArgument, argument: Argument) -> list[str
         "dtype": (item.dtype.value, None if argument.dtype is None else argument.dtype.value),
         "device_dtype": (layout.device_dtype.name, argument.device_dtype.name),
     }
-    facts = [
+    return [
         f'{key} of "{item.name}" is {mine} in the tile contract and {theirs} among the arguments'
         for key, (mine, theirs) in pairs.items()
         if mine != theirs
     ]
-    if item.role not in _ROLES[argument.role]:
-        facts.append(f'"{item.name}" is {argument.role.value}, the tile contract calls it {item.role.value}')
-    return facts

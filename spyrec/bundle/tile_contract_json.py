@@ -19,7 +19,7 @@ from spyrec.bundle.tile_contract import (
     TileLoop,
     WriteMode,
 )
-from spyrec.diagnostics import Diagnostic, Location, SpyrecError
+from spyrec.diagnostics import Diagnostic, Location, SpyrecError, refuse
 from spyrec.hardware.dtypes import DeviceFormat, DType
 from spyrec.layout.device_layout import DeviceLayout
 
@@ -215,5 +215,12 @@ def _argument(item: TileArgumentModel) -> TileArgument:
     layout = DeviceLayout(
         item.device_size, item.stride_map, item.device_dtype, item.shape, item.host_strides, item.dtype
     )
+    # a layout takes other strides than those it is given where it does not hold these
+    triples = zip(layout.host_shape, item.host_strides, layout.host_strides)
+    if len(item.host_strides) != len(layout.host_shape) or any(
+        extent > 1 and mine != theirs for extent, mine, theirs in triples
+    ):
+        fact = f'"{item.name}" has host strides {item.host_strides}, its layout holds {list(layout.host_strides)}'
+        raise refuse(MALFORMED_CONTRACT, fact)
     axes = None if item.axes is None else tuple(item.axes)
     return TileArgument(item.name, item.role, item.dtype, layout, axes, item.write, item.takes_strides)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from bisect import bisect_right, insort
+from bisect import bisect_left, bisect_right
 
 import numpy as np
 import numpy.typing as npt
@@ -40,20 +40,26 @@ class AttachedMemory(DeviceMemory):
             return sum(size for size, memory in self._blocks.values() if memory is not None)
 
     def attach(self, address: int, size_bytes: int) -> None:
-        """Begin a block."""
+        """Begin a block; where an interrupt cut that short it may be repeated."""
         with self._lock:
-            assert address not in self._blocks
-            insort(self._starts, address)
+            assert self._blocks.get(address, (0, None))[1] is None
+            place = bisect_left(self._starts, address)
+            if self._starts[place : place + 1] != [address]:
+                self._starts.insert(place, address)
             self._blocks[address] = size_bytes, None
 
     def detach(self, address: int) -> None:
-        """End the block that begins at ``address``."""
+        """End the block that begins at ``address``; where an interrupt cut that short it may be repeated."""
         with self._lock:
-            del self._starts[bisect_right(self._starts, address) - 1]
-            _, memory = self._blocks.pop(address)
-            if memory is not None:  # what comes to lie at its place in this process is something else
-                origin = self._origins.pop(address)
+            place = bisect_left(self._starts, address)
+            if self._starts[place : place + 1] == [address]:
+                del self._starts[place]
+            _, memory = self._blocks.get(address, (0, None))
+            origin = self._origins.get(address)
+            if memory is not None and origin is not None:  # what comes to lie at its place is something else
                 self._touch(origin, origin + len(memory))
+            self._blocks.pop(address, None)
+            self._origins.pop(address, None)
 
     def allocate(self, size_bytes: int) -> int:
         """Begin a block of a program's own and return its address."""
@@ -118,6 +124,6 @@ class AttachedMemory(DeviceMemory):
                 raise refuse("SPY0701", f"this machine has no memory for an allocation of {size} bytes") from error
             if len(memory) <= POISON_LIMIT_BYTES:
                 poison(memory)
-            self._blocks[base] = size, memory
             self._origins[base] = memory.ctypes.data
+            self._blocks[base] = size, memory
         return memory

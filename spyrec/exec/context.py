@@ -19,6 +19,7 @@ from spyrec.runtime.memory.addresses import AddressRange
 from spyrec.runtime.memory.allocator import DeviceBytes
 from spyrec.runtime.memory.spyre_allocator import Allocation
 from spyrec.runtime.spyre_device import SpyreDevice
+from spyrec.runtime.streams.capture import refuse_in_capture_on
 from spyrec.runtime.streams.spyre_stream import SpyreStream
 
 
@@ -63,6 +64,7 @@ class Context:
         self._owned: dict[Owned, None] = {}
         self._guard: Allocation | None = None
         self._is_destroyed = False
+        self._is_finished = False
 
     @takes(InvalidCall, priority=Whole())
     def stream(self, priority: int = 0) -> int:
@@ -179,10 +181,14 @@ class Context:
         """Finish what is enqueued, and give everything back that is the context's; a second call does nothing.
 
         Plans go first, then graphs, buffers, events, streams.  Errors of streams are dropped: their owners had the
-        chance to ask.
+        chance to ask.  Where an interrupt ends it, a second call does the rest.
+        Errors: SPY0931 in a host function, which would be waited for, SPY0934 in a capture, which is given up.
         """
-        if self._is_destroyed:
+        if self._is_finished:
             return
+        with translated():
+            self.device.scheduler.refuse_in_host_function("destroy a context")
+            refuse_in_capture_on(self.device, "destroy a context")
         for stream in self._streams:
             with suppress(RuntimeFault):
                 stream.synchronize()
@@ -190,13 +196,16 @@ class Context:
             for item in sorted(self._owned, key=_rank):
                 item.destroy()
             self._is_destroyed = True
-            for stream in self._own_streams:
+            while self._own_streams:
+                stream = self._own_streams.pop()
                 stream.clear_error()
                 self.device.give_back(stream)
-            if self._guard is not None:
-                self._guard.free()
+            guard, self._guard = self._guard, None
+            if guard is not None:
+                guard.free()
         if self._owns_device:
             self.device.close()
+        self._is_finished = True
 
     def __enter__(self) -> Self:
         return self

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from spyrec.exec.errors import CaptureFailed, ExecError, InvalidCall, text_of
+from spyrec.exec.errors import CaptureFailed, ExecError, InvalidCall, text_of, translated
 from spyrec.exec.graph_exec import GraphExec
 from spyrec.exec.relocation import Relocatable, move_of, relocated, touches
 from spyrec.hardware.target import STICK_BYTES
@@ -14,6 +14,7 @@ from spyrec.runtime.memory.addresses import AddressRange
 from spyrec.runtime.memory.allocator import DeviceBytes
 from spyrec.runtime.memory.holdings import Holdings
 from spyrec.runtime.spyre_device import SpyreDevice
+from spyrec.runtime.streams.capture import Capture
 from spyrec.runtime.streams.control_block import ComputeRequest, ControlBlock, DeviceToHost, HostCall, HostToDevice
 from spyrec.runtime.streams.launch_order import LaunchOrder
 from spyrec.runtime.streams.spyre_stream import SpyreStream
@@ -61,17 +62,13 @@ class Captured:
 def record_on(device: SpyreDevice, record: Record, ports: Callable[[], Mapping[str, AddressRange]]) -> Captured:
     """Return what ``record`` gives to the stream that it is called with; ``ports``: those it has declared by then.
 
-    Errors: SPY0934 it raised, or did what a capture cannot record; nothing is left of it.
+    Errors: SPY0931 in a host function, SPY0934 it raised, or did what a capture cannot record; nothing is left of it.
     """
+    with translated():
+        device.scheduler.refuse_in_host_function("capture")
     stream = device.own_stream()
     try:
-        stream.flex.begin_capture()
-        try:
-            record(stream)
-        finally:
-            capture = stream.flex.capture
-            assert capture is not None
-            capture.close()
+        capture = _recorded(stream, record)
         capture.require_complete()
         order = LaunchOrder()
         for item in capture.orders:
@@ -86,6 +83,18 @@ def record_on(device: SpyreDevice, record: Record, ports: Callable[[], Mapping[s
         raise CaptureFailed(f"the callback could not be captured: {message}", notes=notes) from error
     finally:
         device.give_back(stream)
+
+
+def _recorded(stream: SpyreStream, record: Record) -> Capture:
+    """Return what a callback recorded, closed; where anything interrupts it the stream is an ordinary one again."""
+    capture = Capture(stream.flex)
+    try:
+        stream.flex.begin_capture(capture)
+        record(stream)
+    finally:
+        capture.is_open = False  # at once: an interrupt in what follows leaves no stream that records for ever
+        capture.close()
+    return capture
 
 
 @takes(InvalidCall, device=of("SpyreDevice"), record=Function())

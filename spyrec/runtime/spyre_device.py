@@ -16,6 +16,8 @@ from spyrec.runtime.memory.addresses import AddressRange
 from spyrec.runtime.memory.allocator import FlexAllocator, MemoryOptions
 from spyrec.runtime.memory.spyre_allocator import SpyreAllocator
 from spyrec.runtime.streams.backend import Backend
+from spyrec.runtime.streams.capture import capture_of_this_thread, refuse_in_capture_on
+from spyrec.runtime.streams.device_thread import DeviceThread
 from spyrec.runtime.streams.discrete_events import DiscreteEvents
 from spyrec.runtime.streams.executor import Executor
 from spyrec.runtime.streams.host_buffer import HostBuffer, HostMemory
@@ -74,8 +76,11 @@ class SpyreDevice:
         self.spyre_allocator = SpyreAllocator(self.allocator)
         self.scheduler = Scheduler(backend, self.allocator, self.options.scheduling)
         schedulers.append(self.scheduler)
+        self.device_thread = DeviceThread()
         is_threaded = self.scheduler.chooser.is_threaded
-        self.executor: Executor = WorkerThreads(self.scheduler) if is_threaded else DiscreteEvents(self.scheduler)
+        self.executor: Executor = (
+            WorkerThreads(self.scheduler) if is_threaded else DiscreteEvents(self.scheduler, self.device_thread)
+        )
         self._host_memory = HostMemory(self.scheduler.watch.forget)
         self._streams: dict[int, FlexStream] = {}
         self._launch_ids = itertools.count(1)
@@ -85,7 +90,8 @@ class SpyreDevice:
         self._here = threading.local()
         self._is_closed = False
         self._default: SpyreStream | None = None
-        self._lock = threading.Lock()
+        self._is_finished = False
+        self._lock = threading.RLock()
         self.launching = threading.RLock()
         """Held while a launch is resolved and enqueued: what it found free is still free then."""
 
@@ -130,7 +136,8 @@ class SpyreDevice:
         return stack[-1] if stack else self.default_stream
 
     def pin(self, size_bytes: int) -> HostBuffer:
-        """Return a host buffer that copies read and write where it lies; errors SPY0906."""
+        """Return a host buffer that copies read and write where it lies; errors SPY0906, SPY0928."""
+        self.refuse_if_closed()
         return self._host_memory.pin(size_bytes)
 
     @property
@@ -182,24 +189,37 @@ class SpyreDevice:
         self.scheduler.fault = None
 
     def close(self) -> None:
-        """Finish what is enqueued, end all threads, and warn of memory in use; a second call does nothing."""
-        if self._is_closed:
+        """Finish what is enqueued, end all threads, and warn of memory in use; a second call does nothing.
+
+        Where an interrupt ends it, a second call does the rest.  Errors: SPY0923 in a host function, which would be
+        waited for, SPY0930 in a capture on the device, which is given up.
+        """
+        if self._is_finished:
             return
-        for stream in self._sorted_streams():
-            ticket, _ = self.scheduler.snapshot(stream.queue)
-            stream.wait_for(ticket, None)
-        self.executor.close()
+        self.scheduler.refuse_in_host_function("close its device")
+        refuse_in_capture_on(self, "close its device")
+        if not self._is_closed:
+            for stream in self._sorted_streams():
+                ticket, _ = self.scheduler.snapshot(stream.queue)
+                stream.wait_for(ticket, None)
         self._is_closed = True
+        self.allocator.close()
+        self.executor.close()
+        self.device_thread.close()
         if self.spyre_allocator.is_in_use:
             gc.collect()  # what only a cycle of references holds is not in use
         left = self.spyre_allocator.abandon_all()
+        self._is_finished = True
         if left:
             warnings.warn(f"device {self.index} closed with memory in use: {'; '.join(left)}", ResourceWarning, 2)
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        capture = capture_of_this_thread()
+        if kind is not None and capture is not None and capture.device is self:
+            capture.close()  # what goes wrong in a capture ends it with the device
         self.close()
 
     def next_launch_id(self) -> int:
@@ -239,9 +259,11 @@ class SpyreDevice:
         self._stack().append(stream)
 
     def pop_stream(self, stream: SpyreStream) -> None:
-        """Make the stream before it the current one again."""
-        popped = self._stack().pop()
-        assert popped is stream, "streams left in another order than entered"
+        """Make the stream before it the current one again; those above it an interrupt kept from being left."""
+        stack = self._stack()
+        places = [place for place, item in enumerate(stack) if item is stream]
+        assert places, "a stream is left that was not entered"
+        del stack[places[-1] :]
 
     @property
     def is_closed(self) -> bool:

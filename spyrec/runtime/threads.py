@@ -39,16 +39,13 @@ class Threads:
     def run_together(self, function: Callable[[int], None]) -> None:
         """Call ``function(thread)`` on all threads; 0 is the caller, after whose call nothing may be left to do."""
         if self._pool is None and self.count > 1:
-            self._pool = ThreadPoolExecutor(self.count - 1, "spyrec", self._note_helper)
+            self._pool = ThreadPoolExecutor(self.count - 1, "spyrec", _note_helper, (self._helpers,))
         self._keep_off(_processor())
         helpers = [self._pool.submit(function, thread) for thread in range(1, self.count)] if self._pool else []
         function(0)
         for helper in helpers:
             if not helper.cancel():  # one that has not begun finds nothing left to do
                 helper.result()
-
-    def _note_helper(self) -> None:
-        self._helpers.append(threading.get_native_id())
 
     def _keep_off(self, processor: int | None) -> None:
         """Keep the helpers off the caller's processor.
@@ -64,6 +61,11 @@ class Threads:
         for helper in self._helpers:
             os.sched_setaffinity(helper, others)
         self._kept_off = processor
+
+
+def _note_helper(helpers: list[int]) -> None:
+    """Note a thread, which holds nothing else of who has it: it ends when nobody does."""
+    helpers.append(threading.get_native_id())
 
 
 @cache

@@ -5,7 +5,8 @@ from __future__ import annotations
 import gc
 import os
 import threading
-from collections.abc import Generator
+import time
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -85,6 +86,17 @@ def leaks_of(device: SpyreDevice) -> dict[str, int]:
         "uses": sum(block.uses for block in device.allocator.snapshot()),
     }
     return {kind: count for kind, count in held.items() if count}
+
+
+def join_all(threads: Iterable[threading.Thread], timeout_s: float = 60) -> None:
+    """Wait until threads have ended, also those that are only about to begin."""
+    deadline = time.monotonic() + timeout_s
+    for thread in threads:
+        while thread.ident is None:
+            assert time.monotonic() < deadline, "a thread does not begin"
+            os.sched_yield()
+        thread.join(max(0, deadline - time.monotonic()))
+        assert not thread.is_alive(), f"{thread.name} goes on"
 
 
 class Log:

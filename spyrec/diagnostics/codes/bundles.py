@@ -242,4 +242,15 @@ BUNDLE: dict[str, Code] = {
         "64-bit number.",
         hint="launch with every argument, the pool and every value that the program takes",
     ),
+    "SPY0659": Code(
+        "conversion table of another copy",
+        "A table of dci/ copies its argument between the host tensor and the device layout that the manifest names: "
+        "each element to its place, in the formats of both sides.",
+        hint="write the bundle again, or let `spyrec inspect-layout` print the table that the layout needs",
+    ),
+    "SPY0660": Code(
+        "layout that does not hold its tensor",
+        "The device_size and stride_map of an argument have a place for every element of its shape and host strides.",
+        hint="write the bundle again, or mend the manifest by hand",
+    ),
 }

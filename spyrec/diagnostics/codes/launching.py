@@ -56,8 +56,8 @@ EXECUTION: dict[str, Code] = {
     ),
     "SPY0923": Code(
         "not permitted in a host function",
-        "A host function runs inside of its stream: waiting for a stream there could never end, and enqueueing would "
-        "have no place in the order.",
+        "A host function runs inside of its stream: waiting for a stream there could never end, nor could closing its "
+        "device, and enqueueing or recording would have no place in the order.",
         hint="do it after synchronize()",
     ),
     "SPY0924": Code(
@@ -82,7 +82,7 @@ EXECUTION: dict[str, Code] = {
     ),
     "SPY0928": Code(
         "device closed",
-        "The device was closed; its memory is gone.",
+        "The device was closed; its memory is gone, and it hands out no more.",
         hint="open a device and allocate again",
     ),
     "SPY0929": Code(
@@ -92,8 +92,8 @@ EXECUTION: dict[str, Code] = {
     ),
     "SPY0930": Code(
         "not permitted while a stream records",
-        "A stream between begin_capture() and end_capture() only records: it can neither wait nor be asked, and it "
-        "records one sequence at a time. The capture was given up.",
+        "A stream between begin_capture() and end_capture() only records: it can neither wait nor be asked, its device "
+        "cannot be closed, and it records one sequence at a time. The capture was given up.",
         hint="end the capture first",
     ),
     "SPY0931": Code(

@@ -111,7 +111,7 @@ class ExecutionPlan:
 
     def _has_placed(self, device: SpyreDevice) -> bool:
         placed = self._placed.get(device)
-        return placed is not None and placed.readiness.recording.failure is None
+        return placed is not None and placed.readiness.is_well
 
     @takes(number=Whole())
     def remove(self, number: int) -> None:

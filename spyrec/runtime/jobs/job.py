@@ -121,7 +121,7 @@ class Job:
     def is_loaded(self, device: SpyreDevice) -> bool:
         """Whether the program was brought to a device, and nothing went wrong on the way."""
         loaded = self._loaded.get(device)
-        return self.binary is None or (loaded is not None and loaded.readiness.recording.failure is None)
+        return self.binary is None or (loaded is not None and loaded.readiness.is_well)
 
     def loaded_on(self, device: SpyreDevice) -> LoadedJob:
         """Return the program as it lies on a device; errors SPY0964."""

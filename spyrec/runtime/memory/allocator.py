@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import threading
+import weakref
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, NewType, Protocol
 
 from spyrec.runtime.argument_kinds import as_integer, is_a, of, shown, takes
 from spyrec.runtime.errors import (
+    DeviceClosed,
     DeviceMismatch,
     DoubleFree,
     InvalidArgument,
@@ -28,7 +30,7 @@ from spyrec.runtime.memory.addresses import (
     VirtualAddress,
     whole_sticks,
 )
-from spyrec.runtime.memory.free_list import FreeList
+from spyrec.runtime.memory.free_list import FreeChange, FreeList
 from spyrec.runtime.memory.statistics import (
     AllocatorStatistics,
     Block,
@@ -59,11 +61,11 @@ class Backing(Protocol):
     """Whoever keeps the bytes: told of every block that begins and ends its life."""
 
     def attach(self, block: AddressRange) -> None:
-        """A block is allocated; its bytes are backed when they are first touched."""
+        """A block is allocated; its bytes are backed when they are first touched.  An interrupted call is repeated."""
         ...
 
     def detach(self, block: AddressRange) -> None:
-        """A block is free again: nothing reads or writes it any more."""
+        """A block is free again: nothing reads or writes it any more.  An interrupted call is repeated."""
         ...
 
 
@@ -86,12 +88,27 @@ class _Slot:
     is_freed: bool = False
 
 
+class Claim(weakref.ref[object]):
+    """Memory that somebody has as long as they live: allocations they own, and uses of others that count for them.
+
+    What takes note of their end is no code of Python's, so that no interrupt is lost there.
+    """
+
+    __slots__ = ("held", "owned")
+
+    owned: list[AllocationIndex]
+    held: dict[AllocationIndex, int]
+
+
 class FlexAllocator:
     """A pool of up to 8 regions, carved into blocks of whole sticks: best fit, free neighbours joined at once.
 
     The same requests in the same order give the same addresses.  Programs go to the last region; all else to the first
     region with room.  Memory that is freed while enqueued operations use it is given back when the last of them has
     retired (:meth:`retain`, :meth:`release`).  Every method may be called from any thread.
+
+    An interrupt (Ctrl-C) leaves nothing half done: what changes more than one place is noted first and may be repeated;
+    whoever comes next completes it.
 
     ``device_index`` goes into the handles, so that those of another device are told apart.
     """
@@ -111,40 +128,37 @@ class FlexAllocator:
         self._given: dict[AllocationIndex, _Slot] = {}
         self._spare: list[int] = []
         self._counters = Counters()
-        self._dropped: deque[AllocationIndex] = deque()
-        self._released: deque[AllocationIndex] = deque()
+        self._claims: dict[int, Claim] = {}
+        self._dropped: deque[weakref.ref[object]] = deque()
+        self._later: deque[tuple[AllocationIndex, Callable[[AllocationIndex], None]]] = deque()
+        self._change: Callable[[], None] | None = None
+        self._is_closed = False
         self.observers: list[MemoryObserver] = self._counters.observers
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
 
-    def allocate(self, size_bytes: int, kind: MemoryKind = MemoryKind.TENSOR) -> AllocationIndex:
+    def allocate(
+        self, size_bytes: int, kind: MemoryKind = MemoryKind.TENSOR, claim: Claim | None = None
+    ) -> AllocationIndex:
         """Return the handle of ``size_bytes`` bytes, rounded up to whole sticks; of zero bytes the null handle.
 
-        Errors: SPY0901 no region has a free block of that size, SPY0906 a negative size.
+        ``claim`` owns it, and from the same moment on, whatever interrupts the call.
+        Errors: SPY0901 no region has a free block of that size, SPY0906 a negative size, SPY0928.
         """
         size_bytes = _size(size_bytes)
         if not is_a(kind, MemoryKind):
             raise InvalidArgument(f"an allocation of kind {shown(kind)}, no MemoryKind")
+        if self._is_closed:
+            raise DeviceClosed(f"an allocation of {size_bytes} bytes on device {self._device_index}, which is closed")
         if size_bytes == 0:
             return NULL_ALLOCATION
         rounded = whole_sticks(size_bytes)
         with self._lock:
-            self._free_dropped()
-            found = self._take(rounded, kind)
-            if found is None:
-                raise self._out_of_memory(size_bytes, rounded, kind)
-            try:
-                if self._backing is not None:
-                    self._backing.attach(found)
-            except BaseException:
-                self._free_lists[self.regions.index_of(found.address.region_id)].give_back(
-                    found.address.offset, rounded
-                )
-                raise
-            self._counters.add(
-                allocated_bytes=rounded, allocations=1, accumulated_bytes=rounded, accumulated_allocations=1
-            )
-            self._counters.tell(BlockState.LIVE, found)
-            return self._handle(found, kind)
+            self._catch_up()
+            for number in self._regions_for(kind):
+                taking = self._free_lists[number].taking(rounded)
+                if taking is not None:
+                    return self._allocated(number, taking, (rounded, kind), claim)
+            raise self._out_of_memory(size_bytes, rounded, kind)
 
     def free(self, index: AllocationIndex) -> None:
         """Give an allocation back, at once or when the last enqueued operation that uses it has retired.
@@ -154,15 +168,50 @@ class FlexAllocator:
         if type(index) is int and index == NULL_ALLOCATION:
             return
         with self._lock:
-            self._free_dropped()
-            self._free(index)
+            self._catch_up()
+            slot = self._slot(index)
+            if slot is None or slot.is_freed:
+                raise DoubleFree(f"allocation {index:#x} was freed before")
+            self._free(index, slot)
 
     def drop(self, index: AllocationIndex) -> None:
         """Free an allocation before the next call that looks: what the garbage collector may call at any moment."""
         if type(index) is not int:
             raise _no_handle(index)
         if index != NULL_ALLOCATION:
-            self._dropped.append(index)
+            self._later.append((index, self.free))
+
+    def release_later(self, index: AllocationIndex) -> None:
+        """Release before the next call that looks: what the garbage collector may call at any moment."""
+        self._later.append((index, self.release))
+
+    def claim(self, holder: object) -> Claim:
+        """Return a claim that ends with its holder: what it has is given back before the next call that looks.
+
+        (The garbage collector may end it at any moment, also inside of a call.)
+        """
+        claim = Claim(holder, self._dropped.append)
+        claim.owned, claim.held = [], {}
+        self._claims[id(claim)] = claim
+        return claim
+
+    def disclaim(self, claim: Claim) -> None:
+        """Let a claim end without giving anything back."""
+        self._claims.pop(id(claim), None)
+
+    def has_claim(self, claim: Claim) -> bool:
+        """Whether a claim has not ended."""
+        return id(claim) in self._claims
+
+    @property
+    def owners(self) -> list[object]:
+        """Those alive who have a claim to memory of their own."""
+        alive = [claim() for claim in list(self._claims.values()) if claim.owned]
+        return [holder for holder in alive if holder is not None]
+
+    def close(self) -> None:
+        """Hand out no more memory: the device is closed."""
+        self._is_closed = True
 
     def resolve(self, index: AllocationIndex) -> VirtualAddress:
         """Return where a live allocation begins; errors SPY0902, SPY0954."""
@@ -190,50 +239,68 @@ class FlexAllocator:
 
     def retain(self, index: AllocationIndex) -> None:
         """Count one more enqueued operation that uses a live allocation; errors SPY0902, SPY0954."""
-        with self._lock:
-            self._retain(index)
+        self.retain_all((index,))
 
-    def retain_all(self, indices: Sequence[AllocationIndex]) -> None:
+    def retain_all(self, indices: Sequence[AllocationIndex], taken: dict[AllocationIndex, int] | None = None) -> None:
         """Count one more operation for each mention of an allocation, or, where this raises, none.
 
+        ``taken``, as a claim's ``held``, gets them together with the counting, whatever interrupts the call.
         Errors: SPY0902, SPY0954.
         """
         if not is_a(indices, Sequence):
             raise InvalidArgument(f"the handles are {shown(indices)}, no sequence")
         with self._lock:
-            done = 0
-            try:
-                for index in indices:
-                    self._retain(index)
-                    done += 1
-            except BaseException:
-                for index in indices[:done]:
-                    self._release(index)
-                raise
+            if self._change is not None:
+                self.complete()
+            given, uses = self._given, dict[AllocationIndex, int]()
+            for index in indices:
+                count = uses.get(index)
+                if count is None:
+                    slot = given.get(index) if type(index) is int else None
+                    slot = slot or self._slot(index)
+                    if slot is None or slot.is_freed:
+                        raise _stale(index)
+                    count = slot.uses
+                uses[index] = count + 1
+
+            def count_all() -> None:
+                for index, count in uses.items():
+                    given[index].uses = count
+                if taken is not None:
+                    taken.update(uses)
+
+            self._make(count_all)
 
     def release_all(self, indices: Sequence[AllocationIndex]) -> None:
         """Count one operation less for each mention of an allocation, as :meth:`release` does."""
         with self._lock:
+            if self._change is not None:
+                self.complete()
             for index in indices:
-                self._release(index)
+                slot = self._used(index)
+                if slot.is_freed and slot.uses == 1:
+                    self._make(self._ending(index, slot))
+                else:
+                    slot.uses -= 1
 
     def release(self, index: AllocationIndex) -> None:
         """Count one operation less: if it was the last one of a freed allocation, its block is free now."""
-        with self._lock:
-            self._release(index)
+        self.release_all((index,))
 
-    def release_later(self, index: AllocationIndex) -> None:
-        """Release before the next call that looks: what the garbage collector may call at any moment."""
-        self._released.append(index)
+    def complete(self) -> None:
+        """Complete what an interrupt cut short."""
+        with self._lock:
+            if self._change is not None:
+                self._make(self._change)
 
     @takes(place=of("AddressRange"))
     def containing(self, place: AddressRange) -> AllocationIndex:
         """Return the handle of the live allocation that holds all of these bytes; errors SPY0905."""
         with self._lock:
-            self._free_dropped()
+            self._catch_up()
             for number, slot in enumerate(self._slots):
                 if slot.range is not None and not slot.is_freed and slot.range.contains(place):
-                    return self._index(number, slot)
+                    return self._index(number, slot.generation)
         raise OutsideAllocation(
             f"bytes [{place.address.offset}, {place.past}) of region {place.address.region_id} lie in no allocation"
         )
@@ -241,7 +308,7 @@ class FlexAllocator:
     def statistics(self) -> AllocatorStatistics:
         """Return the counters as they are now."""
         with self._lock:
-            self._free_dropped()
+            self._catch_up()
             return self._counters.current
 
     def reset_peak(self) -> None:
@@ -259,7 +326,7 @@ class FlexAllocator:
     def snapshot(self) -> tuple[Block, ...]:
         """Return all blocks, free ones too, by region and address: each region is covered without a gap."""
         with self._lock:
-            self._free_dropped()
+            self._catch_up()
             blocks = [
                 Block(slot.range, BlockState.PENDING_FREE if slot.is_freed else BlockState.LIVE, slot.kind, slot.uses)
                 for slot in self._slots
@@ -270,78 +337,144 @@ class FlexAllocator:
                 blocks += [Block(item, BlockState.FREE) for item in ranges]
             return tuple(sorted(blocks, key=lambda block: block.range.address))
 
-    def _free_dropped(self) -> None:
+    def _catch_up(self) -> None:
+        """Complete what an interrupt cut short, and give back what the garbage collector has found."""
+        self.complete()
         while self._dropped:
-            self._free(self._dropped.popleft())
-        while self._released:
-            self._release(self._released.popleft())
+            claim = self._dropped[0]
+            assert isinstance(claim, Claim)
+            if self.has_claim(claim):
+                for index in claim.owned:
+                    slot = self._slot(index)
+                    if slot is not None and not slot.is_freed:
+                        self._free(index, slot)
+                for index in list(claim.held):
+                    self._release_held(index, claim.held)
+                self.disclaim(claim)
+            self._dropped.popleft()
+        while self._later:
+            index, give_back = self._later.popleft()
+            give_back(index)
 
-    def _retain(self, index: AllocationIndex) -> None:
-        slot = self._slot(index)
-        if slot is None or slot.is_freed:
-            raise _stale(index)
-        slot.uses += 1
+    def _make(self, change: Callable[[], None]) -> None:
+        """Make a change that may be repeated: from here on it happens, however often it is interrupted."""
+        self._change = change
+        try:
+            change()
+        except Exception:  # what refuses it comes first in it
+            self._change = None
+            raise
+        self._change = None
 
-    def _release(self, index: AllocationIndex) -> None:
+    def _used(self, index: AllocationIndex) -> _Slot:
         slot = self._slot(index)
         assert slot is not None, "an operation held memory that is gone"
         assert slot.uses > 0
-        slot.uses -= 1
-        if slot.is_freed and slot.uses == 0 and slot.range is not None:
-            self._counters.add(pending_free_bytes=-slot.range.size_bytes, pending_frees=-1)
-            self._give_back(index, slot)
+        return slot
 
-    def _free(self, index: AllocationIndex) -> None:
-        slot = self._slot(index)
-        if slot is None or slot.is_freed:
-            raise DoubleFree(f"allocation {index:#x} was freed before")
-        slot.is_freed = True
-        assert slot.range is not None
-        if slot.uses:
-            self._counters.add(pending_free_bytes=slot.range.size_bytes, pending_frees=1)
-            self._counters.tell(BlockState.PENDING_FREE, slot.range)
-        else:
-            self._give_back(index, slot)
+    def _release_held(self, index: AllocationIndex, held: dict[AllocationIndex, int]) -> None:
+        slot = self._used(index)
+        uses = slot.uses - 1
+        end = self._ending(index, slot) if slot.is_freed and uses == 0 else None
 
-    def _take(self, rounded: int, kind: MemoryKind) -> AddressRange | None:
-        for index in self._regions_for(kind):
-            offset = self._free_lists[index].take(rounded)
-            if offset is not None:
-                return AddressRange(VirtualAddress(self.regions.region_ids[index], offset), rounded)
-        return None
+        def let_go() -> None:
+            slot.uses = uses
+            held.pop(index, None)
+            if end is not None:
+                end()
+
+        self._make(let_go)
+
+    def _free(self, index: AllocationIndex, slot: _Slot) -> None:
+        if not slot.uses:
+            self._make(self._ending(index, slot))
+            return
+        block = slot.range
+        assert block is not None
+        after = self._counters.plus(pending_free_bytes=block.size_bytes, pending_frees=1)
+        told = self._once_told(BlockState.PENDING_FREE, block)
+
+        def let_wait() -> None:
+            slot.is_freed = True
+            self._counters.current = after
+            told()
+
+        self._make(let_wait)
+
+    def _allocated(
+        self, number: int, taking: FreeChange, wanted: tuple[int, MemoryKind], claim: Claim | None
+    ) -> AllocationIndex:
+        """Make an allocation of ``wanted`` bytes, of a kind, where a region has room; return its handle."""
+        rounded, kind = wanted
+        block = AddressRange(VirtualAddress(self.regions.region_ids[number], taking.offset), rounded)
+        place = self._spare[-1] if self._spare else len(self._slots)
+        slot = self._slots[place] if self._spare else _Slot()
+        generation = slot.generation + 1
+        assert generation < 1 << _GENERATION_BITS
+        index = self._index(place, generation)
+        after = self._counters.plus(
+            allocated_bytes=rounded, allocations=1, accumulated_bytes=rounded, accumulated_allocations=1
+        )
+        told = self._once_told(BlockState.LIVE, block)
+
+        def begin() -> None:
+            if self._backing is not None:
+                self._backing.attach(block)
+            self._free_lists[number].make(taking)
+            if place == len(self._slots):
+                self._slots.append(slot)
+            elif self._spare and self._spare[-1] == place:
+                self._spare.pop()
+            slot.generation, slot.range, slot.kind, slot.uses, slot.is_freed = generation, block, kind, 0, False
+            self._given[index] = slot
+            if claim is not None:
+                claim.owned[:] = (index,)
+            self._counters.current = after
+            told()
+
+        self._make(begin)
+        return index
+
+    def _ending(self, index: AllocationIndex, slot: _Slot) -> Callable[[], None]:
+        """Return the change that ends an allocation which nothing uses any more but, perhaps, who asks for it."""
+        block = slot.range
+        assert block is not None
+        free_list = self._free_lists[self.regions.index_of(block.address.region_id)]
+        giving_back = free_list.giving_back(block.address.offset, block.size_bytes)
+        place = index & ((1 << _SLOT_BITS) - 1)
+        pending = {"pending_free_bytes": -block.size_bytes, "pending_frees": -1} if slot.is_freed else {}
+        after = self._counters.plus(allocated_bytes=-block.size_bytes, allocations=-1, **pending)
+        told = self._once_told(BlockState.FREE, block)
+
+        def end() -> None:
+            if self._backing is not None:
+                self._backing.detach(block)
+            slot.range, slot.uses, slot.is_freed = None, 0, True
+            free_list.make(giving_back)
+            self._given.pop(index, None)
+            if not self._spare or self._spare[-1] != place:
+                self._spare.append(place)
+            self._counters.current = after
+            told()
+
+        return end
+
+    def _once_told(self, state: BlockState, block: AddressRange) -> Callable[[], None]:
+        """Return what tells the observers once, however often it is called."""
+        left: Iterator[BlockState] = iter((state,))
+
+        def tell() -> None:
+            for item in left:
+                self._counters.tell(item, block)
+
+        return tell
 
     def _regions_for(self, kind: MemoryKind) -> Sequence[int]:
         last = self.regions.program_index
         return (last,) if kind is MemoryKind.PROGRAM else range(last)
 
-    def _give_back(self, index: AllocationIndex, slot: _Slot) -> None:
-        block = slot.range
-        assert block is not None
-        if self._backing is not None:
-            self._backing.detach(block)
-        slot.range = None
-        self._free_lists[self.regions.index_of(block.address.region_id)].give_back(
-            block.address.offset, block.size_bytes
-        )
-        del self._given[index]
-        self._spare.append(index & ((1 << _SLOT_BITS) - 1))
-        self._counters.add(allocated_bytes=-block.size_bytes, allocations=-1)
-        self._counters.tell(BlockState.FREE, block)
-
-    def _handle(self, block: AddressRange, kind: MemoryKind) -> AllocationIndex:
-        place = self._spare.pop() if self._spare else len(self._slots)
-        if place == len(self._slots):
-            self._slots.append(_Slot())
-        slot = self._slots[place]
-        slot.generation += 1
-        slot.range, slot.kind, slot.uses, slot.is_freed = block, kind, 0, False
-        assert slot.generation < 1 << _GENERATION_BITS
-        index = self._index(place, slot)
-        self._given[index] = slot
-        return index
-
-    def _index(self, place: int, slot: _Slot) -> AllocationIndex:
-        high = self._device_index << _GENERATION_BITS | slot.generation
+    def _index(self, place: int, generation: int) -> AllocationIndex:
+        high = self._device_index << _GENERATION_BITS | generation
         return AllocationIndex(high << _SLOT_BITS | place)
 
     def _slot(self, index: AllocationIndex) -> _Slot | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Iterable
 
 from spyrec.runtime.memory.allocator import AllocationIndex, FlexAllocator
@@ -13,9 +12,8 @@ class Holdings:
 
     def __init__(self, allocator: FlexAllocator) -> None:
         self._allocator = allocator
-        self._held: dict[AllocationIndex, None] = {}
+        self._claim = allocator.claim(self)
         self._others: list[Holdings] = []
-        weakref.finalize(self, _let_go, allocator, self._held).atexit = False
 
     def also(self, other: Holdings) -> None:
         """Hold what another one holds."""
@@ -23,12 +21,7 @@ class Holdings:
 
     def add(self, indices: Iterable[AllocationIndex]) -> None:
         """Hold live allocations, each once; errors SPY0902, SPY0954."""
+        held = self._claim.held
         for index in indices:
-            if index not in self._held:
-                self._allocator.retain(index)
-                self._held[index] = None
-
-
-def _let_go(allocator: FlexAllocator, held: dict[AllocationIndex, None]) -> None:
-    for index in held:
-        allocator.release_later(index)
+            if index not in held:
+                self._allocator.retain_all((index,), held)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from bisect import bisect_right, insort
+from bisect import bisect_left, bisect_right
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +25,7 @@ class LazyMemory:
         self._fill = fill
         self._offsets: dict[int, list[int]] = {}
         self._blocks: dict[tuple[int, int], tuple[int, Bytes | None]] = {}
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
 
     @property
     def backed_bytes(self) -> int:
@@ -33,17 +33,22 @@ class LazyMemory:
         return sum(size for size, backing in self._blocks.values() if backing is not None)
 
     def attach(self, block: AddressRange) -> None:
-        """Begin a block; it is backed when it is first viewed."""
+        """Begin a block; it is backed when it is first viewed.  Where an interrupt cut it short it may be repeated."""
         with self._lock:
-            insort(self._offsets.setdefault(block.address.region_id, []), block.address.offset)
+            offsets = self._offsets.setdefault(block.address.region_id, [])
+            place = bisect_left(offsets, block.address.offset)
+            if offsets[place : place + 1] != [block.address.offset]:
+                offsets.insert(place, block.address.offset)
             self._blocks[block.address] = (block.size_bytes, None)
 
     def detach(self, block: AddressRange) -> None:
-        """End a block: its bytes go back to the operating system once nobody views them."""
+        """End a block: its bytes go back to the operating system once nobody views them.  It may be repeated."""
         with self._lock:
             offsets = self._offsets[block.address.region_id]
-            del offsets[bisect_right(offsets, block.address.offset) - 1]
-            del self._blocks[block.address]
+            place = bisect_left(offsets, block.address.offset)
+            if offsets[place : place + 1] == [block.address.offset]:
+                del offsets[place]
+            self._blocks.pop(block.address, None)
 
     def view(self, wanted: AddressRange) -> Bytes:
         """Return bytes of one live block, writable and aligned to sticks; errors SPY0901, SPY0905."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from dataclasses import dataclass
 
 from spyrec.runtime.call_site import call_site
@@ -14,30 +13,29 @@ class Allocation:
     """Device memory that is freed when this object is dropped, or earlier by :meth:`free`.
 
     ``size_bytes`` is what was asked for; :class:`FlexAllocator` rounds it up to whole sticks.  ``site``: the line that
-    asked.
+    asked.  Errors: SPY0901, SPY0906, SPY0928.
     """
 
-    def __init__(self, allocator: FlexAllocator, index: AllocationIndex, size_bytes: int) -> None:
-        self.index = index
+    def __init__(self, allocator: FlexAllocator, size_bytes: int, kind: MemoryKind = MemoryKind.TENSOR) -> None:
         self.size_bytes = size_bytes
         self.site = call_site()
         self._allocator = allocator
-        self._finalizer = weakref.finalize(self, allocator.drop, index)
-        self._finalizer.atexit = False
+        self._claim = allocator.claim(self)  # before the memory is there: no interrupt finds any that nobody owns
+        self.index = allocator.allocate(size_bytes, kind, self._claim)
 
     @property
     def is_freed(self) -> bool:
         """Whether :meth:`free` was called, or the device closed."""
-        return not self._finalizer.alive
+        return not self._allocator.has_claim(self._claim)
 
     def free(self) -> None:
         """Give the memory back now; what is enqueued keeps it until it has retired.  Errors: SPY0903."""
-        self._finalizer.detach()
         self._allocator.free(self.index)  # which says so where this is the second time
+        self._allocator.disclaim(self._claim)
 
     def abandon(self) -> None:
         """Forget the memory without freeing it: its device is gone."""
-        self._finalizer.detach()
+        self._allocator.disclaim(self._claim)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,22 +53,22 @@ class SpyreAllocator:
 
     def __init__(self, allocator: FlexAllocator) -> None:
         self._allocator = allocator
-        self._owned: weakref.WeakSet[Allocation] = weakref.WeakSet()
 
     def allocate(self, size_bytes: int, kind: MemoryKind = MemoryKind.TENSOR) -> Allocation:
-        """Return an owner of new memory; errors SPY0901, SPY0906."""
-        allocation = Allocation(self._allocator, self._allocator.allocate(size_bytes, kind), size_bytes)
-        self._owned.add(allocation)
-        return allocation
+        """Return an owner of new memory; errors SPY0901, SPY0906, SPY0928."""
+        return Allocation(self._allocator, size_bytes, kind)
 
     @property
     def is_in_use(self) -> bool:
         """Whether memory is owned that was not freed."""
-        return any(not item.is_freed and item.size_bytes > 0 for item in self._owned)
+        return bool(self._owners())
 
     def abandon_all(self) -> list[str]:
         """Forget all memory, because the device is gone; return what was still held, as text."""
-        left = [item for item in self._owned if not item.is_freed and item.size_bytes > 0]
+        left = self._owners()
         for item in left:
             item.abandon()
         return sorted(f"{item.size_bytes} bytes allocated at {item.site}" for item in left)
+
+    def _owners(self) -> list[Allocation]:
+        return [owner for owner in self._allocator.owners if isinstance(owner, Allocation)]

@@ -62,12 +62,13 @@ class Counters:
         for observer in self.observers:
             observer.memory_changed(change, block, self.current)
 
-    def add(self, **changes: int) -> None:
-        """Add to counters by name; the peak follows."""
+    def plus(self, **changes: int) -> AllocatorStatistics:
+        """Return what they are when something was added to some, by name; the peak follows."""
         values = {name: getattr(self.current, name) + change for name, change in changes.items()}
-        self.current = dataclasses.replace(self.current, **values)
-        if self.current.allocated_bytes > self.current.peak_bytes:
-            self.current = dataclasses.replace(self.current, peak_bytes=self.current.allocated_bytes)
+        after = dataclasses.replace(self.current, **values)
+        if after.allocated_bytes > after.peak_bytes:
+            after = dataclasses.replace(after, peak_bytes=after.allocated_bytes)
+        return after
 
 
 @dataclass(frozen=True, slots=True)

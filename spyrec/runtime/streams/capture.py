@@ -14,6 +14,7 @@ from spyrec.runtime.streams.recorded import RecordedSequence
 from spyrec.runtime.streams.recording import Recording
 
 if TYPE_CHECKING:
+    from spyrec.runtime.spyre_device import SpyreDevice
     from spyrec.runtime.streams.stream import FlexStream
 
 _HERE = threading.local()
@@ -39,13 +40,22 @@ class Capture:
         self._main = main
         self._streams = {main.id: main}
         self._clocks: dict[int, dict[int, int]] = {main.id: {}}
-        self._is_open = True
+        self.is_open = True
+        """Whether it records: set to ``False`` it is at its end, whatever interrupts :meth:`close`."""
+
+    def begin(self) -> None:
+        """Let the calling thread give work to its streams only."""
         _HERE.capture = self
 
     @property
-    def is_open(self) -> bool:
-        """Whether it records."""
-        return self._is_open
+    def device(self) -> SpyreDevice:
+        """The device of its streams."""
+        return self._main.device
+
+    @property
+    def is_in_use(self) -> bool:
+        """Whether it records, and its stream knows of it: an interrupt may have come between."""
+        return self.is_open and self._main.capture is self
 
     @property
     def is_of_this_thread(self) -> bool:
@@ -66,13 +76,14 @@ class Capture:
         for block in blocks:
             self.holdings.add(block.retained)
             action = block.action
-            if not isinstance(action, EventAction):
-                self.blocks.append(block)
-                clock[stream.id] = clock.get(stream.id, 0) + 1
-            elif block.kind is Kind.EVENT_RECORD:
+            if isinstance(action, EventAction) and block.kind is Kind.EVENT_RECORD:
                 action.recording.capture, action.recording.clock = self, dict(clock)
-            else:
+                continue
+            if isinstance(action, EventAction):
                 self._wait(clock, action.recording)
+            else:
+                self.blocks.append(block)
+            clock[stream.id] = clock.get(stream.id, 0) + 1  # a wait, too, is something to be joined again
 
     def end(self) -> None:
         """Let the streams be ordinary ones again; errors SPY0930 it was given up, or a stream was not joined again."""
@@ -90,7 +101,7 @@ class Capture:
 
     def close(self) -> None:
         """Let the streams be ordinary ones again, whether it can be used or not."""
-        self._is_open = False
+        self.is_open = False  # from here on no stream has it
         for stream in self._streams.values():
             stream.capture = None
         if getattr(_HERE, "capture", None) is self:
@@ -114,11 +125,26 @@ class Capture:
             self.give_up(f"it waits for stream {recording.stream_id}, which is not recorded and not done")
 
 
+def capture_of_this_thread() -> Capture | None:
+    """Return what the calling thread records, on whatever device."""
+    capture: Capture | None = getattr(_HERE, "capture", None)
+    if capture is not None and not capture.is_in_use:  # an interrupt came when it was to be closed
+        capture = _HERE.capture = None
+    return capture
+
+
 def refuse_beside_capture(stream: FlexStream, deed: str) -> None:
     """Refuse to use a stream that the capture of this thread does not record: it could wait for no part of it.
 
     Errors: SPY0930, which gives the capture up.
     """
-    capture: Capture | None = getattr(_HERE, "capture", None)
-    if capture is not None and capture.is_open and stream.capture is not capture:
+    capture = capture_of_this_thread()
+    if capture is not None and stream.capture is not capture:
         capture.give_up(f"stream {stream.id}, which it does not record, is asked to {deed}")
+
+
+def refuse_in_capture_on(device: SpyreDevice, deed: str) -> None:
+    """Refuse what would wait for a device that the capture of this thread is on; errors SPY0930, it is given up."""
+    capture = capture_of_this_thread()
+    if capture is not None and capture.device is device:
+        capture.give_up(f"its callback tries to {deed}")

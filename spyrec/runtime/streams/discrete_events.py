@@ -8,6 +8,7 @@ import time
 import weakref
 
 from spyrec.runtime.streams.control_block import Engine, EventAction
+from spyrec.runtime.streams.device_thread import DeviceThread, IsLeft
 from spyrec.runtime.streams.scheduler import Scheduler
 from spyrec.runtime.streams.stream_queue import Entry, Phase, StreamQueue
 
@@ -19,10 +20,13 @@ class DiscreteEvents:
 
     An operation occupies its engine for its duration; its effects happen when that is over and everything before it in
     its stream has retired.  So what a look-ahead changes is times, never results.
+
+    For the main thread another one works, so that an interrupt ends the waiting and no operation.
     """
 
-    def __init__(self, scheduler: Scheduler) -> None:
+    def __init__(self, scheduler: Scheduler, device_thread: DeviceThread) -> None:
         self._scheduler = scheduler
+        self._device_thread = device_thread
         self._driving = threading.Lock()
         # its queue keeps an operation as long as it counts: one that is skipped only occupies its engine to the end
         self._running: list[tuple[int, int, Engine, weakref.ref[Entry]]] = []
@@ -33,8 +37,21 @@ class DiscreteEvents:
 
     def wait(self, queue: StreamQueue, ticket: int, timeout_s: float | None) -> bool:
         """Work until a stream has retired operation ``ticket``; ``False`` where the time given ran out before."""
+        if queue.retired >= ticket:
+            return True
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
-        while queue.retired < ticket:
+        return self._device_thread.call(lambda is_left: self._work(queue, ticket, deadline, is_left))
+
+    def poll(self, queue: StreamQueue) -> None:
+        """Execute one operation, if any may be and nobody else is at work."""
+        if not self._driving.locked():
+            self._device_thread.call(lambda _: self._work_once(queue))
+
+    def close(self) -> None:
+        """Nothing runs by itself: there is nothing to end."""
+
+    def _work(self, queue: StreamQueue, ticket: int, deadline: float | None, is_left: IsLeft) -> bool:
+        while queue.retired < ticket and not is_left():
             if deadline is None:
                 self._driving.acquire()
             else:
@@ -48,16 +65,12 @@ class DiscreteEvents:
             assert is_advanced or queue.retired >= ticket, "operations wait for each other"
         return True
 
-    def poll(self, queue: StreamQueue) -> None:
-        """Execute one operation, if any may be and nobody else is at work."""
+    def _work_once(self, queue: StreamQueue) -> None:
         if self._driving.acquire(blocking=False):
             try:
                 self._advance(queue, queue.submitted)
             finally:
                 self._driving.release()
-
-    def close(self) -> None:
-        """Nothing runs by itself: there is nothing to end."""
 
     def _advance(self, queue: StreamQueue, ticket: int) -> bool:
         """Let the effects of one operation happen, on the way to ``ticket``; return whether anything was done."""
@@ -70,7 +83,7 @@ class DiscreteEvents:
         if entry is None:
             return is_settled
         error = scheduler.effects.execute(entry)
-        with scheduler.lock:  # nobody sleeps on ``changed``: whoever waits drives
+        with scheduler.lock:  # nobody sleeps: whoever waits drives
             scheduler.retire(entry, error)
             scheduler.settle()
         if error is not None and not isinstance(error, Exception):

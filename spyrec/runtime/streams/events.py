@@ -28,15 +28,14 @@ class Event:
 
     def __init__(self, *, enable_timing: bool = False) -> None:
         self.enable_timing = enable_timing
-        self._recording: Recording | None = None
-        self._stream: FlexStream | None = None
+        self._last: tuple[Recording, FlexStream] | None = None
 
     @takes(stream=of("FlexStream"))
     def record(self, stream: FlexStream) -> None:
         """Let the event be reached when all that is enqueued on ``stream`` now is done; errors as of an enqueueing."""
         recording = Recording(stream.id)
         stream.enqueue_record(recording)
-        self._recording, self._stream = recording, stream
+        self._last = (recording, stream)
 
     @takes(stream=of("FlexStream"))
     def wait(self, stream: FlexStream) -> None:
@@ -44,44 +43,46 @@ class Event:
 
         Errors: SPY0954 the event is another device's; as of an enqueueing.
         """
-        if self._recording is None or self._stream is None:
+        if self._last is None:
             stream.note_unrecorded_wait()
             return
-        if self._stream.device is not stream.device:
-            fact = f"an event of device {self._stream.device.index} and a stream of device {stream.device.index}"
+        recording, source = self._last
+        if source.device is not stream.device:
+            fact = f"an event of device {source.device.index} and a stream of device {stream.device.index}"
             raise DeviceMismatch(fact)
-        capture = self._recording.capture
+        capture = recording.capture
         if capture is not None and not capture.is_open:
             raise _captured()
         if capture is not None and stream.capture is None:
             capture.joined_by(stream)
-        stream.enqueue_wait(self._recording)
+        stream.enqueue_wait(recording)
 
     def query(self) -> bool:
         """Return whether the event is reached, after letting a little happen; errors SPY0921 what led to it failed."""
-        if self._recording is None or self._stream is None:
+        if self._last is None:
             return True
-        self._stream.refuse_waiting("query an event")
-        if self._recording.capture is not None:
+        recording, stream = self._last
+        stream.refuse_waiting("query an event")
+        if recording.capture is not None:
             raise _captured()
-        if not self._recording.is_reached:
-            self._stream.poll()
+        if not recording.is_reached:
+            stream.poll()
             return False
-        self._raise_failure(self._recording)
+        _raise_failure(recording, stream)
         return True
 
     @takes(timeout_s=Seconds())
     def synchronize(self, timeout_s: float | None = None) -> None:
         """Wait on the host until the event is reached; errors SPY0921, SPY0922, SPY0923."""
-        recording, stream = self._recording, self._stream
-        if recording is None or stream is None:
+        if self._last is None:
             return
+        recording, stream = self._last
         stream.refuse_waiting("wait for an event")
         if recording.capture is not None:
             raise _captured()
         if not stream.wait_for(recording.ticket, timeout_s):
             raise SynchronizeTimeout(f"an event was not reached in {timeout_s} s")
-        self._raise_failure(recording)
+        _raise_failure(recording, stream)
 
     @takes(later=of("Event"))
     def elapsed_time(self, later: Event) -> float:
@@ -98,15 +99,16 @@ class Event:
         """Return device and time, in nanoseconds of its clock, at which it was reached; errors SPY0924, SPY0925."""
         if not self.enable_timing:
             raise TimingDisabled("the time of an event that was made without timing")
-        if self._recording is None or self._stream is None or not self._recording.is_reached:
+        if self._last is None or not self._last[0].is_reached:
             raise EventNotReady("the time of an event that is not reached")
-        return self._stream.device, self._recording.reached_ns
+        recording, stream = self._last
+        return stream.device, recording.reached_ns
 
-    def _raise_failure(self, recording: Recording) -> None:
-        assert self._stream is not None
-        if recording.failure is not None:
-            raise self._stream.failure_to_raise(recording.failure)
-        self._stream.device.scheduler.watch.host_knows(recording.clock)
+
+def _raise_failure(recording: Recording, stream: FlexStream) -> None:
+    if recording.failure is not None:
+        raise stream.failure_to_raise(recording.failure)
+    stream.device.scheduler.watch.host_knows(recording.clock)
 
 
 def _captured() -> NotPermittedInCapture:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from collections import deque
 from collections.abc import Callable
 
@@ -20,20 +21,24 @@ _MOST_BYTES = 1 << 47
 class HostBuffer:
     """``size_bytes`` bytes of host memory with a range of their own, so that footprints can name them."""
 
-    __slots__ = ("__weakref__", "_dropped", "data", "range")
+    __slots__ = ("__weakref__", "data", "range")
 
-    def __init__(self, place: AddressRange, dropped: Callable[[AddressRange], None]) -> None:
+    def __init__(self, place: AddressRange) -> None:
         self.range = place
         self.data: npt.NDArray[np.uint8] = np.zeros(place.size_bytes, np.uint8)
-        self._dropped = dropped
-
-    def __del__(self) -> None:
-        self._dropped(self.range)
 
     @property
     def size_bytes(self) -> int:
         """Bytes of the buffer."""
         return self.range.size_bytes
+
+
+class _Pin(weakref.ref[HostBuffer]):
+    """Takes note of the end of a buffer, without code of Python's in which an interrupt would be lost."""
+
+    __slots__ = ("place",)
+
+    place: AddressRange
 
 
 class HostMemory:
@@ -45,16 +50,16 @@ class HostMemory:
     def __init__(self, forget: Callable[[AddressRange], None]) -> None:
         self._forget = forget
         self._next_offset = 0
-        self._pinned_bytes = 0
-        self._dropped: deque[AddressRange] = deque()  # the garbage collector may append at any moment
-        self._lock = threading.Lock()
+        self._pins: dict[AddressRange, _Pin] = {}
+        self._dropped: deque[weakref.ref[HostBuffer]] = deque()  # the garbage collector may append at any moment
+        self._lock = threading.RLock()
 
     @property
     def pinned_bytes(self) -> int:
         """Bytes of the buffers that are still held."""
         with self._lock:
             self._count_dropped()
-            return self._pinned_bytes
+            return sum(place.size_bytes for place in self._pins)
 
     def pin(self, size_bytes: int) -> HostBuffer:
         """Return a new buffer of zeros; errors SPY0906 no size, or more than there can be."""
@@ -67,11 +72,16 @@ class HostMemory:
             self._count_dropped()
             place = AddressRange(VirtualAddress(HOST_REGION, self._next_offset), size_bytes)
             self._next_offset += max(whole_sticks(size_bytes), whole_sticks(1))
-            self._pinned_bytes += size_bytes
-        return HostBuffer(place, self._dropped.append)
+            buffer = HostBuffer(place)
+            pin = _Pin(buffer, self._dropped.append)
+            pin.place = place
+            self._pins[place] = pin
+            return buffer
 
     def _count_dropped(self) -> None:
         while self._dropped:
-            place = self._dropped.popleft()
-            self._pinned_bytes -= place.size_bytes
-            self._forget(place)
+            pin = self._dropped[0]
+            assert isinstance(pin, _Pin)
+            self._forget(pin.place)
+            self._pins.pop(pin.place, None)
+            self._dropped.popleft()

@@ -2,75 +2,75 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Callable
+from operator import itemgetter
 from typing import Generic, TypeVar
 
 Value = TypeVar("Value")
 
+_START = itemgetter(0)
+
 
 class IntervalMap(Generic[Value]):
-    """Stretches ``[start, past)`` with a value each; ``copy`` makes the second value where a stretch is cut in two."""
+    """Stretches ``[start, past)`` with a value each; ``copy`` makes the second value where a stretch is cut in two.
+
+    A change takes the place of a slice at once, so that an interrupt leaves what was or what is to be.
+    """
 
     def __init__(self, fresh: Callable[[], Value], copy: Callable[[Value], Value]) -> None:
         self._fresh = fresh
         self._copy = copy
-        self._starts: list[int] = []
-        self._pasts: list[int] = []
-        self._values: list[Value] = []
+        self._stretches: list[tuple[int, int, Value]] = []
 
     def __len__(self) -> int:
-        return len(self._starts)
+        return len(self._stretches)
 
     def covering(self, start: int, past: int) -> list[Value]:
         """Return the values of stretches that make up exactly ``[start, past)``; gaps become fresh ones."""
-        self._cut(start)
-        self._cut(past)
-        place = bisect_left(self._starts, start)
+        first, behind = self._meeting(start, past)
+        inside: list[tuple[int, int, Value]] = []
         at = start
-        while at < past:
-            if place == len(self._starts) or self._starts[place] > at:
-                limit = past if place == len(self._starts) else min(past, self._starts[place])
-                self._insert(place, at, limit)
-            at = self._pasts[place]
-            place += 1
-        return self._values[bisect_left(self._starts, start) : place]
+        for begin, end, value in self._stretches[first:behind]:
+            if at < begin:
+                inside.append((at, begin, self._fresh()))
+            at = min(end, past)
+            inside.append((max(begin, start), at, self._copy(value) if begin < start else value))
+        if at < past:
+            inside.append((at, past, self._fresh()))
+        self._put(start, past, inside)
+        return [value for _, _, value in inside]
 
     def known(self, start: int, past: int) -> list[tuple[int, int, Value]]:
         """Return the stretches that meet ``[start, past)``, with start and end, uncut; gaps are left out."""
-        place = max(bisect_right(self._starts, start) - 1, 0)
-        found: list[tuple[int, int, Value]] = []
-        while place < len(self._starts) and self._starts[place] < past:
-            if self._pasts[place] > start:
-                found.append((self._starts[place], self._pasts[place], self._values[place]))
-            place += 1
-        return found
+        first, behind = self._meeting(start, past)
+        return self._stretches[first:behind]
 
     def replace(self, start: int, past: int, value: Value) -> None:
         """Let all of ``[start, past)`` be one stretch with one value."""
-        self.forget(start, past)
-        place = bisect_left(self._starts, start)
-        self._starts.insert(place, start)
-        self._pasts.insert(place, past)
-        self._values.insert(place, value)
+        self._put(start, past, [(start, past, value)] if start < past else [])
 
     def forget(self, start: int, past: int) -> None:
         """Remove what is known of ``[start, past)``."""
-        self._cut(start)
-        self._cut(past)
-        first, behind = bisect_left(self._starts, start), bisect_left(self._starts, past)
-        del self._starts[first:behind], self._pasts[first:behind], self._values[first:behind]
+        self._put(start, past, [])
 
-    def _insert(self, place: int, start: int, past: int) -> None:
-        self._starts.insert(place, start)
-        self._pasts.insert(place, past)
-        self._values.insert(place, self._fresh())
+    def _meeting(self, start: int, past: int) -> tuple[int, int]:
+        """Return the places of the first stretch that meets ``[start, past)``, and behind the last."""
+        first = max(bisect_right(self._stretches, start, key=_START) - 1, 0)
+        if first < len(self._stretches) and self._stretches[first][1] <= start:
+            first += 1
+        behind = first
+        while behind < len(self._stretches) and self._stretches[behind][0] < past:
+            behind += 1
+        return first, behind
 
-    def _cut(self, at: int) -> None:
-        place = bisect_left(self._starts, at) - 1
-        if place < 0 or self._pasts[place] <= at:
-            return
-        self._starts.insert(place + 1, at)
-        self._pasts.insert(place + 1, self._pasts[place])
-        self._values.insert(place + 1, self._copy(self._values[place]))
-        self._pasts[place] = at
+    def _put(self, start: int, past: int, inside: list[tuple[int, int, Value]]) -> None:
+        """Let ``inside`` be what is known of ``[start, past)``; what reaches out of it is cut."""
+        first, behind = self._meeting(start, past)
+        old = self._stretches[first:behind]
+        new = inside
+        if old and old[0][0] < start:
+            new = [(old[0][0], start, old[0][2]), *new]
+        if old and old[-1][1] > past:
+            new = [*new, (past, old[-1][1], self._copy(old[-1][2]))]
+        self._stretches[first:behind] = new

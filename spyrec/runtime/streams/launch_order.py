@@ -28,6 +28,11 @@ class Readiness:
     recording: Recording
     streams: set[int] = field(default_factory=set[int])
 
+    @property
+    def is_well(self) -> bool:
+        """Whether it is there or on its way: what makes it was enqueued, and has not failed."""
+        return self.recording.ticket > 0 and self.recording.failure is None
+
 
 class LaunchOrder:
     """What a launch asks to be ordered behind, while it is resolved; its stream acts on it when it enqueues."""

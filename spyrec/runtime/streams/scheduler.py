@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from spyrec.runtime.argument_kinds import as_integer, is_a, shown
@@ -20,14 +20,16 @@ from spyrec.runtime.errors import (
     RuntimeFault,
     StreamPoisoned,
 )
-from spyrec.runtime.memory.allocator import FlexAllocator
+from spyrec.runtime.memory.allocator import AllocationIndex, FlexAllocator
 from spyrec.runtime.streams.backend import Backend
 from spyrec.runtime.streams.choosing import STARVATION_BOUND, Chooser
 from spyrec.runtime.streams.control_block import ControlBlock, Engine, EventAction, Kind
 from spyrec.runtime.streams.effects import Effects
 from spyrec.runtime.streams.host_calls import HostCalls, Unwatched
+from spyrec.runtime.streams.launch_order import LaunchOrder
 from spyrec.runtime.streams.recorded import RecordedSequence
 from spyrec.runtime.streams.recording import Recording
+from spyrec.runtime.streams.sleepers import Sleepers
 from spyrec.runtime.streams.stream_queue import Entry, Phase, StreamQueue
 from spyrec.runtime.streams.watch import Watch
 
@@ -72,15 +74,40 @@ class Observer(Protocol):
         ...
 
 
+@dataclass(slots=True, eq=False)
+class _Submission:
+    """Operations on their way into a queue: ``taken``, the memory that they use, where they use ``holds_memory``.
+
+    It counts from the moment when its memory is counted.  ``told``: of how many of them whoever follows was told.
+    """
+
+    queue: StreamQueue
+    entries: list[Entry]
+    order: LaunchOrder
+    holds_memory: bool
+    is_followed: bool
+    taken: dict[AllocationIndex, int] = field(default_factory=dict[AllocationIndex, int])
+    told: int = 0
+
+    @property
+    def counts(self) -> bool:
+        return bool(self.taken) or not self.holds_memory
+
+
 class Scheduler:
-    """The queues of one device: streams submit from any thread, executors move them under ``lock``."""
+    """The queues of one device: streams submit from any thread, executors move them under ``lock``.
+
+    An interrupt (Ctrl-C) in the midst of a submission leaves all of it or nothing: it is noted first, and whoever takes
+    the lock next completes it (:meth:`complete`).  All else moves where there are no interrupts, see ``DeviceThread``.
+    """
 
     def __init__(self, backend: Backend, allocator: FlexAllocator, options: SchedulerOptions | None = None) -> None:
         if not is_a(options, SchedulerOptions | None):
             raise InvalidArgument(f"the options of a scheduler are {shown(options)}, no SchedulerOptions")
         self.options = options or SchedulerOptions()
         self.lock = threading.RLock()
-        self.changed = threading.Condition(self.lock)
+        self.sleepers = Sleepers()
+        """Who waits for a change; woken under ``lock``."""
         self.chooser = Chooser(self.options.schedule, self.options.starvation_bound)
         self.active: dict[int, StreamQueue] = {}
         self.clock_ns = 0
@@ -99,20 +126,35 @@ class Scheduler:
         self.backend = backend
         self._allocator = allocator
         self._sequence = 0
+        self._submission: _Submission | None = None
 
-    def submit(self, queue: StreamQueue, blocks: Sequence[ControlBlock], site: str) -> int:
+    def submit(
+        self, queue: StreamQueue, blocks: Sequence[ControlBlock], site: str, order: LaunchOrder | None = None
+    ) -> int:
         """Append operations to a stream, all of them side by side or none; return the number of the last one.
 
+        ``order``: is told that they are enqueued.
         Errors: SPY0902 and SPY0954 what they use was freed, SPY0920, SPY0923, SPY0929.
         """
-        with self.changed:
+        with self.lock:
             self.refuse_unready(queue)
-            self._allocator.retain_all([index for block in blocks for index in block.retained])
+            now, ticket, number = self.clock_ns, queue.submitted, self._sequence
+            is_followed = self.watch.follows_enqueueing or bool(self.observers)
+            entries: list[Entry] = []
             for block in blocks:
-                self._append(queue, block, site)
-            if blocks:
-                self.active[queue.stream_id] = queue
-                self.changed.notify_all()
+                ticket, number = ticket + 1, number + 1
+                entries.append(Entry(block, queue, ticket, number, site, now))
+                is_followed = is_followed or block.kind.engine is None
+            retained = [index for block in blocks for index in block.retained]
+            submission = _Submission(queue, entries, order or LaunchOrder(), bool(retained), is_followed)
+            self._submission = submission
+            if retained:
+                try:
+                    self._allocator.retain_all(retained, submission.taken)
+                except RuntimeFault:
+                    self._submission = None
+                    raise
+            self._enter(submission)
             return queue.submitted
 
     def submit_recorded(self, queue: StreamQueue, sequence: RecordedSequence, site: str) -> int:
@@ -120,7 +162,7 @@ class Scheduler:
 
         Errors: SPY0920, SPY0923, SPY0929.
         """
-        with self.changed:
+        with self.lock:
             self.refuse_unready(queue)
             blocks = sequence.blocks
             # One pass without calls of our own: this is what a replay costs.
@@ -130,19 +172,25 @@ class Scheduler:
                 Entry(block, queue, ticket, number, site, now, sequence)
                 for block, ticket, number in zip(blocks, tickets, numbers)
             ]
-            queue.entries.extend(entries)
-            queue.submitted += len(entries)
-            self._sequence += len(entries)
-            if self.watch.follows_enqueueing or self.observers:
-                for entry in entries:
-                    self._tell(entry)
-            if entries:
-                self.active[queue.stream_id] = queue
-                self.changed.notify_all()
+            is_followed = self.watch.follows_enqueueing or bool(self.observers)
+            self._submission = _Submission(queue, entries, sequence.order, holds_memory=False, is_followed=is_followed)
+            self._enter(self._submission)
             return queue.submitted
 
+    def complete(self) -> None:
+        """Complete a submission that an interrupt cut short, or forget it where it did not come to count."""
+        submission = self._submission
+        if submission is not None:
+            self._allocator.complete()
+            if submission.counts:
+                self._enter(submission)
+            self._submission = None
+
     def refuse_unready(self, queue: StreamQueue) -> None:
-        """Refuse work for a stream that can take none now; errors SPY0920, SPY0923, SPY0929."""
+        """Refuse work for a stream that can take none now, all before it complete; errors SPY0920, SPY0923, SPY0929."""
+        if self._submission is not None:
+            with self.lock:
+                self.complete()
         self.refuse_in_host_function("enqueue work")
         self.refuse_if_broken()
         if queue.failure is not None:
@@ -161,10 +209,18 @@ class Scheduler:
     def snapshot(self, queue: StreamQueue) -> tuple[int, Mapping[int, int]]:
         """Return the number of the last operation of a stream, and what has happened when it has retired."""
         with self.lock:
+            self.complete()
             return queue.submitted, dict(queue.clock)
+
+    def pending(self, queue: StreamQueue) -> int:
+        """Return how many operations of a stream have not retired."""
+        with self.lock:
+            self.complete()
+            return len(queue.entries)
 
     def settle(self) -> bool:
         """Pass all event operations that stand at the head of their stream and need not wait; return whether any."""
+        self.complete()
         for queue in self.active.values():
             if queue.entries[0].block.kind.engine is None:
                 break
@@ -177,7 +233,7 @@ class Scheduler:
                 while queue.entries and queue.entries[0].block.kind.engine is None and self._passes(queue.entries[0]):
                     is_changed = is_any = True
         if is_any:
-            self.changed.notify_all()
+            self.sleepers.wake()
         return is_any
 
     def ready_entries(self, queue: StreamQueue, busy: Collection[Engine]) -> list[Entry]:
@@ -226,6 +282,7 @@ class Scheduler:
 
     def stop(self, queue: StreamQueue, failure: RuntimeFault) -> None:
         """Let a stream keep an error and skip what it has queued: so its first error is its only one."""
+        self.complete()
         queue.failure = failure
         owed = list(self.owed(queue))
         while queue.entries:
@@ -238,33 +295,46 @@ class Scheduler:
                 owed.append(action.recording)
             self._leave(queue, Phase.SKIPPED)
         queue.owed = tuple(owed)
-        self.changed.notify_all()
+        self.sleepers.wake()
 
     def owed(self, queue: StreamQueue) -> tuple[Recording, ...]:
         """Return what skipped launches of a stream were to come behind, as far as it is not over."""
         with self.lock:
+            self.complete()
             if queue.owed:
                 queue.owed = tuple([item for item in queue.owed if not item.is_settled])
             return queue.owed
 
-    def _append(self, queue: StreamQueue, block: ControlBlock, site: str) -> None:
-        queue.submitted += 1
-        self._sequence += 1
-        entry = Entry(block, queue, queue.submitted, self._sequence, site, self.clock_ns)
-        queue.entries.append(entry)
+    def _enter(self, submission: _Submission) -> None:
+        """Let a submission into its queue; where an interrupt cut that short, it is done once more from the start."""
+        queue, entries = submission.queue, submission.entries
+        if entries:
+            last = entries[-1]
+            if not queue.entries or queue.entries[-1] is not last:
+                queue.entries.extend(entries)
+            queue.submitted, self._sequence = last.ticket, last.sequence
+            self.active[queue.stream_id] = queue
+            if submission.is_followed:
+                for entry in itertools.islice(entries, submission.told, None):
+                    self._tell(submission, entry)
+        submission.order.enqueued(queue.stream_id)
+        if entries:
+            self.sleepers.wake()
+        self._submission = None
+
+    def _tell(self, submission: _Submission, entry: Entry) -> None:
+        """Let what follows the order of operations know one, at least once, and observers at most once."""
+        queue, block = entry.queue, entry.block
         action = block.action
-        if block.kind is Kind.EVENT_WAIT:
+        if block.kind is Kind.EVENT_WAIT and not (queue.waits and queue.waits[-1] is entry):
             queue.waits.append(entry)
         self.watch.enqueued(entry)
         if isinstance(action, EventAction) and block.kind is Kind.EVENT_RECORD:
-            assert action.recording.ticket == 0, "a recording is enqueued once"
-            action.recording.stream_id, action.recording.ticket = queue.stream_id, queue.submitted
-            action.recording.clock = dict(queue.clock)
-        for observer in self.observers:
-            observer.enqueued(entry)
-
-    def _tell(self, entry: Entry) -> None:
-        self.watch.enqueued(entry)
+            recording = action.recording
+            assert recording.ticket in (0, entry.ticket), "a recording is enqueued once"
+            recording.stream_id, recording.ticket = queue.stream_id, entry.ticket
+            recording.clock = dict(queue.clock)
+        submission.told += 1
         for observer in self.observers:
             observer.enqueued(entry)
 

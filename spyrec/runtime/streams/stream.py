@@ -21,6 +21,7 @@ from spyrec.runtime.memory.allocator import AllocationIndex, DeviceBytes
 from spyrec.runtime.streams import blocks as make
 from spyrec.runtime.streams.capture import Capture, refuse_beside_capture
 from spyrec.runtime.streams.control_block import ControlBlock, HostArray, Origin, StridedBytes
+from spyrec.runtime.streams.device_thread import IsLeft
 from spyrec.runtime.streams.events import Event
 from spyrec.runtime.streams.host_buffer import HostBuffer
 from spyrec.runtime.streams.launch_order import LaunchOrder
@@ -48,7 +49,7 @@ class FlexStream:
     def __init__(self, device: SpyreDevice, stream_id: int, priority: int = 0) -> None:
         self.device = device
         self.queue = StreamQueue(stream_id, priority)
-        self.capture: Capture | None = None
+        self._capture: Capture | None = None
 
     @property
     def id(self) -> int:
@@ -59,6 +60,18 @@ class FlexStream:
     def priority(self) -> int:
         """0, or -1 where the stream is served before others."""
         return self.queue.priority
+
+    @property
+    def capture(self) -> Capture | None:
+        """What records what the stream is given, as long as it does."""
+        capture = self._capture
+        if capture is not None and not capture.is_open:  # an interrupt came when it was to be closed
+            capture = self._capture = None
+        return capture
+
+    @capture.setter
+    def capture(self, capture: Capture | None) -> None:
+        self._capture = capture
 
     @property
     def is_capturing(self) -> bool:
@@ -74,18 +87,20 @@ class FlexStream:
     @property
     def pending(self) -> int:
         """Operations that have not retired."""
-        return len(self.queue.entries)
+        return self.device.scheduler.pending(self.queue)
 
-    def enqueue(self, blocks: Sequence[ControlBlock]) -> tuple[ControlBlock, ...]:
-        """Append resolved operations, side by side; return them."""
+    def enqueue(self, blocks: Sequence[ControlBlock], order: LaunchOrder | None = None) -> tuple[ControlBlock, ...]:
+        """Append resolved operations, side by side; return them.  ``order``: what they come behind, as a launch."""
         enqueued = _checked(blocks)
         self.device.refuse_if_closed()
         if self.capture is not None:
             self.capture.record(self, enqueued)
+            if order is not None:
+                self.capture.orders.append(order)
             return enqueued
         refuse_beside_capture(self, "work")
         with self.device.scheduler.host_calls.call("enqueue", self.id):
-            ticket = self.device.scheduler.submit(self.queue, enqueued, call_site())
+            ticket = self.device.scheduler.submit(self.queue, enqueued, call_site(), order)
             self.device.executor.enqueued()
             if self.device.options.is_blocking and enqueued:
                 self.wait_for(ticket, None)
@@ -111,7 +126,6 @@ class FlexStream:
                 if waits:
                     scheduler.submit(self.queue, waits, call_site())
                 ticket = scheduler.submit_recorded(self.queue, sequence, call_site())
-                sequence.order.enqueued(self.id)
             self.device.executor.enqueued()
             if self.device.options.is_blocking:
                 self.wait_for(ticket, None)
@@ -155,12 +169,7 @@ class FlexStream:
         with self.device.launching:
             try:
                 blocks = resolve(memory, order)
-                enqueued = self.enqueue([*launch_waits(self, order), *blocks])
-                if self.capture is not None:
-                    self.capture.orders.append(order)
-                else:
-                    order.enqueued(self.id)
-                return enqueued
+                return self.enqueue([*launch_waits(self, order), *blocks], order)
             finally:
                 memory.free()
 
@@ -272,12 +281,19 @@ class FlexStream:
             assert self.queue.failure is None or not self.queue.entries
             self.queue.failure = None
 
-    def begin_capture(self) -> None:
-        """Record what is enqueued from now on instead of executing it; errors SPY0930 it does so already."""
+    def begin_capture(self, capture: Capture | None = None) -> None:
+        """Record what is enqueued from now on instead of executing it, by default in a new capture.
+
+        Errors: SPY0923, SPY0928, SPY0930 it does so already.
+        """
+        self.device.refuse_if_closed()
+        self.device.scheduler.refuse_in_host_function("begin a capture")
         if self.capture is not None:
             self.capture.give_up(f"stream {self.id} records already")
         refuse_beside_capture(self, "record")
-        self.capture = Capture(self)
+        begun = capture or Capture(self)
+        begun.begin()
+        self.capture = begun
 
     def end_capture(self) -> Capture:
         """Return what was recorded; errors SPY0930 the stream does not record, or something was not permitted."""
@@ -318,8 +334,12 @@ class FlexStream:
 
     def stop(self, failure: RuntimeFault) -> None:
         """Skip all that is queued."""
-        with self.device.scheduler.changed:
-            self.device.scheduler.stop(self.queue, failure)
+
+        def skip(_: IsLeft) -> None:
+            with self.device.scheduler.lock:
+                self.device.scheduler.stop(self.queue, failure)
+
+        self.device.device_thread.call(skip)
 
     @property
     def failure(self) -> RuntimeFault | None:

@@ -20,7 +20,7 @@ class Watch:
         self._races = RaceDetector(program_region) if finds_races else None
         self._uninitialised = InitTracker() if finds_uninitialised_reads else None
         self._unrecorded: list[UnrecordedWait] = []
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
 
     @property
     def findings(self) -> tuple[RuntimeFault, ...]:
