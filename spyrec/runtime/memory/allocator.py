@@ -254,10 +254,11 @@ class FlexAllocator:
                 self.complete()
             given, uses = self._given, dict[AllocationIndex, int]()
             for index in indices:
+                if type(index) is not int:
+                    raise _no_handle(index)
                 count = uses.get(index)
                 if count is None:
-                    slot = given.get(index) if type(index) is int else None
-                    slot = slot or self._slot(index)
+                    slot = given.get(index) or self._slot(index)
                     if slot is None or slot.is_freed:
                         raise _stale(index)
                     count = slot.uses
