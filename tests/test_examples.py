@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +11,9 @@ from safetensors.numpy import load_file
 
 from examples.digits.classify import classify_float64, read_heldout
 from examples.granite_block import make_graph
-from scripts.golden_bundles import GOLDEN
+from scripts.golden_bundles import GOLDEN, MANIFEST, listing, read_by_people
 from spyrec.cli import main
+from spyrec.compare.bundle_listing import LEFT_OUT_FILE, left_out_files
 from spyrec.compare.diff import diff_bundles
 from spyrec.ir.evaluate import evaluate
 from spyrec.ir.reader import read_graph
@@ -51,7 +53,23 @@ def test_the_granite_graph_is_a_granite_block(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", GOLDEN)
 def test_an_example_compiles_to_its_reviewed_bundle(name: str, tmp_path: Path) -> None:
     fresh = GOLDEN[name](tmp_path)
-    assert diff_bundles(EXAMPLES / name / "golden", fresh) == []
+    golden = EXAMPLES / name / "golden"
+    assert diff_bundles(golden, fresh) == []
+    assert read_by_people(fresh) == listing(golden) - {LEFT_OUT_FILE}
+    assert left_out_files(golden) | listing(golden) >= listing(fresh)
+    # the difference forgives white space: the hashes hold every byte, of what is left out and of what is not
+    assert hashes(golden) == hashes(fresh)
+
+
+def hashes(bundle: Path) -> object:
+    return json.loads((bundle / MANIFEST).read_bytes())["files"]
+
+
+def test_golden_bundles_are_text_for_people() -> None:
+    for path in sorted(EXAMPLES.glob("*/golden/**/*")):
+        if path.is_file():
+            assert b"\0" not in path.read_bytes(), path
+            assert path.suffix in {".json", ".mlir", ".txt"}, path
 
 
 @pytest.mark.parametrize("name", ["digits", "seed_add_mul"])

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+import spyrec
+
 ROOT = Path(__file__).resolve().parent.parent
 HEAVY = ("numba", "numpy", "orjson", "pydantic", "rich", "safetensors", "sympy")
 LAYERS = "layers of the house"
@@ -88,9 +90,10 @@ def test_a_forbidden_import_breaks_exactly_its_contract(
     assert broken_contracts(copy) == broken
 
 
-def test_the_emulator_runs_a_bundle_where_the_compiler_is_deleted() -> None:
-    example = ROOT / "examples" / "seed_add_mul" / "golden"
-    result = run([sys.executable, "-c", RUN_WITHOUT_COMPILER, "run", str(example), "--random", "1"], ROOT)
+def test_the_emulator_runs_a_bundle_where_the_compiler_is_deleted(tmp_path: Path) -> None:
+    spyrec.compile(ROOT / "examples" / "seed_add_mul" / "graph.json").save(tmp_path / "bundle")
+    arguments = ["run", str(tmp_path / "bundle"), "--random", "1"]
+    result = run([sys.executable, "-c", RUN_WITHOUT_COMPILER, *arguments], ROOT)
     assert result.returncode == 0, result.stderr
 
 

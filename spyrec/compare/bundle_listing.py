@@ -1,4 +1,4 @@
-"""Which files of a directory make up a bundle, whoever wrote it."""
+"""Which files of a directory make up a bundle, whoever wrote it, and which a bundle kept as a reference leaves out."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from spyrec.bundle.bundle_content import CONSTANTS_FILE
 from spyrec.bundle.device_program import executes
 from spyrec.bundle.mlir_parser import parse_program
 from spyrec.bundle.paths import CHUNK_BYTES, MAX_PROGRAM_BYTES, BundleFiles, is_inside, read_whole
@@ -13,6 +14,9 @@ from spyrec.diagnostics import SpyrecError
 from spyrec.files.reading import open_regular
 
 PROGRAM_FILE = "bundle.mlir"
+
+LEFT_OUT_FILE = "left_out.txt"
+"""Names the files that a golden bundle leaves out, one path a line; their hashes stand in its manifest."""
 
 _TOP = re.compile(r"manifest\.json|graph\.json|constants\.safetensors|dci/[^/]+\.json")
 _PROGRAM = re.compile(r"(kernels/[0-9]+/)?(bundle\.mlir|sdsc_[0-9]+\.json|spyreCodeDir/[^/]+)")
@@ -35,6 +39,16 @@ def bundle_files(root: Path) -> set[str]:
     for name in found:
         files.resolve(name)
     return found if programs or "manifest.json" in found else set()
+
+
+def left_out_files(root: Path) -> frozenset[str]:
+    """Return the paths that may be missing because the bundle leaves them out: its constants, and what it lists.
+
+    Errors: SPY0603 to SPY0605 a list that cannot be read safely.
+    """
+    path = root / LEFT_OUT_FILE
+    listed = read_whole(path, MAX_PROGRAM_BYTES).decode("utf-8", "replace") if path.exists() else ""
+    return frozenset({CONSTANTS_FILE, *listed.split("\n")} - {""})
 
 
 def _candidates(root: Path) -> Iterator[Path]:

@@ -1,9 +1,9 @@
 """Structural differences of two bundles: per file, per JSON pointer, per statement of ``bundle.mlir``.
 
 White space, key order and comments are no differences.  A bundle kept as a reference (a golden bundle) may leave out
-``constants.safetensors``, which is large and seldom read by people: the hash in its manifest stands for the file and is
-held against the other side's bytes.  Nothing is loaded into the compiler's types but
-``bundle.mlir``, so that bundles of any writer and version can be compared, damaged ones included.
+``constants.safetensors`` and what its ``left_out.txt`` names, files that are large and seldom read by people: the hash
+in its manifest stands for a file and is held against the other side's bytes.  Nothing is loaded into the compiler's
+types but ``bundle.mlir``, so that bundles of any writer and version can be compared, damaged ones included.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from difflib import SequenceMatcher
 from enum import Enum
 from pathlib import Path
 
-from spyrec.bundle.bundle_content import CONSTANTS_FILE
+from spyrec.bundle.bundle_content import CONSTANTS_FILE, GRAPH_FILE
 from spyrec.bundle.mlir_parser import parse_program
 from spyrec.bundle.mlir_printer import print_program
 from spyrec.bundle.paths import MAX_PROGRAM_BYTES, MISSING, read_whole
-from spyrec.compare.bundle_listing import bundle_files, same_content
+from spyrec.compare.bundle_listing import bundle_files, left_out_files, same_content
 from spyrec.compare.diff_artifacts import IMAGE_NAME, PLAN_NAME, image_growth, image_parts, is_shift, repeats_file
 from spyrec.diagnostics import Location, SpyrecError, refuse
 from spyrec.diagnostics.json_reading import JsonValue, load_json
@@ -33,6 +33,9 @@ ALIGNED_STATEMENTS = 2000
 """Most statements between the first and the last difference that are aligned; more are compared by position."""
 
 MANIFEST_FILE = "manifest.json"
+
+_BESIDE_PROGRAMS = frozenset({MANIFEST_FILE, GRAPH_FILE, CONSTANTS_FILE})
+"""Files that stand in the directory of a program that is alone, and are no part of it."""
 
 
 class Kind(Enum):
@@ -81,38 +84,41 @@ def diff_bundles(left: Path, right: Path) -> list[Difference]:
     SPY0603 to SPY0605 files that cannot be read safely.
     """
     names_left, names_right = (_files_of(root) for root in (left, right))
+    only_left, only_right = names_left - names_right, names_right - names_left
+    left_out = (only_right & left_out_files(left)) | (only_left & left_out_files(right))
     found: list[Difference] = []
-    changed: set[str] = set()
+    changed = set(left_out)
     for name in sorted(names_left | names_right):
-        if name == CONSTANTS_FILE and (name in names_left) != (name in names_right):
-            difference = _left_out_constants(left, right)
-            changed.add(name)
-            found.extend([] if difference is None else [difference])
-        elif name not in names_right:
+        if name in left_out:
+            found.extend(_by_hash(name, left, right))
+        elif name in only_left:
             found.append(Difference(name, "", Kind.ONLY_LEFT, "the file", None))
-        elif name not in names_left:
+        elif name in only_right:
             found.append(Difference(name, "", Kind.ONLY_RIGHT, None, "the file"))
         elif not same_content(left / name, right / name):
             changed.add(name)
             found.extend(_diff_file(name, left / name, right / name))
-    return [item for item in found if not _is_hash_of_changed_file(item, changed)]
+    shown = [item for item in found if not _is_hash_of_changed_file(item, changed)]
+    programs = {item.file.rpartition("/")[0] for item in shown if item.file not in _BESIDE_PROGRAMS}
+    return [item for item in shown if not (item.file in left_out and _is_image_of(item, programs))]
 
 
-def _left_out_constants(left: Path, right: Path) -> Difference | None:
-    """Compare constants that one side leaves out: its manifest's hash with the hash of the other side's bytes."""
-    sides = [_constants_hash(root) for root in (left, right)]
+def _by_hash(name: str, left: Path, right: Path) -> Iterator[Difference]:
+    """Compare a file that one side leaves out: its manifest's hash with the hash of the other side's bytes."""
+    sides = [_hash_of(name, root) for root in (left, right)]
     if sides[0] == sides[1]:
-        return None
+        return
     if sides[1] is None:
-        return Difference(CONSTANTS_FILE, "", Kind.ONLY_LEFT, "the file", None)
-    if sides[0] is None:
-        return Difference(CONSTANTS_FILE, "", Kind.ONLY_RIGHT, None, "the file")
-    return Difference(CONSTANTS_FILE, "", Kind.CHANGED, *(f"SHA-256 {digest}" for digest in sides))
+        yield Difference(name, "", Kind.ONLY_LEFT, "the file", None)
+    elif sides[0] is None:
+        yield Difference(name, "", Kind.ONLY_RIGHT, None, "the file")
+    else:
+        yield Difference(name, "", Kind.CHANGED, *(f"SHA-256 {digest}" for digest in sides))
 
 
-def _constants_hash(root: Path) -> str | None:
-    """Return the hash of the constants: that of the file, or where it is left out the one in the manifest."""
-    path = root / CONSTANTS_FILE
+def _hash_of(name: str, root: Path) -> str | None:
+    """Return the hash of a file, where it is left out the one in the manifest."""
+    path = root / name
     if path.exists():
         with open_regular(path) as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
@@ -121,7 +127,7 @@ def _constants_hash(root: Path) -> str | None:
     except SpyrecError:
         return None  # a damaged manifest is reported as a file that differs
     files = manifest.get("files") if isinstance(manifest, dict) else None
-    digest = files.get(CONSTANTS_FILE) if isinstance(files, dict) else None
+    digest = files.get(name) if isinstance(files, dict) else None
     return digest if isinstance(digest, str) else None
 
 
@@ -141,6 +147,11 @@ def _is_hash_of_changed_file(item: Difference, changed: set[str]) -> bool:
     if item.place.startswith("/files/"):
         names = {item.place.removeprefix("/files/").replace("~1", "/").replace("~0", "~")}
     return bool(names & changed)
+
+
+def _is_image_of(item: Difference, programs: set[str]) -> bool:
+    """Whether the hash of an image says that a program differs, one file of which is reported already."""
+    return item.file.endswith(IMAGE_NAME) and item.file.removesuffix(IMAGE_NAME).removesuffix("/") in programs
 
 
 def _diff_file(name: str, left: Path, right: Path) -> list[Difference]:

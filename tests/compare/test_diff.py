@@ -227,3 +227,60 @@ def test_constants_that_a_manifest_does_not_know_are_no_left_out_constants(weigh
     assert ("constants.safetensors", Kind.ONLY_RIGHT) in {
         (item.file, item.kind) for item in diff_bundles(golden, weighty)
     }
+
+
+@pytest.fixture
+def terse(weighty: Path, tmp_path: Path) -> Path:
+    """A golden bundle that leaves out what nobody reads."""
+    golden = tmp_path / "golden"
+    shutil.copytree(weighty, golden)
+    names = ["sdsc_0.json", "spyreCodeDir/init.bin", "dci/x.h2d.json"]
+    for name in names:
+        (golden / name).unlink()
+    (golden / "left_out.txt").write_text("".join(f"{name}\n" for name in names))
+    return golden
+
+
+def flip_last(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+
+
+def test_a_golden_bundle_may_leave_out_what_it_lists(weighty: Path, terse: Path, tmp_path: Path) -> None:
+    assert diff_bundles(terse, weighty) == diff_bundles(weighty, terse) == []
+    assert main(["compile", str(tmp_path / "graph.json"), "--golden", str(terse)]) == 0
+
+
+@pytest.mark.parametrize("name", ["sdsc_0.json", "spyreCodeDir/init.bin", "dci/x.h2d.json"])
+def test_a_changed_byte_of_a_left_out_file_is_one_difference(weighty: Path, terse: Path, name: str) -> None:
+    flip_last(weighty / name)
+    for sides in ((terse, weighty), (weighty, terse)):
+        assert [(item.file, item.kind) for item in diff_bundles(*sides)] == [(name, Kind.CHANGED)]
+
+
+def test_a_left_out_image_does_not_repeat_that_its_program_differs(weighty: Path, terse: Path) -> None:
+    flip_last(weighty / "spyreCodeDir" / "init.bin")
+    edit(weighty / "manifest.json", lambda content: content.update(name="other"))
+    assert [item.file for item in diff_bundles(terse, weighty)] == ["manifest.json", "spyreCodeDir/init.bin"]
+    flip_last(weighty / "sdsc_0.json")
+    assert [item.file for item in diff_bundles(terse, weighty)] == ["manifest.json", "sdsc_0.json"]
+
+
+def test_a_file_that_is_missing_without_being_listed_or_hashed_is_a_difference(weighty: Path, terse: Path) -> None:
+    (terse / "bundle.mlir").unlink()
+    assert [(item.file, item.kind) for item in diff_bundles(terse, weighty)] == [("bundle.mlir", Kind.ONLY_RIGHT)]
+    (terse / "left_out.txt").write_text("bundle.mlir\n")
+
+    def forget(content: Json) -> None:
+        del content["files"]["bundle.mlir"]
+
+    edit(terse / "manifest.json", forget)
+    assert ("bundle.mlir", Kind.ONLY_RIGHT) in {(item.file, item.kind) for item in diff_bundles(terse, weighty)}
+
+
+def test_a_list_of_left_out_files_is_read_safely(weighty: Path, terse: Path) -> None:
+    (terse / "left_out.txt").unlink()
+    (terse / "left_out.txt").symlink_to("/dev/zero")
+    with pytest.raises(SpyrecError, match="SPY060"):
+        diff_bundles(terse, weighty)
