@@ -12,6 +12,7 @@ import numpy as np
 from spyrec.compare.error_rule import ErrorRule, Step
 from spyrec.compare.propagation import SINGLE_ROUNDOFF, term_count
 from spyrec.compare.storage import DLFLOAT16, EXACT, SINGLE, Array, Floats, Storage
+from spyrec.device_ops.record import ErrorKind
 from spyrec.hardware.dtypes import DType
 from spyrec.ir.opdef import Attributes, OpDef, OpKind
 from spyrec.ir.ops.reduction import ReductionAttributes
@@ -45,7 +46,7 @@ class Simulation:
         """
         if self.definition.kind is OpKind.CONTRACTION:
             return self._contraction(operands)
-        if self.definition.name not in _SUMS:
+        if not self._sums:
             return self.run(operands), None
         operand = operands[0]
         assert operand is not None
@@ -53,6 +54,16 @@ class Simulation:
         if self.definition.kind is OpKind.REDUCTION:
             return result, self._partial_sums(operand, result)
         return result, _ADDITION_ERROR * np.sqrt(operand.shape[-1]) * self.run([np.abs(operand.astype(np.float64))])
+
+    @property
+    def _sums(self) -> bool:
+        device = self.definition.device
+        return device is not None and device.record.error.kind in {ErrorKind.TOTAL, ErrorKind.STATISTICS}
+
+    @property
+    def _averages(self) -> bool:
+        device = self.definition.device
+        return device is not None and device.record.fold is not None and device.record.fold.is_average
 
     def _partial_sums(self, operand: Array, result: Array) -> Floats:
         assert isinstance(self.attributes, ReductionAttributes)
@@ -62,7 +73,7 @@ class Simulation:
         sums = np.cumsum(terms.reshape(*kept, -1), axis=-1, dtype=np.float64)
         noise = _ADDITION_ERROR * np.sqrt(np.sum(np.square(sums), axis=-1))
         count = sums.shape[-1]
-        return noise.reshape(result.shape) / (count if self.definition.name == "mean" else 1)
+        return noise.reshape(result.shape) / (count if self._averages else 1)
 
     def _contraction(self, operands: Sequence[Array | None]) -> tuple[Array, Floats]:
         left, right = operands
@@ -81,9 +92,6 @@ class Simulation:
         assert total is not None
         assert squares is not None
         return total, _ADDITION_ERROR * np.sqrt(squares * (count / stretches))
-
-
-_SUMS = frozenset({"sum", "mean", "spyre.exx2"})
 
 
 def constant_storage(dtype: DType) -> Storage:

@@ -116,7 +116,7 @@ def _define(name: str, summary: str, device: DeviceOp, infer: InferRule, referen
             axes=rule(ReductionAttributes, _axes),
             formats=HALF_OR_SINGLE,
             device=device,
-            samples=_SAMPLES if name in {"sum", "mean"} else (*_SAMPLES, *bools),
+            samples=_SAMPLES if infer is _FLOATS else (*_SAMPLES, *bools),
         )
     )
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from spyrec.ir.graph import Node
+from spyrec.ir.opdef import OpKind, catalogue
 from spyrec.ir.types import TensorType
 from spyrec.passes.builder import NodeBuilder
 from spyrec.passes.decompositions import (
@@ -32,7 +33,7 @@ _ALWAYS: dict[str, Rewrite] = {
 
 def decomposition_of(node: Node, types: Sequence[TensorType | None]) -> Rewrite | None:
     """Return how to replace ``node``, or ``None`` where the device has the op as it stands."""
-    if node.op in reductions.OPS:
+    if catalogue()[node.op].kind is OpKind.REDUCTION:
         return reductions.rewrite(node, types)
     if node.op in elementwise.SOMETIMES:
         return elementwise.SOMETIMES[node.op](node, types)

@@ -11,8 +11,6 @@ from spyrec.ir.shapes import normalize_dims
 from spyrec.ir.types import TensorType
 from spyrec.passes.builder import NodeBuilder
 
-OPS = ("sum", "mean", "amax", "amin")
-
 
 def rewrite(node: Node, types: Sequence[TensorType | None]) -> Callable[[NodeBuilder], str] | None:
     """``sum(x, [0, 1]) --> sum(sum(x, 0, keepdim), 1, keepdim)``, outer dims first, so that the stick comes last.
