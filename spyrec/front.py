@@ -1,7 +1,8 @@
 """The verbs of the public front: ``spyrec.compile`` and ``spyrec.run``.
 
-They join the layers: reader, passes and code generator on one side, runtime, emulator and check on the other.  Either
-side is imported when it is used: running a bundle needs none of the compiler, compiling none of the emulator.
+They join the layers: reader, passes, code generator and contracts on one side, runtime, emulator and check on the
+other.  Either side is imported when it is used: running a bundle needs none of the compiler, compiling none of the
+emulator.
 """
 
 from __future__ import annotations
@@ -79,6 +80,8 @@ def emit(kernels: KernelGraph, options: CompileOptions) -> Bundle:
     """
     from spyrec.codegen.emit import emit_bundle
     from spyrec.codegen.emit_opspecs import CodegenOptions
+    from spyrec.contracts.tile_contracts import with_contracts
+    from spyrec.passes.planning.traffic import plan_figures
 
     try:
         unroll_loops = Loops(options.loops) is Loops.UNROLL
@@ -92,13 +95,13 @@ def emit(kernels: KernelGraph, options: CompileOptions) -> Bundle:
         symbolic_args=options.symbolic_args,
         unroll_loops=unroll_loops,
         target=options.target,
-        profile=checked_profile(options),
         planned_with=_planned_with(kernels, options),
         correction_slots=options.correction_slots,
         symbolic_strides=options.symbolic_strides,
         tile_reductions=options.tile_reductions,
     )
-    return emit_bundle(kernels, codegen)
+    figures = plan_figures(kernels, options.target, checked_profile(options))
+    return with_contracts(emit_bundle(kernels, codegen, figures), kernels, codegen)
 
 
 def _planned_with(kernels: KernelGraph, options: CompileOptions) -> PlanOptions:

@@ -15,6 +15,7 @@ ROOT = Path(__file__).resolve().parent.parent
 HEAVY = ("numba", "numpy", "orjson", "pydantic", "rich", "safetensors", "sympy")
 LAYERS = "layers of the house"
 DECISIONS = "no decision depends on a file format: passes import neither bundle nor codegen"
+CODEGEN = "codegen receives what is decided and decides nothing"
 EMULATOR = "the emulator does not peek at the intent"
 RUNTIME = "the runtime runs anyone's bundle"
 BORDER = "the border is readable without the compiler"
@@ -30,7 +31,7 @@ import sys
 
 class Deleted:
     def find_spec(self, name, path=None, target=None):
-        if name.startswith(("spyrec.passes", "spyrec.codegen")):
+        if name.startswith(("spyrec.passes", "spyrec.codegen", "spyrec.contracts")):
             raise ModuleNotFoundError(name)
 
 
@@ -46,7 +47,7 @@ main(sys.argv[1:])
 found = [name for name in {HEAVY} if name in sys.modules]
 sys.exit(f"imported: {{found}}" if found else 0)
 """
-ALL = {LAYERS, DECISIONS, EMULATOR, RUNTIME, BORDER}
+ALL = {LAYERS, DECISIONS, CODEGEN, EMULATOR, RUNTIME, BORDER}
 
 
 def run(arguments: list[str], directory: Path) -> subprocess.CompletedProcess[str]:
@@ -77,6 +78,9 @@ def test_every_contract_holds(copy: Path) -> None:
     [
         ("emulator/planted.py", "spyrec.ir.graph", {EMULATOR}),
         ("passes/planted.py", "spyrec.bundle.superdsc", {DECISIONS}),
+        ("codegen/planted.py", "spyrec.passes.pipelines", {CODEGEN}),
+        ("codegen/planted.py", "spyrec.runtime.binding", {CODEGEN}),
+        ("contracts/planted.py", "spyrec.front", {LAYERS}),
         ("runtime/planted.py", "spyrec.ir.opdef", {RUNTIME}),
         ("bundle/planted.py", "spyrec.ir.types", {BORDER, LAYERS}),
         ("compare/planted.py", "spyrec.cli", {LAYERS}),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 
@@ -15,14 +14,13 @@ from spyrec.codegen.emit_opspecs import CodegenOptions, emit_opspecs
 from spyrec.codegen.graph_source import ConstantArrays, constants_of_source, graph_text
 from spyrec.codegen.lower_node import argument_address, lower_node
 from spyrec.codegen.opspec import LoopSpec, OpSpec, OpSpecFile
-from spyrec.codegen.tile_contracts import with_contracts
 from spyrec.hardware.dtypes import DType
 from spyrec.ir.device_layout import row_major
 from spyrec.ir.kernel import Buffer, BufferRole, KernelGraph, KernelProgram, Loop
 from spyrec.ir.types import TensorType
 from spyrec.layout.conversion_table import DataConversionInfo
 from spyrec.layout.device_layout import DeviceLayout
-from spyrec.passes.planning.traffic import plan_figures
+from spyrec.plan_record import PlanFigures
 
 _ROLES = {
     BufferRole.INPUT: Role.INPUT,
@@ -32,12 +30,12 @@ _ROLES = {
 }
 
 
-def emit_bundle(scheduled: KernelGraph, options: CodegenOptions) -> Bundle:
+def emit_bundle(scheduled: KernelGraph, options: CodegenOptions, figures: PlanFigures | None = None) -> Bundle:
     """Return the bundle of scheduled kernels: programs, manifest, conversion tables, constants, the graph itself.
 
-    Errors: SPY05xx from code generation.
+    ``figures``: what the compiler predicts of the plan.  What a launch may do with the programs is not said:
+    ``spyrec.contracts`` adds it.  Errors: SPY05xx from code generation.
     """
-    chosen = options.target
     programs = tuple(
         _program(scheduled, program, _directory(scheduled, number), options)
         for number, program in enumerate(scheduled.programs)
@@ -46,7 +44,7 @@ def emit_bundle(scheduled: KernelGraph, options: CodegenOptions) -> Bundle:
     text = graph_text(scheduled)
     manifest = Manifest(
         name=scheduled.name,
-        target=chosen,
+        target=options.target,
         arguments=tuple(_arguments(scheduled)),
         inputs=scheduled.inputs,
         outputs=scheduled.outputs,
@@ -62,13 +60,11 @@ def emit_bundle(scheduled: KernelGraph, options: CodegenOptions) -> Bundle:
         pool_bytes=max((program.pool_bytes for program in scheduled.programs), default=0),
         graph_sha256=None if text is None else hashlib.sha256(text).hexdigest(),
         symbolic_dims={} if scheduled.source is None else scheduled.source.symbolic_dims,
-        figures=plan_figures(scheduled, chosen, options.profile),
+        figures=figures,
         planned_with=options.planned_with,
     )
     constants, slots = ConstantArrays(scheduled), options.correction_slots
-    bundle = Bundle(manifest, programs, constants, tables, text, correction_slots=slots)
-    further = replace(options, tile_reductions=False)
-    return with_contracts(bundle, scheduled, options, lambda kernels: emit_bundle(kernels, further))
+    return Bundle(manifest, programs, constants, tables, text, correction_slots=slots)
 
 
 def _directory(scheduled: KernelGraph, number: int) -> str:

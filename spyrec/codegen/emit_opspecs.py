@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from spyrec.codegen.lower_opspec import LoweringOptions
 from spyrec.codegen.lower_program import EmittedProgram, ProgramLowering, ProgramOptions
 from spyrec.codegen.opspec import OpSpecFile
-from spyrec.hardware.target import CALIBRATED, Profile, Target
+from spyrec.hardware.target import Target
 from spyrec.plan_record import PlanOptions
 
 __all__ = ["CodegenOptions", "EmittedProgram", "emit_opspecs"]
@@ -19,8 +19,8 @@ class CodegenOptions:
 
     ``compat_torch_spyre``: write the id of the mask constant as torch-spyre does (``docs/compatibility.md``).
     ``symbolic_args`` and ``unroll_loops``: override what the OpSpec file says; ``None`` keeps it.
-    ``profile``: the parameters of the times that a compiled bundle's manifest predicts; ``planned_with``: the options
-    that it names as those of the plan.  ``correction_slots``: of each launch artefact, 1 to 16.
+    ``planned_with``: the options that a compiled bundle's manifest names as those of the plan.
+    ``correction_slots``: of each launch artefact, 1 to 16.
     ``symbolic_strides``: the stick strides of arguments that a launch may tile arrive with the correction.
     ``tile_reductions``: programs that join the parts of a result stand beside those of the plan.
     """
@@ -29,7 +29,6 @@ class CodegenOptions:
     symbolic_args: bool | None = None
     unroll_loops: bool | None = None
     target: Target = field(default_factory=Target)
-    profile: Profile = CALIBRATED
     planned_with: PlanOptions | None = None
     correction_slots: int = 1
     symbolic_strides: bool = False

@@ -9,12 +9,12 @@ from itertools import product
 import numpy as np
 import numpy.typing as npt
 
+from spyrec.contracts.program_loops import ProgramLoop, ProgramLoops
 from spyrec.hardware.dtypes import DType
 from spyrec.ir.evaluate import evaluate
 from spyrec.ir.graph import Graph
 from spyrec.ir.kernel import BufferRole, KernelGraph, KernelProgram
 from spyrec.ir.opdef import Array
-from spyrec.passes.parallel_loops.program_loops import ProgramLoop, ProgramLoops
 from tests.support.graphs import Arrays, JsonObject, random_arrays, read
 from tests.support.kernel_interpreter import interpret
 

@@ -5,22 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from spyrec.contracts.known_program import KnownProgram
+from spyrec.device_ops import device_operation
+from spyrec.device_ops.record import Fold
 from spyrec.ir.kernel import Kernel
-from spyrec.passes.parallel_loops.known_program import KnownProgram
-
-_JOINED = {"sum": "add", "spyre.batchmatmul": "add", "amax": "maximum", "amin": "minimum"}
-"""Reductions whose parts are joined exactly by an operation of the device, and that operation."""
 
 _COPIES = frozenset({"spyre.copy", "spyre.restickify"})
 
 
 @dataclass(frozen=True, slots=True)
 class ReducingKernel:
-    """Host dims by argument, ``tile`` elements each, that a kernel folds into ``output``; ``op`` joins parts of it."""
+    """Host dims by argument, ``tile`` elements each, that a kernel folds into ``output``, and how."""
 
     dims: Mapping[str, int]
     tile: int
-    op: str
+    fold: Fold
     output: str
 
 
@@ -40,9 +39,12 @@ def reducing_kernel(program: KnownProgram) -> ReducingKernel | None:
         if not dims or output in dims or len(folding) != 1 or not program.is_cut_evenly(dims):
             continue
         kernel = by_name[min(folding)]
-        if kernel.op in _JOINED and not kernel.constants and not kernel.loops and _is_result(program, kernel, output):
+        fold = device_operation(kernel.op_func).fold
+        if fold is None or fold.is_average or kernel.constants or kernel.loops:
+            continue
+        if _is_result(program, kernel, output):
             (tile,) = {graph.buffers[name].host_type.shape[dim] for name, dim in dims.items()}
-            return ReducingKernel(dims, tile, _JOINED[kernel.op], output)
+            return ReducingKernel(dims, tile, fold, output)
     return None
 
 

@@ -8,11 +8,11 @@ from typing import cast
 import numpy as np
 import pytest
 
+from spyrec.contracts.program_loops import ProgramLoop, ProgramLoops, program_loops
+from spyrec.contracts.unit_dims import unit_loops
 from spyrec.ir.kernel import KernelGraph
 from spyrec.passes.base import PipelineOptions
 from spyrec.passes.device_graph import device_graph
-from spyrec.passes.parallel_loops.program_loops import ProgramLoop, ProgramLoops, program_loops
-from spyrec.passes.parallel_loops.unit_dims import unit_loops
 from tests.support.graphs import JsonObject, after, graph_data, node, read, scheduled, tensor
 from tests.support.parallel_loops import broken_promise, graph_axes, tiled_like_whole
 from tests.support.random_graphs import random_graph

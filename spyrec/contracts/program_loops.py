@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from spyrec.contracts.known_program import KnownProgram, Signature, known_program, source_dims
+from spyrec.contracts.reducing_kernel import ReducingKernel, reducing_kernel
+from spyrec.contracts.unit_dims import UnitLoops, of_program
+from spyrec.device_ops.record import Fold
 from spyrec.ir.kernel import KernelGraph
 from spyrec.ir.kernel_form import Rule
-from spyrec.passes.parallel_loops.known_program import KnownProgram, Signature, known_program, source_dims
-from spyrec.passes.parallel_loops.reductions import ReducingKernel, reducing_kernel
-from spyrec.passes.parallel_loops.unit_dims import UnitLoops, of_program
 
 _POINTWISE = frozenset({Rule.SAME_STICK, Rule.CAST, Rule.COPY, Rule.RESTICKIFY})
 
@@ -32,10 +33,10 @@ class ProgramLoop:
 
 @dataclass(frozen=True, slots=True)
 class ReductionLoop:
-    """A loop whose tiles give parts of ``output``, which are joined as the device's ``op`` joins elements."""
+    """A loop whose tiles give parts of ``output``, which are joined as parts of ``fold`` are."""
 
     loop: ProgramLoop
-    op: str
+    fold: Fold
     output: str
 
 
@@ -111,7 +112,7 @@ def _reduction(
         return None
     name, taken = names[min(found.dims.items())], [loop.name for loop in loops]
     name = _unused(name, {*taken, *names.values()}) if name in taken else name
-    return ReductionLoop(ProgramLoop(name, found.tile, found.dims, found.tile), found.op, found.output)
+    return ReductionLoop(ProgramLoop(name, found.tile, found.dims, found.tile), found.fold, found.output)
 
 
 def _cut(program: KnownProgram, names: Mapping[HostDim, str]) -> Iterator[dict[str, int]]:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import cast
 
+from spyrec.contracts.known_program import KnownProgram, known_program
 from spyrec.diagnostics import SpyrecError
 from spyrec.ir.graph import Graph, Node, Value
 from spyrec.ir.inference import infer
@@ -17,7 +18,6 @@ from spyrec.ir.kernel import BufferRole, KernelGraph, KernelProgram
 from spyrec.ir.opdef import Attributes, OpError, catalogue
 from spyrec.ir.sizes import NamedSize, read_size
 from spyrec.ir.verify import verify
-from spyrec.passes.parallel_loops.known_program import KnownProgram, known_program
 
 HostDim = tuple[str, int]
 """A tensor and the number of one of its host dims."""

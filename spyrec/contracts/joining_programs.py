@@ -5,7 +5,7 @@ The accumulator is float32 whatever the result's format: a part is rounded as th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
@@ -13,22 +13,16 @@ from spyrec.bundle.bundle import Bundle
 from spyrec.bundle.constants import HostArray
 from spyrec.bundle.manifest import Argument, Manifest, PlanStep, Role
 from spyrec.bundle.tile_contract import Combine, ReductionPrograms, TileArgument, argument_layout
+from spyrec.codegen.emit import emit_bundle
+from spyrec.codegen.emit_opspecs import CodegenOptions
+from spyrec.device_ops import device_operation, names_of
+from spyrec.device_ops.record import Family, Fold
 from spyrec.diagnostics import SpyrecError
 from spyrec.hardware.dtypes import DType
 from spyrec.ir.kernel import BufferRole, KernelGraph
 from spyrec.ir.reader import read_graph_data
 from spyrec.passes.base import PipelineOptions
 from spyrec.passes.driver import compile_graph
-
-Emit = Callable[[KernelGraph], Bundle]
-"""Generates the code of scheduled kernels."""
-
-COMBINES: Mapping[str, tuple[Combine, float]] = {
-    "add": (Combine.SUM, 0.0),
-    "maximum": (Combine.MAX, float("-inf")),
-    "minimum": (Combine.MIN, float("inf")),
-}
-"""By the device's operation on two parts: what it joins to, and the number that changes nothing."""
 
 _ACCUMULATOR, _PARTIAL, _RESULT, _JOINED = "accumulator", "partial", "result", "joined"
 
@@ -44,10 +38,10 @@ class JoiningPrograms:
 
 @dataclass(frozen=True, slots=True)
 class Reduction:
-    """What is joined: the argument that the program writes, the device's operation, the program's directory."""
+    """What is joined: the argument that the program writes, the fold that gives it, the program's directory."""
 
     output: Argument
-    op: str
+    fold: Fold
     program: str
 
     @property
@@ -56,7 +50,19 @@ class Reduction:
         return "tiles/main" if self.program == "." else f"tiles/{self.program.replace('/', '-')}"
 
 
-def joining_programs(reduction: Reduction, options: PipelineOptions, emit: Emit) -> JoiningPrograms | None:
+def combination(fold: Fold) -> Combine:
+    """Return how a contract calls the combination of parts of a fold: as the reduction whose parts join so."""
+    (name,) = {
+        record.name
+        for record in map(device_operation, names_of(Family.REDUCTION))
+        if record.fold is not None and record.fold.join == fold.join and not record.fold.is_average
+    }
+    return Combine(name)
+
+
+def joining_programs(
+    reduction: Reduction, pipeline: PipelineOptions, options: CodegenOptions
+) -> JoiningPrograms | None:
     """Return the programs that join the parts of a result; ``None`` where the device cannot keep or join them.
 
     ``init`` fills the accumulator, ``combine`` takes a part into it, ``publish`` gives the result.  Each takes first
@@ -67,13 +73,13 @@ def joining_programs(reduction: Reduction, options: PipelineOptions, emit: Emit)
         return None
     bundles: dict[str, Bundle] = {}
     for name, graph in _graphs(reduction).items():
-        scheduled = _scheduled(graph, options)
+        scheduled = _scheduled(graph, pipeline)
         if scheduled is not None and name == "combine" and not _is_same_walk(scheduled):
-            scheduled = _scheduled(_with_copy(graph), options)
+            scheduled = _scheduled(_with_copy(graph), pipeline)
         if scheduled is None:
             return None
         given = _GIVEN[name]
-        bundles[name] = _renamed(emit(_ordered(_in_place(scheduled), given)), reduction, name)
+        bundles[name] = _renamed(emit_bundle(_ordered(_in_place(scheduled), given), options), reduction, name)
     steps = tuple(_step(reduction, name, bundle) for name, bundle in bundles.items())
     accumulator = next(item for item in bundles["init"].manifest.arguments if item.name.startswith(_name(output)))
     if any(_differs(item, accumulator, output) for bundle in bundles.values() for item in bundle.manifest.arguments):
@@ -133,7 +139,7 @@ def _graphs(reduction: Reduction) -> dict[str, dict[str, object]]:
     layout = {"device_size": list(output.device_size), "stride_map": list(output.stride_map or ())}
     wide: dict[str, object] = {"name": _ACCUMULATOR, "shape": shape, "dtype": "float32"}
     partial = {"name": _PARTIAL, "shape": shape, "dtype": dtype, "layout": layout}
-    identity = COMBINES[reduction.op][1]
+    identity = reduction.fold.mask
     number = identity if identity == 0 else "-inf" if identity < 0 else "inf"
     fill: dict[str, object] = {
         "name": _ACCUMULATOR,
@@ -142,7 +148,7 @@ def _graphs(reduction: Reduction) -> dict[str, dict[str, object]]:
         "attrs": {"size": shape, "fill_value": number, "dtype": "float32"},
     }
     widen = {"name": "wide", "op": "to", "inputs": [_PARTIAL], "attrs": {"dtype": "float32"}}
-    join = {"name": _JOINED, "op": reduction.op, "inputs": [_ACCUMULATOR, "wide"]}
+    join = {"name": _JOINED, "op": reduction.fold.join, "inputs": [_ACCUMULATOR, "wide"]}
     result = {
         "name": _RESULT,
         "op": "to",

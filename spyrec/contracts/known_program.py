@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
+from spyrec.contracts.classes import Axes, axes_of, places_of
+from spyrec.contracts.digits import Digit
+from spyrec.contracts.walks import Space
 from spyrec.ir.kernel import Buffer, Kernel, KernelGraph, KernelProgram
-from spyrec.passes.parallel_loops.classes import Axes, axes_of, places_of
-from spyrec.passes.parallel_loops.digits import Digit
-from spyrec.passes.parallel_loops.walks import Space
 
 Signature = tuple[Digit, ...]
 """The axes of a host dim, outermost first."""

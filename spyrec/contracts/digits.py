@@ -9,9 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from spyrec.ir.access import Term
-from spyrec.ir.kernel import KernelGraph, KernelProgram
-from spyrec.passes.parallel_loops.walks import (
+from spyrec.contracts.walks import (
     Place,
     Space,
     Walk,
@@ -19,6 +17,8 @@ from spyrec.passes.parallel_loops.walks import (
     extents_of_kernel,
     walks_of,
 )
+from spyrec.ir.access import Term
+from spyrec.ir.kernel import KernelGraph, KernelProgram
 
 
 @dataclass(frozen=True, slots=True)

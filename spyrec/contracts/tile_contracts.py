@@ -9,28 +9,21 @@ from spyrec.bundle.bundle import Bundle
 from spyrec.bundle.manifest import Argument, PlanStep, Role
 from spyrec.bundle.tile_contract import LoopKind, TileArgument, TileContract, TileLoop, argument_layout
 from spyrec.codegen.emit_opspecs import CodegenOptions
-from spyrec.codegen.tile_reductions import (
-    COMBINES,
-    Emit,
-    JoiningPrograms,
-    Reduction,
-    joining_programs,
-    with_programs,
-)
+from spyrec.contracts.joining_programs import JoiningPrograms, Reduction, combination, joining_programs, with_programs
+from spyrec.contracts.program_loops import ProgramLoop, ProgramLoops, program_loops
+from spyrec.contracts.unit_dims import unit_loops
 from spyrec.ir.graph import Graph
 from spyrec.ir.kernel import KernelGraph
 from spyrec.passes.base import PipelineOptions
 from spyrec.passes.driver import DriverOptions, run_pipeline
-from spyrec.passes.parallel_loops.program_loops import ProgramLoop, ProgramLoops, program_loops
-from spyrec.passes.parallel_loops.unit_dims import unit_loops
 from spyrec.passes.pipelines import FORM_KERNELS
 
 
-def with_contracts(bundle: Bundle, scheduled: KernelGraph, options: CodegenOptions, emit: Emit) -> Bundle:
+def with_contracts(bundle: Bundle, scheduled: KernelGraph, options: CodegenOptions) -> Bundle:
     """Return a bundle with the contract of every program, and with the programs that join parts of results.
 
-    With baked addresses a program has no correction: the segment table alone moves its arguments.  ``emit`` generates
-    the code of further programs.
+    ``scheduled``, ``options``: what the bundle's code was generated from.  With baked addresses a program has no
+    correction: the segment table alone moves its arguments.
     """
     manifest = bundle.manifest
     arguments = {argument.name: argument for argument in manifest.arguments}
@@ -38,7 +31,7 @@ def with_contracts(bundle: Bundle, scheduled: KernelGraph, options: CodegenOptio
     joining: list[JoiningPrograms] = []
     units = unit_loops(scheduled, _formed)
     for step, found in zip(manifest.plan, program_loops(scheduled, units), strict=True):
-        joined = _joining(step, arguments, found, options, emit) if options.tile_reductions else None
+        joined = _joining(step, arguments, found, options) if options.tile_reductions else None
         contracts[step.program] = _contract(step, arguments, found, options, joined)
         joining.extend(() if joined is None else (joined,))
     complete = replace(manifest, tile_contracts=contracts)
@@ -53,14 +46,14 @@ def _formed(graph: Graph) -> KernelGraph:
 
 
 def _joining(
-    step: PlanStep, arguments: Mapping[str, Argument], found: ProgramLoops, options: CodegenOptions, emit: Emit
+    step: PlanStep, arguments: Mapping[str, Argument], found: ProgramLoops, options: CodegenOptions
 ) -> JoiningPrograms | None:
     if found.reduction is None:
         return None
     cores = options.target.cores if options.planned_with is None else options.planned_with.cores
     pipeline = PipelineOptions(options.target, cores, fixed_io_layouts=True, auto_tile=False)
-    reduction = Reduction(arguments[found.reduction.output], found.reduction.op, step.program)
-    joined = joining_programs(reduction, pipeline, emit)
+    reduction = Reduction(arguments[found.reduction.output], found.reduction.fold, step.program)
+    joined = joining_programs(reduction, pipeline, options)
     bundles = () if joined is None else joined.bundles.values()
     added = {item.name for bundle in bundles for item in bundle.manifest.arguments} - {reduction.output.name}
     return None if added & arguments.keys() else joined
@@ -77,9 +70,8 @@ def _contract(
     walked = list(found.loops)
     if joined is not None:
         assert found.reduction is not None
-        combine, identity = COMBINES[found.reduction.op]
-        loop = found.reduction.loop
-        loops.append(TileLoop(loop.name, loop.tile, LoopKind.REDUCTION, combine, identity))
+        loop, fold = found.reduction.loop, found.reduction.fold
+        loops.append(TileLoop(loop.name, loop.tile, LoopKind.REDUCTION, combination(fold), fold.mask))
         walked.append(loop)
     takers = frozenset(name for loop in walked for name in loop.dims) if options.symbolic_strides else frozenset[str]()
     return TileContract(

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from spyrec.contracts.digits import Digit, Digits, digits_of
+from spyrec.contracts.walks import Place, Space
 from spyrec.ir.kernel import BufferRole, KernelGraph, KernelProgram
-from spyrec.passes.parallel_loops.digits import Digit, Digits, digits_of
-from spyrec.passes.parallel_loops.walks import Place, Space
 
 
 @dataclass(frozen=True, slots=True)
