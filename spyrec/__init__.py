@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from spyrec.exec.default_device import DEFAULT_DEVICES
 from spyrec.lazy_names import lazy_names
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from spyrec.ir.graph import Graph
     from spyrec.layout.device_layout import DeviceLayout
     from spyrec.options import CompileOptions, RunOptions, RunResult
+    from spyrec.runtime.spyre_device import SpyreDevice
 
 __version__ = "0.1.0"
 
@@ -58,6 +60,15 @@ _HOMES = {
 }
 
 __getattr__ = lazy_names(__name__, _HOMES)
+
+
+def _open_default_device() -> SpyreDevice:
+    from spyrec.device_front import open_default_device
+
+    return open_default_device()
+
+
+DEFAULT_DEVICES.is_told(_open_default_device)
 
 
 def __dir__() -> list[str]:

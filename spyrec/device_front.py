@@ -1,4 +1,4 @@
-"""The verb of the public front that opens a device: ``spyrec.open_device``."""
+"""The verb of the public front that opens a device, ``spyrec.open_device``, and the device of a context without one."""
 
 from __future__ import annotations
 
@@ -72,6 +72,18 @@ def open_device(  # noqa: PLR0913 -- options, given by name
         number = _own_index(index)
         device = _DEVICES[number] = SpyreDevice(backend, DeviceOptions(chosen, scheduling), index=number)
     return device
+
+
+def open_default_device() -> SpyreDevice:
+    """Return the device of an execution context that is given none: everything as it is by default."""
+    from spyrec.emulator.backend import EmulatorBackend
+    from spyrec.runtime.memory.addresses import RegionTable
+    from spyrec.runtime.memory.allocator import MemoryOptions
+    from spyrec.runtime.spyre_device import DeviceOptions, SpyreDevice
+
+    memory = MemoryOptions()
+    regions = RegionTable.of(memory.mode, memory.region_bytes)
+    return SpyreDevice(EmulatorBackend(regions=regions), DeviceOptions(memory))
 
 
 def _own_index(asked: int | None) -> int:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -33,13 +32,13 @@ from spyrec.plan_record import PlanOptions
 
 if TYPE_CHECKING:
     from spyrec.compare.check import CheckReport
-    from spyrec.exec.tiled_run import TiledRunOptions
     from spyrec.frontends.graph_builder import GraphBuilder
     from spyrec.passes.base import PipelineOptions
     from spyrec.passes.driver import DriverOptions
     from spyrec.runtime.findings import Finding
     from spyrec.runtime.observer import CopyObserver
     from spyrec.runtime.session import RunRecord, Session
+    from spyrec.runtime.spyre_device import DeviceOptions, SpyreDevice
 
 GraphSource: TypeAlias = "str | os.PathLike[str] | Mapping[str, object] | Graph | GraphBuilder"
 """A graph as the front takes it: path of a JSON file, its parsed object, the IR, or a builder of it."""
@@ -216,10 +215,10 @@ def _findings_of_streams(
 
     if Sanitizer.SYNC not in sanitizers_named(options.sanitize) or options.only is not None:
         return ()
-    from spyrec.exec.watched_run import watched_run
+    from spyrec.runtime.jobs.watched_run import finding_races, watched_run
 
     try:
-        faults = watched_run(bundle, inputs, _pipeline_run(options))
+        faults = watched_run(_device_for(bundle, options, finding_races()), bundle, inputs)
     except ExecutionFailed:
         if is_sound:
             raise
@@ -227,12 +226,21 @@ def _findings_of_streams(
     return findings_of_faults(item for fault in faults for item in fault.diagnostics)
 
 
-def _pipeline_run(options: RunOptions) -> TiledRunOptions:
-    from spyrec.exec.tiled_run import TiledRunOptions
+def _device_for(bundle: Bundle, options: RunOptions, device: DeviceOptions) -> SpyreDevice:
+    """Return an emulated device of the execution pipeline for a bundle, as large as it was compiled for."""
+    from spyrec.emulator.backend import EmulatorBackend
+    from spyrec.runtime.memory.addresses import RegionTable
+    from spyrec.runtime.spyre_device import SpyreDevice
 
-    numerics = checked_numerics(options).value
-    profile, engine = checked_profile(options), checked_engine(options).value
-    return TiledRunOptions(numerics, profile, options.max_executions, options.allow_tiled_launch, engine=engine)
+    backend = EmulatorBackend(
+        bundle.manifest.target.cores,
+        checked_numerics(options).value,
+        profile=checked_profile(options),
+        max_executions=options.max_executions,
+        regions=RegionTable.of(device.memory.mode, device.memory.region_bytes),
+        engine=checked_engine(options).value,
+    )
+    return SpyreDevice(backend, device)
 
 
 def _run_in_tiles(bundle: Bundle, inputs: Mapping[str, HostArray], options: RunOptions) -> RunResult:
@@ -240,9 +248,10 @@ def _run_in_tiles(bundle: Bundle, inputs: Mapping[str, HostArray], options: RunO
 
     Errors: SPY0771 an option that only runs of the compiled shapes have, SPY0950 to SPY0962, SPY0984.
     """
-    from spyrec.exec.tiled_run import run_in_tiles
-    from spyrec.exec.watched_run import finding_races
     from spyrec.runtime.findings import Sanitizer, findings_of_faults, sanitizers_named
+    from spyrec.runtime.jobs.tiled_run import TiledRunOptions, run_in_tiles
+    from spyrec.runtime.jobs.watched_run import finding_races
+    from spyrec.runtime.spyre_device import DeviceOptions
 
     sanitizers = sanitizers_named(options.sanitize)
     if options.only is not None:
@@ -253,8 +262,8 @@ def _run_in_tiles(bundle: Bundle, inputs: Mapping[str, HostArray], options: RunO
         raise refuse("SPY0771", f'a run in tiles is watched by sync, sanitize is "{options.sanitize}"', hint=hint)
     numerics = checked_numerics(options).value
     trace = None if options.trace is None else Path(options.trace)
-    chosen = replace(_pipeline_run(options), trace=trace, force=options.force)
-    done = run_in_tiles(bundle, inputs, replace(chosen, device=finding_races()) if sanitizers else chosen)
+    device = _device_for(bundle, options, finding_races() if sanitizers else DeviceOptions())
+    done = run_in_tiles(device, bundle, inputs, TiledRunOptions(options.allow_tiled_launch, trace, options.force))
     report = None
     if options.check:
         from spyrec.compare.check import check_tiled

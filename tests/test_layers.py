@@ -18,6 +18,7 @@ DECISIONS = "no decision depends on a file format: passes import neither bundle 
 CODEGEN = "codegen receives what is decided and decides nothing"
 EMULATOR = "the emulator does not peek at the intent"
 RUNTIME = "the runtime runs anyone's bundle"
+EXEC = "exec imports the runtime alone: the front hands devices in"
 BORDER = "the border is readable without the compiler"
 LINT_HERE = """
 import sys
@@ -47,7 +48,7 @@ main(sys.argv[1:])
 found = [name for name in {HEAVY} if name in sys.modules]
 sys.exit(f"imported: {{found}}" if found else 0)
 """
-ALL = {LAYERS, DECISIONS, CODEGEN, EMULATOR, RUNTIME, BORDER}
+ALL = {LAYERS, DECISIONS, CODEGEN, EMULATOR, RUNTIME, EXEC, BORDER}
 
 
 def run(arguments: list[str], directory: Path) -> subprocess.CompletedProcess[str]:
@@ -82,6 +83,8 @@ def test_every_contract_holds(copy: Path) -> None:
         ("codegen/planted.py", "spyrec.runtime.binding", {CODEGEN}),
         ("contracts/planted.py", "spyrec.front", {LAYERS}),
         ("runtime/planted.py", "spyrec.ir.opdef", {RUNTIME}),
+        ("exec/planted.py", "spyrec.emulator.backend", {EXEC}),
+        ("exec/planted.py", "spyrec.bundle.bundle", {EXEC}),
         ("bundle/planted.py", "spyrec.ir.types", {BORDER, LAYERS}),
         ("compare/planted.py", "spyrec.cli", {LAYERS}),
         ("planted.py", "spyrec.hardware.target", {LAYERS}),

@@ -8,7 +8,7 @@ from typing import Protocol, Self, TypeVar
 
 from spyrec.exec.arguments import SIZE, StreamOrId, require_name, require_size
 from spyrec.exec.buffer import Buffer
-from spyrec.exec.default_device import open_default_device
+from spyrec.exec.default_device import DEFAULT_DEVICES
 from spyrec.exec.errors import InvalidCall, translated
 from spyrec.exec.event import Event
 from spyrec.exec.graph import Graph, require_max_variants
@@ -58,7 +58,7 @@ class Context:
     def __init__(self, device: SpyreDevice | None = None) -> None:
         self.lock = threading.RLock()
         self._owns_device = device is None
-        self.device = device or open_default_device()
+        self.device = device or DEFAULT_DEVICES.open()
         self._streams: list[SpyreStream] = [self.device.default_stream]
         self._own_streams: list[SpyreStream] = []
         self._owned: dict[Owned, None] = {}

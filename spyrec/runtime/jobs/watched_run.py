@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
 from spyrec.bundle.bundle import Bundle
-from spyrec.exec.tiled_run import TiledRunOptions, backend_for
 from spyrec.runtime.errors import ExecutionFailed, RuntimeFault
 from spyrec.runtime.jobs.execution_plan import ExecutionPlan
 from spyrec.runtime.jobs.launch_kernel import run_plan
@@ -24,14 +22,14 @@ def finding_races() -> DeviceOptions:
     return DeviceOptions(scheduling=SchedulerOptions(schedule="adversarial", finds_races=True))
 
 
-def watched_run(bundle: Bundle, inputs: Mapping[str, HostArray], options: TiledRunOptions) -> tuple[RuntimeFault, ...]:
+def watched_run(device: SpyreDevice, bundle: Bundle, inputs: Mapping[str, HostArray]) -> tuple[RuntimeFault, ...]:
     """Load a bundle on one stream, launch it on another, and return what the race detector has found.
 
+    ``device``: a fresh one that is :func:`finding_races`; it is closed at the end.
     ``inputs``: of the shapes that the bundle was compiled for.  Errors: those of loading and launching.
     """
-    watching = replace(options, device=finding_races())
     failure: ExecutionFailed | None = None
-    with SpyreDevice(backend_for(bundle, watching), watching.device) as device:
+    with device:
         plan = ExecutionPlan(bundle)
         try:
             plan.load(device.stream())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -12,18 +12,16 @@ import numpy.typing as npt
 
 from spyrec.bundle.bundle import Bundle
 from spyrec.bundle.manifest import Role
-from spyrec.emulator.backend import EmulatorBackend
-from spyrec.hardware.target import Profile
 from spyrec.runtime.binding import checked_inputs, tiled_inputs
 from spyrec.runtime.device import OperationStats
 from spyrec.runtime.errors import RuntimeFault
 from spyrec.runtime.jobs.execution_plan import ExecutionPlan
 from spyrec.runtime.jobs.run_larger import LargerRun, run_larger
 from spyrec.runtime.launch.tile_plan import TilePlan
-from spyrec.runtime.memory.addresses import RegionTable
 from spyrec.runtime.profiling.profile import profile
+from spyrec.runtime.profiling.recorder import TellsStats
 from spyrec.runtime.session import RunRecord
-from spyrec.runtime.spyre_device import DeviceOptions, SpyreDevice
+from spyrec.runtime.spyre_device import SpyreDevice
 from spyrec.runtime.streams.stream_queue import Entry, Phase
 
 HostArray = npt.NDArray[np.generic]
@@ -31,19 +29,11 @@ HostArray = npt.NDArray[np.generic]
 
 @dataclass(frozen=True, slots=True)
 class TiledRunOptions:
-    """How to run: as ``RunOptions`` has it, checked.
+    """How to run.  ``trace``: where to write one; ``force``: over any file."""
 
-    ``trace``: where to write one of a run in tiles; ``force``: over any file.
-    """
-
-    numerics: str
-    profile: Profile
-    max_executions: int
     allow_tiled_launch: bool = True
-    device: DeviceOptions = field(default_factory=DeviceOptions)
     trace: Path | None = None
     force: bool = False
-    engine: str = "fast"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,16 +46,18 @@ class TiledRun:
     findings: tuple[RuntimeFault, ...] = ()
 
 
-def run_in_tiles(bundle: Bundle, inputs: Mapping[str, HostArray], options: TiledRunOptions) -> TiledRun:
+def run_in_tiles(
+    device: SpyreDevice, bundle: Bundle, inputs: Mapping[str, HostArray], options: TiledRunOptions
+) -> TiledRun:
     """Execute a bundle on inputs of other shapes than it was compiled for.
 
+    ``device``: a fresh one with the cores that the bundle was compiled for; it is closed at the end.
     Errors: SPY0760 to SPY0763 the inputs, SPY0950 to SPY0962 they are no tiles, SPY0921 a program fails (it names the
     tile), what the device finds in the bundle.
     """
-    checked = checked_inputs(inputs, tiled_inputs(bundle.manifest))
-    backend = backend_for(bundle, options)
-    with SpyreDevice(backend, options.device) as device:
-        counters = _Counters(backend)
+    with device:
+        checked = checked_inputs(inputs, tiled_inputs(bundle.manifest))
+        counters = _Counters(device)
         device.scheduler.observers.append(counters)
         plan = ExecutionPlan(bundle)
         try:
@@ -77,24 +69,11 @@ def run_in_tiles(bundle: Bundle, inputs: Mapping[str, HostArray], options: Tiled
         return TiledRun(_record(bundle, found, counters), found.plans, found.control_blocks, device.findings)
 
 
-def backend_for(bundle: Bundle, options: TiledRunOptions) -> EmulatorBackend:
-    """Return an emulated device for a bundle, as large as it was compiled for."""
-    memory = options.device.memory
-    return EmulatorBackend(
-        bundle.manifest.target.cores,
-        options.numerics,
-        profile=options.profile,
-        max_executions=options.max_executions,
-        regions=RegionTable.of(memory.mode, memory.region_bytes),
-        engine=options.engine,
-    )
-
-
 class _Counters:
     """Adds up what the programs of a run did, SuperDSC by SuperDSC."""
 
-    def __init__(self, backend: EmulatorBackend) -> None:
-        self._backend = backend
+    def __init__(self, device: SpyreDevice) -> None:
+        self._stats = device.backend if isinstance(device.backend, TellsStats) else None
         self.operations: dict[str, OperationStats] = {}
         self.lx_peak_bytes = 0
 
@@ -103,7 +82,8 @@ class _Counters:
 
     def retired(self, entry: Entry) -> None:
         """Count a computation that was executed."""
-        stats = self._backend.stats_of(entry.block) if entry.phase is Phase.DONE else None
+        is_done = entry.phase is Phase.DONE
+        stats = self._stats.stats_of(entry.block) if is_done and self._stats is not None else None
         if stats is None:
             return
         _, _, directory = entry.block.origin.plan.partition("/")
