@@ -17,12 +17,11 @@ from spyrec.codegen.emit import emit_bundle
 from spyrec.codegen.emit_opspecs import CodegenOptions
 from spyrec.device_ops import device_operation, names_of
 from spyrec.device_ops.record import Family, Fold
-from spyrec.diagnostics import SpyrecError
 from spyrec.hardware.dtypes import DType
 from spyrec.ir.kernel import BufferRole, KernelGraph
 from spyrec.ir.reader import read_graph_data
 from spyrec.passes.base import PipelineOptions
-from spyrec.passes.driver import compile_graph
+from spyrec.passes.driver import plan_graph
 
 _ACCUMULATOR, _PARTIAL, _RESULT, _JOINED = "accumulator", "partial", "result", "joined"
 
@@ -90,12 +89,9 @@ def joining_programs(
 
 
 def _scheduled(graph: Mapping[str, object], options: PipelineOptions) -> KernelGraph | None:
-    """Return the kernels of a graph, ``None`` where the device cannot run them or they are several programs."""
-    try:
-        scheduled = compile_graph(read_graph_data(graph), options)
-    except SpyrecError:
-        return None
-    return scheduled if len(scheduled.programs) == 1 else None
+    """Return the kernels of a graph, ``None`` where there is no plan of them or they are several programs."""
+    scheduled = plan_graph(read_graph_data(graph), options)
+    return scheduled if isinstance(scheduled, KernelGraph) and len(scheduled.programs) == 1 else None
 
 
 def _is_same_walk(scheduled: KernelGraph) -> bool:

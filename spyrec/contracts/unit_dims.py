@@ -11,7 +11,6 @@ from dataclasses import dataclass, fields, replace
 from typing import cast
 
 from spyrec.contracts.known_program import KnownProgram, known_program
-from spyrec.diagnostics import SpyrecError
 from spyrec.ir.graph import Graph, Node, Value
 from spyrec.ir.inference import infer
 from spyrec.ir.kernel import BufferRole, KernelGraph, KernelProgram
@@ -100,11 +99,10 @@ class _Trial:
 
     def _tried(self, groups: Sequence[Sequence[HostDim]]) -> UnitLoops:
         sizes = {dim: size for group, size in zip(groups, self._extents, strict=False) for dim in group}
-        try:
-            formed = self._form(_enlarged(self._source, sizes))
-        except (OpError, SpyrecError):
+        enlarged = _enlarged(self._source, sizes)
+        if enlarged is None:
             return UnitLoops()
-        known = self._whole(formed)
+        known = self._whole(self._form(enlarged))
         found: list[dict[str, int]] = []
         for group in groups:
             name, dim = group[0]
@@ -131,10 +129,10 @@ class _Trial:
         )
 
 
-def _enlarged(source: Graph, sizes: Mapping[HostDim, int]) -> Graph:
+def _enlarged(source: Graph, sizes: Mapping[HostDim, int]) -> Graph | None:
     """Return a graph with other extents of some of its inputs' dims, names of dims and pins left out.
 
-    Errors: ``OpError`` where an op does not take them, SPY02xx where the graph states sizes that no longer fit.
+    ``None``: an op does not take them, or the graph states sizes that no longer fit.
     """
     values: dict[str, Value] = {}
     named = {source.values[name].dims[dim]: size for (name, dim), size in sizes.items()}
@@ -143,12 +141,12 @@ def _enlarged(source: Graph, sizes: Mapping[HostDim, int]) -> Graph:
         shape = tuple(sizes.get((name, dim), extent) for dim, extent in enumerate(value.type.shape))
         grown = replace(value.type, shape=shape) if name in source.inputs else value.type
         values[name] = replace(value, type=grown, dims=(None,) * len(shape), pin=None)
-    nodes = tuple(_again(node, values, extents) for node in source.nodes)
+    try:
+        nodes = tuple(_again(node, values, extents) for node in source.nodes)
+    except OpError:
+        return None
     enlarged = replace(source, dims={}, nodes=nodes, values=values)
-    problems = verify(enlarged)
-    if problems:
-        raise SpyrecError(problems)
-    return enlarged
+    return None if verify(enlarged) else enlarged
 
 
 def _again(node: Node, values: dict[str, Value], extents: Mapping[str, int]) -> Node:

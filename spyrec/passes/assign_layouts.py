@@ -18,43 +18,64 @@ from spyrec.ir.device_layout import BufferLayout
 from spyrec.ir.graph import location_of
 from spyrec.ir.kernel import Buffer, BufferRole, Kernel, KernelGraph, LayoutCost, Use
 from spyrec.passes.base import PassContext
-from spyrec.passes.layout_candidates import candidates, excess_bytes, leaves_default
+from spyrec.passes.layout_candidates import candidates, excess_bytes, layout_of_pin, leaves_default
 from spyrec.passes.layout_refusal import Conflict, refusal
 from spyrec.passes.operand_costs import TIE_SCALE, OperandCosts
+from spyrec.passes.refused import Lack, Refused
 from spyrec.passes.shared_constants import share_constants
 from spyrec.passes.shared_copies import Reader, SharedReaders, shared_readers
 from spyrec.passes.solvers.elimination import INFINITE, Assignment, Factor, minimise, total_cost
 from spyrec.passes.write_copies import write_copies
 
 
-def assign_layouts(graph: KernelGraph, context: PassContext) -> KernelGraph:
+def assign_layouts(graph: KernelGraph, context: PassContext) -> KernelGraph | Refused:
     """Choose a layout for every buffer and insert the copies that the choice needs.
 
     Cost: padded bytes that copies read and write, each copy once however many read it, plus, for inputs, constants and
     outputs, what the layout is larger than the default one.
-    Errors: SPY0350 no layout serves a kernel, SPY0351 a pin that no kernel can serve, SPY0401 a tensor over a segment.
+    Refused: SPY0350 no layout serves a kernel, SPY0401 a tensor over a segment, what ``candidates`` refuses.
     """
-    problem = LayoutProblem(graph, fixed_io_layouts=context.options.fixed_io_layouts)
+    plain = candidates_of(graph, fixed_io_layouts=context.options.fixed_io_layouts)
+    if isinstance(plain, Refused):
+        return plain
+    problem = LayoutProblem(graph, plain)
     choice = problem.solve()
+    if choice is None:
+        return Refused(Lack.LAYOUT, problem.refusal())
     cost = LayoutCost(choice.cost // TIE_SCALE, choice.lower_bound // TIE_SCALE)
     context.report.append(str(cost))
     buffers = {name: replace(buffer, layout=choice.layouts[name]) for name, buffer in graph.buffers.items()}
     placed = replace(graph, buffers=buffers, layout_cost=cost)
-    written = share_constants(write_copies(_without_elided(placed), problem.costs, context))
-    _refuse_oversized(written)
-    return written
+    written = write_copies(_without_elided(placed), problem.costs, context)
+    if isinstance(written, Refused):
+        return written
+    shared = share_constants(written)
+    return _oversized(shared) or shared
 
 
-def _refuse_oversized(graph: KernelGraph) -> None:
+def _oversized(graph: KernelGraph) -> Refused | None:
     for buffer in graph.buffers.values():
         if buffer.placed.size_bytes > SEGMENT_BYTES:
-            raise refuse(
+            refusal = refuse(
                 "SPY0401",
                 f'"{buffer.name}" takes {buffer.placed.size_bytes} device bytes, a segment has {SEGMENT_BYTES}',
                 location_of(buffer.origin),
                 notes=(f"its layout is {buffer.placed}",),
                 hint="split the tensor",
             )
+            return Refused(Lack.ROOM, refusal)
+    return None
+
+
+def candidates_of(graph: KernelGraph, *, fixed_io_layouts: bool) -> dict[str, tuple[BufferLayout, ...]] | Refused:
+    """Return the layouts that each buffer may get; refused as ``candidates``."""
+    found: dict[str, tuple[BufferLayout, ...]] = {}
+    for name, buffer in graph.buffers.items():
+        layouts = candidates(buffer, fixed_io_layouts)
+        if isinstance(layouts, Refused):
+            return layouts
+        found[name] = layouts
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +88,11 @@ class LayoutChoice:
 
 
 class LayoutProblem:
-    """The sum of tables whose minimum is the best choice of layouts for a kernel graph."""
+    """The sum of tables whose minimum is the best choice of layouts for a kernel graph; ``plain``: each may get."""
 
-    def __init__(self, graph: KernelGraph, *, fixed_io_layouts: bool) -> None:
+    def __init__(self, graph: KernelGraph, plain: Mapping[str, tuple[BufferLayout, ...]]) -> None:
         self._graph = graph
-        self._fixed_io_layouts = fixed_io_layouts
-        self._plain = {name: candidates(buffer, fixed_io_layouts) for name, buffer in graph.buffers.items()}
+        self._plain = plain
         self.domains = _with_pinned_targets(graph, self._plain)
         self.costs = OperandCosts(graph, self.domains)
         self._names = list(self.domains)
@@ -87,11 +107,11 @@ class LayoutProblem:
         self._operands = [(table, scope) for table, scope in operands if scope[0] != scope[1]]
         self._in_place = [(table, scope) for table, scope in operands if scope[0] == scope[1]]
 
-    def solve(self) -> LayoutChoice:
-        """Return the best choice.  Errors: SPY0350 where there is none."""
+    def solve(self) -> LayoutChoice | None:
+        """Return the best choice, ``None`` where none serves every kernel."""
         best = self.cheapest()
         if best is None:
-            raise self._refusal()
+            return None
         layouts = {name: self.domains[name][best.values[i]] for i, name in enumerate(self._names)}
         return LayoutChoice(layouts, best.cost, best.lower_bound)
 
@@ -146,7 +166,8 @@ class LayoutProblem:
             copies.update({(source, steps[: count + 1]): step.cost_bytes for count, step in enumerate(steps)})
         return min(total + sum(copies.values()) * TIE_SCALE, INFINITE)
 
-    def _refusal(self) -> SpyrecError:
+    def refusal(self) -> SpyrecError:
+        """Return the error SPY0350 of a graph that no choice serves."""
         costs = OperandCosts(self._graph, self._plain)  # where a value may lie as it is pinned, no kernel stands out
         kernel = costs.unserved()
         chosen = {use.buffer: self._plain[use.buffer] for use in kernel.uses}
@@ -156,12 +177,14 @@ class LayoutProblem:
         ]
         return refusal(self._graph, Conflict(kernel, chosen, next(filter(None, reasons), None)), self._serves)
 
-    def _serves(self, graph: KernelGraph) -> bool:
-        """Whether the graph, with another pin, has a choice."""
-        try:
-            return LayoutProblem(graph, fixed_io_layouts=self._fixed_io_layouts).cheapest() is not None
-        except SpyrecError:
+    def _serves(self, pinned: Buffer) -> bool:
+        """Whether the graph has a choice where one of its buffers has another pin."""
+        assert pinned.pin is not None
+        layout = layout_of_pin(pinned, pinned.pin)
+        if isinstance(layout, Refused):
             return False
+        changed = replace(self._graph, buffers={**self._graph.buffers, pinned.name: pinned})
+        return LayoutProblem(changed, {**self._plain, pinned.name: (layout,)}).cheapest() is not None
 
     def _refine(self, values: Sequence[int]) -> bool:
         changes = [table.refine(values[i], values[j]) for table, (i, j) in (*self._operands, *self._in_place)]

@@ -13,13 +13,12 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import islice
 
-from spyrec.diagnostics import SpyrecError
-from spyrec.ir.graph import Graph
 from spyrec.ir.kernel import BufferRole, Kernel, KernelGraph
 from spyrec.passes.base import NO_PLANNER, PipelineOptions
 from spyrec.passes.planning.divisions import divisors
 from spyrec.passes.planning.residency import residences
 from spyrec.passes.planning.traffic import kernel_traffic, lower_bound_bytes
+from spyrec.passes.refused import Lack, Refused
 from spyrec.passes.tiling.axes import Axis, TileGroup, grown, lanes_of, shared_axes
 from spyrec.plan_record import Decision, PlanNote
 
@@ -32,8 +31,8 @@ MOST_PLANNED_KERNELS = 800
 _MOST_PLANS_OF_A_GROUP = 12
 _SIZES_OF_AN_AXIS = 5
 
-Plan = Callable[[tuple[TileGroup, ...]], KernelGraph]
-"""Plans the graph with the given groups in loops."""
+Plan = Callable[[tuple[TileGroup, ...]], KernelGraph | Refused]
+"""Plans the graph with the given groups in loops, or says what that lacks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,28 +44,23 @@ class Tiled:
     notes: tuple[PlanNote, ...] = ()
 
 
-def auto_tile(graph: Graph, form: Callable[[], KernelGraph], options: PipelineOptions, plan: Plan) -> Tiled:
-    """Return the best plan of ``graph`` that was found.
+def auto_tile(formed: KernelGraph, options: PipelineOptions, plan: Plan) -> Tiled | Refused:
+    """Return the best plan of ``formed``, kernels before loops and layouts, that was found.
 
-    ``form`` gives its kernels before loops and layouts.  A graph that asks for loops, one with symbolic dims and one
-    whose tensors fit are planned once.  Errors: those of the plan without loops where no plan is possible.
+    A graph that asks for loops, one with symbolic dims and one whose tensors fit are planned once.  Refused: what the
+    plan without loops lacks, where no plan is possible.  What a pass raises is no answer to the search, and passes.
     """
+    source = formed.source
+    assert source is not None, "the driver hands the source graph on"
     has_lx = options.lx_planner != NO_PLANNER and options.target.lx_usable_bytes > 0
-    may_tile = has_lx and not graph.loops and not graph.symbolic_dims
-    try:
-        first = plan(())
-    except SpyrecError as error:
-        if not may_tile or error.diagnostics[0].code not in _TOO_LARGE:
-            raise
-        return _first_possible(form(), options, plan, error)
+    may_tile = has_lx and not source.loops and not source.symbolic_dims
+    first = plan(())
+    if isinstance(first, Refused):
+        return _first_possible(formed, options, plan) or first if may_tile and first.lack is Lack.ROOM else first
     spilled = spilled_bytes(first, options) if may_tile else {}
     if not spilled:
         return Tiled((), first)
-    return _Search(form(), options, plan, first).run(spilled)
-
-
-_TOO_LARGE = frozenset({"SPY0401", "SPY0403"})
-"""A pool larger than a segment, a span larger than a core reaches."""
+    return _Search(formed, options, plan, first).run(spilled)
 
 
 def spilled_bytes(planned: KernelGraph, options: PipelineOptions) -> dict[str, int]:
@@ -139,9 +133,8 @@ class _Search:
 
     def _try(self, groups: tuple[TileGroup, ...]) -> None:
         self._plans_left -= 1
-        try:
-            planned = self._plan(groups)
-        except SpyrecError:
+        planned = self._plan(groups)
+        if isinstance(planned, Refused):
             return  # this way to tile has no form; another may have
         tried = _Tried.of(groups, planned, self._options)
         if tried.rank < self._best.rank:
@@ -176,20 +169,19 @@ def _shown(tried: _Tried) -> str:
     )
 
 
-def _first_possible(formed: KernelGraph, options: PipelineOptions, plan: Plan, error: SpyrecError) -> Tiled:
-    """Return the best plan of all operations in loops over one axis; raises ``error`` where none is possible."""
+def _first_possible(formed: KernelGraph, options: PipelineOptions, plan: Plan) -> Tiled | None:
+    """Return the best plan of all operations in loops over one axis, ``None`` where none is possible."""
     kept = [item.type for item in formed.buffers.values() if item.role is BufferRole.INTERMEDIATE]
     kept_bytes = sum(math.prod(item.shape) * item.dtype.item_bytes for item in kept)
     fewest = max(2, -(-kept_bytes // (options.cores * options.target.lx_usable_bytes)))
     found: list[_Tried] = []
     for axis in shared_axes(formed, formed.kernels)[:4]:
         for group in _tilings(formed, axis, fewest, options.cores):
-            try:
-                found.append(_Tried.of((group,), plan((group,)), options))
-            except SpyrecError:
-                continue
+            planned = plan((group,))
+            if isinstance(planned, KernelGraph):
+                found.append(_Tried.of((group,), planned, options))
     if not found:
-        raise error
+        return None
     best = min(found, key=lambda tried: tried.rank)
     return _noted(best, [tried for tried in found if tried is not best])
 

@@ -11,6 +11,7 @@ from spyrec.diagnostics import DiagnosticSink
 from spyrec.hardware.target import CALIBRATED, Profile, Target
 from spyrec.ir.graph import Graph
 from spyrec.ir.kernel import KernelGraph
+from spyrec.passes.refused import Refused
 from spyrec.passes.tiling.axes import TileGroup
 
 
@@ -62,12 +63,15 @@ class PassContext:
 
 
 S = TypeVar("S", Graph, KernelGraph)
-T = TypeVar("T", Graph, KernelGraph)
+T = TypeVar("T", bound=Graph | KernelGraph | Refused)
 
 
 @dataclass(frozen=True, slots=True)
 class Pass(Generic[S, T]):
-    """One pass: ``run`` is pure; a pass with nothing to do returns its argument."""
+    """One pass: ``run`` is pure; a pass with nothing to do returns its argument.
+
+    A pass that plans may return what refuses the plan: another choice of loops is then tried, or the error is raised.
+    """
 
     name: str
     summary: str

@@ -6,25 +6,31 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from spyrec.ir.kernel import Kernel, KernelGraph
-from spyrec.passes.base import PassContext
+from spyrec.passes.base import PassContext, PipelineOptions
 from spyrec.passes.planning.candidates import Candidate, candidates
 from spyrec.passes.planning.cutting import cut_kernels
 from spyrec.passes.planning.divisions import Division
 from spyrec.passes.planning.joint import choose
 from spyrec.passes.planning.pins import with_pins
+from spyrec.passes.refused import Refused
 from spyrec.plan_record import Decision, PlanNote
 
 
-def divide_work(graph: KernelGraph, context: PassContext) -> KernelGraph:
+def divide_work(graph: KernelGraph, context: PassContext) -> KernelGraph | Refused:
     """Give every kernel a division: a number of slices per variable of its form.
 
     Slices are even and, along a stick dim, whole sticks; their product is at most ``cores``, and no core touches more
     of an operand than the span limit.  A kernel that no even division fits well is cut in parts first.
     What the graph pins stays as it is.
-    Errors: SPY0403 where no cut keeps the span limit, SPY0412 a pin that cannot be honoured.
+    Refused: SPY0403 where no cut keeps the span limit, SPY0412 a pin that cannot be honoured.
     """
     options = context.options
-    graph = cut_kernels(with_pins(graph, options), options)
+    pinned = with_pins(graph, options)
+    cut = pinned if isinstance(pinned, Refused) else cut_kernels(pinned, options)
+    return cut if isinstance(cut, Refused) else _divided(cut, options)
+
+
+def _divided(graph: KernelGraph, options: PipelineOptions) -> KernelGraph:
     choices = [candidates(graph, kernel, options) for kernel in graph.kernels]
     divisions = choose(graph, choices, options)
     notes = [

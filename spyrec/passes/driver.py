@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from spyrec.diagnostics import DiagnosticSink, SpyrecError, refuse
+from spyrec.diagnostics import DiagnosticSink, refuse
 from spyrec.ir.graph import Graph
 from spyrec.ir.kernel import KernelGraph
 from spyrec.ir.verify import verify
-from spyrec.passes.auto_tile import auto_tile
 from spyrec.passes.base import Facet, PassContext, PipelineOptions
-from spyrec.passes.pipelines import COMPILE, FORM_KERNELS, TILE_LOOPS, AnyPass
+from spyrec.passes.pipelines import AUTO_TILE, COMPILE, FORM, AnyPass
 from spyrec.passes.planning.pinned_dims import name_pinned_dims
 from spyrec.passes.print_kernels import print_kernels
+from spyrec.passes.refused import Lack, Refused
 from spyrec.passes.tiling.axes import TileGroup
 from spyrec.passes.tiling.symbolic import refuse_unsteady_shapes
 from spyrec.passes.verify_kernels import verify_kernels
@@ -43,6 +43,12 @@ class DriverOptions:
     stop_after: str | None = None
     observe: Callable[[PassRecord], None] | None = field(default=None, compare=False)
 
+    def show(self, records: Iterable[PassRecord]) -> None:
+        """Let passes be observed that ran before."""
+        if self.observe is not None:
+            for record in records:
+                self.observe(record)
+
 
 def compile_graph(graph: Graph, options: PipelineOptions, driver: DriverOptions | None = None) -> KernelGraph:
     """Return the scheduled kernels of a graph.
@@ -55,72 +61,104 @@ def compile_graph(graph: Graph, options: PipelineOptions, driver: DriverOptions 
 
 
 def run_pipeline(graph: Graph, options: PipelineOptions, driver: DriverOptions) -> Graph | KernelGraph:
-    """Run the passes up to ``stop_after``; errors as :func:`compile_graph`, SPY0413 for an unknown pass name.
+    """Run the passes up to ``stop_after``; errors as :func:`compile_graph`, SPY0413 for an unknown pass name."""
+    result = plan_graph(graph, options, driver)
+    if isinstance(result, Refused):
+        raise result.error
+    return result
 
-    Where tensors do not fit the scratchpads, passes are run again with loops (``auto_tile``).  The kernels that come
-    out have ``graph`` as their source, whatever names the passes needed.
+
+def plan_graph(
+    graph: Graph, options: PipelineOptions, driver: DriverOptions | None = None
+) -> Graph | KernelGraph | Refused:
+    """Run the passes up to ``stop_after``, for a caller who has an answer where there is no plan.
+
+    The kernels that come out have ``graph`` as their source, whatever names the passes needed.  Errors: SPY0413 for an
+    unknown pass name, and whatever is wrong with the graph itself.
     """
-    result = _run_pipeline(name_pinned_dims(graph), options, driver)
+    result = _staged(name_pinned_dims(graph), options, driver or DriverOptions())
     return replace(result, source=graph) if isinstance(result, KernelGraph) else result
 
 
-def _run_pipeline(graph: Graph, options: PipelineOptions, driver: DriverOptions) -> Graph | KernelGraph:
-    """Run the passes over a graph whose pins are all by name."""
+def _staged(graph: Graph, options: PipelineOptions, driver: DriverOptions) -> Graph | KernelGraph | Refused:
+    """Run the stages over a graph whose pins are all by name: form kernels, then plan them.
+
+    Passes are observed as they run; of a search, when it is over, those that made the plan.
+    """
     refuse_unsteady_shapes(graph)
-    records: dict[tuple[TileGroup, ...], list[PassRecord]] = {}
-
-    def plan(groups: tuple[TileGroup, ...]) -> KernelGraph:
-        observe = None if driver.observe is None else records.setdefault(groups, []).append
-        is_large = bool(groups) and len(graph.nodes) > _MOST_NODES_TRIED_AGAIN
-        most_spare = 0 if is_large else _MOST_SPARE_ARGUMENTS
-        chosen = replace(options, tile_groups=groups)
-        planned = _planned(graph, chosen, DriverOptions(observe=observe), most_spare)
-        assert isinstance(planned, KernelGraph)
-        return planned
-
-    def form() -> KernelGraph:
-        formed = _run_passes(graph, options, DriverOptions(stop_after=FORM_KERNELS.name))
-        assert isinstance(formed, KernelGraph)
-        return formed
-
-    is_before_loops = driver.stop_after in {item.name for item in COMPILE[: COMPILE.index(TILE_LOOPS)]}
-    if is_before_loops or not options.auto_tile:
-        return _planned(graph, options, driver)
-    tiled = auto_tile(graph, form, options, plan)
-    if driver.stop_after is not None:
-        return _planned(graph, replace(options, tile_groups=tiled.groups), driver)
-    for record in records.get(tiled.groups, ()):
-        assert driver.observe is not None
-        driver.observe(record)
-    return tiled.planned.with_notes(*tiled.notes)
-
-
-def _planned(
-    graph: Graph, options: PipelineOptions, driver: DriverOptions, most_spare: int = _MOST_SPARE_ARGUMENTS
-) -> Graph | KernelGraph:
-    """Run the passes; again with fewer operations a loop where copies for layouts bring one over the argument limit."""
-    for spare in range(most_spare):
-        try:
-            return _run_passes(graph, replace(options, spare_arguments=spare), driver)
-        except SpyrecError as error:
-            if error.diagnostics[0].code != "SPY0422":
-                raise
-    return _run_passes(graph, replace(options, spare_arguments=most_spare), driver)
-
-
-def _run_passes(graph: Graph, options: PipelineOptions, driver: DriverOptions) -> Graph | KernelGraph:
     names = [item.name for item in COMPILE]
     if driver.stop_after is not None and driver.stop_after not in names:
         raise refuse("SPY0413", f'there is no pass "{driver.stop_after}"', hint="one of " + ", ".join(names))
     check_order(COMPILE)
-    current: Graph | KernelGraph = graph
-    for item in COMPILE:
+    if driver.stop_after in {item.name for item in FORM}:
+        return _run_passes(FORM, graph, options, driver)
+    forming: list[PassRecord] = []
+    formed = _run_passes(FORM, graph, options, DriverOptions(observe=forming.append) if options.auto_tile else driver)
+    assert isinstance(formed, KernelGraph), "forming ends in kernels"
+    if not options.auto_tile:
+        return _planned(formed, options, driver)
+    planner = _Planner(formed, options, is_observed=driver.observe is not None)
+    tiled = AUTO_TILE.run(formed, options, planner.plan)
+    if isinstance(tiled, Refused):
+        return tiled
+    driver.show(forming)
+    if driver.stop_after is not None:
+        return _planned(formed, replace(options, tile_groups=tiled.groups), driver)
+    driver.show(planner.records.get(tiled.groups, ()))
+    return tiled.planned.with_notes(*tiled.notes)
+
+
+class _Planner:
+    """Plans formed kernels with groups of them in loops; ``records``: what the passes did, by groups."""
+
+    def __init__(self, formed: KernelGraph, options: PipelineOptions, *, is_observed: bool) -> None:
+        self.formed = formed
+        self.records: dict[tuple[TileGroup, ...], list[PassRecord]] = {}
+        self._options = options
+        self._is_observed = is_observed
+
+    def plan(self, groups: tuple[TileGroup, ...]) -> KernelGraph | Refused:
+        """Return a plan, or what it lacks."""
+        source = self.formed.source
+        assert source is not None, "the driver hands the source graph on"
+        observe = self.records.setdefault(groups, []).append if self._is_observed else None
+        is_large = bool(groups) and len(source.nodes) > _MOST_NODES_TRIED_AGAIN
+        most_spare = 0 if is_large else _MOST_SPARE_ARGUMENTS
+        chosen = replace(self._options, tile_groups=groups)
+        return _planned(self.formed, chosen, DriverOptions(observe=observe), most_spare)
+
+
+def _planned(
+    formed: KernelGraph, options: PipelineOptions, driver: DriverOptions, most_spare: int = _MOST_SPARE_ARGUMENTS
+) -> KernelGraph | Refused:
+    """Plan kernels; again with fewer operations a loop where copies for layouts bring one over the argument limit."""
+    for spare in range(most_spare):
+        planned = _planned_once(formed, replace(options, spare_arguments=spare), driver)
+        if isinstance(planned, KernelGraph) or planned.lack is not Lack.ARGUMENTS:
+            return planned
+    return _planned_once(formed, replace(options, spare_arguments=most_spare), driver)
+
+
+def _planned_once(formed: KernelGraph, options: PipelineOptions, driver: DriverOptions) -> KernelGraph | Refused:
+    planned = _run_passes(AUTO_TILE.passes, formed, options, driver)
+    assert not isinstance(planned, Graph), "planning ends in kernels"
+    return planned
+
+
+def _run_passes(
+    passes: Sequence[AnyPass], graph: Graph | KernelGraph, options: PipelineOptions, driver: DriverOptions
+) -> Graph | KernelGraph | Refused:
+    """Run passes up to ``stop_after``, or to the first that refuses."""
+    source = graph if isinstance(graph, Graph) else graph.source
+    current = graph
+    for item in passes:
         context = PassContext(options, DiagnosticSink(), [])
         start = time.perf_counter()
-        current = _run(item, current, context)
+        result = _run(item, current, context)
         seconds = time.perf_counter() - start
-        if isinstance(current, KernelGraph):
-            current = replace(current, source=graph)
+        if isinstance(result, Refused):
+            return result
+        current = replace(result, source=source) if isinstance(result, KernelGraph) else result
         _verify(item.name, current)
         if driver.observe is not None:
             driver.observe(PassRecord(item.name, seconds, tuple(context.report), current))
@@ -138,8 +176,8 @@ def check_order(passes: tuple[AnyPass, ...]) -> None:
         established |= item.establishes
 
 
-def _run(item: AnyPass, graph: Graph | KernelGraph, context: PassContext) -> Graph | KernelGraph:
-    result: Graph | KernelGraph = item.run(graph, context)  # pyright: ignore[reportArgumentType] -- check_order's promise
+def _run(item: AnyPass, graph: Graph | KernelGraph, context: PassContext) -> Graph | KernelGraph | Refused:
+    result: Graph | KernelGraph | Refused = item.run(graph, context)  # pyright: ignore[reportArgumentType] -- check_order's promise
     return result
 
 

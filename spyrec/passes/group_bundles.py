@@ -12,17 +12,20 @@ from spyrec.ir.graph import location_of
 from spyrec.ir.kernel import BufferRole, KernelGraph, KernelProgram
 from spyrec.passes.base import PassContext
 from spyrec.passes.lifetimes import lifetimes
+from spyrec.passes.refused import Lack, Refused
 
 
-def group_bundles(graph: KernelGraph, context: PassContext) -> KernelGraph:
+def group_bundles(graph: KernelGraph, context: PassContext) -> KernelGraph | Refused:
     """Cut the kernels into as few programs as the argument limits allow; what stays inside one goes to its pool.
 
     A program has at most 6 tensors as arguments, or 5 where it also has a pool of intermediates.  An intermediate that
-    two programs use is an argument of both.  A loop is in one program.  Errors: SPY0422 a loop that does not fit.
+    two programs use is an argument of both.  A loop is in one program.  Refused: SPY0422 a loop that does not fit.
     """
     del context
     borders = _Borders(graph)
     cuts = _fewest_programs(graph, borders)
+    if cuts is None:
+        return Refused(Lack.ARGUMENTS, _refusal(graph, borders))
     programs = tuple(_program(graph, borders, first, end) for first, end in cuts)
     return replace(graph, programs=programs)
 
@@ -89,10 +92,11 @@ class _Window:
         return self.opened + self._pending <= limit
 
 
-def _fewest_programs(graph: KernelGraph, borders: _Borders) -> list[tuple[int, int]]:
+def _fewest_programs(graph: KernelGraph, borders: _Borders) -> list[tuple[int, int]] | None:
     """Shortest path over cut points: ``reach[e]`` is what covers kernels 0 to e best, and its last program's start.
 
     Fewest programs first; of those the ones that hand on the fewest bytes: what leaves a program cannot lie in LX.
+    ``None``: a loop fits no program.
     """
     count = len(graph.kernels)
     reach: list[tuple[int, int, int] | None] = [None] * (count + 1)
@@ -116,7 +120,7 @@ def _fewest_programs(graph: KernelGraph, borders: _Borders) -> list[tuple[int, i
     while end:
         step = reach[end]
         if step is None:
-            raise _refusal(graph, borders)
+            return None
         cuts.append((step[2], end))
         end = step[2]
     return cuts[::-1]

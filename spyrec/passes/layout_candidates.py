@@ -2,32 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from spyrec.diagnostics import SpyrecError, refuse
 from spyrec.ir.device_layout import BufferLayout, canonical_layout, pinned_layout, row_major
 from spyrec.ir.graph import LayoutPin, location_of
 from spyrec.ir.kernel import Buffer, BufferRole
 from spyrec.layout.device_layout import DeviceLayout
 from spyrec.passes.realize import forms_of
+from spyrec.passes.refused import Lack, Refused
 
 MAX_HOST_RANK = 6
 """Dims of a tensor that has a default device layout (torch-spyre, stated)."""
 
 
-def candidates(buffer: Buffer, fixed_io_layouts: bool) -> tuple[BufferLayout, ...]:
+def candidates(buffer: Buffer, fixed_io_layouts: bool) -> tuple[BufferLayout, ...] | Refused:
     """Return the layouts a buffer may get, the default first.
 
-    Errors: SPY0303 rank, SPY0351 a pin without reading, SPY0307 and SPY0308 one that no host copy can follow.
+    Refused: SPY0303 rank, SPY0351 a pin without reading, SPY0307 and SPY0308 one that no host copy can follow.
     """
     if buffer.pin is not None:
-        return (_pinned(buffer, buffer.pin),)
+        pinned = layout_of_pin(buffer, buffer.pin)
+        return pinned if isinstance(pinned, Refused) else (pinned,)
     crosses_border = buffer.role is not BufferRole.INTERMEDIATE
     if crosses_border and buffer.type.rank > MAX_HOST_RANK:
-        raise refuse(
+        refusal = refuse(
             "SPY0303",
             f'"{buffer.name}" has rank {buffer.type.rank}, device layouts have at most {MAX_HOST_RANK} dims',
             location_of(buffer.origin),
             hint="reshape it before it enters or leaves the graph",
         )
+        return Refused(Lack.LAYOUT, refusal)
     layouts = forms_of(buffer.type.shape, buffer.device_format)
     if buffer.role in (BufferRole.INPUT, BufferRole.OUTPUT) and fixed_io_layouts:
         return layouts[:1]
@@ -59,44 +64,64 @@ def leaves_default(buffer: Buffer, layout: BufferLayout) -> bool:
     return buffer.role in (BufferRole.INPUT, BufferRole.OUTPUT) and layout != default_layout(buffer)
 
 
-def _pinned(buffer: Buffer, pin: LayoutPin) -> BufferLayout:
-    try:
-        device = _device_layout(buffer, pin)
-    except SpyrecError as error:
-        first = error.diagnostics[0]
-        raise refuse(first.code, first.message, pin.origin, notes=first.notes, hint=first.hint) from error
+def layout_of_pin(buffer: Buffer, pin: LayoutPin) -> BufferLayout | Refused:
+    """Return the layout that a pin gives a buffer.
+
+    Refused: SPY0351 it does not hold every element once, SPY0307 and SPY0308 no host copy can follow it, what a device
+    layout refuses by itself.
+    """
+    device = _device_layout(buffer, pin)
+    if isinstance(device, Refused):
+        return device
     known = next((form for form in forms_of(buffer.type.shape, buffer.device_format) if form.device == device), None)
     layout = known or pinned_layout(device, buffer.type.shape)
     if layout is None:
-        raise refuse(
+        refusal = refuse(
             "SPY0351",
             f'the layout pinned on "{buffer.name}" does not hold every element of {buffer.type} once',
             pin.origin,
             notes=(str(device),),
             hint="each host dim has to be the product of the device dims that walk it",
         )
+        return Refused(Lack.LAYOUT, refusal)
     if buffer.role is not BufferRole.INTERMEDIATE:
-        _require_conversion(buffer, pin, device)
+        return _without_conversion(buffer, pin, device) or layout
     return layout
 
 
-def _require_conversion(buffer: Buffer, pin: LayoutPin, device: DeviceLayout) -> None:
-    """Refuse a pin that copies from and to the host cannot follow."""
+def _without_conversion(buffer: Buffer, pin: LayoutPin, device: DeviceLayout) -> Refused | None:
+    """Return why copies from and to the host cannot follow a pin, ``None`` where they can."""
     shape = buffer.host_type.shape
     note = f'"{buffer.name}" is copied from or to a contiguous host tensor in this layout'
-    try:
-        made = DeviceLayout(device.device_size, device.stride_map, device.device_dtype, shape)
-    except SpyrecError as error:
-        first = error.diagnostics[0]
-        raise refuse(first.code, first.message, pin.origin, notes=(*first.notes, note), hint=first.hint) from error
+    made = _made(pin, lambda: DeviceLayout(device.device_size, device.stride_map, device.device_dtype, shape), note)
+    if isinstance(made, Refused):
+        return made
     if made.host_strides != row_major(shape):
         fact = f"the layout holds shape {list(shape)} with strides {list(made.host_strides)} only"
-        raise refuse("SPY0307", fact, pin.origin, notes=(note,), hint="pin a layout of the contiguous tensor")
+        refusal = refuse("SPY0307", fact, pin.origin, notes=(note,), hint="pin a layout of the contiguous tensor")
+        return Refused(Lack.LAYOUT, refusal)
+    return None
 
 
-def _device_layout(buffer: Buffer, pin: LayoutPin) -> DeviceLayout:
+def _device_layout(buffer: Buffer, pin: LayoutPin) -> DeviceLayout | Refused:
     if pin.dim_order is not None:
-        return DeviceLayout.default(buffer.type.shape, buffer.type.dtype, dim_order=pin.dim_order)
-    assert pin.device_size is not None
-    assert pin.stride_map is not None
-    return DeviceLayout(pin.device_size, pin.stride_map, buffer.device_format)
+        order = pin.dim_order
+        return _made(pin, lambda: DeviceLayout.default(buffer.type.shape, buffer.type.dtype, dim_order=order))
+    sizes, strides = pin.device_size, pin.stride_map
+    assert sizes is not None
+    assert strides is not None
+    return _made(pin, lambda: DeviceLayout(sizes, strides, buffer.device_format))
+
+
+def _made(pin: LayoutPin, make: Callable[[], DeviceLayout], *notes: str) -> DeviceLayout | Refused:
+    """Return the layout that a pin describes.
+
+    Device layouts are public values that raise what is wrong with them: here, around nothing else, that is what was
+    asked.  It is said of the pin's place in the file.
+    """
+    try:
+        return make()
+    except SpyrecError as error:
+        first = error.diagnostics[0]
+        refusal = refuse(first.code, first.message, pin.origin, notes=(*first.notes, *notes), hint=first.hint)
+        return Refused(Lack.LAYOUT, refusal)

@@ -24,8 +24,8 @@ class Conflict:
     reason: str | None
 
 
-Serves = Callable[[KernelGraph], bool]
-"""Does a choice of layouts serve every kernel of the graph?"""
+Serves = Callable[[Buffer], bool]
+"""Does a choice of layouts serve every kernel of the graph where this buffer, with another pin, takes its place?"""
 
 
 def refusal(graph: KernelGraph, conflict: Conflict, serves: Serves) -> SpyrecError:
@@ -120,19 +120,18 @@ def _hint(graph: KernelGraph, conflict: Conflict, serves: Serves) -> str:
         buffer = graph.buffers[name]
         if buffer.pin is None:
             continue
-        found = _serving(graph, buffer, serves)
+        found = _serving(buffer, serves)
         if found is not None:
             pin = f'{{"device_size": {list(found.device.device_size)}, "stride_map": {list(found.device.stride_map)}}}'
             return f'pin "{_value_of(graph, name)}" to {pin}, or drop its pin'
     return "fold dims with reshape before the operation: a device kernel walks 8 dims, a contraction 7"
 
 
-def _serving(graph: KernelGraph, buffer: Buffer, serves: Serves) -> BufferLayout | None:
+def _serving(buffer: Buffer, serves: Serves) -> BufferLayout | None:
     """Return the first of the buffer's ordinary layouts under which the graph has a choice."""
     for layout in forms_of(buffer.type.shape, buffer.device_format):
         assert buffer.pin is not None
         pin = LayoutPin(layout.device.device_size, layout.device.stride_map, origin=buffer.pin.origin)
-        changed = replace(graph, buffers={**graph.buffers, buffer.name: replace(buffer, pin=pin)})
-        if serves(changed):
+        if serves(replace(buffer, pin=pin)):
             return layout
     return None

@@ -1,21 +1,38 @@
-"""The pipeline, in order: the page to read first."""
+"""The pipeline, in order: the page to read first.
+
+A graph is formed once (``FORM``): its ops become loop nests over buffers.  These kernels are then planned (``PLAN``):
+loops, layouts, cores, programs, places.  A plan may come out too large for the scratchpads, or not at all; the stage
+``AUTO_TILE`` runs the passes of ``PLAN`` again with operations in loops of its own choice, and keeps the best plan.
+
+    graph --FORM--> kernels --AUTO_TILE(PLAN)--> scheduled kernels
+"""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from spyrec.ir.graph import Graph
 from spyrec.ir.kernel import KernelGraph
 from spyrec.passes.assign_addresses import assign_addresses
 from spyrec.passes.assign_layouts import assign_layouts
-from spyrec.passes.base import Facet, Pass
+from spyrec.passes.auto_tile import Plan, Tiled, auto_tile
+from spyrec.passes.base import Facet, Pass, PipelineOptions
 from spyrec.passes.canonicalize import canonicalize
 from spyrec.passes.decompose import decompose
 from spyrec.passes.divide_work import divide_work
 from spyrec.passes.form_kernels import form_kernels
 from spyrec.passes.group_bundles import group_bundles
 from spyrec.passes.place_scratchpad import place_scratchpad
+from spyrec.passes.refused import Refused
 from spyrec.passes.tile_loops import tile_loops
 
-AnyPass = Pass[Graph, Graph] | Pass[Graph, KernelGraph] | Pass[KernelGraph, KernelGraph]
+AnyPass = (
+    Pass[Graph, Graph]
+    | Pass[Graph, KernelGraph]
+    | Pass[KernelGraph, KernelGraph]
+    | Pass[KernelGraph, KernelGraph | Refused]
+)
 
 CANONICALIZE = Pass(
     "canonicalize",
@@ -84,9 +101,10 @@ ASSIGN_ADDRESSES = Pass(
 DEVICE_GRAPH: tuple[Pass[Graph, Graph], ...] = (CANONICALIZE, DECOMPOSE)
 """From a user's graph to one of device ops: what ``--check`` evaluates."""
 
-COMPILE: tuple[AnyPass, ...] = (
-    *DEVICE_GRAPH,
-    FORM_KERNELS,
+FORM: tuple[AnyPass, ...] = (*DEVICE_GRAPH, FORM_KERNELS)
+"""From a user's graph to its kernels."""
+
+PLAN: tuple[AnyPass, ...] = (
     TILE_LOOPS,
     ASSIGN_LAYOUTS,
     DIVIDE_WORK,
@@ -94,4 +112,25 @@ COMPILE: tuple[AnyPass, ...] = (
     PLACE_SCRATCHPAD,
     ASSIGN_ADDRESSES,
 )
-"""The whole compiler."""
+"""From kernels to a plan of them; each pass may answer with what the plan lacks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """A stage that runs its passes as often as it likes: ``run`` is given kernels, and what plans them with loops."""
+
+    name: str
+    summary: str
+    passes: tuple[AnyPass, ...]
+    run: Callable[[KernelGraph, PipelineOptions, Plan], Tiled | Refused]
+
+
+AUTO_TILE = Search(
+    "auto-tile",
+    "plan kernels; again, in loops of the compiler's choice, where tensors do not fit the scratchpads",
+    PLAN,
+    auto_tile,
+)
+
+COMPILE: tuple[AnyPass, ...] = (*FORM, *PLAN)
+"""The whole compiler, pass by pass."""

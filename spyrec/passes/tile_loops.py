@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from spyrec.device_ops import IDENTITY
 from spyrec.diagnostics import Location, refuse
 from spyrec.ir.access import Access, Coordinate
 from spyrec.ir.graph import Node, location_of
@@ -12,7 +13,8 @@ from spyrec.ir.kernel import Buffer, BufferRole, Kernel, KernelGraph, Use
 from spyrec.ir.kernel_form import Rule
 from spyrec.ir.types import TensorType
 from spyrec.passes.base import PassContext
-from spyrec.passes.layout_candidates import candidates
+from spyrec.passes.layout_candidates import layout_of_pin
+from spyrec.passes.refused import Refused
 from spyrec.passes.tiling.accumulation import accumulate, can_accumulate
 from spyrec.passes.tiling.axes import TileGroup
 from spyrec.passes.tiling.cutting import Tile, loses_digit
@@ -120,7 +122,10 @@ def _stick_coordinates(buffer: Buffer, use: Use) -> tuple[Coordinate, ...]:
     """Return the coordinate of the dim that lies in sticks: the last one, or what a pin says."""
     if buffer.pin is None:
         return use.access.coordinates[-1:]
-    stick_dim = candidates(buffer, fixed_io_layouts=False)[0].stick_dim
+    pinned = layout_of_pin(buffer, buffer.pin)
+    if isinstance(pinned, Refused):
+        raise pinned.error
+    stick_dim = pinned.stick_dim
     return () if stick_dim is None else (use.access.coordinates[stick_dim],)
 
 
@@ -209,7 +214,7 @@ def _written_view(kernel: Kernel, position: int, buffers: dict[str, Buffer]) -> 
     return Kernel(
         name=name,
         op="spyre.copy",
-        op_func="identity",
+        op_func=IDENTITY,
         rule=Rule.COPY,
         extents=kernel.extents,
         inputs=(use,),

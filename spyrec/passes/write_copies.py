@@ -18,15 +18,18 @@ from spyrec.passes.layout_refusal import operand_notes
 from spyrec.passes.lifetimes import start_of_loops
 from spyrec.passes.operand_costs import OperandCosts, accepts
 from spyrec.passes.realize import CopyStep, Realization, Source, copy_cost_bytes, copy_rule, realize
+from spyrec.passes.refused import Lack, Refused
 
 PASS_NAME = "assign-layouts"
 
 
-def write_copies(graph: KernelGraph, costs: OperandCosts, context: PassContext) -> KernelGraph:
-    """Return the graph with every operand in a form its kernel reads.  Errors: SPY0350."""
+def write_copies(graph: KernelGraph, costs: OperandCosts, context: PassContext) -> KernelGraph | Refused:
+    """Return the graph with every operand in a form its kernel reads.  Refused: SPY0350."""
     writer = _Writer(graph, costs, context)
     for kernel in graph.kernels:
-        writer.add(kernel)
+        refused = writer.add(kernel)
+        if refused is not None:
+            return refused
     return replace(graph, buffers=writer.buffers, kernels=tuple(writer.kernels))
 
 
@@ -41,12 +44,15 @@ class _Writer:
         self._context = context
         self._made: dict[tuple[str, CopyStep], str] = {}
 
-    def add(self, kernel: Kernel) -> None:
+    def add(self, kernel: Kernel) -> Refused | None:
         """Add a kernel after the copies it needs."""
         inputs = tuple(self._realized(kernel, position) for position in range(len(kernel.inputs)))
         kernel = self._settled(replace(kernel, inputs=inputs))
-        formed = self._formed(kernel)
-        self.kernels.append(self._simplified(kernel) if formed is None else formed)
+        formed = self._formed(kernel) or self._simplified(kernel)
+        if isinstance(formed, Refused):
+            return formed
+        self.kernels.append(formed)
+        return None
 
     def _realized(self, kernel: Kernel, position: int) -> Use:
         use = kernel.inputs[position]
@@ -129,7 +135,7 @@ class _Writer:
         except Inexpressible:
             return None
 
-    def _simplified(self, kernel: Kernel) -> Kernel:
+    def _simplified(self, kernel: Kernel) -> Kernel | Refused:
         """Write out operands, one after the other, until the kernel's refined dims fit a SuperDSC together."""
         for position in range(len(kernel.inputs)):
             kernel = self._with_plain_input(kernel, position)
@@ -139,15 +145,15 @@ class _Writer:
         try:
             return replace(kernel, form=self._graph_now().form_of(kernel))
         except Inexpressible as error:
-            raise refuse(
+            layouts = {use.buffer: self.buffers[use.buffer].placed for use in kernel.uses}
+            refusal = refuse(
                 "SPY0350",
                 f'{kernel.op}, which writes "{kernel.output.buffer}", has no device form: {error}',
                 location_of(kernel.origin),
-                notes=operand_notes(
-                    self._graph_now(), {use.buffer: self.buffers[use.buffer].placed for use in kernel.uses}
-                ),
+                notes=operand_notes(self._graph_now(), layouts),
                 hint="fold dims with reshape before the operation",
-            ) from error
+            )
+            return Refused(Lack.LAYOUT, refusal)
 
     def _with_plain_input(self, kernel: Kernel, position: int) -> Kernel:
         use = kernel.inputs[position]

@@ -19,6 +19,7 @@ from spyrec.passes.assign_layouts import LayoutProblem
 from spyrec.passes.base import PipelineOptions
 from spyrec.passes.driver import DriverOptions, compile_graph, run_pipeline
 from tests.support.expressions import ExpressionGraph
+from tests.support.layout_problems import layout_problem, solved
 
 FIXTURE = Path(__file__).parent.parent / "fixtures" / "layout_vectors.json"
 
@@ -100,7 +101,7 @@ def _small_problem(rng: random.Random) -> LayoutProblem:
         options = PipelineOptions(fixed_io_layouts=rng.random() < 0.3)
         formed = run_pipeline(read_graph_data(data, None, Path()), options, DriverOptions(stop_after="form-kernels"))
         assert isinstance(formed, KernelGraph)
-        problem = LayoutProblem(formed, fixed_io_layouts=options.fixed_io_layouts)
+        problem = layout_problem(formed, fixed_io_layouts=options.fixed_io_layouts)
         if 8 <= math.prod(len(layouts) for layouts in problem.domains.values()) <= CHOICES:
             return problem
 
@@ -113,7 +114,7 @@ CHOICES = 3**7
 def test_chosen_layouts_cost_no_more_than_any_other_choice(seed: int) -> None:
     """Brute force: every combination of candidate layouts, every operand searched on its own."""
     problem = _small_problem(random.Random(seed))
-    choice = problem.solve()
+    choice = solved(problem)
     assert choice.cost == choice.lower_bound
     sizes = [len(layouts) for layouts in problem.domains.values()]
     assert choice.cost == min(problem.cost_of(values) for values in itertools.product(*map(range, sizes)))

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from spyrec.ir.kernel import BufferRole, KernelGraph
 from spyrec.ir.reader import read_graph_data
 from spyrec.passes import shared_copies
-from spyrec.passes.assign_layouts import LayoutProblem
 from spyrec.passes.base import PipelineOptions
 from spyrec.passes.driver import DriverOptions, run_pipeline
 from spyrec.passes.layout_candidates import excess_bytes
 from spyrec.passes.realize import copy_cost_bytes
 from tests.support.examples import examples
 from tests.support.expressions import ExpressionGraph
+from tests.support.layout_problems import layout_problem, solved
 from tests.support.random_graphs import JsonObject, random_graph
 
 
@@ -65,8 +65,8 @@ def test_two_readers_of_one_copy_pay_for_it_once() -> None:
 
 def test_groups_that_share_nothing_still_have_a_true_lower_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     formed = _after(ExpressionGraph(FAN_OUT, SHAPES).to_json(pinned=True), "form-kernels")
-    exact = LayoutProblem(formed, fixed_io_layouts=False).solve()
+    exact = solved(layout_problem(formed))
     monkeypatch.setattr(shared_copies, "TABLE_LIMIT", 9)
-    grouped = LayoutProblem(formed, fixed_io_layouts=False).solve()
+    grouped = solved(layout_problem(formed))
     assert exact.cost == exact.lower_bound
     assert grouped.lower_bound <= exact.cost <= grouped.cost

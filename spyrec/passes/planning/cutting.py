@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from spyrec.diagnostics import refuse
+from spyrec.diagnostics import SpyrecError, refuse
 from spyrec.hardware.cost import cost_of
 from spyrec.ir.device_access import Inexpressible
 from spyrec.ir.graph import location_of
@@ -20,6 +20,7 @@ from spyrec.passes.planning.candidates import Candidate, candidates, floor_us
 from spyrec.passes.planning.divisions import Axis, division_space
 from spyrec.passes.planning.record import record_of
 from spyrec.passes.planning.shares import share_of
+from spyrec.passes.refused import Lack, Refused
 from spyrec.plan_record import Decision, PlanNote
 
 _MOST_CUTS = 6
@@ -32,19 +33,36 @@ _LEAST_GAIN_US = 2.0
 """... and time: a further SuperDSC has to be fetched and begun, which the cost model does not count (assumed)."""
 
 
-def cut_kernels(graph: KernelGraph, options: PipelineOptions) -> KernelGraph:
+def cut_kernels(graph: KernelGraph, options: PipelineOptions) -> KernelGraph | Refused:
     """Return the graph with every kernel that parts of it do in clearly less simulated time as those parts.
 
     Where operands may lie in LX, the kernel is not compared as if they lay in device memory: parts of a tensor do not.
     A kernel that keeps the span limit under no division is cut wherever that helps; a pinned one is not cut.
-    Errors: SPY0403 where that does not help either.
+    Refused: SPY0403 where that does not help either.
     """
     cutter = _Cutter(graph, options)
-    parts = [cutter.parts_of(kernel) for kernel in graph.kernels]
+    parts: list[tuple[Kernel, ...]] = []
+    for kernel in graph.kernels:
+        own = cutter.parts_of(kernel)
+        if own is None:
+            return Refused(Lack.ROOM, _refusal(graph, kernel, options))
+        parts.append(own)
     if len(parts) == sum(map(len, parts)):
         return graph
     notes = [cutter.note(kernel, own) for kernel, own in zip(graph.kernels, parts, strict=True) if len(own) > 1]
     return graph.with_kernels(tuple(part for own in parts for part in own)).with_notes(*notes)
+
+
+def _refusal(graph: KernelGraph, kernel: Kernel, options: PipelineOptions) -> SpyrecError:
+    limit = options.target.span_limit_bytes
+    return refuse(
+        "SPY0403",
+        f'no division of {kernel.op}, which writes "{kernel.output.buffer}", keeps what one core touches of an '
+        f"operand within {limit} bytes",
+        location_of(kernel.origin),
+        notes=tuple(f'"{use.buffer}": {graph.buffers[use.buffer].placed}' for use in kernel.uses),
+        hint="split the operation, or choose extents that divide among the cores",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,20 +81,10 @@ class _Cutter:
         self._options = options
         self._uses = Counter(name for kernel in graph.kernels for name in {use.buffer for use in kernel.uses})
 
-    def parts_of(self, kernel: Kernel) -> tuple[Kernel, ...]:
-        """Return the kernel, or the parts that do the same."""
+    def parts_of(self, kernel: Kernel) -> tuple[Kernel, ...] | None:
+        """Return the kernel, or the parts that do the same; ``None`` where none keep the span limit."""
         found = self._parted(kernel, 0 if kernel.pinned else _MOST_CUTS)
-        if found is not None:
-            return found.kernels
-        limit = self._options.target.span_limit_bytes
-        raise refuse(
-            "SPY0403",
-            f'no division of {kernel.op}, which writes "{kernel.output.buffer}", keeps what one core touches of an '
-            f"operand within {limit} bytes",
-            location_of(kernel.origin),
-            notes=tuple(f'"{use.buffer}": {self._graph.buffers[use.buffer].placed}' for use in kernel.uses),
-            hint="split the operation, or choose extents that divide among the cores",
-        )
+        return None if found is None else found.kernels
 
     def note(self, kernel: Kernel, parts: Sequence[Kernel]) -> PlanNote:
         """Return why a kernel was cut in these parts."""

@@ -6,18 +6,19 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from spyrec.diagnostics import DiagnosticSink
+from spyrec.diagnostics import DiagnosticSink, SpyrecError
 from spyrec.ir.graph import Node, location_of
 from spyrec.ir.kernel import Kernel, KernelGraph
 from spyrec.passes.base import PipelineOptions
 from spyrec.passes.planning.divisions import Axis, division_space
+from spyrec.passes.refused import Lack, Refused
 
 
-def with_pins(graph: KernelGraph, options: PipelineOptions) -> KernelGraph:
+def with_pins(graph: KernelGraph, options: PipelineOptions) -> KernelGraph | Refused:
     """Return the graph with the slices that its nodes pin on every kernel that has one of the pinned dims.
 
     Dims that a pin does not name stay whole.  Copies that passes inserted for a node divide as they like, unless the
-    node is nothing but copies.  Errors: SPY0412, all at once.
+    node is nothing but copies.  Refused: SPY0412, all at once.
     """
     assert graph.source is not None, "the driver hands the source graph on"
     pinning = {location_of(node.origin): node for node in graph.source.nodes if node.work_division}
@@ -34,7 +35,8 @@ def with_pins(graph: KernelGraph, options: PipelineOptions) -> KernelGraph:
         if node.output in graph.places:  # else nothing needs it
             kernels = [kernel for kernel in own[node.name] if kernel.reason is None] or own[node.name]
             pinned.update(_pinned(node, kernels, options, sink))
-    sink.raise_if_errors()
+    if sink.errors:
+        return Refused(Lack.DIVISION, SpyrecError(sink.diagnostics))
     return graph.with_kernels(tuple(pinned.get(kernel.name, kernel) for kernel in graph.kernels))
 
 
