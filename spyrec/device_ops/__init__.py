@@ -34,6 +34,7 @@ def names_of(family: Family) -> frozenset[str]:
     return frozenset(name for name, record in DEVICE_OPERATIONS.items() if record.family is family)
 
 
+MULTIPLICATION = pointwise.MULTIPLICATION
 MATMULS = names_of(Family.MATMUL)
 CASTS = names_of(Family.CAST)
 TOPKS = names_of(Family.TOP)

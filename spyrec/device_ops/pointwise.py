@@ -33,6 +33,10 @@ _GELU_MINIMUM, _GELU_TANH_MINIMUM, _SILU_MINIMUM = -0.7517915246935645, -0.75246
 """Where the only extremum of each lies (roots of the derivatives)."""
 
 
+MULTIPLICATION = "mul"
+"""What a contraction over one element is."""
+
+
 def _unary(  # noqa: PLR0913 - the fields of a row, by name
     name: str,
     summary: str,
@@ -182,7 +186,7 @@ _COMPARISON = ErrorBehaviour(ErrorKind.COMPARISON, rounds=False, is_continuous=F
 _FORMULAS = (
     _formula("add", "x + y", _of_two("x + y"), ErrorBehaviour(ErrorKind.SUM)),
     _formula("sub", "x - y", _of_two("x - y"), ErrorBehaviour(ErrorKind.SUM)),
-    _formula("mul", "x y", _of_two("x * y"), ErrorBehaviour(ErrorKind.PRODUCT)),
+    _formula(MULTIPLICATION, "x y", _of_two("x * y"), ErrorBehaviour(ErrorKind.PRODUCT)),
     # A quotient of two 10-bit significands that is no tie lies 2**-21 of itself away from the next one (y and a tie
     # M/2**k of 11 bits differ from x by at least 1/(y * 2**k)), and none is a tie.  Multiplying by the rounded
     # reciprocal errs by 2**-23: it gives the same patterns.  Where the quotient is the least that is kept, the divisor

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from spyrec.device_ops import IDENTITY
 from spyrec.ir.access import Access
 from spyrec.ir.device_access import Inexpressible
 from spyrec.ir.graph import Derived
@@ -68,7 +69,7 @@ def _copy(twin: Buffer, read: Use, write: Use, region: Region) -> Kernel:
     return Kernel(
         name=f"{twin.name}.{'fetch' if write.buffer == twin.name else 'drain'}",
         op="spyre.copy",
-        op_func="identity",
+        op_func=IDENTITY,
         rule=Rule.SAME_STICK,
         extents=region.shape,
         inputs=(read,),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from spyrec.device_ops import MULTIPLICATION
 from spyrec.ir.access import Access
 from spyrec.ir.kernel import Buffer, Kernel, Loop, Use
 from spyrec.ir.kernel_form import Rule
@@ -148,7 +149,7 @@ class Expansion:
 
 def _multiplication(kernel: Kernel) -> Kernel:
     """Return a contraction over one element, the last tile of the contracted dim, as the multiplication it is."""
-    return replace(kernel, op="mul", op_func="mul", rule=Rule.SAME_STICK, reduced=())
+    return replace(kernel, op=MULTIPLICATION, op_func=MULTIPLICATION, rule=Rule.SAME_STICK, reduced=())
 
 
 def is_followable(access: Access, tiles: Sequence[Tile]) -> bool:

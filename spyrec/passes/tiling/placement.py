@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from spyrec.device_ops import IDENTITY
 from spyrec.ir.access import Access
 from spyrec.ir.graph import Derived
 from spyrec.ir.kernel import Buffer, BufferRole, Kernel, Use
@@ -120,7 +121,7 @@ def _full_copy(writer: TiledKernel, name: str, tile: Buffer) -> TiledKernel:
     copy = Kernel(
         name=f"{name}.full",
         op="spyre.copy",
-        op_func="identity",
+        op_func=IDENTITY,
         rule=Rule.COPY,
         extents=shape,
         inputs=(Use(tile.name, whole),),
