@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from spyrec.bundle.bundle import Bundle
 from spyrec.emulator.device import EmulatedDevice, EmulatedProgram
-from spyrec.emulator.execute_matmul import MatmulExecutable
 from spyrec.emulator.footprint import length
+from spyrec.emulator.operations.matmul import MatmulExecutable
 from spyrec.emulator.plan import PlannedCall
 from spyrec.hardware.dtypes import DeviceFormat
 from spyrec.runtime.argument_copy import ArgumentCopier

@@ -11,7 +11,7 @@ import sys
 import time
 
 from benchmarks.measure import Figures, rounded
-from spyrec.emulator.timeline import timeline_of
+from spyrec.emulator.timeline.execution import timeline_of
 from spyrec.hardware.cost import OperandRead, OperationClass, OperationRecord, Unit, cost_of
 from spyrec.hardware.target import CALIBRATED, PROFILES, Figure, Profile, Trust
 

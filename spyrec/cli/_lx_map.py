@@ -13,7 +13,7 @@ from spyrec.bundle.program import Constant, For, Program, SdscExecute, Statement
 from spyrec.bundle.superdsc import Component, SuperDsc
 from spyrec.diagnostics import SpyrecError
 from spyrec.emulator.geometry import describe
-from spyrec.emulator.rules import check_superdsc
+from spyrec.emulator.rules.superdsc import check_superdsc
 from spyrec.hardware.target import Target
 from spyrec.plan_record import PlanFigures, ResidentTensor
 

@@ -132,7 +132,7 @@ class _Checker:
         return f"{dsc.op_func_name} on {_counted(len(dsc.core_ids), 'core')}, {_counted(len(dsc.operands), 'operand')}"
 
     def rules(self, file: str, dsc: SuperDsc) -> None:
-        from spyrec.emulator.rules import check_superdsc  # late: the emulator, whose rules these are
+        from spyrec.emulator.rules.superdsc import check_superdsc  # late: the emulator, whose rules these are
 
         for diagnostic in check_superdsc(file, dsc, Target()):
             self.sink.add(diagnostic)

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from spyrec.emulator.bound_calls import is_worth_sharing
 from spyrec.emulator.chain import Chain
 from spyrec.emulator.engine import Integers
 from spyrec.emulator.footprint import merge, shifted
+from spyrec.emulator.operations.bound_calls import is_worth_sharing
 from spyrec.emulator.plan import PlannedCall
 from spyrec.emulator.units import Unit, UnitLoop, Units, every_unit
 

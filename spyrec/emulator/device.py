@@ -18,13 +18,11 @@ from spyrec.bundle.superdsc import SuperDsc
 from spyrec.diagnostics import Location, SpyrecError, refuse
 from spyrec.emulator.core_chains import chained
 from spyrec.emulator.emulated_program import EmulatedProgram
-from spyrec.emulator.fault_places import IndexOutsideTable, Memory, index_refusal
 from spyrec.emulator.fuse import fuse
 from spyrec.emulator.launch import Launch, OperationCounts, Places, launch_stats, stores_of
-from spyrec.emulator.launch_timeline import CallTimes
 from spyrec.emulator.memory import DeviceMemory, Scratchpads
 from spyrec.emulator.numerics import Numerics
-from spyrec.emulator.overlap_rules import check_aliases, pool_entry
+from spyrec.emulator.operations.weight_cache import WeightCache
 from spyrec.emulator.plan import Options, PlannedCall, lx_used_bytes, plan_call
 from spyrec.emulator.prepared_launch import PreparedLaunch
 from spyrec.emulator.reference import Machine
@@ -37,11 +35,13 @@ from spyrec.emulator.resolve import (
     loops_of,
     resolve,
 )
-from spyrec.emulator.scratchpad_rules import check_scratchpads
+from spyrec.emulator.rules.fault_places import IndexOutsideTable, Memory, index_refusal
+from spyrec.emulator.rules.overlaps import check_aliases, pool_entry
+from spyrec.emulator.rules.scratchpads import check_scratchpads
+from spyrec.emulator.timeline.launch import CallTimes
 from spyrec.emulator.trip_counts import bound_values
 from spyrec.emulator.units import units_of
 from spyrec.emulator.watched_launch import WatchedLaunch, Watchers
-from spyrec.emulator.weight_cache import WeightCache
 from spyrec.hardware.target import CALIBRATED, Profile, Target
 from spyrec.runtime.device import NO_VALUES, ArgumentTable, LaunchStats, LoadedProgram
 from spyrec.runtime.findings import NO_SANITIZERS, Sanitizer

@@ -9,8 +9,8 @@ from functools import cache
 
 import numpy as np
 
-from spyrec.emulator.bound_calls import NOTES, BoundCalls, Integers
-from spyrec.emulator.kernel_dispatch import PARTS, no_progress, run_dispatches
+from spyrec.emulator.kernels.driver import PARTS, no_progress, run_dispatches
+from spyrec.emulator.operations.bound_calls import NOTES, BoundCalls, Integers
 from spyrec.emulator.units import Unit
 from spyrec.runtime.threads import Threads
 

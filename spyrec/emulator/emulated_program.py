@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 
 from spyrec.bundle.program import Program
 from spyrec.bundle.superdsc import SuperDsc
-from spyrec.emulator.execute_pointwise import GatherExecutable
-from spyrec.emulator.launch_timeline import CallTimes
+from spyrec.emulator.operations.pointwise import GatherExecutable
 from spyrec.emulator.plan import PlannedCall
 from spyrec.emulator.prepared_launch import LatestLaunch
 from spyrec.emulator.resolve import POOL, Schedule
+from spyrec.emulator.timeline.launch import CallTimes
 from spyrec.emulator.units import Units
 from spyrec.runtime.device import ArgumentTable
 

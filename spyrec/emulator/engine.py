@@ -11,12 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from spyrec.bundle.superdsc import SuperDsc
-from spyrec.emulator.bound_calls import BoundCalls, KernelStep
 from spyrec.emulator.chain import Chain
 from spyrec.emulator.geometry import Addressing, DenseGeometry, Nest, OperandGeometry, build_nests, cut_runs
-from spyrec.emulator.kernel_copy import run_copy
+from spyrec.emulator.kernels.copies import run_copy
 from spyrec.emulator.numerics import Codec, Numerics, codec_of
-from spyrec.emulator.rules import input_positions
+from spyrec.emulator.operations.bound_calls import BoundCalls, KernelStep
+from spyrec.emulator.rules.superdsc import input_positions
 from spyrec.runtime.threads import Threads
 
 Integers = npt.NDArray[np.int64]

@@ -15,10 +15,10 @@ from itertools import product
 import numpy as np
 
 from spyrec.emulator.blocks import BLOCK_BYTES, Cut, cut_of
-from spyrec.emulator.bound_calls import KernelStep
 from spyrec.emulator.engine import Executable, Integers
 from spyrec.emulator.footprint import first_conflict
-from spyrec.emulator.kernel_dispatch import run_boxes
+from spyrec.emulator.kernels.driver import run_boxes
+from spyrec.emulator.operations.bound_calls import KernelStep
 from spyrec.emulator.plan import PlannedCall
 from spyrec.emulator.units import Unit
 

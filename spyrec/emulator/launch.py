@@ -16,12 +16,12 @@ import numpy as np
 from spyrec.emulator.dispatch_table import DispatchTable, is_drivable
 from spyrec.emulator.dispatch_trace import Trace, Tracer, TripCounts
 from spyrec.emulator.engine import NO_DATA_READS, Integers
-from spyrec.emulator.fault_places import IndexOutsideTable
-from spyrec.emulator.launch_timeline import CallTime, CallTimes, timed_schedule
 from spyrec.emulator.memory import Scratchpads
-from spyrec.emulator.moving_reads import moving_reads
 from spyrec.emulator.plan import PlannedCall, lx_used_bytes
 from spyrec.emulator.resolve import Schedule
+from spyrec.emulator.rules.fault_places import IndexOutsideTable
+from spyrec.emulator.timeline.launch import CallTime, CallTimes, timed_schedule
+from spyrec.emulator.timeline.moving_reads import moving_reads
 from spyrec.emulator.trip_counts import iteration_of
 from spyrec.emulator.units import Unit, UnitLoop, Units
 from spyrec.runtime.device import LaunchStats, OperationStats

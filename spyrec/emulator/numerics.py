@@ -42,7 +42,7 @@ class Numerics(Enum):
 
 
 class Storage(Enum):
-    """A stored form; the value is the code that kernels know it by (``kernel_codec``)."""
+    """A stored form; the value is the code that kernels know it by (``kernels/codec.py``)."""
 
     DL16 = 0
     HALF = 1

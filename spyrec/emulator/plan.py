@@ -13,26 +13,26 @@ from spyrec.bundle.superdsc import Component
 from spyrec.device_ops import device_operation
 from spyrec.device_ops.record import Family
 from spyrec.diagnostics import SpyrecError
-from spyrec.emulator.binding_rules import Binding, check_binding
 from spyrec.emulator.engine import Executable, Setting
-from spyrec.emulator.execute_matmul import MatmulExecutable
-from spyrec.emulator.execute_norm_scale import NormScaleExecutable
-from spyrec.emulator.execute_pointwise import (
+from spyrec.emulator.geometry import describe, valid_extents
+from spyrec.emulator.numerics import Numerics
+from spyrec.emulator.operations.matmul import MatmulExecutable
+from spyrec.emulator.operations.norm_scale import NormScaleExecutable
+from spyrec.emulator.operations.pointwise import (
     PointwiseExecutable,
     plan_conversion,
     plan_identity,
 )
-from spyrec.emulator.execute_reduction import NormStatisticsExecutable, ReductionExecutable
-from spyrec.emulator.execute_top import TopExecutable
-from spyrec.emulator.execute_unary import plan_unary
-from spyrec.emulator.geometry import describe, valid_extents
-from spyrec.emulator.numerics import Numerics
-from spyrec.emulator.overlap_rules import check_overlaps
+from spyrec.emulator.operations.reduction import NormStatisticsExecutable, ReductionExecutable
+from spyrec.emulator.operations.top import TopExecutable
+from spyrec.emulator.operations.unary import plan_unary
+from spyrec.emulator.operations.weight_cache import WeightCache
 from spyrec.emulator.resolve import Call
 from spyrec.emulator.restriding import restrided
-from spyrec.emulator.rules import check_superdsc
-from spyrec.emulator.traffic import Traffic, traffic_of
-from spyrec.emulator.weight_cache import WeightCache
+from spyrec.emulator.rules.binding import Binding, check_binding
+from spyrec.emulator.rules.overlaps import check_overlaps
+from spyrec.emulator.rules.superdsc import check_superdsc
+from spyrec.emulator.timeline.traffic import Traffic, traffic_of
 from spyrec.hardware.target import Target
 from spyrec.runtime.device import TableEntry
 from spyrec.runtime.threads import Threads

@@ -11,8 +11,8 @@ import numpy as np
 from spyrec.bundle.program import For, SdscExecute, Statement
 from spyrec.emulator.emulated_program import EmulatedProgram
 from spyrec.emulator.engine import Integers
-from spyrec.emulator.execute_pointwise import GatherExecutable
 from spyrec.emulator.launch import OperationCounts, Places
+from spyrec.emulator.operations.pointwise import GatherExecutable
 from spyrec.emulator.plan import PlannedCall
 from spyrec.emulator.reference import Launch, Machine, Starts, walked
 from spyrec.emulator.resolve import calls_of

@@ -24,7 +24,7 @@ from spyrec.bundle.program import (
 )
 from spyrec.bundle.superdsc import Component, SuperDsc
 from spyrec.diagnostics import Diagnostic, Location, SpyrecError, refuse
-from spyrec.emulator.rules import name_of
+from spyrec.emulator.rules.superdsc import name_of
 from spyrec.runtime.device import ArgumentTable
 from spyrec.runtime.findings import FaultPlace, RuleDiagnostic
 

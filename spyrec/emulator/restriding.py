@@ -16,11 +16,11 @@ import numpy.typing as npt
 
 from spyrec.bundle.superdsc import Indirection
 from spyrec.diagnostics import Location, refuse
-from spyrec.emulator.binding_rules import Binding, operand_runs
 from spyrec.emulator.engine import Setting
 from spyrec.emulator.geometry import OperandGeometry
 from spyrec.emulator.resolve import Call
-from spyrec.emulator.rules import name_of
+from spyrec.emulator.rules.binding import Binding, operand_runs
+from spyrec.emulator.rules.superdsc import name_of
 from spyrec.hardware.target import STICK_BYTES
 from spyrec.runtime.device import TableEntry
 

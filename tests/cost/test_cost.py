@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.timeline import PUBLISHED_US, matmul
-from spyrec.emulator.timeline import timeline_of
+from spyrec.emulator.timeline.execution import timeline_of
 from spyrec.hardware.cost import (
     Combination,
     OperandRead,

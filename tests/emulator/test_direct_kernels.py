@@ -11,11 +11,16 @@ import pytest
 from spyrec.device_ops import LAYERNORM_NORM
 from spyrec.device_ops.folds import MAXIMUM, MINIMUM, SUM, SUM_OF_SQUARES
 from spyrec.device_ops.record import Accumulator
-from spyrec.emulator.kernel_dl16 import COMBINATIONS, can_combine, run_combine
-from spyrec.emulator.kernel_folds import fold_table
-from spyrec.emulator.kernel_norm import can_normalise, run_norm
-from spyrec.emulator.kernel_reduce import functions_of, reduce_lanes, reduce_rows
-from spyrec.emulator.kernel_reduce_dl16 import reduce_lanes_dl16, reduce_rows_dl16
+from spyrec.emulator.kernels.direct import COMBINATIONS, can_combine, run_combine
+from spyrec.emulator.kernels.folds import fold_table
+from spyrec.emulator.kernels.norm import can_normalise, run_norm
+from spyrec.emulator.kernels.reductions import (
+    functions_of,
+    reduce_lanes,
+    reduce_lanes_dl16,
+    reduce_rows,
+    reduce_rows_dl16,
+)
 from spyrec.emulator.numerics import Storage
 from spyrec.hardware import dlfloat
 

@@ -42,7 +42,7 @@ def test_a_second_process_compiles_nothing_until_a_file_that_kernels_inline_has_
         (tmp_path / folder).symlink_to(ROOT / folder)
     assert functions_compiled(tmp_path)
     assert functions_compiled(tmp_path) == set()
-    with (tmp_path / "spyrec" / "emulator" / "jit.py").open("a", encoding="utf-8") as file:
+    with (tmp_path / "spyrec" / "emulator" / "kernels" / "jit.py").open("a", encoding="utf-8") as file:
         file.write("# a word more\n")
     assert functions_compiled(tmp_path)
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import spyrec
-from spyrec.emulator import execute_matmul
+from spyrec.emulator.operations import matmul
 from tests.support.graphs import graph_data, node, tensor
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -93,5 +93,5 @@ def test_rows_of_a_product_decoded_some_at_a_time_give_the_same_bytes(monkeypatc
     inputs = {name: rng.standard_normal(shape).astype(np.float16) for name, shape in shapes.items()}
     bundle = spyrec.compile(graph)
     whole = spyrec.run(bundle, inputs).outputs["y"]
-    monkeypatch.setattr(execute_matmul, "_PACKED_BYTES", 1)
+    monkeypatch.setattr(matmul, "_PACKED_BYTES", 1)
     assert spyrec.run(bundle, inputs).outputs["y"].tobytes() == whole.tobytes()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from spyrec.emulator.kernel_codec import DECODERS, ENCODERS
+from spyrec.emulator.kernels.codec import DECODERS, ENCODERS
 from spyrec.emulator.numerics import Codec, Numerics, Storage, codec_of, constant_value, e4m3_values
 from spyrec.hardware.dtypes import DeviceFormat
 

@@ -8,10 +8,11 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from spyrec.emulator import execute_reduction, execute_top
 from spyrec.emulator.device import EmulatedDevice
 from spyrec.emulator.engine import Setting
-from spyrec.emulator.pieces import Piece, pieces_of
+from spyrec.emulator.operations import reduction as reduction_plan
+from spyrec.emulator.operations import top as top_plan
+from spyrec.emulator.operations.pieces import Piece, pieces_of
 from spyrec.hardware.dtypes import DeviceFormat
 from tests.emulator.builders import DL16, Operation, Tensor, program_of, superdsc_of, table_of
 
@@ -62,11 +63,11 @@ def assert_same_in_pieces(monkeypatch: pytest.MonkeyPatch, operation: Operation,
         counts.append(len(pieces))
         return pieces
 
-    for module in (execute_reduction, execute_top):
+    for module in (reduction_plan, top_plan):
         monkeypatch.setattr(module, "pieces_of", counted)
     whole = executed(operation, numerics)
     for bound in (1, 48 * 8 * 150):
-        for module in (execute_reduction, execute_top):
+        for module in (reduction_plan, top_plan):
             monkeypatch.setattr(module, "_TEMPORARY_BYTES", bound)
         assert executed(operation, numerics) == whole
     assert counts[0] == 1

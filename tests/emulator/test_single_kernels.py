@@ -6,9 +6,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from spyrec.emulator.kernel_direct import direct_function, three_operands
-from spyrec.emulator.kernel_dl16 import run_combine
-from spyrec.emulator.kernel_pointwise import pointwise_runner
+from spyrec.emulator.kernels.direct import direct_function, run_combine, three_operands
+from spyrec.emulator.kernels.pointwise import pointwise_runner
 from spyrec.emulator.numerics import Storage
 from spyrec.hardware import dlfloat
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pytest
 
 from spyrec.emulator.geometry import Nest
-from spyrec.emulator.spread_nest import spread
+from spyrec.emulator.operations.spread_nest import spread
 
 Integers = npt.NDArray[np.int64]
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spyrec.emulator.cost_record import record_of, writers_of
 from spyrec.emulator.device import EmulatedDevice
-from spyrec.emulator.timeline import CoreGroup, simulate, timeline_of
+from spyrec.emulator.timeline.cost_record import record_of, writers_of
+from spyrec.emulator.timeline.execution import CoreGroup, simulate, timeline_of
 from spyrec.hardware.cost import OperationClass, OperationRecord, OperationWork, Unit
 from spyrec.hardware.target import CALIBRATED
 from spyrec.runtime.timeline_records import Engine, OperationTimeline

@@ -10,7 +10,7 @@ import pytest
 
 from spyrec.bundle.superdsc import SuperDsc
 from spyrec.emulator.device import EmulatedDevice
-from spyrec.emulator.weight_cache import PanelKey, WeightCache
+from spyrec.emulator.operations.weight_cache import PanelKey, WeightCache
 from spyrec.hardware import dlfloat
 from spyrec.hardware.target import SEGMENT_BYTES
 from spyrec.runtime.device import ArgumentTable, TableEntry

@@ -24,9 +24,9 @@ from spyrec.cli import main
 from spyrec.device_ops import DEVICE_OPERATIONS
 from spyrec.device_ops.record import Family
 from spyrec.diagnostics import SpyrecError
-from spyrec.emulator.kernel_block import OPERATIONS
-from spyrec.emulator.kernel_dl16 import COMBINATIONS
-from spyrec.emulator.reduction import Reduction
+from spyrec.emulator.kernels.direct import COMBINATIONS
+from spyrec.emulator.kernels.pointwise import OPERATIONS
+from spyrec.emulator.operations.reduction_tables import Reduction
 from spyrec.emulator.reference import decode, encode, fused_multiply_add
 from spyrec.hardware.dtypes import DeviceFormat
 from spyrec.runtime.jobs.execution_plan import ExecutionPlan

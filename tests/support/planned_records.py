@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from spyrec.bundle.bundle import Bundle
 from spyrec.bundle.program import Program
 from spyrec.bundle.superdsc import SuperDsc
-from spyrec.emulator.cost_record import record_of as emulated_record
 from spyrec.emulator.device import EmulatedDevice, EmulatedProgram
+from spyrec.emulator.timeline.cost_record import record_of as emulated_record
 from spyrec.hardware.cost import OperationRecord
 from spyrec.ir.kernel import KernelGraph
 from spyrec.passes.planning.record import record_of

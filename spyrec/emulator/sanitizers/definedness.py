@@ -11,14 +11,17 @@ import numpy.typing as npt
 
 from spyrec.device_ops import device_operation
 from spyrec.device_ops.record import Family
-from spyrec.emulator.fault_places import operand_field
+from spyrec.emulator.engine import Setting
 from spyrec.emulator.plan import PlannedCall
 from spyrec.emulator.portion import Portion, WatchedCalls
+from spyrec.emulator.rules.fault_places import operand_field
+from spyrec.emulator.sanitizers.fold_propagation import FoldPropagation
 from spyrec.emulator.sanitizers.kernel_shadow import DEFINED, FIRST_MARK
+from spyrec.emulator.sanitizers.matmul_propagation import MatmulPropagation
 from spyrec.emulator.sanitizers.places import Places, Spot
-from spyrec.emulator.sanitizers.plan_propagation import plan_propagation
 from spyrec.emulator.sanitizers.propagation import (
     UNWRITTEN_WEIGHT,
+    ElementPropagation,
     Marks,
     Mix,
     Propagation,
@@ -26,6 +29,7 @@ from spyrec.emulator.sanitizers.propagation import (
     Starts,
 )
 from spyrec.emulator.sanitizers.report import Report
+from spyrec.emulator.sanitizers.selection_propagation import GatherPropagation, TopPropagation
 from spyrec.emulator.sanitizers.shadow import PADDING, UNWRITTEN, Shadow, States
 from spyrec.emulator.sanitizers.state_driver import StateDriver, shadow_starts
 from spyrec.emulator.sanitizers.window_stores import is_window
@@ -258,3 +262,22 @@ def _strided(
     return np.lib.stride_tricks.as_strided(
         words[offset:], shape=nest.sizes[::-1], strides=tuple(stride * item for stride in strides[::-1])
     )
+
+
+def plan_propagation(setting: Setting, marks: Marks) -> Propagation:
+    """Return the plan of one operation."""
+    match device_operation(setting.superdsc.op_func_name).family:
+        case Family.REDUCTION:
+            return FoldPropagation(setting, marks, lanes=1)
+        case Family.NORM_STATISTICS:
+            return FoldPropagation(setting, marks, lanes=2)
+        case Family.MATMUL:
+            return MatmulPropagation(setting, marks)
+        case Family.TOP:
+            return TopPropagation(setting, marks)
+        case Family.NORM_SCALE:
+            return ElementPropagation(setting, marks, (setting.inputs[0], setting.inputs[0]), second_lane=True)
+        case Family.IDENTITY if setting.superdsc.compute.indirect_access_indices:
+            return GatherPropagation(setting, marks)
+        case _:
+            return ElementPropagation(setting, marks, setting.inputs)

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from spyrec.emulator.engine import Setting
 from spyrec.emulator.geometry import adjacent_runs, outer_sum
-from spyrec.emulator.reduction import Reduction
+from spyrec.emulator.operations.reduction_tables import Reduction
 from spyrec.emulator.sanitizers.kernel_shadow import DEFINED, FIRST_MARK
 from spyrec.emulator.sanitizers.kernel_shadow_folds import fold_lanes, fold_rows, store_outer
 from spyrec.emulator.sanitizers.propagation import (

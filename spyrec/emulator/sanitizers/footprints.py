@@ -8,11 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from spyrec.bundle.superdsc import Component
-from spyrec.emulator.fault_places import operand_field
 from spyrec.emulator.footprint import first_conflict, first_overlap, merge
 from spyrec.emulator.plan import PlannedCall
 from spyrec.emulator.portion import Portion
-from spyrec.emulator.race_rules import combination_owners
+from spyrec.emulator.rules.fault_places import operand_field
+from spyrec.emulator.rules.races import combination_owners
 from spyrec.emulator.sanitizers.call_facts import Reaches
 from spyrec.emulator.sanitizers.places import Places, Spot
 from spyrec.emulator.sanitizers.report import Report

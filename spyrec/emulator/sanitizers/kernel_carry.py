@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from spyrec.emulator.jit import bytes_at, kernel
+from spyrec.emulator.kernels.jit import bytes_at, kernel
 from spyrec.emulator.sanitizers.kernel_shadow import DEFINED, are_defined, run_states
 
 Integers = npt.NDArray[np.int64]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from spyrec.emulator.jit import kernel
+from spyrec.emulator.kernels.jit import kernel
 from spyrec.hardware.target import STICK_BYTES
 
 Integers = npt.NDArray[np.int64]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from spyrec.emulator.jit import bytes_at, inlined, integers_at, kernel, words16_at, words32_at
+from spyrec.emulator.kernels.jit import bytes_at, inlined, integers_at, kernel, words16_at, words32_at
 
 Integers = npt.NDArray[np.int64]
 States = npt.NDArray[np.uint8]
@@ -170,7 +170,7 @@ def run_states(
     """Carry states through tasks ``first_task <= t < last_task`` of an element-wise operation.
 
     ``widths[t]``: bytes of a word of operand t, the result last.  ``starts`` and ``nest`` as in
-    :func:`spyrec.emulator.kernel_pointwise.pointwise_tasks`, in shadow addresses.  ``marks``: the operation's mark and
+    :func:`spyrec.emulator.kernels.pointwise.pointwise_tasks`, in shadow addresses.  ``marks``: the operation's mark and
     its clobber mark (0: none).  ``seen``: weight, operand, shadow address and core of the most telling unwritten lane.
     """
     operands = widths.shape[0]

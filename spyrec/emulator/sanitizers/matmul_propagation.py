@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from spyrec.emulator.engine import Setting
-from spyrec.emulator.execute_matmul import roles_of
 from spyrec.emulator.geometry import adjacent_runs, outer_sum
+from spyrec.emulator.operations.matmul import roles_of
 from spyrec.emulator.sanitizers.kernel_shadow import DEFINED, FIRST_MARK
 from spyrec.emulator.sanitizers.kernel_shadow_folds import fold_lanes, fold_rows, store_outer, zero_rows
 from spyrec.emulator.sanitizers.propagation import (

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from spyrec.bundle.superdsc import Component
 from spyrec.emulator.plan import PlannedCall
 from spyrec.emulator.resolve import POOL
-from spyrec.emulator.rules import name_of
+from spyrec.emulator.rules.superdsc import name_of
 from spyrec.emulator.sanitizers.shadow import Shadow
 from spyrec.runtime.findings import Finding, Sanitizer
 from spyrec.runtime.observer import ArgumentCopy

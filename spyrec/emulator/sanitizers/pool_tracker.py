@@ -14,11 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from spyrec.bundle.superdsc import Indirection
-from spyrec.emulator.fault_places import START, operand_field
 from spyrec.emulator.footprint import whole_sticks
 from spyrec.emulator.plan import PlannedCall
 from spyrec.emulator.portion import Portion, WatchedCalls
 from spyrec.emulator.resolve import POOL
+from spyrec.emulator.rules.fault_places import START, operand_field
 from spyrec.emulator.sanitizers.kernel_owners import WINDOW, run_owners
 from spyrec.emulator.sanitizers.owner_accesses import OwnerAccesses
 from spyrec.emulator.sanitizers.places import Places, Spot

@@ -12,13 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from spyrec.bundle.superdsc import Component
-from spyrec.emulator.fault_places import operand_field
 from spyrec.emulator.footprint import whole_sticks
 from spyrec.emulator.plan import PlannedCall
 from spyrec.emulator.portion import Portion
+from spyrec.emulator.rules.fault_places import operand_field
+from spyrec.emulator.rules.scratchpads import Region, region_of
 from spyrec.emulator.sanitizers.places import Places, Spot
 from spyrec.emulator.sanitizers.report import Report
-from spyrec.emulator.scratchpad_rules import Region, region_of
 from spyrec.hardware.target import STICK_BYTES
 from spyrec.runtime.findings import Sanitizer
 

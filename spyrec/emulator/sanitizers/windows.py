@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from spyrec.emulator.fault_places import operand_field
 from spyrec.emulator.plan import PlannedCall
 from spyrec.emulator.portion import Portion
 from spyrec.emulator.resolve import POOL
+from spyrec.emulator.rules.fault_places import operand_field
 from spyrec.emulator.sanitizers.call_facts import Reaches
 from spyrec.emulator.sanitizers.kernel_shadow import DEFINED
 from spyrec.emulator.sanitizers.places import Places, Spot

@@ -1,0 +1,120 @@
+"""The compiled driver of loops: executes a list of dispatches in order, each a few steps that threads share.
+
+A step is a linked function ``(record, moved, notes, first_task, last_task)`` of addresses and two numbers: it runs
+tasks ``first_task <= t < last_task`` of what its record says, operands moved as ``moved`` says.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from spyrec.emulator.kernels.instructions import atomic_add, atomic_load, atomic_replace
+from spyrec.emulator.kernels.jit import address_of, inlined, kernel
+from spyrec.emulator.kernels.linked import call
+
+Integers = npt.NDArray[np.int64]
+
+FUNCTION, RECORD, TASKS, IS_SHARED = range(4)
+"""Columns of the steps that the drivers take: addresses of function and record, tasks, whether threads share them."""
+
+FIRST, PAST, PARTS = range(3)
+"""Columns of a stretch of dispatches."""
+
+_LINE = 64  # bytes of a cache line: what threads change often stands on lines of its own
+_PATIENCE = 2000  # looks at another thread's progress before the processor is offered to others
+
+
+@kernel
+def run_boxes(steps: Integers, moved: Integers, boxes: int, first: int, past: int) -> None:
+    """Run all steps on each box ``first <= b < past`` of ``boxes`` before the next one.
+
+    ``steps`` as above; their tasks are numbered box by box, equally many for each.  ``moved[step]``: how far the
+    step's operands have moved.
+    """
+    notes = np.zeros(8, np.int64)
+    for box in range(first, past):
+        for h in range(steps.shape[0]):
+            movement = address_of(moved) + 8 * h * moved.shape[1]
+            each = steps[h, TASKS] // boxes
+            call(steps[h, FUNCTION], (steps[h, RECORD], movement, address_of(notes), box * each, (box + 1) * each))
+
+
+@inlined
+def _claim(line: int, stage: int) -> bool:
+    """Claim a part of a stage; ``line``: one more than the latest stage of which somebody has claimed the part."""
+    latest = atomic_load(line)
+    return latest <= stage and atomic_replace(line, latest, stage + 1) != 0
+
+
+@inlined
+def _wait(done: int, parts: int, offer: int) -> None:
+    """Wait until so many parts are done."""
+    looks = 0
+    while atomic_load(done) < parts:
+        looks += 1
+        if looks % _PATIENCE == 0 and offer != 0:
+            call(offer, ())
+
+
+@kernel
+def run_dispatches(
+    units: Integers, moved: Integers, notes: Integers, stretches: Integers, unit_steps: Integers, steps: Integers,
+    progress: Integers, threads: int, thread: int, offer: int,
+) -> None:  # fmt: skip
+    """Execute dispatch after dispatch on one of ``threads`` threads, all of which call this till all is done.
+
+    Dispatch d is of unit ``units[d]``, its operand t moved ``moved[d, t]`` bytes past its start.  ``notes[d]``: what
+    the steps of a unit agreed on.  ``stretches[s]``: first and past-last dispatch, and parts.  Without parts every step
+    is a stage of as many parts as there are threads, and ``unit_steps[u]`` begins with first and past-last row of
+    ``steps``.  A stretch of a chain is one stage: a part runs its steps of all dispatches, ``unit_steps[u, p]`` to
+    ``unit_steps[u, p + 1]``; the first of its notes is the address of the next movement of the same unit, or 0.
+
+    A thread runs its own parts of a stage and then those that no one has begun; the next stage begins when all are
+    done.  Nobody waits for a thread that has not come.  ``progress``: zeros, one line for the number of parts done,
+    then one per part for the number of the stage whose part is to be begun next.  ``offer``: a function that offers the
+    processor to others, or 0.
+    """
+    done = address_of(progress)
+    stage, before = 0, 0
+    for s in range(stretches.shape[0]):
+        parts = stretches[s, PARTS]
+        if parts != 0:
+            _wait(done, before, offer)
+            for own in range(parts):
+                part = (thread * parts // threads + own) % parts
+                if not _claim(done + _LINE * (1 + part), stage):
+                    continue
+                for d in range(stretches[s, FIRST], stretches[s, PAST]):
+                    movement = address_of(moved) + 8 * d * moved.shape[1]
+                    note = address_of(notes) + 8 * d * notes.shape[1]
+                    for h in range(unit_steps[units[d], part], unit_steps[units[d], part + 1]):
+                        call(steps[h, FUNCTION], (steps[h, RECORD], movement, note, 0, steps[h, TASKS]))
+                atomic_add(done, 1)
+            stage += 1
+            before += parts
+            continue
+        for d in range(stretches[s, FIRST], stretches[s, PAST]):
+            movement = address_of(moved) + 8 * d * moved.shape[1]
+            note = address_of(notes) + 8 * d * notes.shape[1]
+            for h in range(unit_steps[units[d], 0], unit_steps[units[d], 1]):
+                _wait(done, before, offer)
+                tasks, shares = steps[h, TASKS], threads if steps[h, IS_SHARED] != 0 else 1
+                for own in range(threads):
+                    part = (thread + own) % threads
+                    if _claim(done + _LINE * (1 + part), stage):
+                        first, last = tasks * min(part, shares) // shares, tasks * min(part + 1, shares) // shares
+                        if first < last:
+                            call(steps[h, FUNCTION], (steps[h, RECORD], movement, note, first, last))
+                        atomic_add(done, 1)
+                stage += 1
+                before += threads
+    _wait(done, before, offer)
+
+
+def no_progress(parts: int) -> Integers:
+    """Return the zeros that :func:`run_dispatches` begins with, on cache lines of their own."""
+    words = _LINE // 8
+    room = np.zeros((parts + 2) * words, np.int64)
+    first = -(room.ctypes.data // 8) % words
+    return room[first : first + (parts + 1) * words]

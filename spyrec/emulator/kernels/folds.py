@@ -1,0 +1,99 @@
+"""The folds of a reduction: what each begins with, how runs are folded into float64, how partial results merge."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+import numpy.typing as npt
+
+from spyrec.device_ops.record import Accumulator
+from spyrec.emulator.kernels.dl16_folds import fold_groups
+from spyrec.emulator.kernels.formulas import fold_values, named, text_of
+from spyrec.emulator.kernels.jit import doubles_at, floats_at, integers_at
+from spyrec.emulator.kernels.linked import Linked, linked
+
+LANES = 64
+"""Longest run of adjacent elements."""
+
+ROWS = 32
+"""Results of one task of ``reduce_lanes``: their sticks lie side by side."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoldFunctions:
+    """What kernels call to fold into one accumulator; all take addresses.
+
+    ``begin``: ``(sums, count)`` fills float64 with the identity.  ``fold``: ``(count, source, sums)`` folds float32
+    into as many float64.  ``fold_dl16``: ``(source, offsets, runs, sums, sums_step, groups)`` folds runs of groups of
+    DLFloat16, one per offset.  ``merge``: ``(count, partial, sums)`` merges float64 into as many.  ``merge_lanes``:
+    ``(sums, rows, target)`` merges the lanes of each row in order.
+    """
+
+    begin: Linked
+    fold: Linked
+    fold_dl16: Linked
+    merge: Linked
+    merge_lanes: Linked
+
+
+@cache
+def fold_functions(accumulator: Accumulator) -> FoldFunctions:
+    """Return the functions of an accumulator, made of its formulas."""
+    name, identity = accumulator.name, accumulator.identity
+    step, merge = text_of(accumulator.step), text_of(accumulator.merge)
+    # a decoded DLFloat16 is never NaN
+    step_dl16 = text_of(accumulator.step.without_nan())
+
+    def begin(sums: int, count: int) -> None:
+        values = doubles_at(sums, count)
+        for i in range(count):
+            values[i] = identity
+
+    def fold(count: int, source: int, target: int) -> None:
+        values, sums = floats_at(source, count), doubles_at(target, count)
+        for i in range(count):
+            sums[i] = fold_values(step, sums[i], np.float64(values[i]))
+
+    def fold_dl16(source: int, offsets: int, runs: int, sums: int, sums_step: int, groups: int) -> None:
+        for r in range(runs):
+            fold_groups(step_dl16, source + integers_at(offsets, runs)[r], sums + r * sums_step, groups)
+
+    def merge_rows(count: int, source: int, target: int) -> None:
+        values, sums = doubles_at(source, count), doubles_at(target, count)
+        for i in range(count):
+            sums[i] = fold_values(merge, sums[i], values[i])
+
+    def merge_lanes(sums: int, rows: int, target: int) -> None:
+        # the rows side by side, for none waits for another
+        lanes, out = doubles_at(sums, rows * LANES), doubles_at(target, rows)
+        for q in range(rows):
+            out[q] = lanes[q * LANES]
+        for lane in range(1, LANES):
+            for q in range(rows):
+                out[q] = fold_values(merge, out[q], lanes[q * LANES + lane])
+
+    return FoldFunctions(
+        linked(named(begin, name)),
+        linked(named(fold, name)),
+        linked(named(fold_dl16, name)),
+        linked(named(merge_rows, name)),
+        linked(named(merge_lanes, name)),
+    )
+
+
+BEGIN, FOLD, MERGE_LANES = range(3)
+"""Columns of :func:`fold_table`."""
+
+FOLD_TABLE_COLUMNS = 3
+
+
+def fold_table(accumulators: Sequence[Accumulator], *, is_dl16: bool) -> npt.NDArray[np.int64]:
+    """Return the addresses that reduction kernels call, a row per accumulator."""
+    rows: list[list[int]] = []
+    for functions in map(fold_functions, accumulators):
+        fold = functions.fold_dl16 if is_dl16 else functions.fold
+        rows.append([functions.begin.address, fold.address, functions.merge_lanes.address])
+    return np.array(rows, np.int64)

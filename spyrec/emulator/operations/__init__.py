@@ -1,0 +1,1 @@
+"""The plan of every operation: how it becomes steps of kernels."""

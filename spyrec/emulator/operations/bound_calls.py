@@ -1,0 +1,86 @@
+"""An executable whose operands have got their places: steps for the compiled driver of loops, over and over."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+
+from spyrec.emulator.kernels.linked import Linked
+
+Integers = npt.NDArray[np.int64]
+Array = npt.NDArray[np.generic]
+
+NOTES = 4
+"""Integers that the steps of one dispatch may agree on."""
+
+_SHARED_ELEMENTS = 1 << 11
+"""Elements of a step from which on two threads are faster than one: they meet in a fraction of a microsecond."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KernelStep:
+    """One call of a linked step: its record, the arrays that live as long as their addresses in it, its tasks.
+
+    ``elements``: what the tasks go over together, as a measure of time.
+    """
+
+    function: int
+    record: Integers
+    arrays: tuple[Array, ...]
+    tasks: int
+    elements: int
+
+    @classmethod
+    def of(cls, step: Linked, fields: Sequence[int | Array], tasks: int, elements: int) -> Self:
+        """Return a step whose record has these columns, an array by its address."""
+        arrays = tuple(item for item in fields if isinstance(item, np.ndarray))
+        assert all(item.flags.c_contiguous for item in arrays)
+        columns = [item.ctypes.data if isinstance(item, np.ndarray) else item for item in fields]
+        return cls(step.address, np.array(columns, np.int64), arrays, tasks, elements)
+
+    def with_arrays(self, arrays: Sequence[Array]) -> Self:
+        """Return the step with more arrays to keep alive."""
+        return replace(self, arrays=(*self.arrays, *arrays))
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether threads share the tasks."""
+        return self.tasks >= 2 and is_worth_sharing(self.elements)
+
+
+def is_worth_sharing(elements: int) -> bool:
+    """Whether threads that are at work already share a step over so many elements."""
+    return elements >= _SHARED_ELEMENTS
+
+
+class BoundCalls:
+    """The steps of one unit, in order; each begins when the one before is done.
+
+    ``bounds``: where the steps of each part of a chain begin, and the end; parts do not wait for each other.
+    """
+
+    agrees = False
+    """Whether :meth:`notes` says anything."""
+
+    def __init__(self, steps: Sequence[KernelStep], bounds: Sequence[int] = ()) -> None:
+        self.steps = tuple(steps)
+        self.bounds = tuple(bounds) or (0, len(self.steps))
+
+    @classmethod
+    def of_parts(cls, parts: Sequence[Sequence[KernelStep]]) -> BoundCalls:
+        """Return the steps of a chain's parts."""
+        steps = [step for part in parts for step in part]
+        return BoundCalls(steps, np.cumsum([0, *map(len, parts)]).tolist())
+
+    @contextmanager
+    def notes(self, moved: Integers) -> Generator[Integers]:
+        """Yield the notes ``[dispatch, NOTES]`` of dispatches in order, whose operands move by ``moved``.
+
+        What the notes promise holds while the context lasts.
+        """
+        yield np.zeros((len(moved), NOTES), np.int64)

@@ -1,0 +1,70 @@
+"""Plans of the layer norm scale: one value of every input stick, repeated over the lanes of the output."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from spyrec.emulator.engine import Executable, Integers, Mover, Setting
+from spyrec.emulator.geometry import outer_sum
+from spyrec.emulator.kernels.codec import DECODERS, can_store
+from spyrec.emulator.kernels.norm import scale_step
+from spyrec.emulator.operations.bound_calls import Array, BoundCalls, KernelStep
+from spyrec.emulator.operations.pointwise import constants_of
+
+
+class NormScaleExecutable(Executable):
+    """layernormscale: ``1 / sqrt(lane 1 - lane 0 squared + eps)`` of each input stick, stored in every output lane."""
+
+    def __init__(self, setting: Setting) -> None:
+        self.setting = setting
+        self.eps = constants_of(setting)["eps"]
+        self.rows = {dim: size for dim, size in setting.extents.items() if setting.extends(setting.inputs[0], dim)}
+        # Rows first: the result is computed per row and repeated over the rest of the box.
+        rest = {dim: size for dim, size in setting.extents.items() if dim not in self.rows}
+        self.box = {**self.rows, **rest}
+        self.repeat = int(np.prod(list(rest.values()), dtype=np.int64))
+
+    @property
+    def is_bindable(self) -> bool:
+        """Whether a kernel can round the results."""
+        return can_store(self.setting.codec(self.setting.output))
+
+    @property
+    def core_ids(self) -> Sequence[int]:
+        """The cores used."""
+        return self.setting.superdsc.core_ids
+
+    @property
+    def is_separable(self) -> bool:
+        """Whether a kernel can round the results."""
+        return self.is_bindable
+
+    def bound(self, starts: Integers) -> BoundCalls:
+        """Return one step."""
+        return BoundCalls(self.part_steps(starts, np.arange(self.setting.cores)))
+
+    def part_steps(self, starts: Integers, cores: Integers) -> Sequence[KernelStep]:
+        """Return one step."""
+        setting, source, target = self.setting, self.setting.inputs[0], self.setting.output
+        sources, targets = (np.ascontiguousarray(starts[position, cores]) for position in (source, target))
+        rows = outer_sum([setting.offsets(source, dim) for dim in self.rows])
+        box = outer_sum([setting.offsets(target, dim) for dim in self.box])
+        decode = DECODERS[setting.codec(source).storage.value].address
+        fields: list[int | Array] = [source, target, sources, targets, len(rows), rows, self.repeat, box, decode]
+        fields += [setting.step_bytes(source), np.array([self.eps]), setting.codec(target).word_bytes]
+        return [KernelStep.of(scale_step, fields, len(cores), len(cores) * len(box))]
+
+    def run(self, starts: Integers) -> None:
+        """Execute once."""
+        setting = self.setting
+        source = setting.inputs[0]
+        reader = Mover(setting, source, self.rows)
+        codec = setting.codec(source)
+        first = codec.decode(reader.load(starts[source]))
+        second = codec.decode(reader.load(starts[source] + setting.step_bytes(source)))
+        with np.errstate(all="ignore"):
+            scale = 1.0 / np.sqrt(second - first * first + self.eps)
+        patterns = np.repeat(setting.codec(setting.output).encode(scale), self.repeat, axis=1)
+        Mover(setting, setting.output, self.box).store(starts[setting.output], patterns)

@@ -1,0 +1,127 @@
+"""Steps of the operations that work element by element, bound to the addresses of one launch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from spyrec.emulator.geometry import Nest
+from spyrec.emulator.kernels.copies import copier
+from spyrec.emulator.kernels.direct import direct_function, three_operands
+from spyrec.emulator.kernels.element_steps import combine_step, copy_step, norm_step, pointwise_step
+from spyrec.emulator.kernels.linked import Linked
+from spyrec.emulator.kernels.norm import can_normalise
+from spyrec.emulator.kernels.pointwise import OPERATIONS, block_functions, codecs_of
+from spyrec.emulator.operations.bound_calls import BoundCalls, KernelStep, is_worth_sharing
+from spyrec.emulator.operations.spread_nest import spread
+
+Integers = npt.NDArray[np.int64]
+Table = npt.NDArray[np.uint16]
+
+_NONE = np.zeros(0, np.int64)
+_NO_TABLE = np.zeros(0, np.uint16)
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What one step does to each element: the step, the function that it calls, and that one's arguments.
+
+    ``blocks``: see :func:`spyrec.emulator.kernels.pointwise.block_functions`.
+    """
+
+    step: Linked
+    operation: int
+    codecs: Integers
+    table: Table
+    blocks: Integers
+
+
+def bound_pointwise(
+    operation: str, codes: Integers, positions: Sequence[int], nests: Sequence[Nest], starts: Integers
+) -> BoundCalls:
+    """Return the steps of one operation on ``starts[operand, core]``; ``positions``: of the nests' operands."""
+    used = starts[list(positions)]
+    places = [_places(operation, codes, used, nest, is_shared=True) for nest in nests]
+    return BoundCalls([_step(_work(operation, codes, loops), positions, at, loops) for at, loops in places])
+
+
+def pointwise_part_steps(
+    operation: str, codes: Integers, positions: Sequence[int], nests: Sequence[Nest], starts: Integers
+) -> list[KernelStep]:
+    """Return the steps of :func:`bound_pointwise` for one thread."""
+    used = starts[list(positions)]
+    places = [_places(operation, codes, used, nest, is_shared=False) for nest in nests]
+    return [_step(_work(operation, codes, loops), positions, at, loops) for at, loops in places]
+
+
+def bound_copy(
+    word_bytes: int, table: Table, positions: Sequence[int], nests: Sequence[Nest], starts: Integers
+) -> BoundCalls:
+    """Return the steps of one copy on ``starts[operand, core]``, through the table unless it is empty."""
+    work, used = Work(copy_step, copier(word_bytes, table), _NONE, table, _NONE), starts[list(positions)]
+    return BoundCalls([_step(work, positions, *_spread(used, nest, is_shared=True)) for nest in nests])
+
+
+def copy_part_steps(
+    word_bytes: int, table: Table, positions: Sequence[int], nests: Sequence[Nest], starts: Integers
+) -> list[KernelStep]:
+    """Return the steps of :func:`bound_copy` for one thread."""
+    work, used = Work(copy_step, copier(word_bytes, table), _NONE, table, _NONE), starts[list(positions)]
+    return [_step(work, positions, *_spread(used, nest, is_shared=False)) for nest in nests]
+
+
+def pointwise_core_steps(
+    operation: str, codes: Integers, positions: Sequence[int], nests: Sequence[Nest], starts: Integers
+) -> list[KernelStep]:
+    """Return the steps of one operation as :meth:`Executable.core_steps` says."""
+    used = starts[list(positions)]
+    return [_step(_work(operation, codes, nest.loops), positions, used + nest.offsets[:, None], nest.loops)
+            for nest in nests]  # fmt: skip
+
+
+def copy_core_steps(
+    word_bytes: int, table: Table, positions: Sequence[int], nests: Sequence[Nest], starts: Integers
+) -> list[KernelStep]:
+    """Return the steps of one copy as :meth:`Executable.core_steps` says."""
+    work, used = Work(copy_step, copier(word_bytes, table), _NONE, table, _NONE), starts[list(positions)]
+    return [_step(work, positions, used + nest.offsets[:, None], nest.loops) for nest in nests]
+
+
+def _places(
+    operation: str, codes: Integers, used: Integers, nest: Nest, *, is_shared: bool
+) -> tuple[Integers, Integers]:
+    """Return starts and loops that suit an operation's kernel."""
+    at, loops = _spread(used, nest, is_shared=is_shared)
+    if not can_normalise(operation, codes, loops) and can_normalise(operation, codes, nest.loops):
+        return used + nest.offsets[:, None], nest.loops
+    return at, loops
+
+
+def _spread(starts: Integers, nest: Nest, *, is_shared: bool) -> tuple[Integers, Integers]:
+    return spread(starts, nest, is_shared=is_shared and is_worth_sharing(starts.shape[1] * nest.points))
+
+
+def _work(operation: str, codes: Integers, loops: Integers) -> Work:
+    """Return what computes one operation on a nest; all kernels give the same bits."""
+    direct = direct_function(operation, codes, loops)
+    if direct is not None:
+        return Work(combine_step, direct.address, _NONE, _NO_TABLE, _NONE)
+    if can_normalise(operation, codes, loops):
+        return Work(norm_step, 0, _NONE, _NO_TABLE, _NONE)
+    return Work(pointwise_step, OPERATIONS[operation].address, codecs_of(codes), _NO_TABLE, block_functions(operation))
+
+
+def _step(work: Work, positions: Sequence[int], starts: Integers, loops: Integers) -> KernelStep:
+    if work.step is combine_step:
+        starts, loops = three_operands(starts, loops)
+        positions = positions if len(positions) == 3 else [positions[0], *positions]
+    operands, origins = starts.shape
+    tasks = origins * int(np.prod(loops[2:, 0], dtype=np.int64))
+    elements = tasks * int(loops[0, 0] * loops[1, 0])
+    extents = operands, origins, len(loops)
+    arrays = np.array(positions, np.int64), np.ascontiguousarray(starts), np.ascontiguousarray(loops)
+    fields = [work.operation, *extents, *arrays, work.codecs, work.blocks, work.table, len(work.table)]
+    return KernelStep.of(work.step, fields, tasks, elements)

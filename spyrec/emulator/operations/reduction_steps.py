@@ -1,0 +1,110 @@
+"""Steps of a fold, bound to the addresses of one launch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from spyrec.device_ops.record import Accumulator
+from spyrec.emulator.kernels.codec import can_store
+from spyrec.emulator.kernels.fold_steps import (
+    fold_lanes_dl16_step,
+    fold_lanes_step,
+    fold_rows_dl16_step,
+    fold_rows_step,
+    store_folds_step,
+)
+from spyrec.emulator.kernels.folds import fold_functions, fold_table
+from spyrec.emulator.kernels.reductions import functions_of
+from spyrec.emulator.numerics import Codec
+from spyrec.emulator.operations.bound_calls import Array, KernelStep
+
+Integers = npt.NDArray[np.int64]
+Doubles = npt.NDArray[np.float64]
+
+_FEWEST_CORES = 8  # fewer leave a thread waiting where cores are the tasks
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """What is folded on every core and what becomes of it.
+
+    ``kinds`` and ``factors``: one per result of a place; results stand ``lane_bytes`` apart.  ``kept`` and ``folded``:
+    the kernels' tables (``reductions``).  ``cohorts``: core positions that combine their results, in order.
+    ``places``: byte offsets of the results from the output's start.
+    """
+
+    kinds: tuple[Accumulator, ...]
+    factors: tuple[float, ...]
+    source: Codec
+    source_bytes: int
+    folds_lanes: bool
+    is_direct: bool
+    kept: Integers
+    folded: Integers
+    masked: npt.NDArray[np.uint8]
+    mask_value: float
+    cohorts: Sequence[Sequence[int]]
+    target: Codec
+    lane_bytes: int
+    places: Integers
+    tasks_per_core: int
+    elements: int
+
+    @property
+    def can_be_stored(self) -> bool:
+        """Whether the steps round as everything else does."""
+        return can_store(self.target)
+
+    @property
+    def cores(self) -> int:
+        """Cores used."""
+        return len(self.masked)
+
+    def repeated(self, times: int) -> Fold:
+        """Return the fold of so many boxes a core, each of which keeps its results; they are numbered core by core."""
+        masked = np.repeat(self.masked, times, axis=0)
+        return replace(self, masked=masked, cohorts=[[box] for box in range(len(masked))])
+
+    def of_cores(self, cores: Integers) -> Fold:
+        """Return the fold of the cores at these positions, none of which combines its results with another one's."""
+        masked = np.ascontiguousarray(self.masked[cores])
+        return replace(self, masked=masked, cohorts=[[place] for place in range(len(cores))])
+
+    def steps(self, rows: tuple[int, int], sources: Integers, targets: Integers) -> list[KernelStep]:
+        """Return the steps; ``rows``: of the movement, of what is read and of what is stored."""
+        out = np.empty((len(self.kinds), self.cores, len(self.places)), np.float64)
+        is_alone = len(self.cohorts[0]) == 1 and self.cores >= _FEWEST_CORES
+        # In the cores' order where each stores its own results.
+        members = np.arange(self.cores)[:, None] if is_alone else np.array(self.cohorts, np.int64)
+        store = self._store(rows[1], members, targets, out)
+        if is_alone:
+            return [self._fold(rows[0], sources, out, store)]
+        return [self._fold(rows[0], sources, out, None), store]
+
+    def _fold(self, row: int, sources: Integers, out: Doubles, store: KernelStep | None) -> KernelStep:
+        direct = fold_lanes_dl16_step if self.folds_lanes else fold_rows_dl16_step
+        masked = fold_lanes_step if self.folds_lanes else fold_rows_step
+        folds = fold_table(self.kinds, is_dl16=self.is_direct)
+        functions = functions_of(self._code)
+        fields: list[int | Array] = [row, self.cores, sources, self.tasks_per_core, functions, len(self.kinds)]
+        fields += [self.kept, len(self.kept), self.folded, len(self.folded), out, len(self.places), self.source_bytes]
+        fields += [self.masked, self.masked.shape[1], np.array([self.mask_value], np.float32), folds]
+        fields += [0, 0] if store is None else [store.function, store.record]
+        tasks = self.cores * (self.tasks_per_core if store is None else 1)
+        made = KernelStep.of(direct if self.is_direct else masked, fields, tasks, self.cores * self.elements)
+        return made if store is None else made.with_arrays(store.arrays)
+
+    @property
+    def _code(self) -> int:
+        return self.source.storage.value
+
+    def _store(self, row: int, members: Integers, targets: Integers, out: Doubles) -> KernelStep:
+        merges = np.array([fold_functions(kind).merge.address for kind in self.kinds], np.int64)
+        fields: list[int | Array] = [row, members.astype(np.int64), members.shape[1], targets, out, self.cores]
+        fields += [len(self.places), self.places, len(self.kinds), merges]
+        fields += [np.array(self.factors, np.float64), self.lane_bytes, self.target.word_bytes]
+        return KernelStep.of(store_folds_step, fields, len(members), out.size)

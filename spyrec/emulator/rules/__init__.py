@@ -1,0 +1,1 @@
+"""What a program may not do: rules checked at load."""

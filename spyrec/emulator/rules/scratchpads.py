@@ -1,0 +1,94 @@
+"""Rule V8 over a program: what a core reads from its LX was written there under the same slices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from spyrec.bundle.superdsc import Component
+from spyrec.diagnostics import Diagnostic, Location
+from spyrec.emulator.plan import PlannedCall
+from spyrec.emulator.rules.fault_places import START, Spot, operand_field, place_of
+from spyrec.emulator.rules.superdsc import RULE_CODES, name_of
+from spyrec.runtime.findings import RuleDiagnostic
+
+Slices = tuple[tuple[int, tuple[tuple[int, int, int], ...]], ...]
+"""Per core: its id and, for each divided dim in layout order, stride in sticks, number of slices and slice index."""
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """One tensor in LX: bytes ``[first, past)`` of every core, and how it is divided over them."""
+
+    first: int
+    past: int
+    slices: Slices
+    file: str
+
+
+def check_scratchpads(calls: Iterable[PlannedCall]) -> list[Diagnostic]:
+    """Return every read of LX data that was written under other slices or never; calls in program order."""
+    regions: list[Region] = []
+    problems: list[Diagnostic] = []
+    for planned in calls:
+        superdsc = planned.call.superdsc
+        output = superdsc.compute.outputs[0]
+        for position in superdsc.compute.inputs:
+            if superdsc.operands[position].component is Component.LX and position != output:
+                problems += _check_read(region_of(planned, position), regions, planned, position)
+        if superdsc.operands[output].component is Component.LX:
+            written = region_of(planned, output)
+            regions = [item for item in regions if item.past <= written.first or item.first >= written.past]
+            regions.append(written)
+    return problems
+
+
+def _check_read(read: Region, regions: list[Region], planned: PlannedCall, position: int) -> list[Diagnostic]:
+    sources = [item for item in regions if item.first < read.past and read.first < item.past]
+    subject = name_of(planned.call.superdsc, position)
+    where = Location(planned.call.file)
+    if not sources:
+        message = f"{subject}: bytes [{read.first}, {read.past}) of LX were not written before"
+        return [_placed(Diagnostic(RULE_CODES[8], message, where), planned, position, read.slices[0][0], START)]
+    for source in sources:
+        if source.slices != read.slices:
+            message = f'{subject}: read under other slices than "{source.file}" wrote it with'
+            hint = "nothing moves data between the cores' LX: both operations must divide the tensor alike"
+            found = Diagnostic(RULE_CODES[8], message, where, hint=hint)
+            return [_placed(found, planned, position, _first_other(read.slices, source.slices), "coreIdToWkSlice_")]
+    return []
+
+
+def _first_other(read: Slices, written: Slices) -> int:
+    """Return a core that reads other elements than were written in its LX."""
+    known = dict(written)
+    return next((core for core, own in read if known.get(core) != own), read[0][0])
+
+
+def _placed(found: Diagnostic, planned: PlannedCall, position: int, core: int, field: str) -> Diagnostic:
+    superdsc = planned.call.superdsc
+    place = superdsc.core_ids.index(core)
+    spot = Spot(place, superdsc.operands[position].start_addresses[place])
+    named = operand_field(position, field) if field == START else field
+    return RuleDiagnostic.of(found, place_of(planned.call, position, spot, named, {}))
+
+
+def region_of(planned: PlannedCall, position: int) -> Region:
+    """Return where an operand lies in LX and how it is divided."""
+    superdsc = planned.call.superdsc
+    first = superdsc.operands[position].start_addresses[0]
+    past = first + planned.binding.buffer_bytes[position]
+    return Region(first, past, _slices(planned, position), planned.call.file)
+
+
+def _slices(planned: PlannedCall, position: int) -> Slices:
+    """Return how an operand is divided; labels carry no identity across SuperDSCs, places in the layout do."""
+    superdsc = planned.call.superdsc
+    strides = planned.setting.geometries[position].stride_sticks
+    divided = [dim for dim in strides if superdsc.work_slices[dim] > 1]
+    return tuple(
+        sorted(
+            (core, tuple((strides[dim], superdsc.work_slices[dim], of_core[dim]) for dim in divided))
+            for core, of_core in zip(superdsc.core_ids, superdsc.core_work_slices)
+        )
+    )

@@ -1,0 +1,1 @@
+"""Simulated times and counted traffic."""

@@ -1,0 +1,133 @@
+"""The cost model's record of a SuperDSC, from its operands' addressing and footprints."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from spyrec.bundle.superdsc import Component, Indirection
+from spyrec.device_ops import device_operation
+from spyrec.device_ops.record import Family
+from spyrec.emulator.engine import Setting
+from spyrec.emulator.footprint import length, whole_sticks
+from spyrec.emulator.operations.matmul import roles_of
+from spyrec.emulator.rules.binding import Binding
+from spyrec.emulator.timeline.traffic import Traffic
+from spyrec.hardware.cost import Combination, OperandRead, OperationClass, OperationRecord, Unit
+from spyrec.hardware.target import PARTIAL_SUM_BYTES
+from spyrec.hardware.work_slices import ring_hops
+
+
+def record_of(setting: Setting, binding: Binding, traffic: Traffic) -> OperationRecord:
+    """Return the record of one execution; ``traffic`` includes what was read at places that depend on data."""
+    superdsc = setting.superdsc
+    operation_class = _class_of(setting)
+    is_matmul = operation_class is OperationClass.MATMUL
+    roles = roles_of(setting) if is_matmul else None
+    used = {*setting.inputs, setting.output}
+    return OperationRecord(
+        operation_class=operation_class,
+        unit=Unit.PT if is_matmul else Unit.SFP,
+        cores=setting.cores,
+        core_points=math.prod(setting.extents.values()),
+        core_rows=math.prod(setting.extents[dim] for dim in roles.rows) if roles else 0,
+        element_bytes=max(superdsc.operands[t].word_length for t in (setting.inputs if is_matmul else used)),
+        passes=device_operation(superdsc.op_func_name).vector_passes,
+        flops=traffic.flops,
+        result_elements=_result_elements(setting),
+        read_bytes=traffic.hbm_read_bytes,
+        core_read_bytes=traffic.hbm_core_read_bytes,
+        write_bytes=traffic.hbm_write_bytes,
+        shared_reads=_shared_reads(setting, binding),
+        lx_read_bytes=_lx_bytes(setting, binding, setting.inputs),
+        lx_write_bytes=_lx_bytes(setting, binding, (setting.output,)),
+        combination=_combination(setting),
+        batch_slices=math.prod(superdsc.work_slices[dim] for dim in roles.batch) if roles else 1,
+    )
+
+
+def writers_of(setting: Setting) -> tuple[int, ...]:
+    """Return the cores that store results: all, or of those that combine the one with the last slices."""
+    superdsc, reduced = setting.superdsc, split_reduced_dims(setting)
+    return tuple(
+        core
+        for core, slices in zip(superdsc.core_ids, superdsc.core_work_slices)
+        if all(slices[dim] == superdsc.work_slices[dim] - 1 for dim in reduced)
+    )
+
+
+def split_reduced_dims(setting: Setting) -> tuple[str, ...]:
+    """Return the dims over which cores combine: split, and not in the output."""
+    slices = setting.superdsc.work_slices
+    return tuple(dim for dim in slices if slices[dim] > 1 and not setting.extends(setting.output, dim))
+
+
+def _class_of(setting: Setting) -> OperationClass:
+    family = device_operation(setting.superdsc.op_func_name).family
+    match family:
+        case Family.MATMUL:
+            return OperationClass.MATMUL
+        case Family.RESTICKIFY:
+            return OperationClass.RESTICKIFY
+        case Family.IDENTITY if _is_broadcast(setting):
+            return OperationClass.BROADCAST
+        case Family.NORM_STATISTICS | Family.TOP:
+            return OperationClass.REDUCTION
+        case Family.REDUCTION:
+            stick_dim = setting.geometries[setting.inputs[0]].stick_dim
+            is_stick = stick_dim is not None and not setting.extends(setting.output, stick_dim)
+            return OperationClass.REDUCTION if is_stick else OperationClass.OUTER_REDUCTION
+        case _:
+            return OperationClass.POINTWISE
+
+
+def _is_broadcast(setting: Setting) -> bool:
+    source = setting.inputs[0]
+    return any(
+        extent > 1 and setting.extends(setting.output, dim) and not setting.extends(source, dim)
+        for dim, extent in setting.superdsc.iteration.items()
+    )
+
+
+def _result_elements(setting: Setting) -> int:
+    iteration = setting.superdsc.iteration
+    return math.prod(extent for dim, extent in iteration.items() if setting.extends(setting.output, dim))
+
+
+def _shared_reads(setting: Setting, binding: Binding) -> tuple[OperandRead, ...]:
+    """Return the operands that several cores read; cores share one where they start at the same place."""
+    found: list[OperandRead] = []
+    for position in dict.fromkeys(setting.inputs):
+        operand = setting.superdsc.operands[position]
+        # which rows of a gather's table cores share depends on data
+        if operand.component is not Component.HBM or operand.indirection is Indirection.VALUE:
+            continue
+        starts = len(np.unique(binding.offsets[position]))
+        if starts < setting.cores:
+            distinct_bytes = starts * length(whole_sticks(binding.runs[position]))
+            found.append(OperandRead(distinct_bytes, setting.cores // starts))
+    return tuple(found)
+
+
+def _lx_bytes(setting: Setting, binding: Binding, positions: Sequence[int]) -> int:
+    operands = setting.superdsc.operands
+    return sum(length(binding.runs[t]) for t in dict.fromkeys(positions) if operands[t].component is Component.LX)
+
+
+def _combination(setting: Setting) -> Combination:
+    superdsc, dims = setting.superdsc, split_reduced_dims(setting)
+    if not dims:
+        return Combination()
+    slices = math.prod(superdsc.work_slices[dim] for dim in dims)
+    elements = _result_elements(setting) * slices // setting.cores
+    return Combination(slices, _hops(setting, dims), elements * PARTIAL_SUM_BYTES)
+
+
+def _hops(setting: Setting, dims: Sequence[str]) -> int:
+    """Return the ring distance of cores that hold neighbouring slices."""
+    superdsc = setting.superdsc
+    order = tuple(superdsc.work_slices)
+    slices = [tuple(of_core[dim] for dim in order) for of_core in superdsc.core_work_slices]
+    return ring_hops(superdsc.core_ids, slices, [order.index(dim) for dim in dims])
