@@ -9,7 +9,8 @@ from functools import cache
 
 import numpy as np
 
-from spyrec.emulator.kernels.driver import PARTS, no_progress, run_dispatches
+from spyrec.emulator.kernels.driver import StepRow, no_progress, run_dispatches
+from spyrec.emulator.kernels.records import table_of
 from spyrec.emulator.operations.bound_calls import NOTES, BoundCalls, Integers
 from spyrec.emulator.units import Unit
 from spyrec.runtime.threads import Threads
@@ -35,7 +36,7 @@ class DispatchTable:
         chains = {unit.chain: number for number, unit in enumerate(units)}
         self._chains = np.array([-1 if unit.chain is None else chains[unit.chain] for unit in units], np.int64)
         self._unit_steps = np.zeros((len(units), 1 + max(1, int(self._parts.max(initial=0)))), np.int64)
-        self._rows: list[list[int]] = []
+        self._rows: list[StepRow] = []
         self._shared_elements = np.zeros(len(units), np.int64)
 
     def _bind(self, number: int) -> BoundCalls:
@@ -45,7 +46,7 @@ class DispatchTable:
             bound = self._bound[number] = unit.executable.bound_again(self._starts[number], unit.chain)
             self._unit_steps[number, : len(bound.bounds)] = len(self._rows) + np.array(bound.bounds)
             for step in bound.steps:
-                self._rows.append([step.function, step.record.ctypes.data, step.tasks, int(step.is_shared)])
+                self._rows.append(step.row)
                 self._shared_elements[number] += step.elements if step.is_shared or unit.chain is not None else 0
         return self._bound[number]
 
@@ -65,12 +66,12 @@ class DispatchTable:
             self._share(units, moved, notes)
 
     def _share(self, units: Integers, moved: Integers, notes: Integers) -> None:
-        steps = np.array(self._rows, np.int64).reshape(-1, 4)
+        steps = table_of(StepRow, self._rows)
         found = stretches(self._chains[units], self._parts[units])
         arrays = units, moved, notes, found, self._unit_steps, steps
         is_shared = self._threads.shares(2, int(self._shared_elements[units].sum()))
         threads = self._threads.count if is_shared else 1
-        progress = no_progress(max(threads, int(found[:, PARTS].max(initial=0))))
+        progress = no_progress(max(threads, int(self._parts[units].max(initial=0))))
         if is_shared:
             self._threads.run_together(lambda thread: run_dispatches(*arrays, progress, threads, thread, _offer()))
         else:
@@ -78,7 +79,7 @@ class DispatchTable:
 
 
 def stretches(chains: Integers, parts: Integers) -> Integers:
-    """Return runs of dispatches of one chain, or of none: first and past-last, and parts.
+    """Return runs of dispatches of one chain, or of none, as rows of :class:`Stretch`.
 
     ``chains``: each dispatch's chain, -1 for none; ``parts``: that one's parts.
     """

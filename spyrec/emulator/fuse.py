@@ -17,7 +17,8 @@ import numpy as np
 from spyrec.emulator.blocks import BLOCK_BYTES, Cut, cut_of
 from spyrec.emulator.engine import Executable, Integers
 from spyrec.emulator.footprint import first_conflict
-from spyrec.emulator.kernels.driver import run_boxes
+from spyrec.emulator.kernels.driver import StepRow, run_boxes
+from spyrec.emulator.kernels.records import table_of
 from spyrec.emulator.operations.bound_calls import KernelStep
 from spyrec.emulator.plan import PlannedCall
 from spyrec.emulator.units import Unit
@@ -80,7 +81,7 @@ class _Bound:
         self.steps = tuple(steps)  # they keep alive what the table has the addresses of
         self.members = members
         self.boxes = boxes
-        self.table = np.array([[step.function, step.record.ctypes.data, step.tasks, 0] for step in steps], np.int64)
+        self.table = table_of(StepRow, [step.row for step in steps])
 
     def moved_to(self, starts: Integers) -> Integers | None:
         """Return how far each operand is from where it was bound; ``None`` if not all cores' are equally far."""

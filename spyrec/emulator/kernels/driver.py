@@ -6,20 +6,43 @@ tasks ``first_task <= t < last_task`` of what its record says, operands moved as
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
 from spyrec.emulator.kernels.instructions import atomic_add, atomic_load, atomic_replace
 from spyrec.emulator.kernels.jit import address_of, inlined, kernel
 from spyrec.emulator.kernels.linked import call
+from spyrec.emulator.kernels.records import bytes_of, reader_of
 
 Integers = npt.NDArray[np.int64]
 
-FUNCTION, RECORD, TASKS, IS_SHARED = range(4)
-"""Columns of the steps that the drivers take: addresses of function and record, tasks, whether threads share them."""
 
-FIRST, PAST, PARTS = range(3)
-"""Columns of a stretch of dispatches."""
+@dataclass(frozen=True, slots=True)
+class StepRow:
+    """A row of the steps that the drivers take: addresses of function and record, tasks, whether threads share them."""
+
+    function: int
+    record: int
+    tasks: int
+    is_shared: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Dispatches of one chain, or of none: first and past-last, and parts."""
+
+    first: int
+    past: int
+    parts: int
+
+
+_step_row = reader_of(StepRow)
+_stretch = reader_of(Stretch)
+
+_STEP_BYTES = bytes_of(StepRow)
+_STRETCH_BYTES = bytes_of(Stretch)
 
 _LINE = 64  # bytes of a cache line: what threads change often stands on lines of its own
 _PATIENCE = 2000  # looks at another thread's progress before the processor is offered to others
@@ -36,8 +59,9 @@ def run_boxes(steps: Integers, moved: Integers, boxes: int, first: int, past: in
     for box in range(first, past):
         for h in range(steps.shape[0]):
             movement = address_of(moved) + 8 * h * moved.shape[1]
-            each = steps[h, TASKS] // boxes
-            call(steps[h, FUNCTION], (steps[h, RECORD], movement, address_of(notes), box * each, (box + 1) * each))
+            step = _step_row(address_of(steps) + _STEP_BYTES * h)
+            each = step.tasks // boxes
+            call(step.function, (step.record, movement, address_of(notes), box * each, (box + 1) * each))
 
 
 @inlined
@@ -78,34 +102,37 @@ def run_dispatches(
     done = address_of(progress)
     stage, before = 0, 0
     for s in range(stretches.shape[0]):
-        parts = stretches[s, PARTS]
+        stretch = _stretch(address_of(stretches) + _STRETCH_BYTES * s)
+        parts = stretch.parts
         if parts != 0:
             _wait(done, before, offer)
             for own in range(parts):
                 part = (thread * parts // threads + own) % parts
                 if not _claim(done + _LINE * (1 + part), stage):
                     continue
-                for d in range(stretches[s, FIRST], stretches[s, PAST]):
+                for d in range(stretch.first, stretch.past):
                     movement = address_of(moved) + 8 * d * moved.shape[1]
                     note = address_of(notes) + 8 * d * notes.shape[1]
                     for h in range(unit_steps[units[d], part], unit_steps[units[d], part + 1]):
-                        call(steps[h, FUNCTION], (steps[h, RECORD], movement, note, 0, steps[h, TASKS]))
+                        step = _step_row(address_of(steps) + _STEP_BYTES * h)
+                        call(step.function, (step.record, movement, note, 0, step.tasks))
                 atomic_add(done, 1)
             stage += 1
             before += parts
             continue
-        for d in range(stretches[s, FIRST], stretches[s, PAST]):
+        for d in range(stretch.first, stretch.past):
             movement = address_of(moved) + 8 * d * moved.shape[1]
             note = address_of(notes) + 8 * d * notes.shape[1]
             for h in range(unit_steps[units[d], 0], unit_steps[units[d], 1]):
                 _wait(done, before, offer)
-                tasks, shares = steps[h, TASKS], threads if steps[h, IS_SHARED] != 0 else 1
+                step = _step_row(address_of(steps) + _STEP_BYTES * h)
+                tasks, shares = step.tasks, threads if step.is_shared != 0 else 1
                 for own in range(threads):
                     part = (thread + own) % threads
                     if _claim(done + _LINE * (1 + part), stage):
                         first, last = tasks * min(part, shares) // shares, tasks * min(part + 1, shares) // shares
                         if first < last:
-                            call(steps[h, FUNCTION], (steps[h, RECORD], movement, note, first, last))
+                            call(step.function, (step.record, movement, note, first, last))
                         atomic_add(done, 1)
                 stage += 1
                 before += threads

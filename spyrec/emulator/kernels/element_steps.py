@@ -1,10 +1,11 @@
 """Steps of the driver that work element by element: the kernels of pointwise operations and copies, moved.
 
-A record: addresses of functions and arrays, and extents.  Its columns are named below; ROWS are the operands' columns
-of the movement.
+A record holds addresses of functions and arrays, and extents.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -16,13 +17,41 @@ from spyrec.emulator.kernels.jit import inlined, integers_at, words16_at
 from spyrec.emulator.kernels.linked import linked
 from spyrec.emulator.kernels.norm import run_norm
 from spyrec.emulator.kernels.pointwise import pointwise_tasks
+from spyrec.emulator.kernels.records import reader_of
 
 Integers = npt.NDArray[np.int64]
 
-OPERATION, OPERANDS, ORIGINS, LOOPS, ROWS, STARTS, NEST, CODECS, BLOCKS, TABLE, TABLE_ENTRIES = range(11)
-"""Columns of a record.  STARTS: address of ``[operand, origin]``; NEST: of ``[loop, 1 + operand]``."""
 
-RECORD_COLUMNS = 11
+@dataclass(frozen=True, slots=True)
+class ElementRecord:
+    """One operation on a nest.
+
+    ``rows``: the operands' columns of the movement.  ``starts``: address of ``[operand, origin]``; ``nest``: of
+    ``[loop, 1 + operand]``.  ``codecs``, ``blocks``: see ``pointwise_tasks``.  ``table``: of a copy.
+    """
+
+    operation: int
+    operands: int
+    origins: int
+    loops: int
+    rows: int
+    starts: int
+    nest: int
+    codecs: int
+    blocks: int
+    table: int
+    table_entries: int
+
+
+@dataclass(frozen=True, slots=True)
+class ChainNotes:
+    """What a dispatch of a chain knows: the address of the next movement of the same unit, or 0."""
+
+    following: int
+
+
+_element_record = reader_of(ElementRecord)
+_chain_notes = reader_of(ChainNotes)
 
 _FETCHED_ELEMENTS = 1 << 14
 """Elements up to which operands are asked for at once: both then fit the second-level cache, if not the first one.
@@ -32,36 +61,36 @@ Tiles of 3 rows of 4096 took 0.64 to 0.7 of the processor's time so.
 
 
 @inlined
-def _starts(record: Integers, moved: int) -> Integers:
-    operands, origins = record[OPERANDS], record[ORIGINS]
+def _starts(record: ElementRecord, moved: int) -> Integers:
+    operands, origins = record.operands, record.origins
     found = np.empty((operands, origins), np.int64)
     for t in range(operands):
-        beyond = integers_at(moved + 8 * integers_at(record[ROWS], operands)[t], 1)[0]
-        own = integers_at(record[STARTS] + 8 * t * origins, origins)
+        beyond = integers_at(moved + 8 * integers_at(record.rows, operands)[t], 1)[0]
+        own = integers_at(record.starts + 8 * t * origins, origins)
         for place in range(origins):
             found[t, place] = own[place] + beyond
     return found
 
 
 @inlined
-def _nest(record: Integers) -> Integers:
-    columns = record[OPERANDS] + 1
-    return integers_at(record[NEST], record[LOOPS] * columns).reshape((record[LOOPS], columns))
+def _nest(record: ElementRecord) -> Integers:
+    columns = record.operands + 1
+    return integers_at(record.nest, record.loops * columns).reshape((record.loops, columns))
 
 
 @linked
 def pointwise_step(record: int, moved: int, _notes: int, first: int, last: int) -> None:
     """Run ``pointwise_tasks``."""
-    own = integers_at(record, RECORD_COLUMNS)
-    codecs = integers_at(own[CODECS], own[OPERANDS])
-    pointwise_tasks(own[OPERATION], integers_at(own[BLOCKS], 4), codecs, _starts(own, moved), _nest(own), first, last)
+    own = _element_record(record)
+    codecs = integers_at(own.codecs, own.operands)
+    pointwise_tasks(own.operation, integers_at(own.blocks, 4), codecs, _starts(own, moved), _nest(own), first, last)
 
 
 @inlined
-def _fetch(own: Integers, operand: int, moved: int, first: int, last: int) -> None:
+def _fetch(own: ElementRecord, operand: int, moved: int, first: int, last: int) -> None:
     """Ask for what tasks load of an operand, all at once."""
-    loops, origins = own[LOOPS], own[ORIGINS]
-    extents, places = integers_at(own[NEST], 4 * loops), integers_at(own[STARTS], 2 * origins)
+    loops, origins = own.loops, own.origins
+    extents, places = integers_at(own.nest, 4 * loops), integers_at(own.starts, 2 * origins)
     outer_points = 1
     for k in range(2, loops):
         outer_points *= extents[4 * k]
@@ -76,9 +105,9 @@ def _fetch(own: Integers, operand: int, moved: int, first: int, last: int) -> No
 
 
 @inlined
-def _fetch_ahead(own: Integers, moved: int, notes: int, first: int, last: int) -> None:
+def _fetch_ahead(own: ElementRecord, moved: int, notes: int, first: int, last: int) -> None:
     """Ask for what the next round loads, or this one: a small tile ends before the processor sees where it goes."""
-    rows, following = integers_at(own[ROWS], 3), integers_at(notes, 1)[0]
+    rows, following = integers_at(own.rows, 3), _chain_notes(notes).following
     for t in range(2 if rows[0] != rows[1] else 1):  # the operand of a cast stands for both
         here = integers_at(moved + 8 * rows[t], 1)[0]
         if following == 0:
@@ -92,8 +121,8 @@ def _fetch_ahead(own: Integers, moved: int, notes: int, first: int, last: int) -
 @linked
 def combine_step(record: int, moved: int, notes: int, first: int, last: int) -> None:
     """Run ``run_combine``."""
-    own = integers_at(record, RECORD_COLUMNS)
-    rows, extents = integers_at(own[ROWS], 3), integers_at(own[NEST], 8)
+    own = _element_record(record)
+    rows, extents = integers_at(own.rows, 3), integers_at(own.nest, 8)
     if (last - first) * extents[0] * extents[4] <= _FETCHED_ELEMENTS:
         _fetch_ahead(own, moved, notes, first, last)
     movement = (
@@ -101,19 +130,19 @@ def combine_step(record: int, moved: int, notes: int, first: int, last: int) -> 
         integers_at(moved + 8 * rows[1], 1)[0],
         integers_at(moved + 8 * rows[2], 1)[0],
     )
-    combine_tasks(own[OPERATION], own[STARTS], own[ORIGINS], movement, own[NEST], own[LOOPS], first, last)
+    combine_tasks(own.operation, own.starts, own.origins, movement, own.nest, own.loops, first, last)
 
 
 @linked
 def norm_step(record: int, moved: int, _notes: int, first: int, last: int) -> None:
     """Run ``run_norm``."""
-    own = integers_at(record, RECORD_COLUMNS)
+    own = _element_record(record)
     run_norm(_starts(own, moved), _nest(own), first, last)
 
 
 @linked
 def copy_step(record: int, moved: int, _notes: int, first: int, last: int) -> None:
     """Run ``copy_tasks``."""
-    own = integers_at(record, RECORD_COLUMNS)
-    table = words16_at(own[TABLE], own[TABLE_ENTRIES])
-    copy_tasks(own[OPERATION], table, _starts(own, moved), _nest(own), first, last)
+    own = _element_record(record)
+    table = words16_at(own.table, own.table_entries)
+    copy_tasks(own.operation, table, _starts(own, moved), _nest(own), first, last)

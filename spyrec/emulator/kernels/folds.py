@@ -14,6 +14,7 @@ from spyrec.emulator.kernels.dl16_folds import fold_groups
 from spyrec.emulator.kernels.formulas import fold_values, named, text_of
 from spyrec.emulator.kernels.jit import doubles_at, floats_at, integers_at
 from spyrec.emulator.kernels.linked import Linked, linked
+from spyrec.emulator.kernels.records import bytes_of, columns_of, reader_of, table_of
 
 LANES = 64
 """Longest run of adjacent elements."""
@@ -84,16 +85,26 @@ def fold_functions(accumulator: Accumulator) -> FoldFunctions:
     )
 
 
-BEGIN, FOLD, MERGE_LANES = range(3)
-"""Columns of :func:`fold_table`."""
+@dataclass(frozen=True, slots=True)
+class FoldRow:
+    """A row of :func:`fold_table`: the addresses that reduction kernels call for one accumulator."""
 
-FOLD_TABLE_COLUMNS = 3
+    begin: int
+    fold: int
+    merge_lanes: int
+
+
+fold_row = reader_of(FoldRow)
+"""The row at an address (inside kernels only)."""
+
+FOLD_COLUMNS = columns_of(FoldRow)
+FOLD_BYTES = bytes_of(FoldRow)
 
 
 def fold_table(accumulators: Sequence[Accumulator], *, is_dl16: bool) -> npt.NDArray[np.int64]:
     """Return the addresses that reduction kernels call, a row per accumulator."""
-    rows: list[list[int]] = []
+    rows: list[FoldRow] = []
     for functions in map(fold_functions, accumulators):
         fold = functions.fold_dl16 if is_dl16 else functions.fold
-        rows.append([functions.begin.address, fold.address, functions.merge_lanes.address])
-    return np.array(rows, np.int64)
+        rows.append(FoldRow(functions.begin.address, fold.address, functions.merge_lanes.address))
+    return table_of(FoldRow, rows)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
@@ -11,6 +13,7 @@ from spyrec.emulator.kernels.dl16 import GROUP
 from spyrec.emulator.kernels.dl16_folds import normalise_groups
 from spyrec.emulator.kernels.jit import address_of, doubles_at, floats_at, integers_at, kernel, words16_at
 from spyrec.emulator.kernels.linked import call, linked
+from spyrec.emulator.kernels.records import reader_of
 from spyrec.hardware.dlfloat_kernels import decode_scalar
 
 Integers = npt.NDArray[np.int64]
@@ -70,33 +73,47 @@ def can_normalise(operation: str, codes: Integers, nest: Integers) -> bool:
     return nest[0, 1:].tolist() == forms and not nest[1, 4:operands].any()
 
 
-SOURCE_ROW, TARGET_ROW, SOURCES, TARGETS, ROWS, SOURCE_PLACES, REPEATS, TARGET_PLACES = range(8)
-"""Columns of a record.  The first two: of the movement.  SOURCES, TARGETS: addresses of the cores' starts.
+@dataclass(frozen=True, slots=True)
+class ScaleRecord:
+    """layernormscale.
 
-Byte offsets: SOURCE_PLACES of ROWS sticks, TARGET_PLACES of ``[ROWS, REPEATS]`` results.
-"""
+    ``source_row``, ``target_row``: of the movement.  ``sources``, ``targets``: addresses of the cores' starts.
+    Byte offsets: ``source_places`` of ``rows`` sticks, ``target_places`` of ``[rows, repeats]`` results.
+    ``lane_bytes``: from lane 0 to lane 1.  ``eps``: address of a float64.  ``word_bytes``: of a result.
+    """
 
-DECODE, LANE_BYTES, EPS, WORD_BYTES = range(8, 12)
-"""More of them.  LANE_BYTES: from lane 0 to lane 1; EPS: address of a float64; WORD_BYTES: of a result."""
+    source_row: int
+    target_row: int
+    sources: int
+    targets: int
+    rows: int
+    source_places: int
+    repeats: int
+    target_places: int
+    decode: int
+    lane_bytes: int
+    eps: int
+    word_bytes: int
 
-COLUMNS = 12
+
+_scale_record = reader_of(ScaleRecord)
 
 
 @linked
 def scale_step(record: int, moved: int, _notes: int, first: int, last: int) -> None:
     """Compute in float64 and round once; a task is a core."""
-    own = integers_at(record, COLUMNS)
-    rows, repeats = own[ROWS], own[REPEATS]
-    eps = doubles_at(own[EPS], 1)[0]
+    own = _scale_record(record)
+    rows, repeats = own.rows, own.repeats
+    eps = doubles_at(own.eps, 1)[0]
     lanes = np.empty(2, np.float32)
     for core in range(first, last):
         values = address_of(lanes)  # inside of the loop: numba frees an array after its last use
-        source = integers_at(own[SOURCES] + 8 * core, 1)[0] + integers_at(moved + 8 * own[SOURCE_ROW], 1)[0]
-        target = integers_at(own[TARGETS] + 8 * core, 1)[0] + integers_at(moved + 8 * own[TARGET_ROW], 1)[0]
+        source = integers_at(own.sources + 8 * core, 1)[0] + integers_at(moved + 8 * own.source_row, 1)[0]
+        target = integers_at(own.targets + 8 * core, 1)[0] + integers_at(moved + 8 * own.target_row, 1)[0]
         for row in range(rows):
-            call(own[DECODE], (source + integers_at(own[SOURCE_PLACES], rows)[row], own[LANE_BYTES], 2, values))
+            call(own.decode, (source + integers_at(own.source_places, rows)[row], own.lane_bytes, 2, values))
             mean, square = np.float64(floats_at(values, 2)[0]), np.float64(floats_at(values, 2)[1])
             scale = 1.0 / np.sqrt(square - mean * mean + eps)
-            places = integers_at(own[TARGET_PLACES] + 8 * row * repeats, repeats)
+            places = integers_at(own.target_places + 8 * row * repeats, repeats)
             for place in range(repeats):
-                store_double(target + places[place], own[WORD_BYTES], scale)
+                store_double(target + places[place], own.word_bytes, scale)

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from spyrec.emulator.kernels.codec import DECODERS
 from spyrec.emulator.kernels.dl16 import GROUP
 from spyrec.emulator.kernels.dl16_folds import settle_groups
-from spyrec.emulator.kernels.folds import BEGIN, FOLD, LANES, MERGE_LANES, ROWS
+from spyrec.emulator.kernels.folds import FOLD_BYTES, LANES, ROWS, fold_row
 from spyrec.emulator.kernels.jit import address_of, bytes_at, floats_at, kernel
 from spyrec.emulator.kernels.linked import call, linked
 
@@ -63,7 +63,8 @@ def reduce_lanes(
         first = (task % groups) * ROWS
         last = min(first + ROWS, kept.shape[0])
         for k in range(kinds):
-            call(folds[k, BEGIN], (sums + k * ROWS * row_bytes, (last - first) * LANES))
+            own = fold_row(address_of(folds) + FOLD_BYTES * k)
+            call(own.begin, (sums + k * ROWS * row_bytes, (last - first) * LANES))
         for run in range(runs.shape[0]):
             count, source = runs[run, 1], starts[core] + runs[run, 2]
             for q in range(first, last):
@@ -72,10 +73,12 @@ def reduce_lanes(
                     hidden = address_of(masked) + core * folded + runs[run, 0]
                     call(functions[1], (count, hidden, address_of(mask), values))
                 for k in range(kinds):
-                    call(folds[k, FOLD], (count, values, sums + (k * ROWS + q - first) * row_bytes))
+                    own = fold_row(address_of(folds) + FOLD_BYTES * k)
+                    call(own.fold, (count, values, sums + (k * ROWS + q - first) * row_bytes))
         for k in range(kinds):
             target = address_of(out) + 8 * ((k * out.shape[1] + core) * out.shape[2] + first)
-            call(folds[k, MERGE_LANES], (sums + k * ROWS * row_bytes, last - first, target))
+            own = fold_row(address_of(folds) + FOLD_BYTES * k)
+            call(own.merge_lanes, (sums + k * ROWS * row_bytes, last - first, target))
 
 
 @kernel
@@ -108,12 +111,13 @@ def reduce_rows(
         source = starts[core] + runs[run, 2]
         for k in range(kinds):
             sums = address_of(out) + 8 * ((k * out.shape[1] + core) * out.shape[2] + first)
-            call(folds[k, BEGIN], (sums, count))
+            own = fold_row(address_of(folds) + FOLD_BYTES * k)
+            call(own.begin, (sums, count))
             for r in range(reduced.shape[0]):
                 call(functions[0], (source + reduced[r], element_bytes, count, values))
                 if masked.shape[1] > 0 and masked[core, r] != 0:
                     call(functions[1], (count, address_of(flags), address_of(mask), values))
-                call(folds[k, FOLD], (count, values, sums))
+                call(own.fold, (count, values, sums))
 
 
 @kernel
@@ -132,15 +136,18 @@ def reduce_lanes_dl16(
         rows = min(ROWS, kept.shape[0] - first)
         offsets = address_of(kept) + 8 * first
         for k in range(kinds):
-            call(folds[k, BEGIN], (sums + k * ROWS * row_bytes, rows * LANES))
+            own = fold_row(address_of(folds) + FOLD_BYTES * k)
+            call(own.begin, (sums + k * ROWS * row_bytes, rows * LANES))
         for run in range(runs.shape[0]):
             source, count = starts[core] + runs[run, 2], runs[run, 1] // GROUP
             for k in range(kinds):
-                call(folds[k, FOLD], (source, offsets, rows, sums + k * ROWS * row_bytes, row_bytes, count))
+                own = fold_row(address_of(folds) + FOLD_BYTES * k)
+                call(own.fold, (source, offsets, rows, sums + k * ROWS * row_bytes, row_bytes, count))
         for k in range(kinds):
             settle_groups(sums + k * ROWS * row_bytes, rows * LANES // GROUP)
             target = address_of(out) + 8 * ((k * out.shape[1] + core) * out.shape[2] + first)
-            call(folds[k, MERGE_LANES], (sums + k * ROWS * row_bytes, rows, target))
+            own = fold_row(address_of(folds) + FOLD_BYTES * k)
+            call(own.merge_lanes, (sums + k * ROWS * row_bytes, rows, target))
 
 
 @kernel
@@ -156,6 +163,7 @@ def reduce_rows_dl16(
         source = starts[core] + runs[run, 2]
         for k in range(kinds):
             sums = address_of(out) + 8 * ((k * out.shape[1] + core) * out.shape[2] + first)
-            call(folds[k, BEGIN], (sums, count))
-            call(folds[k, FOLD], (source, address_of(reduced), reduced.shape[0], sums, 0, count // GROUP))
+            own = fold_row(address_of(folds) + FOLD_BYTES * k)
+            call(own.begin, (sums, count))
+            call(own.fold, (source, address_of(reduced), reduced.shape[0], sums, 0, count // GROUP))
             settle_groups(sums, count // GROUP)

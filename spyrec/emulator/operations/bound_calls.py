@@ -10,7 +10,9 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
+from spyrec.emulator.kernels.driver import StepRow
 from spyrec.emulator.kernels.linked import Linked
+from spyrec.emulator.kernels.records import Held, KernelRecord, written
 
 Integers = npt.NDArray[np.int64]
 Array = npt.NDArray[np.generic]
@@ -36,12 +38,14 @@ class KernelStep:
     elements: int
 
     @classmethod
-    def of(cls, step: Linked, fields: Sequence[int | Array], tasks: int, elements: int) -> Self:
-        """Return a step whose record has these columns, an array by its address."""
-        arrays = tuple(item for item in fields if isinstance(item, np.ndarray))
-        assert all(item.flags.c_contiguous for item in arrays)
-        columns = [item.ctypes.data if isinstance(item, np.ndarray) else item for item in fields]
-        return cls(step.address, np.array(columns, np.int64), arrays, tasks, elements)
+    def of(cls, step: Linked, record: KernelRecord, held: Held, tasks: int, elements: int) -> Self:
+        """Return a step with this record; ``held``: the arrays that it has the addresses of."""
+        return cls(step.address, written(record), held.arrays, tasks, elements)
+
+    @property
+    def row(self) -> StepRow:
+        """The step as the drivers take it."""
+        return StepRow(self.function, self.record.ctypes.data, self.tasks, int(self.is_shared))
 
     def with_arrays(self, arrays: Sequence[Array]) -> Self:
         """Return the step with more arrays to keep alive."""

@@ -14,20 +14,9 @@ import numpy.typing as npt
 
 from spyrec.emulator.kernels.codec import DECODERS
 from spyrec.emulator.kernels.jit import TILE_ROWS
-from spyrec.emulator.kernels.product_steps import (
-    A_IS_NEW,
-    A_SLOT,
-    B_IS_NEW,
-    B_PANELS,
-    B_SLOT,
-    IS_CLEAN,
-    PACKED,
-    SKIPPED,
-    multiply_step,
-    pack_step,
-    zero_rows_step,
-)
+from spyrec.emulator.kernels.product_steps import ProductNotes, ProductRecord, multiply_step, pack_step, zero_rows_step
 from spyrec.emulator.kernels.products import multiply, pack_rows, sizes_of_product, tasks_of
+from spyrec.emulator.kernels.records import Held, dtype_of, written
 from spyrec.emulator.numerics import Codec
 from spyrec.emulator.operations.bound_calls import NOTES, Array, BoundCalls, KernelStep
 from spyrec.emulator.operations.kept_operand import KeptOperand
@@ -37,6 +26,8 @@ Integers = npt.NDArray[np.int64]
 
 _KEPT_BYTES = 64 << 20
 """Most bytes of first operands that one product keeps decoded at a time, one at least."""
+
+_GIVEN_WITH_NOTES = 0  # an address that each use of the steps has its own of
 
 _MOST_PARTS = 4096
 """Parts of second operands beyond which none is looked up: each costs some microseconds at every launch."""
@@ -100,7 +91,7 @@ class BoundProduct(BoundCalls):
     def __init__(self, forms: Forms, tables: Tables, sharing: Sharing, keeping: Keeping, products: int) -> None:
         self._forms, self._tables, self._sharing, self._keeping = forms, tables, sharing, keeping
         self._tiles = -(-len(tables.a_rows) // TILE_ROWS)
-        self._room: dict[int, Array] = {}
+        self._room: dict[str, Array] = {}
         self._record, arrays = self._made_record()
         has_padding = any(len(places) for _, places in sharing.zero)
         panels, depth = len(sharing.a_starts), len(tables.b_depth)
@@ -122,14 +113,44 @@ class BoundProduct(BoundCalls):
         places = [sharing.groups, sharing.b_starts, sharing.b_starts, sharing.a_panels, sharing.c_starts]
         places += [sharing.b_starts, tables.b_depth, tables.b_columns, tables.c_rows, tables.c_columns]
         addresses = np.array([array.ctypes.data for array in places], np.int64)  # 1, 2, 4 and 5 are the step's affair
-        fields: list[int | Array] = [*forms.rows, len(sharing.a_starts), self._tiles, len(tables.b_depth)]
-        fields += [sharing.a_starts, tables.a_rows, len(tables.a_rows), tables.a_runs, len(tables.a_runs)]
-        fields += [pack_rows.address, DECODERS[forms.a.storage.value].address, forms.a_bytes, 0, 0, 0]
-        fields += [DECODERS[forms.b.storage.value].address, tables.b_depth, tables.b_columns, len(tables.b_columns)]
-        fields += [zero.bounds, zero.addresses, zero.places, forms.codecs, sizes, addresses, sharing.b_starts]
-        fields += [sharing.b_starts.size, 0, sharing.c_starts, len(sharing.c_starts), multiply.address]
-        made = KernelStep.of(multiply_step, fields, 0, 0)
-        return made.record, (*made.arrays, *places)
+        held = Held()
+        a_row, b_row, c_row = forms.rows
+        record = ProductRecord(
+            a_row=a_row,
+            b_row=b_row,
+            c_row=c_row,
+            panels=len(sharing.a_starts),
+            tiles=self._tiles,
+            depth=len(tables.b_depth),
+            a_starts=held.at(sharing.a_starts),
+            a_rows=held.at(tables.a_rows),
+            height=len(tables.a_rows),
+            a_runs=held.at(tables.a_runs),
+            a_run_count=len(tables.a_runs),
+            pack=pack_rows.address,
+            decode_a=DECODERS[forms.a.storage.value].address,
+            a_bytes=forms.a_bytes,
+            packed=_GIVEN_WITH_NOTES,
+            is_clean=_GIVEN_WITH_NOTES,
+            skipped=_GIVEN_WITH_NOTES,
+            decode_b=DECODERS[forms.b.storage.value].address,
+            b_offsets=held.at(tables.b_depth),
+            b_columns=held.at(tables.b_columns),
+            column_count=len(tables.b_columns),
+            zero_bounds=held.at(zero.bounds),
+            b_addresses=held.at(zero.addresses),
+            zero_ks=held.at(zero.places),
+            codecs=held.at(forms.codecs),
+            sizes=held.at(sizes),
+            places=held.at(addresses),
+            b_starts=held.at(sharing.b_starts),
+            b_count=sharing.b_starts.size,
+            b_panels=_GIVEN_WITH_NOTES,
+            c_starts=held.at(sharing.c_starts),
+            c_count=len(sharing.c_starts),
+            multiply=multiply.address,
+        )
+        return written(record), (*held.arrays, *places)
 
     @contextmanager
     def notes(self, moved: Integers) -> Generator[Integers]:
@@ -144,17 +165,18 @@ class BoundProduct(BoundCalls):
         a_slots = _slots(a, a_alone, _KEPT_BYTES // panel_bytes)
         b_slots = _slots(b, b_alone, _MOST_PARTS // sharing.b_starts.size)
         self._make_room(a_slots.count * panel_bytes, a_slots.count, b_slots.count)
-        notes = np.zeros((len(moved), NOTES), np.int64)
-        notes[:, A_SLOT], notes[:, A_IS_NEW] = a_slots.places, a_slots.is_new
-        notes[:, B_SLOT], notes[:, B_IS_NEW] = b_slots.places, b_slots.is_new
+        made = np.zeros(len(moved), dtype_of(ProductNotes))
+        made["a_slot"], made["a_is_new"] = a_slots.places, a_slots.is_new
+        made["b_slot"], made["b_is_new"] = b_slots.places, b_slots.is_new
+        notes = made.view(np.int64).reshape(-1, NOTES)
         try:
             if b_slots.moves is None:
-                self._give(B_PANELS, np.zeros((1, sharing.b_starts.size, 2), np.int64))
+                self._give("b_panels", np.zeros((1, sharing.b_starts.size, 2), np.int64))
                 yield notes
             else:
                 starts = sharing.b_starts[None, :, :] + b_slots.moves[:, None, None]
                 with self._keeping.kept.panels(starts, is_used_again=len(moved) > b_slots.count) as panels:
-                    self._give(B_PANELS, np.ascontiguousarray(panels))
+                    self._give("b_panels", np.ascontiguousarray(panels))
                     yield notes
         finally:
             self._room.clear()
@@ -166,13 +188,13 @@ class BoundProduct(BoundCalls):
 
     def _make_room(self, packed_bytes: int, a_slots: int, b_slots: int) -> None:
         panels, depth = len(self._sharing.a_starts), len(self._tables.b_depth)
-        self._give(PACKED, np.empty(packed_bytes, np.uint8))
-        self._give(IS_CLEAN, np.zeros(a_slots * panels * self._tiles, np.uint8))
-        self._give(SKIPPED, np.zeros(b_slots * panels * depth, np.uint8))
+        self._give("packed", np.empty(packed_bytes, np.uint8))
+        self._give("is_clean", np.zeros(a_slots * panels * self._tiles, np.uint8))
+        self._give("skipped", np.zeros(b_slots * panels * depth, np.uint8))
 
-    def _give(self, column: int, array: Array) -> None:
-        self._room[column] = array
-        self._record[column] = array.ctypes.data
+    def _give(self, field: str, array: Array) -> None:
+        self._room[field] = array
+        self._record.view(dtype_of(ProductRecord))[field] = array.ctypes.data
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -200,7 +222,7 @@ def _slots(moves: Integers, may_keep: bool, most: int) -> _Slots:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Flat:
-    """Ragged lists as flat arrays; ``bounds``: see ZERO_STARTS, counted in entries."""
+    """Ragged lists as flat arrays; ``bounds``: as ``ProductRecord.zero_bounds``."""
 
     bounds: Integers
     addresses: Integers

@@ -9,8 +9,9 @@ import numpy as np
 from spyrec.emulator.engine import Executable, Integers, Mover, Setting
 from spyrec.emulator.geometry import outer_sum
 from spyrec.emulator.kernels.codec import DECODERS, can_store
-from spyrec.emulator.kernels.norm import scale_step
-from spyrec.emulator.operations.bound_calls import Array, BoundCalls, KernelStep
+from spyrec.emulator.kernels.norm import ScaleRecord, scale_step
+from spyrec.emulator.kernels.records import Held
+from spyrec.emulator.operations.bound_calls import BoundCalls, KernelStep
 from spyrec.emulator.operations.pointwise import constants_of
 
 
@@ -52,9 +53,22 @@ class NormScaleExecutable(Executable):
         rows = outer_sum([setting.offsets(source, dim) for dim in self.rows])
         box = outer_sum([setting.offsets(target, dim) for dim in self.box])
         decode = DECODERS[setting.codec(source).storage.value].address
-        fields: list[int | Array] = [source, target, sources, targets, len(rows), rows, self.repeat, box, decode]
-        fields += [setting.step_bytes(source), np.array([self.eps]), setting.codec(target).word_bytes]
-        return [KernelStep.of(scale_step, fields, len(cores), len(cores) * len(box))]
+        held = Held()
+        record = ScaleRecord(
+            source_row=source,
+            target_row=target,
+            sources=held.at(sources),
+            targets=held.at(targets),
+            rows=len(rows),
+            source_places=held.at(rows),
+            repeats=self.repeat,
+            target_places=held.at(box),
+            decode=decode,
+            lane_bytes=setting.step_bytes(source),
+            eps=held.at(np.array([self.eps])),
+            word_bytes=setting.codec(target).word_bytes,
+        )
+        return [KernelStep.of(scale_step, record, held, len(cores), len(cores) * len(box))]
 
     def run(self, starts: Integers) -> None:
         """Execute once."""

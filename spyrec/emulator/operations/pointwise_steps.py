@@ -11,10 +11,11 @@ import numpy.typing as npt
 from spyrec.emulator.geometry import Nest
 from spyrec.emulator.kernels.copies import copier
 from spyrec.emulator.kernels.direct import direct_function, three_operands
-from spyrec.emulator.kernels.element_steps import combine_step, copy_step, norm_step, pointwise_step
+from spyrec.emulator.kernels.element_steps import ElementRecord, combine_step, copy_step, norm_step, pointwise_step
 from spyrec.emulator.kernels.linked import Linked
 from spyrec.emulator.kernels.norm import can_normalise
 from spyrec.emulator.kernels.pointwise import OPERATIONS, block_functions, codecs_of
+from spyrec.emulator.kernels.records import Held
 from spyrec.emulator.operations.bound_calls import BoundCalls, KernelStep, is_worth_sharing
 from spyrec.emulator.operations.spread_nest import spread
 
@@ -121,7 +122,18 @@ def _step(work: Work, positions: Sequence[int], starts: Integers, loops: Integer
     operands, origins = starts.shape
     tasks = origins * int(np.prod(loops[2:, 0], dtype=np.int64))
     elements = tasks * int(loops[0, 0] * loops[1, 0])
-    extents = operands, origins, len(loops)
-    arrays = np.array(positions, np.int64), np.ascontiguousarray(starts), np.ascontiguousarray(loops)
-    fields = [work.operation, *extents, *arrays, work.codecs, work.blocks, work.table, len(work.table)]
-    return KernelStep.of(work.step, fields, tasks, elements)
+    held = Held()
+    record = ElementRecord(
+        operation=work.operation,
+        operands=operands,
+        origins=origins,
+        loops=len(loops),
+        rows=held.at(np.array(positions, np.int64)),
+        starts=held.at(np.ascontiguousarray(starts)),
+        nest=held.at(np.ascontiguousarray(loops)),
+        codecs=held.at(work.codecs),
+        blocks=held.at(work.blocks),
+        table=held.at(work.table),
+        table_entries=len(work.table),
+    )
+    return KernelStep.of(work.step, record, held, tasks, elements)

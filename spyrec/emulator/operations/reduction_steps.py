@@ -11,6 +11,8 @@ import numpy.typing as npt
 from spyrec.device_ops.record import Accumulator
 from spyrec.emulator.kernels.codec import can_store
 from spyrec.emulator.kernels.fold_steps import (
+    FoldRecord,
+    StoreRecord,
     fold_lanes_dl16_step,
     fold_lanes_step,
     fold_rows_dl16_step,
@@ -18,9 +20,10 @@ from spyrec.emulator.kernels.fold_steps import (
     store_folds_step,
 )
 from spyrec.emulator.kernels.folds import fold_functions, fold_table
+from spyrec.emulator.kernels.records import Held
 from spyrec.emulator.kernels.reductions import functions_of
 from spyrec.emulator.numerics import Codec
-from spyrec.emulator.operations.bound_calls import Array, KernelStep
+from spyrec.emulator.operations.bound_calls import KernelStep
 
 Integers = npt.NDArray[np.int64]
 Doubles = npt.NDArray[np.float64]
@@ -88,23 +91,48 @@ class Fold:
     def _fold(self, row: int, sources: Integers, out: Doubles, store: KernelStep | None) -> KernelStep:
         direct = fold_lanes_dl16_step if self.folds_lanes else fold_rows_dl16_step
         masked = fold_lanes_step if self.folds_lanes else fold_rows_step
-        folds = fold_table(self.kinds, is_dl16=self.is_direct)
-        functions = functions_of(self._code)
-        fields: list[int | Array] = [row, self.cores, sources, self.tasks_per_core, functions, len(self.kinds)]
-        fields += [self.kept, len(self.kept), self.folded, len(self.folded), out, len(self.places), self.source_bytes]
-        fields += [self.masked, self.masked.shape[1], np.array([self.mask_value], np.float32), folds]
-        fields += [0, 0] if store is None else [store.function, store.record]
+        held = Held()
+        record = FoldRecord(
+            row=row,
+            cores=self.cores,
+            starts=held.at(sources),
+            tasks_per_core=self.tasks_per_core,
+            functions=held.at(functions_of(self.source.storage.value)),
+            kinds=len(self.kinds),
+            kept=held.at(self.kept),
+            kept_count=len(self.kept),
+            folded=held.at(self.folded),
+            folded_count=len(self.folded),
+            out=held.at(out),
+            results=len(self.places),
+            element_bytes=self.source_bytes,
+            masked=held.at(self.masked),
+            masked_count=self.masked.shape[1],
+            mask=held.at(np.array([self.mask_value], np.float32)),
+            folds=held.at(fold_table(self.kinds, is_dl16=self.is_direct)),
+            store=0 if store is None else store.function,
+            store_record=0 if store is None else held.at(store.record),
+        )
         tasks = self.cores * (self.tasks_per_core if store is None else 1)
-        made = KernelStep.of(direct if self.is_direct else masked, fields, tasks, self.cores * self.elements)
+        made = KernelStep.of(direct if self.is_direct else masked, record, held, tasks, self.cores * self.elements)
         return made if store is None else made.with_arrays(store.arrays)
-
-    @property
-    def _code(self) -> int:
-        return self.source.storage.value
 
     def _store(self, row: int, members: Integers, targets: Integers, out: Doubles) -> KernelStep:
         merges = np.array([fold_functions(kind).merge.address for kind in self.kinds], np.int64)
-        fields: list[int | Array] = [row, members.astype(np.int64), members.shape[1], targets, out, self.cores]
-        fields += [len(self.places), self.places, len(self.kinds), merges]
-        fields += [np.array(self.factors, np.float64), self.lane_bytes, self.target.word_bytes]
-        return KernelStep.of(store_folds_step, fields, len(members), out.size)
+        held = Held()
+        record = StoreRecord(
+            row=row,
+            members=held.at(members.astype(np.int64)),
+            member_count=members.shape[1],
+            starts=held.at(targets),
+            out=held.at(out),
+            cores=self.cores,
+            results=len(self.places),
+            places=held.at(self.places),
+            kinds=len(self.kinds),
+            merges=held.at(merges),
+            factors=held.at(np.array(self.factors, np.float64)),
+            lane_bytes=self.lane_bytes,
+            word_bytes=self.target.word_bytes,
+        )
+        return KernelStep.of(store_folds_step, record, held, len(members), out.size)

@@ -2,19 +2,39 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
-from spyrec.emulator.kernels.jit import kernel
+from spyrec.emulator.kernels.jit import address_of, kernel
+from spyrec.emulator.kernels.records import bytes_of, reader_of
 from spyrec.hardware.target import STICK_BYTES
 
 Integers = npt.NDArray[np.int64]
 
-POSITION, CORES, FIRST_OFFSET, FIRST_STICK, STICKS, FIRST_OWNER, SIZE, ELEMENT, FIRST_BYTE = range(9)
-"""Columns of ``accesses``: the operand, where its cores' offsets and its sticks begin in their arrays, and how many
-there are; where its memory begins in ``owners``; the tensor that it describes, its first byte WINDOW for a window."""
-
 WINDOW = -(1 << 62)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerAccess:
+    """A row of ``accesses``: the operand, where its cores' offsets and its sticks begin in their arrays, and how many
+    there are; where its memory begins in ``owners``; the tensor that it describes, its first byte WINDOW for a window.
+    """
+
+    position: int
+    cores: int
+    first_offset: int
+    first_stick: int
+    sticks: int
+    first_owner: int
+    size_bytes: int
+    element_bytes: int
+    first_byte: int
+
+
+_owner_access = reader_of(OwnerAccess)
+_ACCESS_BYTES = bytes_of(OwnerAccess)
 
 
 @kernel
@@ -31,14 +51,15 @@ def run_owners(
     for d in range(units.shape[0]):
         first_load, first_store, past = calls[units[d], 0], calls[units[d], 1], calls[units[d], 2]
         for a in range(first_load, past):
-            shift = moved[d, accesses[a, POSITION]]
-            is_window = accesses[a, FIRST_BYTE] == WINDOW
-            own_first = accesses[a, FIRST_BYTE] + shift // expansion
+            own = _owner_access(address_of(accesses) + _ACCESS_BYTES * a)
+            shift = moved[d, own.position]
+            is_window = own.first_byte == WINDOW
+            own_first = own.first_byte + shift // expansion
             is_store = a >= first_store
             accepted = np.int32(0)
-            for core in range(accesses[a, CORES]):
-                place = accesses[a, FIRST_OWNER] + (offsets[accesses[a, FIRST_OFFSET] + core] + shift) // pitch
-                for k in range(accesses[a, FIRST_STICK], accesses[a, FIRST_STICK] + accesses[a, STICKS]):
+            for core in range(own.cores):
+                place = own.first_owner + (offsets[own.first_offset + core] + shift) // pitch
+                for k in range(own.first_stick, own.first_stick + own.sticks):
                     if is_store:
                         owners[place + sticks[k]] = numbers[d]
                         continue
@@ -47,7 +68,7 @@ def run_owners(
                         continue
                     if number == 0:
                         continue
-                    if tensors[number - 1, 0] != accesses[a, SIZE] or tensors[number - 1, 1] != accesses[a, ELEMENT]:
+                    if tensors[number - 1, 0] != own.size_bytes or tensors[number - 1, 1] != own.element_bytes:
                         return d
                     first = tensors[number - 1, 2]
                     if first != WINDOW and not is_window and first != own_first:

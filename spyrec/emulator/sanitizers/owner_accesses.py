@@ -8,11 +8,11 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from spyrec.emulator.kernels.records import table_of
 from spyrec.emulator.portion import Portion, WatchedCalls
+from spyrec.emulator.sanitizers.kernel_owners import OwnerAccess
 
 Integers = npt.NDArray[np.int64]
-
-_COLUMNS = 9  # of kernel_owners.run_owners
 
 
 class OwnerAccesses:
@@ -24,7 +24,7 @@ class OwnerAccesses:
         self.stores: dict[int, int] = {}
         """By the number of a call that stores there: its access."""
         self._calls: list[tuple[int, int, int]] = []
-        self._accesses: list[list[int]] = []
+        self._accesses: list[OwnerAccess] = []
         self._offset_count = self._stick_count = 0
         self._offsets: list[Integers] = [np.zeros(0, np.int64)]
         self._sticks: list[Integers] = [np.zeros(0, np.int64)]
@@ -34,8 +34,8 @@ class OwnerAccesses:
         into its memory, (size, bytes per element, first byte) of its tensor, sticks that one core touches.
         """
         first_owner, position = place
-        row = [position, len(offsets), self._offset_count, self._stick_count, len(sticks), first_owner, *tensor]
-        self._accesses.append(row)
+        firsts = self._offset_count, self._stick_count
+        self._accesses.append(OwnerAccess(position, len(offsets), *firsts, len(sticks), first_owner, *tensor))
         self._offset_count += len(offsets)
         self._stick_count += len(sticks)
         self._offsets.append(offsets)
@@ -55,7 +55,7 @@ class OwnerAccesses:
         """Calls, accesses, offsets and sticks; nothing may be added any more."""
         return (
             np.array(self._calls, np.int64).reshape(-1, 3),
-            np.array(self._accesses, np.int64).reshape(-1, _COLUMNS),
+            table_of(OwnerAccess, self._accesses),
             np.concatenate(self._offsets),
             np.concatenate(self._sticks),
         )
@@ -65,10 +65,10 @@ class OwnerAccesses:
         low, high = 0, 0
         for number in numbers:
             access = self.stores[number]
-            position, _, _, _, _, first_owner, *_ = self._accesses[access]
-            shifts, offsets = portion.shifts(number, position), self._offsets[access + 1]
+            own = self._accesses[access]
+            shifts, offsets = portion.shifts(number, own.position), self._offsets[access + 1]
             sticks = self._sticks[access + 1]
-            first = first_owner + int(offsets.min() + shifts.min()) // pitch + int(sticks.min())
-            past = first_owner + int(offsets.max() + shifts.max()) // pitch + int(sticks.max()) + 1
+            first = own.first_owner + int(offsets.min() + shifts.min()) // pitch + int(sticks.min())
+            past = own.first_owner + int(offsets.max() + shifts.max()) // pitch + int(sticks.max()) + 1
             low, high = (first, past) if low == high else (min(low, first), max(high, past))
         return low, high

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from spyrec.emulator.kernels.records import written
 from spyrec.emulator.portion import Portion, WatchedCalls
 from spyrec.emulator.sanitizers.kernel_carry import (
     ELEMENTS,
@@ -21,6 +22,8 @@ from spyrec.emulator.sanitizers.kernel_carry import (
     STEP_COLUMNS,
     STOP,
     STORE,
+    NestStep,
+    RunsStep,
     carry_dispatches,
 )
 from spyrec.emulator.sanitizers.propagation import ElementPropagation, Propagation, Sighting
@@ -34,7 +37,7 @@ class _Flat:
     """The arrays of :func:`carry_dispatches` while they grow."""
 
     calls: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
-    steps: list[list[int]] = field(default_factory=list[list[int]])
+    steps: list[NestStep | RunsStep] = field(default_factory=list["NestStep | RunsStep"])
     numbers: list[Integers] = field(default_factory=lambda: [np.zeros(0, np.int64)])
     runs: list[Integers] = field(default_factory=lambda: [np.zeros((0, 2), np.int64)])
     starts: list[Integers] = field(default_factory=lambda: [np.zeros(0, np.int64)])
@@ -60,14 +63,14 @@ class _Flat:
         for nest, offsets in zip(plan.nests, plan.offsets, strict=True):
             own = [plan.widths, positions, offsets, places, nest.loops.reshape(-1)]
             tasks = cores * nest.outer_points
-            self.steps.append([ELEMENTS, cores, len(positions), len(nest.loops), tasks, self.numbers_used])
+            self.steps.append(NestStep(ELEMENTS, cores, len(positions), len(nest.loops), tasks, self.numbers_used))
             self.numbers += own
             self.numbers_used += sum(map(len, own))
 
     def add_runs(self, kind: int, position: int, starts: Integers, runs: Integers) -> None:
         """Append what one kind of step does to the runs of an operand at each of ``starts``."""
         place = self.add_starts(starts)
-        self.steps.append([kind, len(starts), position, place, self.runs_used, len(runs)])
+        self.steps.append(RunsStep(kind, len(starts), position, place, self.runs_used, len(runs)))
         self.runs.append(runs)
         self.runs_used += len(runs)
 
@@ -92,7 +95,7 @@ class StateDriver:
             flat.close()
         self._tables = (
             np.array(flat.calls, np.int64).reshape(-1, 2),
-            np.array(flat.steps, np.int64).reshape(-1, STEP_COLUMNS),
+            np.array([written(step) for step in flat.steps], np.int64).reshape(-1, STEP_COLUMNS),
             np.concatenate(flat.numbers),
             np.concatenate(flat.runs),
             np.concatenate(flat.starts),
@@ -134,7 +137,7 @@ def _describe(flat: _Flat, plan: Propagation, starts: Integers) -> None:
         return
     touches = plan.touches
     if touches is None:
-        flat.steps.append([STOP, *[0] * (STEP_COLUMNS - 1)])
+        flat.steps.append(RunsStep(STOP, 0, 0, 0, 0, 0))
         return
     for kind, own in ((LOAD, touches.loads), (FORGET, touches.forgets), (STORE, touches.stores)):
         for touch in own:
