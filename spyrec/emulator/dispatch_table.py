@@ -43,7 +43,7 @@ class DispatchTable:
         """Return a unit's steps; bound when first needed, for a launch may not come to it."""
         if number not in self._bound:
             unit = self._units[number]
-            bound = self._bound[number] = unit.executable.bound_again(self._starts[number], unit.chain)
+            bound = self._bound[number] = unit.executable.bound(self._starts[number], unit.chain)
             self._unit_steps[number, : len(bound.bounds)] = len(self._rows) + np.array(bound.bounds)
             for step in bound.steps:
                 self._rows.append(step.row)

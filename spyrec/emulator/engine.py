@@ -6,6 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum, auto
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +16,7 @@ from spyrec.emulator.chain import Chain
 from spyrec.emulator.geometry import Addressing, DenseGeometry, Nest, OperandGeometry, build_nests, cut_runs
 from spyrec.emulator.kernels.copies import run_copy
 from spyrec.emulator.numerics import Codec, Numerics, codec_of
-from spyrec.emulator.operations.bound_calls import BoundCalls, KernelStep
+from spyrec.emulator.operations.bound_calls import BoundCalls
 from spyrec.emulator.rules.superdsc import input_positions
 from spyrec.runtime.threads import Threads
 
@@ -124,9 +125,58 @@ class DataReads:
 NO_DATA_READS = DataReads()
 
 
-class Executable(ABC):
-    """One SuperDSC, planned; ``run`` executes it with operand t of core c at the emulated address ``starts[t, c]``."""
+class Doers(Enum):
+    """Who does the tasks of steps."""
 
+    THREADS = auto()
+    """All threads share the tasks of a step before the next one begins."""
+
+    ONE_THREAD = auto()
+    """One thread does all steps of its cores in order, without waiting for those of others."""
+
+    BOX_BY_BOX = auto()
+    """One thread does all steps of a box before the next box: tasks are numbered box by box, equally many for each."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StepRequest:
+    """Which boxes steps are to do: operand t of box b lies at the emulated address ``starts[t, b]``.
+
+    ``setting``: that of a box, a core's or that of equal blocks of it; boxes go core by core.  ``cores``: positions of
+    the cores that the boxes belong to, in order.
+    """
+
+    setting: Setting
+    starts: Integers
+    cores: Integers
+    doers: Doers
+
+    @classmethod
+    def whole(cls, setting: Setting, starts: Integers) -> StepRequest:
+        """Ask for the boxes of all cores."""
+        return cls(setting, starts, np.arange(setting.cores), Doers.THREADS)
+
+    @classmethod
+    def part(cls, setting: Setting, starts: Integers, cores: Integers) -> StepRequest:
+        """Ask for the boxes of some of the cores, ``starts`` being those of all."""
+        return cls(setting, np.ascontiguousarray(starts[:, cores]), cores, Doers.ONE_THREAD)
+
+    @classmethod
+    def boxes(cls, setting: Setting, starts: Integers) -> StepRequest:
+        """Ask for equally many boxes of each core."""
+        cores = np.repeat(np.arange(setting.cores), starts.shape[1] // setting.cores)
+        return cls(setting, starts, cores, Doers.BOX_BY_BOX)
+
+
+class Executable(ABC):
+    """One SuperDSC, planned; ``run`` executes it with operand t of core c at the emulated address ``starts[t, c]``.
+
+    Where it :attr:`is_bindable`, :meth:`steps` says the same to the compiled drivers: for all cores, for a chain's
+    part of them, for fused boxes.  What kernels alone cannot do (rows named by data, sorting, float64 functions of
+    wide formats, rounding to formats that no kernel stores) has ``run`` only, the fallback.
+    """
+
+    setting: Setting
     _latest: tuple[Integers, Chain | None, BoundCalls] | None = None
 
     @abstractmethod
@@ -135,52 +185,33 @@ class Executable(ABC):
 
     @property
     def is_bindable(self) -> bool:
-        """Whether kernels alone do what ``run`` does, so that the compiled driver of loops may."""
+        """Whether kernels alone do what ``run`` does, so that :meth:`steps` may be asked for the whole."""
         return False
-
-    def bound(self, starts: Integers) -> BoundCalls:
-        """Return the steps that do what ``run`` does with operands at ``starts`` or moved, where it is bindable."""
-        raise NotImplementedError
-
-    def bound_again(self, starts: Integers, chain: Chain | None) -> BoundCalls:
-        """Return :meth:`bound`, or the steps of each part of a chain; the latest ones where the starts are: those of a
-        launch are as a rule the next one's.
-        """
-        latest = self._latest
-        if latest is None or latest[1] is not chain or not np.array_equal(latest[0], starts):
-            bound = self.bound(starts) if chain is None else self._bound_parts(starts, chain)
-            latest = self._latest = starts.copy(), chain, bound
-        return latest[2]
-
-    def _bound_parts(self, starts: Integers, chain: Chain) -> BoundCalls:
-        parts = chain.positions(self.core_ids)
-        return BoundCalls.of_parts([self.part_steps(starts, cores) if len(cores) else [] for cores in parts])
-
-    @property
-    def core_ids(self) -> Sequence[int]:
-        """The cores that the operation uses, where it is separable."""
-        raise NotImplementedError
 
     @property
     def is_separable(self) -> bool:
-        """Whether kernels alone do each core's part, so that threads may do some cores' (:meth:`part_steps`)."""
+        """Whether, beside that, no core waits for what another one computes: any boxes may be asked for."""
         return False
 
-    def part_steps(self, starts: Integers, cores: Integers) -> Sequence[KernelStep]:
-        """Return the steps of the cores at these positions, which one thread does in order."""
+    def steps(self, request: StepRequest) -> BoundCalls:
+        """Return the steps that do what ``run`` does on the boxes of a request, or of these moved."""
         raise NotImplementedError
 
-    @property
-    def has_core_parts(self) -> bool:
-        """Whether kernels alone do each core's part, and no core waits for what another one computes."""
-        return False
-
-    def core_steps(self, setting: Setting, starts: Integers) -> Sequence[KernelStep]:
-        """Return the steps of the operation on boxes of ``setting``, a core's or equal blocks of it, where possible.
-
-        ``starts``: of every box, core by core.  Tasks are numbered box by box, equally many for each.
+    def bound(self, starts: Integers, chain: Chain | None = None) -> BoundCalls:
+        """Return the steps of all cores, or those of each part of a chain; the latest ones where the starts are: those
+        of a launch are as a rule the next one's.
         """
-        raise NotImplementedError
+        latest = self._latest
+        if latest is None or latest[1] is not chain or not np.array_equal(latest[0], starts):
+            latest = self._latest = starts.copy(), chain, self._bound_now(starts, chain)
+        return latest[2]
+
+    def _bound_now(self, starts: Integers, chain: Chain | None) -> BoundCalls:
+        if chain is None:
+            return self.steps(StepRequest.whole(self.setting, starts))
+        parts = chain.positions(self.setting.superdsc.core_ids)
+        requests = [StepRequest.part(self.setting, starts, cores) if len(cores) else None for cores in parts]
+        return BoundCalls.of_parts([() if item is None else self.steps(item).steps for item in requests])
 
     @property
     def data_reads(self) -> DataReads:

@@ -15,7 +15,7 @@ from itertools import product
 import numpy as np
 
 from spyrec.emulator.blocks import BLOCK_BYTES, Cut, cut_of
-from spyrec.emulator.engine import Executable, Integers
+from spyrec.emulator.engine import Executable, Integers, StepRequest
 from spyrec.emulator.footprint import first_conflict
 from spyrec.emulator.kernels.driver import StepRow, run_boxes
 from spyrec.emulator.kernels.records import table_of
@@ -65,7 +65,7 @@ class FusedExecutable(Executable):
             setting, own = item.setting, starts[self.rows[place]]
             if self.cut is not None:
                 setting, own = self.cut.setting(setting), self.cut.starts(setting, own)
-            found = item.executable.core_steps(setting, own)
+            found = item.executable.steps(StepRequest.boxes(setting, own)).steps
             steps += found
             places += [place] * len(found)
         boxes = starts.shape[1] * (1 if self.cut is None else self.cut.count)
@@ -114,9 +114,7 @@ def _fits(group: Sequence[PlannedCall], planned: PlannedCall, worthwhile_element
     cores = planned.call.superdsc.core_ids
     if len(group) == _MOST_MEMBERS or len(cores) < _FEWEST_CORES or group[0].call.superdsc.core_ids != cores:
         return False
-    if any(
-        _elements(item) < worthwhile_elements or not item.executable.has_core_parts for item in (group[-1], planned)
-    ):
+    if any(_elements(item) < worthwhile_elements or not item.executable.is_separable for item in (group[-1], planned)):
         return False
     return all(_keeps_apart(earlier, planned) for earlier in group)
 

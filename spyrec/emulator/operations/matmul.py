@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from spyrec.bundle.superdsc import Component
 from spyrec.diagnostics import Location, refuse
-from spyrec.emulator.engine import Executable, Integers, Setting
+from spyrec.emulator.engine import Doers, Executable, Integers, Setting, StepRequest
 from spyrec.emulator.geometry import adjacent_runs, outer_sum
 from spyrec.emulator.kernels.codec import DECODERS
 from spyrec.emulator.kernels.jit import TILE_ROWS
@@ -123,9 +123,10 @@ class MatmulExecutable(Executable):
         panels = self.setting.cores * len(self.batches[self.a])
         return self._rows_at_once(panels) >= len(self.a_rows)
 
-    def bound(self, starts: Integers) -> BoundCalls:
+    def steps(self, request: StepRequest) -> BoundCalls:
         """Return the steps: K padding, packing, the product."""
-        at = self._starts(starts)
+        assert request.doers is Doers.THREADS, "cores share decoded operands"
+        at = self._starts(request.starts)
         members = self._members(at)
         distinct, firsts, panels = np.unique(at[self.a], return_index=True, return_inverse=True)
         groups, b_starts = self._groups(at, members, len(self.a_rows))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
 
 import numpy as np
 
-from spyrec.emulator.engine import Executable, Integers, Mover, Setting
+from spyrec.emulator.engine import Executable, Integers, Mover, Setting, StepRequest
 from spyrec.emulator.geometry import outer_sum
 from spyrec.emulator.kernels.codec import DECODERS, can_store
 from spyrec.emulator.kernels.norm import ScaleRecord, scale_step
@@ -21,11 +21,12 @@ class NormScaleExecutable(Executable):
     def __init__(self, setting: Setting) -> None:
         self.setting = setting
         self.eps = constants_of(setting)["eps"]
-        self.rows = {dim: size for dim, size in setting.extents.items() if setting.extends(setting.inputs[0], dim)}
+        self.rows, self.box = self._rows_and_box(setting)
+
+    def _rows_and_box(self, setting: Setting) -> tuple[dict[str, int], dict[str, int]]:
+        rows = {dim: size for dim, size in setting.extents.items() if setting.extends(setting.inputs[0], dim)}
         # Rows first: the result is computed per row and repeated over the rest of the box.
-        rest = {dim: size for dim, size in setting.extents.items() if dim not in self.rows}
-        self.box = {**self.rows, **rest}
-        self.repeat = int(np.prod(list(rest.values()), dtype=np.int64))
+        return rows, {**rows, **{dim: size for dim, size in setting.extents.items() if dim not in rows}}
 
     @property
     def is_bindable(self) -> bool:
@@ -33,25 +34,18 @@ class NormScaleExecutable(Executable):
         return can_store(self.setting.codec(self.setting.output))
 
     @property
-    def core_ids(self) -> Sequence[int]:
-        """The cores used."""
-        return self.setting.superdsc.core_ids
-
-    @property
     def is_separable(self) -> bool:
         """Whether a kernel can round the results."""
         return self.is_bindable
 
-    def bound(self, starts: Integers) -> BoundCalls:
+    def steps(self, request: StepRequest) -> BoundCalls:
         """Return one step."""
-        return BoundCalls(self.part_steps(starts, np.arange(self.setting.cores)))
-
-    def part_steps(self, starts: Integers, cores: Integers) -> Sequence[KernelStep]:
-        """Return one step."""
-        setting, source, target = self.setting, self.setting.inputs[0], self.setting.output
-        sources, targets = (np.ascontiguousarray(starts[position, cores]) for position in (source, target))
-        rows = outer_sum([setting.offsets(source, dim) for dim in self.rows])
-        box = outer_sum([setting.offsets(target, dim) for dim in self.box])
+        setting = request.setting
+        source, target = setting.inputs[0], setting.output
+        sources, targets = (np.ascontiguousarray(request.starts[position]) for position in (source, target))
+        own_rows, own_box = self._rows_and_box(setting)
+        rows = outer_sum([setting.offsets(source, dim) for dim in own_rows])
+        box = outer_sum([setting.offsets(target, dim) for dim in own_box])
         decode = DECODERS[setting.codec(source).storage.value].address
         held = Held()
         record = ScaleRecord(
@@ -61,14 +55,15 @@ class NormScaleExecutable(Executable):
             targets=held.at(targets),
             rows=len(rows),
             source_places=held.at(rows),
-            repeats=self.repeat,
+            repeats=len(box) // len(rows),
             target_places=held.at(box),
             decode=decode,
             lane_bytes=setting.step_bytes(source),
             eps=held.at(np.array([self.eps])),
             word_bytes=setting.codec(target).word_bytes,
         )
-        return [KernelStep.of(scale_step, record, held, len(cores), len(cores) * len(box))]
+        boxes = len(sources)
+        return BoundCalls([KernelStep.of(scale_step, record, held, boxes, boxes * len(box))])
 
     def run(self, starts: Integers) -> None:
         """Execute once."""
@@ -80,5 +75,6 @@ class NormScaleExecutable(Executable):
         second = codec.decode(reader.load(starts[source] + setting.step_bytes(source)))
         with np.errstate(all="ignore"):
             scale = 1.0 / np.sqrt(second - first * first + self.eps)
-        patterns = np.repeat(setting.codec(setting.output).encode(scale), self.repeat, axis=1)
+        repeats = math.prod(self.box.values()) // math.prod(self.rows.values())
+        patterns = np.repeat(setting.codec(setting.output).encode(scale), repeats, axis=1)
         Mover(setting, setting.output, self.box).store(starts[setting.output], patterns)

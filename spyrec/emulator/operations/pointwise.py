@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -19,23 +19,17 @@ from spyrec.emulator.engine import (
     Integers,
     Mover,
     Setting,
+    StepRequest,
 )
 from spyrec.emulator.footprint import box_runs, length, merge, shifted, whole_sticks
-from spyrec.emulator.geometry import build_nests, index_dims, outer_sum, row_dim_of
+from spyrec.emulator.geometry import Nest, build_nests, index_dims, outer_sum, row_dim_of
 from spyrec.emulator.kernels.copies import run_copy
 from spyrec.emulator.kernels.direct import direct_function, run_combine, three_operands
 from spyrec.emulator.kernels.norm import can_normalise, run_norm
 from spyrec.emulator.kernels.pointwise import CONVERT, pointwise_runner
 from spyrec.emulator.numerics import Storage, constant_value
-from spyrec.emulator.operations.bound_calls import BoundCalls, KernelStep
-from spyrec.emulator.operations.pointwise_steps import (
-    bound_copy,
-    bound_pointwise,
-    copy_core_steps,
-    copy_part_steps,
-    pointwise_core_steps,
-    pointwise_part_steps,
-)
+from spyrec.emulator.operations.bound_calls import BoundCalls
+from spyrec.emulator.operations.pointwise_steps import copy_steps, pointwise_steps
 from spyrec.emulator.rules.fault_places import START, IndexOutsideTable, operand_field
 from spyrec.emulator.rules.superdsc import name_of
 from spyrec.runtime.findings import FaultPlace
@@ -69,19 +63,13 @@ class KernelNestExecutable(NestExecutable):
         return True
 
     @property
-    def has_core_parts(self) -> bool:
-        """Elements are independent."""
-        return True
-
-    @property
     def is_separable(self) -> bool:
         """Elements are independent."""
         return True
 
-    @property
-    def core_ids(self) -> Sequence[int]:
-        """The cores used."""
-        return self.setting.superdsc.core_ids
+    def nests_of(self, request: StepRequest) -> list[Nest]:
+        """Return the nests over a box of a request."""
+        return self.nests if request.setting is self.setting else request.setting.nests(self.positions)
 
 
 TaskRunner = Callable[[Integers, Integers, int, int], None]
@@ -102,18 +90,9 @@ class PointwiseExecutable(KernelNestExecutable):
         self.codes = np.array([setting.codec(t).storage.value for t in self.positions], np.int64)
         self._runners: list[TaskRunner] = []
 
-    def bound(self, starts: Integers) -> BoundCalls:
+    def steps(self, request: StepRequest) -> BoundCalls:
         """Return one step per nest."""
-        return bound_pointwise(self.operation, self.codes, self.positions, self.nests, starts)
-
-    def core_steps(self, setting: Setting, starts: Integers) -> Sequence[KernelStep]:
-        """Return one step per nest."""
-        nests = setting.nests(self.positions)
-        return pointwise_core_steps(self.operation, self.codes, self.positions, nests, starts)
-
-    def part_steps(self, starts: Integers, cores: Integers) -> Sequence[KernelStep]:
-        """Return one step per nest."""
-        return pointwise_part_steps(self.operation, self.codes, self.positions, self.nests, starts[:, cores])
+        return pointwise_steps(self.operation, self.codes, self.positions, self.nests_of(request), request)
 
     def _parts(self, starts: Integers) -> list[Callable[[int, int], None]]:
         """Return what runs tasks ``first <= t < past`` of each nest."""
@@ -148,18 +127,9 @@ class CopyExecutable(KernelNestExecutable):
         self.table = table
         self.word_bytes = setting.codec(setting.output).word_bytes
 
-    def bound(self, starts: Integers) -> BoundCalls:
+    def steps(self, request: StepRequest) -> BoundCalls:
         """Return one step per nest."""
-        return bound_copy(self.word_bytes, self.table, self.positions, self.nests, starts)
-
-    def core_steps(self, setting: Setting, starts: Integers) -> Sequence[KernelStep]:
-        """Return one step per nest."""
-        nests = setting.nests(self.positions)
-        return copy_core_steps(self.word_bytes, self.table, self.positions, nests, starts)
-
-    def part_steps(self, starts: Integers, cores: Integers) -> Sequence[KernelStep]:
-        """Return one step per nest."""
-        return copy_part_steps(self.word_bytes, self.table, self.positions, self.nests, starts[:, cores])
+        return copy_steps(self.word_bytes, self.table, self.positions, self.nests_of(request), request)
 
     def _parts(self, starts: Integers) -> list[Callable[[int, int], None]]:
         """Return what runs tasks ``first <= t < past`` of each nest."""

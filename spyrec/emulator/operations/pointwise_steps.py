@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from spyrec.emulator.engine import Doers, StepRequest
 from spyrec.emulator.geometry import Nest
 from spyrec.emulator.kernels.copies import copier
 from spyrec.emulator.kernels.direct import direct_function, three_operands
@@ -40,69 +41,36 @@ class Work:
     blocks: Integers
 
 
-def bound_pointwise(
-    operation: str, codes: Integers, positions: Sequence[int], nests: Sequence[Nest], starts: Integers
+def pointwise_steps(
+    operation: str, codes: Integers, positions: Sequence[int], nests: Sequence[Nest], request: StepRequest
 ) -> BoundCalls:
-    """Return the steps of one operation on ``starts[operand, core]``; ``positions``: of the nests' operands."""
-    used = starts[list(positions)]
-    places = [_places(operation, codes, used, nest, is_shared=True) for nest in nests]
+    """Return the steps of one operation; ``positions``: of the nests' operands."""
+    used = request.starts[list(positions)]
+    places = [_places(operation, codes, used, nest, request.doers) for nest in nests]
     return BoundCalls([_step(_work(operation, codes, loops), positions, at, loops) for at, loops in places])
 
 
-def pointwise_part_steps(
-    operation: str, codes: Integers, positions: Sequence[int], nests: Sequence[Nest], starts: Integers
-) -> list[KernelStep]:
-    """Return the steps of :func:`bound_pointwise` for one thread."""
-    used = starts[list(positions)]
-    places = [_places(operation, codes, used, nest, is_shared=False) for nest in nests]
-    return [_step(_work(operation, codes, loops), positions, at, loops) for at, loops in places]
-
-
-def bound_copy(
-    word_bytes: int, table: Table, positions: Sequence[int], nests: Sequence[Nest], starts: Integers
+def copy_steps(
+    word_bytes: int, table: Table, positions: Sequence[int], nests: Sequence[Nest], request: StepRequest
 ) -> BoundCalls:
-    """Return the steps of one copy on ``starts[operand, core]``, through the table unless it is empty."""
-    work, used = Work(copy_step, copier(word_bytes, table), _NONE, table, _NONE), starts[list(positions)]
-    return BoundCalls([_step(work, positions, *_spread(used, nest, is_shared=True)) for nest in nests])
+    """Return the steps of one copy, through the table unless it is empty."""
+    work, used = Work(copy_step, copier(word_bytes, table), _NONE, table, _NONE), request.starts[list(positions)]
+    return BoundCalls([_step(work, positions, *_spread(used, nest, request.doers)) for nest in nests])
 
 
-def copy_part_steps(
-    word_bytes: int, table: Table, positions: Sequence[int], nests: Sequence[Nest], starts: Integers
-) -> list[KernelStep]:
-    """Return the steps of :func:`bound_copy` for one thread."""
-    work, used = Work(copy_step, copier(word_bytes, table), _NONE, table, _NONE), starts[list(positions)]
-    return [_step(work, positions, *_spread(used, nest, is_shared=False)) for nest in nests]
-
-
-def pointwise_core_steps(
-    operation: str, codes: Integers, positions: Sequence[int], nests: Sequence[Nest], starts: Integers
-) -> list[KernelStep]:
-    """Return the steps of one operation as :meth:`Executable.core_steps` says."""
-    used = starts[list(positions)]
-    return [_step(_work(operation, codes, nest.loops), positions, used + nest.offsets[:, None], nest.loops)
-            for nest in nests]  # fmt: skip
-
-
-def copy_core_steps(
-    word_bytes: int, table: Table, positions: Sequence[int], nests: Sequence[Nest], starts: Integers
-) -> list[KernelStep]:
-    """Return the steps of one copy as :meth:`Executable.core_steps` says."""
-    work, used = Work(copy_step, copier(word_bytes, table), _NONE, table, _NONE), starts[list(positions)]
-    return [_step(work, positions, used + nest.offsets[:, None], nest.loops) for nest in nests]
-
-
-def _places(
-    operation: str, codes: Integers, used: Integers, nest: Nest, *, is_shared: bool
-) -> tuple[Integers, Integers]:
+def _places(operation: str, codes: Integers, used: Integers, nest: Nest, doers: Doers) -> tuple[Integers, Integers]:
     """Return starts and loops that suit an operation's kernel."""
-    at, loops = _spread(used, nest, is_shared=is_shared)
+    at, loops = _spread(used, nest, doers)
     if not can_normalise(operation, codes, loops) and can_normalise(operation, codes, nest.loops):
         return used + nest.offsets[:, None], nest.loops
     return at, loops
 
 
-def _spread(starts: Integers, nest: Nest, *, is_shared: bool) -> tuple[Integers, Integers]:
-    return spread(starts, nest, is_shared=is_shared and is_worth_sharing(starts.shape[1] * nest.points))
+def _spread(starts: Integers, nest: Nest, doers: Doers) -> tuple[Integers, Integers]:
+    if doers is Doers.BOX_BY_BOX:
+        return starts + nest.offsets[:, None], nest.loops
+    is_shared = doers is Doers.THREADS and is_worth_sharing(starts.shape[1] * nest.points)
+    return spread(starts, nest, is_shared=is_shared)
 
 
 def _work(operation: str, codes: Integers, loops: Integers) -> Work:

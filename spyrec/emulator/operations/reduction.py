@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
 
 import numpy as np
 
@@ -11,7 +10,7 @@ from spyrec.device_ops import device_operation
 from spyrec.device_ops.folds import NOTHING
 from spyrec.device_ops.record import Accumulator
 from spyrec.device_ops.record import Fold as FoldRecord
-from spyrec.emulator.engine import Doubles, Executable, Integers, Setting
+from spyrec.emulator.engine import Doers, Doubles, Executable, Integers, Setting, StepRequest
 from spyrec.emulator.operations.bound_calls import BoundCalls, KernelStep
 from spyrec.emulator.operations.pieces import Piece, distinct_pieces, pieces_of
 from spyrec.emulator.operations.pointwise import constants_of
@@ -36,7 +35,7 @@ class _PiecewiseExecutable(Executable):
         self.kinds = kinds
         self._pieces = _kept_pieces(setting, kinds)
         self._reductions = {id(piece.setting): Reduction(piece.setting) for piece in distinct_pieces(self._pieces)}
-        self._setting = setting
+        self.setting = setting
 
     def _reduction(self, piece: Piece) -> Reduction:
         return self._reductions[id(piece.setting)]
@@ -62,52 +61,27 @@ class _PiecewiseExecutable(Executable):
         """Whether kernels can round the results."""
         return self._fold(self._pieces[0]).can_be_stored
 
-    def bound(self, starts: Integers) -> BoundCalls:
+    def steps(self, request: StepRequest) -> BoundCalls:
         """Return the steps of piece after piece."""
-        setting = self._setting
-        rows = setting.inputs[0], setting.output
+        rows = self.setting.inputs[0], self.setting.output
+        is_own = request.setting is self.setting
         steps: list[KernelStep] = []
-        for piece in self._pieces:
-            at = starts + piece.moved
-            steps += self._fold(piece).steps(rows, at[rows[0]], at[rows[1]])
+        for piece in self._pieces if is_own else _kept_pieces(request.setting, self.kinds):
+            at = np.ascontiguousarray(request.starts + piece.moved)
+            reduction = self._reduction(piece) if is_own else Reduction(piece.setting)
+            fold = reduction.fold(self.kinds, self.factors)
+            if request.doers is not Doers.THREADS:
+                fold = fold.of_boxes(request.cores)
+            steps += fold.steps(rows, at[rows[0]], at[rows[1]])
         return BoundCalls(steps)
 
     def _fold(self, piece: Piece) -> Fold:
         return self._reduction(piece).fold(self.kinds, self.factors)
 
     @property
-    def has_core_parts(self) -> bool:
-        """Whether kernels can round the results, and no cores combine theirs."""
-        return self.is_bindable and self._reduction(self._pieces[0]).has_core_parts
-
-    def core_steps(self, setting: Setting, starts: Integers) -> Sequence[KernelStep]:
-        """Return the steps of piece after piece."""
-        rows = setting.inputs[0], setting.output
-        steps: list[KernelStep] = []
-        for piece in _kept_pieces(setting, self.kinds):
-            at = starts + piece.moved
-            fold = Reduction(piece.setting).fold(self.kinds, self.factors)
-            steps += fold.repeated(starts.shape[1] // setting.cores).steps(rows, at[rows[0]], at[rows[1]])
-        return steps
-
-    @property
-    def core_ids(self) -> Sequence[int]:
-        """The cores used."""
-        return self._setting.superdsc.core_ids
-
-    @property
     def is_separable(self) -> bool:
         """Whether kernels can round the results, and no cores combine theirs."""
-        return self.has_core_parts
-
-    def part_steps(self, starts: Integers, cores: Integers) -> Sequence[KernelStep]:
-        """Return the steps of piece after piece."""
-        rows = self._setting.inputs[0], self._setting.output
-        steps: list[KernelStep] = []
-        for piece in self._pieces:
-            at = np.ascontiguousarray((starts + piece.moved)[:, cores])
-            steps += self._fold(piece).of_cores(cores).steps(rows, at[rows[0]], at[rows[1]])
-        return steps
+        return self.is_bindable and self._reduction(self._pieces[0]).has_core_parts
 
     @abstractmethod
     def store(self, reduction: Reduction, starts: Integers, values: list[Doubles]) -> None:

@@ -67,15 +67,10 @@ class Fold:
         """Cores used."""
         return len(self.masked)
 
-    def repeated(self, times: int) -> Fold:
-        """Return the fold of so many boxes a core, each of which keeps its results; they are numbered core by core."""
-        masked = np.repeat(self.masked, times, axis=0)
-        return replace(self, masked=masked, cohorts=[[box] for box in range(len(masked))])
-
-    def of_cores(self, cores: Integers) -> Fold:
-        """Return the fold of the cores at these positions, none of which combines its results with another one's."""
+    def of_boxes(self, cores: Integers) -> Fold:
+        """Return the fold of boxes of the cores at these positions, each of which keeps its results."""
         masked = np.ascontiguousarray(self.masked[cores])
-        return replace(self, masked=masked, cohorts=[[place] for place in range(len(cores))])
+        return replace(self, masked=masked, cohorts=[[box] for box in range(len(cores))])
 
     def steps(self, rows: tuple[int, int], sources: Integers, targets: Integers) -> list[KernelStep]:
         """Return the steps; ``rows``: of the movement, of what is read and of what is stored."""
