@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import Field, fields
 from functools import cache
+from operator import attrgetter
 from typing import Any, ClassVar, Protocol, TypeVar, cast
 
 import numpy as np
@@ -71,14 +72,20 @@ def reader_of(kind: type[R]) -> Callable[[int], R]:
     return cast("Callable[[int], R]", read)
 
 
+@cache
+def _values_of(kind: type[KernelRecord]) -> Callable[[KernelRecord], tuple[int, ...]]:
+    """Return what gives a record's integers; found once, for steps are bound at every launch."""
+    return cast("Callable[[KernelRecord], tuple[int, ...]]", attrgetter(*names_of(kind)))
+
+
 def written(record: KernelRecord) -> Integers:
     """Return the integers of a record."""
-    return np.array([getattr(record, name) for name in names_of(type(record))], np.int64)
+    return np.array(_values_of(type(record))(record), np.int64)
 
 
 def table_of(kind: type[R], rows: Sequence[R]) -> Integers:
     """Return records of one kind as the rows of a table."""
-    return np.array([written(row) for row in rows], np.int64).reshape(-1, columns_of(kind))
+    return np.array([*map(_values_of(kind), rows)], np.int64).reshape(-1, columns_of(kind))
 
 
 class Held:
