@@ -16,6 +16,8 @@ from spyrec.compare.device_values import Places, places_of, typed
 from spyrec.compare.one_op import Expectation, Operation, computed, unchanged
 from spyrec.compare.provenance import CompiledCall
 from spyrec.compare.storage import Array, Floats, storage_of
+from spyrec.device_ops import device_operation
+from spyrec.device_ops.record import ErrorKind
 from spyrec.ir.attributes import NO_ATTRIBUTES
 from spyrec.ir.kernel import Buffer, Kernel
 from spyrec.ir.opdef import Attributes, OpDef, OpKind, catalogue
@@ -27,13 +29,17 @@ from spyrec.ir.types import TensorType
 MOVES = frozenset({"spyre.copy", "spyre.restickify"})
 """Kernels that move elements."""
 
-_PAIRED = {"spyre.exx2": 1, "spyre.layernormscale": 0, "spyre.layernormnorm": 1}
+_PAIRED = {ErrorKind.STATISTICS: 1, ErrorKind.STATISTICS_SCALE: 0, ErrorKind.NORMALISATION: 1}
 """Which operand (inputs, then the output) holds two neighbours, mean and mean of squares, under one access."""
+
+
+def _kind(kernel: Kernel) -> ErrorKind:
+    return device_operation(kernel.op_func).error.kind
 
 
 def is_pair(kernel: Kernel, position: int) -> bool:
     """Whether an operand's access stands for two neighbours."""
-    return _PAIRED.get(kernel.op) == position
+    return _PAIRED.get(_kind(kernel)) == position
 
 
 def places_in_round(kernel: Kernel, position: int, iteration: Sequence[int]) -> Places:
@@ -95,7 +101,7 @@ def _in_form(kernel: Kernel, definition: OpDef, values: Sequence[Array]) -> list
     if definition.kind is OpKind.CONTRACTION:
         left, right = values
         return [left[..., 0, :], np.swapaxes(right[..., 0, :, :], -1, -2)]
-    if kernel.op == "spyre.layernormnorm":
+    if _kind(kernel) is ErrorKind.NORMALISATION:
         return [values[0], values[1][..., 0, :], *values[2:]]
     return list(values)
 
@@ -104,10 +110,10 @@ def _out(kernel: Kernel, definition: OpDef, result: Floats) -> Floats:
     """Return a result over the extents that the kernel keeps."""
     if definition.kind is OpKind.CONTRACTION:
         return result[..., None]
-    match kernel.op:
-        case "spyre.exx2":
+    match _kind(kernel):
+        case ErrorKind.STATISTICS:
             return result[..., None, :]
-        case "spyre.layernormscale":
+        case ErrorKind.STATISTICS_SCALE:
             return result[..., 0]
         case _:
             return result

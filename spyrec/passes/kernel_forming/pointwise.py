@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from spyrec.device_ops import IDENTITY, cast_between
+from spyrec.device_ops import IDENTITY, cast_between, device_operation
+from spyrec.device_ops.record import Family
 from spyrec.ir.access import Access, Coordinate
 from spyrec.ir.graph import Node
 from spyrec.ir.kernel import Buffer, Kernel, Use
@@ -120,11 +121,11 @@ def form_layer_norm(builder: KernelBuilder, node: Node) -> None:
     result = builder.result(node)
     uses = [builder.operand(operand) for operand in node.inputs]
     extents = uses[0].access.extents
-    match node.op:
-        case "spyre.exx2":
+    match device_operation(op_func_of(node)).family:
+        case Family.NORM_STATISTICS:
             inputs = (uses[0],)
             output, rule, reduced = _rows(whole(result), extents), Rule.STATISTICS, (len(extents) - 1,)
-        case "spyre.layernormscale":
+        case Family.NORM_SCALE:
             extents = extents[:-1]
             inputs = (Use(uses[0].buffer, _rows(uses[0].access, extents)),)
             output, rule, reduced = _rows(whole(result), extents), Rule.STATISTICS, ()
