@@ -7,10 +7,21 @@ every execution.  Times are simulated.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
-from spyrec.hardware.target import CALIBRATED
+from spyrec.files.json_form import COUNT, INTEGER, NAME, Form, json, optional
+from spyrec.hardware.target import CALIBRATED, Target
+
+_US_DIGITS = 6  # a picosecond: what differs beyond is the machine's, not the model's
+_MOST_ENTRIES = 1_000_000
+_MOST_LOOPS = 64
+
+_TEXT = Form(max_length=4096)
+_MICROSECONDS = Form(at_least=0, is_finite=True, digits=_US_DIGITS)
+_LOOPS = Form(max_length=_MOST_LOOPS, each=COUNT)
+_SLICES = Form(max_length=_MOST_LOOPS, keys=_TEXT, each=COUNT)
+_ENTRIES = Form(max_length=_MOST_ENTRIES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,10 +33,10 @@ class PlanOptions:
     loops; where it might have but did not need to, the plan is the same without.
     """
 
-    cores: int
+    cores: int = field(metadata=json(Form(at_least=1, at_most=Target().cores)))
     fixed_io_layouts: bool = False
-    profile: str = CALIBRATED.name
-    lx_planner: str = "best-fit"
+    profile: str = field(default=CALIBRATED.name, metadata=json(NAME))
+    lx_planner: str = field(default="best-fit", metadata=json(NAME))
     auto_tile: bool = False
 
 
@@ -60,20 +71,20 @@ class PlanNote:
     more of it.
     """
 
-    subject: str
+    subject: str = field(metadata=json(_TEXT))
     decision: Decision
-    reason: str
-    alternative: str | None = None
-    saved_bytes: int = 0
-    saved_us: float = 0.0
+    reason: str = field(metadata=json(_TEXT))
+    alternative: str | None = field(default=None, metadata=json(_TEXT))
+    saved_bytes: int = field(default=0, metadata=json(INTEGER))
+    saved_us: float = field(default=0.0, metadata=json(Form(is_finite=True, digits=_US_DIGITS)))
 
 
 @dataclass(frozen=True, slots=True)
 class PlannerName:
     """Which scratchpad planner made the plan; the manifest states it."""
 
-    name: str
-    version: str
+    name: str = field(metadata=json(_TEXT))
+    version: str = field(metadata=json(_TEXT))
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,19 +96,19 @@ class PlannedOperation:
     around it, outermost first.  ``slices``: of each divided dim.
     """
 
-    program: int
-    place: int
-    op: str
-    output: str
-    loops: tuple[int, ...]
-    executions: int
-    cores: int
-    slices: Mapping[str, int]
-    hbm_read_bytes: int
-    hbm_write_bytes: int
-    hbm_core_read_bytes: int
-    flops: int
-    simulated_us: float
+    program: int = field(metadata=json(COUNT))
+    place: int = field(metadata=json(COUNT))
+    op: str = field(metadata=json(_TEXT))
+    output: str = field(metadata=json(_TEXT))
+    loops: tuple[int, ...] = field(metadata=json(_LOOPS))
+    executions: int = field(metadata=json(COUNT))
+    cores: int = field(metadata=json(COUNT))
+    slices: Mapping[str, int] = field(metadata=json(_SLICES))
+    hbm_read_bytes: int = field(metadata=json(COUNT))
+    hbm_write_bytes: int = field(metadata=json(COUNT))
+    hbm_core_read_bytes: int = field(metadata=json(COUNT))
+    flops: int = field(metadata=json(COUNT))
+    simulated_us: float = field(metadata=json(_MICROSECONDS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,25 +118,25 @@ class PlannedTensor:
     ``memory``: ``argument``, ``pool`` or ``lx``.  ``size_bytes``: its whole sticks.
     """
 
-    name: str
-    role: str
-    memory: str
-    size_bytes: int
-    hbm_read_bytes: int
-    hbm_write_bytes: int
+    name: str = field(metadata=json(_TEXT))
+    role: str = field(metadata=json(_TEXT))
+    memory: str = field(metadata=json(_TEXT))
+    size_bytes: int = field(metadata=json(COUNT))
+    hbm_read_bytes: int = field(metadata=json(COUNT))
+    hbm_write_bytes: int = field(metadata=json(COUNT))
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedLoop:
     """One loop: its (most) trips, the dim it tiles, and what all operations inside do in the whole run."""
 
-    number: int
-    count: int
-    dim: str
-    tile: int
-    hbm_read_bytes: int
-    hbm_write_bytes: int
-    simulated_us: float
+    number: int = field(metadata=json(COUNT))
+    count: int = field(metadata=json(COUNT))
+    dim: str = field(metadata=json(_TEXT))
+    tile: int = field(metadata=json(COUNT))
+    hbm_read_bytes: int = field(metadata=json(COUNT))
+    hbm_write_bytes: int = field(metadata=json(COUNT))
+    simulated_us: float = field(metadata=json(_MICROSECONDS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,22 +146,22 @@ class ResidentTensor:
     ``first`` and ``last`` are places in the program ``program``.
     """
 
-    name: str
-    program: int
-    offset_bytes: int
-    core_bytes: int
-    first: int
-    last: int
+    name: str = field(metadata=json(_TEXT))
+    program: int = field(metadata=json(COUNT))
+    offset_bytes: int = field(metadata=json(COUNT))
+    core_bytes: int = field(metadata=json(COUNT))
+    first: int = field(metadata=json(COUNT))
+    last: int = field(metadata=json(COUNT))
 
 
 @dataclass(frozen=True, slots=True)
 class LxFigures:
     """The scratchpads: bytes per core that may hold tensors, the highest byte in use plus one, who planned, what."""
 
-    usable_bytes: int
-    peak_bytes: int
-    planner: PlannerName | None = None
-    residents: tuple[ResidentTensor, ...] = ()
+    usable_bytes: int = field(metadata=json(COUNT))
+    peak_bytes: int = field(metadata=json(COUNT))
+    planner: PlannerName | None = field(default=None, metadata=optional())
+    residents: tuple[ResidentTensor, ...] = field(default=(), metadata=optional(_ENTRIES, "tensors"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,13 +174,13 @@ class PlanFigures:
     """
 
     lx: LxFigures
-    hbm_read_bytes: int
-    hbm_write_bytes: int
-    lower_bound_bytes: int
-    flops: int
-    simulated_us: float
-    profile: str
-    operations: tuple[PlannedOperation, ...] = ()
-    tensors: tuple[PlannedTensor, ...] = ()
-    loops: tuple[PlannedLoop, ...] = ()
-    notes: tuple[PlanNote, ...] = ()
+    hbm_read_bytes: int = field(metadata=json(COUNT))
+    hbm_write_bytes: int = field(metadata=json(COUNT))
+    lower_bound_bytes: int = field(metadata=json(COUNT))
+    flops: int = field(metadata=optional(COUNT, absent=0))
+    simulated_us: float = field(metadata=optional(_MICROSECONDS, absent=0.0))
+    profile: str = field(metadata=optional(_TEXT, absent=""))
+    operations: tuple[PlannedOperation, ...] = field(default=(), metadata=optional(_ENTRIES, "ops"))
+    tensors: tuple[PlannedTensor, ...] = field(default=(), metadata=optional(_ENTRIES))
+    loops: tuple[PlannedLoop, ...] = field(default=(), metadata=optional(_ENTRIES))
+    notes: tuple[PlanNote, ...] = field(default=(), metadata=optional(_ENTRIES, "decisions"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spyrec.bundle.manifest import Argument, Manifest, PlanStep, Role
-from spyrec.bundle.manifest_json import ForeignArgumentModel, ForeignTableModel
+from spyrec.bundle.manifest_json import ForeignArgument, ForeignTable
 from spyrec.diagnostics import DiagnosticSink, Location
 from spyrec.hardware.target import Target
 
@@ -11,7 +11,7 @@ CONTRADICTORY_TABLE = "SPY0617"
 """Code of an argument table that contradicts itself."""
 
 
-def manifest_of_table(name: str, table: ForeignTableModel, where: Location) -> Manifest:
+def manifest_of_table(name: str, table: ForeignTable, where: Location) -> Manifest:
     """Return the manifest of a one-program bundle; errors SPY0617."""
     sink = DiagnosticSink()
     _check(table, where, sink)
@@ -30,7 +30,7 @@ def manifest_of_table(name: str, table: ForeignTableModel, where: Location) -> M
     )
 
 
-def _check(table: ForeignTableModel, where: Location, sink: DiagnosticSink) -> None:
+def _check(table: ForeignTable, where: Location, sink: DiagnosticSink) -> None:
     names = [item.name for item in table.arguments]
     indices = sorted(item.arg_index for item in table.arguments)
     if indices != list(range(len(indices))):
@@ -44,7 +44,7 @@ def _check(table: ForeignTableModel, where: Location, sink: DiagnosticSink) -> N
         _check_argument(item, place, sink)
 
 
-def _check_argument(item: ForeignArgumentModel, place: Location, sink: DiagnosticSink) -> None:
+def _check_argument(item: ForeignArgument, place: Location, sink: DiagnosticSink) -> None:
     eps = item.device_dtype.elements_per_stick
     if item.device_size[-1] != eps:
         fact = (
@@ -63,16 +63,16 @@ def _check_argument(item: ForeignArgumentModel, place: Location, sink: Diagnosti
         sink.error(CONTRADICTORY_TABLE, fact, place.child("stride_map"), hint=hint)
 
 
-def _argument(item: ForeignArgumentModel) -> Argument:
+def _argument(item: ForeignArgument) -> Argument:
     return Argument(
         name=item.name,
         role=Role(item.role),
         arg_index=item.arg_index,
         address=item.address,
-        shape=None if item.shape is None else tuple(item.shape),
+        shape=item.shape,
         dtype=item.dtype,
         host_strides=None,
-        device_size=tuple(item.device_size),
-        stride_map=None if item.stride_map is None else tuple(item.stride_map),
+        device_size=item.device_size,
+        stride_map=item.stride_map,
         device_dtype=item.device_dtype,
     )

@@ -5,8 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
+from spyrec.files.json_form import (
+    COUNT,
+    EXTENTS,
+    MAX_ARGUMENTS,
+    MAX_RANK,
+    NAME,
+    NOT_IN_FILE,
+    RELATIVE_PATH,
+    SIZE,
+    STRIDES,
+    Form,
+    Parsed,
+    Shape,
+    json,
+    omitted,
+    optional,
+)
 from spyrec.hardware.dtypes import DeviceFormat, DType
 from spyrec.hardware.target import Target
 from spyrec.layout.symbolic_dim import SymbolicDim
@@ -26,6 +44,40 @@ class Role(Enum):
     INTERMEDIATE = "intermediate"
 
 
+_FORMATS = [item.name for item in DeviceFormat if item.elements_per_stick is not None]
+
+
+def _format_by_name(value: object) -> object:
+    if isinstance(value, str) and value in _FORMATS:
+        return DeviceFormat[value]
+    raise ValueError("expected one of " + ", ".join(_FORMATS))
+
+
+@dataclass(frozen=True, slots=True)
+class Dci:
+    """Paths of the two conversion tables of an argument, relative to the bundle, as the file shows them."""
+
+    h2d: str = field(metadata=json(RELATIVE_PATH))
+    d2h: str = field(metadata=json(RELATIVE_PATH))
+
+    @staticmethod
+    def of_paths(paths: Mapping[str, str]) -> Dci:
+        """Return the paths of both directions."""
+        return Dci(paths["h2d"], paths["d2h"])
+
+    def paths(self) -> dict[str, str]:
+        """Return the paths by direction."""
+        return {"h2d": self.h2d, "d2h": self.d2h}
+
+
+INDEX = Form(at_least=0, below=1 << 16)
+DEVICE_EXTENTS = Form(min_length=1, max_length=MAX_RANK, each=SIZE)
+STICK_FORMAT = Form(parsed=Parsed(_format_by_name, attrgetter("name"), {"enum": _FORMATS}))
+"""A device format that can hold a tensor, by its name."""
+
+NAMES = Form(max_length=MAX_ARGUMENTS, each=NAME)
+
+
 @dataclass(frozen=True, slots=True)
 class Argument:
     """One tensor in device memory that the plan binds.
@@ -39,27 +91,27 @@ class Argument:
     ``shape`` has the largest extents.
     """
 
-    name: str
+    name: str = field(metadata=json(NAME))
     role: Role
-    arg_index: int | None
-    address: int | None
-    shape: tuple[int, ...] | None
+    arg_index: int | None = field(metadata=json(INDEX))
+    address: int | None = field(metadata=json(COUNT))
+    shape: tuple[int, ...] | None = field(metadata=json(EXTENTS))
     dtype: DType | None
-    host_strides: tuple[int, ...] | None
-    device_size: tuple[int, ...]
-    stride_map: tuple[int, ...] | None
-    device_dtype: DeviceFormat
-    dci: Mapping[str, str] | None = None
-    symbolic_axes: tuple[str | None, ...] = ()
+    host_strides: tuple[int, ...] | None = field(metadata=json(STRIDES))
+    device_size: tuple[int, ...] = field(metadata=json(DEVICE_EXTENTS))
+    stride_map: tuple[int, ...] | None = field(metadata=json(STRIDES))
+    device_dtype: DeviceFormat = field(metadata=json(STICK_FORMAT))
+    dci: Mapping[str, str] | None = field(default=None, metadata=json(Form(shape=Shape(Dci, Dci.paths, Dci.of_paths))))
+    symbolic_axes: tuple[str | None, ...] = field(default=(), metadata=omitted(Form(max_length=MAX_RANK, each=NAME)))
 
 
 @dataclass(frozen=True, slots=True)
 class TripCount:
     """What a value parameter holds: the tiles of ``tile_size`` in the first ``max_elements`` of a symbolic dim."""
 
-    dim: str
-    tile_size: int
-    max_elements: int
+    dim: str = field(metadata=json(NAME))
+    tile_size: int = field(metadata=json(SIZE))
+    max_elements: int = field(metadata=json(COUNT, "max"))
 
     @property
     def max_trips(self) -> int:
@@ -81,11 +133,13 @@ class PlanStep:
     ``values``: what the value parameters of a foreign bundle hold; a compiled bundle's are given with each run.
     """
 
-    program: str
-    arguments: tuple[str, ...]
-    pool_bytes: int = 0
-    trip_counts: Mapping[str, TripCount] = field(default_factory=dict[str, TripCount])
-    values: Mapping[str, int] = field(default_factory=dict[str, int])
+    program: str = field(metadata=json(RELATIVE_PATH))
+    arguments: tuple[str, ...] = field(metadata=json(NAMES))
+    pool_bytes: int = field(default=0, metadata=optional(COUNT))
+    trip_counts: Mapping[str, TripCount] = field(
+        default_factory=dict[str, TripCount], metadata=omitted(Form(max_length=MAX_RANK, keys=NAME))
+    )
+    values: Mapping[str, int] = field(default_factory=dict[str, int], metadata=NOT_IN_FILE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,13 +6,17 @@ The contract names the loop that each dim of each argument follows.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
+from operator import attrgetter
+from typing import Literal
 
 from spyrec.bundle.manifest import Argument, Manifest, PlanStep, Role
 from spyrec.diagnostics import SpyrecError, refuse
-from spyrec.hardware.dtypes import DType
+from spyrec.files.json_form import EXTENTS, MAX_RANK, SIZE, Form, Parsed, Shape, json, omitted
+from spyrec.hardware.dtypes import DeviceFormat, DType
 from spyrec.layout.device_layout import DeviceLayout
 
 MALFORMED_CONTRACT = "SPY0963"
@@ -49,6 +53,25 @@ class WriteMode(Enum):
     ACCUMULATE = "accumulate"
 
 
+def _format_by_name(value: object) -> object:
+    return DeviceFormat[value] if isinstance(value, str) and value in DeviceFormat.__members__ else value
+
+
+def _identity_text(identity: float) -> float | str:
+    return identity if math.isfinite(identity) else str(identity)
+
+
+_MOST_ENTRIES = 256
+_TEXT = Form(min_length=1, max_length=1024)
+_LOOPS = Form(max_length=MAX_RANK)
+_STRIDES = Form(max_length=MAX_RANK, each=Form(at_least=-1, below=1 << 63))
+_AXES = Form(max_length=MAX_RANK, each=_TEXT)
+_IDENTITY = Form(shape=Shape(float | Literal["inf", "-inf"], float, _identity_text))
+_ANY_FORMAT = Form(
+    parsed=Parsed(_format_by_name, attrgetter("name"), {"enum": list(DeviceFormat.__members__)}),
+)
+
+
 @dataclass(frozen=True, slots=True)
 class TileLoop:
     """A loop that a launch may run: one iteration covers ``tile`` elements.
@@ -58,11 +81,11 @@ class TileLoop:
     ``combine`` and ``identity`` of a reduction: how tiles are joined, and the value that changes nothing.
     """
 
-    name: str
-    tile: int
+    name: str = field(metadata=json(_TEXT))
+    tile: int = field(metadata=json(SIZE))
     kind: LoopKind = LoopKind.PARALLEL
-    combine: Combine | None = None
-    identity: float | None = None
+    combine: Combine | None = field(default=None, metadata=omitted())
+    identity: float | None = field(default=None, metadata=omitted(_IDENTITY))
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +124,63 @@ class TileArgument:
 
 
 @dataclass(frozen=True, slots=True)
+class TileArgumentEntry:
+    """One tile of an argument as the file shows it; strides in elements; ``axes`` null where only shapes are known."""
+
+    name: str = field(metadata=json(_TEXT))
+    role: Role
+    dtype: DType
+    shape: tuple[int, ...] = field(metadata=json(EXTENTS))
+    host_strides: tuple[int, ...] = field(metadata=json(_STRIDES))
+    device_size: tuple[int, ...] = field(metadata=json(EXTENTS))
+    stride_map: tuple[int, ...] = field(metadata=json(_STRIDES))
+    device_dtype: DeviceFormat = field(metadata=json(_ANY_FORMAT))
+    axes: tuple[str | None, ...] | None = field(metadata=json(_AXES))
+    write: WriteMode
+    takes_strides: bool
+
+    @staticmethod
+    def of(argument: TileArgument) -> TileArgumentEntry:
+        """Return the entry of an argument: its layout lies open."""
+        layout = argument.layout
+        return TileArgumentEntry(
+            argument.name,
+            argument.role,
+            argument.dtype,
+            layout.host_shape,
+            layout.host_strides,
+            layout.device_size,
+            layout.stride_map,
+            layout.device_dtype,
+            argument.axes,
+            argument.write,
+            argument.takes_strides,
+        )
+
+    def argument(self) -> TileArgument:
+        """Return the argument; errors SPY0301 to SPY0319 for a layout that is none."""
+        layout = DeviceLayout(
+            self.device_size, self.stride_map, self.device_dtype, self.shape, self.host_strides, self.dtype
+        )
+        # a layout takes other strides than those it is given where it does not hold these
+        triples = zip(layout.host_shape, self.host_strides, layout.host_strides)
+        if len(self.host_strides) != len(layout.host_shape) or any(
+            extent > 1 and mine != theirs for extent, mine, theirs in triples
+        ):
+            held = list(layout.host_strides)
+            fact = f'"{self.name}" has host strides {list(self.host_strides)}, its layout holds {held}'
+            raise refuse(MALFORMED_CONTRACT, fact)
+        return TileArgument(self.name, self.role, self.dtype, layout, self.axes, self.write, self.takes_strides)
+
+
+_ARGUMENTS = Form(
+    max_length=_MOST_ENTRIES,
+    each=Form(shape=Shape(TileArgumentEntry, TileArgumentEntry.argument, TileArgumentEntry.of)),
+)
+_VARIANTS = Form(max_length=_MOST_ENTRIES, each=Form(without={"variants": ()}))
+
+
+@dataclass(frozen=True, slots=True)
 class ReductionPrograms:
     """The programs around the body of a reduction: accumulator := identity, accumulator := with partial, out := it.
 
@@ -108,10 +188,10 @@ class ReductionPrograms:
     lies in memory as what it becomes.
     """
 
-    init: str
-    combine: str
-    publish: str
-    accumulators: tuple[TileArgument, ...] = ()
+    init: str = field(metadata=json(_TEXT))
+    combine: str = field(metadata=json(_TEXT))
+    publish: str = field(metadata=json(_TEXT))
+    accumulators: tuple[TileArgument, ...] = field(default=(), metadata=omitted(_ARGUMENTS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,15 +207,15 @@ class TileContract:
     Errors: SPY0963 where names, extents or ranks contradict one another.
     """
 
-    program: str
-    loops: tuple[TileLoop, ...]
-    arguments: tuple[TileArgument, ...]
+    program: str = field(metadata=json(_TEXT))
+    loops: tuple[TileLoop, ...] = field(metadata=json(_LOOPS))
+    arguments: tuple[TileArgument, ...] = field(metadata=json(_ARGUMENTS))
     is_pointwise: bool = False
     is_idempotent: bool = True
     needs_correction: bool = True
-    reduction: ReductionPrograms | None = None
-    first: str | None = None
-    variants: tuple[TileContract, ...] = ()
+    reduction: ReductionPrograms | None = field(default=None, metadata=omitted())
+    first: str | None = field(default=None, metadata=omitted(_TEXT))
+    variants: tuple[TileContract, ...] = field(default=(), metadata=omitted(_VARIANTS))
 
     def __post_init__(self) -> None:
         _check_loops(self)

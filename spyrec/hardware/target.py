@@ -6,9 +6,11 @@ Each figure names its source and how far it can be trusted.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Self
+
+from spyrec.files.json_form import COUNT, NAME, Form, json, optional
 
 STICK_BYTES = 128
 """Bytes of one stick, the unit of transfer (torch-spyre, stated)."""
@@ -32,11 +34,11 @@ class Target:
     ``span_limit_bytes``: most bytes of one operand that one core may touch, inclusive (torch-spyre, stated).
     """
 
-    name: str = "spyre"
-    cores: int = 32
-    lx_bytes: int = 2 << 20
-    lx_reserved_fraction: float = 0.2
-    span_limit_bytes: int = 256 << 20
+    name: str = field(default="spyre", metadata=json(NAME))
+    cores: int = field(default=32, metadata=json(Form(at_least=1, at_most=32)))
+    lx_bytes: int = field(default=2 << 20, metadata=optional(COUNT))
+    lx_reserved_fraction: float = field(default=0.2, metadata=optional(Form(at_least=0.0, at_most=1.0)))
+    span_limit_bytes: int = field(default=256 << 20, metadata=optional(COUNT))
 
     @property
     def lx_usable_bytes(self) -> int:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from spyrec.files.json_form import COUNT, SIZE, json
 
 
 @dataclass(frozen=True, slots=True)
 class SymbolicDim:
     """The extents that a dim may have in a run: ``minimum`` to ``maximum`` elements, multiples of ``multiple_of``."""
 
-    minimum: int
-    maximum: int
-    multiple_of: int = 1
+    minimum: int = field(metadata=json(COUNT, "min"))
+    maximum: int = field(metadata=json(SIZE, "max"))
+    multiple_of: int = field(default=1, metadata=json(SIZE))
 
     @property
     def largest(self) -> int:
