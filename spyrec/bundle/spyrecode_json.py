@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Generic, TypeVar
+from dataclasses import fields as dataclass_fields
+from typing import Any, Generic, TypeVar
 
 import orjson
 
@@ -36,7 +37,7 @@ MAX_STEPS = 512
 _HINT = "the form is described in docs/program_image.md; write the bundle again"
 _VERSION, _PREPARATION, _EXECUTION, _SLOTS = "schemaVersion", "JobPreparationPlan", "JobExecPlan", "correctionSlots"
 _OVERLAPS = "correctionOverlapsCode"
-_DECIMAL = re.compile(r"[0-9]+")
+_DIGITS = re.compile(r"[0-9]+")
 _LONGEST_DECIMAL = 20
 
 Step = TypeVar("Step")
@@ -72,7 +73,7 @@ def write_plan(artifact: LaunchArtifact) -> bytes:
         _VERSION: str(SCHEMA_VERSION),
         _PREPARATION: [_command(step) for step in artifact.preparation],
         _EXECUTION: [_command(step) for step in artifact.execution],
-        _SLOTS: [{"dev_ptr": str(slot.dev_ptr), "job_bin_ptr": str(slot.job_bin_ptr)} for slot in artifact.slots],
+        _SLOTS: [_properties(slot) for slot in artifact.slots],
     }
     return orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
 
@@ -81,25 +82,10 @@ def _command(step: PreparationStep | ExecutionStep) -> dict[str, JsonValue]:
     return {"command": type(step).__name__, "properties": _properties(step)}
 
 
-def _properties(step: PreparationStep | ExecutionStep) -> dict[str, JsonValue]:
-    match step:
-        case Allocate(size):
-            return {"size": str(size)}
-        case InitTransfer(file, pointer, size):
-            return {"init_bin_file": file, "dev_ptr": str(pointer), "size": str(size)}
-        case ComputeOnHost(output, size, shape, source, specification):
-            return {
-                "ohandle": output,
-                "size": str(size),
-                "ishape": [str(extent) for extent in shape],
-                "ihandle": source or "",
-                "hcm": specification.to_json(),
-            }
-        case DataTransfer(is_to_host, buffer, pointer, size):
-            direction = "true" if is_to_host else "false"
-            return {"dirn": direction, "host_handle": buffer, "dev_ptr": str(pointer), "size": str(size)}
-        case ComputeOnDevice(pointer):
-            return {"job_bin_ptr": str(pointer)}
+def _properties(step: PreparationStep | ExecutionStep | CorrectionSlot) -> dict[str, JsonValue]:
+    values = (getattr(step, item.name) for item in dataclass_fields(step))
+    kinds = PROPERTIES[type(step)]
+    return {key: kind.write(value) for (key, kind), value in zip(kinds.items(), values, strict=True)}
 
 
 def read_plan(text: bytes, file: str, sink: DiagnosticSink) -> PlacedPlan | None:
@@ -120,8 +106,8 @@ def _read_root(text: bytes, file: str, sink: DiagnosticSink) -> PlacedPlan:
     root = Cursor(data, Location(file, "", source=source))
     fields = _Fields(root, sink)
     _check_version(fields)
-    preparation = _read_steps(fields, _PREPARATION, _PREPARATIONS)
-    execution = _read_steps(fields, _EXECUTION, _EXECUTIONS)
+    preparation = _read_steps(fields, _PREPARATION, PREPARATIONS)
+    execution = _read_steps(fields, _EXECUTION, EXECUTIONS)
     slots = _read_slots(fields)
     may_overlap = fields.flag(_OVERLAPS) if _OVERLAPS in root.object() else False
     fields.warn_of_others()
@@ -175,7 +161,7 @@ class _Fields:
 def _number(cursor: Cursor) -> int:
     """Read a decimal string (J1)."""
     value = cursor.value
-    if not isinstance(value, str) or _DECIMAL.fullmatch(value) is None:
+    if not isinstance(value, str) or _DIGITS.fullmatch(value) is None:
         cursor.refuse(NOT_DECIMAL, f"{describe(value)} where decimal digits in a string are due (rule J1)")
     digits = value.lstrip("0") or "0"
     if len(digits) > _LONGEST_DECIMAL or int(digits) >= 1 << 64:
@@ -200,15 +186,14 @@ def _check_version(fields: _Fields) -> None:
         fields.fail(WRONG_VERSION, fact, where, "write the bundle again with this version of spyrec")
 
 
-def _read_steps(
-    fields: _Fields, key: str, readers: Mapping[str, Callable[[_Fields], Step]]
-) -> tuple[Placed[Step], ...]:
-    steps: list[Placed[Step]] = []
+def _read_steps(fields: _Fields, key: str, steps: Sequence[type[Step]]) -> tuple[Placed[Step], ...]:
+    known = {step.__name__: step for step in steps}
+    found: list[Placed[Step]] = []
     for item in fields.attempt(lambda: _items(fields.member(key), MAX_STEPS)) or ():
-        step = fields.attempt(lambda item=item: _read_step(item, fields.sink, readers))
+        step = fields.attempt(lambda item=item: _read_step(item, fields.sink, known))
         if step is not None:
-            steps.append(step)
-    return tuple(steps)
+            found.append(step)
+    return tuple(found)
 
 
 def _items(cursor: Cursor, most: int) -> tuple[Cursor, ...]:
@@ -217,25 +202,28 @@ def _items(cursor: Cursor, most: int) -> tuple[Cursor, ...]:
     return tuple(cursor.items())
 
 
-def _read_step(
-    cursor: Cursor, sink: DiagnosticSink, readers: Mapping[str, Callable[[_Fields], Step]]
-) -> Placed[Step] | None:
+def _read_step(cursor: Cursor, sink: DiagnosticSink, known: Mapping[str, type[Step]]) -> Placed[Step] | None:
     outer = _Fields(cursor, sink)
     command = outer.member("command")
-    if command.text() not in readers:
-        command.refuse(MALFORMED, f"command {describe(command.value)}, known here are {', '.join(readers)}")
+    if command.text() not in known:
+        command.refuse(MALFORMED, f"command {describe(command.value)}, known here are {', '.join(known)}")
     properties = _Fields(outer.member("properties"), sink)
-    step = readers[command.text()](properties)
+    kind = known[command.text()]
+    step = _built(kind, properties)
     properties.warn_of_others()
     outer.warn_of_others()
     return None if properties.has_failed else Placed(step, properties.cursor)
+
+
+def _built(kind: type[Step], properties: _Fields) -> Step:
+    return kind(*(item.read(properties, key) for key, item in PROPERTIES[kind].items()))
 
 
 def _read_slots(fields: _Fields) -> tuple[Placed[CorrectionSlot], ...]:
     slots: list[Placed[CorrectionSlot]] = []
     for item in fields.attempt(lambda: _items(fields.member(_SLOTS), MAX_SLOTS)) or ():
         own = _Fields(item, fields.sink)
-        slot = CorrectionSlot(own.number("dev_ptr"), own.number("job_bin_ptr"))
+        slot = _built(CorrectionSlot, own)
         if not own.has_failed:
             own.warn_of_others()
             slots.append(Placed(slot, item))
@@ -252,27 +240,49 @@ def _check_preparation(steps: tuple[Placed[PreparationStep], ...], where: Locati
         fields.fail(MALFORMED_PLAN, fact, where.child(_PREPARATION))
 
 
-def _specification(fields: _Fields) -> HostComputeSpec:
-    return fields.attempt(lambda: read_specification(fields.member("hcm"))) or HostComputeSpec(())
+@dataclass(frozen=True, slots=True)
+class PropertyKind:
+    """How a property is read, written and described; what is wrong with one goes to the sink of the fields."""
+
+    read: Callable[[_Fields, str], Any]
+    write: Callable[[Any], JsonValue]
+    schema: dict[str, JsonValue]
 
 
-_PREPARATIONS: dict[str, Callable[[_Fields], PreparationStep]] = {
-    "Allocate": lambda fields: Allocate(fields.number("size")),
-    "InitTransfer": lambda fields: InitTransfer(
-        fields.text("init_bin_file"), fields.number("dev_ptr"), fields.number("size")
-    ),
+def _read_specification(fields: _Fields, key: str) -> HostComputeSpec:
+    return fields.attempt(lambda: read_specification(fields.member(key))) or HostComputeSpec(())
+
+
+def _decimals(values: Sequence[int]) -> list[JsonValue]:
+    return [str(value) for value in values]
+
+
+_DECIMAL_SCHEMA: dict[str, JsonValue] = {"$ref": "#/$defs/decimal"}
+_TEXT_SCHEMA: dict[str, JsonValue] = {"type": "string"}
+
+_DECIMAL = PropertyKind(_Fields.number, str, _DECIMAL_SCHEMA)
+_DECIMALS = PropertyKind(_Fields.numbers, _decimals, {"type": "array", "items": _DECIMAL_SCHEMA})
+_TEXT = PropertyKind(_Fields.text, str, _TEXT_SCHEMA)
+_NAME = PropertyKind(_Fields.text, str, {**_TEXT_SCHEMA, "minLength": 1})
+_TEXT_OR_NONE = PropertyKind(lambda fields, key: fields.text(key) or None, lambda text: text or "", _TEXT_SCHEMA)
+_FLAG = PropertyKind(_Fields.flag, lambda flag: "true" if flag else "false", {"enum": ["false", "true"]})
+_SPECIFICATION = PropertyKind(_read_specification, HostComputeSpec.to_json, {"$ref": "#/$defs/specification"})
+
+PREPARATIONS: tuple[type[PreparationStep], ...] = (Allocate, InitTransfer)
+EXECUTIONS: tuple[type[ExecutionStep], ...] = (ComputeOnHost, DataTransfer, ComputeOnDevice)
+
+PROPERTIES: dict[type[object], dict[str, PropertyKind]] = {
+    Allocate: {"size": _DECIMAL},
+    InitTransfer: {"init_bin_file": _NAME, "dev_ptr": _DECIMAL, "size": _DECIMAL},
+    ComputeOnHost: {
+        "ohandle": _NAME,
+        "size": _DECIMAL,
+        "ishape": _DECIMALS,
+        "ihandle": _TEXT_OR_NONE,
+        "hcm": _SPECIFICATION,
+    },
+    DataTransfer: {"dirn": _FLAG, "host_handle": _TEXT, "dev_ptr": _DECIMAL, "size": _DECIMAL},
+    ComputeOnDevice: {"job_bin_ptr": _DECIMAL},
+    CorrectionSlot: {"dev_ptr": _DECIMAL, "job_bin_ptr": _DECIMAL},
 }
-
-_EXECUTIONS: dict[str, Callable[[_Fields], ExecutionStep]] = {
-    "ComputeOnHost": lambda fields: ComputeOnHost(
-        fields.text("ohandle"),
-        fields.number("size"),
-        fields.numbers("ishape"),
-        fields.text("ihandle") or None,
-        _specification(fields),
-    ),
-    "DataTransfer": lambda fields: DataTransfer(
-        fields.flag("dirn"), fields.text("host_handle"), fields.number("dev_ptr"), fields.number("size")
-    ),
-    "ComputeOnDevice": lambda fields: ComputeOnDevice(fields.number("job_bin_ptr")),
-}
+"""What the fields of each step, and of a slot, are in the file: key and kind, in the order of the fields."""

@@ -11,22 +11,18 @@ import json
 from spyrec.bundle.correction_word import MAX_WORDS, WordKind
 from spyrec.bundle.host_compute import SPECIFICATION_VERSION
 from spyrec.bundle.image_sections import MAX_SLOTS
-from spyrec.bundle.spyrecode_json import MAX_STEPS, SCHEMA_VERSION
+from spyrec.bundle.launch_plan import Allocate, CorrectionSlot, InitTransfer
+from spyrec.bundle.spyrecode_json import EXECUTIONS, MAX_STEPS, PROPERTIES, SCHEMA_VERSION
 from spyrec.diagnostics.json_reading import JsonValue
 
 Schema = dict[str, JsonValue]
 
-_TEXT: Schema = {"type": "string"}
-_NUMBER: Schema = {"$ref": "#/$defs/decimal"}
 _COUNT: Schema = {"type": "integer", "minimum": 0}
 
 
 def spyrecode_schema() -> str:
     """Return the text of ``schemas/spyrecode.schema.json``."""
-    computing = _command("ComputeOnDevice", {"job_bin_ptr": _NUMBER})
-    execution: list[JsonValue] = [_compute_on_host(), _data_transfer(), computing]
-    transfer: Schema = {"init_bin_file": {"type": "string", "minLength": 1}, "dev_ptr": _NUMBER, "size": _NUMBER}
-    slot = _object({"dev_ptr": _NUMBER, "job_bin_ptr": _NUMBER})
+    execution: list[JsonValue] = [_command(step) for step in EXECUTIONS]
     schema: Schema = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "spyrecode.json of a launch artefact",
@@ -36,16 +32,20 @@ def spyrecode_schema() -> str:
                 "schemaVersion": {"enum": [str(version) for version in range(1, SCHEMA_VERSION + 1)]},
                 "JobPreparationPlan": {
                     "type": "array",
-                    "prefixItems": [_command("Allocate", {"size": _NUMBER})],
-                    "items": _command("InitTransfer", transfer),
+                    "prefixItems": [_command(Allocate)],
+                    "items": _command(InitTransfer),
                     "minItems": 2,
                     "maxItems": MAX_STEPS,
                 },
                 "JobExecPlan": {"type": "array", "items": {"oneOf": execution}, "maxItems": MAX_STEPS},
-                "correctionSlots": {"type": "array", "items": slot, "maxItems": MAX_SLOTS},
+                "correctionSlots": {"type": "array", "items": _properties(CorrectionSlot), "maxItems": MAX_SLOTS},
             }
         ),
-        "$defs": {"decimal": {"type": "string", "pattern": "^[0-9]+$"}, "word": _word()},
+        "$defs": {
+            "decimal": {"type": "string", "pattern": "^[0-9]+$"},
+            "specification": _specification(),
+            "word": _word(),
+        },
     }
     return json.dumps(schema, indent=2) + "\n"
 
@@ -54,28 +54,18 @@ def _object(properties: Schema) -> Schema:
     return {"type": "object", "properties": properties, "required": list(properties)}
 
 
-def _command(name: str, properties: Schema) -> Schema:
-    return _object({"command": {"const": name}, "properties": _object(properties)})
+def _command(step: type[object]) -> Schema:
+    return _object({"command": {"const": step.__name__}, "properties": _properties(step)})
 
 
-def _compute_on_host() -> Schema:
+def _properties(step: type[object]) -> Schema:
+    return _object({key: kind.schema for key, kind in PROPERTIES[step].items()})
+
+
+def _specification() -> Schema:
     words: Schema = {"type": "array", "items": {"$ref": "#/$defs/word"}, "maxItems": MAX_WORDS}
     own = _object({"version": {"const": SPECIFICATION_VERSION}, "words": words})
-    return _command(
-        "ComputeOnHost",
-        {
-            "ohandle": {"type": "string", "minLength": 1},
-            "size": _NUMBER,
-            "ishape": {"type": "array", "items": _NUMBER},
-            "ihandle": _TEXT,
-            "hcm": _object({"spyrec": own}),
-        },
-    )
-
-
-def _data_transfer() -> Schema:
-    direction: Schema = {"enum": ["false", "true"]}
-    return _command("DataTransfer", {"dirn": direction, "host_handle": _TEXT, "dev_ptr": _NUMBER, "size": _NUMBER})
+    return _object({"spyrec": own})
 
 
 def _word() -> Schema:
