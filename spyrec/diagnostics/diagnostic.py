@@ -76,7 +76,7 @@ class Diagnostic:
     notes: tuple[str, ...] = ()
     hint: str | None = None
     severity: Severity = Severity.ERROR
-    count: int = 1
+    count: int = field(default=1, kw_only=True)
 
     @property
     def advice(self) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from spyrec.diagnostics import Diagnostic, Location, SpyrecError, refuse
@@ -85,8 +85,9 @@ class RuleDiagnostic(Diagnostic):
     @staticmethod
     def of(found: Diagnostic, place: FaultPlace) -> RuleDiagnostic:
         """Return a diagnostic with its place."""
-        own = {item.name: getattr(found, item.name) for item in fields(Diagnostic)}
-        return RuleDiagnostic(**{**own, "notes": (*found.notes, str(place))}, place=place)
+        notes = (*found.notes, str(place))
+        said = found.code, found.message, found.location, notes, found.hint, found.severity
+        return RuleDiagnostic(*said, place, count=found.count)
 
     def with_element(self, element: tuple[int, ...] | None) -> RuleDiagnostic:
         """Return the diagnostic with the host index of the element."""

@@ -15,6 +15,7 @@ import pytest
 import spyrec
 from examples.granite_block import make_graph
 from spyrec.front import open_session
+from spyrec.ir.reader import read_graph_data
 from spyrec.runtime.session import Session
 from tests.support.granite import Weights, decoder_block
 
@@ -33,12 +34,24 @@ class FullBlock:
 
 
 def compiled_without_weights() -> spyrec.Bundle:
-    """Compile the block with a number of its own in place of each constant's file: nothing is written anywhere."""
+    """Compile the block with rows of numbers of its own in place of each constant's file: nothing is written anywhere.
+
+    Equal constants would become one argument, and one number all over is no argument at all.
+    """
     graph = json.loads(make_graph.graph_text(SHAPE))
-    for number, constant in enumerate(graph["constants"]):
+    for constant in graph["constants"]:
         del constant["data"]
-        constant["value"] = 1 + number  # equal ones would become one argument
-    return spyrec.compile(graph)
+        constant["value"] = 1
+    read = read_graph_data(graph)
+    constants = {
+        name: replace(data, array=_rows(number, read.type_of(name).shape))
+        for number, (name, data) in enumerate(read.constants.items())
+    }
+    return spyrec.compile(replace(read, constants=constants))
+
+
+def _rows(first: int, shape: tuple[int, ...]) -> npt.NDArray[np.float16]:
+    return np.broadcast_to(np.arange(first, first + shape[-1]).astype(np.float16), shape)
 
 
 def block_out(session: Session, x: npt.NDArray[np.float16]) -> Singles:
