@@ -301,7 +301,9 @@ def _check_axes(contract: TileContract, argument: TileArgument) -> None:
         raise _contradiction(contract, f'two dims of "{argument.name}" follow one loop: {list(argument.axes)}')
     tiles = contract.tiles
     for dim, (name, extent) in enumerate(zip(argument.axes, argument.shape, strict=True)):
-        if name is None or tiles.get(name) in (extent, argument.whole_sticks(dim)):
+        # an accumulator has nothing in the padding of its last stick
+        most = extent if contract.reduction is not None else argument.whole_sticks(dim)
+        if name is None or tiles.get(name) in (extent, most):
             continue
         known = f"tiles of {tiles[name]}" if name in tiles else "no such loop"
         raise _contradiction(contract, f'"{argument.name}" has {extent} elements along "{name}", the contract {known}')

@@ -66,8 +66,9 @@ def _contract(
     options: CodegenOptions,
     joined: JoiningPrograms | None,
 ) -> TileContract:
-    loops = [TileLoop(loop.name, loop.covered) for loop in found.loops]
-    walked = list(found.loops)
+    # an accumulator holds the result's elements, not the padding of its last stick: no part is kept there
+    walked = [loop for loop in found.loops if joined is None or loop.covered == loop.tile]
+    loops = [TileLoop(loop.name, loop.covered) for loop in walked]
     if joined is not None:
         assert found.reduction is not None
         loop, fold = found.reduction.loop, found.reduction.fold

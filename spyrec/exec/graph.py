@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -43,6 +44,7 @@ class Graph:
         self._variants: OrderedDict[int, Variant] = OrderedDict()
         self._bound: dict[str, tuple[DeviceBytes, Holdings]] = {}
         self._declared: dict[str, Buffer] | None = None
+        self._recording = threading.Lock()
         self._is_destroyed = False
 
     @takes(InvalidCall, record=Function())
@@ -53,18 +55,17 @@ class Graph:
         """
         self.require_alive()
         require_own_key(key)
-        if self._declared is not None:
-            with translated():  # by this thread: that gives its capture up, as beginning any other does
-                refuse_beside_capture(self.context.device.default_stream.flex, "record")
-            raise InvalidCall(f'graph "{self.name}" is being captured')
-        self._declared = {}
-        try:
-            captured = record_on(self.context.device, record, self._port_places)
-            executable = None if captured.ports else linked_or_refused(captured, {})
-        finally:
-            for buffer in self._declared.values():
-                buffer.destroy()
-            self._declared = None
+        with translated():  # a capture that this thread has under way is given up, as beginning any other does
+            refuse_beside_capture(self.context.device.default_stream.flex, "record")
+        with self._recording:  # other threads take turns
+            self._declared = {}
+            try:
+                captured = record_on(self.context.device, record, self._port_places)
+                executable = None if captured.ports else linked_or_refused(captured, {})
+            finally:
+                for buffer in self._declared.values():
+                    buffer.destroy()
+                self._declared = None
         self._insert(key, Variant(executable, captured if captured.ports else None))
 
     @takes(InvalidCall, name=Text(), size_bytes=SIZE)

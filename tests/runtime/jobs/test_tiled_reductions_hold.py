@@ -134,11 +134,42 @@ def test_a_tiled_reduction_is_that_of_the_whole(case: Case) -> None:
     hold(case, numbers, launched(case.bundle(case.tile), numbers, case.exact(numbers).shape))
 
 
+RAGGED = [
+    Case("sum", (3, 2, 2), (2, 1, 3), (2,), keepdim=False),
+    Case("sum", (2, 65), (2, 3), (0,), keepdim=False),
+    Case("sum", (2, 70), (2, 3), (0,), has_strides=False),
+    Case("amax", (70, 5), (3, 2), (1,), keepdim=False),
+    Case("amin", (5, 70, 2), (2, 1, 2), (0,)),
+    Case("sum", (5, 64, 2), (3, 1, 2), (0,)),
+]
+"""Tiles that end inside a stick: an accumulator has nothing in the padding of its last stick."""
+
+
+@pytest.mark.parametrize("fixed_layouts", [False, True])
+@pytest.mark.parametrize("case", RAGGED, ids=str)
+def test_a_reduction_whose_tiles_end_inside_a_stick_is_right_or_refused(case: Case, fixed_layouts: bool) -> None:
+    case = replace(case, fixed_layouts=fixed_layouts)
+    numbers = np.random.default_rng(5).standard_normal(case.whole).astype(case.dtype)
+    found = launched(case.bundle(case.tile), numbers, case.exact(numbers).shape)
+    if isinstance(found, SpyrecError):
+        assert {item.code for item in found.diagnostics} <= REFUSALS, found
+    else:
+        hold(case, numbers, found)
+
+
+def test_a_contract_that_folds_parts_covers_no_padding() -> None:
+    contract = Case("sum", (2, 65), (2, 1), (0,), keepdim=False).bundle((2, 65)).manifest.tile_contracts["."]
+    assert contract.reduction is not None
+    wide = replace(contract.arguments[1], axes=("columns",))
+    with pytest.raises(SpyrecError, match="65 elements"):
+        replace(contract, loops=(TileLoop("columns", 128), *contract.loops), arguments=(contract.arguments[0], wide))
+
+
 @st.composite
 def cases(draw: st.DrawFn) -> Case:
     """Reductions of up to three dims, many of one element."""
     rank = draw(st.integers(1, 3))
-    tile = (*(draw(st.sampled_from([1, 2, 3])) for _ in range(rank - 1)), draw(st.sampled_from([1, 64, 128])))
+    tile = (*(draw(st.sampled_from([1, 2, 3])) for _ in range(rank - 1)), draw(st.sampled_from([1, 2, 64, 70, 128])))
     return Case(
         draw(st.sampled_from(["sum", "amax", "amin"])),
         tile,
