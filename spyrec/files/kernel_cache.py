@@ -110,13 +110,15 @@ def source_modules(module: str) -> set[str]:
     return found
 
 
-def _homes(module: str) -> Iterator[str]:
-    """Yield the modules of this package that a module imports at its top."""
+@cache
+def _homes(module: str) -> tuple[str, ...]:
+    """Return the modules of this package that a module imports at its top; a file is read once, many kernels ask."""
     file = getattr(sys.modules[module], "__file__", None)
     text = "" if file is None else Path(file).read_text(encoding="utf-8")
+    found: list[str] = []
     for home, names in _IMPORT.findall(text):
-        yield home
-        yield from (f"{home}.{name.strip()}" for name in names.split(","))  # where they are modules themselves
+        found += [home, *(f"{home}.{name.strip()}" for name in names.split(","))]  # names may be modules themselves
+    return tuple(found)
 
 
 def _stamps(module: str) -> Iterator[tuple[str, int, int]]:
