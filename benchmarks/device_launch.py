@@ -9,16 +9,18 @@ import numpy as np
 import numpy.typing as npt
 
 from spyrec.bundle.bundle import Bundle
-from spyrec.emulator.device import EmulatedDevice, EmulatedProgram
+from spyrec.bundle.program_image import read_image
+from spyrec.emulator.backend import EmulatorBackend, table_of
+from spyrec.emulator.emulated_program import EmulatedProgram
 from spyrec.emulator.footprint import length
 from spyrec.emulator.operations.matmul import MatmulExecutable
 from spyrec.emulator.plan import PlannedCall
-from spyrec.hardware.dtypes import DeviceFormat
-from spyrec.runtime.argument_copy import ArgumentCopier
-from spyrec.runtime.binding import has_host_form
-from spyrec.runtime.findings import Finding, sanitizers_named
-from spyrec.runtime.observer import ArgumentCopy
-from spyrec.runtime.session import argument_size_bytes, argument_table
+from spyrec.runtime import DeviceOptions, ExecutionPlan, Job, SpyreDevice
+from spyrec.runtime.binding import argument_size_bytes
+from spyrec.runtime.findings import Finding, Sanitizer, sanitizers_named
+from spyrec.runtime.memory.addresses import RegionTable
+from spyrec.runtime.memory.allocator import DeviceBytes, MemoryOptions
+from spyrec.runtime.streams.control_block import Origin
 
 HostArray = npt.NDArray[np.generic]
 
@@ -32,37 +34,48 @@ def _moved_bytes(planned: PlannedCall) -> int:
 
 
 class DeviceLaunch:
-    """The programs of a bundle, ready to be launched again and again without host copies.
+    """The programs of a bundle, ready to be launched again and again without host copies, streams and corrections.
 
     ``sanitize``: the sanitizers that watch the launches, as ``--sanitize`` names them.
     """
 
     def __init__(self, bundle: Bundle, inputs: Mapping[str, HostArray], sanitize: str | None = None) -> None:
-        manifest = bundle.manifest
-        self._device = EmulatedDevice(cores=manifest.target.cores, sanitizers=sanitizers_named(sanitize))
-        self._arguments = {item.name: item for item in manifest.arguments}
+        manifest, memory = bundle.manifest, MemoryOptions()
+        regions = RegionTable.of(memory.mode, memory.region_bytes)
+        sanitizers = sanitizers_named(sanitize) - {Sanitizer.SYNC}
+        self._backend = EmulatorBackend(manifest.target.cores, regions=regions, sanitizers=sanitizers)
+        self._host = SpyreDevice(self._backend, DeviceOptions(memory))
+        self._device = self._backend.device
         self._results = dict(manifest.outputs)
-        self._copier = ArgumentCopier(bundle, DeviceFormat.SEN169_FP16)
-        programs = {item.directory: item for item in bundle.programs}
-        is_only = len(manifest.plan) == 1
-        self._loaded: list[EmulatedProgram] = []
-        for step in manifest.plan:
-            program = programs[step.program]
-            table = argument_table(self._arguments, step, is_only=is_only)
-            self._loaded.append(self._device.load(program.program, program.superdscs, table))
+        self._plan = ExecutionPlan(bundle)
+        self._loaded = [self._load(job) for job in self._plan.jobs]
+        sizes = {item.name: argument_size_bytes(item) for item in manifest.arguments}
         names = dict.fromkeys(name for step in manifest.plan for name in step.arguments)
-        self._addresses = {name: self._device.allocate(argument_size_bytes(self._arguments[name])) for name in names}
-        self._steps = [[self._addresses[name] for name in step.arguments] for step in manifest.plan]
+        owned = {name: self._host.spyre_allocator.allocate(sizes[name]) for name in names}
+        self._places = {name: self._host.allocator.part(owner.index) for name, owner in owned.items()}
+        self._steps = [[self._address(self._places[name]) for name in step.arguments] for step in manifest.plan]
         self._pools = [step.pool_bytes > 0 for step in manifest.plan]
         pool_bytes = max((step.pool_bytes for step in manifest.plan), default=0)
         self._pool = self._device.allocate(pool_bytes) if pool_bytes else None
-        self.device_bytes = pool_bytes + sum(argument_size_bytes(self._arguments[name]) for name in names)
+        self.device_bytes = pool_bytes + sum(sizes[name] for name in names)
         self._inputs = [name for name in names if name in inputs]
-        for name in names:
-            if name in inputs or name in bundle.constants:
-                array = inputs[name] if name in inputs else bundle.constants[name]
-                self._copier.copy_in(self._arguments[name], array, self._memory(name))
-                self._tell_of_copy(name, array.shape)
+        assert self._plan.tensors is not None
+        self._tensors = self._plan.tensors
+        copies = [
+            self._tensors.copy_in(name, array, self._places[name], Origin(0, "inputs"))
+            for name in names
+            if (array := inputs.get(name, bundle.constants.get(name))) is not None
+        ]
+        self._host.default_stream.flex.enqueue(copies)
+        self._host.synchronize()
+
+    def _load(self, job: Job) -> EmulatedProgram:
+        assert job.binary is not None
+        image = read_image(job.binary.image_bytes)
+        return self._device.load(image.program, image.superdscs, table_of(image))
+
+    def _address(self, place: DeviceBytes) -> int:
+        return self._host.allocator.regions.device_address(place.range.address)
 
     @property
     def moved_bytes(self) -> int:
@@ -77,28 +90,8 @@ class DeviceLaunch:
     def forget_half(self, name: str) -> None:
         """Let the sanitizers take the first half of an input for memory that nothing wrote."""
         assert self._device.monitor is not None
-        self._device.monitor.forgotten(self._addresses[name], argument_size_bytes(self._arguments[name]) // 2)
-
-    def _tell_of_copy(self, name: str, shape: tuple[int, ...]) -> None:
-        """Tell the sanitizers which elements a host copy has defined."""
-        if self._device.monitor is None:
-            return
-        argument = self._arguments[name]
-        is_whole = not has_host_form(argument) or self._copier.clears(argument)
-        table = None if is_whole else self._copier.table(argument, "h2d", shape)
-        copy = ArgumentCopy(
-            name,
-            self._addresses[name],
-            argument_size_bytes(argument),
-            argument.device_size,
-            None if table is None else table.nests,
-            is_to_device=True,
-            host_shape=None if table is None else table.host_shape,
-        )
-        self._device.monitor.copied_in(copy)
-
-    def _memory(self, name: str) -> npt.NDArray[np.uint8]:
-        return self._device.memory(self._addresses[name], argument_size_bytes(self._arguments[name]))
+        place = self._places[name]
+        self._device.monitor.forgotten(self._address(place), place.range.size_bytes // 2)
 
     def launch(self) -> None:
         """Execute the programs once, in the order of the plan, on inputs that count as new.
@@ -107,7 +100,7 @@ class DeviceLaunch:
         an earlier launch (decoded operands) is void.  Constants stay.
         """
         for name in self._inputs:
-            self._memory(name)
+            self._backend.view(self._places[name].range)
         self.relaunch()
 
     def relaunch(self) -> int:
@@ -121,4 +114,7 @@ class DeviceLaunch:
     def result(self, name: str) -> HostArray:
         """Return what the launches left in an output."""
         argument = self._results[name]
-        return self._copier.copy_out(self._arguments[argument], self._memory(argument))
+        values, copy = self._tensors.copy_out(argument, self._places[argument], Origin(0, "outputs"))
+        self._host.default_stream.flex.enqueue([copy])
+        self._host.synchronize()
+        return values

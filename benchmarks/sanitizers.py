@@ -8,7 +8,8 @@ sanitizers; claim: no finding.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import cast
 
@@ -18,7 +19,7 @@ import spyrec
 from benchmarks.device_launch import DeviceLaunch, HostArray
 from benchmarks.measure import Figures, interleaved, rounded
 from examples.granite_block import make_graph
-from spyrec.front import open_session
+from spyrec.front import OpenedBundle, opened
 from spyrec.runtime.random_inputs import random_inputs
 from tests.support.random_graphs import random_graph
 
@@ -30,17 +31,24 @@ JsonObject = dict[str, object]
 
 
 def _cost(bundle: spyrec.Bundle) -> Figures:
-    """Return the milliseconds of runs of ready sessions: plain, each sanitizer alone, all together."""
+    """Return the milliseconds of runs of a bundle that is ready: plain, each sanitizer alone, all together."""
     kinds = (None, "bounds", "init", "lx", "race", "gap", "all")
-    sessions = {str(kind): open_session(bundle, spyrec.RunOptions(sanitize=kind)) for kind in kinds}
-    inputs = random_inputs(sessions["all"].inputs, 1)
-    candidates = {name: (lambda s=session: s.run(inputs)) for name, session in sessions.items()}
-    seconds = interleaved(candidates, _ROUNDS)
+    with ExitStack() as held:
+        ready = {str(kind): held.enter_context(_ready(bundle, kind)) for kind in kinds}
+        inputs = random_inputs(ready["all"].inputs, 1)
+        candidates = {name: (lambda r=run: r.prepared.run(inputs)) for name, run in ready.items()}
+        seconds = interleaved(candidates, _ROUNDS)
+        watched = ready["all"].run(inputs)
     figures: Figures = {f"{name}_ms": rounded(value * 1e3) for name, value in seconds.items() if name != "None"}
-    watched = sessions["all"].observer
-    assert watched is not None
-    assert not watched.findings
+    assert not watched.sanitizer
     return {"plain_ms": rounded(seconds["None"] * 1e3), **figures, "ratio": rounded(seconds["all"] / seconds["None"])}
+
+
+@contextmanager
+def _ready(bundle: spyrec.Bundle, sanitize: str | None) -> Generator[OpenedBundle]:
+    with opened(bundle, spyrec.RunOptions(sanitize=sanitize)) as found:
+        assert isinstance(found, OpenedBundle)
+        yield found
 
 
 def _graph(sizes: Mapping[str, int], names: Sequence[str], nodes: Sequence[JsonObject], *tiles: int) -> JsonObject:

@@ -8,15 +8,15 @@ emulator.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from spyrec.bundle.bundle import Bundle
-from spyrec.diagnostics import SpyrecError, refuse
+from spyrec.diagnostics import Diagnostic, SpyrecError, refuse
 from spyrec.hardware.target import PROFILES, Profile
-from spyrec.ir.graph import Graph
-from spyrec.ir.kernel import KernelGraph
 from spyrec.options import (
     CompileOptions,
     Engine,
@@ -33,12 +33,14 @@ from spyrec.plan_record import PlanOptions
 if TYPE_CHECKING:
     from spyrec.compare.check import CheckReport
     from spyrec.frontends.graph_builder import GraphBuilder
+    from spyrec.ir.graph import Graph
+    from spyrec.ir.kernel import KernelGraph
     from spyrec.passes.base import PipelineOptions
     from spyrec.passes.driver import DriverOptions
+    from spyrec.runtime.binding import ExpectedInput
+    from spyrec.runtime.bundle_run import BundleRun, RunRecord
     from spyrec.runtime.findings import Finding
-    from spyrec.runtime.observer import CopyObserver
-    from spyrec.runtime.session import RunRecord, Session
-    from spyrec.runtime.spyre_device import DeviceOptions, SpyreDevice
+    from spyrec.runtime.spyre_device import SpyreDevice
 
 GraphSource: TypeAlias = "str | os.PathLike[str] | Mapping[str, object] | Graph | GraphBuilder"
 """A graph as the front takes it: path of a JSON file, its parsed object, the IR, or a builder of it."""
@@ -52,6 +54,8 @@ def compile(  # noqa: A001 -- the verb's name
     ``base_dir`` is what the paths of weights are relative to where ``graph`` is a parsed object.
     Errors: SPY01xx to SPY04xx for the graph, SPY05xx from code generation, SPY0771 for an option out of range.
     """
+    from spyrec.ir.kernel import KernelGraph
+
     chosen = options or CompileOptions()
     kernels = schedule(graph, chosen, Path(base_dir))
     assert isinstance(kernels, KernelGraph), "a whole pipeline ends in kernels"
@@ -150,6 +154,7 @@ def pipeline_options(options: CompileOptions) -> PipelineOptions:
 def read_source(graph: GraphSource, base_dir: Path) -> Graph:
     """Return the IR of a graph given as path, parsed object, IR or builder; errors SPY01xx and SPY02xx."""
     from spyrec.frontends.graph_builder import GraphBuilder
+    from spyrec.ir.graph import Graph
     from spyrec.ir.reader import read_graph, read_graph_data
 
     match graph:
@@ -174,113 +179,182 @@ def run(
     """
     chosen = options or RunOptions()
     loaded = bundle if isinstance(bundle, Bundle) else Bundle.load(Path(bundle))
-    try:
-        session = open_session(loaded, chosen)
-    except SpyrecError as error:
-        return refused_result(error, chosen)
-    return run_session(session, loaded, inputs, chosen)
+    with opened(loaded, chosen) as found:
+        return found if isinstance(found, RunResult) else found.run(inputs)
 
 
-def run_session(session: Session, bundle: Bundle, inputs: Mapping[str, HostArray], options: RunOptions) -> RunResult:
-    """Execute a bundle that :func:`open_session` made ready with the same options; errors as :func:`run`."""
-    from spyrec.runtime.binding import is_launched_in_tiles
+@contextmanager
+def opened(bundle: Bundle, options: RunOptions) -> Generator[OpenedBundle | RunResult]:
+    """Yield a bundle that was validated, on a fresh emulated device, or the result of a sanitizer that refuses it.
 
-    if options.bisect:
-        return _bisect(session, bundle, inputs, options)
-    if is_launched_in_tiles(bundle.manifest, inputs):
-        return _run_in_tiles(bundle, inputs, options)
-    monitor = session.observer
-    try:
-        record = session.run(inputs)
-    except SpyrecError as error:
-        return refused_result(error, options, monitor)
-    _trace(record, bundle, options)
-    report = _check(bundle, inputs, record, checked_numerics(options)) if options.check else None
-    findings = () if monitor is None else monitor.findings
-    findings = (*findings, *_findings_of_streams(bundle, inputs, options, is_sound=not findings))
-    warnings = () if monitor is None else tuple(monitor.warnings)
-    stats = _stats(record, options.profile)
-    return RunResult(record.outputs, record.dtypes, stats, report, sanitizer=findings, warnings=warnings)
-
-
-def _findings_of_streams(
-    bundle: Bundle, inputs: Mapping[str, HostArray], options: RunOptions, *, is_sound: bool
-) -> tuple[Finding, ...]:
-    """Execute a whole bundle once more, through the execution pipeline, where the sanitizer ``sync`` is asked for.
-
-    A bundle that is not ``is_sound`` may be refused there: its bugs are known already.
+    Inputs are read or drawn after this: only then are the sizes that the bundle states known to be sane.
+    Errors: SPY0750, SPY0751, SPY0769, SPY0771 and SPY0780 for the options, SPY07xx for what the device finds.
     """
-    from spyrec.runtime.errors import ExecutionFailed
-    from spyrec.runtime.findings import Sanitizer, findings_of_faults, sanitizers_named
+    from spyrec.runtime.bundle_run import BundleRun
+    from spyrec.runtime.selection import selected_plan
 
-    if Sanitizer.SYNC not in sanitizers_named(options.sanitize) or options.only is not None:
-        return ()
-    from spyrec.runtime.jobs.watched_run import finding_races, watched_run
+    _refuse_options(bundle, options)
+    with _device_for(bundle, options) as device:
+        try:
+            plan = selected_plan(bundle, options.only, options.max_executions)
+            run = BundleRun(device, plan, allow_tiled_launch=options.allow_tiled_launch)
+        except SpyrecError as error:
+            yield _refused(error, options, device)
+            return
+        try:
+            yield OpenedBundle(bundle, run, device, options)
+        finally:
+            run.free()
+            plan.unload(device)
 
-    try:
-        faults = watched_run(_device_for(bundle, options, finding_races()), bundle, inputs)
-    except ExecutionFailed:
-        if is_sound:
-            raise
-        return ()
-    return findings_of_faults(item for fault in faults for item in fault.diagnostics)
+
+@dataclass(frozen=True, slots=True)
+class OpenedBundle:
+    """A bundle on a device of its own, and the options to run it with."""
+
+    bundle: Bundle
+    prepared: BundleRun
+    device: SpyreDevice
+    options: RunOptions
+
+    @property
+    def inputs(self) -> tuple[ExpectedInput, ...]:
+        """The inputs that a run takes, in graph order."""
+        return self.prepared.inputs
+
+    def run(self, inputs: Mapping[str, HostArray]) -> RunResult:
+        """Execute the bundle; errors as :func:`spyrec.run`."""
+        from spyrec.runtime.binding import is_launched_in_tiles
+
+        options = self.options
+        if options.bisect:
+            return self._bisected(inputs)
+        is_tiled = is_launched_in_tiles(self.bundle.manifest, inputs)
+        if is_tiled and options.only is not None:
+            hint = "run without only, or on inputs of the compiled shapes"
+            raise refuse("SPY0771", "only is for runs that are not launched in tiles", hint=hint)
+        try:
+            with self._profiled() if is_tiled else nullcontext():
+                record = self.prepared.run(inputs)
+        except SpyrecError as error:
+            return _refused(error, options, self.device)
+        if not is_tiled:
+            self._write_trace(record)
+        report = self._checked(inputs, record) if options.check else None
+        findings, warnings = _watched(self.device)
+        stats = _stats(record, options.profile)
+        return RunResult(
+            record.outputs, record.dtypes, stats, report, sanitizer=findings, warnings=warnings, tiles=record.plans
+        )
+
+    def _bisected(self, inputs: Mapping[str, HostArray]) -> RunResult:
+        from spyrec.compare.bisect import Bisection
+
+        options = self.options
+        bisection = Bisection(self.bundle, self.prepared, inputs, checked_numerics(options).value)
+        record = self.prepared.run(inputs, bisection)
+        self._write_trace(record)
+        found = bisection.report(record.outputs)
+        checks = self._checked(inputs, record) if options.check and found.ok else None
+        return RunResult(record.outputs, record.dtypes, _stats(record, options.profile), checks, found)
+
+    def _checked(self, inputs: Mapping[str, HostArray], record: RunRecord) -> Mapping[str, CheckReport]:
+        from spyrec.compare.check import check_bundle, check_tiled
+
+        check = check_tiled if record.plans else check_bundle
+        return check(self.bundle, inputs, record.outputs, checked_numerics(self.options).value)
+
+    def _profiled(self) -> AbstractContextManager[object]:
+        """Return what writes the trace of a run in tiles, which shows streams and control blocks."""
+        from spyrec.runtime.profiling.profile import profile
+
+        options = self.options
+        return nullcontext() if options.trace is None else profile(self.device, options.trace, force=options.force)
+
+    def _write_trace(self, record: RunRecord) -> None:
+        """Write the trace of a run of the compiled shapes, which shows every core."""
+        options = self.options
+        if options.trace is None:
+            return
+        from spyrec.runtime.trace import trace_of
+        from spyrec.runtime.trace_file import write_trace
+
+        trace = trace_of(record, checked_profile(options), self.bundle.manifest.name)
+        write_trace(Path(options.trace), trace, force=options.force)
 
 
-def _device_for(bundle: Bundle, options: RunOptions, device: DeviceOptions) -> SpyreDevice:
-    """Return an emulated device of the execution pipeline for a bundle, as large as it was compiled for."""
+def _refuse_options(bundle: Bundle, options: RunOptions) -> None:
+    """Refuse options that are out of range, or do not go together; errors as :func:`opened`."""
+    from spyrec.runtime.findings import sanitizers_named
+    from spyrec.runtime.trace_file import refuse_unwritable_trace
+
+    checked_numerics(options)
+    checked_engine(options)
+    if options.bisect and sanitizers_named(options.sanitize):
+        raise refuse(
+            "SPY0771", "bisect stops at the first wrong operation, sanitize watches whole runs", hint="leave one out"
+        )
+    if options.check or options.bisect:
+        refuse_uncheckable(bundle)
+    if options.bisect and options.only is not None:
+        raise refuse("SPY0771", f'bisect executes the whole bundle, only names "{options.only}"', hint="leave one out")
+    if options.check and options.only is not None and sum(len(item.superdscs) for item in bundle.programs) > 1:
+        message = f'only executes the calls of "{options.only}", the outputs to check need the whole bundle'
+        raise refuse("SPY0771", message, hint="leave one out; bisect checks every operation by itself")
+    if options.trace is not None:
+        refuse_unwritable_trace(Path(options.trace), force=options.force)
+
+
+def _device_for(bundle: Bundle, options: RunOptions) -> SpyreDevice:
+    """Return an emulated device for a bundle, as large as it was compiled for.
+
+    Where the sanitizer ``sync`` is asked for, it looks for races and delays whatever nobody waits for.
+    """
     from spyrec.emulator.backend import EmulatorBackend
+    from spyrec.runtime.findings import Sanitizer, sanitizers_named
     from spyrec.runtime.memory.addresses import RegionTable
-    from spyrec.runtime.spyre_device import SpyreDevice
+    from spyrec.runtime.memory.allocator import MemoryOptions
+    from spyrec.runtime.spyre_device import DeviceOptions, SpyreDevice
+    from spyrec.runtime.streams.scheduler import SchedulerOptions
 
+    sanitizers, memory = sanitizers_named(options.sanitize), MemoryOptions()
+    scheduling = SchedulerOptions()
+    if Sanitizer.SYNC in sanitizers:
+        scheduling = SchedulerOptions(schedule="adversarial", finds_races=True)
     backend = EmulatorBackend(
         bundle.manifest.target.cores,
         checked_numerics(options).value,
         profile=checked_profile(options),
         max_executions=options.max_executions,
-        regions=RegionTable.of(device.memory.mode, device.memory.region_bytes),
+        regions=RegionTable.of(memory.mode, memory.region_bytes),
         engine=checked_engine(options).value,
+        sanitizers=sanitizers - {Sanitizer.SYNC},
+        weight_cache_bytes=options.weight_cache_bytes,
     )
-    return SpyreDevice(backend, device)
+    if backend.device.monitor is not None:
+        backend.device.monitor.is_partial = options.only is not None
+    return SpyreDevice(backend, DeviceOptions(memory, scheduling))
 
 
-def _run_in_tiles(bundle: Bundle, inputs: Mapping[str, HostArray], options: RunOptions) -> RunResult:
-    """Execute a bundle on larger inputs, through the execution pipeline.
+def _watched(device: SpyreDevice) -> tuple[tuple[Finding, ...], tuple[Diagnostic, ...]]:
+    """Return what the sanitizers of a device have found, and what they watch instead of refusing it."""
+    from spyrec.emulator.backend import EmulatorBackend
+    from spyrec.runtime.findings import findings_of_faults
 
-    Errors: SPY0771 an option that only runs of the compiled shapes have, SPY0950 to SPY0962, SPY0984.
-    """
-    from spyrec.runtime.findings import Sanitizer, findings_of_faults, sanitizers_named
-    from spyrec.runtime.jobs.tiled_run import TiledRunOptions, run_in_tiles
-    from spyrec.runtime.jobs.watched_run import finding_races
-    from spyrec.runtime.spyre_device import DeviceOptions
-
-    sanitizers = sanitizers_named(options.sanitize)
-    if options.only is not None:
-        hint = "run without only, or on inputs of the compiled shapes"
-        raise refuse("SPY0771", "only is for runs that are not launched in tiles", hint=hint)
-    if sanitizers - {Sanitizer.SYNC}:
-        hint = "ask for sync alone, or run on inputs of the compiled shapes"
-        raise refuse("SPY0771", f'a run in tiles is watched by sync, sanitize is "{options.sanitize}"', hint=hint)
-    numerics = checked_numerics(options).value
-    trace = None if options.trace is None else Path(options.trace)
-    device = _device_for(bundle, options, finding_races() if sanitizers else DeviceOptions())
-    done = run_in_tiles(device, bundle, inputs, TiledRunOptions(options.allow_tiled_launch, trace, options.force))
-    report = None
-    if options.check:
-        from spyrec.compare.check import check_tiled
-
-        report = check_tiled(bundle, inputs, done.record.outputs, numerics)
-    record = done.record
-    stats = _stats(record, options.profile)
-    findings = findings_of_faults(item for fault in done.findings for item in fault.diagnostics)
-    return RunResult(record.outputs, record.dtypes, stats, report, sanitizer=findings, tiles=done.plans)
+    assert isinstance(device.backend, EmulatorBackend)
+    monitor = device.backend.device.monitor
+    found = findings_of_faults(item for fault in device.findings for item in fault.diagnostics)
+    if monitor is None:
+        return found, ()
+    return (*monitor.findings, *found), tuple(monitor.warnings)
 
 
-def refused_result(error: SpyrecError, options: RunOptions, monitor: CopyObserver | None = None) -> RunResult:
+def _refused(error: SpyrecError, options: RunOptions, device: SpyreDevice) -> RunResult:
     """Return the result of a run that a sanitizer ended, without outputs; raise any other refusal again."""
+    from spyrec.runtime.bundle_run import RunRecord
     from spyrec.runtime.findings import findings_of_refusal, sanitizers_named
-    from spyrec.runtime.session import RunRecord
 
-    findings = () if monitor is None else monitor.findings
+    findings, warnings = _watched(device)
     known = {item.to_diagnostic().message for item in findings}
     if not any(item.message in known for item in error.diagnostics):
         findings = (*findings, *findings_of_refusal(error, sanitizers_named(options.sanitize)))
@@ -288,9 +362,8 @@ def refused_result(error: SpyrecError, options: RunOptions, monitor: CopyObserve
             raise error
     told = {item.message for item in findings} | known
     others = [item for item in error.diagnostics if item.message not in told]
-    warnings = (*(() if monitor is None else monitor.warnings), *others)
     stats = _stats(RunRecord({}, {}, (), 0, 0, 0), options.profile)
-    return RunResult({}, {}, stats, sanitizer=findings, warnings=warnings)
+    return RunResult({}, {}, stats, sanitizer=findings, warnings=(*warnings, *others))
 
 
 def checked_numerics(options: RunOptions) -> Numerics:
@@ -335,81 +408,6 @@ def refuse_uncheckable(bundle: Bundle) -> None:
             f'bundle "{bundle.manifest.name}" holds no graph.json to check against',
             hint="run it without the check; a bundle written by `spyrec compile` holds its graph",
         )
-
-
-def open_session(bundle: Bundle, options: RunOptions) -> Session:
-    """Validate a bundle and load it on a fresh emulated device.
-
-    Inputs are read or drawn after this: only then are the sizes that the bundle states known to be sane.
-    Errors: SPY0750, SPY0751, SPY0769, SPY0771 and SPY0780 for the options, SPY07xx for what the device finds.
-    """
-    from spyrec.emulator.device import EmulatedDevice
-    from spyrec.runtime.findings import Sanitizer, sanitizers_named
-    from spyrec.runtime.session import Session, SessionOptions
-    from spyrec.runtime.trace_file import refuse_unwritable_trace
-
-    numerics = checked_numerics(options)
-    engine = checked_engine(options)
-    sanitizers = sanitizers_named(options.sanitize)
-    if options.bisect and sanitizers:
-        raise refuse(
-            "SPY0771", "bisect stops at the first wrong operation, sanitize watches whole runs", hint="leave one out"
-        )
-    if options.check or options.bisect:
-        refuse_uncheckable(bundle)
-    if options.bisect and options.only is not None:
-        raise refuse("SPY0771", f'bisect executes the whole bundle, only names "{options.only}"', hint="leave one out")
-    if options.check and options.only is not None and sum(len(item.superdscs) for item in bundle.programs) > 1:
-        message = f'only executes the calls of "{options.only}", the outputs to check need the whole bundle'
-        raise refuse("SPY0771", message, hint="leave one out; bisect checks every operation by itself")
-    if options.trace is not None:
-        refuse_unwritable_trace(Path(options.trace), force=options.force)
-    profile = checked_profile(options)
-    device = EmulatedDevice(
-        bundle.manifest.target.cores,
-        numerics.value,
-        max_executions=options.max_executions,
-        profile=profile,
-        sanitizers=sanitizers - {Sanitizer.SYNC},
-        engine=engine.value,
-    )
-    device.weights.limit_bytes = options.weight_cache_bytes
-    if device.monitor is not None:
-        device.monitor.is_partial = options.only is not None
-    half_format = device.numerics.half_format
-    return Session(
-        bundle, device, SessionOptions(options.only, options.max_executions, half_format, observer=device.monitor)
-    )
-
-
-def _bisect(session: Session, bundle: Bundle, inputs: Mapping[str, HostArray], options: RunOptions) -> RunResult:
-    from spyrec.compare.bisect import Bisection
-
-    bisection = Bisection(bundle, session, inputs, checked_numerics(options).value)
-    record = session.run(inputs, bisection)
-    _trace(record, bundle, options)
-    found = bisection.report(record.outputs)
-    is_whole = options.check and found.ok
-    checks = _check(bundle, inputs, record, checked_numerics(options)) if is_whole else None
-    return RunResult(record.outputs, record.dtypes, _stats(record, options.profile), checks, found)
-
-
-def _check(
-    bundle: Bundle, inputs: Mapping[str, HostArray], record: RunRecord, numerics: Numerics
-) -> Mapping[str, CheckReport]:
-    from spyrec.compare.check import check_bundle
-
-    return check_bundle(bundle, inputs, record.outputs, numerics.value)
-
-
-def _trace(record: RunRecord, bundle: Bundle, options: RunOptions) -> None:
-    if options.trace is None:
-        return
-    from spyrec.runtime.trace import trace_of
-    from spyrec.runtime.trace_file import write_trace
-
-    trace = trace_of(record, checked_profile(options), bundle.manifest.name)
-    write_trace(Path(options.trace), trace, force=options.force)
 
 
 def _stats(record: RunRecord, profile: str) -> RunStats:

@@ -90,7 +90,7 @@ class RunOptions:
     ``max_executions``: refuse a bundle whose loops would execute more SuperDSCs.
     ``bisect``: hold every SuperDSC against its operation's reference and stop at the first that is wrong.
     ``sanitize``: bugs to look for while the bundle runs: a list of ``bounds,init,lx,race,gap,sync``, or
-    ``all``; ``sync`` executes the bundle once more, on streams, and leaves ``only`` out.
+    ``all``; ``sync`` delays whatever nobody waits for.
     ``profile``: the parameters of the simulated times, by name.  ``trace``: write the simulated timeline to this file
     (Chrome trace JSON); ``force``: replace a file there that is no trace of spyrec's.  ``allow_tiled_launch``: inputs
     larger than compiled for are launched in tiles, where the bundle's tile contracts say how; else they are refused

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import spyrec
 from examples.granite_block import make_graph
-from spyrec.front import open_session
+from spyrec.front import OpenedBundle, opened
+from spyrec.runtime.binding import argument_size_bytes
 from spyrec.runtime.random_inputs import random_inputs
-from spyrec.runtime.session import argument_size_bytes
 
 
 def peak_bytes() -> int:
@@ -30,10 +30,11 @@ def device_bytes(bundle: spyrec.Bundle) -> int:
 
 def run(bundle: spyrec.Bundle) -> None:
     """Load a bundle and run it twice with random inputs."""
-    session = open_session(bundle, spyrec.RunOptions())
-    inputs = random_inputs(session.inputs, 1)
-    for _ in range(2):
-        session.run(inputs)
+    with opened(bundle, spyrec.RunOptions()) as ready:
+        assert isinstance(ready, OpenedBundle)
+        inputs = random_inputs(ready.inputs, 1)
+        for _ in range(2):
+            ready.run(inputs)
 
 
 def main(graph: str) -> None:

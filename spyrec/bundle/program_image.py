@@ -29,6 +29,7 @@ from spyrec.bundle.mlir_printer import print_program
 from spyrec.bundle.program import Program
 from spyrec.bundle.superdsc import SuperDsc
 from spyrec.bundle.superdsc_reader import parse_superdsc
+from spyrec.bundle.superdsc_texts import WRITTEN_TEXTS
 from spyrec.bundle.superdsc_writer import to_bytes
 from spyrec.bundle.validate import check_parameters, check_program
 from spyrec.diagnostics import DiagnosticSink, Location, refuse
@@ -122,12 +123,16 @@ def _read_program(sections: ImageSections, where: Location, sink: DiagnosticSink
         return None
     superdscs: dict[str, SuperDsc] = {}
     for name in dict.fromkeys(call.sdsc_filename for call in executes(program.body)):
-        dsc = attempt(sink, lambda name=name: parse_superdsc(_file(sections, name, where), _name(where, name)))
+        dsc = attempt(sink, lambda name=name: _superdsc(_file(sections, name, where), _name(where, name)))
         if dsc is not None:
             superdscs[name] = dsc
     found = DeviceProgram(".", program, superdscs)
     check_program(found, None, shown, sink)
     return found
+
+
+def _superdsc(text: bytes, name: str) -> SuperDsc:
+    return WRITTEN_TEXTS.find(text) or parse_superdsc(text, name)
 
 
 def _file(sections: ImageSections, name: str, where: Location) -> bytes:

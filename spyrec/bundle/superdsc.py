@@ -81,7 +81,7 @@ class ComputeOp:
     indirect_access_indices: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class SuperDsc:
     """One SuperDSC: an operation over an iteration space, divided among cores.
 

@@ -12,6 +12,7 @@ from functools import lru_cache
 import orjson
 
 from spyrec.bundle.superdsc import Component, Indirection, LabelInfo, Operand, SuperDsc
+from spyrec.bundle.superdsc_texts import WRITTEN_TEXTS
 from spyrec.diagnostics.json_reading import JsonValue
 
 JsonObject = dict[str, JsonValue]
@@ -32,7 +33,9 @@ CORE_FOLD_KINDS = ("Map", "Const", "Const")
 def to_bytes(dsc: SuperDsc) -> bytes:
     """Return the bytes of the file: two blanks of indentation, no trailing newline."""
     assert dsc.op_func_name.isascii(), "orjson and the standard library differ on non-ASCII text"
-    return orjson.dumps(document(dsc), option=orjson.OPT_INDENT_2)
+    text = orjson.dumps(document(dsc), option=orjson.OPT_INDENT_2)
+    WRITTEN_TEXTS.remember(text, dsc)
+    return text
 
 
 def to_json(dsc: SuperDsc) -> JsonObject:

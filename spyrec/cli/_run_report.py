@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from spyrec.cli._stats_report import stats_lines, stats_to_json
-from spyrec.runtime.launch.plan_json import plan_to_json
-from spyrec.runtime.launch.render import render_plan
 
 if TYPE_CHECKING:
     from spyrec.compare.check import CheckReport
@@ -27,9 +25,21 @@ def result_to_json(result: RunResult) -> dict[str, object]:
         "check": None if check is None else {name: report.to_json() for name, report in check.items()},
         "bisect": None if result.bisect is None else result.bisect.to_json(),
         "sanitizer": [finding.to_json() for finding in result.sanitizer],
-        "tiles": [plan_to_json(plan) for plan in result.tiles],
+        "tiles": [_tiles_to_json(plan) for plan in result.tiles],
         "stats": stats_to_json(result.stats),
     }
+
+
+def _tiles_to_json(plan: TilePlan) -> dict[str, object]:
+    from spyrec.runtime.launch.plan_json import plan_to_json  # late: only runs in tiles need it
+
+    return plan_to_json(plan)
+
+
+def _tiles_to_lines(plan: TilePlan) -> list[str]:
+    from spyrec.runtime.launch.render import render_plan  # late: as above
+
+    return render_plan(plan, 0, _program_name(plan)).splitlines()
 
 
 def result_to_text(result: RunResult, *, with_stats: bool) -> str:
@@ -38,7 +48,7 @@ def result_to_text(result: RunResult, *, with_stats: bool) -> str:
         f"{name}: {result.dtypes[name]}[{','.join(map(str, array.shape))}]" for name, array in result.outputs.items()
     ]
     for plan in result.tiles:
-        lines += render_plan(plan, 0, _program_name(plan)).splitlines()
+        lines += _tiles_to_lines(plan)
     for name, report in (result.check or {}).items():
         lines.append(_check_line(name, report))
     if result.bisect is not None:

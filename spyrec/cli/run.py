@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
 
     from spyrec.bundle.bundle import Bundle
     from spyrec.compare.check import CheckReport
+    from spyrec.front import OpenedBundle
     from spyrec.options import HostArray, RunOptions, RunResult
-    from spyrec.runtime.session import Session
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,17 +106,18 @@ def command(  # noqa: PLR0913 -- one parameter per option of the verb
 
 
 def _execute(source: _Source, options: RunOptions, console: Console) -> RunResult:
-    from spyrec.front import open_session, refused_result, run_session
+    from spyrec.front import opened
+    from spyrec.options import RunResult
 
-    with console.progress("loading the bundle"):
-        bundle = _load(source, bisect=options.bisect)
-        try:
-            session = open_session(bundle, options)
-        except SpyrecError as error:
-            return _with_findings(refused_result(error, options), console)
-        inputs = _inputs(source, bundle, session)
-    with console.progress("executing"):
-        result = _with_findings(run_session(session, bundle, inputs, options), console)
+    with ExitStack() as held:
+        with console.progress("loading the bundle"):
+            bundle = _load(source, bisect=options.bisect)
+            found = held.enter_context(opened(bundle, options))
+            if isinstance(found, RunResult):
+                return _with_findings(found, console)
+            inputs = _inputs(source, found)
+        with console.progress("executing"):
+            result = _with_findings(found.run(inputs), console)
     if result.check is not None:
         _warn_of_missing_bounds(result.check, console)
     return result
@@ -159,14 +161,14 @@ def _load(source: _Source, *, bisect: bool) -> Bundle:
     return bundle
 
 
-def _inputs(source: _Source, bundle: Bundle, session: Session) -> dict[str, HostArray]:
+def _inputs(source: _Source, opened: OpenedBundle) -> dict[str, HostArray]:
     from spyrec.runtime.binding import tiled_inputs
     from spyrec.runtime.random_inputs import random_inputs
     from spyrec.runtime.tensor_files import read_inputs
 
     if source.inputs is not None:
-        return read_inputs(source.inputs, tiled_inputs(bundle.manifest))
-    return random_inputs(session.inputs, source.seed) if source.seed is not None else {}
+        return read_inputs(source.inputs, tiled_inputs(opened.bundle.manifest))
+    return random_inputs(opened.inputs, source.seed) if source.seed is not None else {}
 
 
 def _print_result(result: RunResult, with_stats: bool, as_json: bool) -> None:

@@ -24,8 +24,8 @@ from spyrec.compare.provenance import CompiledCall, provenance_of
 from spyrec.compare.storage import Array, Floats
 from spyrec.ir.kernel import Buffer, BufferRole
 from spyrec.runtime.binding import chosen_extents
-from spyrec.runtime.observer import Execution, RunEnded
-from spyrec.runtime.session import Session
+from spyrec.runtime.bundle_run import BundleRun
+from spyrec.runtime.observer import Execution, LaunchedMemory, RunEnded
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,36 +44,37 @@ class _Step:
 
 
 class Bisection:
-    """Watches a session's run; :meth:`report` says what was found.
+    """Watches the ``run`` of a bundle; :meth:`report` says what was found.
 
     ``inputs`` are the host arrays of the run, ``numerics`` is ``dl16``, ``ieee`` or ``f32``.  Errors: as
     :func:`spyrec.compare.provenance.provenance_of`, SPY0802 a constant of the graph is not in the bundle.
     """
 
-    def __init__(self, bundle: BundleContent, session: Session, inputs: Mapping[str, Array], numerics: str) -> None:
+    def __init__(self, bundle: BundleContent, run: BundleRun, inputs: Mapping[str, Array], numerics: str) -> None:
         self._bundle = bundle
         self._inputs = inputs
         self._numerics = numerics
         self._known = provenance_of(bundle)
-        self._extents = chosen_extents(inputs, session.inputs, bundle.manifest.symbolic_dims)
+        self._extents = chosen_extents(inputs, run.inputs, bundle.manifest.symbolic_dims)
         self._calls = {(call.program, call.file): call for call in self._known.calls}
-        self._memory = DeviceMemory(self._known, session, numerics)
-        self._program = 0
+        self._memory = DeviceMemory(self._known, numerics)
+        self._program = -1
         self._step: _Step | None = None
         self._divergence: Divergence | None = None
         self._compared: set[str] = set()
         self._worst: tuple[float, str | None] = (0.0, None)
-        self._copies = HostCopies(bundle, self._known, session, numerics)
+        self._copies = HostCopies(bundle, self._known, run, numerics)
 
     @property
     def is_ended(self) -> bool:
         """Whether something is guilty."""
         return self._divergence is not None
 
-    def launching(self, number: int) -> None:
+    def launching(self, memory: LaunchedMemory) -> None:
         """Take note of the program that runs next; before the first one, compare the host's copies."""
-        self._program = number
-        if number == 0:
+        self._program += 1
+        self._memory.launching(memory)
+        if self._program == 0:
             found = self._copies.first_wrong(self._inputs)
             self._divergence = None if found is None else guilty_copy(*found)
 

@@ -14,8 +14,7 @@ from spyrec.compare.storage import Floats
 from spyrec.hardware.target import STICK_BYTES
 from spyrec.ir.kernel import Buffer
 from spyrec.passes.lifetimes import lifetimes
-from spyrec.runtime.observer import Execution
-from spyrec.runtime.session import Session
+from spyrec.runtime.observer import Execution, LaunchedMemory
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +49,18 @@ class Reach:
 class DeviceMemory:
     """Reads and watches buffers where the compilation has put them."""
 
-    def __init__(self, known: Provenance, session: Session, numerics: str) -> None:
+    def __init__(self, known: Provenance, numerics: str) -> None:
         self._known = known
-        self._session = session
+        self._launched: LaunchedMemory | None = None
         self._numerics = numerics
         self._alive = lifetimes(known.kernels.kernels)
         self._tables = Tables(known.kernels.buffers)
         self._lx_values: dict[str, Floats] = {}
         self._lx_places: dict[str, LxPlaces] = {}
+
+    def launching(self, memory: LaunchedMemory) -> None:
+        """Take note of the memory of the program that runs next."""
+        self._launched = memory
 
     def is_in_lx(self, call: CompiledCall, name: str) -> bool:
         """Whether the compilation keeps a buffer in LX."""
@@ -233,11 +236,12 @@ class DeviceMemory:
 
     def _sticks(self, call: CompiledCall, base: int) -> Bytes:
         """Return the sticks of an argument or of the pool, a row each (twice as wide under ``f32``)."""
-        program = program_of(self._known, call)
+        program, launched = program_of(self._known, call), self._launched
+        assert launched is not None
         if base >= 0:
-            name = program.arguments[base]
-            return self._session.argument_memory(name).reshape(self._buffer(name).placed.size_bytes // STICK_BYTES, -1)
-        return self._session.pool_memory(program.pool_bytes).reshape(program.pool_bytes // STICK_BYTES, -1)
+            size_bytes = self._buffer(program.arguments[base]).placed.size_bytes
+            return launched.argument(base).reshape(size_bytes // STICK_BYTES, -1)
+        return launched.pool(program.pool_bytes).reshape(program.pool_bytes // STICK_BYTES, -1)
 
     def _memory(self, call: CompiledCall, name: str) -> Bytes:
         base, first = self._place(call, name)

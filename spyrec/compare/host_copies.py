@@ -15,7 +15,7 @@ from spyrec.compare.storage import HALF, Array, Floats, Storage, storage_of
 from spyrec.hardware.dtypes import DType
 from spyrec.ir.kernel import Buffer, BufferRole
 from spyrec.ir.numbers import decode
-from spyrec.runtime.session import Session
+from spyrec.runtime.bundle_run import BundleRun
 
 _PADDED = ".padded"
 """Stands in the name of a constant's copy with zero rows, after the constant's own."""
@@ -24,10 +24,10 @@ _PADDED = ".padded"
 class HostCopies:
     """The inputs and constants of a run; ``numerics`` as in :class:`spyrec.compare.bisect.Bisection`."""
 
-    def __init__(self, bundle: BundleContent, known: Provenance, session: Session, numerics: str) -> None:
+    def __init__(self, bundle: BundleContent, known: Provenance, run: BundleRun, numerics: str) -> None:
         self._bundle = bundle
         self._known = known
-        self._session = session
+        self._run = run
         self._numerics = numerics
         buffers = known.kernels.buffers.values()
         self.merges_nan = any(storage_of(item.type.dtype, numerics).merges_nan for item in buffers)
@@ -37,15 +37,19 @@ class HostCopies:
         load = constant_loader(self._bundle, self._known.source, self._known.stored)
         arguments = dict.fromkeys(name for item in self._known.kernels.programs for name in item.arguments)
         for buffer in (self._known.kernels.buffers[name] for name in arguments):
-            got = buffer_values(buffer, self._session.argument_memory(buffer.name), self._numerics)
-            if buffer.role is BufferRole.INPUT:
-                numbers = _filled_up(inputs[buffer.name], buffer, got)
-            elif buffer.role is BufferRole.CONSTANT and base_name(buffer) in self._known.stored:
-                numbers = load(base_name(buffer))
-            elif buffer.constant is not None and buffer.constant.data.array is not None:
-                numbers = buffer.constant.data.array
-            else:
+            is_input, is_named = buffer.role is BufferRole.INPUT, base_name(buffer) in self._known.stored
+            is_known = buffer.constant is not None and buffer.constant.data.array is not None
+            if not (is_input or is_known or (buffer.role is BufferRole.CONSTANT and is_named)):
                 continue
+            got = buffer_values(buffer, self._run.argument_memory(buffer.name), self._numerics)
+            if is_input:
+                numbers = _filled_up(inputs[buffer.name], buffer, got)
+            elif buffer.role is BufferRole.CONSTANT and is_named:
+                numbers = load(base_name(buffer))
+            else:
+                assert buffer.constant is not None
+                assert buffer.constant.data.array is not None
+                numbers = buffer.constant.data.array
             storage = storage_of(buffer.type.dtype, self._numerics)
             if _is_rounded_copy(numbers, buffer, got, storage):
                 continue
@@ -58,7 +62,7 @@ class HostCopies:
         """Return the first output whose host array is not what its buffer holds, ``None`` where all are."""
         for result, name in self._known.kernels.outputs:
             buffer = self._known.kernels.buffers[name]
-            held = buffer_values(buffer, self._session.argument_memory(name), self._numerics)
+            held = buffer_values(buffer, self._run.argument_memory(name), self._numerics)
             dtype = buffer.type.dtype
             got = _filled_up(outputs[result], buffer, held) if result in outputs else np.full(held.shape, np.nan)
             got = decode(got, dtype).astype(np.float64).reshape(held.shape)

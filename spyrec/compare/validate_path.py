@@ -29,6 +29,7 @@ from spyrec.diagnostics import Diagnostic, DiagnosticSink, Location, SpyrecError
 from spyrec.diagnostics.json_reading import JsonValue, load_json
 from spyrec.diagnostics.source_text import SourceText
 from spyrec.hardware.target import Target
+from spyrec.runtime.binding import program_directory
 
 UNKNOWN_KIND = "SPY0820"
 """Code of a path that holds nothing that can be checked."""
@@ -218,19 +219,20 @@ def _kind_of_json(data: JsonValue, where: Location) -> Kind:
 
 def _load_on_device(bundle: Bundle) -> None:
     """Let the emulated device validate every program: rules V1 to V14 as far as files and table allow."""
-    from spyrec.emulator.device import EmulatedDevice  # late: numba
-    from spyrec.runtime.session import argument_table, program_directory
+    from spyrec.emulator.backend import EmulatorBackend  # late: numba
+    from spyrec.runtime.jobs.execution_plan import ExecutionPlan
+    from spyrec.runtime.memory.addresses import RegionTable
+    from spyrec.runtime.memory.allocator import MemoryOptions
 
-    device = EmulatedDevice(cores=bundle.manifest.target.cores)
-    programs = {program.directory: program for program in bundle.programs}
-    arguments = {item.name: item for item in bundle.manifest.arguments}
+    memory = MemoryOptions()
+    regions = RegionTable.of(memory.mode, memory.region_bytes)
+    backend = EmulatorBackend(bundle.manifest.target.cores, regions=regions)
     sink = DiagnosticSink()
-    for step in bundle.manifest.plan:
-        program = programs[step.program]
-        table = argument_table(arguments, step, is_only=len(bundle.manifest.plan) == 1)
+    for step, job in zip(bundle.manifest.plan, ExecutionPlan(bundle).jobs, strict=True):
+        assert job.binary is not None
         try:
             with files_below(program_directory(bundle.root, step.program)):
-                device.load(program.program, program.superdscs, table)
+                backend.operand_check(job.binary.image_bytes, job.name)
         except SpyrecError as error:
             sink.diagnostics.extend(error.diagnostics)
     sink.raise_if_errors()

@@ -58,6 +58,8 @@ class AttachedMemory(DeviceMemory):
             origin = self._origins.get(address)
             if memory is not None and origin is not None:  # what comes to lie at its place is something else
                 self._touch(origin, origin + len(memory))
+                if self.watcher is not None:
+                    self.watcher.released(address)
             self._blocks.pop(address, None)
             self._origins.pop(address, None)
 
@@ -126,4 +128,6 @@ class AttachedMemory(DeviceMemory):
                 poison(memory)
             self._origins[base] = memory.ctypes.data
             self._blocks[base] = size, memory
+            if self.watcher is not None:
+                self.watcher.allocated(base, memory)
         return memory

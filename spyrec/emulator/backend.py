@@ -7,6 +7,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,10 +24,21 @@ from spyrec.emulator.program_store import DecodedImage, ProgramStore, entry_at
 from spyrec.hardware.dtypes import DeviceFormat
 from spyrec.hardware.target import CALIBRATED, SEGMENT_BYTES, Profile
 from spyrec.runtime.device import ArgumentTable, LaunchStats, TableEntry
+from spyrec.runtime.device_form import DeviceForm
 from spyrec.runtime.errors import OutsideAllocation
+from spyrec.runtime.findings import NO_SANITIZERS, Sanitizer
 from spyrec.runtime.jobs.errors import ForeignMemory, NoEntry
 from spyrec.runtime.memory.addresses import AddressRange, RegionTable, VirtualAddress
-from spyrec.runtime.streams.control_block import ComputeRequest, ControlBlock, Kind, StickStrides
+from spyrec.runtime.observer import ArgumentCopy, RunObserver
+from spyrec.runtime.streams.control_block import (
+    ComputeRequest,
+    ControlBlock,
+    DeviceToDevice,
+    DeviceToHost,
+    HostToDevice,
+    Kind,
+    StickStrides,
+)
 from spyrec.runtime.streams.plain_backend import simulated_ns
 
 Bytes = npt.NDArray[np.uint8]
@@ -43,27 +55,55 @@ _MOST_STATS = 256
 """Computations whose counters are kept until somebody takes them."""
 
 
+class Extent(NamedTuple):
+    """Where an argument lies: its name, the first and behind the last device byte, and whether it is written."""
+
+    name: str
+    first: int
+    past: int
+    is_stored: bool
+
+
 @dataclass(frozen=True, slots=True)
 class BoundLaunch:
     """What a patched image launches: the device address of each argument, of the pool, and the values.
 
-    ``extents``: of each argument its name, the first and behind the last device byte, and whether it is written.
+    ``extents``: of the arguments that the program reads or writes.
     """
 
     program: EmulatedProgram
-    extents: tuple[tuple[str, int, int, bool], ...]
+    extents: tuple[Extent, ...]
     addresses: tuple[int, ...]
     pool: int | None
     values: Mapping[str, int]
 
 
+@dataclass(frozen=True, slots=True)
+class ObservedMemory:
+    """Implements :class:`spyrec.runtime.observer.LaunchedMemory` for one launch."""
+
+    launch: BoundLaunch
+    memory: AttachedMemory
+
+    def argument(self, index: int) -> Bytes:
+        """Return the device bytes of an argument."""
+        entry = self.launch.program.table.entries[index]
+        return self.memory.view(self.launch.addresses[index], entry.reach_bytes)
+
+    def pool(self, size_bytes: int) -> Bytes:
+        """Return the first bytes of the pool."""
+        assert self.launch.pool is not None
+        return self.memory.view(self.launch.pool, size_bytes)
+
+
 class EmulatorBackend:
-    """Implements :class:`spyrec.runtime.streams.backend.Backend` with an emulated device.
+    """Implements :class:`spyrec.runtime.device.Backend` with an emulated device.
 
     Programs come from device memory alone: a computation decodes the image that it is started in, lets its correction
     program patch it there, and takes every address from it.  Data segments hold two emulated bytes for each byte under
     ``f32``, the program segment one.  ``regions``: those of the allocator.
-    ``engine``: as :class:`EmulatedDevice` has it.
+    ``engine`` and ``sanitizers``: as :class:`EmulatedDevice` has them; ``weight_cache_bytes``: most that decoded matmul
+    operands may take, by default the device's own limit.  ``observer``: looks at every execution while it is set.
     """
 
     def __init__(  # noqa: PLR0913 -- options, given by name
@@ -75,13 +115,24 @@ class EmulatorBackend:
         max_executions: int = MAX_EXECUTIONS,
         regions: RegionTable,
         engine: str = "fast",
+        sanitizers: frozenset[Sanitizer] = NO_SANITIZERS,
+        weight_cache_bytes: int | None = None,
     ) -> None:
         expansion = Numerics(numerics).expansion
         self._data = AttachedMemory(expansion)
         self._programs = ProgramStore()
         self.device = EmulatedDevice(
-            cores, numerics, max_executions=max_executions, profile=profile, memory=self._data, engine=engine
+            cores,
+            numerics,
+            max_executions=max_executions,
+            profile=profile,
+            sanitizers=sanitizers,
+            memory=self._data,
+            engine=engine,
         )
+        if weight_cache_bytes is not None:
+            self.device.weights.limit_bytes = weight_cache_bytes
+        self.observer: RunObserver | None = None
         self._regions = regions
         self._bases = {item: regions.device_address(VirtualAddress(item, 0)) for item in regions.region_ids}
         self._program_region = regions.region_ids[regions.program_index]
@@ -135,11 +186,11 @@ class EmulatorBackend:
         ``name``: whose it is, for messages.  Errors: SPY0620 to SPY0635 and SPY0652 to SPY0654 the image; what the
         device finds in the program: SPY0704, SPY0705, SPY0707, SPY0711 to SPY0724.
         """
-        read, key = self._programs.read(image, name), code_key(image)
+        read, key = self._programs.read(image, name), self._plan_key(code_key(image), name)
 
         def planned(strides: StickStrides) -> EmulatedProgram:
             by_dim = {index: dict(enumerate(steps)) for index, steps in strides.items()}
-            return self._planned(key, read, _strides_set(read, by_dim))
+            return self._planned(key, read, _strides_set(read, by_dim), name)
 
         planned({})
         return OperandCheck(planned, self._bases)
@@ -153,12 +204,49 @@ class EmulatorBackend:
         request = block.action
         assert isinstance(request, ComputeRequest)
         with self._turn:
-            bound = self._bind(request)
+            bound, observer = self._bind(request, block.origin.plan), self.observer
             self._check_operands(block, bound)
-            stats = self.device.launch(bound.program, bound.addresses, bound.pool, values=bound.values)
+            if observer is not None:
+                observer.launching(ObservedMemory(bound, self._data))
+            stats = self.device.launch(bound.program, bound.addresses, bound.pool, observer, values=bound.values)
         self._stats[id(block)] = block, stats
         while len(self._stats) > _MOST_STATS:
             self._stats.popitem(last=False)
+
+    def copied(self, block: ControlBlock) -> None:
+        """Tell the sanitizers of a copy that was executed."""
+        monitor, action = self.device.monitor, block.action
+        if monitor is None:
+            return
+        with self._turn:
+            match action:
+                case HostToDevice() if self._memory_of(action.destination) is self._data:
+                    if action.conversion is None:
+                        monitor.defined(self._address(action.destination.address), action.destination.size_bytes)
+                    else:
+                        monitor.copied_in(self._argument_copy(action, action.destination, block.origin.tensor))
+                case DeviceToHost() if action.conversion is not None:
+                    monitor.copied_out(self._argument_copy(action, action.source, block.origin.tensor))
+                case DeviceToDevice():
+                    source, destination = self._address(action.source), self._address(action.destination)
+                    monitor.copied_on_device(source, destination, action.copy)
+                case _:
+                    return
+
+    def _argument_copy(self, action: HostToDevice | DeviceToHost, place: AddressRange, tensor: str) -> ArgumentCopy:
+        conversion, is_to_device = action.conversion, isinstance(action, HostToDevice)
+        assert conversion is not None
+        is_cleared = isinstance(action, HostToDevice) and action.is_cleared
+        table = None if isinstance(conversion, DeviceForm) or is_cleared else conversion
+        return ArgumentCopy(
+            tensor,
+            self._address(place.address),
+            place.size_bytes,
+            conversion.device_size,
+            None if table is None else table.nests,
+            is_to_device=is_to_device,
+            host_shape=None if table is None else table.host_shape,
+        )
 
     def stats_of(self, block: ControlBlock) -> LaunchStats | None:
         """Return the counters of a computation that was executed; ``None`` where they are not kept any more."""
@@ -179,7 +267,9 @@ class EmulatorBackend:
             decoded = self._decoded(request)
             key = decoded.key, tuple(sorted(request.values.items())) if request.values else ()
             if key not in self._durations:
-                time_us = self.device.static_time_us(self._planned(decoded.key, decoded.image), request.values)
+                name = block.origin.plan
+                program = self._planned(self._plan_key(decoded.key, name), decoded.image, (), name)
+                time_us = self.device.static_time_us(program, request.values)
                 self._durations[key] = simulated_ns(block) if time_us is None else int(1000 * time_us)
             return self._durations[key]
         except SpyrecError:  # it is refused when it is executed
@@ -190,24 +280,30 @@ class EmulatorBackend:
             raise NoEntry(f"a computation starts in region {request.binary.address.region_id}, which holds no programs")
         return self._programs.image(self._address(request.binary.address), request.binary.size_bytes)
 
-    def _bind(self, request: ComputeRequest) -> BoundLaunch:
+    def _plan_key(self, code: bytes, name: str) -> bytes:
+        """Return what tells programs apart: their code, and, where findings name its files, whose it is."""
+        return code if self.device.monitor is None else code + name.encode()
+
+    def _bind(self, request: ComputeRequest, name: str) -> BoundLaunch:
         decoded = self._decoded(request)
         allocation = self._address(request.binary.address)
         entry = entry_at(decoded, self._address(request.entry) - allocation)
         words = self._programs.corrected(decoded, allocation, entry)
         if any(item is not None for item in request.segment_table):
-            return self._launch_of(decoded, words, request)
-        key = decoded.key, words
+            return self._launch_of(decoded, words, request, name)
+        key = self._plan_key(decoded.key, name), words
         bound = self._bound.get(key)
         if bound is None:
-            bound = self._bound[key] = self._launch_of(decoded, words, request)
+            bound = self._bound[key] = self._launch_of(decoded, words, request, name)
             while len(self._bound) > _MOST_LAUNCHES:
                 self._bound.popitem(last=False)
         else:
             self._bound.move_to_end(key)
         return bound
 
-    def _launch_of(self, decoded: DecodedImage, words: tuple[int, ...], request: ComputeRequest) -> BoundLaunch:
+    def _launch_of(
+        self, decoded: DecodedImage, words: tuple[int, ...], request: ComputeRequest, name: str
+    ) -> BoundLaunch:
         image = decoded.image
         patched = dict(zip(image.words, words, strict=True))
         addresses: dict[int, int] = {}
@@ -230,10 +326,11 @@ class EmulatorBackend:
         if pool is None and image.pool_bytes:
             pool = self._baked(request, 0)
         ordered = tuple(addresses[index] for index in range(len(image.arguments)))
-        program = self._planned(decoded.key, image, _strides_set(image, strides))
+        program = self._planned(self._plan_key(decoded.key, name), image, _strides_set(image, strides), name)
         extents = tuple(
-            (item.name, address, address + item.reach_bytes, item.arg_index in program.stored)
+            Extent(item.name, address, address + item.reach_bytes, item.arg_index in program.stored)
             for item, address in zip(program.table.entries, ordered, strict=True)
+            if item.arg_index in program.touched
         )
         return BoundLaunch(program, extents, ordered, pool, values)
 
@@ -244,12 +341,15 @@ class EmulatorBackend:
             raise ForeignMemory(f"the program addresses segment {segment}, and this launch has nothing there")
         return self._bases[base.region_id] + base.offset + offset_bytes
 
-    def _planned(self, code: bytes, image: ProgramImage, strides: Strides = ()) -> EmulatedProgram:
+    def _planned(self, code: bytes, image: ProgramImage, strides: Strides, name: str) -> EmulatedProgram:
         key = code, strides
         with self._turn:
             found = self._plans.get(key)
             if found is None:
-                found = self._plans[key] = self.device.load(image.program, image.superdscs, _table(image, strides))
+                if self.device.monitor is not None:
+                    directory = name.partition("/")[2]
+                    self.device.monitor.loading(f"{directory}/" if directory else "")
+                found = self._plans[key] = self.device.load(image.program, image.superdscs, table_of(image, strides))
                 while len(self._plans) > _MOST_PLANS:
                     _, old = self._plans.popitem(last=False)
                     self._forget(old)
@@ -323,7 +423,8 @@ def _strides_set(image: ProgramImage, found: Mapping[int, Mapping[int, int]]) ->
     return tuple(strides)
 
 
-def _table(image: ProgramImage, strides: Strides) -> ArgumentTable:
+def table_of(image: ProgramImage, strides: Strides = ()) -> ArgumentTable:
+    """Return what the device checks a program's operands against (rule V6)."""
     by_index = dict(strides)
     entries = tuple(
         TableEntry(

@@ -1,4 +1,4 @@
-"""The emulated device: implements :class:`spyrec.runtime.device.Device`."""
+"""The emulated device: loads programs into memory that somebody owns, and launches them there."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from spyrec.emulator.trip_counts import bound_values
 from spyrec.emulator.units import units_of
 from spyrec.emulator.watched_launch import WatchedLaunch, Watchers
 from spyrec.hardware.target import CALIBRATED, Profile, Target
-from spyrec.runtime.device import NO_VALUES, ArgumentTable, LaunchStats, LoadedProgram
+from spyrec.runtime.device import NO_VALUES, ArgumentTable, LaunchStats
 from spyrec.runtime.findings import NO_SANITIZERS, Sanitizer
 from spyrec.runtime.observer import ExecutionObserver, RunEnded
 from spyrec.runtime.threads import Threads
@@ -97,6 +97,7 @@ class EmulatedDevice:
         assert self._memory.expansion == self.numerics.expansion
         self._scratchpads = Scratchpads(self.target, self.numerics.expansion)
         self.monitor = _monitor(sanitizers, self.numerics) if sanitizers else None
+        self._memory.watcher = self.monitor
         threads = Threads(max(1, os.cpu_count() or 1))
         deferred = frozenset[int]() if self.monitor is None else self.monitor.deferred_rules
         self.weights = WeightCache()
@@ -105,10 +106,7 @@ class EmulatedDevice:
 
     def allocate(self, size_bytes: int) -> int:
         """Reserve poisoned memory and return its device address; errors SPY0701 when it does not fit a segment."""
-        address = self._memory.allocate(size_bytes)
-        if self.monitor is not None:
-            self.monitor.allocated(address, self._memory.whole(address))
-        return address
+        return self._memory.allocate(size_bytes)
 
     def memory(self, address: int, size_bytes: int) -> npt.NDArray[np.uint8]:
         """Return the bytes of an allocation as a writable view; errors SPY0702 outside of one.
@@ -158,7 +156,7 @@ class EmulatedDevice:
 
     def launch(
         self,
-        loaded: LoadedProgram,
+        loaded: EmulatedProgram,
         arguments: Sequence[int],
         pool_address: int | None,
         observer: ExecutionObserver | None = None,
@@ -169,7 +167,6 @@ class EmulatedDevice:
 
         Errors: SPY0702, SPY0703, SPY0706, SPY0708, SPY0717.
         """
-        assert isinstance(loaded, EmulatedProgram)
         with self._turn:
             bases = self._bases(loaded.table, arguments, pool_address)
             bases |= {base: self._memory.view(address, 0).ctypes.data for base, address in loaded.own_memory.items()}

@@ -38,6 +38,13 @@ class EmulatedProgram:
     latest: LatestLaunch = field(default_factory=LatestLaunch, init=False, compare=False)
 
     @property
+    def touched(self) -> frozenset[int]:
+        """Indices of the arguments that it reads or writes."""
+        executed = [item for item in self.planned.values() if item.call.is_executed]
+        found = {base for item in executed for base in item.binding.bases}
+        return frozenset(base for base in found if base is not None and base > POOL)
+
+    @property
     def stored(self) -> frozenset[int]:
         """Indices of the arguments that it writes."""
         found = {item.binding.bases[item.setting.output] for item in self.planned.values() if item.call.is_executed}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from threading import Lock
+from typing import Protocol
 from weakref import ref
 
 import numpy as np
@@ -36,6 +37,18 @@ def poison(memory: Bytes) -> None:
     whole[:] = POISON
 
 
+class MemoryWatcher(Protocol):
+    """Told of device memory that comes into being and goes."""
+
+    def allocated(self, device_address: int, memory: Bytes) -> None:
+        """An allocation is backed by these emulated bytes."""
+        ...
+
+    def released(self, device_address: int) -> None:
+        """The allocation that begins here is over."""
+        ...
+
+
 class _Window:
     """Bytes that the host was given a view of; NumPy keeps it alive as long as that view or one made from it lives."""
 
@@ -58,6 +71,7 @@ class DeviceMemory:
         self._windows: list[tuple[ref[_Window], int, int]] = []
         self._windows_limit = KEPT_RANGES
         self._windows_lock = Lock()
+        self.watcher: MemoryWatcher | None = None
 
     def allocate(self, size_bytes: int) -> int:
         """Reserve whole sticks in the first segment with room and return the address; errors SPY0701."""
@@ -86,6 +100,8 @@ class DeviceMemory:
         self._buffers[address] = buffer
         self._addresses.append(address)
         self._addresses.sort()
+        if self.watcher is not None:
+            self.watcher.allocated(address, buffer)
         return address
 
     def whole(self, address: int) -> Bytes:

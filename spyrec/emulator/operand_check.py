@@ -31,6 +31,11 @@ class OperandCheck:
         self._bases = bases
         self._legal: dict[tuple[object, ...], None] = {}
 
+    @property
+    def index_rows(self) -> Mapping[int, int]:
+        """By index of an operand that holds row numbers: the rows of the smallest table that they choose of."""
+        return self._planned(COMPILED_STRIDES).index_rows
+
     def __call__(self, operands: Sequence[AddressRange | None], strides: StickStrides = COMPILED_STRIDES) -> None:
         """Refuse operands that overlap where the program loads and stores them, and strides that it cannot walk.
 

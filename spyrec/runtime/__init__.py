@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from spyrec.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from spyrec.runtime.bundle_run import run_plan
     from spyrec.runtime.jobs.execution_plan import ExecutionPlan
     from spyrec.runtime.jobs.explain_plan import JobLaunch, explain_launch
     from spyrec.runtime.jobs.job import Job
-    from spyrec.runtime.jobs.launch_kernel import run_plan
     from spyrec.runtime.jobs.steps import DMA, DeviceCompute, DmaDirection, HostOperation, JobPlan
     from spyrec.runtime.launching import launch_kernel
     from spyrec.runtime.legacy import DMAEngine, Instruction, LocationInSegment, Program
@@ -104,7 +104,7 @@ _HOMES = {
     "explain_launch": "spyrec.runtime.jobs.explain_plan",
     "launch_kernel": "spyrec.runtime.launching",
     "profile": "spyrec.runtime.profiling.profile",
-    "run_plan": "spyrec.runtime.jobs.launch_kernel",
+    "run_plan": "spyrec.runtime.bundle_run",
 }
 
 

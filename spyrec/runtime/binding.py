@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
@@ -11,6 +12,7 @@ import numpy.typing as npt
 
 from spyrec.bundle.manifest import Argument, Manifest, Role
 from spyrec.diagnostics import DiagnosticSink, Location, SpyrecError, refuse
+from spyrec.hardware.target import STICK_BYTES
 from spyrec.layout.symbolic_dim import SymbolicDim
 
 HostArray = npt.NDArray[np.generic]
@@ -158,6 +160,16 @@ def actual_shape(argument: Argument, extents: Mapping[str, int]) -> tuple[int, .
     assert argument.shape is not None
     axes = argument.symbolic_axes or (None,) * len(argument.shape)
     return tuple(size if name is None else extents[name] for size, name in zip(argument.shape, axes, strict=True))
+
+
+def program_directory(root: str | None, directory: str) -> str:
+    """Return what stands before a program's file names in messages: bundle and program directory, as far as known."""
+    return ("" if root is None else f"{root}/") + ("" if directory == "." else f"{directory}/")
+
+
+def argument_size_bytes(argument: Argument) -> int:
+    """Return the device bytes of an argument: whole sticks of its ``device_size``."""
+    return STICK_BYTES * math.prod(argument.device_size[:-1])
 
 
 def has_host_form(argument: Argument) -> bool:

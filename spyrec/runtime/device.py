@@ -1,20 +1,24 @@
-"""The device as the runtime sees it; the emulator implements it."""
+"""The device as the runtime sees it: one protocol, what it tells of programs, and what it may offer beyond.
+
+The emulator implements all of it (``spyrec/emulator/backend.py``).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
-from spyrec.bundle.program import Program
-from spyrec.bundle.superdsc import SuperDsc
 from spyrec.hardware.cost import Roofline
 from spyrec.hardware.dtypes import DeviceFormat
 from spyrec.hardware.target import STICK_BYTES
-from spyrec.runtime.observer import ExecutionObserver
+from spyrec.runtime.memory.addresses import AddressRange
+from spyrec.runtime.memory.allocator import Backing
+from spyrec.runtime.observer import RunObserver
+from spyrec.runtime.streams.control_block import ControlBlock, OperandCheck
 from spyrec.runtime.timeline_records import TimedSchedule
 
 NO_VALUES: Mapping[str, int] = {}
@@ -93,46 +97,64 @@ class LaunchStats:
     schedule: TimedSchedule = ()
 
 
-class LoadedProgram(Protocol):
-    """A validated program on a device (rules V1 to V14 that the files and the table allow were checked)."""
+class Backend(Backing, Protocol):
+    """Memory that blocks are attached to, views of it, and the compute engine.
 
-    @property
-    def table(self) -> ArgumentTable:
-        """The argument table it was loaded with."""
-        ...
+    The scheduler calls :meth:`compute` and the copies for one operation at a time, or, under ``threads``, for one
+    operation of each engine at a time.
+    """
 
-    @property
-    def index_rows(self) -> Mapping[int, int]:
-        """By index of an argument that holds row numbers of a table: how many rows there are to choose of."""
-        ...
+    def view(self, wanted: AddressRange) -> npt.NDArray[np.uint8]:
+        """Return bytes of one live allocation, writable; errors SPY0905 outside.
 
-
-class Device(Protocol):
-    """Allocate, copy, load, launch. Addresses are device addresses in bytes."""
-
-    def allocate(self, size_bytes: int) -> int:
-        """Reserve zero-cost, lazily backed memory; errors SPY0701 when it does not fit a segment."""
-        ...
-
-    def memory(self, address: int, size_bytes: int) -> npt.NDArray[np.uint8]:
-        """Return the bytes of an allocation as a writable view, for DMA."""
-        ...
-
-    def load(self, program: Program, superdscs: Mapping[str, SuperDsc], table: ArgumentTable) -> LoadedProgram:
-        """Validate a program against its table and prepare it for launching."""
-        ...
-
-    def launch(
-        self,
-        loaded: LoadedProgram,
-        arguments: Sequence[int],
-        pool_address: int | None,
-        observer: ExecutionObserver | None = None,
-        *,
-        values: Mapping[str, int] = NO_VALUES,
-    ) -> LaunchStats:
-        """Execute a program with argument ``i`` at device address ``arguments[i]``, up to where ``observer`` ends it.
-
-        ``values``: of its value parameters, each from 0 to the largest that it was loaded with.
+        A backend that computes in float32 where the device has 16 bits returns two bytes for each of the device's.
         """
         ...
+
+    def write(self, wanted: AddressRange, data: npt.NDArray[np.uint8]) -> None:
+        """Let bytes of one live allocation, as many as :meth:`view` has, be the first of ``data``; errors SPY0905."""
+        ...
+
+    def stored_as(self, device_format: DeviceFormat) -> DeviceFormat:
+        """Return the format that memory really holds where a tensor has this one."""
+        ...
+
+    def operand_check(self, image: bytes, name: str) -> OperandCheck:
+        """Refuse a program that cannot be executed, before it is loaded; return what its launches ask of operands.
+
+        ``image``: its program image; ``name``: whose it is, for messages.
+        """
+        ...
+
+    def compute(self, block: ControlBlock) -> None:
+        """Execute a block of kind COMPUTE; what it raises fails its launch (an AssertionError breaks the device)."""
+        ...
+
+    def duration_ns(self, block: ControlBlock) -> int:
+        """Return the simulated time that a block takes on its engine."""
+        ...
+
+
+@runtime_checkable
+class TellsStats(Protocol):
+    """A backend that tells what a computation executed; it may take no lock that waits for the scheduler's."""
+
+    def stats_of(self, block: ControlBlock) -> LaunchStats | None:
+        """Return what a block that has just been executed did; ``None`` where it is not known."""
+        ...
+
+
+@runtime_checkable
+class WatchesCopies(Protocol):
+    """A backend that follows which memory is defined."""
+
+    def copied(self, block: ControlBlock) -> None:
+        """Take note of a copy that was executed."""
+        ...
+
+
+@runtime_checkable
+class ObservedBackend(Protocol):
+    """A backend that lets ``observer`` look at memory around every execution of its programs."""
+
+    observer: RunObserver | None

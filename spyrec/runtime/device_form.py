@@ -6,6 +6,7 @@ It is the form of an argument whose table gives no host shape (a bundle written 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -24,6 +25,14 @@ _INTEGERS: dict[DeviceFormat, type[np.integer]] = {
     DeviceFormat.IEEE_INT32: np.int32,
     DeviceFormat.SENUINT32: np.uint32,
 }
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceForm:
+    """How a tensor in device form is copied: its ``device_size``, and the format of its elements on the device."""
+
+    device_size: tuple[int, ...]
+    device_format: DeviceFormat
 
 
 def encode_device_form(values: Floats, device_format: DeviceFormat) -> Octets:

@@ -6,9 +6,12 @@ reports it, as :class:`ExecutionFailed`, at its next query, synchronisation or l
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from spyrec.diagnostics import Diagnostic, Location, SpyrecError
+
+if TYPE_CHECKING:
+    from spyrec.runtime.streams.control_block import Kind, Origin
 
 
 class RuntimeFault(SpyrecError):
@@ -87,9 +90,14 @@ class StreamPoisoned(RuntimeFault):
 
 
 class ExecutionFailed(RuntimeFault):
-    """An operation failed while it ran; the first note names launch, step and tile, the cause is chained."""
+    """An operation failed while it ran; the first note names launch, step and tile, the cause is chained.
+
+    ``origin`` and ``kind``: where the operation came from, and what it was to do.
+    """
 
     code = "SPY0921"
+    origin: Origin | None = None
+    kind: Kind | None = None
 
 
 class SynchronizeTimeout(RuntimeFault):

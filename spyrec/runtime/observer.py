@@ -1,4 +1,4 @@
-"""What a session tells whoever watches a run: which bytes host copies define, and which they read."""
+"""What whoever watches a run is told: which bytes host copies define and read, and every execution of a program."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spyrec.bundle.superdsc import SuperDsc
-from spyrec.diagnostics import Diagnostic
 from spyrec.layout.conversion_table import CopyNest
-from spyrec.runtime.findings import Finding
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,36 +67,6 @@ def unravel(number: int, shape: Sequence[int]) -> tuple[int, ...] | None:
         number, place = divmod(number, extent)
         index.append(place)
     return tuple(reversed(index))
-
-
-class CopyObserver(Protocol):
-    """Watches the host copies of a session's runs, and collects what it finds."""
-
-    @property
-    def findings(self) -> tuple[Finding, ...]:
-        """What was found so far, in order."""
-        ...
-
-    @property
-    def warnings(self) -> Sequence[Diagnostic]:
-        """What is watched while the programs run although a rule speaks against it."""
-        ...
-
-    def loading(self, directory: str) -> None:
-        """Take note of the directory (with a closing slash, or empty) of the program that is loaded next."""
-        ...
-
-    def forgotten(self, address: int, size_bytes: int) -> None:
-        """Take note that what an argument holds from an earlier run counts no more."""
-        ...
-
-    def copied_in(self, copy: ArgumentCopy) -> None:
-        """Take note of a copy into device memory."""
-        ...
-
-    def copied_out(self, copy: ArgumentCopy) -> None:
-        """Take note of a copy out of device memory."""
-        ...
 
 
 class RunEnded(Exception):
@@ -157,6 +125,18 @@ class ExecutionObserver(Protocol):
         ...
 
 
+class LaunchedMemory(Protocol):
+    """The memory of a program that is being executed, as views."""
+
+    def argument(self, index: int) -> npt.NDArray[np.uint8]:
+        """Return the device bytes of an argument."""
+        ...
+
+    def pool(self, size_bytes: int) -> npt.NDArray[np.uint8]:
+        """Return the first bytes of the pool."""
+        ...
+
+
 class RunObserver(ExecutionObserver, Protocol):
     """An :class:`ExecutionObserver` of a whole run, told of its launches; ``is_ended`` says that it raised."""
 
@@ -165,6 +145,6 @@ class RunObserver(ExecutionObserver, Protocol):
         """Whether the run is over for it."""
         ...
 
-    def launching(self, number: int) -> None:
-        """Called when program ``number`` of the plan is next."""
+    def launching(self, memory: LaunchedMemory) -> None:
+        """Called when the next program of the plan is next, with its memory, which it has until it is done."""
         ...

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from typing import Self
 
 from spyrec.runtime.argument_kinds import Seconds, Whole, as_integer, of, shown, takes
+from spyrec.runtime.device import Backend
 from spyrec.runtime.errors import DeviceClosed, DeviceFault, InvalidArgument, RuntimeFault, SynchronizeTimeout
 from spyrec.runtime.memory.addresses import AddressRange
 from spyrec.runtime.memory.allocator import FlexAllocator, MemoryOptions
 from spyrec.runtime.memory.spyre_allocator import SpyreAllocator
-from spyrec.runtime.streams.backend import Backend
 from spyrec.runtime.streams.capture import capture_of_this_thread, refuse_in_capture_on
 from spyrec.runtime.streams.device_thread import DeviceThread
 from spyrec.runtime.streams.discrete_events import DiscreteEvents

@@ -18,7 +18,7 @@ from spyrec.runtime.trace_events import Events, Lane, trace_document
 from spyrec.runtime.trace_program import ProgramLanes, ProgramWriter
 
 if TYPE_CHECKING:
-    from spyrec.runtime.session import RunRecord
+    from spyrec.runtime.bundle_run import RunRecord
 
 _HOST, _PROGRAM, _FIRST_GROUP = 0, 1, 2
 _TO_DEVICE, _TO_HOST, _LAUNCHES = Lane(_HOST, 0), Lane(_HOST, 1), Lane(_HOST, 2)

@@ -61,13 +61,21 @@ def copy_to_host(
     ``memory`` and ``stored_as`` as in ``copy_to_device``. Values beyond the range of ``dtype`` become infinities.
     Errors: SPY0315, SPY0317 as ``copy_to_device``.
     """
+    result = host_array_of(info, shape, dtype)
+    copy_into_host(memory, info, result.reshape(-1), stored_as=stored_as)
+    return result
+
+
+def host_array_of(info: DataConversionInfo, shape: tuple[int, ...], dtype: DType) -> npt.NDArray[np.generic]:
+    """Return a new host array for a copy of the device, zero where its table writes nothing.
+
+    Errors: SPY0315 it is not the shape that the table copies.
+    """
     if math.prod(shape) != math.prod(info.host_shape):
         fact = f"shape {list(shape)} is not that of the table, {list(info.host_shape)}"
         raise refuse("SPY0315", fact)
     allocate = np.empty if writes_every_element(info) else np.zeros
-    result = allocate(shape, dtype=dtype.carrier)
-    copy_into_host(memory, info, result.reshape(-1), stored_as=stored_as)
-    return result
+    return allocate(shape, dtype=dtype.carrier)
 
 
 def copy_into_host(

@@ -16,11 +16,11 @@ import pytest
 import spyrec
 from spyrec.bundle.bundle import load_foreign
 from spyrec.cli import main
-from spyrec.front import open_session
 from spyrec.hardware import dlfloat
 from spyrec.runtime.random_inputs import random_inputs
 from tests.cli.bad_input import refusals_of
 from tests.foreign import EXAMPLES, argument_table, copy_example
+from tests.support.runs import ready
 
 Doubles = npt.NDArray[np.float64]
 Array = npt.NDArray[np.generic]
@@ -288,12 +288,12 @@ def test_random_row_numbers_are_uniform_over_the_rows_of_their_table(form: str, 
         entry["shape"][0] = rows
     (tmp_path / "args.json").write_text(json.dumps(table), encoding="utf-8")
     bundle = load_foreign(EXAMPLES / "indirect_gather_1d", tmp_path / "args.json")
-    session = open_session(bundle, spyrec.RunOptions())
-    drawn = random_inputs(session.inputs, 3)
-    wanted = np.random.Generator(np.random.PCG64(3)).integers(0, rows, drawn["t0"].shape)
-    np.testing.assert_array_equal(drawn["t0"], wanted)
-    if form == "host":
-        np.testing.assert_array_equal(session.run(drawn).outputs["t2"].shape, (64, 256))
+    with ready(bundle) as run:
+        drawn = random_inputs(run.inputs, 3)
+        wanted = np.random.Generator(np.random.PCG64(3)).integers(0, rows, drawn["t0"].shape)
+        np.testing.assert_array_equal(drawn["t0"], wanted)
+        if form == "host":
+            np.testing.assert_array_equal(run.run(drawn).outputs["t2"].shape, (64, 256))
     arguments = ["run", str(EXAMPLES / "indirect_gather_1d"), "--args", str(tmp_path / "args.json"), "--random", "3"]
     assert main(arguments) == 0
 

@@ -18,10 +18,10 @@ from spyrec.diagnostics import SpyrecError
 from spyrec.emulator.device import EmulatedDevice
 from spyrec.emulator.restriding import Digit, digits_of
 from spyrec.runtime.device import ArgumentTable
-from spyrec.runtime.session import Session, argument_table
 from tests.support.graphs import graph_data, node, tensor
 from tests.support.random_graphs import random_graph
 from tests.support.random_loops import looped_graph
+from tests.support.runs import kept_memory, program_tables, ready
 
 Bytes = npt.NDArray[np.uint8]
 Strides = tuple[int, ...]
@@ -80,8 +80,7 @@ class Spread:
         return self.device.memory(self.addresses[name], 128 * (int(self.sticks(name).max()) + 1))
 
     def table(self, step: PlanStep) -> ArgumentTable:
-        arguments = {item.name: item for item in self.bundle.manifest.arguments}
-        plain = argument_table(arguments, step, is_only=len(self.bundle.manifest.plan) == 1)
+        plain = program_tables(self.bundle)[step.program]
         entries = tuple(replace(entry, stick_strides=self.strides[entry.name]) for entry in plain.entries)
         return replace(plain, entries=entries)
 
@@ -95,11 +94,11 @@ class Spread:
 
 
 def check_spread(bundle: Bundle, inputs: dict[str, npt.NDArray[np.generic]], random: Random) -> None:
-    session = Session(bundle, EmulatedDevice(bundle.manifest.target.cores))
     names = list(dict.fromkeys(name for step in bundle.manifest.plan for name in step.arguments))
-    session.run(inputs)
+    with ready(bundle) as run, kept_memory(run) as kept:
+        run.run(inputs)
     written = [item.name for item in bundle.manifest.arguments if item.role.value in ("output", "intermediate")]
-    results = {name: session.argument_memory(name).copy() for name in names}
+    results = {name: kept[name] for name in names}
     before = {name: np.full_like(data, GAP) if name in written else data for name, data in results.items()}
     spread = Spread(bundle, before, random)
     spread.run()
@@ -126,8 +125,7 @@ def test_programs_compute_the_same_sticks_at_random_distances(kind: str, seeds: 
 def negation() -> tuple[EmulatedDevice, Bundle, ArgumentTable]:
     data = graph_data([tensor("x", 64, 128)], [node("y", "neg", "x")], ["y"])
     bundle = spyrec.compile(data, CompileOptions(cores=1))
-    arguments = {item.name: item for item in bundle.manifest.arguments}
-    return EmulatedDevice(), bundle, argument_table(arguments, bundle.manifest.plan[0], is_only=True)
+    return EmulatedDevice(), bundle, program_tables(bundle)[bundle.manifest.plan[0].program]
 
 
 @pytest.mark.parametrize(("strides", "is_possible"), [((128, 8, 1), True), ((128, 16, 1), False), ((128, 1, 8), False)])

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Generator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,10 +15,10 @@ import pytest
 
 import spyrec
 from examples.granite_block import make_graph
-from spyrec.front import open_session
+from spyrec.front import OpenedBundle
 from spyrec.ir.reader import read_graph_data
-from spyrec.runtime.session import Session
 from tests.support.granite import Weights, decoder_block
+from tests.support.runs import ready
 
 SHAPE = make_graph.FULL
 Singles = npt.NDArray[np.float32]
@@ -27,7 +28,7 @@ Singles = npt.NDArray[np.float32]
 class FullBlock:
     """The block on a device, what it was given and what it gave in its first run."""
 
-    session: Session
+    run: OpenedBundle
     weights: Weights
     x: npt.NDArray[np.float16]
     block_out: Singles
@@ -54,21 +55,21 @@ def _rows(first: int, shape: tuple[int, ...]) -> npt.NDArray[np.float16]:
     return np.broadcast_to(np.arange(first, first + shape[-1]).astype(np.float16), shape)
 
 
-def block_out(session: Session, x: npt.NDArray[np.float16]) -> Singles:
+def block_out(run: OpenedBundle, x: npt.NDArray[np.float16]) -> Singles:
     """Run the block and return its output, each value exact."""
-    return session.run({"x": x}).outputs["block_out"].astype(np.float32)
+    return run.run({"x": x}).outputs["block_out"].astype(np.float32)
 
 
 @pytest.fixture(scope="module")
-def full() -> FullBlock:
+def full() -> Generator[FullBlock]:
     weights = make_graph.constant_values(SHAPE)
     bundle = compiled_without_weights()
     assert weights.keys() <= set(bundle.constants)
     numbers = {name: weights.get(name, bundle.constants[name]) for name in bundle.constants}
-    session = open_session(replace(bundle, constants=numbers), spyrec.RunOptions())
     drawn = np.random.default_rng(1).standard_normal((1, SHAPE.sequence, SHAPE.hidden), dtype=np.float32)
     x = drawn.astype(np.float16)
-    return FullBlock(session, weights, x, block_out(session, x))
+    with ready(replace(bundle, constants=numbers)) as run:
+        yield FullBlock(run, weights, x, block_out(run, x))
 
 
 def test_the_full_block_gives_what_the_model_is_defined_to_give(full: FullBlock) -> None:
@@ -85,4 +86,4 @@ def test_the_full_block_gives_what_the_model_is_defined_to_give(full: FullBlock)
 
 
 def test_a_second_run_of_the_full_block_gives_the_same_bits(full: FullBlock) -> None:
-    assert np.array_equal(block_out(full.session, full.x), full.block_out)
+    assert np.array_equal(block_out(full.run, full.x), full.block_out)

@@ -29,9 +29,8 @@ from spyrec.emulator.kernels.pointwise import OPERATIONS
 from spyrec.emulator.operations.reduction_tables import Reduction
 from spyrec.emulator.reference import decode, encode, fused_multiply_add
 from spyrec.hardware.dtypes import DeviceFormat
+from spyrec.runtime.bundle_run import run_plan
 from spyrec.runtime.jobs.execution_plan import ExecutionPlan
-from spyrec.runtime.jobs.launch_kernel import run_plan
-from spyrec.runtime.session import argument_table
 from tests.emulator.builders import DL16, FP32, Operation, Tensor, program_of, superdsc_of, table_of
 from tests.emulator.example_cases import Kernel, right_kernels
 from tests.emulator.test_loops import random_program
@@ -42,6 +41,7 @@ from tests.support.examples import examples
 from tests.support.graphs import graph_data, node, tensor
 from tests.support.random_graphs import random_graph
 from tests.support.random_loops import looped_graph
+from tests.support.runs import program_tables
 
 _SEEDS = st.integers(0, 1 << 30)
 EXAMPLES = {kernel.name: kernel for kernel in right_kernels()}
@@ -174,8 +174,7 @@ def test_arguments_walked_at_other_stick_strides(seed: int) -> None:
     data, _ = looped_graph(seed, 3)
     bundle = spyrec.compile(data, CompileOptions(cores=4))
     step, program = bundle.manifest.plan[0], bundle.programs[0]
-    arguments = {item.name: item for item in bundle.manifest.arguments}
-    table = argument_table(arguments, step, is_only=len(bundle.manifest.plan) == 1)
+    table = program_tables(bundle)[step.program]
     entries = tuple(replace(e, stick_strides=random_strides(random, e.device_size)) for e in table.entries)
     contents = {e.arg_index: wide_numbers(generator, DL16, e.reach_bytes // 2) for e in entries}
     case = Launched(program.program, program.superdscs, replace(table, entries=entries), contents)

@@ -53,13 +53,14 @@ def run_larger(seed: int, seen: Counter[object]) -> None:
     )
     inputs = larger_inputs(random, bundle.manifest)
     try:
-        result = spyrec.run(bundle, inputs, RunOptions(check=True))
+        # sanitizers see every tile, what is staged too: a right program is silent
+        result = spyrec.run(bundle, inputs, RunOptions(check=True, sanitize=random.choice([None, "all"])))
     except SpyrecError as error:
         if error.diagnostics[0].code not in REFUSALS:
             raise
         seen["refused"] += 1
         return
-    assert result.is_ok, (data, result.check)
+    assert result.is_ok, (data, result.check, result.sanitizer)
     seen["tiled" if result.tiles else "exact"] += 1
     seen.update(item.mode for plan in result.tiles for item in plan.body.arguments)
     seen.update(loop.remainder for plan in result.tiles for loop in plan.loops)

@@ -9,18 +9,18 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+import spyrec
 from spyrec.bundle.bundle import Bundle, load_foreign
 from spyrec.bundle.mlir_printer import print_program
 from spyrec.bundle.superdsc_writer import to_bytes
 from spyrec.codegen.emit_opspecs import CodegenOptions, emit_opspecs
 from spyrec.codegen.opspec import OpSpec, OpSpecFile
 from spyrec.diagnostics import SpyrecError
-from spyrec.emulator.device import EmulatedDevice
 from spyrec.hardware.dtypes import DeviceFormat
 from spyrec.runtime.device_form import decode_device_form, encode_device_form
-from spyrec.runtime.session import Session, SessionOptions
 from tests.codegen.builders import FP16, Along, argument, space
 from tests.foreign import EXAMPLES, argument_table, write_table
+from tests.support.runs import ready
 
 FP8 = DeviceFormat.SEN143_FP8
 INTEGERS = {
@@ -119,14 +119,14 @@ def test_fp8_casts_run_under_a_plain_table(op: str, tmp_path: Path) -> None:
         argument([Along("b"), Along("a")], "b", sizes, index=i, is_input=i == 0, data_format=formats[i])
         for i in range(2)
     )
-    session = Session(written(OpSpec(op, False, space(sizes, {"a": 4}), args), tmp_path), EmulatedDevice())
+    bundle = written(OpSpec(op, False, space(sizes, {"a": 4}), args), tmp_path)
     rows = fp8_values((8, 256), 1)
 
     def sticks(lanes: int) -> npt.NDArray[np.float32]:
         return np.ascontiguousarray(rows.reshape(8, 256 // lanes, lanes).transpose(1, 0, 2))
 
     given, want = (sticks(64), sticks(128)) if op == "qfp8ch" else (sticks(128), sticks(64))
-    np.testing.assert_array_equal(session.run({"t0": given}).outputs["t1"], want)
+    np.testing.assert_array_equal(spyrec.run(bundle, {"t0": given}).outputs["t1"], want)
 
 
 def test_an_fp8_matmul_runs_under_a_plain_table(tmp_path: Path) -> None:
@@ -137,11 +137,11 @@ def test_an_fp8_matmul_runs_under_a_plain_table(tmp_path: Path) -> None:
         argument([Along("n"), Along("m")], "n", sizes, index=2, is_input=False),
     )
     spec = OpSpec("batchmatmulfp8", True, space(sizes, {"m": 4}), args)
-    session = Session(written(spec, tmp_path), EmulatedDevice())
+    bundle = written(spec, tmp_path)
     a, b = (fp8_values(shape, seed) / np.float32(8) for seed, shape in enumerate(((16, 256), (256, 128)), 2))
     a, b = (decode_device_form(encode_device_form(x, FP8), x.shape, FP8) for x in (a, b))
     given = {"t0": a.reshape(16, 2, 128).transpose(1, 0, 2), "t1": b.reshape(256, 1, 128).transpose(1, 0, 2)}
-    result = session.run({name: np.ascontiguousarray(item) for name, item in given.items()}).outputs["t2"]
+    result = spyrec.run(bundle, {name: np.ascontiguousarray(item) for name, item in given.items()}).outputs["t2"]
     want = a.astype(np.float64) @ b.astype(np.float64)
     got = result.astype(np.float64).transpose(1, 0, 2).reshape(16, 128)
     np.testing.assert_allclose(got, want, rtol=2.0**-9)
@@ -155,19 +155,16 @@ def test_rows_beyond_the_host_tensor_are_zero_in_a_bundle_without_tables(numeric
     for entry, shape in zip(table["arguments"], shapes, strict=True):
         entry |= {"shape": list(shape), "dtype": "float16", "stride_map": [64, shape[1], 1]}
     assert table["arguments"][1]["device_size"] == [2, 256, 64]
-    half = DeviceFormat.SEN169_FP16 if numerics == "dl16" else DeviceFormat.IEEE_FP32
-    session = Session(
-        load_foreign(EXAMPLES / "matmul_kpad", write_table(tmp_path, table)),
-        EmulatedDevice(numerics=numerics),
-        SessionOptions(half_format=half),
-    )
+    bundle = load_foreign(EXAMPLES / "matmul_kpad", write_table(tmp_path, table))
     generator = np.random.default_rng(0)
     a, b = (generator.standard_normal(shape).astype(np.float16) for shape in shapes[:2])
-    result = session.run({"t0": a, "t1": b}).outputs["t2"].astype(np.float64)
+    with ready(bundle, spyrec.RunOptions(numerics=numerics)) as run:
+        result = run.run({"t0": a, "t1": b}).outputs["t2"].astype(np.float64)
+        first, stored = (run.prepared.argument_memory(name).copy() for name in ("t0", "t1"))
     want = a.astype(np.float64) @ b.astype(np.float64)
     assert np.abs(result - want).max() < 2.0**-8 * np.abs(want).max()
-    stored = session.argument_memory("t1").view(np.uint16 if numerics == "dl16" else np.float32).reshape(2, 256, 64)
-    assert not stored[:, 200:].any()
+    lanes = stored.view(np.uint16 if numerics == "dl16" else np.float32).reshape(2, 256, 64)
+    assert not lanes[:, 200:].any()
     # The first operand has no rows to spare: its padding lanes stay what they were.
-    lanes = session.argument_memory("t0").view(np.uint16).reshape(4, 64, -1)[3, :, -16:]
+    lanes = first.view(np.uint16).reshape(4, 64, -1)[3, :, -16:]
     assert np.all(lanes == 0x7FFF)

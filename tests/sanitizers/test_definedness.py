@@ -16,6 +16,7 @@ from spyrec.runtime.device import ArgumentTable
 from spyrec.runtime.findings import Finding, Sanitizer
 from tests.emulator.builders import FP32, Operation, Tensor, entry_of, program_of, superdsc_of, table_of
 from tests.sanitizers.planting import HandMade, findings, moved, planted, reordered, with_operand, without
+from tests.support.runs import monitor_of, ready
 
 SHAPE = (96, 100)
 GRAPH = {
@@ -69,17 +70,13 @@ def test_a_ragged_chain_is_silent(bundle: Bundle, data: Data, numerics: str) -> 
 
 
 def test_a_second_run_does_not_take_the_first_ones_results_for_its_own(bundle: Bundle, data: Data) -> None:
-    from spyrec.front import open_session
-
-    session = open_session(
-        reordered(bundle, without(file_of(bundle, "identity", 2))), spyrec.RunOptions(sanitize="init")
-    )
-    session.run(data)
-    assert session.observer is not None
-    first = len(session.observer.findings)
-    assert first
-    session.run(data)
-    assert len(session.observer.findings) == first, "the same bug is the same finding"
+    broken = reordered(bundle, without(file_of(bundle, "identity", 2)))
+    with ready(broken, spyrec.RunOptions(sanitize="init")) as run:
+        run.run(data)
+        first = len(monitor_of(run).findings)
+        assert first
+        run.run(data)
+        assert len(monitor_of(run).findings) == first, "the same bug is the same finding"
 
 
 def test_a_dropped_producer_is_named_by_its_first_reader(bundle: Bundle, data: Data) -> None:

@@ -9,13 +9,13 @@ import pytest
 
 import spyrec
 from examples.granite_block import make_graph
-from spyrec.front import open_session
 from spyrec.runtime.random_inputs import random_inputs
 from tests.emulator.example_cases import Kernel, right_kernels
 from tests.emulator.test_examples import random_argument
 from tests.sanitizers.planting import HandMade
 from tests.support.graphs import graph_data, node, random_arrays, tensor
 from tests.support.random_graphs import random_graph
+from tests.support.runs import ready
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 ALL = spyrec.RunOptions(sanitize="all")
@@ -52,11 +52,10 @@ def test_an_own_example_is_silent(name: str, tmp_path: Path) -> None:
     else:
         graph = EXAMPLES / name / "graph.json"
     bundle = spyrec.compile(graph)
-    session = open_session(bundle, ALL)
-    session.run(random_inputs(session.inputs, 1))
-    assert session.observer is not None
-    assert session.observer.findings == ()
-    assert list(session.observer.warnings) == []
+    with ready(bundle, ALL) as run:
+        found = run.run(random_inputs(run.inputs, 1))
+    assert found.sanitizer == ()
+    assert found.warnings == ()
 
 
 def test_dead_windows_whose_memory_is_taken_are_silent() -> None:

@@ -61,7 +61,6 @@ def test_a_launch_that_does_not_wait_for_its_program_is_found(
     assert any("load product" in detail for detail in first.details)
     assert any(detail.startswith("missing edge") for detail in first.details)
     assert first.to_diagnostic().code == "SPY0980"
-    assert spyrec.run(product, arrays(), spyrec.RunOptions(sanitize="init")).is_ok
 
 
 def test_the_verb_prints_what_it_found_and_returns_1(
@@ -81,19 +80,18 @@ def test_the_verb_prints_what_it_found_and_returns_1(
     assert any("missing edge" in detail for detail in found["details"])
 
 
-def test_a_run_in_tiles_is_watched_too_and_by_no_other_sanitizer(product: spyrec.Bundle) -> None:
-    larger = arrays(256)
-    result = spyrec.run(product, larger, spyrec.RunOptions(sanitize="sync", check=True))
+@pytest.mark.parametrize("kinds", ["sync", "init", "all"])
+def test_a_run_in_tiles_is_watched_too(product: spyrec.Bundle, kinds: str) -> None:
+    result = spyrec.run(product, arrays(256), spyrec.RunOptions(sanitize=kinds, check=True))
     assert result.is_ok
     assert result.tiles[0].counts.iterations == 4
-    for kinds in ("init", "all"):
-        with pytest.raises(spyrec.SpyrecError, match="SPY0771"):
-            spyrec.run(product, larger, spyrec.RunOptions(sanitize=kinds))
 
 
-def test_one_superdsc_alone_is_no_launch_to_watch(product: spyrec.Bundle, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_superdsc_alone_is_a_launch_too(product: spyrec.Bundle, monkeypatch: pytest.MonkeyPatch) -> None:
+    options = spyrec.RunOptions(sanitize="sync", only="sdsc_0.json")
+    assert spyrec.run(product, arrays(), options).sanitizer == ()
     without_waits(monkeypatch)
-    assert spyrec.run(product, arrays(), spyrec.RunOptions(sanitize="sync", only="sdsc_0.json")).sanitizer == ()
+    assert spyrec.run(product, arrays(), options).sanitizer
 
 
 def test_a_run_in_tiles_has_a_trace_with_its_tiles(product: spyrec.Bundle, tmp_path: Path) -> None:

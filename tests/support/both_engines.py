@@ -13,10 +13,10 @@ from spyrec.bundle.program import Program
 from spyrec.bundle.superdsc import SuperDsc
 from spyrec.diagnostics import SpyrecError
 from spyrec.emulator.device import EmulatedDevice
-from spyrec.front import open_session
 from spyrec.hardware.dtypes import DeviceFormat
 from spyrec.options import RunOptions
 from spyrec.runtime.device import ArgumentTable, LaunchStats
+from tests.support.runs import kept_memory, ready
 
 Bytes = npt.NDArray[np.uint8]
 Arrays = Mapping[str, npt.NDArray[np.generic]]
@@ -87,15 +87,13 @@ def differing(one: Mapping[str, Bytes], other: Mapping[str, Bytes]) -> dict[str,
 
 def bundle_memory(bundle: Bundle, arrays: Arrays, options: RunOptions) -> tuple[dict[str, Bytes], object]:
     """Return what every argument of a bundle and the pool hold after a run, its outputs too, and its counters."""
-    session, numerics = open_session(bundle, options), str(options.numerics)
-    record = session.run(arrays)
-    held = {f"output {name}": np.frombuffer(values.tobytes(), np.uint8) for name, values in record.outputs.items()}
+    numerics = str(options.numerics)
     formats = {item.name: item.device_dtype for item in bundle.manifest.arguments}
-    used = {name for step in bundle.manifest.plan for name in step.arguments}
-    held |= {f"argument {name}": settled(session.argument_memory(name), formats[name], numerics) for name in used}
-    pool_bytes = max(step.pool_bytes for step in bundle.manifest.plan)
-    if pool_bytes:
-        held["pool"] = settled(session.pool_memory(pool_bytes), DeviceFormat.SEN169_FP16, numerics)
+    with ready(bundle, options) as run, kept_memory(run) as kept:
+        record = run.prepared.run(arrays)
+    held = {f"output {name}": np.frombuffer(values.tobytes(), np.uint8) for name, values in record.outputs.items()}
+    for name, memory in kept.items():
+        held[f"memory {name}"] = settled(memory, formats.get(name, DeviceFormat.SEN169_FP16), numerics)
     return held, (record.operations, record.lx_peak_bytes)
 
 

@@ -2,42 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from spyrec.bundle.bundle import Bundle
-from spyrec.bundle.program import Program
-from spyrec.bundle.superdsc import SuperDsc
-from spyrec.emulator.device import EmulatedDevice, EmulatedProgram
+from spyrec.bundle.program_image import read_image
+from spyrec.emulator.backend import table_of
+from spyrec.emulator.device import EmulatedDevice
 from spyrec.emulator.timeline.cost_record import record_of as emulated_record
 from spyrec.hardware.cost import OperationRecord
 from spyrec.ir.kernel import KernelGraph
 from spyrec.passes.planning.record import record_of
-from spyrec.runtime.device import ArgumentTable
-from spyrec.runtime.session import Session
-
-
-class _Recorder(EmulatedDevice):
-    """An emulated device that keeps the programs it loaded."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.loaded: list[EmulatedProgram] = []
-
-    def load(self, program: Program, superdscs: Mapping[str, SuperDsc], table: ArgumentTable) -> EmulatedProgram:
-        loaded = super().load(program, superdscs, table)
-        self.loaded.append(loaded)
-        return loaded
+from spyrec.runtime import ExecutionPlan
 
 
 def emulated_records(bundle: Bundle) -> list[OperationRecord]:
     """Return the record of every SuperDSC of a bundle, in plan order."""
-    device = _Recorder()
-    Session(bundle, device)
-    return [
-        emulated_record(item.setting, item.binding, item.traffic)
-        for loaded in device.loaded
-        for item in loaded.planned.values()
-    ]
+    device, records = EmulatedDevice(), list[OperationRecord]()
+    for job in ExecutionPlan(bundle).jobs:
+        assert job.binary is not None
+        image = read_image(job.binary.image_bytes)
+        loaded = device.load(image.program, image.superdscs, table_of(image))
+        records += [emulated_record(item.setting, item.binding, item.traffic) for item in loaded.planned.values()]
+    return records
 
 
 def planned_records(graph: KernelGraph) -> list[OperationRecord]:

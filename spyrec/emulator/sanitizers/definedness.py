@@ -36,6 +36,7 @@ from spyrec.emulator.sanitizers.window_stores import is_window
 from spyrec.layout.conversion_table import CopyNest
 from spyrec.runtime.findings import Finding, Sanitizer
 from spyrec.runtime.observer import ArgumentCopy
+from spyrec.runtime.streams.control_block import StridedBytes
 
 Integers = npt.NDArray[np.int64]
 
@@ -46,12 +47,13 @@ _FIRST_CLOBBER = FIRST_MARK + _MARKS
 
 @dataclass(frozen=True, slots=True)
 class _Origin:
-    """An operation that computed from unwritten memory, and the lane of it that tells most."""
+    """An operation that computed from unwritten memory, and the lane of it that tells most.
 
-    planned: PlannedCall
+    ``finding``: about that lane, where it lay then: its memory may be another's when it is reported.
+    """
+
     weight: int
-    spot: Spot
-    iteration: tuple[int, ...]
+    finding: Finding
 
 
 class DefinednessTracker:
@@ -138,7 +140,9 @@ class DefinednessTracker:
         known = self._origins.get(id(planned))
         if sighting.weight and (known is None or sighting.weight > known.weight):
             spot = self._spot(sighting.operand, sighting.core, sighting.place, starts)
-            self._origins[id(planned)] = _Origin(planned, sighting.weight, spot, self._places.iteration)
+            field = operand_field(sighting.operand, "startAddressCoreCorelet_")
+            found = self._places.finding(Sanitizer.INIT, planned, spot, "", field)
+            self._origins[id(planned)] = _Origin(sighting.weight, found)
 
     def _spot(self, operand: int, core: int, place: int, starts: Starts) -> Spot:
         delta = int(starts.shadow[operand, 0] - starts.data[operand, 0])
@@ -180,6 +184,24 @@ class DefinednessTracker:
     def forgotten(self, address: int, size_bytes: int) -> None:
         """Forget what an argument holds."""
         self._shadow.states_at(address, size_bytes)[:] = UNWRITTEN
+
+    def released(self, address: int) -> None:
+        """Forget who wrote to the allocation that began at an address."""
+        self._writers.pop(address, None)
+
+    def defined(self, address: int, size_bytes: int) -> None:
+        """Define bytes that the host has written as they are."""
+        self._shadow.states_at(address, size_bytes)[:] = DEFINED
+
+    def copied_on_device(self, source: int, destination: int, copy: StridedBytes) -> None:
+        """Let what a copy on the device has moved be as defined as it was where it came from."""
+        scale = self._shadow.expansion
+        reading = self._shadow.states_at(source, copy.reach(copy.source_strides))
+        writing = self._shadow.states_at(destination, copy.reach(copy.destination_strides))
+        shape = (*copy.sizes, copy.chunk_bytes * scale)
+        strides = [(*(step * scale for step in steps), 1) for steps in (copy.source_strides, copy.destination_strides)]
+        as_strided = np.lib.stride_tricks.as_strided  # both views hold exactly what the strides reach
+        as_strided(writing, shape, strides[1])[:] = as_strided(reading, shape, strides[0])
 
     def copied_in(self, copy: ArgumentCopy) -> None:
         """Define exactly the elements that a host copy writes."""
@@ -231,9 +253,7 @@ class DefinednessTracker:
     def _report_origin(self, origin: _Origin, reached: str) -> None:
         wrote = "nothing wrote" if origin.weight >= UNWRITTEN_WEIGHT else "its host copy leaves out"
         message = f"reads memory that {wrote}; it reaches {reached}"
-        field = operand_field(origin.spot.operand, "startAddressCoreCorelet_")
-        found = self._places.finding(Sanitizer.INIT, origin.planned, origin.spot, message, field)
-        self._report.add(replace(found, iteration=origin.iteration or None))
+        self._report.add(replace(origin.finding, message=message))
 
     def _of_output(self, copy: ArgumentCopy, number: int, writer: PlannedCall | None, finding: Finding) -> Finding:
         """Return a finding about an element of an output, with the operation that should have stored it."""

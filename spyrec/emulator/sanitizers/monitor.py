@@ -20,6 +20,7 @@ from spyrec.emulator.sanitizers.shadow import Shadow
 from spyrec.emulator.sanitizers.windows import WindowChecker
 from spyrec.runtime.findings import Finding, Sanitizer
 from spyrec.runtime.observer import ArgumentCopy
+from spyrec.runtime.streams.control_block import StridedBytes
 
 Integers = npt.NDArray[np.int64]
 
@@ -65,6 +66,12 @@ class Monitor:
     def allocated(self, device_address: int, memory: npt.NDArray[np.uint8]) -> None:
         """Take note of an allocation."""
         self._shadow.add(device_address, memory)
+
+    def released(self, device_address: int) -> None:
+        """Take note that an allocation is over."""
+        self._shadow.remove(device_address)
+        self._places.forget(device_address)
+        self._definedness.released(device_address)
 
     def loading(self, directory: str) -> None:
         """The program loaded next has its files in this directory (with a closing slash, or empty)."""
@@ -160,6 +167,15 @@ class Monitor:
         """A host copy into device memory."""
         self._places.learn(copy)
         self._definedness.copied_in(copy)
+
+    def defined(self, address: int, size_bytes: int) -> None:
+        """Bytes that the host has written as they are."""
+        self._definedness.defined(address, size_bytes)
+
+    def copied_on_device(self, source: int, destination: int, copy: StridedBytes) -> None:
+        """A copy on the device, from one device address to another."""
+        if self._tracks_states:
+            self._definedness.copied_on_device(source, destination, copy)
 
     def copied_out(self, copy: ArgumentCopy) -> None:
         """A host copy out of device memory."""

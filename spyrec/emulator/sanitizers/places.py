@@ -65,6 +65,10 @@ class Places:
         """Remember the table of an argument."""
         self._copies[copy.address] = copy
 
+    def forget(self, device_address: int) -> None:
+        """Forget the table of what lay at a device address."""
+        self._copies.pop(device_address, None)
+
     def argument_at(self, device_address: int) -> ArgumentCopy | None:
         """Return the argument with a known table that a device address lies in."""
         for copy in self._copies.values():
@@ -88,9 +92,7 @@ class Places:
         is_lx = operand.component is Component.LX
         index, coordinate = (None, None) if is_lx else self.element_at(address)
         copy = None if is_lx else self.argument_at(address)
-        tensor = (
-            "lx" if is_lx else copy.name if copy is not None else self.base_name(planned.binding.bases[spot.operand])
-        )
+        tensor = "lx" if is_lx else (copy and copy.name) or self.base_name(planned.binding.bases[spot.operand])
         return Finding(
             kind,
             message,

@@ -57,6 +57,13 @@ class Shadow:
         self._regions.insert(place, region)
         self._firsts.insert(place, region.first)
 
+    def remove(self, device_address: int) -> None:
+        """Forget the allocation that begins at a device address, where it is known."""
+        for place, region in enumerate(self._regions):
+            if region.device_address == device_address:
+                del self._regions[place], self._firsts[place]
+                return
+
     def prepare_scratchpads(self, first: int, pitch_bytes: int, cores: int, used_bytes: int) -> None:
         """Forget what the scratchpads hold: ``pitch_bytes`` per core from emulated address ``first`` on."""
         if self._scratchpads is None or self._scratchpads.first != first:

@@ -16,6 +16,7 @@ from spyrec.bundle.manifest import Manifest, PlanStep, Role
 from spyrec.bundle.tile_contract import programs_beside
 from spyrec.diagnostics import refuse
 from spyrec.runtime.argument_kinds import Several, Text, Whole, of, takes
+from spyrec.runtime.binding import argument_size_bytes
 from spyrec.runtime.errors import InvalidArgument, OutsideAllocation
 from spyrec.runtime.jobs.errors import NoEntry
 from spyrec.runtime.jobs.job import Job, JobSignature
@@ -23,7 +24,6 @@ from spyrec.runtime.jobs.job_argument import JobArgument, job_argument
 from spyrec.runtime.jobs.plan_tensors import PlanTensors
 from spyrec.runtime.memory.allocator import DeviceBytes
 from spyrec.runtime.memory.spyre_allocator import Allocation
-from spyrec.runtime.session import argument_size_bytes
 from spyrec.runtime.streams.blocks import event_record
 from spyrec.runtime.streams.control_block import ControlBlock, Origin
 from spyrec.runtime.streams.launch_order import Readiness
@@ -191,7 +191,9 @@ class ExecutionPlan:
     def unload(self, device: SpyreDevice) -> None:
         """Give the plan's memory on a device back when what is enqueued has retired."""
         with device.launching:
-            self._placed.pop(device, None)
+            placed = self._placed.pop(device, None)
+            for owner in () if placed is None else placed.memory:  # now: whoever holds the plan in a frame keeps it
+                owner.free()
             for job in self._every_job():
                 job.unload(device)
 
@@ -218,7 +220,8 @@ class ExecutionPlan:
             placed[argument.name] = argument.placed(owners[-1].index)
             place = device.allocator.part(owners[-1].index)
             origin = Origin(launch_id, f"load {self.name}")
-            blocks += self.tensors.copy_in(device, argument.name, self.tensors.constant(argument.name), place, origin)
+            numbers = self.tensors.constant(argument.name)
+            blocks.append(self.tensors.copy_in(argument.name, numbers, place, origin, is_lent=True))
         undo.callback(self._placed.pop, device)
         self._placed[device] = PlacedConstants(placed, tuple(owners), readiness)
         return blocks

@@ -11,7 +11,6 @@ from spyrec.runtime.argument_kinds import as_integer, is_a, shown
 from spyrec.runtime.errors import ArgumentCountError
 from spyrec.runtime.jobs.execution_plan import ExecutionPlan, WiredJob
 from spyrec.runtime.jobs.job_argument import extents_of
-from spyrec.runtime.jobs.larger_tensors import intermediate_forms
 from spyrec.runtime.memory.allocator import AllocationIndex
 from spyrec.runtime.streams.launchable import LaunchArgument
 
@@ -59,6 +58,8 @@ def named_tensors(
     named = {item.name: argument for item, argument in zip(plan.signature, arguments, strict=True)}
     named.update(constants)
     if plan.intermediates:
+        from spyrec.runtime.jobs.larger_tensors import intermediate_forms  # late: it plans launches in tiles
+
         extents = extents_of(plan.signature, tuple(arguments))
         forms = intermediate_forms(plan, named)
         for item in plan.intermediates:

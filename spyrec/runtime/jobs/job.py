@@ -23,10 +23,6 @@ from spyrec.runtime.jobs.job_argument import JobArgument, extents_of
 from spyrec.runtime.jobs.loaded_job import LoadedJob
 from spyrec.runtime.jobs.operand_place import OperandPlace, require_data_memory
 from spyrec.runtime.jobs.steps import DMA, DeviceCompute, HostOperation, JobPlan, Step
-from spyrec.runtime.jobs.tile_blocks import launch_tensors, tile_blocks
-from spyrec.runtime.launch.explain import explain_launch
-from spyrec.runtime.launch.plan import LaunchOptions
-from spyrec.runtime.launch.tile_plan import TilePlan
 from spyrec.runtime.memory.addresses import whole_sticks
 from spyrec.runtime.memory.allocator import AllocationIndex, DeviceBytes
 from spyrec.runtime.streams.control_block import ControlBlock, OperandCheck
@@ -34,6 +30,7 @@ from spyrec.runtime.streams.launch_order import Readiness
 from spyrec.runtime.streams.launchable import LaunchArgument, LaunchRequest
 
 if TYPE_CHECKING:
+    from spyrec.runtime.launch.tile_plan import TilePlan
     from spyrec.runtime.spyre_device import SpyreDevice
 
 
@@ -168,7 +165,9 @@ class Job:
 
     def unload(self, device: SpyreDevice) -> None:
         """Give the program's memory on a device back when what is enqueued has retired."""
-        self._loaded.pop(device, None)
+        loaded = self._loaded.pop(device, None)
+        if loaded is not None:
+            loaded.free()
 
     def control_blocks(self, request: LaunchRequest) -> Sequence[ControlBlock]:
         """Return what a launch enqueues: one iteration where the tensors are those compiled for, else one per tile.
@@ -202,12 +201,18 @@ class Job:
             if not argument.matches(tensor):
                 if self.signature.contract is None:
                     raise argument.mismatch(tensor)
+                from spyrec.runtime.jobs.tile_blocks import launch_tensors  # late: what only launches in tiles need
+                from spyrec.runtime.launch.explain import explain_launch
+                from spyrec.runtime.launch.plan import LaunchOptions
+
                 options = LaunchOptions(allow_tiled_launch=request.allow_tiled_launch)
                 return explain_launch(self.signature.contract, launch_tensors(given), options)
         return None
 
     def _in_tiles(self, plan: TilePlan, request: LaunchRequest) -> Sequence[ControlBlock]:
         """Return what a launch of tensors of many tiles enqueues."""
+        from spyrec.runtime.jobs.tile_blocks import tile_blocks  # late: as in `tile_plan`
+
         contexts: dict[str, LaunchContext] = {}
 
         def run(program: str, operands: Sequence[OperandPlace], tile: tuple[int, ...]) -> list[ControlBlock]:

@@ -1,11 +1,12 @@
-"""A plan on tensors larger than compiled for: what its programs hand on to one another then."""
+"""A plan on tensors larger than compiled for: what each of its tensors is then."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from spyrec.bundle.manifest import Manifest
+from spyrec.bundle.manifest import Manifest, Role
+from spyrec.bundle.tile_contract import argument_layout
 from spyrec.layout.device_layout import DeviceLayout
 from spyrec.runtime.jobs.execution_plan import ExecutionPlan
 from spyrec.runtime.launch.launched_forms import ContractedStep, launched_layouts, launched_shapes
@@ -25,6 +26,26 @@ def contracted_steps(manifest: Manifest) -> tuple[ContractedStep, ...] | None:
     if any(step.program not in manifest.tile_contracts for step in manifest.plan):
         return None
     return tuple(ContractedStep(manifest.tile_contracts[step.program], step.arguments) for step in manifest.plan)
+
+
+def larger_forms(
+    manifest: Manifest, steps: Sequence[ContractedStep], shapes: Mapping[str, tuple[int, ...]]
+) -> dict[str, Form]:
+    """Return the form of every tensor of a bundle where its inputs have these shapes."""
+    fixed: dict[str, Form] = {}
+    for item in manifest.arguments:
+        is_unread = item.arg_index is None
+        if item.shape is not None and (item.role is Role.CONSTANT or is_unread):
+            fixed[item.name] = Form(item.shape, argument_layout(item))
+    given = {name: shape for name, shape in shapes.items() if name not in fixed}
+    known = launched_shapes(steps, {**given, **{name: form.shape for name, form in fixed.items()}})
+    layouts = launched_layouts(steps, known, {name: form.layout for name, form in fixed.items()})
+    outside = {
+        item.name: Form(known[item.name], layouts[item.name])
+        for item in manifest.arguments
+        if item.role is not Role.INTERMEDIATE and item.name in layouts
+    }
+    return {**outside, **forms_of(steps, outside)}
 
 
 def intermediate_forms(plan: ExecutionPlan, named: Mapping[str, LaunchArgument]) -> dict[str, Form]:

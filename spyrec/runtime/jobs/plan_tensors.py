@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import math
 
 import numpy as np
 import numpy.typing as npt
 
 from spyrec.bundle.bundle import Bundle
-from spyrec.hardware.dtypes import DeviceFormat
-from spyrec.runtime.argument_copy import ArgumentCopier
+from spyrec.bundle.manifest import Argument
+from spyrec.layout.conversion_table import DataConversionInfo, Direction
+from spyrec.layout.device_layout import DeviceLayout
+from spyrec.layout.tiling import row_major_strides
 from spyrec.runtime.binding import has_host_form
+from spyrec.runtime.device_form import DeviceForm
 from spyrec.runtime.memory.allocator import DeviceBytes
-from spyrec.runtime.streams.blocks import device_to_host, host_function, host_to_device
-from spyrec.runtime.streams.control_block import ControlBlock, Origin
-
-if TYPE_CHECKING:
-    from spyrec.runtime.spyre_device import SpyreDevice
+from spyrec.runtime.streams.blocks import device_to_host, host_to_device
+from spyrec.runtime.streams.control_block import ControlBlock, Conversion, Origin
+from spyrec.runtime.transfer import host_array_of
 
 HostArray = npt.NDArray[np.generic]
 
@@ -24,52 +25,117 @@ HostArray = npt.NDArray[np.generic]
 class PlanTensors:
     """The copies between the host and the tensors of one bundle, as operations of a stream.
 
-    What a conversion table cannot say (a bundle of others gives its tensors in device form, or leaves the padding of
-    a matmul to the host) is done by host functions.
+    Tensors with a host form go through the tables ``dci/NAME.*.json``, others are given and returned in device form.
     """
 
     def __init__(self, bundle: Bundle) -> None:
         self.manifest = bundle.manifest
+        self.root = bundle.root
         self._bundle = bundle
         self._arguments = {item.name: item for item in bundle.manifest.arguments}
-        self._tables = ArgumentCopier(bundle, DeviceFormat.SEN169_FP16)
 
     def constant(self, name: str) -> HostArray:
         """Return the values of a constant."""
         return self._bundle.constants[name]
 
-    def copy_in(
-        self, device: SpyreDevice, name: str, array: HostArray, place: DeviceBytes, origin: Origin
-    ) -> list[ControlBlock]:
-        """Return what brings a host array to the device; the array is taken as it is now."""
-        argument = self._arguments[name]
-        if has_host_form(argument) and not self._tables.clears(argument):
-            conversion = self._tables.table(argument, "h2d", array.shape)
-            source = np.ascontiguousarray(array).reshape(-1)
-            return [host_to_device(source, place, origin, conversion)]
-        copier, taken = self._copier(device), array.copy()
+    def copy_in(  # noqa: PLR0913 -- what is copied, and two options by name
+        self,
+        name: str,
+        array: HostArray,
+        place: DeviceBytes,
+        origin: Origin,
+        *,
+        layout: DeviceLayout | None = None,
+        is_lent: bool = False,
+    ) -> ControlBlock:
+        """Return what brings a host array to the device; one that ``is_lent`` is read when the copy is executed.
 
-        def copy() -> None:
-            copier.copy_in(argument, taken, device.backend.view(place.range))
-
-        return [host_function(copy, origin, (), (place.range,), (place.allocation,))]
+        ``layout``: how the tensor lies there, where not as compiled.
+        """
+        conversion = self.conversion(name, Direction.HOST_TO_DEVICE, array.shape, layout)
+        origin = origin._replace(tensor=name)
+        is_cleared = self._is_cleared(self._arguments[name])
+        return host_to_device(array, place, origin, conversion, is_lent=is_lent, is_cleared=is_cleared)
 
     def copy_out(
-        self, device: SpyreDevice, name: str, place: DeviceBytes, shape: tuple[int, ...] | None, origin: Origin
+        self,
+        name: str,
+        place: DeviceBytes,
+        origin: Origin,
+        shape: tuple[int, ...] | None = None,
+        layout: DeviceLayout | None = None,
     ) -> tuple[HostArray, ControlBlock]:
-        """Return a host array, and what fills it; ``shape``: that of a run, where a dim is symbolic."""
+        """Return a host array, and what fills it; ``shape`` and ``layout``: of a run, where not as compiled.
+
+        Errors: SPY0315 the table copies another shape.
+        """
+        argument, conversion = self._arguments[name], self.conversion(name, Direction.DEVICE_TO_HOST, shape, layout)
+        array: HostArray
+        if isinstance(conversion, DeviceForm):
+            array = np.empty(argument.device_size, np.float32)
+        else:
+            assert argument.shape is not None
+            assert argument.dtype is not None
+            array = host_array_of(conversion, shape or argument.shape, argument.dtype)
+        return array, device_to_host(place, array, origin._replace(tensor=name), conversion)
+
+    def conversion(
+        self,
+        name: str,
+        direction: Direction,
+        shape: tuple[int, ...] | None = None,
+        layout: DeviceLayout | None = None,
+    ) -> Conversion:
+        """Return how a tensor is copied; ``shape`` and ``layout``: of a run, where not as compiled."""
         argument = self._arguments[name]
-        if argument.shape is not None and argument.dtype is not None and has_host_form(argument):
-            actual = shape or argument.shape
-            array = np.zeros(actual, argument.dtype.carrier)
-            conversion = self._tables.table(argument, "d2h", actual)
-            return array, device_to_host(place, array, origin, conversion)
-        copier, values = self._copier(device), np.zeros(argument.device_size, np.float32)
+        if layout is not None and shape is not None:
+            return layout.dci(direction, shape, row_major_strides(shape), host_dtype=argument.dtype)
+        if not has_host_form(argument):
+            return DeviceForm(argument.device_size, argument.device_dtype)
+        return self._table(argument, direction, shape)
 
-        def copy() -> None:
-            values[:] = copier.copy_out(argument, device.backend.view(place.range))
+    def table_file(self, name: str, direction: Direction) -> str | None:
+        """Return the file of a tensor's conversion table, ``None`` where the bundle has none."""
+        tables = self._arguments[name].dci
+        return None if tables is None else tables[direction.value]
 
-        return values, host_function(copy, origin, (place.range,), (), (place.allocation,))
+    def _is_cleared(self, argument: Argument) -> bool:
+        """Whether an argument is filled with zeros before it is copied in.
 
-    def _copier(self, device: SpyreDevice) -> ArgumentCopier:
-        return ArgumentCopier(self._bundle, device.backend.stored_as(DeviceFormat.SEN169_FP16))
+        Its table then has more rows than the host tensor: those of a matmul's second operand are padding of K, which
+        has to be zero in every lane, and a bundle written by others has no other way to say so.
+        """
+        if argument.dci is not None or not has_host_form(argument):
+            return False
+        lanes = argument.device_size[-1]
+        reached = sum(
+            math.prod(
+                size for size, stride in zip(nest.sizes, nest.destination_strides, strict=True) if stride % lanes == 0
+            )
+            for nest in self._table(argument, Direction.HOST_TO_DEVICE, None).nests
+        )
+        return reached < math.prod(argument.device_size[:-1])
+
+    def _table(self, argument: Argument, direction: Direction, shape: tuple[int, ...] | None) -> DataConversionInfo:
+        """Return the conversion table of an argument that has a host form.
+
+        The bundle's tables are for the largest extents; a run with others gets one for its ``shape``.
+        """
+        if argument.symbolic_axes and shape is not None and shape != argument.shape:
+            return _run_table(argument, direction, shape)
+        if argument.dci is not None:
+            return self._bundle.dci[argument.dci[direction.value]]
+        # Only a bundle written by others is without tables: they follow from the layout its argument table states.
+        assert argument.stride_map is not None
+        layout = DeviceLayout(argument.device_size, argument.stride_map, argument.device_dtype)
+        return layout.dci(
+            direction, host_shape=argument.shape, host_strides=argument.host_strides, host_dtype=argument.dtype
+        )
+
+
+def _run_table(argument: Argument, direction: Direction, shape: tuple[int, ...]) -> DataConversionInfo:
+    """Return the table that copies a contiguous host tensor of a run's shape."""
+    assert argument.stride_map is not None
+    largest = DeviceLayout(argument.device_size, argument.stride_map, argument.device_dtype, argument.shape)
+    strides = tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
+    return largest.dci(direction, host_shape=shape, host_strides=strides, host_dtype=argument.dtype)

@@ -6,25 +6,15 @@ import threading
 import time
 from collections.abc import Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import Protocol, runtime_checkable
 
-from spyrec.runtime.device import LaunchStats
+from spyrec.runtime.device import TellsStats
 from spyrec.runtime.memory.addresses import AddressRange
 from spyrec.runtime.memory.statistics import AllocatorStatistics, BlockState
 from spyrec.runtime.profiling.records import Call, MemoryChange, Operation, Records
 from spyrec.runtime.spyre_device import SpyreDevice
-from spyrec.runtime.streams.control_block import ControlBlock, EventAction, Kind
+from spyrec.runtime.streams.control_block import EventAction, Kind
 from spyrec.runtime.streams.launchable import LaunchArgument
 from spyrec.runtime.streams.stream_queue import Entry
-
-
-@runtime_checkable
-class TellsStats(Protocol):
-    """A backend that tells what a computation executed; it may take no lock that waits for the scheduler's."""
-
-    def stats_of(self, block: ControlBlock) -> LaunchStats | None:
-        """Return what a block that has just been executed did; ``None`` where it is not known."""
-        ...
 
 
 class Recorder:

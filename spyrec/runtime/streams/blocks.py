@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from spyrec.layout.conversion_table import DataConversionInfo
+import numpy as np
+
 from spyrec.runtime.errors import HostArrayNotWritable, InvalidSize, OverlappingCopy
 from spyrec.runtime.memory.addresses import AddressRange
 from spyrec.runtime.memory.allocator import AllocationIndex, DeviceBytes
 from spyrec.runtime.streams.control_block import (
     ComputeRequest,
     ControlBlock,
+    Conversion,
     DeviceToDevice,
     DeviceToHost,
     EventAction,
@@ -25,22 +27,28 @@ from spyrec.runtime.streams.host_buffer import HostBuffer
 from spyrec.runtime.streams.recording import Recording
 
 
-def host_to_device(
+def host_to_device(  # noqa: PLR0913 -- options, given by name
     source: HostBuffer | HostArray,
     destination: DeviceBytes,
     origin: Origin,
-    conversion: DataConversionInfo | None = None,
+    conversion: Conversion | None = None,
+    *,
+    is_lent: bool = False,
+    is_cleared: bool = False,
 ) -> ControlBlock:
-    """Return a copy to the device: bytes, or a tensor through its table.  An array is taken as it is then, by copy.
+    """Return a copy to the device: bytes, or a tensor as ``conversion`` says.
 
-    A host buffer is read when the copy is executed.  Errors: SPY0906 without a table, and the sizes differ.
+    An array is taken as it is then, by copy; one that ``is_lent``, and a host buffer, is read when the copy is
+    executed.  ``is_cleared``: what the conversion leaves out becomes zero.  Errors: SPY0906 without a conversion, and
+    the sizes differ.
     """
     if conversion is None:
         _require_size(source, destination)
     if isinstance(source, HostBuffer):
         action = HostToDevice(source, destination.range, conversion)
         return ControlBlock(Kind.H2D, action, origin, (source.range,), (destination.range,), (destination.allocation,))
-    action = HostToDevice(source.copy(order="C"), destination.range, conversion)
+    array = np.ascontiguousarray(source) if is_lent else source.copy(order="C")
+    action = HostToDevice(array, destination.range, conversion, is_cleared)
     return ControlBlock(Kind.H2D, action, origin, (), (destination.range,), (destination.allocation,))
 
 
@@ -48,11 +56,11 @@ def device_to_host(
     source: DeviceBytes,
     destination: HostBuffer | HostArray,
     origin: Origin,
-    conversion: DataConversionInfo | None = None,
+    conversion: Conversion | None = None,
 ) -> ControlBlock:
-    """Return a copy to the host: bytes, or a tensor through its table; an array is C-contiguous and writable.
+    """Return a copy to the host: bytes, or a tensor as ``conversion`` says; an array is C-contiguous and writable.
 
-    Errors: SPY0906 without a table, and the sizes differ; SPY0971 the array cannot be written so.
+    Errors: SPY0906 without a conversion, and the sizes differ; SPY0971 the array cannot be written so.
     """
     if conversion is None:
         _require_size(destination, source)

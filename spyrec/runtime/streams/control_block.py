@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spyrec.layout.conversion_table import DataConversionInfo
+from spyrec.runtime.device_form import DeviceForm
 from spyrec.runtime.memory.addresses import AddressRange, VirtualAddress
 from spyrec.runtime.memory.allocator import AllocationIndex
 from spyrec.runtime.streams.host_buffer import HostBuffer
@@ -51,12 +52,16 @@ class Kind(Enum):
 
 
 class Origin(NamedTuple):
-    """Where an operation comes from: the launch, the plan's name, the step in it, the iteration of each tile loop."""
+    """Where an operation comes from: the launch, the plan's name, the step in it, the iteration of each tile loop.
+
+    ``tensor``: of a copy between host and device, the name of what it copies, where somebody gave it one.
+    """
 
     launch_id: int
     plan: str
     step: int = 0
     tile: tuple[int, ...] = ()
+    tensor: str = ""
 
     def __str__(self) -> str:
         tile = f", tile {list(self.tile)}" if self.tile else ""
@@ -82,22 +87,30 @@ class StridedBytes:
         return self.chunk_bytes + sum((size - 1) * stride for size, stride in zip(self.sizes, strides, strict=True))
 
 
+Conversion = DataConversionInfo | DeviceForm
+"""How elements find their places: as a conversion table says, or one by one, in device form."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class HostToDevice:
-    """Copy host memory to the device: as bytes, or converted as a table says."""
+    """Copy host memory to the device: as bytes, or converted.
+
+    ``is_cleared``: what the conversion leaves out becomes zero.
+    """
 
     source: HostBuffer | HostArray
     destination: AddressRange
-    conversion: DataConversionInfo | None = None
+    conversion: Conversion | None = None
+    is_cleared: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DeviceToHost:
-    """Copy device memory to the host: as bytes, or converted as a table says."""
+    """Copy device memory to the host: as bytes, or converted."""
 
     source: AddressRange
     destination: HostBuffer | HostArray
-    conversion: DataConversionInfo | None = None
+    conversion: Conversion | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +131,11 @@ COMPILED_STRIDES: StickStrides = {}
 
 class OperandCheck(Protocol):
     """What a device says of a program's operands before a launch is enqueued."""
+
+    @property
+    def index_rows(self) -> Mapping[int, int]:
+        """By index of an operand that holds row numbers of a table: how many rows there are to choose of."""
+        ...
 
     def __call__(self, operands: Sequence[AddressRange | None], strides: StickStrides = ...) -> None:
         """Refuse operands on which the program would fail; ``None``: memory of the launch's own."""

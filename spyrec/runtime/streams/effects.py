@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import traceback
 
-from spyrec.runtime.streams.backend import Backend
+from spyrec.runtime.device import Backend, WatchesCopies
 from spyrec.runtime.streams.control_block import DeviceToDevice, DeviceToHost, HostCall, HostToDevice
 from spyrec.runtime.streams.stream_queue import Entry
 from spyrec.runtime.streams.transfers import copy_in, copy_on_device, copy_out
@@ -16,6 +16,7 @@ class Effects:
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
+        self._copies = backend if isinstance(backend, WatchesCopies) else None
         self._here = threading.local()
 
     @property
@@ -43,8 +44,12 @@ class Effects:
                 copy_on_device(self._backend, action)
             case HostCall():
                 self._call(action)
+                return
             case _:
                 self._backend.compute(entry.block)
+                return
+        if self._copies is not None:
+            self._copies.copied(entry.block)
 
     def _call(self, action: HostCall) -> None:
         self._here.is_inside = True

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 
 from spyrec.hardware.dtypes import DeviceFormat
 from spyrec.hardware.target import CALIBRATED
@@ -26,8 +27,13 @@ def _no_engine(block: ControlBlock, memory: LazyMemory) -> None:
     raise NotImplementedError(f"nothing computes {block.origin} on {memory}")
 
 
-def _takes_everything(operands: Sequence[AddressRange | None], strides: StickStrides = COMPILED_STRIDES) -> None:
-    pass
+class _TakesEverything:
+    """Implements :class:`OperandCheck` for a program that nobody knows."""
+
+    index_rows: Mapping[int, int] = MappingProxyType({})
+
+    def __call__(self, operands: Sequence[AddressRange | None], strides: StickStrides = COMPILED_STRIDES) -> None:
+        pass
 
 
 class PlainBackend(LazyMemory):
@@ -48,7 +54,7 @@ class PlainBackend(LazyMemory):
 
     def operand_check(self, image: bytes, name: str) -> OperandCheck:  # noqa: ARG002 -- what computes knows no images
         """Return a check that takes everything."""
-        return _takes_everything
+        return _TakesEverything()
 
     def compute(self, block: ControlBlock) -> None:
         """Call the function that stands for the compute engine."""

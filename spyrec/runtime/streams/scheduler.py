@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from spyrec.runtime.argument_kinds import as_integer, is_a, shown
+from spyrec.runtime.device import Backend
 from spyrec.runtime.errors import (
     DeviceFault,
     ExecutionFailed,
@@ -21,7 +22,6 @@ from spyrec.runtime.errors import (
     StreamPoisoned,
 )
 from spyrec.runtime.memory.allocator import AllocationIndex, FlexAllocator
-from spyrec.runtime.streams.backend import Backend
 from spyrec.runtime.streams.choosing import STARVATION_BOUND, Chooser
 from spyrec.runtime.streams.control_block import ControlBlock, Engine, EventAction, Kind
 from spyrec.runtime.streams.effects import Effects
@@ -268,6 +268,7 @@ class Scheduler:
             return
         failure = ExecutionFailed(_failure_text(entry, error), notes=(entry.describe(),))
         failure.__cause__ = error
+        failure.origin, failure.kind = entry.block.origin, entry.block.kind
         self._leave(queue, Phase.FAILED)
         self.stop(queue, failure)
         is_host_work = entry.block.kind in {Kind.HOST_FUNCTION, Kind.HOST_OPERATION}

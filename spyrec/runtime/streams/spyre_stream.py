@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Self
 
 from spyrec.runtime.argument_kinds import Whole, of, shown, takes
 from spyrec.runtime.errors import InvalidArgument
-from spyrec.runtime.launch_arguments import arguments_on
 from spyrec.runtime.memory.addresses import AddressRange
 from spyrec.runtime.streams.control_block import ControlBlock
 from spyrec.runtime.streams.events import Event
@@ -50,6 +49,8 @@ class SpyreStream:
         """
         if not hasattr(job, "control_blocks"):
             raise InvalidArgument(f"{shown(job)} is launched, which is no job")
+        from spyrec.runtime.launch_arguments import arguments_on  # late: runs of bundles have no tensors
+
         return self.flex.launch(job, arguments_on(self.device, tensors), allow_tiled_launch)
 
     def launch_host_function(

@@ -351,6 +351,8 @@ class FlexStream:
         """Return an error to raise for one that is kept: each report has a traceback of its own."""
         fault = ExecutionFailed(failure.message, notes=failure.notes)
         fault.__cause__ = failure.__cause__
+        if isinstance(failure, ExecutionFailed):
+            fault.origin, fault.kind = failure.origin, failure.kind
         return fault
 
     def _raise_failure(self) -> None:

@@ -6,10 +6,10 @@ import numpy as np
 import numpy.typing as npt
 
 from spyrec.hardware.dtypes import DeviceFormat
-from spyrec.layout.conversion_table import DataConversionInfo
 from spyrec.runtime.conversion import storage_type
+from spyrec.runtime.device import Backend
+from spyrec.runtime.device_form import DeviceForm, decode_device_form, encode_device_form
 from spyrec.runtime.memory.addresses import AddressRange
-from spyrec.runtime.streams.backend import Backend
 from spyrec.runtime.streams.control_block import DeviceToDevice, DeviceToHost, HostArray, HostToDevice, StridedBytes
 from spyrec.runtime.streams.host_buffer import HostBuffer
 from spyrec.runtime.transfer import copy_into_host, copy_to_device
@@ -18,29 +18,37 @@ Memory = npt.NDArray[np.uint8]
 
 
 def copy_in(backend: Backend, action: HostToDevice) -> None:
-    """Copy host memory to the device; errors SPY0315 to SPY0318, SPY0905."""
-    host = action.source.data if isinstance(action.source, HostBuffer) else action.source
-    if action.conversion is None:
+    """Copy host memory to the device; errors SPY0315 to SPY0318, SPY0773, SPY0905."""
+    host, conversion = _host_memory(action.source), action.conversion
+    if conversion is None:
         backend.write(action.destination, _host_bytes(host))
         return
     memory = backend.view(action.destination)
-    stored_as = backend.stored_as(action.conversion.device_format)
-    packed = _packed(memory, action.destination, action.conversion.device_format, stored_as)
-    copy_to_device(host, action.conversion, packed, stored_as=stored_as)
+    if action.is_cleared:
+        memory[:] = 0
+    stored_as = backend.stored_as(conversion.device_format)
+    packed = _packed(memory, action.destination, conversion.device_format, stored_as)
+    if isinstance(conversion, DeviceForm):
+        packed[:] = encode_device_form(host.astype(np.float32, copy=False), stored_as)
+    else:
+        copy_to_device(host, conversion, packed, stored_as=stored_as)
     if packed is not memory:
         _slots(memory, stored_as)[:] = packed.view(storage_type(stored_as))
 
 
 def copy_out(backend: Backend, action: DeviceToHost) -> None:
-    """Copy device memory to the host; errors SPY0315, SPY0317, SPY0905."""
+    """Copy device memory to the host; errors SPY0315, SPY0317, SPY0773, SPY0905."""
     memory = backend.view(action.source)
-    host = action.destination.data if isinstance(action.destination, HostBuffer) else action.destination
-    if action.conversion is None:
+    host, conversion = _host_memory(action.destination), action.conversion
+    if conversion is None:
         _host_bytes(host)[: memory.size] = memory
         return
-    stored_as = backend.stored_as(action.conversion.device_format)
-    packed = _packed(memory, action.source, action.conversion.device_format, stored_as)
-    copy_into_host(packed, action.conversion, host.reshape(-1), stored_as=stored_as)
+    stored_as = backend.stored_as(conversion.device_format)
+    packed = _packed(memory, action.source, conversion.device_format, stored_as)
+    if isinstance(conversion, DeviceForm):
+        host[...] = decode_device_form(packed, conversion.device_size, stored_as).reshape(host.shape)
+    else:
+        copy_into_host(packed, conversion, host.reshape(-1), stored_as=stored_as)
 
 
 def copy_on_device(backend: Backend, action: DeviceToDevice) -> None:
@@ -57,6 +65,10 @@ def _chunks(memory: Memory, copy: StridedBytes, strides: tuple[int, ...], scale:
     steps = (*(stride * scale for stride in strides), 1)
     # the caller's view holds exactly what the strides reach
     return np.lib.stride_tricks.as_strided(memory, (*copy.sizes, copy.chunk_bytes * scale), steps)
+
+
+def _host_memory(place: HostBuffer | HostArray) -> HostArray:
+    return place.data if isinstance(place, HostBuffer) else place
 
 
 def _host_bytes(host: HostArray) -> Memory:
@@ -80,11 +92,3 @@ def _packed(memory: Memory, place: AddressRange, device_format: DeviceFormat, st
     if not _is_wide(memory, place, device_format, stored_as):
         return memory
     return np.ascontiguousarray(_slots(memory, stored_as)).view(np.uint8)
-
-
-def conversion_bytes(conversion: DataConversionInfo) -> int:
-    """Return the device bytes that a table is about, in whole sticks."""
-    bits = conversion.device_format.bits
-    assert bits is not None
-    elements = int(np.prod(conversion.device_size, dtype=np.int64))
-    return elements * bits // 8

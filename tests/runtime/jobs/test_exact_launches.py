@@ -13,8 +13,9 @@ from spyrec.bundle.bundle import Bundle, load_foreign
 from spyrec.diagnostics import SpyrecError
 from spyrec.options import CompileOptions, Loops, RunOptions
 from spyrec.runtime.binding import expected_inputs
+from spyrec.runtime.bundle_run import run_plan
 from spyrec.runtime.jobs.execution_plan import ExecutionPlan
-from spyrec.runtime.jobs.launch_kernel import launch_kernel, run_plan
+from spyrec.runtime.jobs.launch_kernel import launch_kernel
 from spyrec.runtime.tensors import SpyreTensor
 from tests.foreign import EXAMPLES, argument_table, write_table
 from tests.support.graphs import graph_data, node, tensor

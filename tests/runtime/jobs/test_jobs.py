@@ -16,6 +16,7 @@ from spyrec.bundle.spyrecode import make_artifact
 from spyrec.diagnostics import SpyrecError
 from spyrec.options import CompileOptions, Loops
 from spyrec.runtime.binding import expected_inputs
+from spyrec.runtime.bundle_run import run_plan
 from spyrec.runtime.errors import (
     ArgumentCountError,
     DeviceMismatch,
@@ -30,7 +31,7 @@ from spyrec.runtime.errors import (
 from spyrec.runtime.jobs.errors import JobNotLoaded, MalformedPlan, SegmentConflict
 from spyrec.runtime.jobs.execution_plan import ExecutionPlan
 from spyrec.runtime.jobs.job import Job
-from spyrec.runtime.jobs.launch_kernel import launch_kernel, run_plan
+from spyrec.runtime.jobs.launch_kernel import launch_kernel
 from spyrec.runtime.jobs.steps import DMA, DeviceCompute, DmaDirection, HostOperation, JobPlan
 from spyrec.runtime.memory.allocator import NULL_ALLOCATION
 from spyrec.runtime.spyre_device import SpyreDevice

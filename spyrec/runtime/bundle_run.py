@@ -1,0 +1,496 @@
+"""A run of a bundle, from host arrays to host arrays: the page that shows a launch.
+
+What happens in :meth:`BundleRun.run`, in the order in which it is enqueued:
+
+1. programs and constants are brought to the device, on a stream of their own (``jobs/execution_plan.py``);
+2. memory is allocated for the graph's inputs and outputs, and the inputs are copied in;
+3. the plan is launched: each of its jobs becomes a correction tensor made on the host, a copy of it, and a computation
+   that decodes the program's image from device memory (``jobs/launch_kernel.py``, ``jobs/iteration.py``), once, or,
+   where the inputs are larger than compiled for, once per tile (``jobs/tile_blocks.py``);
+4. the outputs are copied back.
+
+Nothing of it is executed before the host waits (``streams/discrete_events.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from spyrec.bundle.manifest import Argument
+from spyrec.diagnostics import Location, SpyrecError, files_below, located
+from spyrec.layout.conversion_table import Direction
+from spyrec.layout.tiling import row_major_strides
+from spyrec.runtime.argument_kinds import Arrays, Named, of, takes
+from spyrec.runtime.binding import (
+    actual_shape,
+    argument_size_bytes,
+    checked_inputs,
+    chosen_extents,
+    expected_inputs,
+    has_host_form,
+    is_launched_in_tiles,
+    program_directory,
+    tiled_inputs,
+)
+from spyrec.runtime.device import LaunchStats, ObservedBackend, OperationStats, TellsStats
+from spyrec.runtime.device_form import DeviceForm
+from spyrec.runtime.errors import ExecutionFailed, InvalidArgument
+from spyrec.runtime.findings import naming_elements
+from spyrec.runtime.jobs.execution_plan import ExecutionPlan, WiredJob
+from spyrec.runtime.jobs.given_tensors import NO_VALUES, check_values
+from spyrec.runtime.jobs.job_argument import JobArgument
+from spyrec.runtime.jobs.launch_kernel import launch_arguments
+from spyrec.runtime.memory.allocator import DeviceBytes
+from spyrec.runtime.memory.spyre_allocator import Allocation
+from spyrec.runtime.observer import ArgumentCopy, RunObserver
+from spyrec.runtime.spyre_device import SpyreDevice
+from spyrec.runtime.streams.control_block import ControlBlock, Kind, Origin
+from spyrec.runtime.streams.launchable import LaunchArgument
+from spyrec.runtime.streams.spyre_stream import SpyreStream
+from spyrec.runtime.streams.stream_queue import Entry, Phase
+from spyrec.runtime.timeline_records import HostCopy
+
+if TYPE_CHECKING:
+    from spyrec.runtime.jobs.larger_tensors import Form
+    from spyrec.runtime.launch.tile_plan import TilePlan
+
+HostArray = npt.NDArray[np.generic]
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """What one run gave: outputs and their dtypes by result name in graph order, counters per SuperDSC in plan order.
+
+    ``dma_h2d_bytes`` and ``dma_d2h_bytes`` are device bytes; the constants' copy counts in every run's figure.
+    ``copies`` and ``launches`` are the same in order: what a trace shows; of a run in tiles there are no launches, and
+    the counters of all tiles are added up.  ``plans``: how each program was launched in tiles.
+    """
+
+    outputs: dict[str, HostArray]
+    dtypes: dict[str, str]
+    operations: tuple[OperationStats, ...]
+    lx_peak_bytes: int
+    dma_h2d_bytes: int
+    dma_d2h_bytes: int
+    copies: tuple[HostCopy, ...] = ()
+    launches: tuple[LaunchStats, ...] = ()
+    plans: tuple[TilePlan, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """What a run is asked for: checked inputs, and the shapes that follow from them.
+
+    ``forms``: shape and layout of every tensor where the inputs are larger than compiled for, else empty; ``plans``:
+    how they are launched then.
+    """
+
+    inputs: Mapping[str, HostArray]
+    shapes: Mapping[str, tuple[int, ...]]
+    forms: Mapping[str, Form]
+    plans: tuple[TilePlan, ...] = ()
+
+    def size_bytes(self, item: JobArgument) -> int:
+        return self.forms[item.name].layout.nbytes if item.name in self.forms else item.size_bytes
+
+    def placed(self, item: JobArgument, place: DeviceBytes, offset_bytes: int) -> LaunchArgument:
+        form = self.forms.get(item.name)
+        if form is None or item.dtype is None:
+            placed = item.placed(place.allocation, self.shapes.get(item.name))
+        else:
+            strides = row_major_strides(form.shape)
+            placed = LaunchArgument(place.allocation, form.shape, strides, item.dtype, form.layout)
+        return placed._replace(storage_offset_bytes=offset_bytes)
+
+
+class BundleRun:
+    """A bundle's plan on a device, ready to be run as often as wanted.
+
+    Each program is validated by the device before memory is taken (its rules V1 to V14, errors SPY0704 to SPY0724).
+    ``allow_tiled_launch``: inputs larger than compiled for are launched in tiles.  The tensors of the latest run stay
+    on the device until the next one, or :meth:`free`.
+    """
+
+    def __init__(self, device: SpyreDevice, plan: ExecutionPlan, *, allow_tiled_launch: bool = True) -> None:
+        assert plan.tensors is not None, "nothing says what a plan takes that is none of a bundle"
+        self.plan = plan
+        self._device = device
+        self._allows_tiles = allow_tiled_launch
+        self._tensors = plan.tensors
+        self._manifest = plan.tensors.manifest
+        self._arguments = {item.name: item for item in self._manifest.arguments}
+        self._owners: list[Allocation] = []
+        self._places: dict[str, DeviceBytes] = {}
+        rows = self._refuse_unfit()
+        self.inputs = tuple(replace(item, row_count=rows.get(item.name)) for item in expected_inputs(self._manifest))
+
+    def run(
+        self,
+        inputs: Mapping[str, HostArray],
+        observer: RunObserver | None = None,
+        *,
+        values: Mapping[str, int] = NO_VALUES,
+    ) -> RunRecord:
+        """Copy the inputs in, launch the plan, copy the outputs out, on streams of the device's choice.
+
+        Where ``observer`` ends the run there are no outputs.  ``values``: of the programs' value parameters, by name;
+        they come before those that a foreign bundle's table gives.
+
+        Errors: as :meth:`execute`; instead of SPY0921 its reason: those of the copies, and the device's for what the
+        files alone do not show.  In tiles it is SPY0921, which names the tile.
+        """
+        loader, stream = self._device.stream(), self._device.stream(-1)
+        try:
+            return self.execute(stream, inputs, observer, values=values, loader=loader)
+        except ExecutionFailed as failure:
+            first = loader.flex.failure  # what the launch has waited for
+            raise self._reason(first if isinstance(first, ExecutionFailed) else failure) from None
+
+    def execute(
+        self,
+        stream: SpyreStream,
+        inputs: Mapping[str, HostArray],
+        observer: RunObserver | None = None,
+        *,
+        values: Mapping[str, int] = NO_VALUES,
+        loader: SpyreStream | None = None,
+    ) -> RunRecord:
+        """Do what :meth:`run` does on a stream; ``loader``: where programs and constants come to the device.
+
+        Errors: SPY0760 to SPY0763 the inputs, SPY0950 to SPY0962 they are no tiles of the compiled ones, SPY0708 the
+        values, SPY0921 an operation fails; of loading and enqueueing.
+        """
+        check_values(self.plan, values)
+        given = self._given(inputs, is_watched=observer is not None)
+        self.free()
+        counters = _Counters(self._device, is_summed=bool(given.plans))
+        with self._observed(observer), counters.counting():
+            if loader is not None:
+                self.plan.load(loader)
+            self._allocate(given)
+            copied_in = self._copy_in(stream, given)
+            launch_arguments(stream, self.plan, self._launch_arguments(given), self._allows_tiles, values)
+            if observer is not None:
+                stream.synchronize()
+            is_complete = observer is None or not observer.is_ended
+            outputs = self._copy_out(stream, given) if is_complete else {}
+            stream.synchronize()
+        return self._record(given, copied_in, outputs, counters)
+
+    def argument_memory(self, name: str) -> npt.NDArray[np.uint8]:
+        """Return the device bytes of an input, output or constant of the latest run."""
+        place = self._places.get(name)
+        if place is None:
+            constants = self.plan.constants_on(self._device)
+            assert constants is not None
+            place = self._device.allocator.part(constants.arguments[name].allocation_index)
+        return self._device.backend.view(place.range)
+
+    def free(self) -> None:
+        """Give the memory of the latest run's tensors back."""
+        owners, self._owners = self._owners, []
+        self._places.clear()
+        for owner in owners:
+            owner.free()
+
+    # --- before a launch --------------------------------------------------------------------------------------------
+
+    def _refuse_unfit(self) -> dict[str, int]:
+        """Let the device validate the programs; return the rows of the smallest table that indices choose of."""
+        rows: dict[str, int] = {}
+        for wired in self.plan.wired_jobs:
+            with files_below(self._directory(wired.job.name)), naming_elements(self._element_of):
+                check = wired.job.check_on(self._device)
+            if check is None or wired.tensors is None:
+                continue
+            for index, count in check.index_rows.items():
+                name = wired.tensors[index]
+                rows[name] = min(count, rows.get(name, count))
+        return rows
+
+    def _given(self, inputs: Mapping[str, HostArray], *, is_watched: bool) -> _Given:
+        manifest = self._manifest
+        if is_watched or not is_launched_in_tiles(manifest, inputs):
+            checked = checked_inputs(inputs, self.inputs)
+            extents = chosen_extents(checked, self.inputs, manifest.symbolic_dims)
+            shapes = {item.name: actual_shape(item, extents) for item in manifest.arguments if has_host_form(item)}
+            return _Given(checked, shapes, {})
+        from spyrec.runtime.jobs.larger_tensors import contracted_steps, larger_forms  # late: only tiles need it
+        from spyrec.runtime.launch.launched_forms import explain_steps
+        from spyrec.runtime.launch.plan import LaunchOptions
+
+        checked = checked_inputs(inputs, tiled_inputs(manifest))
+        steps = contracted_steps(manifest)
+        assert steps is not None
+        forms = larger_forms(manifest, steps, {name: array.shape for name, array in checked.items()})
+        shapes = {name: form.shape for name, form in forms.items()}
+        layouts = {name: form.layout for name, form in forms.items()}
+        options = LaunchOptions(allow_tiled_launch=self._allows_tiles)
+        return _Given(checked, shapes, forms, tuple(explain_steps(steps, shapes, layouts, options)))
+
+    def _launch_arguments(self, given: _Given) -> list[LaunchArgument]:
+        signature, starts = self.plan.signature or (), self._device.allocator
+        found: list[LaunchArgument] = []
+        for item in signature:
+            place = self._places[item.name]
+            whole = starts.part(place.allocation)
+            found.append(given.placed(item, place, place.range.address.offset - whole.range.address.offset))
+        return found
+
+    def _allocate(self, given: _Given) -> None:
+        """Take memory for the graph's inputs and outputs.
+
+        Each gets memory of its own, but where a program was compiled for addresses of tensors in one segment: these
+        lie as far apart as it takes them to be.
+        """
+        allocator, signature = self._device.allocator, {item.name: item for item in self.plan.signature or ()}
+        for group in _neighbours(self.plan.wired_jobs, signature):
+            first = min(group.values())
+            past = max(offset + given.size_bytes(signature[name]) for name, offset in group.items())
+            whole = self._owned(past - first)
+            for name, offset in group.items():
+                self._places[name] = allocator.part(whole.index, offset - first, given.size_bytes(signature[name]))
+        for name, item in signature.items():
+            if name not in self._places:
+                self._places[name] = allocator.part(self._owned(given.size_bytes(item)).index)
+
+    def _owned(self, size_bytes: int) -> Allocation:
+        self._owners.append(self._device.spyre_allocator.allocate(size_bytes))
+        return self._owners[-1]
+
+    # --- host copies ------------------------------------------------------------------------------------------------
+
+    def _copy_in(self, stream: SpyreStream, given: _Given) -> list[HostCopy]:
+        """Enqueue the copies of the inputs that programs read, or the caller gets back; return all copies so far."""
+        used = self._names_on_device
+        origin = Origin(self._device.next_launch_id(), f"copies of {self.plan.name}")
+        blocks: list[ControlBlock] = []
+        for name, array in given.inputs.items():
+            if name in used:
+                layout = given.forms[name].layout if name in given.forms else None
+                place = self._places[name]
+                blocks.append(self._tensors.copy_in(name, array, place, origin, layout=layout, is_lent=True))
+        stream.flex.enqueue(blocks)
+        constants = [item.name for item in self.plan.constants]
+        copied = [*constants, *[name for name in given.inputs if name in used]]
+        return [HostCopy(name, self._size_bytes(given, name), is_to_device=True) for name in copied]
+
+    def _copy_out(self, stream: SpyreStream, given: _Given) -> dict[str, HostArray]:
+        constants = self.plan.constants_on(self._device)
+        origin = Origin(self._device.next_launch_id(), f"copies of {self.plan.name}")
+        outputs: dict[str, HostArray] = {}
+        blocks: list[ControlBlock] = []
+        for result, name in self._manifest.outputs:
+            form, place = given.forms.get(name), self._places.get(name)
+            if place is None:
+                assert constants is not None
+                form, place = None, self._device.allocator.part(constants.arguments[name].allocation_index)
+            layout = None if form is None else form.layout
+            with located(*self._copy_place(name, Direction.DEVICE_TO_HOST)):
+                outputs[result], block = self._tensors.copy_out(name, place, origin, given.shapes.get(name), layout)
+            blocks.append(block)
+        stream.flex.enqueue(blocks)
+        return outputs
+
+    @property
+    def _names_on_device(self) -> set[str]:
+        """What the plan binds or the caller gets back; the rest (an unused input) never leaves the host."""
+        manifest = self._manifest
+        return {name for step in manifest.plan for name in step.arguments} | {name for _, name in manifest.outputs}
+
+    def _size_bytes(self, given: _Given, name: str) -> int:
+        form = given.forms.get(name)
+        return argument_size_bytes(self._arguments[name]) if form is None else form.layout.nbytes
+
+    def _copy_place(self, name: str, direction: Direction) -> tuple[Location, tuple[str, ...]]:
+        """Return what a refused copy is about: the conversion table (or the foreign bundle), and the argument."""
+        file = "/".join(part for part in (self._tensors.root, self._tensors.table_file(name, direction)) if part)
+        return Location(file or None), (f'in the copy of argument "{name}"',)
+
+    # --- after it ---------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _observed(self, observer: RunObserver | None) -> Generator[None]:
+        """Let an observer see every execution inside."""
+        if observer is None:
+            yield
+            return
+        backend = self._device.backend
+        assert isinstance(backend, ObservedBackend), "this device shows nobody what it executes"
+        backend.observer = observer
+        try:
+            yield
+        finally:
+            backend.observer = None
+
+    def _reason(self, failure: ExecutionFailed) -> BaseException:
+        """Return what a run raises for an operation that failed: its own reason, with the file that it is about."""
+        cause, origin = failure.__cause__, failure.origin
+        if cause is None or origin is None or (isinstance(cause, SpyrecError) and origin.tile):
+            return failure
+        if not isinstance(cause, SpyrecError):
+            return cause
+        try:
+            if origin.tensor:
+                is_out = failure.kind is Kind.D2H
+                way = Direction.DEVICE_TO_HOST if is_out else Direction.HOST_TO_DEVICE
+                with located(*self._copy_place(origin.tensor, way)):
+                    raise cause
+            with files_below(self._directory(origin.plan)), naming_elements(self._element_of):
+                raise cause
+        except SpyrecError as error:
+            return error
+
+    def _directory(self, plan: str) -> str:
+        """Return what stands before the file names of a job's program: bundle and program directory."""
+        return program_directory(self._tensors.root, _directory_of(plan))
+
+    def _element_of(self, name: str, coordinate: tuple[int, ...]) -> tuple[int, ...] | None:
+        """Return the host index of the element at a device coordinate of an argument, ``None`` for padding."""
+        argument = self._arguments.get(name)
+        if argument is None or not has_host_form(argument):
+            return None
+        is_result = name in {item for _, item in self._manifest.outputs}
+        direction = Direction.DEVICE_TO_HOST if is_result else Direction.HOST_TO_DEVICE
+        table = self._tensors.conversion(name, direction)
+        assert not isinstance(table, DeviceForm)
+        size, is_to_device = argument_size_bytes(argument), not is_result
+        copy = ArgumentCopy(name, 0, size, argument.device_size, table.nests, is_to_device, table.host_shape)
+        number = 0
+        for place, extent in zip(coordinate, argument.device_size, strict=True):
+            number = number * extent + place
+        return copy.host_index(number)
+
+    def _record(
+        self, given: _Given, copied_in: Sequence[HostCopy], outputs: dict[str, HostArray], counters: _Counters
+    ) -> RunRecord:
+        results = [(result, name) for result, name in self._manifest.outputs if result in outputs]
+        copied_out = [HostCopy(name, self._size_bytes(given, name), is_to_device=False) for _, name in results]
+        return RunRecord(
+            outputs,
+            {result: _dtype_name(self._arguments[name]) for result, name in results},
+            counters.operations,
+            counters.lx_peak_bytes,
+            sum(item.size_bytes for item in copied_in),
+            sum(item.size_bytes for item in copied_out),
+            (*copied_in, *copied_out),
+            tuple(counters.launches),
+            given.plans,
+        )
+
+
+@takes(stream=of("SpyreStream"), plan=of("ExecutionPlan"), inputs=Arrays(), values=Named())
+def run_plan(
+    stream: SpyreStream,
+    plan: ExecutionPlan,
+    inputs: Mapping[str, HostArray],
+    *,
+    values: Mapping[str, int] = NO_VALUES,
+) -> dict[str, HostArray]:
+    """Copy inputs in, launch a plan of a bundle, wait, and return its outputs by result name.
+
+    Errors: SPY0939 the plan is none of a bundle; as :meth:`BundleRun.execute`.
+    """
+    check_values(plan, values)
+    if plan.tensors is None or plan.signature is None:
+        raise InvalidArgument(f"{plan} is no plan of a bundle: nothing says what its inputs are")
+    run = BundleRun(stream.device, plan)
+    try:
+        return run.execute(stream, inputs, values=values).outputs
+    finally:
+        run.free()
+
+
+class _Counters:
+    """Keeps what the programs of a run did, launch by launch, or, where it ``is_summed``, in all.
+
+    Files are named with their program's directory.
+    """
+
+    def __init__(self, device: SpyreDevice, *, is_summed: bool) -> None:
+        self._scheduler = device.scheduler
+        self._stats = device.backend if isinstance(device.backend, TellsStats) else None
+        self._is_summed = is_summed
+        self._sums: dict[str, OperationStats] = {}
+        self.launches: list[LaunchStats] = []
+        self.lx_peak_bytes = 0
+
+    @contextmanager
+    def counting(self) -> Generator[None]:
+        """Count what is executed inside."""
+        self._scheduler.observers.append(self)
+        try:
+            yield
+        finally:
+            self._scheduler.observers.remove(self)
+
+    @property
+    def operations(self) -> tuple[OperationStats, ...]:
+        """The counters per SuperDSC, in the order of execution."""
+        if self._is_summed:
+            return tuple(self._sums.values())
+        return tuple(item for launch in self.launches for item in launch.operations)
+
+    def enqueued(self, entry: Entry) -> None:
+        """Nothing is counted before it is executed."""
+
+    def retired(self, entry: Entry) -> None:
+        """Count a computation that was executed."""
+        is_done = entry.phase is Phase.DONE and entry.block.kind is Kind.COMPUTE
+        stats = self._stats.stats_of(entry.block) if is_done and self._stats is not None else None
+        if stats is None:
+            return
+        prefix = program_directory(None, _directory_of(entry.block.origin.plan))
+        named = tuple(replace(item, file=prefix + item.file) for item in stats.operations)
+        self.lx_peak_bytes = max(self.lx_peak_bytes, stats.lx_peak_bytes)
+        if not self._is_summed:
+            self.launches.append(replace(stats, operations=named))
+            return
+        for item in named:
+            known = self._sums.get(item.file)
+            self._sums[item.file] = item if known is None else _sum(known, item)
+
+
+def _sum(known: OperationStats, more: OperationStats) -> OperationStats:
+    times = known.simulated_us, more.simulated_us
+    return replace(
+        known,
+        executions=known.executions + more.executions,
+        hbm_read_bytes=known.hbm_read_bytes + more.hbm_read_bytes,
+        hbm_write_bytes=known.hbm_write_bytes + more.hbm_write_bytes,
+        hbm_core_read_bytes=known.hbm_core_read_bytes + more.hbm_core_read_bytes,
+        flops=known.flops + more.flops,
+        simulated_us=None if times[0] is None or times[1] is None else times[0] + times[1],
+    )
+
+
+def _neighbours(jobs: Iterable[WiredJob], signature: Mapping[str, JobArgument]) -> list[dict[str, int]]:
+    """Return the tensors of which a program was compiled for several in one segment: by name, where they lie in it."""
+    found: list[dict[str, int]] = []
+    placed: set[str] = set()
+    for wired in jobs:
+        segments: dict[int, dict[str, int]] = {}
+        for index, segment, offset_bytes in () if wired.job.binary is None else wired.job.binary.baked:
+            name = (wired.tensors or ())[index]
+            if name in signature and name not in placed:
+                segments.setdefault(segment, {})[name] = offset_bytes
+        for group in segments.values():
+            if len(group) > 1:
+                found.append(group)
+                placed.update(group)
+    return found
+
+
+def _directory_of(plan: str) -> str:
+    """Return the directory of the program that a job's name stands for."""
+    return plan.partition("/")[2] or "."
+
+
+def _dtype_name(argument: Argument) -> str:
+    return "float32" if argument.dtype is None else argument.dtype.value
