@@ -1,0 +1,50 @@
+"""docs/architecture.md names every room of the package, and no place that is not there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "spyrec"
+TEXT = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+QUOTED = re.compile(r"`([^`\s]+)`")
+TOO_SMALL_FOR_A_ROOM = {"__init__.py", "__main__.py", "lazy_names.py"}
+
+
+def section(title: str) -> str:
+    return TEXT.split(f"\n## {title}\n", 1)[1].split("\n## ", 1)[0]
+
+
+def rows(title: str) -> list[list[str]]:
+    lines = [line for line in section(title).splitlines() if line.startswith("| ")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[1:]]
+
+
+def test_every_room_is_named_and_there() -> None:
+    named = {name.rstrip("/") for row in rows("Rooms") for name in QUOTED.findall(row[0])}
+    folders = {path.name for path in PACKAGE.iterdir() if (path / "__init__.py").is_file()}
+    modules = {path.name for path in PACKAGE.glob("*.py")} - TOO_SMALL_FOR_A_ROOM
+    assert named == folders | modules
+
+
+def is_there(base: Path, name: str) -> bool:
+    """Whether a path leads to a file or folder; ``<family>`` in one stands for any that is there."""
+    if name.endswith("/"):
+        return (base / name).is_dir()
+    return any(base.glob(re.sub(r"<\w+>", "*", name)))
+
+
+def test_every_place_to_change_something_is_there() -> None:
+    table = [row for row in rows("Where do I go to change ...") if not row[0].startswith("**")]
+    assert all(len(row) == 3 for row in table)
+    for what, where, tests in table:
+        places = [name for name in QUOTED.findall(where) if "/" in name or name.endswith(".py")]
+        assert places, what
+        missing = [name for name in places if not is_there(PACKAGE, name) and not is_there(ROOT / "tests", name)]
+        assert missing == [], what
+        assert [name for name in QUOTED.findall(tests) if not is_there(ROOT / "tests", name)] == [], what
+
+
+def test_the_walks_have_their_place() -> None:
+    assert section("Three walks").strip()
