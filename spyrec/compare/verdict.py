@@ -14,7 +14,7 @@ from spyrec.hardware.dtypes import DType
 Mask = npt.NDArray[np.bool_]
 
 FAILING_RATIO = 2.0
-"""A check fails above twice the bound (docs/decisions.md): the bound is first order."""
+"""A check fails above twice the bound (D058 of docs/decisions.md): the bound is first order."""
 
 
 _BFLOAT16_ROUNDOFF = 2.0**-8

@@ -1,7 +1,7 @@
 """Operations that fold a dim: sums and extrema, the layer norm statistics, matrix products.
 
 Formats and names: torch-spyre's op table.  That cores may fold parts, and which numbers change nothing:
-``docs/decisions.md`` and the identities of torch-spyre's tiled reductions.
+D010 and D105 of ``docs/decisions.md``, and the identities of torch-spyre's tiled reductions.
 """
 
 from __future__ import annotations

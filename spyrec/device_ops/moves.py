@@ -1,7 +1,7 @@
 """Operations that move elements: copies, restickifies, casts, and the two that sort.
 
 Formats: torch-spyre's gate, but for a restickify, which moves any format here: the alternative is to refuse every
-transposed float32 tensor (``docs/decisions.md``).
+transposed float32 tensor (D098 of ``docs/decisions.md``).
 """
 
 from __future__ import annotations

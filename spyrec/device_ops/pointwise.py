@@ -1,7 +1,8 @@
 """Operations that work element by element: functions of one input, and formulas of two to five.
 
 Names, operand counts and formats: torch-spyre's op table and its list of operations that take IEEE_FP32.  Where the
-device's algorithm is not public, the mathematically exact function, correctly rounded, is meant (docs/decisions.md).
+device's algorithm is not public, the mathematically exact function, correctly rounded, is meant (D035 of
+docs/decisions.md).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Where the elements of one operand lie: strides, extents and byte offsets, from the SuperDSC and the argument table.
 
-The rules are those of ``docs/decisions.md`` ("how a SuperDSC executes"): strides come from the buffer, not from the
-window that is iterated; a dim that the operand does not extend along does not advance.
+The rules are D001 to D005, D014 and D019 of ``docs/decisions.md``: strides come from the buffer, not from the window
+that is iterated; a dim that the operand does not extend along does not advance.
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 1 sign bit, 6 exponent bits (bias 31), 9 fraction bits; no subnormals; round to nearest, ties away from zero
 (Agrawal et al., "DLFloat: A 16-b Floating Point Format Designed for Deep Learning Training and Inference",
 ARITH 2019).  The all-zero magnitude is zero, the all-ones magnitude is the merged NaN and infinity.  Edge cases that
-the paper leaves open are decided in ``docs/decisions.md``.
+the paper leaves open are decided in D031, D032 and D050 of
+``docs/decisions.md``.
 """
 
 from __future__ import annotations

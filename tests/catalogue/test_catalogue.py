@@ -131,7 +131,7 @@ def test_declaration_is_whole(op: OpDef) -> None:
     if op.device is not None:
         assert op.device.op_func in DEVICE_NAMES.split()
         assert op.device.record.accepts == op.formats
-        # a restickify moves any format (docs/decisions.md)
+        # a restickify moves any format (D098 of docs/decisions.md)
         is_single = op.device.op_func in [*SINGLE_NAMES.split(), "ReStickifyOpHBM"]
         assert any(item.name == "IEEE_FP32" for item in op.formats) == is_single
     else:

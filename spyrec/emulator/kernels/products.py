@@ -1,7 +1,7 @@
 """The matmul kernels: decode into packed panels, multiply in register tiles, add K slices in order, round once.
 
 Why not BLAS: the bits of a BLAS result depend on where a row stands and on how M and N are split, which they must not
-(docs/decisions.md).  Here every element of C is one chain of fused multiply-adds per K slice, k ascending.
+(D040 of docs/decisions.md).  Here every element of C is one chain of fused multiply-adds per K slice, k ascending.
 """
 
 from __future__ import annotations

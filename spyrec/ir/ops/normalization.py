@@ -1,4 +1,4 @@
-"""Softmax and the norms, and the device's layer norm trio (see docs/decisions.md)."""
+"""Softmax and the norms, and the device's layer norm trio (D036 and D053 of docs/decisions.md)."""
 
 from __future__ import annotations
 
