@@ -9,6 +9,7 @@ from typing import Protocol, runtime_checkable
 from spyrec.diagnostics import SpyrecError
 from spyrec.exec.errors import InvalidCall, text_of
 from spyrec.runtime.memory.addresses import AddressRange, VirtualAddress
+from spyrec.runtime.memory.windows import Touched
 from spyrec.runtime.streams.control_block import (
     Action,
     ComputeRequest,
@@ -18,6 +19,7 @@ from spyrec.runtime.streams.control_block import (
     HostCall,
     HostToDevice,
     Kind,
+    MemoryFootprint,
 )
 
 Move = Callable[[AddressRange], AddressRange]
@@ -54,7 +56,16 @@ def relocated(block: ControlBlock, move: Move) -> ControlBlock:
     reads, writes = tuple(map(move, block.reads)), tuple(map(move, block.writes))
     if block.kind is Kind.D2D and any(one.overlaps(other) for one in reads for other in writes):
         raise InvalidCall(f"ports are bound to memory that overlaps: a copy from {reads[0]} to {writes[0]}")
-    return replace(block, action=_action(block.action, move), reads=reads, writes=writes)
+    windows = block.windows
+    if windows is not None:
+        windows = MemoryFootprint(_moved(windows.reads, move), _moved(windows.writes, move))
+    return replace(block, action=_action(block.action, move), reads=reads, writes=writes, windows=windows)
+
+
+def _moved(items: tuple[Touched, ...], move: Move) -> tuple[Touched, ...]:
+    return tuple(
+        move(item) if isinstance(item, AddressRange) else item._replace(range=move(item.range)) for item in items
+    )
 
 
 def _action(action: Action, move: Move) -> Action:

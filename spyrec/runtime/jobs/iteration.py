@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
+from spyrec.runtime.jobs.binary import Binary
 from spyrec.runtime.jobs.correction_work import CorrectionWork
 from spyrec.runtime.jobs.errors import MalformedPlan, SegmentConflict
 from spyrec.runtime.jobs.loaded_job import LoadedJob, Slot
@@ -14,7 +15,15 @@ from spyrec.runtime.jobs.steps import DMA, DeviceCompute, DmaDirection, HostOper
 from spyrec.runtime.memory.addresses import PROGRAM_REGION, AddressRange, VirtualAddress
 from spyrec.runtime.memory.allocator import DeviceBytes
 from spyrec.runtime.streams.blocks import device_to_host, host_to_device
-from spyrec.runtime.streams.control_block import ComputeRequest, ControlBlock, HostCall, HostToDevice, Kind, Origin
+from spyrec.runtime.streams.control_block import (
+    ComputeRequest,
+    ControlBlock,
+    HostCall,
+    HostToDevice,
+    Kind,
+    MemoryFootprint,
+    Origin,
+)
 from spyrec.runtime.streams.host_buffer import HostBuffer
 from spyrec.runtime.streams.launchable import LaunchArgument, LaunchRequest
 
@@ -118,13 +127,24 @@ def _compute(
         writes, retained = (*writes, pool.range), (*retained, pool.allocation)
     table = _segment_table(loaded, operands, pool) if binary.baked or binary.has_baked_pool else ()
     check: Callable[[Sequence[AddressRange | None]], None] = loaded.check
+    windows: MemoryFootprint | None = None
     if binary.default_strides:
         set_here = {index: operands[index].stick_strides for index in binary.default_strides}
         check = partial(loaded.check, strides={index: steps for index, steps in set_here.items() if steps is not None})
+        if any(item.window is not None for item in operands):
+            windows = _windows(binary, slot, operands, pool)
     if context.is_shared or binary.default_strides:
         check(places if context.is_shared else ())
     request = ComputeRequest(loaded.image, slot.entry, table, places, context.values, check)
-    return ControlBlock(Kind.COMPUTE, request, origin, reads, writes, retained)
+    return ControlBlock(Kind.COMPUTE, request, origin, reads, writes, retained, windows=windows)
+
+
+def _windows(binary: Binary, slot: Slot, operands: Sequence[OperandPlace], pool: DeviceBytes | None) -> MemoryFootprint:
+    """Return the reads and writes of a computation that touches windows of some."""
+    touched = [item.range if item.window is None else item.window for item in operands]
+    reads = (*slot.reads, *[touched[index] for index in binary.read])
+    writes = (*slot.writes, *[touched[index] for index in binary.written])
+    return MemoryFootprint(reads, writes if pool is None else (*writes, pool.range))
 
 
 def _segment_table(loaded: LoadedJob, operands: Sequence[OperandPlace], pool: DeviceBytes | None) -> SegmentTable:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from typing import NamedTuple
 
 from spyrec.hardware.target import STICK_BYTES
 from spyrec.runtime.jobs.operand_place import OperandPlace, require_data_memory
@@ -11,12 +12,10 @@ from spyrec.runtime.launch.address_levels import stick_strides
 from spyrec.runtime.launch.plan import Iteration, LaunchTensor, Operand, Place, StageCopy
 from spyrec.runtime.launch.tile_plan import Part, TilePlan
 from spyrec.runtime.memory.allocator import AllocationIndex, DeviceBytes
+from spyrec.runtime.memory.windows import AddressWindow
 from spyrec.runtime.streams.blocks import device_to_device
 from spyrec.runtime.streams.control_block import ControlBlock, Origin, StridedBytes
 from spyrec.runtime.streams.launchable import LaunchArgument, LaunchRequest
-
-if TYPE_CHECKING:
-    from spyrec.bundle.tile_contract import TileArgument
 
 _Key = tuple[Place, int]
 """What operands lie in: of which kind, and of which argument."""
@@ -119,8 +118,11 @@ class _Memory:
             return OperandPlace(whole, allocation)
         argument, plan = part.contract.arguments[operand.argument], part.arguments[operand.argument]
         strides = plan.stick_strides if operand.place is Place.TENSOR else None
-        size_bytes = min(_reach_bytes(argument, strides), whole.size_bytes - operand.offset_bytes)
-        return OperandPlace(whole.part(operand.offset_bytes, size_bytes), allocation, strides)
+        walk, room_bytes = _walk(argument.layout.device_size, strides), whole.size_bytes - operand.offset_bytes
+        place = whole.part(operand.offset_bytes, min(walk.reach_bytes, room_bytes))
+        if strides is None or walk.reach_bytes > room_bytes:
+            return OperandPlace(place, allocation, strides)
+        return OperandPlace(place, allocation, strides, AddressWindow(place, STICK_BYTES, walk.sizes, walk.strides))
 
     def gather(self, copy: StageCopy, origin: Origin) -> ControlBlock:
         walk = StridedBytes(copy.chunk_bytes, copy.sizes, copy.parent_strides, copy.scratch_strides)
@@ -142,8 +144,17 @@ def _from(whole: DeviceBytes, offset_bytes: int) -> DeviceBytes:
     return DeviceBytes(whole.allocation, place.part(offset_bytes, place.size_bytes - offset_bytes))
 
 
-def _reach_bytes(argument: TileArgument, strides: tuple[int, ...] | None) -> int:
-    """Return the bytes from the first to behind the last one of a tile, as the program walks it."""
-    sizes = argument.layout.device_size[:-1]
-    steps = stick_strides(argument.layout.device_size) if strides is None else strides
-    return STICK_BYTES * (1 + sum((size - 1) * step for size, step in zip(sizes, steps, strict=True)))
+class _Walk(NamedTuple):
+    """How a program walks a tile, stick by stick: strides, and from the first to behind the last byte, in bytes."""
+
+    reach_bytes: int
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+
+
+@lru_cache(maxsize=1024)
+def _walk(device_size: tuple[int, ...], strides: tuple[int, ...] | None) -> _Walk:
+    """Return the walk of a tile; ``strides`` in sticks, ``None`` for those that the program was compiled for."""
+    sizes, steps = device_size[:-1], stick_strides(device_size) if strides is None else strides
+    reach = 1 + sum((size - 1) * step for size, step in zip(sizes, steps, strict=True))
+    return _Walk(STICK_BYTES * reach, sizes, tuple(STICK_BYTES * step for step in steps))

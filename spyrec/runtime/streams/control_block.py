@@ -14,6 +14,7 @@ from spyrec.layout.conversion_table import DataConversionInfo
 from spyrec.runtime.device_form import DeviceForm
 from spyrec.runtime.memory.addresses import AddressRange, VirtualAddress
 from spyrec.runtime.memory.allocator import AllocationIndex
+from spyrec.runtime.memory.windows import AddressWindow, Touched
 from spyrec.runtime.streams.host_buffer import HostBuffer
 from spyrec.runtime.streams.recording import Recording
 
@@ -85,6 +86,10 @@ class StridedBytes:
         assert len(strides) == len(self.sizes)
         assert all(stride >= 0 for stride in strides)
         return self.chunk_bytes + sum((size - 1) * stride for size, stride in zip(self.sizes, strides, strict=True))
+
+    def touched(self, place: AddressRange, strides: tuple[int, ...]) -> Touched:
+        """Return what these strides touch of ``place``, from its first byte to behind its last."""
+        return AddressWindow(place, self.chunk_bytes, self.sizes, strides) if strides else place
 
 
 Conversion = DataConversionInfo | DeviceForm
@@ -179,6 +184,13 @@ class EventAction:
     is_own: bool = False
 
 
+class MemoryFootprint(NamedTuple):
+    """What an operation touches: ranges as a whole, and of others a window."""
+
+    reads: tuple[Touched, ...]
+    writes: tuple[Touched, ...]
+
+
 Action = HostToDevice | DeviceToHost | DeviceToDevice | ComputeRequest | HostCall | EventAction
 
 
@@ -189,6 +201,7 @@ class ControlBlock:
     ``reads`` and ``writes``: every byte it may touch.  ``retained``: the allocations that stay until it has retired.
     ``is_barrier``: it begins when all before it in its stream is done, and ends before anything behind it begins.
     ``is_upload``: it brings a program or a constant, which launches wait for by themselves.
+    ``windows``: of a computation, the same reads and writes where it touches but windows of some.
     """
 
     kind: Kind
@@ -199,6 +212,20 @@ class ControlBlock:
     retained: tuple[AllocationIndex, ...] = ()
     is_barrier: bool = False
     is_upload: bool = False
+    windows: MemoryFootprint | None = None
+
+    @property
+    def footprint(self) -> MemoryFootprint:
+        """What it touches, as exactly as is known: for those who look at everything, made anew each time."""
+        if self.windows is not None:
+            return self.windows
+        copy = self.action.copy if isinstance(self.action, DeviceToDevice) else None
+        if copy is None or not copy.sizes:
+            return MemoryFootprint(self.reads, self.writes)
+        (source,), (destination,) = self.reads, self.writes
+        return MemoryFootprint(
+            (copy.touched(source, copy.source_strides),), (copy.touched(destination, copy.destination_strides),)
+        )
 
     def is_independent_of(self, other: ControlBlock) -> bool:
         """Whether both may be on their way at the same time: other engines, and no byte that one writes in common."""

@@ -29,6 +29,8 @@ class IntervalMap(Generic[Value]):
     def covering(self, start: int, past: int) -> list[Value]:
         """Return the values of stretches that make up exactly ``[start, past)``; gaps become fresh ones."""
         first, behind = self._meeting(start, past)
+        if behind == first + 1 and self._stretches[first][:2] == (start, past):
+            return [self._stretches[first][2]]
         inside: list[tuple[int, int, Value]] = []
         at = start
         for begin, end, value in self._stretches[first:behind]:

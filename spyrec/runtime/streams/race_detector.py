@@ -11,59 +11,17 @@ for: with another number of slots there would be none.  So a clock has two entri
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
-from spyrec.hardware.target import STICK_BYTES
 from spyrec.runtime.errors import FreedInUse, RaceFound, RuntimeFault
 from spyrec.runtime.memory.addresses import HOST_REGION, AddressRange
-from spyrec.runtime.streams.control_block import Kind, Origin
-from spyrec.runtime.streams.interval_map import IntervalMap
-from spyrec.runtime.streams.stream_queue import Entry, StreamQueue, described
+from spyrec.runtime.memory.windows import Touched, covering, sticks_of, stretch_of
+from spyrec.runtime.streams.region_history import PastOperation, RegionHistory
+from spyrec.runtime.streams.stream_queue import Entry, StreamQueue
 
 Clock = dict[int, int]
 """The number of the last operation of each stream that has happened before: under the stream's id as far as that was
 asked for, under its complement, ``~id``, in fact, by the runtime's own waits, too."""
-
-
-@dataclass(frozen=True, slots=True)
-class _User:
-    """What is known of an operation when it is over: the operation itself would keep tensors and host buffers."""
-
-    sequence: int
-    stream_id: int
-    ticket: int
-    origin: Origin
-    kind: Kind
-    site: str
-    is_upload: bool
-    entry: weakref.ref[Entry]
-
-    @classmethod
-    def of(cls, entry: Entry) -> _User:
-        block, stream_id, here = entry.block, entry.queue.stream_id, weakref.ref(entry)
-        return cls(entry.sequence, stream_id, entry.ticket, block.origin, block.kind, entry.site, block.is_upload, here)
-
-    @property
-    def is_over(self) -> bool:
-        entry = self.entry()
-        return entry is None or entry.is_over
-
-    def __str__(self) -> str:
-        return described(self.kind, self.origin, self.stream_id, self.site)
-
-
-@dataclass(slots=True)
-class _History:
-    """Who wrote these sticks last, and, by stream, who read them last since."""
-
-    write: _User | None = None
-    reads: dict[int, _User] = field(default_factory=dict[int, _User])
-
-
-def _copied(history: _History) -> _History:
-    return _History(history.write, dict(history.reads))
 
 
 def joined(clock: Clock, other: Mapping[int, int]) -> None:
@@ -94,7 +52,7 @@ class RaceDetector:
         self._program_region = program_region
         self.findings: list[RuntimeFault] = []
         self._host: Clock = {}
-        self._memory: dict[int, IntervalMap[_History]] = {}
+        self._memory: dict[int, RegionHistory] = {}
         self._reported: set[tuple[int, int]] = set()
 
     def ordered_behind_host(self, queue: StreamQueue) -> None:
@@ -107,17 +65,15 @@ class RaceDetector:
 
     def enqueued(self, entry: Entry) -> None:
         """Hold the footprint of an operation against all before it; its stream's clock already contains it."""
-        user, clock = _User.of(entry), entry.queue.clock
+        user, clock = PastOperation.of(entry), entry.queue.clock
         promises = [] if entry.recorded is None else entry.recorded.order.promises
         for turn in promises:
             joined(clock, turn.clock)
-        for item in entry.block.reads:
-            for history in self._histories(item):
-                if history.write is not None:
-                    self._require_order(history.write, user, clock, ("read after write", item))
-                history.reads[user.stream_id] = user
-        for item in entry.block.writes:
-            self._write(user, clock, item)
+        footprint = entry.block.footprint
+        for item in footprint.reads:
+            self._use(user, clock, item, is_write=False)
+        for item in footprint.writes:
+            self._use(user, clock, item, is_write=True)
         for turn in promises:
             turn.clock = dict(clock)
 
@@ -129,59 +85,50 @@ class RaceDetector:
         memory = self._memory.get(block.address.region_id)
         if memory is None:
             return
-        users = {
-            user.sequence: user
-            for _, _, history in memory.known(*_sticks(block))
-            for user in (history.write, *history.reads.values())
-            if user is not None and not user.is_over
-        }
+        users = memory.forget(*stretch_of(sticks_of(block))).values()
         if block.address.region_id != HOST_REGION:
-            self.findings += [_freed_in_use(user, block) for user in users.values()]
-        memory.forget(*_sticks(block))
+            self.findings += [_freed_in_use(user, block) for user in users if not user.is_over]
 
-    def _write(self, user: _User, clock: Clock, item: AddressRange) -> None:
-        for history in self._histories(item):
-            for reader in history.reads.values():
-                self._require_order(reader, user, clock, ("write after read", item))
-            if history.write is not None:
-                self._require_order(history.write, user, clock, ("write after write", item))
-        # one stretch again: a tensor that is written as a whole costs one entry, whatever was read of it
-        self._memory[item.address.region_id].replace(*_sticks(item), _History(user))
-
-    def _histories(self, item: AddressRange) -> list[_History]:
-        if item.address.region_id not in self._memory:
-            self._memory[item.address.region_id] = IntervalMap(_History, _copied)
-        return self._memory[item.address.region_id].covering(*_sticks(item))
-
-    def _require_order(self, first: _User, second: _User, clock: Clock, hazard: tuple[str, AddressRange]) -> None:
-        if first is second or clock.get(first.stream_id, 0) >= first.ticket:
+    def _use(self, user: PastOperation, clock: Clock, item: Touched, *, is_write: bool) -> None:
+        sticks = sticks_of(item)
+        if not sticks:
             return
+        region_id = covering(item).address.region_id
+        if region_id not in self._memory:
+            self._memory[region_id] = RegionHistory()
+        memory = self._memory[region_id]
+        for use in memory.unordered(sticks, clock, is_write=is_write):
+            before, after = ("write" if is_there else "read" for is_there in (use.is_write, is_write))
+            self._report(use.by, user, clock, (f"{after} after {before}", item))
+        memory.keep(sticks, user, is_write=is_write)
+
+    def _report(self, first: PastOperation, second: PastOperation, clock: Clock, hazard: tuple[str, Touched]) -> None:
         hazard_text, item = hazard
         is_behind = clock.get(~first.stream_id, 0) >= first.ticket
-        if is_behind and (first.is_upload or item.address.region_id == self._program_region):
+        if is_behind and (first.is_upload or covering(item).address.region_id == self._program_region):
             return
         pair = (first.sequence, second.sequence)
         if pair in self._reported:
             return
         self._reported.add(pair)
-        self.findings.append(_finding(first, second, hazard_text, item, is_behind=is_behind))
+        self.findings.append(_finding(first, second, f"{hazard_text} without order in {_place(item)}", is_behind))
 
 
-def _sticks(item: AddressRange) -> tuple[int, int]:
-    return item.address.offset // STICK_BYTES, max(-(-item.past // STICK_BYTES), item.address.offset // STICK_BYTES)
+def _place(item: Touched) -> str:
+    place = covering(item)
+    chunks = "" if isinstance(item, AddressRange) else f"chunks of {item.chunk_bytes} of the "
+    return f"{chunks}bytes [{place.address.offset}, {place.past}) of region {place.address.region_id}"
 
 
-def _freed_in_use(user: _User, block: AddressRange) -> FreedInUse:
-    place = f"bytes [{block.address.offset}, {block.past}) of region {block.address.region_id}"
+def _freed_in_use(user: PastOperation, block: AddressRange) -> FreedInUse:
     return FreedInUse(
-        f"{place} are given back while an operation that does not hold them is still to come",
+        f"{_place(block)} are given back while an operation that does not hold them is still to come",
         notes=(str(user),),
         hint="tensor.record_stream(stream) behind the operation, before the tensor is freed",
     )
 
 
-def _finding(first: _User, second: _User, hazard: str, item: AddressRange, *, is_behind: bool) -> RaceFound:
-    place = f"bytes [{item.address.offset}, {item.past}) of region {item.address.region_id}"
+def _finding(first: PastOperation, second: PastOperation, fact: str, is_behind: bool) -> RaceFound:
     edge = (
         f"missing edge: stream {first.stream_id} behind {first.origin} "
         f"-> stream {second.stream_id} before {second.origin}"
@@ -192,4 +139,4 @@ def _finding(first: _User, second: _User, hazard: str, item: AddressRange, *, is
     )
     chance = ("the runtime lets one wait for the other, for memory of its own: with more slots it would not",)
     notes = (f"first: {first}", f"second: {second}", edge, *(chance if is_behind else ()))
-    return RaceFound(f"{hazard} without order in {place}", notes=notes, hint=hint)
+    return RaceFound(fact, notes=notes, hint=hint)
