@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from importlib.util import find_spec
 
@@ -54,6 +55,12 @@ def verified_modules() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ProgramLowering, "run", verified)
         yield
+
+
+def pytest_collection_finish() -> None:
+    """Modules and collected tests live to the end: no collection of garbage has to go over them."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -37,12 +37,10 @@ SOME = ("fifo", "adversarial", "threads")
 
 
 @pytest.fixture(autouse=True)
-def quick_collections() -> Iterator[None]:
+def quick_collections() -> None:
     """Keep what is there before a test out of the thousands of collections in it."""
     gc.collect()
     gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 def counting(cells: Cells, times: int) -> list[ControlBlock]:
