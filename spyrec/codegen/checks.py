@@ -33,17 +33,17 @@ def check_operand_list(spec: OpSpec, location: Location | None) -> None:
 
 
 def _check_allocation(argument: TensorArgument, location: Location | None) -> None:
-    at = None if location is None else location.child("allocation", argument.allocation_kind.value)
-    start = argument.allocation_bytes
+    at = None if location is None else location.child("allocation", argument.allocation.kind.value)
+    start = argument.allocation.start_bytes
     if start % STICK_BYTES:
         raise refuse("SPY0505", f"allocation at byte {start} is not aligned to the stick of {STICK_BYTES} bytes", at)
-    if argument.allocation_kind is AllocationKind.LX:
+    if argument.allocation.kind is AllocationKind.LX:
         return
     sticks = 1
     for size in argument.device_size[:-1]:
         sticks *= size
     end = start + sticks * STICK_BYTES
-    if argument.allocation_kind is AllocationKind.HBM:
+    if argument.allocation.kind is AllocationKind.HBM:
         limit = (start // SEGMENT_BYTES + 1) * SEGMENT_BYTES
     else:
         limit = SEGMENT_BYTES
@@ -68,7 +68,7 @@ def check_gather(spec: OpSpec, value: int, index: int | None, location: Location
     if index in {value, len(spec.args) - 1}:
         raise wrong("an index tensor must be an input of its own", index)
     for position in (index, value):
-        if spec.args[position].allocation_kind is AllocationKind.LX:
+        if spec.args[position].allocation.kind is AllocationKind.LX:
             raise wrong("index and value tensors of a gather must lie in device memory, not in LX", position)
     if spec.args[index].device_dtype.elements_per_stick != 32:
         raise wrong(f"an index tensor has 32-bit elements, not {spec.args[index].device_dtype.name}", index)

@@ -57,7 +57,7 @@ class FootprintReader:
         """Return the footprint."""
         gaps = self._gaps()
         self._check_slices()
-        is_lx = self._view.argument.allocation_kind is AllocationKind.LX
+        is_lx = self._view.argument.allocation.kind is AllocationKind.LX
         footprint = self._lx_footprint(gaps) if is_lx else self._device_footprint(gaps)
         self._check_clobbering(gaps)
         return footprint
@@ -195,7 +195,7 @@ class FootprintReader:
             elements = view.elements_per_stick if dim == view.stick_dim else 1
             offset += view.axes[dim].offset * unit
             unit *= _ceil(iteration.core_extent(dim) + gaps.get(dim, 0), elements)
-        end = view.argument.allocation_bytes + unit
+        end = view.argument.allocation.start_bytes + unit
         if end > self._context.target.lx_bytes:
             raise refuse(
                 "SPY0529",

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from spyrec.codegen.expression import Expression
-from spyrec.codegen.opspec import AllocationKind, IterationDim, OpSpec, TensorArgument
+from spyrec.codegen.opspec import Allocation, AllocationKind, IterationDim, OpInfo, OpSpec, TensorArgument
 from spyrec.hardware.target import segment_base
 from spyrec.ir.device_access import DeviceAccess, DeviceDim, Part
 from spyrec.ir.kernel import Buffer, Kernel, KernelGraph, KernelProgram
@@ -72,7 +72,14 @@ def lower_node(graph: KernelGraph, program: KernelProgram, kernel: Kernel) -> Op
         for name, variable in zip(names, form.variables, strict=True)
         if variable.dim in dims
     )
-    return OpSpec(kernel.op_func, is_reduction, tuple(space), (*args, output), kernel.constants, tiled)
+    return OpSpec(
+        kernel.op_func,
+        is_reduction,
+        tuple(space),
+        (*args, output),
+        op_info=OpInfo(kernel.constants),
+        tiled_symbols=tiled,
+    )
 
 
 def _operand_dims(kernel: Kernel, form: KernelForm, symbols: _Symbols, position: int) -> list[_Dim]:
@@ -144,8 +151,7 @@ def _argument(buffer: Buffer, program: KernelProgram, kernel: Kernel, dims: list
         device_dtype=buffer.device_format,
         device_size=tuple(dim.extent for dim in dims),
         device_coordinates=tuple(dim.coordinate for dim in dims),
-        allocation_kind=kind,
-        allocation_bytes=address,
+        allocation=Allocation(kind, address),
         per_tile_fixed=bool(buffer.home) and not any(any(move) for move in moves),
         moves=moves,
     )

@@ -94,7 +94,7 @@ def lower_opspec(
     masking = mask_ranges(iteration, operation.dims[output].scales)
     data_formats = tuple(_data_format(operation, position) for position in range(len(spec.args)))
     op_format = data_formats[1 if operation.related else 0]
-    constants = constant_entries(spec.op, spec.constants, op_format, is_masked=bool(masking))
+    constants = constant_entries(spec.op, spec.op_info.constants, op_format, is_masked=bool(masking))
     slices = core_slices(spec, iteration)
     op_func_name = _op_func_name(spec, operation.dims[output])
     return SuperDsc(
@@ -224,9 +224,9 @@ def _operand(
     is_value = partner is not None and not dims.is_index
     index_view = operation.views[partner] if is_value and partner is not None else None
     footprint = operation.footprints[position]
-    is_lx = argument.allocation_kind is AllocationKind.LX
+    is_lx = argument.allocation.kind is AllocationKind.LX
     if is_lx:
-        starts = (argument.allocation_bytes + footprint.offset_bytes,) * len(slices)
+        starts = (argument.allocation.start_bytes + footprint.offset_bytes,) * len(slices)
     else:
         starts = binder.bind(position, argument, _core_offsets(footprint, slices))
     return Operand(

@@ -56,7 +56,7 @@ class _BakedStarts:
 
     def bind(self, position: int, argument: TensorArgument, offsets_bytes: Sequence[int]) -> tuple[int, ...]:
         assert position >= 0
-        return tuple(argument.allocation_bytes + offset for offset in offsets_bytes)
+        return tuple(argument.allocation.start_bytes + offset for offset in offsets_bytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +190,7 @@ class ProgramLowering:
             if not any(any(move) for move in coordinate_steps(op, position)):
                 continue
             at = None if op.location is None else op.location.child("args", position)
-            if argument.allocation_kind is AllocationKind.LX:
+            if argument.allocation.kind is AllocationKind.LX:
                 fact = "an LX operand moves along a kept loop, but LX addresses are constants"
                 hint = 'unroll the loops, or mark a buffer that every tile reuses "per_tile_fixed"'
                 raise refuse("SPY0525", fact, at, hint=hint)
@@ -232,8 +232,8 @@ def _argument_bases(specs: Sequence[OpSpec | LoopSpec]) -> dict[int, int]:
         else:
             found = dict[int, int]()
             for argument in spec.args:
-                if argument.arg_index is not None and argument.allocation_kind is AllocationKind.HBM:
-                    start = argument.allocation_bytes
+                if argument.arg_index is not None and argument.allocation.kind is AllocationKind.HBM:
+                    start = argument.allocation.start_bytes
                     found[argument.arg_index] = min(start, found.get(argument.arg_index, start))
         for index, start in found.items():
             bases[index] = min(start, bases.get(index, start))

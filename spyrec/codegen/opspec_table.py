@@ -20,11 +20,11 @@ def table_of_opspecs(specs: Sequence[OpSpec | LoopSpec], program: DeviceProgram)
     that no operation uses is one stick.
     """
     arguments = list(_arguments(specs))
-    pool = [item for item in arguments if item.allocation_kind is AllocationKind.POOL]
-    pool_bytes = max((item.allocation_bytes + _size_bytes(item) for item in pool), default=0)
+    pool = [item for item in arguments if item.allocation.kind is AllocationKind.POOL]
+    pool_bytes = max((item.allocation.start_bytes + _size_bytes(item) for item in pool), default=0)
     seen: dict[int, list[TensorArgument]] = {}
     for item in arguments:
-        if item.allocation_kind is AllocationKind.HBM and item.arg_index is not None:
+        if item.allocation.kind is AllocationKind.HBM and item.arg_index is not None:
             seen.setdefault(item.arg_index, []).append(item)
     listed = [_argument(index, seen.get(index, ()), pool_bytes) for index in range(max(seen, default=-1) + 1)]
     return completed(program, ImageTable(tuple(listed), pool_bytes, {}, ()))
@@ -59,11 +59,11 @@ def _argument(index: int, uses: Sequence[TensorArgument], pool_bytes: int) -> Im
 
 def _form(uses: Sequence[TensorArgument]) -> _Form:
     first = uses[0]
-    base = min(item.allocation_bytes for item in uses)
-    forms = {(item.device_size, item.device_dtype, item.allocation_bytes) for item in uses}
+    base = min(item.allocation.start_bytes for item in uses)
+    forms = {(item.device_size, item.device_dtype, item.allocation.start_bytes) for item in uses}
     if len(forms) == 1:
         return _Form(first.device_size, first.device_dtype, base)
-    past = max(item.allocation_bytes + _size_bytes(item) for item in uses)
+    past = max(item.allocation.start_bytes + _size_bytes(item) for item in uses)
     lanes = first.device_dtype.elements_per_stick
     assert lanes is not None, "formats without sticks hold no tensor"
     return _Form((-(-(past - base) // STICK_BYTES), lanes), first.device_dtype, base)

@@ -124,17 +124,17 @@ class SymbolTable:
 
     def _base(self, argument: TensorArgument, location: Location | None) -> tuple[Base, int]:
         """Return the base of an operand and where its allocation begins relative to it."""
-        if argument.allocation_kind is AllocationKind.POOL:
-            return self._bases[None], argument.allocation_bytes
+        if argument.allocation.kind is AllocationKind.POOL:
+            return self._bases[None], argument.allocation.start_bytes
         if argument.arg_index is None:
             raise refuse(
                 "SPY0526",
-                f"operand at device address {argument.allocation_bytes} is no kernel argument, so that a program with "
-                "symbolic arguments cannot find it",
+                f"operand at device address {argument.allocation.start_bytes} is no kernel argument, so that a program "
+                "with symbolic arguments cannot find it",
                 location,
                 hint="give it an arg_index, put it into the pool, or use --no-symbolic-args",
             )
-        start = argument.allocation_bytes - self._argument_bases[argument.arg_index]
+        start = argument.allocation.start_bytes - self._argument_bases[argument.arg_index]
         return self._bases[argument.arg_index], start
 
     def symbols(self) -> tuple[BoundSymbol, ...]:

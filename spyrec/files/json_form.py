@@ -6,10 +6,12 @@ here costs anything to import: the classes are used far from any file.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
+
+from spyrec.diagnostics import Diagnostic
 
 _METADATA = "json"
 
@@ -21,21 +23,34 @@ OWN_DEFAULT = object()
 class Parsed:
     """A value that is text in the file: how it is read before its type is checked, and written.
 
-    ``read`` returns what it does not know as it is, or raises ``ValueError``.  ``schema``: the JSON schema of the text.
+    ``read`` returns what it does not know as it is, or raises ``ValueError`` with the fact.  ``schema``: the JSON
+    schema of the text.  ``type``: what the value is checked as then, where that is not the annotation.
     """
 
     read: Callable[[object], object]
     write: Callable[[Any], object]
     schema: Mapping[str, object]
+    type: object = None
+
+
+RAISES = object()
+"""What stands for a value that cannot be read: nothing, all reading ends there."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A value that has another shape in the file: that of ``type``, with the way there and back."""
+    """A value that has another shape in the file: that of ``type`` with its own ``form``, and the way there and back.
+
+    ``None`` stays ``None`` unless ``type`` takes it.
+    ``read`` is given what has the right form, and may refuse it with a ``SpyrecError`` that names no place.  It is
+    reported in its place, and ``otherwise`` stands for the value while the rest is looked at.
+    """
 
     type: object
     read: Callable[[Any], object]
     write: Callable[[Any], object]
+    form: Form | None = None
+    otherwise: object = RAISES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +59,11 @@ class Form:
 
     ``each`` and ``keys``: the same for items of a sequence, for values and keys of a mapping.  ``digits``: a number is
     written with so many decimals.  ``without``: fields of a record that this place in the file does not have, and what
-    they are then.
+    they are then.  ``second_under``, of a value that is of one class or another: the key under which an object of the
+    second stands alone in another, which tells it from the first.
+
+    ``check``: what is wrong with a value that could be read, at locations that begin with it; ``schema``: more members
+    of its JSON schema.
     """
 
     at_least: float | None = None
@@ -61,6 +80,9 @@ class Form:
     parsed: Parsed | None = None
     shape: Shape | None = None
     without: Mapping[str, object] = field(default_factory=dict[str, object])
+    second_under: str | None = None
+    check: Callable[[Any], Iterable[Diagnostic]] | None = None
+    schema: Mapping[str, object] = field(default_factory=dict[str, object])
 
 
 ANYTHING = Form()
@@ -99,9 +121,9 @@ def optional(form: Form = ANYTHING, name: str | None = None, *, absent: object =
     return {_METADATA: Key(form, name, Presence.OPTIONAL, absent)}
 
 
-def omitted(form: Form = ANYTHING, *, absent: object = OWN_DEFAULT) -> dict[str, object]:
+def omitted(form: Form = ANYTHING, name: str | None = None, *, absent: object = OWN_DEFAULT) -> dict[str, object]:
     """Return the metadata of a field whose key is absent where the value is ``absent``, or the field's default."""
-    return {_METADATA: Key(form, None, Presence.OMITTED, absent)}
+    return {_METADATA: Key(form, name, Presence.OMITTED, absent)}
 
 
 NOT_IN_FILE: dict[str, object] = {_METADATA: Key(presence=Presence.NEVER)}

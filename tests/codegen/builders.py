@@ -10,6 +10,7 @@ from math import prod
 from spyrec.bundle.superdsc import Component, SuperDsc
 from spyrec.codegen.expression import Expression
 from spyrec.codegen.opspec import (
+    Allocation,
     AllocationKind,
     IterationDim,
     LoopSpec,
@@ -71,8 +72,7 @@ def argument(
         data_format,
         (*device_size, lanes),
         (*coordinates, last),
-        kind,
-        start,
+        Allocation(kind, start),
     )
 
 
@@ -119,7 +119,7 @@ def direct_address(arg: TensorArgument, point: Mapping[str, int]) -> int:
         coordinate.evaluate(point) * prod(arg.device_size[axis + 1 :])
         for axis, coordinate in enumerate(arg.device_coordinates)
     )
-    return arg.allocation_bytes + elements * (128 // lanes)
+    return arg.allocation.start_bytes + elements * (128 // lanes)
 
 
 class ExecutionRule:

@@ -119,6 +119,38 @@ def test_all_problems_are_reported_at_once() -> None:
     assert len(caught.value.diagnostics) == 3
 
 
+def test_all_contradictions_of_what_has_the_right_form_are_reported_at_once() -> None:
+    data = deepcopy(ADD)
+    first, second, out = data["specs"][0]["args"]
+    first["device_dtype"], first["device_size"] = "FP99", [2**40, 2**40, 1, 1]
+    first["device_coordinates"] = ["c0 *", "c0 * c1"]
+    second["allocation"] = {"pool": 0}
+    out["allocation"] = {}
+    data["specs"][0]["op_info"] = {"constants": {"a": 2**63, "\u00e4": 1}, "shared_weight_unit_bmm": False}
+    with pytest.raises(SpyrecError) as caught:
+        read_opspecs(json.dumps(data))
+    assert sorted(
+        (item.code, item.location.pointer or "") for item in caught.value.diagnostics if item.location is not None
+    ) == [
+        ("SPY0501", "/specs/0/args/0/device_coordinates/0"),
+        ("SPY0501", "/specs/0/args/0/device_coordinates/1"),
+        ("SPY0503", "/specs/0/args/0/device_coordinates"),
+        ("SPY0503", "/specs/0/args/0/device_size"),
+        ("SPY0503", "/specs/0/args/0/stride_map"),
+        ("SPY0503", "/specs/0/args/1/arg_index"),
+        ("SPY0503", "/specs/0/op_info/constants/a"),
+        ("SPY0503", "/specs/0/op_info/constants/\u00e4"),
+        ("SPY0505", "/specs/0/args/2/allocation"),
+        ("SPY0513", "/specs/0/args/0/device_dtype"),
+        ("SPY0532", "/specs/0/op_info/shared_weight_unit_bmm"),
+    ]
+
+
+def test_the_schema_that_a_file_names_is_kept() -> None:
+    text = json.dumps({"$schema": "opspec.schema.json", **ADD})
+    assert json.loads(write_opspecs(read_opspecs(text))) == json.loads(text)
+
+
 @pytest.mark.parametrize("text", ["", "{", "[1]", "3", "null", '{"format": NaN}', '{"a": 1, "a": 2}', b"\xff"])
 def test_what_is_no_opspec_file_is_refused(text: str | bytes) -> None:
     with pytest.raises(SpyrecError):

@@ -41,8 +41,8 @@ def coordinate(axis: int, text: str) -> Callable[[TensorArgument], TensorArgumen
     return change
 
 
-def at(allocation_bytes: int) -> Callable[[TensorArgument], TensorArgument]:
-    return lambda arg: replace(arg, allocation_bytes=allocation_bytes)
+def at(start_bytes: int) -> Callable[[TensorArgument], TensorArgument]:
+    return lambda arg: replace(arg, allocation=replace(arg.allocation, start_bytes=start_bytes))
 
 
 def in_format(data_format: DeviceFormat) -> Callable[[TensorArgument], TensorArgument]:

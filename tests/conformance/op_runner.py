@@ -16,7 +16,7 @@ import numpy.typing as npt
 from spyrec.codegen.emit_opspecs import emit_opspecs
 from spyrec.codegen.expression import Expression
 from spyrec.codegen.expression_parser import parse_expression
-from spyrec.codegen.opspec import OpSpec, TensorArgument
+from spyrec.codegen.opspec import OpInfo, OpSpec, TensorArgument
 from spyrec.emulator.device import EmulatedDevice
 from spyrec.hardware import dlfloat
 from spyrec.hardware.dtypes import DeviceFormat
@@ -73,7 +73,7 @@ def specification(
         is_input = index < len(operands) - 1
         made = argument(axes, operand.stick, extents, index=index, is_input=is_input, data_format=operand.data_format)
         args.append(replace(made, ends_in_padding=not is_input))
-    return OpSpec(op, is_reduction, space(sizes, splits), tuple(args), constants or {})
+    return OpSpec(op, is_reduction, space(sizes, splits), tuple(args), op_info=OpInfo(constants or {}))
 
 
 def places(operand: Operand, coordinates: Sequence[Expression], sizes: Mapping[str, int]) -> Places:

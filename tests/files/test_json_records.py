@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
 import pytest
 from pydantic import ValidationError
 
-from spyrec.files.json_form import COUNT, NAME, NOT_IN_FILE, Form, Shape, json, omitted, optional
+from spyrec.diagnostics import Diagnostic, Location, SpyrecError, refuse
+from spyrec.files.json_form import COUNT, NAME, NOT_IN_FILE, Form, Parsed, Shape, json, omitted, optional
 from spyrec.files.json_records import JsonRecord, problems
 
 
@@ -83,4 +84,93 @@ def test_all_problems_are_reported_at_their_places() -> None:
         ("string should have at least 1 character", ("counts", "")),
         ("input should be a valid integer", ("counts", "")),
         ("extra inputs are not permitted", ("maximum",)),
+    ]
+
+
+def _number(text: str) -> int:
+    if not text.isdigit():
+        raise refuse("SPY0501", f"{text} is no number")
+    return int(text)
+
+
+def _power(found: object) -> object:
+    if isinstance(found, int) and found >= 0:
+        return 2**found
+    raise ValueError("a power is a count")
+
+
+def _exponent(power: int) -> int:
+    return power.bit_length() - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Nut:
+    """A nut, whose size is written as text."""
+
+    size: int = field(metadata=json(Form(shape=Shape(str, _number, str, otherwise=0))))
+    power: int = field(
+        default=1, metadata=omitted(Form(parsed=Parsed(_power, _exponent, {"type": "integer"}, type=object)))
+    )
+    thread: int | None = field(
+        default=None,
+        metadata=optional(
+            Form(shape=Shape(int | None, lambda found: found, lambda kept: -1 if kept is None else kept))
+        ),
+    )
+
+
+def _lacks_parts(part: Nut | Box) -> Iterator[Diagnostic]:
+    if isinstance(part, Box) and not part.parts:
+        yield Diagnostic("SPY0503", "a box is empty", Location().child("parts"))
+
+
+_PART = Form(second_under="box", check=_lacks_parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """Nuts, and boxes of them."""
+
+    parts: tuple[Nut | Box, ...] = field(metadata=json(Form(each=_PART)))
+    best: Nut = field(default=Nut(3), metadata=optional())
+
+
+BOX = JsonRecord(Box)
+NUT: dict[str, object] = {"size": "3", "thread": -1}
+BOXES: dict[str, object] = {
+    "parts": [{"size": "7", "thread": 2}, {"box": {"parts": [NUT], "best": NUT}}],
+    "best": {"size": "1", "power": 5, "thread": -1},
+}
+
+
+def test_of_two_classes_the_second_stands_under_a_key_and_may_hold_itself() -> None:
+    built = BOX.read(BOXES)
+    assert built == Box((Nut(7, thread=2), Box((Nut(3, thread=-1),), Nut(3, thread=-1))), Nut(1, 32, -1))
+    assert BOX.read({"parts": [{"box": {"parts": [NUT]}}]}).best == Nut(3, thread=-1)
+    assert BOX.write(Box((Nut(7), Box((), Nut(1))))) == {
+        "parts": [{"size": "7", "thread": -1}, {"box": {"parts": [], "best": {"size": "1", "thread": -1}}}],
+        "best": NUT,
+    }
+
+
+def test_problems_inside_either_class_are_reported_at_the_places_of_the_file() -> None:
+    damaged: dict[str, object] = {"parts": [{"box": {"parts": [{}]}}, {"size": 3}, {"size": "", "power": -1}, 3]}
+    with pytest.raises(ValidationError) as caught:
+        BOX.read(damaged)
+    assert [(item.message, item.tokens, item.found) for item in problems(caught.value)] == [
+        ("field required", ("parts", 0, "box", "parts", 0, "size"), {}),
+        ("input should be a valid string", ("parts", 1, "size"), 3),
+        ("a power is a count", ("parts", 2, "power"), -1),
+        ("input should be a valid dictionary", ("parts", 3), 3),
+    ]
+
+
+def test_what_has_the_right_form_and_is_wrong_is_reported_all_at_once_in_its_place() -> None:
+    damaged: dict[str, object] = {"parts": [{"box": {"parts": []}}, {"size": "a"}], "best": {"size": "b"}}
+    with pytest.raises(SpyrecError) as caught:
+        BOX.read(damaged, Location("f.json", "/top"))
+    assert [(item.code, item.message, item.location) for item in caught.value.diagnostics] == [
+        ("SPY0503", "a box is empty", Location("f.json", "/top/parts/0/parts")),
+        ("SPY0501", "a is no number", Location("f.json", "/top/parts/1/size")),
+        ("SPY0501", "b is no number", Location("f.json", "/top/best/size")),
     ]

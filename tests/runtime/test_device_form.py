@@ -96,7 +96,7 @@ def written(spec: OpSpec, directory: Path) -> Bundle:
             "name": f"t{index}",
             "arg_index": index,
             "role": "input" if item.is_input else "output",
-            "address": item.allocation_bytes,
+            "address": item.allocation.start_bytes,
             "device_size": list(item.device_size),
             "device_dtype": item.device_dtype.name,
         }
