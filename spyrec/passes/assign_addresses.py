@@ -11,9 +11,8 @@ from spyrec.diagnostics import SpyrecError, refuse
 from spyrec.hardware.target import SEGMENT_BYTES, STICK_BYTES
 from spyrec.ir.graph import location_of
 from spyrec.ir.kernel import KernelGraph, KernelProgram
-from spyrec.passes.base import PassContext
+from spyrec.passes.base import Lack, PassContext, Refused
 from spyrec.passes.lifetimes import Lifetime, lifetimes
-from spyrec.passes.refused import Lack, Refused
 from spyrec.passes.solvers.scratchpad_packing import PackingBuffer, minimise_height
 
 POOL_VISITS = 200_000

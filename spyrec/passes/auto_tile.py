@@ -14,12 +14,11 @@ from dataclasses import dataclass
 from itertools import islice
 
 from spyrec.ir.kernel import BufferRole, Kernel, KernelGraph
-from spyrec.passes.base import NO_PLANNER, PipelineOptions
+from spyrec.passes.base import NO_PLANNER, Lack, PipelineOptions, Refused, TileGroup
 from spyrec.passes.planning.divisions import divisors
 from spyrec.passes.planning.residency import residences
 from spyrec.passes.planning.traffic import kernel_traffic, lower_bound_bytes
-from spyrec.passes.refused import Lack, Refused
-from spyrec.passes.tiling.axes import Axis, TileGroup, grown, lanes_of, shared_axes
+from spyrec.passes.tiling.axes import Axis, grown, lanes_of, shared_axes
 from spyrec.plan_record import Decision, PlanNote
 
 MOST_PLANS = 32

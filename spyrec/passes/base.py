@@ -1,4 +1,8 @@
-"""What a pass is: a pure function with a name, the facets it requires and the facets it establishes."""
+"""What a pass is: a pure function with a name, the facets it requires and the facets it establishes.
+
+Instead of a graph that it cannot plan a pass gives a value, so that a search may try another way.  An error that is
+raised always reaches the user.  Nothing catches one, so that a search cannot lose a refusal that it did not ask for.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +11,10 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Generic, TypeVar
 
-from spyrec.diagnostics import DiagnosticSink
+from spyrec.diagnostics import DiagnosticSink, SpyrecError
 from spyrec.hardware.target import CALIBRATED, Profile, Target
 from spyrec.ir.graph import Graph
 from spyrec.ir.kernel import KernelGraph
-from spyrec.passes.refused import Refused
-from spyrec.passes.tiling.axes import TileGroup
 
 
 class Facet(Enum):
@@ -27,6 +29,18 @@ class Facet(Enum):
     PROGRAMS = "every kernel belongs to a program"
     SCRATCHPAD = "every tensor that lies in the scratchpads has its place there"
     PLACEMENT = "every buffer has an address in every program that uses it"
+
+
+@dataclass(frozen=True, slots=True)
+class TileGroup:
+    """Kernels in one loop that the compiler chose: (kernel, the iteration dim that it tiles), elements of a tile.
+
+    ``extent``: of the dims, which all have the same.
+    """
+
+    dims: frozenset[tuple[str, int]]
+    extent: int
+    tile: int
 
 
 NO_PLANNER = "none"
@@ -60,6 +74,23 @@ class PassContext:
     options: PipelineOptions
     sink: DiagnosticSink
     report: list[str]
+
+
+class Lack(Enum):
+    """What is missing, where another choice of loops or layouts may have it."""
+
+    ROOM = "a tensor, a pool or what one core touches is larger than the device takes"
+    ARGUMENTS = "a loop uses more tensors than a program can name"
+    LAYOUT = "no layout serves a buffer or a kernel"
+    DIVISION = "a pinned work division does not fit"
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """There is no plan: what it lacks, and the error to raise where there is no other way."""
+
+    lack: Lack
+    error: SpyrecError
 
 
 S = TypeVar("S", Graph, KernelGraph)

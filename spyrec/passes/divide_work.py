@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from spyrec.ir.kernel import Kernel, KernelGraph
-from spyrec.passes.base import PassContext, PipelineOptions
+from spyrec.passes.base import PassContext, PipelineOptions, Refused
 from spyrec.passes.planning.candidates import Candidate, candidates
 from spyrec.passes.planning.cutting import cut_kernels
 from spyrec.passes.planning.divisions import Division
 from spyrec.passes.planning.joint import choose
 from spyrec.passes.planning.pins import with_pins
-from spyrec.passes.refused import Refused
 from spyrec.plan_record import Decision, PlanNote
 
 

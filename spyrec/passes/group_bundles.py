@@ -10,9 +10,8 @@ from spyrec.diagnostics import SpyrecError, refuse
 from spyrec.hardware.target import ARGUMENTS_WITH_POOL, ARGUMENTS_WITHOUT_POOL
 from spyrec.ir.graph import location_of
 from spyrec.ir.kernel import BufferRole, KernelGraph, KernelProgram
-from spyrec.passes.base import PassContext
+from spyrec.passes.base import Lack, PassContext, Refused
 from spyrec.passes.lifetimes import lifetimes
-from spyrec.passes.refused import Lack, Refused
 
 
 def group_bundles(graph: KernelGraph, context: PassContext) -> KernelGraph | Refused:

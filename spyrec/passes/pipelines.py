@@ -17,14 +17,13 @@ from spyrec.ir.kernel import KernelGraph
 from spyrec.passes.assign_addresses import assign_addresses
 from spyrec.passes.assign_layouts import assign_layouts
 from spyrec.passes.auto_tile import Plan, Tiled, auto_tile
-from spyrec.passes.base import Facet, Pass, PipelineOptions
+from spyrec.passes.base import Facet, Pass, PipelineOptions, Refused
 from spyrec.passes.canonicalize import canonicalize
 from spyrec.passes.decompose import decompose
 from spyrec.passes.divide_work import divide_work
 from spyrec.passes.form_kernels import form_kernels
 from spyrec.passes.group_bundles import group_bundles
 from spyrec.passes.place_scratchpad import place_scratchpad
-from spyrec.passes.refused import Refused
 from spyrec.passes.tile_loops import tile_loops
 
 AnyPass = (

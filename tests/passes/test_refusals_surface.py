@@ -15,9 +15,8 @@ from spyrec.contracts import tile_contracts
 from spyrec.diagnostics import SpyrecError, refuse
 from spyrec.ir.kernel import KernelGraph
 from spyrec.passes import assign_layouts, group_bundles, place_scratchpad, tile_loops
-from spyrec.passes.base import PipelineOptions
+from spyrec.passes.base import Lack, PipelineOptions, Refused
 from spyrec.passes.driver import plan_graph
-from spyrec.passes.refused import Lack, Refused
 from tests.support.graphs import JsonObject, graph_data, node, read, tensor
 from tests.support.planned_runs import planned, small_target
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from spyrec.ir.kernel import KernelGraph
 from spyrec.passes.assign_layouts import LayoutChoice, LayoutProblem, candidates_of
-from spyrec.passes.refused import Refused
+from spyrec.passes.base import Refused
 
 
 def layout_problem(formed: KernelGraph, *, fixed_io_layouts: bool = False) -> LayoutProblem:

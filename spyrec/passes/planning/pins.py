@@ -9,9 +9,8 @@ from dataclasses import dataclass, replace
 from spyrec.diagnostics import DiagnosticSink, SpyrecError
 from spyrec.ir.graph import Node, location_of
 from spyrec.ir.kernel import Kernel, KernelGraph
-from spyrec.passes.base import PipelineOptions
+from spyrec.passes.base import Lack, PipelineOptions, Refused
 from spyrec.passes.planning.divisions import Axis, division_space
-from spyrec.passes.refused import Lack, Refused
 
 
 def with_pins(graph: KernelGraph, options: PipelineOptions) -> KernelGraph | Refused:

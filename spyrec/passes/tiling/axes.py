@@ -3,23 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from spyrec.ir.access import Coordinate
 from spyrec.ir.kernel import BufferRole, Kernel, KernelGraph
-
-
-@dataclass(frozen=True, slots=True)
-class TileGroup:
-    """Kernels in one loop that the compiler chose: (kernel, the iteration dim that it tiles), elements of a tile.
-
-    ``extent``: of the dims, which all have the same.
-    """
-
-    dims: frozenset[tuple[str, int]]
-    extent: int
-    tile: int
-
 
 Axis = Mapping[str, int]
 """One axis: the iteration dim of each kernel that has it, by kernel name."""
