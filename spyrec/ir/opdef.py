@@ -137,7 +137,7 @@ class OpDef:
 
     ``is_public``: may stand in a graph file; the others are made by passes only.  ``device`` is set where the device
     executes the op as it is; an op of kind COMPOSITE (and any other without ``device``) has a decomposition in
-    ``spyrec/passes/decompose.py``.  ``formats`` are the device formats that its tensor operands may have: those of
+    ``spyrec/passes/decompose/``.  ``formats`` are the device formats that its tensor operands may have: those of
     ``device``, filled in when it is registered, or those that all ops of its decomposition have.
     ``number_attributes`` may stand as numbers after the tensors in a graph file too (the tensor overload's place).
     ``result_sizes``: the attribute that has an extent for each axis of the result; a dim name there names the axis.

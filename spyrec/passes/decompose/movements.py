@@ -12,7 +12,7 @@ from spyrec.ir.ops.views import ExpandAttributes, ReshapeAttributes
 from spyrec.ir.shapes import normalize_dim
 from spyrec.ir.types import TensorType
 from spyrec.passes.builder import NodeBuilder
-from spyrec.passes.decompositions.elementwise import truth
+from spyrec.passes.decompose.elementwise import truth
 
 Rewrite = Callable[[NodeBuilder], str]
 

@@ -1,15 +1,39 @@
-"""decompose: every op that the device does not have becomes ops that it has."""
+"""decompose: every op that the device does not have becomes ops that it has.
+
+One function per op, from a node to nodes closer to the device.  Sources: the decompositions of torch-spyre
+(torch-spyre's op table); where it has none, PyTorch's own.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from spyrec.ir.graph import Graph, Node
 from spyrec.ir.opdef import OpKind, catalogue
 from spyrec.ir.ops.views import ReshapeAttributes
+from spyrec.ir.types import TensorType
 from spyrec.passes.base import PassContext
 from spyrec.passes.builder import GraphBuilder, NodeBuilder, live_values
-from spyrec.passes.decompositions import decomposition_of
+from spyrec.passes.decompose import (
+    attention,
+    contractions,
+    elementwise,
+    movements,
+    normalizations,
+    reductions,
+)
+
+Rewrite = Callable[[NodeBuilder], str]
+
+_ALWAYS: dict[str, Rewrite] = {
+    **elementwise.REWRITES,
+    **contractions.REWRITES,
+    **normalizations.REWRITES,
+    **attention.REWRITES,
+    **movements.REWRITES,
+}
+_WRITTEN_BY_KERNELS = (OpKind.VIEW, OpKind.MOVEMENT, OpKind.CAST)
 
 
 def decompose(graph: Graph, context: PassContext) -> Graph:
@@ -28,7 +52,7 @@ def decompose(graph: Graph, context: PassContext) -> Graph:
 
 def _expand(builder: GraphBuilder, node: Node) -> None:
     types = [None if operand is None else builder.values[str(operand)].type for operand in node.inputs]
-    rewrite = decomposition_of(node, types)
+    rewrite = _decomposition_of(node, types)
     if rewrite is None:
         definition = catalogue()[node.op]
         assert definition.device is not None or definition.kind in _WRITTEN_BY_KERNELS, node.op
@@ -40,7 +64,17 @@ def _expand(builder: GraphBuilder, node: Node) -> None:
         _expand(builder, emitted)
 
 
-_WRITTEN_BY_KERNELS = (OpKind.VIEW, OpKind.MOVEMENT, OpKind.CAST)
+def _decomposition_of(node: Node, types: Sequence[TensorType | None]) -> Rewrite | None:
+    """Return how to replace ``node``, or ``None`` where the device has the op as it stands."""
+    if catalogue()[node.op].kind is OpKind.REDUCTION:
+        return reductions.rewrite(node, types)
+    if node.op in elementwise.SOMETIMES:
+        return elementwise.SOMETIMES[node.op](node, types)
+    if node.op == "to":
+        return movements.cast(node, types)
+    if node.op == "spyre.batchmatmul":
+        return contractions.narrow(types)
+    return _ALWAYS.get(node.op)
 
 
 def _named(inner: NodeBuilder, result: str, node: Node) -> list[Node]:
