@@ -11,9 +11,9 @@ from spyrec.ir.graph import ConstantData, Derived, Node
 from spyrec.ir.kernel import Buffer, BufferRole, ConstantSource, Kernel, Use
 from spyrec.ir.kernel_form import Rule
 from spyrec.ir.types import TensorType
+from spyrec.passes.form_kernels.movements import copy_piece
+from spyrec.passes.form_kernels.pointwise import op_func_of
 from spyrec.passes.kernel_builder import PASS_NAME, KernelBuilder, whole
-from spyrec.passes.kernel_forming.movements import copy_piece
-from spyrec.passes.kernel_forming.pointwise import op_func_of
 
 
 def form(builder: KernelBuilder, node: Node) -> None:

@@ -13,9 +13,9 @@ from spyrec.ir.kernel import Buffer, BufferRole, ConstantSource, KernelGraph, Us
 from spyrec.ir.opdef import OpKind, catalogue
 from spyrec.ir.types import TensorType
 from spyrec.passes.base import PassContext
+from spyrec.passes.form_kernels import contractions, movements, pointwise, views
+from spyrec.passes.form_kernels.size_limits import refuse_oversized
 from spyrec.passes.kernel_builder import KernelBuilder, copy_between, copy_into, whole
-from spyrec.passes.kernel_forming import contractions, movements, pointwise, views
-from spyrec.passes.size_limits import refuse_oversized
 from spyrec.passes.tiling.symbolic import refuse_lost_symbols
 
 

@@ -1,1 +1,0 @@
-"""How nodes of each kind become kernels."""
