@@ -12,8 +12,8 @@ from spyrec.hardware.target import segment_base
 from spyrec.ir.kernel import Buffer, BufferRole, Kernel, KernelGraph, KernelProgram, LayoutCost, Use
 from spyrec.ir.opdef import OpKind, catalogue
 from spyrec.ir.types import TensorType
+from spyrec.passes.assign_layouts.realize import copy_cost_bytes
 from spyrec.passes.planning.shares import Share, share_of
-from spyrec.passes.realize import copy_cost_bytes
 
 _COPIES = ("spyre.copy", "spyre.restickify")
 """The ops of kernels that move numbers and compute none."""

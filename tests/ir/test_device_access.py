@@ -15,7 +15,7 @@ from spyrec.ir.device_access import Inexpressible, cut_points, express, refine
 from spyrec.ir.device_layout import BufferLayout, canonical_layout, pinned_layout, row_major
 from spyrec.ir.kernel_form import OUTPUT, KernelForm, KernelShape, OperandUse, Rule, kernel_form
 from spyrec.layout.device_layout import DeviceLayout
-from spyrec.passes.realize import forms_of
+from spyrec.passes.assign_layouts.realize import forms_of
 from tests.support.device_memory import accessed_address, element_address
 from tests.support.examples import examples
 from tests.support.view_chains import ViewChain, view_chains

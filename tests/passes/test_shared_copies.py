@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from spyrec.ir.kernel import BufferRole, KernelGraph
 from spyrec.ir.reader import read_graph_data
-from spyrec.passes import shared_copies
+from spyrec.passes.assign_layouts import shared_copies
+from spyrec.passes.assign_layouts.candidates import excess_bytes
+from spyrec.passes.assign_layouts.realize import copy_cost_bytes
 from spyrec.passes.base import PipelineOptions
 from spyrec.passes.driver import DriverOptions, run_pipeline
-from spyrec.passes.layout_candidates import excess_bytes
-from spyrec.passes.realize import copy_cost_bytes
 from tests.support.examples import examples
 from tests.support.expressions import ExpressionGraph
 from tests.support.layout_problems import layout_problem, solved

@@ -9,7 +9,7 @@ from spyrec.diagnostics import SpyrecError, refuse
 from spyrec.ir.device_layout import BufferLayout
 from spyrec.ir.graph import Graph, LayoutPin, location_of
 from spyrec.ir.kernel import Buffer, Kernel, KernelGraph
-from spyrec.passes.realize import forms_of
+from spyrec.passes.assign_layouts.realize import forms_of
 
 _MOST_STEPS = 8
 """Nodes of a path that are named; a longer one is cut."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from spyrec.passes.operand_costs import TIE_SCALE, OperandTable
+from spyrec.passes.assign_layouts.operand_costs import TIE_SCALE, OperandTable
 from spyrec.passes.solvers.elimination import INFINITE, Factor
 
 TABLE_LIMIT = 1 << 16

@@ -9,8 +9,8 @@ from spyrec.ir.device_layout import BufferLayout, canonical_layout, pinned_layou
 from spyrec.ir.graph import LayoutPin, location_of
 from spyrec.ir.kernel import Buffer, BufferRole
 from spyrec.layout.device_layout import DeviceLayout
+from spyrec.passes.assign_layouts.realize import forms_of
 from spyrec.passes.base import Lack, Refused
-from spyrec.passes.realize import forms_of
 
 MAX_HOST_RANK = 6
 """Dims of a tensor that has a default device layout (torch-spyre, stated)."""

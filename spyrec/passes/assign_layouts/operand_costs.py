@@ -16,7 +16,7 @@ from spyrec.ir.device_access import Inexpressible, Movement
 from spyrec.ir.device_layout import BufferLayout
 from spyrec.ir.kernel import Kernel, KernelGraph, Use
 from spyrec.ir.kernel_form import OUTPUT, KernelShape, OperandUse, Rule, kernel_form
-from spyrec.passes.realize import (
+from spyrec.passes.assign_layouts.realize import (
     NO_LOOPS,
     CopyStep,
     Realization,
