@@ -18,7 +18,7 @@ from spyrec.passes.base import NO_PLANNER, Lack, PipelineOptions, Refused, TileG
 from spyrec.passes.planning.divisions import divisors
 from spyrec.passes.planning.residency import residences
 from spyrec.passes.planning.traffic import kernel_traffic, lower_bound_bytes
-from spyrec.passes.tiling.axes import Axis, grown, lanes_of, shared_axes
+from spyrec.passes.tile_loops.axes import Axis, grown, lanes_of, shared_axes
 from spyrec.plan_record import Decision, PlanNote
 
 MOST_PLANS = 32

@@ -6,7 +6,7 @@ from spyrec.diagnostics import DiagnosticSink
 from spyrec.ir.graph import Graph
 from spyrec.passes.base import PassContext, PipelineOptions
 from spyrec.passes.pipelines import DEVICE_GRAPH
-from spyrec.passes.tiling.products import with_tiled_products
+from spyrec.passes.tile_loops.products import with_tiled_products
 
 
 def device_graph(graph: Graph) -> Graph:

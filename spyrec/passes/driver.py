@@ -14,7 +14,7 @@ from spyrec.passes.base import Facet, Lack, PassContext, PipelineOptions, Refuse
 from spyrec.passes.pipelines import AUTO_TILE, COMPILE, FORM, AnyPass
 from spyrec.passes.planning.pinned_dims import name_pinned_dims
 from spyrec.passes.print_kernels import print_kernels
-from spyrec.passes.tiling.symbolic import refuse_unsteady_shapes
+from spyrec.passes.tile_loops.symbolic import refuse_unsteady_shapes
 from spyrec.passes.verify_kernels import verify_kernels
 
 _MOST_SPARE_ARGUMENTS = 3

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from spyrec.diagnostics import SpyrecError
 from spyrec.ir.kernel import Buffer, BufferRole, Kernel
 from spyrec.passes import tile_loops
-from spyrec.passes.tiling.levels import Path
-from spyrec.passes.tiling.segments import part_groups
+from spyrec.passes.tile_loops.levels import Path
+from spyrec.passes.tile_loops.segments import part_groups
 from tests.support.examples import examples
 from tests.support.graphs import JsonObject, graph_data, node, scheduled
 from tests.support.random_loops import looped_graph

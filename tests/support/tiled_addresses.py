@@ -22,7 +22,7 @@ from spyrec.ir.kernel import Buffer, Kernel, KernelGraph, KernelProgram, Use
 from spyrec.passes.base import PipelineOptions
 from spyrec.passes.driver import DriverOptions, run_pipeline
 from spyrec.passes.tile_loops import levels_of_kernels
-from spyrec.passes.tiling.levels import Path
+from spyrec.passes.tile_loops.levels import Path
 
 _POOL = 1 << 50
 _ARGUMENT = 1 << 44

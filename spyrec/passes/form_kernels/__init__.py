@@ -16,7 +16,7 @@ from spyrec.passes.base import PassContext
 from spyrec.passes.form_kernels import contractions, movements, pointwise, views
 from spyrec.passes.form_kernels.size_limits import refuse_oversized
 from spyrec.passes.kernel_builder import KernelBuilder, copy_between, copy_into, whole
-from spyrec.passes.tiling.symbolic import refuse_lost_symbols
+from spyrec.passes.tile_loops.symbolic import refuse_lost_symbols
 
 
 def form_kernels(graph: Graph, context: PassContext) -> KernelGraph:

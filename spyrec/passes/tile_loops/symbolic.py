@@ -20,8 +20,8 @@ from spyrec.ir.ops.movement import FullAttributes
 from spyrec.ir.ops.views import ExpandAttributes
 from spyrec.ir.sizes import dim_of_size
 from spyrec.ir.types import TensorType
-from spyrec.passes.tiling.levels import Path, nodes_by_place
-from spyrec.passes.tiling.tree import dim_of
+from spyrec.passes.tile_loops.levels import Path, nodes_by_place
+from spyrec.passes.tile_loops.tree import dim_of
 
 
 def refuse_symbolic_sums(graph: KernelGraph, paths: Mapping[str, Path]) -> None:

@@ -10,8 +10,8 @@ from spyrec.ir.access import Access
 from spyrec.ir.graph import Derived
 from spyrec.ir.kernel import Buffer, BufferRole, Kernel, Use
 from spyrec.ir.kernel_form import Rule
-from spyrec.passes.tiling.accumulation import PASS_NAME, output_dims
-from spyrec.passes.tiling.tree import Body, LoopNode, Serials, TiledKernel, kernels_of
+from spyrec.passes.tile_loops.accumulation import PASS_NAME, output_dims
+from spyrec.passes.tile_loops.tree import Body, LoopNode, Serials, TiledKernel, kernels_of
 
 
 @dataclass(frozen=True, slots=True)

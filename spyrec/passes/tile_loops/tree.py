@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from spyrec.ir.access import Coordinate, Term
 from spyrec.ir.kernel import Kernel, Use
-from spyrec.passes.tiling.levels import Level, Path
+from spyrec.passes.tile_loops.levels import Level, Path
 
 
 @dataclass(frozen=True, slots=True)

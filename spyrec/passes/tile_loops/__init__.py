@@ -14,16 +14,16 @@ from spyrec.ir.kernel_form import Rule
 from spyrec.ir.types import TensorType
 from spyrec.passes.assign_layouts.candidates import layout_of_pin
 from spyrec.passes.base import PassContext, Refused, TileGroup
-from spyrec.passes.tiling.accumulation import accumulate, can_accumulate
-from spyrec.passes.tiling.cutting import Tile, loses_digit
-from spyrec.passes.tiling.expansion import Expansion, is_followable
-from spyrec.passes.tiling.groups import refuse_outside_dependences
-from spyrec.passes.tiling.levels import Level, Path, nodes_by_place, read_levels
-from spyrec.passes.tiling.order import group_together
-from spyrec.passes.tiling.placement import per_tile_depths, with_full_copies
-from spyrec.passes.tiling.segments import part_groups
-from spyrec.passes.tiling.symbolic import refuse_symbolic_sums
-from spyrec.passes.tiling.tree import LoopTree, dim_of
+from spyrec.passes.tile_loops.accumulation import accumulate, can_accumulate
+from spyrec.passes.tile_loops.cutting import Tile, loses_digit
+from spyrec.passes.tile_loops.expansion import Expansion, is_followable
+from spyrec.passes.tile_loops.groups import refuse_outside_dependences
+from spyrec.passes.tile_loops.levels import Level, Path, nodes_by_place, read_levels
+from spyrec.passes.tile_loops.order import group_together
+from spyrec.passes.tile_loops.placement import per_tile_depths, with_full_copies
+from spyrec.passes.tile_loops.segments import part_groups
+from spyrec.passes.tile_loops.symbolic import refuse_symbolic_sums
+from spyrec.passes.tile_loops.tree import LoopTree, dim_of
 
 
 def tile_loops(graph: KernelGraph, context: PassContext) -> KernelGraph:

@@ -6,7 +6,7 @@ import heapq
 from collections.abc import Mapping, Sequence
 
 from spyrec.ir.kernel import Kernel
-from spyrec.passes.tiling.levels import Level, Path
+from spyrec.passes.tile_loops.levels import Level, Path
 
 
 def group_together(kernels: Sequence[Kernel], paths: Mapping[str, Path]) -> tuple[Kernel, ...]:

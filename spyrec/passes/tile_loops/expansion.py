@@ -11,8 +11,8 @@ from spyrec.ir.kernel import Buffer, Kernel, Loop, Use
 from spyrec.ir.kernel_form import Rule
 from spyrec.ir.types import TensorType
 from spyrec.passes.kernel_builder import unique
-from spyrec.passes.tiling.cutting import Tile, cut, localized
-from spyrec.passes.tiling.tree import Body, LoopNode, TiledKernel
+from spyrec.passes.tile_loops.cutting import Tile, cut, localized
+from spyrec.passes.tile_loops.tree import Body, LoopNode, TiledKernel
 
 
 @dataclass(frozen=True, slots=True)

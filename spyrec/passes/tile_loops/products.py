@@ -16,7 +16,7 @@ from spyrec.passes.base import PassContext, PipelineOptions
 from spyrec.passes.builder import GraphBuilder, NodeBuilder
 from spyrec.passes.form_kernels import form_kernels
 from spyrec.passes.tile_loops import levels_of_kernels, tile_sizes
-from spyrec.passes.tiling.tree import dim_of
+from spyrec.passes.tile_loops.tree import dim_of
 
 
 def with_tiled_products(device: Graph, source: Graph) -> Graph:

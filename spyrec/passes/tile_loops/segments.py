@@ -7,8 +7,8 @@ from itertools import pairwise
 
 from spyrec.hardware.target import ARGUMENTS_WITH_POOL, ARGUMENTS_WITHOUT_POOL
 from spyrec.ir.kernel import Buffer, BufferRole, Kernel
-from spyrec.passes.tiling.levels import Path
-from spyrec.passes.tiling.tree import dim_of
+from spyrec.passes.tile_loops.levels import Path
+from spyrec.passes.tile_loops.tree import dim_of
 
 
 def part_groups(
