@@ -15,8 +15,8 @@ from spyrec.hardware.cost import OperationCost, OperationRecord, cost_of
 from spyrec.hardware.target import CALIBRATED, PLANNER_2026_06, PROFILES, Profile
 from spyrec.ir.kernel import KernelGraph
 from spyrec.passes.base import PipelineOptions
-from spyrec.passes.planning import candidates as module
-from spyrec.passes.planning.candidates import MOST_CANDIDATES, candidates, costed
+from spyrec.passes.divide_work import division_candidates as module
+from spyrec.passes.divide_work.division_candidates import MOST_CANDIDATES, candidates, costed
 from spyrec.passes.planning.divisions import division_space
 from tests.support.examples import examples
 from tests.support.graphs import after, graph_data, node, read, tensor

@@ -13,7 +13,7 @@ from benchmarks.planning_parts.division import Matmul, best_even_us, chosen_us
 from spyrec.hardware.target import CALIBRATED
 from spyrec.ir.kernel import KernelGraph
 from spyrec.options import HostArray, RunOptions
-from spyrec.passes.planning import cutting
+from spyrec.passes.divide_work import cutting
 from tests.support.examples import examples
 from tests.support.graphs import JsonObject, after, graph_data, node, random_arrays, read, tensor
 

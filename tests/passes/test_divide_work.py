@@ -18,7 +18,7 @@ from spyrec.ir.kernel import Kernel, KernelGraph
 from spyrec.ir.kernel_form import KernelForm, Rule
 from spyrec.passes.base import PipelineOptions
 from spyrec.passes.device_graph import device_graph
-from spyrec.passes.planning.candidates import candidates
+from spyrec.passes.divide_work.division_candidates import candidates
 from spyrec.passes.planning.record import record_of
 from tests.support.examples import examples
 from tests.support.graphs import after, graph_data, node, only_diagnostic, read, tensor

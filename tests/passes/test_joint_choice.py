@@ -14,9 +14,9 @@ from benchmarks.planning_parts import workloads
 from spyrec import CompileOptions
 from spyrec.ir.kernel import Buffer, BufferRole, KernelGraph
 from spyrec.passes.base import NO_PLANNER, PipelineOptions
-from spyrec.passes.planning.candidates import Candidate, candidates
+from spyrec.passes.divide_work.division_candidates import Candidate, candidates
+from spyrec.passes.divide_work.joint import choose
 from spyrec.passes.planning.divisions import Division
-from spyrec.passes.planning.joint import choose
 from spyrec.passes.planning.regions import Region, layout_of_region, whole_region
 from spyrec.passes.planning.residency import touched
 from spyrec.passes.planning.shares import Share

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from spyrec.ir.kernel import BufferRole, KernelGraph
 from spyrec.ir.reader import read_graph_data
 from spyrec.passes.assign_layouts import shared_copies
-from spyrec.passes.assign_layouts.candidates import excess_bytes
+from spyrec.passes.assign_layouts.layout_candidates import excess_bytes
 from spyrec.passes.assign_layouts.realize import copy_cost_bytes
 from spyrec.passes.base import PipelineOptions
 from spyrec.passes.driver import DriverOptions, run_pipeline

@@ -17,9 +17,9 @@ from spyrec.hardware.target import SEGMENT_BYTES
 from spyrec.ir.device_layout import BufferLayout
 from spyrec.ir.graph import location_of
 from spyrec.ir.kernel import Buffer, BufferRole, Kernel, KernelGraph, LayoutCost, Use
-from spyrec.passes.assign_layouts.candidates import candidates, excess_bytes, layout_of_pin, leaves_default
+from spyrec.passes.assign_layouts.layout_candidates import candidates, excess_bytes, layout_of_pin, leaves_default
+from spyrec.passes.assign_layouts.layout_refusal import Conflict, refusal
 from spyrec.passes.assign_layouts.operand_costs import TIE_SCALE, OperandCosts
-from spyrec.passes.assign_layouts.refusal import Conflict, refusal
 from spyrec.passes.assign_layouts.shared_constants import share_constants
 from spyrec.passes.assign_layouts.shared_copies import Reader, SharedReaders, shared_readers
 from spyrec.passes.assign_layouts.write_copies import write_copies

@@ -13,9 +13,9 @@ from spyrec.ir.graph import Derived, location_of
 from spyrec.ir.kernel import Buffer, BufferRole, Kernel, KernelGraph, Use
 from spyrec.ir.kernel_form import OUTPUT, OperandUse, Rule
 from spyrec.ir.types import TensorType
+from spyrec.passes.assign_layouts.layout_refusal import operand_notes
 from spyrec.passes.assign_layouts.operand_costs import OperandCosts, accepts
 from spyrec.passes.assign_layouts.realize import CopyStep, Realization, Source, copy_cost_bytes, copy_rule, realize
-from spyrec.passes.assign_layouts.refusal import operand_notes
 from spyrec.passes.base import Lack, PassContext, Refused
 from spyrec.passes.lifetimes import start_of_loops
 

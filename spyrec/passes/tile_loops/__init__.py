@@ -12,7 +12,7 @@ from spyrec.ir.graph import Node, location_of
 from spyrec.ir.kernel import Buffer, BufferRole, Kernel, KernelGraph, Use
 from spyrec.ir.kernel_form import Rule
 from spyrec.ir.types import TensorType
-from spyrec.passes.assign_layouts.candidates import layout_of_pin
+from spyrec.passes.assign_layouts.layout_candidates import layout_of_pin
 from spyrec.passes.base import PassContext, Refused, TileGroup
 from spyrec.passes.tile_loops.accumulation import accumulate, can_accumulate
 from spyrec.passes.tile_loops.cutting import Tile, loses_digit

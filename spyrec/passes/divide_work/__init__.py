@@ -7,11 +7,11 @@ from dataclasses import replace
 
 from spyrec.ir.kernel import Kernel, KernelGraph
 from spyrec.passes.base import PassContext, PipelineOptions, Refused
-from spyrec.passes.planning.candidates import Candidate, candidates
-from spyrec.passes.planning.cutting import cut_kernels
+from spyrec.passes.divide_work.cutting import cut_kernels
+from spyrec.passes.divide_work.division_candidates import Candidate, candidates
+from spyrec.passes.divide_work.joint import choose
+from spyrec.passes.divide_work.pins import with_pins
 from spyrec.passes.planning.divisions import Division
-from spyrec.passes.planning.joint import choose
-from spyrec.passes.planning.pins import with_pins
 from spyrec.plan_record import Decision, PlanNote
 
 

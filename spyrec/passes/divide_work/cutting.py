@@ -16,7 +16,7 @@ from spyrec.ir.device_access import Inexpressible
 from spyrec.ir.graph import location_of
 from spyrec.ir.kernel import BufferRole, Kernel, KernelGraph, Use
 from spyrec.passes.base import Lack, PipelineOptions, Refused
-from spyrec.passes.planning.candidates import Candidate, candidates, floor_us
+from spyrec.passes.divide_work.division_candidates import Candidate, candidates, floor_us
 from spyrec.passes.planning.divisions import Axis, division_space
 from spyrec.passes.planning.record import record_of
 from spyrec.passes.planning.shares import share_of

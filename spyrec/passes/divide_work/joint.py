@@ -15,7 +15,7 @@ import numpy as np
 
 from spyrec.ir.kernel import Buffer, BufferRole, Kernel, KernelGraph
 from spyrec.passes.base import NO_PLANNER, PipelineOptions
-from spyrec.passes.planning.candidates import Candidate
+from spyrec.passes.divide_work.division_candidates import Candidate
 from spyrec.passes.planning.divisions import Division
 from spyrec.passes.planning.regions import Region, layout_of_region, whole_region
 from spyrec.passes.planning.residency import Way, touched
