@@ -5,7 +5,7 @@ from __future__ import annotations
 import doctest
 from pathlib import Path
 
-PAGE = Path(__file__).parents[2] / "docs" / "coarse_tiling.md"
+PAGE = Path(__file__).parents[3] / "docs" / "coarse_tiling.md"
 
 
 def test_every_example_of_the_page_is_true() -> None:

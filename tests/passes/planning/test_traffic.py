@@ -26,7 +26,7 @@ from tests.support.random_graphs import random_graph
 from tests.support.random_loops import looped_graph
 
 _SEEDS = st.integers(0, 1 << 40)
-_EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+_EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 
 
 def assert_a_run_counts_what_was_predicted(graph: KernelGraph, arrays: Arrays, options: CompileOptions) -> None:

@@ -21,7 +21,7 @@ from spyrec.passes.driver import DriverOptions, compile_graph, run_pipeline
 from tests.support.expressions import ExpressionGraph
 from tests.support.layout_problems import layout_problem, solved
 
-FIXTURE = Path(__file__).parent.parent / "fixtures" / "layout_vectors.json"
+FIXTURE = Path(__file__).parents[2] / "fixtures" / "layout_vectors.json"
 
 
 class CostVector(TypedDict):

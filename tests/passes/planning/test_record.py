@@ -24,7 +24,7 @@ from tests.support.random_graphs import random_graph
 from tests.support.random_loops import looped_graph
 
 _SEEDS = st.integers(0, 1 << 40)
-_EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+_EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 _COMBINING = {"sum", "mean", "exx2", "max", "min", "matmul", "batchmatmul", "batchmatmulfp8"}
 NO_LX = CompileOptions(lx_planner="none", auto_tile=False)
 
