@@ -1,10 +1,12 @@
-"""The rules every kernel graph keeps, whatever pass made it."""
+"""The rules every kernel graph keeps, whatever pass made it, and after ``tile-loops`` those of loops around kernels."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
+from spyrec.ir.access import Coordinate
 from spyrec.ir.device_access import Inexpressible
-from spyrec.ir.kernel import BufferRole, Kernel, KernelGraph
-from spyrec.passes.verify_loops import verify_loops
+from spyrec.ir.kernel import BufferRole, Kernel, KernelGraph, Use
 
 
 def verify_kernels(graph: KernelGraph) -> list[str]:
@@ -27,7 +29,7 @@ def verify_kernels(graph: KernelGraph) -> list[str]:
         if has_layouts and not problems:
             problems.extend(_form_problems(graph, kernel))
     if not problems:
-        problems.extend(verify_loops(graph))
+        problems.extend(_verify_loops(graph))
     problems.extend(f'output "{name}" is never written' for name, buffer in graph.outputs if buffer not in written)
     return problems
 
@@ -44,3 +46,128 @@ def _form_problems(graph: KernelGraph, kernel: Kernel) -> list[str]:
     if kernel.division is not None and len(kernel.division) != len(form.variables):
         return [f"{kernel.name} is divided along {len(kernel.division)} variables, its form has {len(form.variables)}"]
     return []
+
+
+def _verify_loops(graph: KernelGraph) -> list[str]:
+    """Return what is wrong, each line led by its code (SPY0430 to SPY0437); ``graph`` names its buffers."""
+    problems = [*_unknown_loops(graph)]
+    if problems:
+        return problems
+    problems += [*_scattered(graph), *_split(graph)]
+    for kernel in graph.kernels:
+        misfits = [*_misaligned(graph, kernel)]
+        problems += misfits
+        if not misfits:
+            problems += [
+                line
+                for use in kernel.uses
+                for line in (
+                    *_home(graph, kernel, use),
+                    *_bounds(graph, kernel, use),
+                    *_standing(graph, kernel, use),
+                )
+            ]
+    return problems
+
+
+def _unknown_loops(graph: KernelGraph) -> Iterator[str]:
+    """A number stands for one loop: one trip count and dim, one place among the loops around it."""
+    outer: dict[int, tuple[int, ...]] = {}
+    for kernel in graph.kernels:
+        for depth, loop in enumerate(kernel.loops):
+            if loop not in graph.loops:
+                yield f"SPY0431 {kernel.name} stands in loop {loop}, which has no trip count"
+            elif outer.setdefault(loop, kernel.loops[:depth]) != kernel.loops[:depth]:
+                yield f"SPY0431 {kernel.name} has loop {loop} inside {kernel.loops[:depth]}, others in {outer[loop]}"
+    for number, loop in graph.loops.items():
+        if loop.count < 1 or loop.tile < 1:
+            yield f"SPY0431 loop {number} runs over {loop}"
+
+
+def _scattered(graph: KernelGraph) -> Iterator[str]:
+    """The kernels of a loop are neighbours."""
+    ended: set[int] = set()
+    before: tuple[int, ...] = ()
+    for kernel in graph.kernels:
+        ended.update(set(before) - set(kernel.loops))
+        for loop in ended.intersection(kernel.loops):
+            yield f"SPY0430 {kernel.name} stands in loop {loop}, which has ended before it"
+        before = kernel.loops
+
+
+def _split(graph: KernelGraph) -> Iterator[str]:
+    """A loop is in one program."""
+    for first, second in zip(graph.programs, graph.programs[1:], strict=False):
+        inside = set(graph.kernels[first.end_kernel - 1].loops)
+        for loop in sorted(inside.intersection(graph.kernels[second.first_kernel].loops)):
+            yield f"SPY0430 loop {loop} goes on in a second program, from {graph.kernels[second.first_kernel].name} on"
+
+
+def _misaligned(graph: KernelGraph, kernel: Kernel) -> Iterator[str]:
+    """Tiled dims and steps have an entry per loop around the kernel, and there are none outside of loops."""
+    depth = len(kernel.loops)
+    if len(kernel.tiled) != depth:
+        yield f"SPY0432 {kernel.name} stands in {depth} loops and tells tiled dims of {len(kernel.tiled)}"
+        return
+    for loop, dims in zip(kernel.loops, kernel.tiled, strict=True):
+        for dim in dims:
+            name = kernel.dims[dim] if dim < len(kernel.dims) else None
+            if name != graph.loops[loop].dim:
+                yield f'SPY0431 {kernel.name} tiles dim {dim} ("{name}") in a loop over "{graph.loops[loop].dim}"'
+    for use in kernel.uses:
+        rank = len(graph.buffers[use.buffer].type.shape)
+        if use.steps and (len(use.steps) != depth or any(len(step) != rank for step in use.steps)):
+            yield f'SPY0432 {kernel.name} stands in {depth} loops, its access to "{use.buffer}" has steps {use.steps}'
+
+
+def _home(graph: KernelGraph, kernel: Kernel, use: Use) -> Iterator[str]:
+    """What is written anew in each round is touched in that round only, and at the same place in every round."""
+    home = graph.buffers[use.buffer].home
+    tile = f'"{use.buffer}", which is written anew in each round of loops {home}'
+    if kernel.loops[: len(home)] != home:
+        yield f"SPY0433 {kernel.name} in loops {kernel.loops} touches {tile}"
+    elif any(any(step) for step in use.steps[: len(home)]):
+        yield f"SPY0434 {kernel.name} moves in {tile}"
+
+
+def _standing(graph: KernelGraph, kernel: Kernel, use: Use) -> Iterator[str]:
+    """What a loop tiles moves with it, unless the buffer is written anew in each of its rounds or says one thing."""
+    home = graph.buffers[use.buffer].home
+    for depth, (loop, dims) in enumerate(zip(kernel.loops, kernel.tiled, strict=True)):
+        moves = bool(use.steps) and any(use.steps[depth])
+        standing = [dim for dim in dims if depth >= len(home) and not moves and use.access.depends_on(dim)]
+        if standing and not _repeats(graph, use, standing):
+            yield f'SPY0437 {kernel.name} takes the same part of "{use.buffer}" in every round of loop {loop}'
+
+
+def _bounds(graph: KernelGraph, kernel: Kernel, use: Use) -> Iterator[str]:
+    """No round leaves the buffer."""
+    for dim, (coordinate, extent) in enumerate(
+        zip(use.access.coordinates, graph.buffers[use.buffer].type.shape, strict=True)
+    ):
+        moved = [step[dim] * (graph.loops[loop].count - 1) for loop, step in zip(kernel.loops, use.steps, strict=False)]
+        first = coordinate.offset + sum(min(0, way) for way in moved)
+        last = _largest(coordinate) + sum(max(0, way) for way in moved)
+        if first < 0 or last >= extent:
+            yield f'SPY0436 {kernel.name} reaches {first} to {last} of dim {dim} of "{use.buffer}", which has {extent}'
+
+
+def _largest(coordinate: Coordinate) -> int:
+    return coordinate.offset + sum(term.coefficient * (term.modulus - 1) for term in coordinate.terms)
+
+
+def _repeats(graph: KernelGraph, use: Use, dims: Sequence[int]) -> bool:
+    """Whether what an access reads along these dims are copies of one thing: an expanded number written out."""
+    axes = [
+        axis
+        for axis, coordinate in enumerate(use.access.coordinates)
+        if any(term.dim in dims for term in coordinate.terms)
+    ]
+    writers = [kernel for kernel in graph.kernels if kernel.output.buffer == use.buffer]
+    return bool(writers) and all(_writes_alike(writer, axes) for writer in writers)
+
+
+def _writes_alike(writer: Kernel, axes: Sequence[int]) -> bool:
+    """Whether a kernel writes the same along these axes of its output: nothing that it reads follows them."""
+    walked = {term.dim for axis in axes for term in writer.output.access.coordinates[axis].terms}
+    return not any(read.access.depends_on(dim) for read in writer.inputs for dim in walked)

@@ -17,9 +17,8 @@ from spyrec.passes.base import PassContext, Refused, TileGroup
 from spyrec.passes.tile_loops.accumulation import accumulate, can_accumulate
 from spyrec.passes.tile_loops.cutting import Tile, loses_digit
 from spyrec.passes.tile_loops.expansion import Expansion, is_followable
-from spyrec.passes.tile_loops.groups import refuse_outside_dependences
 from spyrec.passes.tile_loops.levels import Level, Path, nodes_by_place, read_levels
-from spyrec.passes.tile_loops.order import group_together
+from spyrec.passes.tile_loops.order import group_together, refuse_outside_dependences
 from spyrec.passes.tile_loops.placement import per_tile_depths, with_full_copies
 from spyrec.passes.tile_loops.segments import part_groups
 from spyrec.passes.tile_loops.symbolic import refuse_symbolic_sums
