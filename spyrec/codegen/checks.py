@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from spyrec.codegen.iteration import Iteration
+from spyrec.codegen.iteration import IterationSpace
 from spyrec.codegen.operand_dims import EXTENDS, OperandDims
 from spyrec.codegen.opspec import AllocationKind, OpSpec, TensorArgument
 from spyrec.device_ops import MATMULS, device_operation
@@ -75,7 +75,7 @@ def check_gather(spec: OpSpec, value: int, index: int | None, location: Location
     return index
 
 
-def check_cores(iteration: Iteration, target: Target, location: Location | None) -> None:
+def check_cores(iteration: IterationSpace, target: Target, location: Location | None) -> None:
     """Check that the target has as many cores as the work division needs.  Errors: SPY0510."""
     at = None if location is None else location.child("iteration_space")
     if iteration.cores > target.cores:
@@ -83,7 +83,7 @@ def check_cores(iteration: Iteration, target: Target, location: Location | None)
         raise refuse("SPY0510", f"work division {cuts} needs {iteration.cores} cores, there are {target.cores}", at)
 
 
-def check_even(iteration: Iteration, location: Location | None) -> None:
+def check_even(iteration: IterationSpace, location: Location | None) -> None:
     """Check that every core gets the same extent along every dim.  Errors: SPY0511."""
     for dim, cut in iteration.work_slices.items():
         if iteration.sizes[dim] % cut:
@@ -98,7 +98,7 @@ def check_even(iteration: Iteration, location: Location | None) -> None:
 
 
 def check_combination(
-    spec: OpSpec, dims: Sequence[OperandDims], iteration: Iteration, location: Location | None
+    spec: OpSpec, dims: Sequence[OperandDims], iteration: IterationSpace, location: Location | None
 ) -> None:
     """Check that cores which share an output element may combine their results.  Errors: SPY0522."""
     output = dims[-1].scales

@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 
 from spyrec.bundle.superdsc import ConstantEntry
-from spyrec.codegen.iteration import Iteration
+from spyrec.codegen.iteration import IterationSpace
 from spyrec.device_ops import device_operation
 from spyrec.hardware import dlfloat
 from spyrec.hardware.dtypes import DeviceFormat
@@ -35,7 +35,7 @@ def _ieee_bits(value: float) -> int:
     return int(bits)
 
 
-def mask_ranges(iteration: Iteration, output_scales: Mapping[str, int]) -> dict[str, tuple[tuple[int, int], ...]]:
+def mask_ranges(iteration: IterationSpace, output_scales: Mapping[str, int]) -> dict[str, tuple[tuple[int, int], ...]]:
     """Return (start, count) of the padding along each dim that is reduced within sticks."""
     return {
         dim: ((iteration.sizes[dim] - padding, padding),)

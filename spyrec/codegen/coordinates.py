@@ -11,14 +11,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 
-from spyrec.codegen.expression import Expression, Floor, IndirectAccess, Modulo, Symbol
+from spyrec.codegen.expression import CoordinateExpression, Floor, IndirectAccess, Modulo, Symbol
 from spyrec.codegen.opspec import TensorArgument
 from spyrec.diagnostics import Location, SpyrecError, refuse
 from spyrec.hardware.target import STICK_BYTES
 
 
 @dataclass(frozen=True, slots=True)
-class Axis:
+class DeviceAxis:
     """The device axis ``index`` that carries one dim, starting at ``offset`` (sticks on a stick axis)."""
 
     index: int
@@ -37,7 +37,7 @@ class ArgumentView:
     elements_per_stick: int
     stick_dim: str | None
     dim_order: tuple[str, ...]
-    axes: Mapping[str, Axis]
+    axes: Mapping[str, DeviceAxis]
     index_name: str | None = None
     indirect_axis: int | None = None
     indirect_dims: tuple[str, ...] = ()
@@ -128,7 +128,7 @@ class _AxisWalk:
         self._elements = elements
         self._location = location
         self._order: list[str] = []
-        self._axes: dict[str, Axis] = {}
+        self._axes: dict[str, DeviceAxis] = {}
         self._index_name: str | None = None
         self._indirect_axis: int | None = None
         self._stick_inner = _stick_expression(argument, elements)
@@ -173,7 +173,7 @@ class _AxisWalk:
             case _:
                 raise self._unaligned(axis, "is neither a symbol nor the sticks of the last coordinate")
 
-    def _visit_constant(self, axis: int, coordinate: Expression) -> None:
+    def _visit_constant(self, axis: int, coordinate: CoordinateExpression) -> None:
         size = self._argument.device_size[axis]
         if size != 1 or coordinate.offset:
             raise self._unaligned(
@@ -203,7 +203,7 @@ class _AxisWalk:
         if dim in self._order:
             raise self._unaligned(axis, "repeats a symbol that another device dim carries")
         self._order.append(dim)
-        self._axes[dim] = Axis(axis, offset)
+        self._axes[dim] = DeviceAxis(axis, offset)
 
     def _stick(self) -> str | None:
         last = len(self._argument.device_coordinates) - 1
@@ -238,7 +238,7 @@ class _AxisWalk:
         return None if self._location is None else self._location.child("device_coordinates", axis)
 
 
-def _stick_expression(argument: TensorArgument, elements: int) -> Expression | None:
+def _stick_expression(argument: TensorArgument, elements: int) -> CoordinateExpression | None:
     """Return the symbol that the last coordinate follows, or ``None`` where it has no such form."""
     coordinate = argument.device_coordinates[-1]
     if _is_symbol(coordinate):
@@ -251,7 +251,7 @@ def _stick_expression(argument: TensorArgument, elements: int) -> Expression | N
     return None
 
 
-def _is_symbol(expression: Expression) -> bool:
+def _is_symbol(expression: CoordinateExpression) -> bool:
     terms = expression.terms
     return (
         len(terms) == 1 and expression.offset == 0 and terms[0].coefficient == 1 and isinstance(terms[0].atom, Symbol)

@@ -1,6 +1,6 @@
 """Coordinate expressions in a frozen normal form.
 
-An :class:`Expression` is a constant plus a sum of coefficient times atom.  An atom is an iteration symbol, a floored
+An :class:`CoordinateExpression` is a constant plus a sum of coefficient times atom.  An atom is an iteration symbol, a floored
 quotient, a remainder, or a row number read from an index tensor.  Two expressions that normalise alike are equal.
 ``expression_parser`` reads the text form, ``str()`` writes it.
 """
@@ -28,7 +28,7 @@ class Symbol:
 class Floor:
     """``floor(inner / divisor)``, divisor at least 2."""
 
-    inner: Expression
+    inner: CoordinateExpression
     divisor: int
 
     def __str__(self) -> str:
@@ -40,7 +40,7 @@ class Floor:
 class Modulo:
     """``Mod(inner, modulus)``, modulus at least 2, result in ``0 .. modulus - 1``."""
 
-    inner: Expression
+    inner: CoordinateExpression
     modulus: int
 
     def __str__(self) -> str:
@@ -61,7 +61,7 @@ Atom = Symbol | Floor | Modulo | IndirectAccess
 
 
 @dataclass(frozen=True, slots=True)
-class Term:
+class CoordinateTerm:
     """``coefficient * atom``; the coefficient is never 0."""
 
     coefficient: int
@@ -74,72 +74,74 @@ class Term:
 
 
 @dataclass(frozen=True, slots=True)
-class Expression:
+class CoordinateExpression:
     """``offset + sum(terms)``; terms are distinct in their atoms and sorted by text, so that equality is structural."""
 
-    terms: tuple[Term, ...] = ()
+    terms: tuple[CoordinateTerm, ...] = ()
     offset: int = 0
 
     @classmethod
-    def constant(cls, value: int) -> Expression:
+    def constant(cls, value: int) -> CoordinateExpression:
         """Return the constant ``value``."""
         return cls((), value)
 
     @classmethod
-    def symbol(cls, name: str) -> Expression:
+    def symbol(cls, name: str) -> CoordinateExpression:
         """Return the iteration symbol ``name``."""
-        return cls((Term(1, Symbol(name)),))
+        return cls((CoordinateTerm(1, Symbol(name)),))
 
     @classmethod
-    def indirect(cls, name: str) -> Expression:
+    def indirect(cls, name: str) -> CoordinateExpression:
         """Return the row number read from index tensor ``name``."""
-        return cls((Term(1, IndirectAccess(name)),))
+        return cls((CoordinateTerm(1, IndirectAccess(name)),))
 
     @classmethod
-    def floor(cls, inner: str | Expression, divisor: int) -> Expression:
+    def floor(cls, inner: str | CoordinateExpression, divisor: int) -> CoordinateExpression:
         """Return ``floor(inner / divisor)``; whole multiples of the divisor move outside. ``divisor`` is positive."""
         assert divisor > 0
         base = cls.symbol(inner) if isinstance(inner, str) else inner
         if divisor == 1:
             return base
         outside = [
-            Term(term.coefficient // divisor, term.atom) for term in base.terms if not term.coefficient % divisor
+            CoordinateTerm(term.coefficient // divisor, term.atom)
+            for term in base.terms
+            if not term.coefficient % divisor
         ]
         rest = tuple(term for term in base.terms if term.coefficient % divisor)
         whole, remainder = divmod(base.offset, divisor)
         if rest:
-            outside.append(Term(1, Floor(cls(rest, remainder), divisor)))
+            outside.append(CoordinateTerm(1, Floor(cls(rest, remainder), divisor)))
         return cls.sum_of(outside, whole)
 
     @classmethod
-    def mod(cls, inner: str | Expression, modulus: int) -> Expression:
+    def mod(cls, inner: str | CoordinateExpression, modulus: int) -> CoordinateExpression:
         """Return ``inner`` modulo ``modulus``; whole multiples of the modulus vanish. ``modulus`` is positive."""
         assert modulus > 0
         base = cls.symbol(inner) if isinstance(inner, str) else inner
         rest = tuple(term for term in base.terms if term.coefficient % modulus)
         if not rest:
             return cls((), base.offset % modulus)
-        return cls((Term(1, Modulo(cls(rest, base.offset % modulus), modulus)),))
+        return cls((CoordinateTerm(1, Modulo(cls(rest, base.offset % modulus), modulus)),))
 
     @classmethod
-    def sum_of(cls, terms: Iterable[Term], offset: int = 0) -> Expression:
+    def sum_of(cls, terms: Iterable[CoordinateTerm], offset: int = 0) -> CoordinateExpression:
         """Return the normalised sum of ``terms`` and ``offset``."""
         coefficients: dict[Atom, int] = {}
         for term in terms:
             coefficients[term.atom] = coefficients.get(term.atom, 0) + term.coefficient
-        kept = [Term(coefficient, atom) for atom, coefficient in coefficients.items() if coefficient]
+        kept = [CoordinateTerm(coefficient, atom) for atom, coefficient in coefficients.items() if coefficient]
         if len(kept) > 1:
             kept.sort(key=lambda term: str(term.atom))
         return cls(tuple(kept), offset)
 
-    def __add__(self, other: Expression | int) -> Expression:
+    def __add__(self, other: CoordinateExpression | int) -> CoordinateExpression:
         if isinstance(other, int):
-            return Expression(self.terms, self.offset + other)
-        return Expression.sum_of((*self.terms, *other.terms), self.offset + other.offset)
+            return CoordinateExpression(self.terms, self.offset + other)
+        return CoordinateExpression.sum_of((*self.terms, *other.terms), self.offset + other.offset)
 
-    def __mul__(self, factor: int) -> Expression:
-        return Expression.sum_of(
-            (Term(term.coefficient * factor, term.atom) for term in self.terms), self.offset * factor
+    def __mul__(self, factor: int) -> CoordinateExpression:
+        return CoordinateExpression.sum_of(
+            (CoordinateTerm(term.coefficient * factor, term.atom) for term in self.terms), self.offset * factor
         )
 
     def __str__(self) -> str:
@@ -176,7 +178,7 @@ class Expression:
             return () if isinstance(atom, IndirectAccess) else atom.inner.symbols
         names: set[str] = set()
         for term in self.terms:
-            names.update(Expression((term,)).symbols)
+            names.update(CoordinateExpression((term,)).symbols)
         return tuple(sorted(names))
 
     @property

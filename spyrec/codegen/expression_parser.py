@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from spyrec.codegen.expression import INTEGER_LIMIT, Expression
+from spyrec.codegen.expression import INTEGER_LIMIT, CoordinateExpression
 from spyrec.diagnostics import Location, SpyrecError, refuse
 
 MAX_TEXT_LENGTH = 1000
@@ -25,7 +25,7 @@ _TOKEN = re.compile(r"[ \t]*(?:(?P<integer>[0-9]+)|(?P<name>[A-Za-z_][A-Za-z0-9_
 _FUNCTIONS = frozenset({"floor", "Mod", "IndirectAccess"})
 
 
-def parse_expression(text: str, location: Location | None = None) -> Expression:
+def parse_expression(text: str, location: Location | None = None) -> CoordinateExpression:
     """Return the expression that ``text`` spells.
 
     Raises SPY0501 where the text is not in the grammar, SPY0502 where a number, the length or the depth is too large.
@@ -87,7 +87,7 @@ class _Parser:
             self._location,
         )
 
-    def expression(self, depth: int) -> Expression:
+    def expression(self, depth: int) -> CoordinateExpression:
         if depth > MAX_DEPTH:
             raise refuse("SPY0502", f"coordinate nests deeper than {MAX_DEPTH} levels", self._location)
         negative = self._accept("-")
@@ -99,7 +99,7 @@ class _Parser:
             result = self._bounded(result + self._term(depth) * sign)
         return result
 
-    def _term(self, depth: int) -> Expression:
+    def _term(self, depth: int) -> CoordinateExpression:
         result = self._factor(depth)
         while self._accept("*"):
             column = self.token.column
@@ -114,30 +114,38 @@ class _Parser:
             result = self._bounded(other * result.offset if result.is_constant else result * other.offset)
         return result
 
-    def _factor(self, depth: int) -> Expression:
+    def _factor(self, depth: int) -> CoordinateExpression:
         token = self.token
         if token.kind == "integer":
-            return Expression.constant(self._integer())
+            return CoordinateExpression.constant(self._integer())
         if token.kind == "name":
             self._take()
-            return self._function(token.text, depth) if token.text in _FUNCTIONS else Expression.symbol(token.text)
+            return (
+                self._function(token.text, depth)
+                if token.text in _FUNCTIONS
+                else CoordinateExpression.symbol(token.text)
+            )
         if self._accept("("):
             inner = self.expression(depth + 1)
             self._expect(")")
             return inner
         raise self.unexpected("a number, a symbol or '('")
 
-    def _function(self, name: str, depth: int) -> Expression:
+    def _function(self, name: str, depth: int) -> CoordinateExpression:
         self._expect("(")
         if name == "IndirectAccess":
             if self.token.kind != "name":
                 raise self.unexpected("the name of an index tensor")
-            result = Expression.indirect(self._take().text)
+            result = CoordinateExpression.indirect(self._take().text)
         else:
             inner = self.expression(depth + 1)
             self._expect("/" if name == "floor" else ",")
             divisor = self._divisor()
-            result = Expression.floor(inner, divisor) if name == "floor" else Expression.mod(inner, divisor)
+            result = (
+                CoordinateExpression.floor(inner, divisor)
+                if name == "floor"
+                else CoordinateExpression.mod(inner, divisor)
+            )
         self._expect(")")
         return result
 
@@ -152,7 +160,7 @@ class _Parser:
             raise refuse("SPY0502", f"number {text} in coordinate {self._text!r} is 2**63 or more", self._location)
         return int(text)
 
-    def _bounded(self, value: Expression) -> Expression:
+    def _bounded(self, value: CoordinateExpression) -> CoordinateExpression:
         largest = max((abs(term.coefficient) for term in value.terms), default=0)
         if max(largest, abs(value.offset)) >= INTEGER_LIMIT:
             raise refuse("SPY0502", f"coordinate {self._text!r} has a value of 2**63 or more", self._location)

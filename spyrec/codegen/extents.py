@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from spyrec.codegen.coordinates import ArgumentView
-from spyrec.codegen.iteration import Iteration
+from spyrec.codegen.iteration import IterationSpace
 from spyrec.codegen.operand_dims import EXTENDS, OperandDims
 from spyrec.codegen.opspec import AllocationKind
 from spyrec.diagnostics import Location, SpyrecError, refuse
@@ -34,8 +34,8 @@ class Footprint:
 class FootprintContext:
     """What all operands of one operation share: the space before and after stick padding, and the device."""
 
-    ragged: Iteration
-    iteration: Iteration
+    ragged: IterationSpace
+    iteration: IterationSpace
     target: Target
     is_restickify: bool
     other_stick_sizes: Mapping[str, int]

@@ -18,7 +18,7 @@ CAST_ROW_LABEL = "mb"
 
 
 @dataclass(frozen=True, slots=True)
-class Iteration:
+class IterationSpace:
     """Extents and work slices by dim label, in file order.
 
     ``padding`` is the part of each extent beyond the operation's own, where a ragged stick dim was rounded up.
@@ -41,16 +41,16 @@ class Iteration:
         """Return the extent of one core's slice along ``dim``."""
         return self.sizes[dim] // self.work_slices[dim]
 
-    def with_size(self, dim: str, size: int) -> Iteration:
+    def with_size(self, dim: str, size: int) -> IterationSpace:
         """Return the same space with another extent along ``dim``."""
         return replace(self, sizes={**self.sizes, dim: size})
 
-    def with_cast_row(self) -> Iteration:
+    def with_cast_row(self) -> IterationSpace:
         """Return the space with a row of size 1 before its dims."""
         label = CAST_ROW_LABEL
         return replace(self, sizes={label: 1, **self.sizes}, work_slices={label: 1, **self.work_slices}, cast_row=label)
 
-    def with_missing_stick(self, label: str, elements: int) -> Iteration:
+    def with_missing_stick(self, label: str, elements: int) -> IterationSpace:
         """Return the space with a stick of ``elements`` lanes after its dims."""
         return replace(
             self,
@@ -59,7 +59,7 @@ class Iteration:
             missing_stick=label,
         )
 
-    def padded(self, dim: str, stick_size: int) -> Iteration:
+    def padded(self, dim: str, stick_size: int) -> IterationSpace:
         """Return the space with the extent of ``dim`` rounded up to whole sticks."""
         rest = -self.sizes[dim] % stick_size
         if not rest:
@@ -67,7 +67,7 @@ class Iteration:
         sizes = {**self.sizes, dim: self.sizes[dim] + rest}
         return replace(self, sizes=sizes, padding={**self.padding, dim: rest})
 
-    def undivided(self, dims: Mapping[str, int]) -> Iteration:
+    def undivided(self, dims: Mapping[str, int]) -> IterationSpace:
         """Return the space with one slice along each of ``dims``."""
         return replace(self, work_slices={dim: 1 if dim in dims else cut for dim, cut in self.work_slices.items()})
 
@@ -98,9 +98,9 @@ def label_symbols(spec: OpSpec, location: Location | None) -> dict[str, str]:
     return dict(zip(names, labels[: len(names)] if names else (), strict=True))
 
 
-def initial_iteration(spec: OpSpec, labels: Mapping[str, str]) -> Iteration:
+def initial_iteration(spec: OpSpec, labels: Mapping[str, str]) -> IterationSpace:
     """Return the space as the OpSpec gives it, in dim labels."""
-    return Iteration(
+    return IterationSpace(
         {labels[dim.symbol]: dim.size for dim in spec.iteration_space},
         {labels[dim.symbol]: dim.work_division for dim in spec.iteration_space},
         {},
@@ -124,7 +124,7 @@ def needs_cast_row(spec: OpSpec, stick_dim: str | None, dim_order: tuple[str, ..
     return spec.op in CASTS and stick_dim is not None and dim_order == (stick_dim,)
 
 
-def core_slices(spec: OpSpec, iteration: Iteration) -> tuple[dict[str, int], ...]:
+def core_slices(spec: OpSpec, iteration: IterationSpace) -> tuple[dict[str, int], ...]:
     """Return the slice index of each core along each dim, the fastest dim first, as torch-spyre writes them."""
     dims = list(iteration.work_slices)
     order = slice_order(list(iteration.work_slices.values()), contracts=spec.op in MATMULS)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from spyrec.codegen.expression import Expression
-from spyrec.codegen.opspec import Allocation, AllocationKind, IterationDim, OpInfo, OpSpec, TensorArgument
+from spyrec.codegen.expression import CoordinateExpression
+from spyrec.codegen.opspec import AllocationKind, ArgumentAllocation, IterationDim, OpInfo, OpSpec, TensorArgument
 from spyrec.hardware.target import segment_base
 from spyrec.ir.device_access import DeviceAccess, DeviceDim, Part
 from spyrec.ir.kernel import Buffer, Kernel, KernelGraph, KernelProgram
@@ -27,11 +27,11 @@ class _Dim:
     """One device dim as an OpSpec writes it; ``moves``: positions per iteration of each loop, empty where it stays."""
 
     extent: int
-    coordinate: Expression
+    coordinate: CoordinateExpression
     moves: tuple[int, ...] = ()
 
 
-_EMPTY = _Dim(1, Expression.constant(0))
+_EMPTY = _Dim(1, CoordinateExpression.constant(0))
 
 
 def lower_node(graph: KernelGraph, program: KernelProgram, kernel: Kernel) -> OpSpec:
@@ -92,15 +92,15 @@ def _operand_dims(kernel: Kernel, form: KernelForm, symbols: _Symbols, position:
         moves = tuple(move[place] for move in operand.moves)
         if has_unit_lane and dim.part is Part.TILE:
             assert symbols.unit_lane is not None
-            walk = Expression.floor(symbols.unit_lane, operand.lane_extent)
+            walk = CoordinateExpression.floor(symbols.unit_lane, operand.lane_extent)
             dims.append(_Dim(dim.extent, walk + dim.offset, moves))
         elif stands_at_one_position(dim):
-            dims.append(_Dim(dim.extent, Expression.symbol(free.pop(0)) + dim.offset, moves))
+            dims.append(_Dim(dim.extent, CoordinateExpression.symbol(free.pop(0)) + dim.offset, moves))
         elif dim.variable is not None:
             dims.append(_Dim(dim.extent, _walk(dim, symbols, operand), moves))
-    leading = [_Dim(1, Expression.symbol(name)) for name in free]
+    leading = [_Dim(1, CoordinateExpression.symbol(name)) for name in free]
     if symbols.unit_lane is not None and not has_unit_lane and kernel.rule is Rule.RESTICKIFY:
-        leading.append(_Dim(1, Expression.symbol(symbols.unit_lane)))
+        leading.append(_Dim(1, CoordinateExpression.symbol(symbols.unit_lane)))
     if operand.lane is None and not has_unit_lane:
         leading.insert(0, _EMPTY)
     return [*leading, *dims, _lane(operand, symbols, has_unit_lane)]
@@ -117,20 +117,24 @@ def _takes_unit_lane(kernel: Kernel, position: int) -> bool:
             return True
 
 
-def _walk(dim: DeviceDim, symbols: _Symbols, operand: DeviceAccess) -> Expression:
+def _walk(dim: DeviceDim, symbols: _Symbols, operand: DeviceAccess) -> CoordinateExpression:
     assert dim.variable is not None
     name = symbols.variables[dim.variable]
-    walk = Expression.floor(name, operand.lane_extent) if dim.part is Part.TILE else Expression.symbol(name)
+    walk = (
+        CoordinateExpression.floor(name, operand.lane_extent)
+        if dim.part is Part.TILE
+        else CoordinateExpression.symbol(name)
+    )
     return walk + dim.offset
 
 
 def _lane(operand: DeviceAccess, symbols: _Symbols, has_unit_lane: bool) -> _Dim:
     if operand.lane is not None:
-        return _Dim(operand.lane_extent, Expression.mod(symbols.variables[operand.lane], operand.lane_extent))
+        return _Dim(operand.lane_extent, CoordinateExpression.mod(symbols.variables[operand.lane], operand.lane_extent))
     if has_unit_lane:
         assert symbols.unit_lane is not None
-        return _Dim(operand.lane_extent, Expression.mod(symbols.unit_lane, operand.lane_extent))
-    return _Dim(operand.lane_extent, Expression.constant(0))
+        return _Dim(operand.lane_extent, CoordinateExpression.mod(symbols.unit_lane, operand.lane_extent))
+    return _Dim(operand.lane_extent, CoordinateExpression.constant(0))
 
 
 def _argument(buffer: Buffer, program: KernelProgram, kernel: Kernel, dims: list[_Dim]) -> TensorArgument:
@@ -151,7 +155,7 @@ def _argument(buffer: Buffer, program: KernelProgram, kernel: Kernel, dims: list
         device_dtype=buffer.device_format,
         device_size=tuple(dim.extent for dim in dims),
         device_coordinates=tuple(dim.coordinate for dim in dims),
-        allocation=Allocation(kind, address),
+        allocation=ArgumentAllocation(kind, address),
         per_tile_fixed=bool(buffer.home) and not any(any(move) for move in moves),
         moves=moves,
     )

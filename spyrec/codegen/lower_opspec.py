@@ -17,7 +17,7 @@ from spyrec.codegen.coordinates import ArgumentView, CoordinateReader, elements_
 from spyrec.codegen.extents import Footprint, FootprintContext, FootprintReader
 from spyrec.codegen.formats import check_formats, check_operation
 from spyrec.codegen.iteration import (
-    Iteration,
+    IterationSpace,
     core_slices,
     initial_iteration,
     label_symbols,
@@ -73,7 +73,7 @@ class _Operation:
     spec: OpSpec
     views: tuple[ArgumentView, ...]
     dims: tuple[OperandDims, ...]
-    iteration: Iteration
+    iteration: IterationSpace
     footprints: tuple[Footprint, ...]
     labels: Mapping[str, LabelInfo]
     label_of: tuple[str, ...]
@@ -168,7 +168,7 @@ def _index_of_values(spec: OpSpec, location: Location | None) -> dict[int, int]:
 
 
 def _read_views(
-    spec: OpSpec, labels: Mapping[str, str], ragged: Iteration, indices: frozenset[int], location: Location | None
+    spec: OpSpec, labels: Mapping[str, str], ragged: IterationSpace, indices: frozenset[int], location: Location | None
 ) -> tuple[ArgumentView, ...]:
     # Index tensors first: the rows of a value tensor stand for their dims.
     plain = CoordinateReader(labels, ragged.sizes, {})
@@ -184,8 +184,8 @@ def _read_views(
 
 
 def _with_synthetic_dims(
-    spec: OpSpec, iteration: Iteration, reference: ReferenceDims, location: Location | None
-) -> Iteration:
+    spec: OpSpec, iteration: IterationSpace, reference: ReferenceDims, location: Location | None
+) -> IterationSpace:
     if needs_cast_row(spec, reference.stick_dim, reference.dim_order):
         return iteration.with_cast_row()
     if reference.stick_dim is None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from spyrec.codegen.coordinates import ArgumentView
-from spyrec.codegen.iteration import Iteration
+from spyrec.codegen.iteration import IterationSpace
 from spyrec.codegen.opspec import OpSpec
 from spyrec.device_ops import LAYERNORM_SCALE, MATMULS, TOPKS
 from spyrec.diagnostics import Location, refuse
@@ -45,7 +45,7 @@ class DimsContext:
     """What the dims of an operand depend on besides the operand."""
 
     reference: ReferenceDims
-    iteration: Iteration
+    iteration: IterationSpace
 
 
 def index_dims(view: ArgumentView, location: Location | None) -> OperandDims:
@@ -90,7 +90,7 @@ def operand_dims(
     return OperandDims(tuple(order), stride_order, label_stick, scales)
 
 
-def _synthetic_stick(view: ArgumentView, iteration: Iteration, location: Location | None) -> str:
+def _synthetic_stick(view: ArgumentView, iteration: IterationSpace, location: Location | None) -> str:
     assert iteration.missing_stick is not None
     if view.stick_dim is not None:
         raise refuse(

@@ -9,7 +9,7 @@ from math import inf, isfinite, prod
 from operator import attrgetter
 from typing import Literal
 
-from spyrec.codegen.expression import INTEGER_LIMIT, Expression
+from spyrec.codegen.expression import INTEGER_LIMIT, CoordinateExpression
 from spyrec.codegen.expression_parser import parse_expression
 from spyrec.diagnostics import Diagnostic, Location, refuse
 from spyrec.files.json_form import NOT_IN_FILE, Form, Parsed, Shape, json, omitted, optional
@@ -42,7 +42,7 @@ class AllocationKind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Allocation:
+class ArgumentAllocation:
     """Where an argument lies, with the byte address there."""
 
     kind: AllocationKind
@@ -58,14 +58,14 @@ class AllocationEntry:
     pool: int | None = field(default=None, metadata=omitted(_COUNT))
 
     @staticmethod
-    def of(allocation: Allocation) -> AllocationEntry:
+    def of(allocation: ArgumentAllocation) -> AllocationEntry:
         """Return the entry of an allocation: the address under the name of its memory."""
         return AllocationEntry(**{allocation.kind.value: allocation.start_bytes})
 
-    def allocation(self) -> Allocation:
+    def allocation(self) -> ArgumentAllocation:
         """Return the allocation; SPY0505 where there is none, or more than one."""
         starts = ((AllocationKind.HBM, self.hbm), (AllocationKind.LX, self.lx), (AllocationKind.POOL, self.pool))
-        given = [Allocation(kind, start) for kind, start in starts if start is not None]
+        given = [ArgumentAllocation(kind, start) for kind, start in starts if start is not None]
         if len(given) != 1:
             names = ", ".join(f'"{item.kind.value}"' for item in given) or "none"
             raise refuse("SPY0505", f'an allocation has one of "hbm", "lx" and "pool", found {names}')
@@ -74,7 +74,10 @@ class AllocationEntry:
 
 _ALLOCATION = Form(
     shape=Shape(
-        AllocationEntry, AllocationEntry.allocation, AllocationEntry.of, otherwise=Allocation(AllocationKind.HBM, 0)
+        AllocationEntry,
+        AllocationEntry.allocation,
+        AllocationEntry.of,
+        otherwise=ArgumentAllocation(AllocationKind.HBM, 0),
     )
 )
 
@@ -125,7 +128,7 @@ _DEVICE_FORMAT = Form(
         otherwise=DeviceFormat.INVALID,
     )
 )
-_COORDINATE = Form(shape=Shape(str, parse_expression, str, otherwise=Expression.constant(0)))
+_COORDINATE = Form(shape=Shape(str, parse_expression, str, otherwise=CoordinateExpression.constant(0)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,10 +145,10 @@ class TensorArgument:
     arg_index: int | None = field(metadata=optional(_ARG_INDEX, absent=None))
     device_dtype: DeviceFormat = field(metadata=json(_DEVICE_FORMAT))
     device_size: tuple[int, ...] = field(metadata=json(Form(min_length=1, max_length=MAX_DIMS, each=_SIZE)))
-    device_coordinates: tuple[Expression, ...] = field(
+    device_coordinates: tuple[CoordinateExpression, ...] = field(
         metadata=json(Form(min_length=1, max_length=MAX_DIMS, each=_COORDINATE))
     )
-    allocation: Allocation = field(metadata=json(_ALLOCATION))
+    allocation: ArgumentAllocation = field(metadata=json(_ALLOCATION))
     stride_map: tuple[int, ...] | None = field(
         default=None, metadata=optional(Form(max_length=MAX_DIMS, each=Form(at_least=-_LIMIT, at_most=_LIMIT)))
     )

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from spyrec.codegen.coordinates import ArgumentView
-from spyrec.codegen.iteration import Iteration
+from spyrec.codegen.iteration import IterationSpace
 from spyrec.codegen.operand_dims import OperandDims
 from spyrec.codegen.opspec import OpSpec
 from spyrec.device_ops import CASTS, MATMULS, RESTICKIFY
 
 
-def pad_contraction(spec: OpSpec, views: Sequence[ArgumentView], iteration: Iteration) -> Iteration:
+def pad_contraction(spec: OpSpec, views: Sequence[ArgumentView], iteration: IterationSpace) -> IterationSpace:
     """Return a matmul's space with the contracted dim rounded up to whole sticks of the second operand's format.
 
     This is no stick padding: the second operand really has these rows, and they hold zeros.
@@ -27,8 +27,8 @@ def pad_contraction(spec: OpSpec, views: Sequence[ArgumentView], iteration: Iter
 
 
 def pad_sticks(
-    spec: OpSpec, views: Sequence[ArgumentView], dims: Sequence[OperandDims], iteration: Iteration
-) -> Iteration:
+    spec: OpSpec, views: Sequence[ArgumentView], dims: Sequence[OperandDims], iteration: IterationSpace
+) -> IterationSpace:
     """Return the space with ragged stick dims rounded up.
 
     Which operands' sticks count depends on the family: all of them for matmuls, casts and restickify, the input of

@@ -8,10 +8,10 @@ from itertools import product
 from math import prod
 
 from spyrec.bundle.superdsc import Component, SuperDsc
-from spyrec.codegen.expression import Expression
+from spyrec.codegen.expression import CoordinateExpression
 from spyrec.codegen.opspec import (
-    Allocation,
     AllocationKind,
+    ArgumentAllocation,
     IterationDim,
     LoopSpec,
     OpSpec,
@@ -49,18 +49,18 @@ def argument(
     lanes = data_format.elements_per_stick
     assert lanes is not None
     device_size: list[int] = []
-    coordinates: list[Expression] = []
+    coordinates: list[CoordinateExpression] = []
     for axis in axes:
         if axis.symbol is None:
             device_size.append(1)
-            coordinates.append(Expression.constant(0))
+            coordinates.append(CoordinateExpression.constant(0))
             continue
         is_stick = axis.symbol == stick
         extent = -(-sizes[axis.symbol] // lanes) if is_stick else sizes[axis.symbol]
         device_size.append(axis.offset + extent + axis.tail)
-        base = Expression.floor(axis.symbol, lanes) if is_stick else Expression.symbol(axis.symbol)
+        base = CoordinateExpression.floor(axis.symbol, lanes) if is_stick else CoordinateExpression.symbol(axis.symbol)
         coordinates.append(base + axis.offset)
-    last = Expression.constant(0) if stick is None else Expression.mod(stick, lanes)
+    last = CoordinateExpression.constant(0) if stick is None else CoordinateExpression.mod(stick, lanes)
     kind, start = AllocationKind.HBM, index * SEGMENT
     if lx is not None:
         kind, start = AllocationKind.LX, lx
@@ -72,7 +72,7 @@ def argument(
         data_format,
         (*device_size, lanes),
         (*coordinates, last),
-        Allocation(kind, start),
+        ArgumentAllocation(kind, start),
     )
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spyrec.codegen.expression import Expression
+from spyrec.codegen.expression import CoordinateExpression
 from spyrec.codegen.expression_parser import MAX_DEPTH, MAX_TEXT_LENGTH, parse_expression
 from spyrec.diagnostics import SpyrecError
 
@@ -86,11 +86,11 @@ def test_equal_coordinates_have_one_normal_form(text: str, same: str) -> None:
 
 
 def test_the_constructors_spell_what_torch_spyre_writes() -> None:
-    assert str(Expression.floor("c1", 64) + 1) == "floor(c1 / 64) + 1"
-    assert str(Expression.mod("c1", 64)) == "Mod(c1, 64)"
-    assert str(Expression.constant(0)) == "0"
-    assert str(Expression.symbol("c0") * 2 + -3) == "2*c0 - 3"
-    assert Expression.indirect("rows").indirect_names == ("rows",)
+    assert str(CoordinateExpression.floor("c1", 64) + 1) == "floor(c1 / 64) + 1"
+    assert str(CoordinateExpression.mod("c1", 64)) == "Mod(c1, 64)"
+    assert str(CoordinateExpression.constant(0)) == "0"
+    assert str(CoordinateExpression.symbol("c0") * 2 + -3) == "2*c0 - 3"
+    assert CoordinateExpression.indirect("rows").indirect_names == ("rows",)
 
 
 @pytest.mark.parametrize(

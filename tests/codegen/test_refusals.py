@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from spyrec.codegen.emit_opspecs import CodegenOptions, emit_opspecs
-from spyrec.codegen.expression import Expression
+from spyrec.codegen.expression import CoordinateExpression
 from spyrec.codegen.expression_parser import parse_expression
 from spyrec.codegen.opspec import IterationDim, OpSpec, OpSpecFile, TensorArgument
 from spyrec.diagnostics import Diagnostic, Location, SpyrecError
@@ -284,4 +284,4 @@ def test_a_refused_operation_leaves_the_input_as_it_was() -> None:
     before = repr(ABS)
     refusals(replace(ABS, iteration_space=(IterationDim("a", 8, 33), IterationDim("b", 256))))
     assert repr(ABS) == before
-    assert Expression.symbol("a") == ABS.args[0].device_coordinates[1]
+    assert CoordinateExpression.symbol("a") == ABS.args[0].device_coordinates[1]

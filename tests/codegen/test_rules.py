@@ -12,7 +12,7 @@ from spyrec.bundle.program import Add, Constant, SdscExecute
 from spyrec.bundle.superdsc import Indirection, SuperDsc
 from spyrec.codegen.emit_opspecs import CodegenOptions, EmittedProgram, emit_opspecs
 from spyrec.codegen.expression_parser import parse_expression
-from spyrec.codegen.opspec import Allocation, AllocationKind, OpInfo, OpSpec
+from spyrec.codegen.opspec import AllocationKind, ArgumentAllocation, OpInfo, OpSpec
 from spyrec.hardware.dtypes import DeviceFormat
 from tests.codegen.builders import FP32, SEGMENT, Along, argument, file_of, matmul, pointwise, space
 
@@ -223,7 +223,7 @@ def test_a_restickify_does_not_divide_the_dims_it_pads() -> None:
 
 def test_two_allocations_of_one_argument_count_from_the_lower() -> None:
     spec = pointwise("mul", {"a": 8, "b": 64}, inputs=2)
-    view = replace(spec.args[1], arg_index=0, allocation=Allocation(AllocationKind.HBM, 1024))
+    view = replace(spec.args[1], arg_index=0, allocation=ArgumentAllocation(AllocationKind.HBM, 1024))
     emitted = emit_opspecs(file_of(replace(spec, args=(spec.args[0], view, spec.args[2])), symbolic=True))
     (execute,) = (item for item in emitted.program.body if isinstance(item, SdscExecute))
     assert execute.operands == ("arg_0", "arg_0_core_1024", "arg_2")
@@ -241,7 +241,8 @@ def test_an_operand_used_twice_has_its_symbols_once() -> None:
 def test_two_arguments_with_one_address_keep_their_own_parameters() -> None:
     spec = pointwise("mul", {"a": 8, "b": 64}, inputs=2)
     aliased = replace(
-        spec, args=(spec.args[0], replace(spec.args[1], allocation=Allocation(AllocationKind.HBM, 0)), spec.args[2])
+        spec,
+        args=(spec.args[0], replace(spec.args[1], allocation=ArgumentAllocation(AllocationKind.HBM, 0)), spec.args[2]),
     )
     emitted = emit_opspecs(file_of(aliased, symbolic=True))
     assert [item.name for item in emitted.program.parameters] == [f"arg_{i}_base_addr" for i in range(3)]

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spyrec.codegen.emit_opspecs import emit_opspecs
-from spyrec.codegen.expression import Expression
+from spyrec.codegen.expression import CoordinateExpression
 from spyrec.codegen.expression_parser import parse_expression
 from spyrec.codegen.opspec import OpInfo, OpSpec, TensorArgument
 from spyrec.emulator.device import EmulatedDevice
@@ -76,7 +76,7 @@ def specification(
     return OpSpec(op, is_reduction, space(sizes, splits), tuple(args), op_info=OpInfo(constants or {}))
 
 
-def places(operand: Operand, coordinates: Sequence[Expression], sizes: Mapping[str, int]) -> Places:
+def places(operand: Operand, coordinates: Sequence[CoordinateExpression], sizes: Mapping[str, int]) -> Places:
     """Return the device coordinates of every element of an operand's host array, in its order."""
     extents = [sizes[symbol] for symbol in operand.symbols]
     points = dict(zip(operand.symbols, np.indices(extents).reshape(len(extents), math.prod(extents))))
