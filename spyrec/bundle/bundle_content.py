@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from spyrec.bundle.constants import HostArray, TensorForm
+from spyrec.bundle.constants import ConstantForm, HostArray
 from spyrec.bundle.device_program import DeviceProgram
 from spyrec.bundle.launch_artifacts import LaunchArtifacts
 from spyrec.bundle.manifest import Manifest, Role
@@ -49,10 +49,10 @@ class BundleContent:
         return self.read_artifacts
 
 
-def constant_forms(manifest: Manifest) -> dict[str, TensorForm]:
+def constant_forms(manifest: Manifest) -> dict[str, ConstantForm]:
     """Return dtype and shape of every constant that the manifest lists."""
     return {
-        item.name: TensorForm(item.dtype, item.shape)
+        item.name: ConstantForm(item.dtype, item.shape)
         for item in manifest.arguments
         if item.role is Role.CONSTANT and item.dtype is not None and item.shape is not None
     }

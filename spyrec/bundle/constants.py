@@ -48,7 +48,7 @@ _NAMES: dict[DType, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class TensorForm:
+class ConstantForm:
     """Dtype and shape a tensor of the file has."""
 
     dtype: DType
@@ -61,7 +61,7 @@ class TensorForm:
 
 
 def write_constants(
-    write: Callable[[memoryview | bytes], object], tensors: Mapping[str, HostArray], forms: Mapping[str, TensorForm]
+    write: Callable[[memoryview | bytes], object], tensors: Mapping[str, HostArray], forms: Mapping[str, ConstantForm]
 ) -> None:
     """Pass the bytes of the file to ``write`` piece by piece; of a tensor that is not contiguous, pieces are copied.
 
@@ -90,7 +90,7 @@ def write_constants(
 class MappedConstants(Mapping[str, HostArray]):
     """The tensors of one file, mapped into memory when first asked for; the arrays are read-only."""
 
-    def __init__(self, path: Path, places: Mapping[str, tuple[TensorForm, int]]) -> None:
+    def __init__(self, path: Path, places: Mapping[str, tuple[ConstantForm, int]]) -> None:
         self._path = path
         self._places = dict(places)
         self._bytes: npt.NDArray[np.uint8] | None = None
@@ -110,7 +110,7 @@ class MappedConstants(Mapping[str, HostArray]):
         return len(self._places)
 
 
-def open_constants(path: Path, forms: Mapping[str, TensorForm], shown: str) -> MappedConstants:
+def open_constants(path: Path, forms: Mapping[str, ConstantForm], shown: str) -> MappedConstants:
     """Open the file that must hold exactly the tensors of ``forms``.
 
     Errors: SPY0616 where the header is damaged, a tensor is missing, unknown, of another dtype or shape, or lies
@@ -148,7 +148,7 @@ def _require_names(found: AbstractSet[str], wanted: AbstractSet[str], shown: str
         raise refuse(MALFORMED_CONSTANTS, fact, Location(shown))
 
 
-def _offset(tensor: Cursor, form: TensorForm, data_bytes: int) -> int:
+def _offset(tensor: Cursor, form: ConstantForm, data_bytes: int) -> int:
     dtype, shape = tensor.member("dtype").text(), tensor.member("shape").integers(0)
     if (dtype, shape) != (_NAMES[form.dtype], form.shape):
         fact = f"dtype {dtype[:20]} and shape {list(shape)}, the manifest has {_NAMES[form.dtype]} {list(form.shape)}"

@@ -48,7 +48,7 @@ Bytes = bytes | memoryview
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ProgramEntry:
     """Where a launch starts a program: one for each correction slot.
 
     ``correction_pointer``: device address of the slot's correction tensor, relative to the program segment as a
@@ -65,7 +65,7 @@ class Entry:
 class ImageSections:
     """The parts of an image; ``words``: of each operand table; ``files``: content by name, in order."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[ProgramEntry, ...]
     words: int
     files: Mapping[str, Bytes]
 
@@ -85,7 +85,7 @@ def code_key(data: Bytes) -> bytes:
     return bytes(data[64:96])
 
 
-def operand_words(data: Bytes, entry: Entry, words: int) -> tuple[int, ...]:
+def operand_words(data: Bytes, entry: ProgramEntry, words: int) -> tuple[int, ...]:
     """Return the words of an entry's operand table as they stand; the image was read before."""
     return struct.unpack_from(f"<{words}Q", data, entry.operand_offset)
 
@@ -181,7 +181,7 @@ def _read_header(data: Bytes, where: Location) -> _Header:
     return _Header(image_bytes, offset, code_bytes, slots, words, digest)
 
 
-def _read_entry(data: Bytes, slot: int, header: _Header, where: Location) -> Entry:
+def _read_entry(data: Bytes, slot: int, header: _Header, where: Location) -> ProgramEntry:
     begin = entry_offset(slot)
     magic, number, words, pointer, offset = _ENTRY.unpack_from(data, begin)
     wanted = entry_offset(header.slots) + slot * operand_table_bytes(header.words)
@@ -192,7 +192,7 @@ def _read_entry(data: Bytes, slot: int, header: _Header, where: Location) -> Ent
         raise _damaged(f"{fact}, not {ENTRY_MAGIC!r}, {slot}, {header.words} and {wanted}", where)
     if (pointer == 0) != (header.words == 0):
         raise _damaged(f"entry {slot} takes {header.words} words from correction pointer {pointer:#x}", where)
-    return Entry(slot, pointer, offset)
+    return ProgramEntry(slot, pointer, offset)
 
 
 def _read_files(code: memoryview, where: Location) -> dict[str, memoryview]:

@@ -15,8 +15,8 @@ from spyrec.bundle.device_program import DeviceProgram, executes
 from spyrec.bundle.image_sections import (
     DAMAGED_IMAGE,
     Bytes,
-    Entry,
     ImageSections,
+    ProgramEntry,
     code_key,
     operand_words,
     read_sections,
@@ -36,7 +36,7 @@ from spyrec.diagnostics import DiagnosticSink, Location, refuse
 from spyrec.diagnostics.json_reading import load_json
 
 __all__ = [
-    "UNRESOLVED", "Entry", "ImageArgument", "ProgramImage", "Word", "WordKind", "code_key", "image_table",
+    "UNRESOLVED", "ImageArgument", "ProgramEntry", "ProgramImage", "Word", "WordKind", "code_key", "image_table",
     "operand_words", "program_files", "read_image",
 ]  # fmt: skip
 
@@ -56,7 +56,7 @@ class ProgramImage:
     pool_bytes: int
     value_maxima: Mapping[str, int]
     words: tuple[Word, ...]
-    entries: tuple[Entry, ...]
+    entries: tuple[ProgramEntry, ...]
 
 
 def program_files(program: DeviceProgram) -> dict[str, bytes]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from spyrec.bundle.host_compute import correction_bytes
-from spyrec.bundle.image_sections import Bytes, Entry, ImageSections, entry_offset, read_sections
+from spyrec.bundle.image_sections import Bytes, ImageSections, ProgramEntry, entry_offset, read_sections
 from spyrec.bundle.image_table import ImageTable
 from spyrec.bundle.json_cursor import attempt
 from spyrec.bundle.launch_plan import ComputeOnDevice, ComputeOnHost, DataTransfer, ExecutionStep, InitTransfer
@@ -25,7 +25,7 @@ class LoadedImage:
     sections: ImageSections
     table: ImageTable
 
-    def entry_at(self, pointer: int) -> Entry | None:
+    def entry_at(self, pointer: int) -> ProgramEntry | None:
         """Return the entry at a device address."""
         return next((item for item in self.sections.entries if self.base + entry_offset(item.slot) == pointer), None)
 
@@ -72,7 +72,7 @@ def check_images(plan: PlacedPlan, images: tuple[LoadedImage, ...], sink: Diagno
 
 def _entry(
     images: tuple[LoadedImage, ...], pointer: int, where: Location, sink: DiagnosticSink
-) -> tuple[LoadedImage, Entry] | None:
+) -> tuple[LoadedImage, ProgramEntry] | None:
     for image in images:
         entry = image.entry_at(pointer)
         if entry is not None:
@@ -84,7 +84,7 @@ def _entry(
 
 
 def _check_correction(
-    image: LoadedImage, entry: Entry, correction: tuple[ComputeOnHost, int] | None, where: Location,
+    image: LoadedImage, entry: ProgramEntry, correction: tuple[ComputeOnHost, int] | None, where: Location,
     sink: DiagnosticSink,
 ) -> None:  # fmt: skip
     if not image.table.words:

@@ -1,7 +1,7 @@
 """Coordinate expressions in a frozen normal form.
 
-An :class:`CoordinateExpression` is a constant plus a sum of coefficient times atom.  An atom is an iteration symbol, a floored
-quotient, a remainder, or a row number read from an index tensor.  Two expressions that normalise alike are equal.
+A :class:`CoordinateExpression` is a constant plus a sum of coefficient times atom.  An atom is an iteration symbol, a
+floored quotient, a remainder, or a row number read from an index tensor.  Two that normalise alike are equal.
 ``expression_parser`` reads the text form, ``str()`` writes it.
 """
 

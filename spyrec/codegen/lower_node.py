@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from spyrec.codegen.expression import CoordinateExpression
 from spyrec.codegen.opspec import AllocationKind, ArgumentAllocation, IterationDim, OpInfo, OpSpec, TensorArgument
 from spyrec.hardware.target import segment_base
-from spyrec.ir.device_access import DeviceAccess, DeviceDim, Part
+from spyrec.ir.device_access import DeviceAccess, DeviceDim, VariablePart
 from spyrec.ir.kernel import Buffer, Kernel, KernelGraph, KernelProgram
 from spyrec.ir.kernel_form import KernelForm, Rule, stands_at_one_position, synthetic_count
 
@@ -90,7 +90,7 @@ def _operand_dims(kernel: Kernel, form: KernelForm, symbols: _Symbols, position:
     has_unit_lane = symbols.unit_lane is not None and operand.lane is None and _takes_unit_lane(kernel, position)
     for place, dim in enumerate(operand.dims[:-1]):
         moves = tuple(move[place] for move in operand.moves)
-        if has_unit_lane and dim.part is Part.TILE:
+        if has_unit_lane and dim.part is VariablePart.TILE:
             assert symbols.unit_lane is not None
             walk = CoordinateExpression.floor(symbols.unit_lane, operand.lane_extent)
             dims.append(_Dim(dim.extent, walk + dim.offset, moves))
@@ -122,7 +122,7 @@ def _walk(dim: DeviceDim, symbols: _Symbols, operand: DeviceAccess) -> Coordinat
     name = symbols.variables[dim.variable]
     walk = (
         CoordinateExpression.floor(name, operand.lane_extent)
-        if dim.part is Part.TILE
+        if dim.part is VariablePart.TILE
         else CoordinateExpression.symbol(name)
     )
     return walk + dim.offset

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from spyrec.compare.device_values import host_order
 from spyrec.compare.one_kernel import is_pair
 from spyrec.hardware.work_slices import slice_order
-from spyrec.ir.device_access import DeviceDim, Part
+from spyrec.ir.device_access import DeviceDim, VariablePart
 from spyrec.ir.kernel import Buffer, Kernel
 from spyrec.ir.kernel_form import Rule
 from spyrec.runtime.observer import Execution
@@ -89,7 +89,7 @@ def _walk(dim: DeviceDim, values: Sequence[Integers], lanes: int) -> Integers:
     if dim.variable is None:
         return np.full((), dim.offset, np.int64)
     walk = values[dim.variable]
-    return dim.offset + (walk // lanes if dim.part is Part.TILE else walk)
+    return dim.offset + (walk // lanes if dim.part is VariablePart.TILE else walk)
 
 
 def lx_patterns(places: LxPlaces, execution: Execution, position: int, lanes: int) -> tuple[Patterns, Integers]:

@@ -66,7 +66,7 @@ class _Level:
 
 
 @dataclass(slots=True)
-class Finding:
+class TextFinding:
     """Something JSON allows and we do not: code, fact, pointer, character offset."""
 
     code: str
@@ -80,7 +80,7 @@ class Scan:
     """What a scan of a text found so far: the offset of each value by pointer, and the first thing to refuse."""
 
     offsets: dict[str, int] = field(default_factory=dict[str, int])
-    finding: Finding | None = None
+    finding: TextFinding | None = None
     stack: list[_Level] = field(default_factory=list[_Level])
     offset: int = 0
 
@@ -115,7 +115,7 @@ class Scan:
         self.offset = match.end()
         return True
 
-    def note(self, finding: Finding) -> None:
+    def note(self, finding: TextFinding) -> None:
         """Keep the first thing to refuse."""
         if self.finding is None:
             self.finding = finding
@@ -131,7 +131,7 @@ class Scan:
         pointer = self.begin_value(offset)
         self.stack.append(_Level(pointer, is_object))
         if len(self.stack) > MAX_NESTING:
-            self.note(Finding("SPY0104", f"more than {MAX_NESTING} nested arrays and objects", pointer, offset))
+            self.note(TextFinding("SPY0104", f"more than {MAX_NESTING} nested arrays and objects", pointer, offset))
 
     def string(self, text: str, offset: int, *, is_key: bool) -> None:
         """Take a string: a key, or a value."""
@@ -140,11 +140,11 @@ class Scan:
         if is_key and level is not None:
             level.key = value
             if value in level.keys:
-                self.note(Finding("SPY0102", f'key "{value}" stands twice in one object', level.member(), offset))
+                self.note(TextFinding("SPY0102", f'key "{value}" stands twice in one object', level.member(), offset))
             level.keys.add(value)
         pointer = level.member() if level is not None else ""
         if _SURROGATE.search(value):
-            self.note(Finding("SPY0101", "a string holds half of a surrogate pair", pointer, offset))
+            self.note(TextFinding("SPY0101", "a string holds half of a surrogate pair", pointer, offset))
         if not is_key:
             self.begin_value(offset)
 
@@ -153,7 +153,7 @@ class Scan:
         pointer = self.begin_value(offset)
         if _is_non_finite(text):
             shown = text if len(text) <= 40 else f"{text[:20]}... ({len(text)} characters)"
-            self.note(Finding("SPY0103", f"number {shown} is not finite in float64", pointer, offset))
+            self.note(TextFinding("SPY0103", f"number {shown} is not finite in float64", pointer, offset))
 
 
 def _decode_string(text: str) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from spyrec.bundle.host_compute import correction_bytes, correction_words
 from spyrec.bundle.image_sections import Bytes as ImageBytes
 from spyrec.bundle.image_sections import entry_offset, image_bytes_of, operand_table_bytes, read_sections
-from spyrec.bundle.program_image import Entry, ProgramImage, code_key, read_image
+from spyrec.bundle.program_image import ProgramEntry, ProgramImage, code_key, read_image
 from spyrec.diagnostics import Location
 from spyrec.emulator.attached_memory import AttachedMemory, Bytes
 from spyrec.hardware.target import PROGRAM_SEGMENT_BASE, STICK_BYTES
@@ -73,7 +73,7 @@ class ProgramStore:
             self._decoded[address, size_bytes] = found
         return found
 
-    def corrected(self, decoded: DecodedImage, allocation: int, entry: Entry) -> tuple[int, ...]:
+    def corrected(self, decoded: DecodedImage, allocation: int, entry: ProgramEntry) -> tuple[int, ...]:
         """Run an entry's correction program: patch the operand table in memory; return its words.
 
         The image lies at the start of its job's allocation.  A correction tensor serves once: its magic is cleared.
@@ -108,7 +108,7 @@ class ProgramStore:
                 del self._decoded[key]
 
 
-def entry_at(decoded: DecodedImage, offset_bytes: int) -> Entry:
+def entry_at(decoded: DecodedImage, offset_bytes: int) -> ProgramEntry:
     """Return the entry that lies so far into an image; errors SPY0968."""
     for entry in decoded.image.entries:
         if entry_offset(entry.slot) == offset_bytes:

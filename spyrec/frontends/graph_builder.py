@@ -28,9 +28,9 @@ from spyrec.frontends.constant_arrays import constant_array
 from spyrec.frontends.dim import Dim, Extent
 from spyrec.frontends.loop_checks import check_loop
 from spyrec.frontends.loop_groups import LoopFunction, loops_json
-from spyrec.frontends.loops import DimCounts, LoopScope, LoopTree, levels_of
+from spyrec.frontends.loops import BuiltLoops, DimCounts, LoopScope, levels_of
 from spyrec.frontends.op_methods import OpMethods
-from spyrec.frontends.recorder import Recorder
+from spyrec.frontends.recorder import GraphRecorder
 from spyrec.frontends.saved_graph import inline_json, save_graph
 from spyrec.frontends.value import Value
 from spyrec.ir import graph as ir
@@ -49,9 +49,9 @@ class GraphBuilder(OpMethods):
     """
 
     def __init__(self, name: str = "graph") -> None:
-        self._recorder = Recorder()
+        self._recorder = GraphRecorder()
         self._name = self._recorder.read({"name": name}, call_site()).name
-        self._loops = LoopTree(self._recorder)
+        self._loops = BuiltLoops(self._recorder)
         self._loop_function: tuple[LoopFunction, CallSite] | None = None
         self._outputs: list[str] = []
         self._last_numbers: dict[str, int] = {}

@@ -6,12 +6,12 @@ from difflib import get_close_matches
 
 from spyrec.diagnostics import refuse
 from spyrec.frontends.call_site import CallSite
-from spyrec.frontends.recorder import Recorder
+from spyrec.frontends.recorder import GraphRecorder
 from spyrec.ir.graph import LoopRequest
 from spyrec.ir.graph_model import LoopModel
 
 
-def require_dim(recorder: Recorder, name: str, site: CallSite) -> None:
+def require_dim(recorder: GraphRecorder, name: str, site: CallSite) -> None:
     """Refuse a loop over a dim that is not declared.  Errors: SPY0134."""
     if name not in recorder.tables.dims:
         close = get_close_matches(name, recorder.tables.dims, n=1)
@@ -19,7 +19,7 @@ def require_dim(recorder: Recorder, name: str, site: CallSite) -> None:
         raise refuse("SPY0134", f'loop dim "{name}" is not declared', site, hint=hint)
 
 
-def check_loop(recorder: Recorder, loop: LoopRequest, site: CallSite) -> None:
+def check_loop(recorder: GraphRecorder, loop: LoopRequest, site: CallSite) -> None:
     """Refuse a loop, or one inside it, over a dim that no node in it has or that names two axes of a value.
 
     Errors: SPY0134.

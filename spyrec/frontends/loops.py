@@ -12,7 +12,7 @@ from spyrec.frontends.arguments import attribute_json, dim_name
 from spyrec.frontends.call_site import CallSite, call_site
 from spyrec.frontends.dim import Dim
 from spyrec.frontends.loop_checks import check_loop, require_dim
-from spyrec.frontends.recorder import Recorder
+from spyrec.frontends.recorder import GraphRecorder
 from spyrec.ir.graph import LoopRequest
 
 DimCounts = Mapping[str, int] | Mapping[Dim, int] | Mapping[str | Dim, int]
@@ -20,7 +20,7 @@ DimCounts = Mapping[str, int] | Mapping[Dim, int] | Mapping[str | Dim, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
+class BuiltLevel:
     """One counted loop: each of ``dims`` is cut into ``tiles`` tiles or into tiles of ``tile_size``."""
 
     dims: tuple[str, ...]
@@ -36,13 +36,13 @@ class _Open:
     body: list[str | LoopRequest] = field(default_factory=list[str | LoopRequest])
 
 
-class LoopTree:
+class BuiltLoops:
     """The loops so far: those that are closed, and inside each other those that are open.
 
     Nodes outside all loops stand beside the outermost ones only where a broken loop has left them there.
     """
 
-    def __init__(self, recorder: Recorder) -> None:
+    def __init__(self, recorder: GraphRecorder) -> None:
         self.recorder = recorder
         self._outermost: list[str | LoopRequest] = []
         self._open: list[_Open] = []
@@ -89,7 +89,7 @@ class LoopTree:
 class LoopScope:
     """One ``with`` block; several levels stand in each other, the first outermost."""
 
-    def __init__(self, tree: LoopTree, levels: tuple[Level, ...], site: CallSite) -> None:
+    def __init__(self, tree: BuiltLoops, levels: tuple[BuiltLevel, ...], site: CallSite) -> None:
         self._tree = tree
         self._levels = levels
         self.site = site
@@ -114,7 +114,9 @@ class LoopScope:
         return ", ".join(name for level in self._levels for name in level.dims)
 
 
-def levels_of(counts: Sequence[tuple[str | Dim, str, object]], recorder: Recorder, site: CallSite) -> tuple[Level, ...]:
+def levels_of(
+    counts: Sequence[tuple[str | Dim, str, object]], recorder: GraphRecorder, site: CallSite
+) -> tuple[BuiltLevel, ...]:
     """Return the levels of one request, given as (dim, ``tiles`` or ``tile_size``, number).
 
     Equal numbers make one level over several dims, different ones a level for each dim, the first outermost.
@@ -124,7 +126,7 @@ def levels_of(counts: Sequence[tuple[str | Dim, str, object]], recorder: Recorde
     """
     if not counts:
         raise refuse("SPY0134", "the loop names no dim", site, hint="name one: builder.loop(A=2)")
-    levels: list[Level] = []
+    levels: list[BuiltLevel] = []
     for dim, key, number in counts:
         name = dim_name(dim)
         level = _level(name, key, attribute_json(number, site), recorder, site)
@@ -134,13 +136,13 @@ def levels_of(counts: Sequence[tuple[str | Dim, str, object]], recorder: Recorde
         levels.append(level)
     first = levels[0]
     if all((item.tiles, item.tile_size) == (first.tiles, first.tile_size) for item in levels):
-        return (Level(tuple(item.dims[0] for item in levels), first.tiles, first.tile_size),)
+        return (BuiltLevel(tuple(item.dims[0] for item in levels), first.tiles, first.tile_size),)
     return tuple(levels)
 
 
-def _level(name: str, key: str, number: JsonValue, recorder: Recorder, site: CallSite) -> Level:
+def _level(name: str, key: str, number: JsonValue, recorder: GraphRecorder, site: CallSite) -> BuiltLevel:
     """Return one level over one dim, held against the dim."""
     require_dim(recorder, name, site)
     model = recorder.read({"loops": [{"dim": name, key: number, "body": ["nothing"]}]}, site).loops[0]
     recorder.read_loops([model.model_copy(update={"body": []})], (), site)
-    return Level((name,), model.tiles, model.tile_size)
+    return BuiltLevel((name,), model.tiles, model.tile_size)

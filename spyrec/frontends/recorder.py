@@ -21,16 +21,16 @@ from spyrec.ir.graph import ConstantData, LoopRequest, Node, Value
 from spyrec.ir.graph_model import FORMAT, GraphModel, LoopModel
 from spyrec.ir.node_reader import NodeReader
 from spyrec.ir.requests import read_loops, read_work_divisions
-from spyrec.ir.salvage import Form
+from spyrec.ir.salvage import GraphForm
 
 _NO_GRAPH: dict[str, JsonValue] = {"format": FORMAT, "outputs": ["nothing"]}
 
 
-class Recorder:
+class GraphRecorder:
     """Dims, values and nodes so far; a declaration that is refused leaves no trace."""
 
     def __init__(self) -> None:
-        form = Form(GraphModel.model_validate(_NO_GRAPH))
+        form = GraphForm(GraphModel.model_validate(_NO_GRAPH))
         self.tables = Declarations(CallSite(), DiagnosticSink(), None, form)
         self.inputs: list[str] = []
         self.nodes: dict[str, Node] = {}

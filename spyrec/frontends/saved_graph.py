@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from spyrec.bundle.atomic_directory import EXISTS, atomic_directory
-from spyrec.bundle.constants import TensorForm, write_constants
+from spyrec.bundle.constants import ConstantForm, write_constants
 from spyrec.diagnostics import Location, SpyrecError, refuse
 from spyrec.diagnostics.json_reading import JsonValue
 from spyrec.ir.constants import is_inline, load_constant
@@ -29,7 +29,7 @@ def save_graph(graph: Graph, directory: Path) -> None:
     Errors: SPY0612 the directory exists, SPY0613 it cannot be written.
     """
     tensors = {name: load_constant(graph, name) for name in _stored(graph)}
-    forms = {name: TensorForm(graph.type_of(name).dtype, graph.type_of(name).shape) for name in tensors}
+    forms = {name: ConstantForm(graph.type_of(name).dtype, graph.type_of(name).shape) for name in tensors}
     try:
         with atomic_directory(directory) as target:
             target.write(GRAPH_FILE, write_graph(graph))

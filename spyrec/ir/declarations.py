@@ -16,7 +16,7 @@ from spyrec.ir.graph import ConstantData, LayoutPin, Value
 from spyrec.ir.graph_model import ConstantModel, DataModel, GraphModel, InputModel, LayoutModel, SymbolicDimModel
 from spyrec.ir.inference import MAX_ELEMENTS
 from spyrec.ir.near_names import did_you_mean
-from spyrec.ir.salvage import NAMELESS, Form
+from spyrec.ir.salvage import NAMELESS, GraphForm
 from spyrec.ir.tensor_file import StoredTensor, TensorFileError, find_tensor, read_header, resolve_inside
 from spyrec.ir.types import TensorType
 from spyrec.layout.symbolic_dim import SymbolicDim
@@ -30,7 +30,7 @@ class Declarations:
     reported again; ``form`` what of the file has no right form, which is reported already.
     """
 
-    def __init__(self, root: Location, sink: DiagnosticSink, base_dir: Path | None, form: Form) -> None:
+    def __init__(self, root: Location, sink: DiagnosticSink, base_dir: Path | None, form: GraphForm) -> None:
         self.form = form
         self.root = root
         self.sink = sink

@@ -30,7 +30,7 @@ class Variable:
     size: int
 
 
-class Part(Enum):
+class VariablePart(Enum):
     """Which part of its variable a device dim counts."""
 
     WHOLE = "whole"
@@ -45,7 +45,7 @@ class DeviceDim:
     extent: int
     variable: int | None
     offset: int
-    part: Part = Part.WHOLE
+    part: VariablePart = VariablePart.WHOLE
 
 
 Movement = tuple[tuple[int, tuple[int, ...]], ...]
@@ -213,7 +213,7 @@ def _express(access: Access, layout: BufferLayout, variables: Sequence[Variable]
     for digit in layout.digits[:-1]:
         if digit.host_dim is None:
             is_stick_count = layout.stick_dim is None and digit.divisor == layout.lane_extent
-            dims.append(DeviceDim(digit.extent, None, 0, Part.TILE if is_stick_count else Part.WHOLE))
+            dims.append(DeviceDim(digit.extent, None, 0, VariablePart.TILE if is_stick_count else VariablePart.WHOLE))
             continue
         coordinate = access.coordinates[digit.host_dim]
         steps = walks[digit.host_dim]
@@ -221,10 +221,10 @@ def _express(access: Access, layout: BufferLayout, variables: Sequence[Variable]
             dims.extend(_tile_dims(digit, steps, coordinate.offset, lane, layout))
         else:
             dims.extend(_plain_dims(digit, steps, coordinate.offset, layout))
-    if not any(dim.part is Part.TILE for dim in dims):
+    if not any(dim.part is VariablePart.TILE for dim in dims):
         # a pinned layout may leave out the count of sticks where there is one
-        dims.insert(0, DeviceDim(1, lane, 0, Part.TILE))
-    dims.append(DeviceDim(layout.lane_extent, lane, 0, Part.LANE))
+        dims.insert(0, DeviceDim(1, lane, 0, VariablePart.TILE))
+    dims.append(DeviceDim(layout.lane_extent, lane, 0, VariablePart.LANE))
     return DeviceAccess(tuple(dims), lane, layout.lane_extent)
 
 
@@ -262,8 +262,8 @@ def _tile_dims(
         size = next(step.size for step in steps if step.variable == lane)
         if position + -(-size // lanes) > extent:
             raise Inexpressible(f"{size} lanes from stick {position} on leave a run of {extent} sticks")
-        return [*dims, DeviceDim(extent, lane, position, Part.TILE)]
-    return [*dims, DeviceDim(extent, None, position, Part.TILE)]
+        return [*dims, DeviceDim(extent, lane, position, VariablePart.TILE)]
+    return [*dims, DeviceDim(extent, None, position, VariablePart.TILE)]
 
 
 def _plain_dims(digit: Digit, steps: Sequence[_Step], offset: int, layout: BufferLayout) -> list[DeviceDim]:

@@ -28,7 +28,7 @@ from spyrec.ir.graph_model import (
     SymbolicDimModel,
 )
 from spyrec.ir.near_names import MOST_GUESSES, nearest
-from spyrec.ir.salvage import Form, salvage
+from spyrec.ir.salvage import GraphForm, salvage
 
 _KINDS: dict[type, str] = {
     dict: "an object",
@@ -44,7 +44,7 @@ _HINTS = {
 }
 
 
-def read_form(data: JsonValue, root: Location, sink: DiagnosticSink) -> Form:
+def read_form(data: JsonValue, root: Location, sink: DiagnosticSink) -> GraphForm:
     """Return the file as models, and what of it has no right form; that is reported to ``sink``.
 
     Errors: SPY0110 another type of value, SPY0111 unknown key, SPY0112 missing key, SPY0113
@@ -54,7 +54,7 @@ def read_form(data: JsonValue, root: Location, sink: DiagnosticSink) -> Form:
     _require_format(data, root)
     assert isinstance(data, dict)
     try:
-        return Form(GraphModel.model_validate(data))
+        return GraphForm(GraphModel.model_validate(data))
     except ValidationError as error:
         details = error.errors(include_url=False, include_context=False)
     items = capped(details, lambda item: (item["type"], len(item["loc"])))

@@ -15,8 +15,8 @@ from spyrec.ir.device_access import (
     DeviceDim,
     Inexpressible,
     Movement,
-    Part,
     Variable,
+    VariablePart,
     cut_points,
     express,
     refine,
@@ -110,7 +110,7 @@ def synthetic_count(forms: Sequence[DeviceAccess]) -> int:
 
 def stands_at_one_position(dim: DeviceDim) -> bool:
     """Whether a device dim of more than one position is read or written at one of them only."""
-    return dim.variable is None and dim.extent > 1 and dim.part is not Part.LANE
+    return dim.variable is None and dim.extent > 1 and dim.part is not VariablePart.LANE
 
 
 def _check_labels(
@@ -205,14 +205,14 @@ def _check_cast(forms: Sequence[DeviceAccess], variables: Sequence[Variable]) ->
     widest = max(form.lane_extent for form in forms)
     for form in forms:
         for dim in form.dims:
-            if dim.part is Part.TILE and dim.variable is not None:
+            if dim.part is VariablePart.TILE and dim.variable is not None:
                 needed = -(-variables[dim.variable].size // widest) * (widest // form.lane_extent)
                 if dim.offset + needed > dim.extent:
                     raise Inexpressible(f"a cast needs {needed} sticks where the layout has {dim.extent}")
                 if dim.extent != needed and variables[dim.variable].size % widest:
                     raise Inexpressible("a cast of a ragged stick dim reads or writes a window")
         if form.lane is None:
-            tile = next((dim for dim in form.dims if dim.part is Part.TILE), None)
+            tile = next((dim for dim in form.dims if dim.part is VariablePart.TILE), None)
             if tile is None or tile.offset or tile.extent != widest // form.lane_extent:
                 raise Inexpressible(f"a sparse cast needs {widest // form.lane_extent} sticks per element")
 
@@ -266,11 +266,11 @@ def _check_restickify(forms: Sequence[DeviceAccess], variables: Sequence[Variabl
             raise Inexpressible("a restickify would also have to broadcast")
         if dim.extent != size and (size % there.lane_extent or dim.extent - size < there.lane_extent):
             raise Inexpressible("a window on a dim that goes into or comes out of the sticks")
-        own = next(dim for dim in there.dims if dim.variable == there.lane and dim.part is Part.TILE)
+        own = next(dim for dim in there.dims if dim.variable == there.lane and dim.part is VariablePart.TILE)
         if size % there.lane_extent and own.extent != -(-size // there.lane_extent):
             raise Inexpressible("a window on a ragged stick dim")
     for form in forms:
-        if form.lane is None and not any(dim.part is Part.TILE and dim.extent == 1 for dim in form.dims):
+        if form.lane is None and not any(dim.part is VariablePart.TILE and dim.extent == 1 for dim in form.dims):
             raise Inexpressible("one side is sparse with more than one stick per element, or stands at one lane")
     return source.lane is None or target.lane is None
 

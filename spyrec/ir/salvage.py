@@ -1,7 +1,7 @@
 """Keeps what has the right form of a graph file whose other parts have not, so that its meaning can be checked too.
 
 A field without the right form is *lost*: a stand-in takes its place, and whoever reads the item looks at
-:class:`Form` before drawing a conclusion from it.  Items keep their positions: locations stay right.
+:class:`GraphForm` before drawing a conclusion from it.  Items keep their positions: locations stay right.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _STAND_INS: dict[str, object] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class GraphForm:
     """A graph file as models; without losses it is exactly the file.
 
     ``lost``: the fields without the right form, by section and position.  ``lost_dims``: dims declared wrongly.
@@ -60,7 +60,7 @@ class Form:
         return self.lost.get((section, index), frozenset())
 
 
-def salvage(data: dict[str, JsonValue]) -> Form:
+def salvage(data: dict[str, JsonValue]) -> GraphForm:
     """Return what of a graph object can be read; the object has been refused as a whole."""
     lost: dict[tuple[str, int], frozenset[str]] = {}
     sections: dict[str, object] = {}
@@ -79,7 +79,7 @@ def salvage(data: dict[str, JsonValue]) -> Form:
     model = GraphModel.model_construct(
         None, format=data.get("format"), name=name if is_name(name) else "graph", dims=dims, outputs=names, **sections
     )
-    return Form(model, lost, lost_dims, _has_all_names(data))
+    return GraphForm(model, lost, lost_dims, _has_all_names(data))
 
 
 def _has_all_names(data: dict[str, JsonValue]) -> bool:

@@ -16,7 +16,7 @@ from spyrec.ir.opdef import Attributes, catalogue
 from spyrec.ir.types import TensorType
 
 
-class GraphBuilder:
+class GraphRewriter:
     """Values, constants and nodes of a graph under construction; names stay unique."""
 
     def __init__(self, graph: Graph, pass_name: str) -> None:
@@ -75,7 +75,7 @@ class GraphBuilder:
 class NodeBuilder:
     """Emits the nodes that replace ``node``."""
 
-    def __init__(self, builder: GraphBuilder, node: Node, pass_name: str) -> None:
+    def __init__(self, builder: GraphRewriter, node: Node, pass_name: str) -> None:
         self._builder = builder
         self.node = node
         self.emitted: list[Node] = []
@@ -115,7 +115,7 @@ class NodeBuilder:
         return name
 
 
-def numbers_as_constants(builder: GraphBuilder, node: Node) -> tuple[Operand, ...]:
+def numbers_as_constants(builder: GraphRewriter, node: Node) -> tuple[Operand, ...]:
     """Return the operands with every number replaced by a 0-d constant of the dtype the node computes in."""
     dtype = number_dtype(catalogue()[node.op], node.inputs, builder.values)
     return tuple(

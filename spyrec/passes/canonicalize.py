@@ -10,7 +10,7 @@ from spyrec.ir.constants import MAX_INLINE_ELEMENTS, is_inline
 from spyrec.ir.graph import Graph, Node
 from spyrec.ir.ops.views import ExpandAttributes
 from spyrec.passes.base import PassContext
-from spyrec.passes.builder import GraphBuilder, live_values, numbers_as_constants
+from spyrec.passes.builder import GraphRewriter, live_values, numbers_as_constants
 
 
 def canonicalize(graph: Graph, context: PassContext) -> Graph:
@@ -19,7 +19,7 @@ def canonicalize(graph: Graph, context: PassContext) -> Graph:
     ``y = add(x, 2.0); z = exp(x); output y  -->  y = add(x, number)``
     """
     del context
-    builder = GraphBuilder(graph, "canonicalize")
+    builder = GraphRewriter(graph, "canonicalize")
     live = [replace(node, inputs=numbers_as_constants(builder, node)) for node in _live_nodes(graph)]
     nodes = [*_fills(builder, graph, live), *live]
     values = live_values(builder.values, graph, nodes)
@@ -27,7 +27,7 @@ def canonicalize(graph: Graph, context: PassContext) -> Graph:
     return replace(graph, nodes=tuple(nodes), values=values, constants=constants)
 
 
-def _fills(builder: GraphBuilder, graph: Graph, live: Sequence[Node]) -> list[Node]:
+def _fills(builder: GraphRewriter, graph: Graph, live: Sequence[Node]) -> list[Node]:
     """Make the constants of one number for many elements from one element, as ``full`` does.
 
     ``constant c[65536] = 1.5  -->  c = expand(constant 1.5)``

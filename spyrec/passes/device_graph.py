@@ -16,7 +16,7 @@ from spyrec.ir.ops.binary import AlphaAttributes
 from spyrec.ir.ops.movement import ToAttributes
 from spyrec.ir.ops.selection import SliceAttributes
 from spyrec.passes.base import PassContext, PipelineOptions
-from spyrec.passes.builder import GraphBuilder, NodeBuilder
+from spyrec.passes.builder import GraphRewriter, NodeBuilder
 from spyrec.passes.form_kernels import form_kernels
 from spyrec.passes.pipelines import DEVICE_GRAPH
 from spyrec.passes.tile_loops import levels_of_kernels, tile_sizes
@@ -44,7 +44,7 @@ def _with_tiled_products(device: Graph, source: Graph) -> Graph:
     if not source.loops:
         return device
     tiles = _contracted_tiles(device, source)
-    builder = GraphBuilder(device, "tile-loops")
+    builder = GraphRewriter(device, "tile-loops")
     for node in device.nodes:
         sizes = tiles.get(node.outputs[0])
         if sizes is None:

@@ -23,7 +23,7 @@ from safetensors.numpy import load_file
 
 from spyrec.bundle import atomic_directory as atomic
 from spyrec.bundle.bundle import Bundle, load_foreign
-from spyrec.bundle.constants import TensorForm, open_constants, write_constants
+from spyrec.bundle.constants import ConstantForm, open_constants, write_constants
 from spyrec.bundle.manifest import Argument, Role
 from spyrec.diagnostics import SpyrecError
 from spyrec.hardware.dtypes import DeviceFormat, DType
@@ -436,12 +436,12 @@ def test_a_damaged_table_is_refused(path: tuple[str | int, ...], value: object, 
 
 
 FORMS = {
-    "b": TensorForm(DType.BOOL, (3,)),
-    "f16": TensorForm(DType.FLOAT16, (2, 5)),
-    "f32": TensorForm(DType.FLOAT32, ()),
-    "i64": TensorForm(DType.INT64, (3, 1)),
-    "bf16": TensorForm(DType.BFLOAT16, (7,)),
-    "f8": TensorForm(DType.FLOAT8_E4M3FN, (9,)),
+    "b": ConstantForm(DType.BOOL, (3,)),
+    "f16": ConstantForm(DType.FLOAT16, (2, 5)),
+    "f32": ConstantForm(DType.FLOAT32, ()),
+    "i64": ConstantForm(DType.INT64, (3, 1)),
+    "bf16": ConstantForm(DType.BFLOAT16, (7,)),
+    "f8": ConstantForm(DType.FLOAT8_E4M3FN, (9,)),
 }
 
 
@@ -472,7 +472,7 @@ def test_writing_constants_takes_no_second_copy(tmp_path: Path) -> None:
     tensors = {"w": np.zeros((4096, 4096), np.float16)}
     with (tmp_path / "c").open("wb") as stream:
         tracemalloc.start()
-        write_constants(stream.write, tensors, {"w": TensorForm(DType.FLOAT16, (4096, 4096))})
+        write_constants(stream.write, tensors, {"w": ConstantForm(DType.FLOAT16, (4096, 4096))})
         _, peak_bytes = tracemalloc.get_traced_memory()
         tracemalloc.stop()
     assert peak_bytes < 1 << 20
@@ -501,4 +501,4 @@ HEADERS = [
 def test_a_damaged_constants_file_is_refused(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "constants.safetensors"
     path.write_bytes(content)
-    assert refusal(lambda: open_constants(path, {"w": TensorForm(DType.FLOAT16, (2, 5))}, str(path))) == ["SPY0616"]
+    assert refusal(lambda: open_constants(path, {"w": ConstantForm(DType.FLOAT16, (2, 5))}, str(path))) == ["SPY0616"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from spyrec.ir.device_access import DeviceAccess, DeviceDim, Part, Variable
+from spyrec.ir.device_access import DeviceAccess, DeviceDim, Variable, VariablePart
 from spyrec.layout.device_layout import DeviceLayout
 
 
@@ -58,4 +58,4 @@ def _walked(dim: DeviceDim, values: Mapping[int, int], lanes: int) -> int:
     if dim.variable is None:
         return 0
     value = values[dim.variable]
-    return {Part.WHOLE: value, Part.TILE: value // lanes, Part.LANE: value % lanes}[dim.part]
+    return {VariablePart.WHOLE: value, VariablePart.TILE: value // lanes, VariablePart.LANE: value % lanes}[dim.part]

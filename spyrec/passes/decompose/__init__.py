@@ -14,7 +14,7 @@ from spyrec.ir.opdef import OpKind, catalogue
 from spyrec.ir.ops.views import ReshapeAttributes
 from spyrec.ir.types import TensorType
 from spyrec.passes.base import PassContext
-from spyrec.passes.builder import GraphBuilder, NodeBuilder, live_values
+from spyrec.passes.builder import GraphRewriter, NodeBuilder, live_values
 from spyrec.passes.decompose import (
     attention,
     contractions,
@@ -42,7 +42,7 @@ def decompose(graph: Graph, context: PassContext) -> Graph:
     ``s = softmax(x)  -->  m = amax(x); d = sub(x, m); e = exp(d); t = sum(e); s = div(e, t)``
     """
     del context
-    builder = GraphBuilder(graph, "decompose")
+    builder = GraphRewriter(graph, "decompose")
     for node in graph.nodes:
         _expand(builder, node)
     values = live_values(builder.values, graph, builder.nodes)
@@ -50,7 +50,7 @@ def decompose(graph: Graph, context: PassContext) -> Graph:
     return replace(graph, nodes=tuple(builder.nodes), values=values, constants=constants)
 
 
-def _expand(builder: GraphBuilder, node: Node) -> None:
+def _expand(builder: GraphRewriter, node: Node) -> None:
     types = [None if operand is None else builder.values[str(operand)].type for operand in node.inputs]
     rewrite = _decomposition_of(node, types)
     if rewrite is None:

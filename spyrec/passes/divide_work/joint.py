@@ -17,7 +17,7 @@ from spyrec.ir.kernel import Buffer, BufferRole, Kernel, KernelGraph
 from spyrec.passes.base import NO_PLANNER, PipelineOptions
 from spyrec.passes.divide_work.division_candidates import Candidate
 from spyrec.passes.planning.divisions import Division
-from spyrec.passes.planning.regions import Region, layout_of_region, whole_region
+from spyrec.passes.planning.regions import BufferRegion, layout_of_region, whole_region
 from spyrec.passes.planning.residency import Way, touched
 from spyrec.passes.planning.shares import Share, share_of
 from spyrec.passes.solvers.elimination import INFINITE, Factor, minimise
@@ -104,10 +104,10 @@ class _Problem:
         values = minimise(domains, factors).values
         return tuple(items[value].division for items, value in zip(self._candidates, values, strict=False))
 
-    def _touches(self) -> Mapping[tuple[str, Region], list[_Touch]]:
-        found: dict[tuple[str, Region], list[_Touch]] = {}
+    def _touches(self) -> Mapping[tuple[str, BufferRegion], list[_Touch]]:
+        found: dict[tuple[str, BufferRegion], list[_Touch]] = {}
         for number, kernel in enumerate(self._graph.kernels):
-            positions: dict[tuple[str, Region, bool], list[int]] = {}
+            positions: dict[tuple[str, BufferRegion, bool], list[int]] = {}
             undivided = (1,) * len(kernel.placed.variables)
             for position, use in enumerate(kernel.uses):
                 region, _ = touched(self._graph.buffers[use.buffer], kernel, position, undivided)
@@ -117,7 +117,7 @@ class _Problem:
                 found.setdefault((name, region), []).append(touch)
         return found
 
-    def _shares(self, number: int, region: Region, positions: Sequence[int]) -> tuple[Share | None, ...]:
+    def _shares(self, number: int, region: BufferRegion, positions: Sequence[int]) -> tuple[Share | None, ...]:
         kernel = self._graph.kernels[number]
         found: list[Share | None] = []
         for candidate in self._candidates[number]:
@@ -128,10 +128,10 @@ class _Problem:
             found.append(share if is_usable and share is not None and share.size_bytes <= self._usable else None)
         return tuple(found)
 
-    def _touched(self, kernel: Kernel, position: int, division: Division) -> tuple[Region, Share | None]:
+    def _touched(self, kernel: Kernel, position: int, division: Division) -> tuple[BufferRegion, Share | None]:
         return touched(self._graph.buffers[kernel.uses[position].buffer], kernel, position, division)
 
-    def _states(self, buffer: Buffer, region: Region, touches: Sequence[_Touch]) -> list[_State]:
+    def _states(self, buffer: Buffer, region: BufferRegion, touches: Sequence[_Touch]) -> list[_State]:
         offers: dict[Share, int] = {}
         for touch in touches:
             for share in dict.fromkeys(touch.shares):
@@ -160,7 +160,7 @@ class _Problem:
         costs = [round(item.cost_us * _TICKS_PER_US) * trips for item in items]
         return Factor((number,), np.array(costs, np.int64))
 
-    def _state_costs(self, moved: int, region: Region, states: Sequence[_State], variable: int) -> Factor:
+    def _state_costs(self, moved: int, region: BufferRegion, states: Sequence[_State], variable: int) -> Factor:
         moved *= self._graph.trips(region.loops)
         copied = (Way.DRAINED, Way.STAGED)
         costs = [moved + _COPY_TICKS if state.way in copied else 0 for state in states]
@@ -181,6 +181,6 @@ class _Problem:
         return Factor((touch.kernel, variable), table)
 
 
-def _region_bytes(buffer: Buffer, region: Region) -> int:
+def _region_bytes(buffer: Buffer, region: BufferRegion) -> int:
     layout = layout_of_region(buffer.placed, buffer.type.shape, region.shape)
     return buffer.placed.size_bytes if layout is None else layout.size_bytes

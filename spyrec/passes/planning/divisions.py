@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from spyrec.hardware.target import STICK_BYTES
-from spyrec.ir.device_access import DeviceAccess, Part
+from spyrec.ir.device_access import DeviceAccess, VariablePart
 from spyrec.ir.kernel import Kernel
 from spyrec.ir.kernel_form import KernelForm, Rule
 
@@ -140,7 +140,7 @@ def _walks(form: KernelForm, operand: DeviceAccess) -> Walks:
     for dim in reversed(operand.dims[:-1]):
         if dim.variable is not None:
             size = form.variables[dim.variable].size
-            extent = size if dim.part is Part.WHOLE else -(-size // operand.lane_extent)
+            extent = size if dim.part is VariablePart.WHOLE else -(-size // operand.lane_extent)
             walks.append((dim.variable, extent, stride))
         stride *= dim.extent
     return Walks(tuple(walks))

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from spyrec.device_ops import LAYERNORM_SCALE, device_operation
 from spyrec.hardware.target import STICK_BYTES
-from spyrec.ir.device_access import DeviceAccess, Part
+from spyrec.ir.device_access import DeviceAccess, VariablePart
 from spyrec.ir.kernel_form import KernelForm, Rule, synthetic_count
 
 
@@ -158,9 +158,9 @@ def _operand_space(operand: DeviceAccess, executed: tuple[int, ...], lanes: int)
         count = 1
         if dim.variable is not None:
             size = executed[dim.variable]
-            count = -(-size // operand.lane_extent) if dim.part is Part.TILE else size
-            elements *= 1 if dim.part is Part.TILE else size
-        elif dim.part is Part.TILE and operand.lane is None:
+            count = -(-size // operand.lane_extent) if dim.part is VariablePart.TILE else size
+            elements *= 1 if dim.part is VariablePart.TILE else size
+        elif dim.part is VariablePart.TILE and operand.lane is None:
             count = -(-lanes // operand.lane_extent)
         box.append(Side(dim.extent, dim.offset, count, dim.variable))
     sticks = math.prod(side.count for side in box)

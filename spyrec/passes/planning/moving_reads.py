@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from spyrec.passes.planning.kernel_space import OperandSpace
-from spyrec.passes.planning.record import KernelRecord
+from spyrec.passes.planning.record import UndividedRecord
 
 Reads = dict[int, tuple[int, int]]
 """By the first input that lies in a buffer: distinct bytes read of it, and the sum over cores."""
@@ -22,7 +22,7 @@ MOST_DISTANCES = 1 << 12
 
 
 def reads_of_rounds(
-    shared: KernelRecord, counts: Sequence[int], division: tuple[int, ...], in_lx: Sequence[bool]
+    shared: UndividedRecord, counts: Sequence[int], division: tuple[int, ...], in_lx: Sequence[bool]
 ) -> Reads:
     """Return the reads of all executions together; ``counts``: rounds of the loops around the kernel.
 
@@ -44,7 +44,7 @@ def reads_of_rounds(
 
 
 def _rounds_by_distance(
-    shared: KernelRecord, counts: Sequence[int], in_lx: Sequence[bool]
+    shared: UndividedRecord, counts: Sequence[int], in_lx: Sequence[bool]
 ) -> dict[tuple[int, ...], tuple[int, Point]] | None:
     """Return by distances, on which alone depends what windows share, the rounds that have them and one of these.
 
@@ -71,7 +71,7 @@ def _rounds_by_distance(
     return found if len(found) <= MOST_DISTANCES else None
 
 
-def _reads_apart(shared: KernelRecord, division: tuple[int, ...], in_lx: Sequence[bool], executions: int) -> Reads:
+def _reads_apart(shared: UndividedRecord, division: tuple[int, ...], in_lx: Sequence[bool], executions: int) -> Reads:
     """Return what is read at most: as if the windows of one buffer never met."""
     total: Reads = {}
     for first, group in shared.groups(in_lx).items():
@@ -80,12 +80,12 @@ def _reads_apart(shared: KernelRecord, division: tuple[int, ...], in_lx: Sequenc
     return total
 
 
-def _moves_apart(shared: KernelRecord, in_lx: Sequence[bool]) -> bool:
+def _moves_apart(shared: UndividedRecord, in_lx: Sequence[bool]) -> bool:
     operands = shared.space.operands
     return any(len({operands[place].moves for place in group}) > 1 for group in shared.groups(in_lx).values())
 
 
-def _distances(shared: KernelRecord, in_lx: Sequence[bool], point: Sequence[int]) -> tuple[int, ...]:
+def _distances(shared: UndividedRecord, in_lx: Sequence[bool], point: Sequence[int]) -> tuple[int, ...]:
     """Return how far operands of one buffer have moved relative to its first one, in sticks."""
     operands = shared.space.operands
     found: list[int] = []

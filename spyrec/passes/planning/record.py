@@ -35,7 +35,7 @@ def lx_flags(kernel: Kernel, in_lx: frozenset[str]) -> tuple[bool, ...]:
     return tuple(use.buffer in in_lx for use in kernel.uses)
 
 
-def kernel_record(kernel: Kernel) -> KernelRecord:
+def kernel_record(kernel: Kernel) -> UndividedRecord:
     """Return what a kernel's records have in common; for a caller that asks for many divisions of one kernel."""
     names = [use.buffer for use in kernel.uses]
     aliases = tuple(names.index(name) for name in names)
@@ -44,7 +44,7 @@ def kernel_record(kernel: Kernel) -> KernelRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class KernelRecord:
+class UndividedRecord:
     """The fields of a kernel's records that no division changes, and how the others follow from one.
 
     ``operands``: inputs, then the output.  ``aliases``: by operand the first one with the same buffer.  ``rows``,
@@ -150,7 +150,9 @@ class KernelRecord:
 
 
 @lru_cache(maxsize=4096)
-def _kernel_record(form: KernelForm, rule: Rule, op_func: str, reduces: bool, aliases: tuple[int, ...]) -> KernelRecord:
+def _kernel_record(
+    form: KernelForm, rule: Rule, op_func: str, reduces: bool, aliases: tuple[int, ...]
+) -> UndividedRecord:
     space = kernel_space(form, rule, op_func, reduces=reduces)
     operands = space.operands
     output = operands[-1]
@@ -158,7 +160,7 @@ def _kernel_record(form: KernelForm, rule: Rule, op_func: str, reduces: bool, al
     widths = [operand.word_bytes for operand in (operands[:-1] if is_matmul else operands)]
     rows, batch = _matmul_roles(operands) if is_matmul else ((), ())
     lane = space.lane if space.lane_operands[-1] else 1
-    return KernelRecord(
+    return UndividedRecord(
         space=space,
         operation_class=_class_of(space, rule, op_func, reduces=reduces),
         element_bytes=max(widths),

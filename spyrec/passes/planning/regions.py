@@ -13,7 +13,7 @@ from spyrec.layout.device_layout import DeviceLayout
 
 
 @dataclass(frozen=True, slots=True)
-class Region:
+class BufferRegion:
     """A box of a buffer: first index and extent per dim.
 
     ``loops``: the loops in each iteration of which it is another box, or another tile of the buffer, outermost first;
@@ -26,21 +26,21 @@ class Region:
     steps: tuple[tuple[int, ...], ...]
 
 
-def region_of(buffer: Buffer, kernel: Kernel, use: Use) -> Region:
+def region_of(buffer: Buffer, kernel: Kernel, use: Use) -> BufferRegion:
     """Return the smallest box with everything that a kernel reads of ``buffer`` in one iteration of its loops."""
     low, shape = _box(use.access)
     moving = [depth + 1 for depth, step in enumerate(use.steps) if any(step)]
     depth = max(len(buffer.home), *moving) if moving else len(buffer.home)
     still = (0,) * len(shape)
     steps = use.steps[:depth] if use.steps else (still,) * depth
-    return Region(low, shape, kernel.loops[:depth], steps)
+    return BufferRegion(low, shape, kernel.loops[:depth], steps)
 
 
-def whole_region(buffer: Buffer) -> Region:
+def whole_region(buffer: Buffer) -> BufferRegion:
     """Return all of a buffer."""
     shape = buffer.type.shape
     still = (0,) * len(shape)
-    return Region(still, shape, buffer.home, (still,) * len(buffer.home))
+    return BufferRegion(still, shape, buffer.home, (still,) * len(buffer.home))
 
 
 @lru_cache(maxsize=1 << 14)
@@ -52,7 +52,7 @@ def _box(access: Access) -> tuple[tuple[int, ...], tuple[int, ...]]:
     return low, shape
 
 
-def fetching_use(buffer: Buffer, region: Region) -> Use:
+def fetching_use(buffer: Buffer, region: BufferRegion) -> Use:
     """Return how a copy of the region, which iterates over its extents, reads ``buffer``."""
     whole = Access.identity(region.shape)
     coordinates = tuple(
@@ -62,7 +62,7 @@ def fetching_use(buffer: Buffer, region: Region) -> Use:
     return Use(buffer.name, Access(region.shape, coordinates), region.steps if moves else ())
 
 
-def use_of_twin(use: Use, region: Region, name: str) -> Use:
+def use_of_twin(use: Use, region: BufferRegion, name: str) -> Use:
     """Return ``use`` of a buffer as a use of the one that holds just the region."""
     coordinates = tuple(
         Coordinate(coordinate.offset - low, coordinate.terms)

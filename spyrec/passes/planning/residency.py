@@ -16,7 +16,7 @@ from enum import Enum
 from spyrec.ir.device_access import Inexpressible, cut_points
 from spyrec.ir.kernel import Buffer, BufferRole, Kernel, KernelGraph, Use
 from spyrec.passes.lifetimes import start_of_loops
-from spyrec.passes.planning.regions import Region, region_of, use_of_twin, whole_region
+from spyrec.passes.planning.regions import BufferRegion, region_of, use_of_twin, whole_region
 from spyrec.passes.planning.scratchpad_copies import drain, fetch, twin_of
 from spyrec.passes.planning.shares import Share, share_of, share_of_region
 
@@ -43,7 +43,7 @@ class Residence:
     name: str
     size_bytes: int
     saved_bytes: int
-    region: Region
+    region: BufferRegion
     readers: frozenset[int] = frozenset()
     twin: Buffer | None = None
     copy: Kernel | None = None
@@ -72,7 +72,7 @@ class _Finder:
         self._graph = graph
         self._kernels = kernels
         self._internal = internal
-        self._touches: dict[str, dict[Region, _Touches]] = {}
+        self._touches: dict[str, dict[BufferRegion, _Touches]] = {}
         self._writers: dict[str, list[int]] = {}
         for number, kernel in enumerate(kernels):
             for position in range(len(kernel.uses)):
@@ -103,7 +103,7 @@ class _Finder:
                     result.append(best)
         return tuple(item for item in result if item.saved_bytes > 0)
 
-    def _resident(self, buffer: Buffer, by_region: Mapping[Region, _Touches]) -> Residence | None:
+    def _resident(self, buffer: Buffer, by_region: Mapping[BufferRegion, _Touches]) -> Residence | None:
         region = whole_region(buffer)
         touches = by_region.get(region)
         is_own = buffer.name in self._internal and buffer.role is BufferRole.INTERMEDIATE
@@ -116,7 +116,7 @@ class _Finder:
         saved = buffer.placed.size_bytes * sum(map(self._trips, (*touches.readers, *touches.writers)))
         return Residence(Way.RESIDENT, buffer.name, buffer.name, share.size_bytes, saved, region)
 
-    def _with_twin(self, buffer: Buffer, region: Region, touches: _Touches, number: int) -> Residence | None:
+    def _with_twin(self, buffer: Buffer, region: BufferRegion, touches: _Touches, number: int) -> Residence | None:
         """Return the residence beside device memory, in the share that saves most."""
         twin = twin_of(self._graph, buffer, region, number)
         if twin is None:
@@ -148,7 +148,7 @@ class _Finder:
         writers = self._writers.get(name)
         return end_of_loops(self._kernels, max(writers), depth) if writers else 0
 
-    def _reads_twin(self, number: int, buffer: Buffer, region: Region, twin: Buffer) -> bool:
+    def _reads_twin(self, number: int, buffer: Buffer, region: BufferRegion, twin: Buffer) -> bool:
         """Whether a kernel that reads the twin has the variables that it has, so that its division holds."""
         kernel = self._kernels[number]
         if kernel.output.buffer == buffer.name:
@@ -186,7 +186,9 @@ class _Finder:
         return self._graph.trips(self._kernels[number].loops)
 
 
-def touched(buffer: Buffer, kernel: Kernel, position: int, division: tuple[int, ...]) -> tuple[Region, Share | None]:
+def touched(
+    buffer: Buffer, kernel: Kernel, position: int, division: tuple[int, ...]
+) -> tuple[BufferRegion, Share | None]:
     """Return the region of its buffer that an operand is, and how a division cuts it; ``None``: LX cannot serve it.
 
     An operand that walks all sticks is the whole buffer, whichever of their lanes it takes.

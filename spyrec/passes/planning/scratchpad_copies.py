@@ -11,13 +11,13 @@ from spyrec.ir.graph import Derived
 from spyrec.ir.kernel import Buffer, BufferRole, Kernel, KernelGraph, Use
 from spyrec.ir.kernel_form import Rule
 from spyrec.ir.types import TensorType
-from spyrec.passes.planning.regions import Region, fetching_use, layout_of_region
+from spyrec.passes.planning.regions import BufferRegion, fetching_use, layout_of_region
 from spyrec.passes.planning.shares import Share, copy_division
 
 PASS_NAME = "place-scratchpad"
 
 
-def twin_of(graph: KernelGraph, buffer: Buffer, region: Region, number: int) -> Buffer | None:
+def twin_of(graph: KernelGraph, buffer: Buffer, region: BufferRegion, number: int) -> Buffer | None:
     """Return the buffer that holds in the scratchpads a region of ``buffer``; ``number`` tells several apart.
 
     ``None`` where the region is no box of the device layout.
@@ -38,7 +38,7 @@ def twin_of(graph: KernelGraph, buffer: Buffer, region: Region, number: int) -> 
     )
 
 
-def fetch(graph: KernelGraph, buffer: Buffer, region: Region, twin: Buffer, share: Share) -> Kernel | None:
+def fetch(graph: KernelGraph, buffer: Buffer, region: BufferRegion, twin: Buffer, share: Share) -> Kernel | None:
     """Return the kernel that fetches a region of ``buffer`` into the scratchpads, every core its own share.
 
     ``None`` where no division of a copy gives the cores these shares: where two cores hold one slice, for example.
@@ -49,14 +49,14 @@ def fetch(graph: KernelGraph, buffer: Buffer, region: Region, twin: Buffer, shar
     return _divided(graph, copy, (buffer, twin), 1, share)
 
 
-def drain(graph: KernelGraph, buffer: Buffer, region: Region, twin: Buffer, share: Share) -> Kernel | None:
+def drain(graph: KernelGraph, buffer: Buffer, region: BufferRegion, twin: Buffer, share: Share) -> Kernel | None:
     """Return the kernel that stores what lies in the scratchpads into ``buffer``; ``None`` as for :func:`fetch`."""
     access = Access.identity(region.shape)
     copy = _copy(twin, Use(twin.name, access), Use(buffer.name, access), region)
     return _divided(graph, copy, (buffer, twin), 0, share)
 
 
-def _dims(graph: KernelGraph, region: Region) -> tuple[str | None, ...]:
+def _dims(graph: KernelGraph, region: BufferRegion) -> tuple[str | None, ...]:
     """Return the names of a region's dims: a dim that moves along a loop has the loop's."""
     names: list[str | None] = [None] * len(region.shape)
     for loop, step in zip(region.loops, region.steps, strict=True):
@@ -65,7 +65,7 @@ def _dims(graph: KernelGraph, region: Region) -> tuple[str | None, ...]:
     return tuple(names)
 
 
-def _copy(twin: Buffer, read: Use, write: Use, region: Region) -> Kernel:
+def _copy(twin: Buffer, read: Use, write: Use, region: BufferRegion) -> Kernel:
     return Kernel(
         name=f"{twin.name}.{'fetch' if write.buffer == twin.name else 'drain'}",
         op="spyre.copy",

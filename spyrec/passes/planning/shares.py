@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from spyrec.hardware.target import STICK_BYTES
 from spyrec.hardware.work_slices import slices_of_cores
-from spyrec.ir.device_access import DeviceAccess, Part
+from spyrec.ir.device_access import DeviceAccess, VariablePart
 from spyrec.ir.kernel import Kernel
 from spyrec.ir.kernel_form import KernelForm, Rule
 
@@ -104,9 +104,9 @@ def copy_division(copy: Kernel, position: int, share: Share) -> tuple[int, ...] 
     return division if share_of(copy, position, division) == share else None
 
 
-def _covered(form: KernelForm, operand: DeviceAccess, variable: int | None, part: Part) -> int:
+def _covered(form: KernelForm, operand: DeviceAccess, variable: int | None, part: VariablePart) -> int:
     """Return how many positions of a device dim an operand walks."""
     if variable is None:
         return 1
     size = form.variables[variable].size
-    return -(-size // operand.lane_extent) if part is Part.TILE else size
+    return -(-size // operand.lane_extent) if part is VariablePart.TILE else size

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from spyrec.passes.solvers.packing_decoder import Places
-from spyrec.passes.solvers.packing_problem import Problem, alive_by_step, height_bound
+from spyrec.passes.solvers.packing_problem import PackingProblem, alive_by_step, height_bound
 
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model
@@ -31,7 +31,7 @@ class _Model:
     presences: tuple[cp_model.IntVar, ...]
 
 
-def solve_value(problem: Problem, weights: list[int], known: Places) -> tuple[Places, int]:
+def solve_value(problem: PackingProblem, weights: list[int], known: Places) -> tuple[Places, int]:
     """Return the places of most weight that CP-SAT finds, and a weight that no places exceed.
 
     ``known``: places to begin with, which stay the answer where nothing better is found.
@@ -47,7 +47,7 @@ def solve_value(problem: Problem, weights: list[int], known: Places) -> tuple[Pl
     return (_places(solver, variables), bound) if solver.objective_value > best else (known, bound)
 
 
-def solve_height(problem: Problem, known: list[int]) -> list[int]:
+def solve_height(problem: PackingProblem, known: list[int]) -> list[int]:
     """Return a place for every buffer with the lowest end that CP-SAT finds, at most that of ``known``."""
     sizes = problem.sizes
     highest = max((place + size for place, size in zip(known, sizes)), default=0)
@@ -62,7 +62,7 @@ def solve_height(problem: Problem, known: list[int]) -> list[int]:
     return known if solver is None else [place or 0 for place in _places(solver, variables)]
 
 
-def _model(problem: Problem, limit: int, highest: Sequence[int], known: Places) -> _Model:
+def _model(problem: PackingProblem, limit: int, highest: Sequence[int], known: Places) -> _Model:
     from ortools.sat.python import cp_model
 
     model = cp_model.CpModel()
@@ -81,7 +81,7 @@ def _model(problem: Problem, limit: int, highest: Sequence[int], known: Places) 
     return variables
 
 
-def _keep_apart(variables: _Model, problem: Problem) -> None:
+def _keep_apart(variables: _Model, problem: PackingProblem) -> None:
     """State that what lives together lies apart: rectangles of time and memory, and the steps taken over in place.
 
     The rectangle of a buffer that may overwrite a parent begins one step later; at its first step it is held against
@@ -106,7 +106,7 @@ def _keep_apart(variables: _Model, problem: Problem) -> None:
                 _keep_pair_apart(variables, problem, index, other)
 
 
-def _keep_pair_apart(variables: _Model, problem: Problem, one: int, other: int) -> None:
+def _keep_pair_apart(variables: _Model, problem: PackingProblem, one: int, other: int) -> None:
     model, starts, sizes = variables.model, variables.starts, problem.sizes
     below, above, same = (model.new_bool_var(f"{name}{one}_{other}") for name in ("below", "above", "same"))
     reach = variables.limit + 1  # what is added where a relation does not hold: no two buffers are as far apart

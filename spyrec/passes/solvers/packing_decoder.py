@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from spyrec.passes.solvers.packing_problem import Problem
+from spyrec.passes.solvers.packing_problem import PackingProblem
 
 Places = list[int | None]
 
@@ -18,7 +18,7 @@ class Decoder:
     ``visits`` counts neighbours looked at: the measure of work, the same on every machine.
     """
 
-    problem: Problem
+    problem: PackingProblem
     chains: tuple[tuple[int, ...], ...]
     is_tightest: bool = False
     visits: int = 0
@@ -126,7 +126,7 @@ def _gaps(forbidden: Sequence[tuple[int, int]], highest: int | None) -> Iterator
         yield place, highest
 
 
-def chains_of(problem: Problem) -> tuple[tuple[int, ...], ...]:
+def chains_of(problem: PackingProblem) -> tuple[tuple[int, ...], ...]:
     """Return all buffers in chains: each child joins one parent, and each parent is joined by one child.
 
     A child prefers the parent whose size is nearest to its own, then the one that began first.

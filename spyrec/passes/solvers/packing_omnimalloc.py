@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from spyrec.passes.solvers.packing_decoder import Places, chains_of
-from spyrec.passes.solvers.packing_problem import Problem, height_bound, is_legal
+from spyrec.passes.solvers.packing_problem import PackingProblem, height_bound, is_legal
 
 if TYPE_CHECKING:
     from omnimalloc import Allocation
@@ -34,7 +34,7 @@ ATTEMPTS = 16
 """Buffers left out by the planner before this one that are tried again."""
 
 
-def pack_height(problem: Problem, known: list[int]) -> list[int]:
+def pack_height(problem: PackingProblem, known: list[int]) -> list[int]:
     """Return a place for every buffer with a low highest end, at most that of ``known``."""
     sizes = problem.sizes
 
@@ -51,7 +51,7 @@ def pack_height(problem: Problem, known: list[int]) -> list[int]:
     return best
 
 
-def pack_value(problem: Problem, weights: Sequence[int], known: Places) -> Places:
+def pack_value(problem: PackingProblem, weights: Sequence[int], known: Places) -> Places:
     """Return ``known`` with what else fits: buffers left out are added one by one, and all are placed anew."""
     assert problem.limit is not None, "where all fit there is nothing to choose"
     best = known
@@ -66,7 +66,7 @@ def pack_value(problem: Problem, weights: Sequence[int], known: Places) -> Place
     return best
 
 
-def _candidates(problem: Problem, members: Sequence[int], searched: Sequence[int]) -> Iterator[dict[int, int]]:
+def _candidates(problem: PackingProblem, members: Sequence[int], searched: Sequence[int]) -> Iterator[dict[int, int]]:
     """Yield places for some of the buffers; chains in place are one rectangle of their largest size."""
     import omnimalloc
     from omnimalloc.allocators import OmniAllocator, TabuSearchAllocator
@@ -97,7 +97,7 @@ def _parts(chain: Sequence[int], wanted: set[int]) -> Iterator[tuple[int, ...]]:
         yield tuple(part)
 
 
-def _allocation(problem: Problem, chain: Sequence[int], index: int) -> Allocation:
+def _allocation(problem: PackingProblem, chain: Sequence[int], index: int) -> Allocation:
     from omnimalloc import Allocation
 
     first, last = problem.buffers[chain[0]].first, problem.buffers[chain[-1]].last

@@ -43,7 +43,7 @@ class Packing:
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class PackingProblem:
     """Buffers prepared for the solvers: all lengths counted in whole alignments.
 
     ``neighbours``: per buffer, those alive at one of its steps.  ``relatives``: per buffer, its parents and children:
@@ -59,7 +59,7 @@ class Problem:
     highest: tuple[int, ...]
 
     @classmethod
-    def of(cls, buffers: Sequence[PackingBuffer], limit: int | None, alignment: int) -> Problem:
+    def of(cls, buffers: Sequence[PackingBuffer], limit: int | None, alignment: int) -> PackingProblem:
         """Prepare buffers: sizes are rounded up to whole alignments."""
         relatives: list[set[int]] = [set() for _ in buffers]
         for child, buffer in enumerate(buffers):
@@ -93,7 +93,7 @@ def _neighbours(buffers: Sequence[PackingBuffer]) -> tuple[tuple[int, ...], ...]
     return tuple(tuple(sorted(others)) for others in found)
 
 
-def alive_by_step(problem: Problem) -> Iterator[list[int]]:
+def alive_by_step(problem: PackingProblem) -> Iterator[list[int]]:
     """Yield, for each step at which a buffer begins, the buffers that lie apart then, whatever the plan.
 
     A buffer that may overwrite a parent is not counted at that step: it may take no room of its own.
@@ -113,12 +113,12 @@ def alive_by_step(problem: Problem) -> Iterator[list[int]]:
         yield [index for _, index in alive if buffers[index].first < step or not buffers[index].parents]
 
 
-def height_bound(problem: Problem) -> int:
+def height_bound(problem: PackingProblem) -> int:
     """Return, in alignments, the height that no packing of all buffers can do without."""
     return max((sum(problem.sizes[index] for index in alive) for alive in alive_by_step(problem)), default=0)
 
 
-def value_bound(problem: Problem) -> int:
+def value_bound(problem: PackingProblem) -> int:
     """Return a value that no packing exceeds.
 
     At one step the buffers alive have to fit: a fractional knapsack bounds what is lost there.  Losses at steps that
@@ -138,7 +138,7 @@ def value_bound(problem: Problem) -> int:
     return total - lost
 
 
-def _loss(problem: Problem, alive: Sequence[int], limit: int) -> int:
+def _loss(problem: PackingProblem, alive: Sequence[int], limit: int) -> int:
     """Return the least value that does not fit when these lie apart: the cheapest per size is left out, in parts."""
     buffers, sizes = problem.buffers, problem.sizes
     lost = sum(buffers[index].value for index in alive if problem.highest[index] < 0)
@@ -153,7 +153,7 @@ def _loss(problem: Problem, alive: Sequence[int], limit: int) -> int:
     return lost
 
 
-def is_legal(problem: Problem, places: Sequence[int | None]) -> bool:
+def is_legal(problem: PackingProblem, places: Sequence[int | None]) -> bool:
     """Whether the places (in alignments) end within the limit, and what lives together lies apart.
 
     A buffer may lie at the very place of a parent.
@@ -161,7 +161,7 @@ def is_legal(problem: Problem, places: Sequence[int | None]) -> bool:
     return all(place is None or _is_free(problem, places, index, place) for index, place in enumerate(places))
 
 
-def _is_free(problem: Problem, places: Sequence[int | None], index: int, place: int) -> bool:
+def _is_free(problem: PackingProblem, places: Sequence[int | None], index: int, place: int) -> bool:
     end = place + problem.sizes[index]
     if place < 0 or (problem.limit is not None and place > problem.highest[index]):
         return False

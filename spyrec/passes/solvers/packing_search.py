@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from spyrec.passes.solvers.packing_decoder import Decoder, Places, chains_of
-from spyrec.passes.solvers.packing_problem import Problem, height_bound
+from spyrec.passes.solvers.packing_problem import PackingProblem, height_bound
 
 VALUE_VISITS = 400_000
 """Neighbours that one search for value looks at: a count and no time, so that every machine finds the same places."""
@@ -43,7 +43,7 @@ class _Walk:
         return self.score >= self.aim.goal
 
 
-def search_value(problem: Problem, weights: Sequence[int], goal: int, visits: int = VALUE_VISITS) -> Places:
+def search_value(problem: PackingProblem, weights: Sequence[int], goal: int, visits: int = VALUE_VISITS) -> Places:
     """Return a place per buffer, ``None`` for those left out, so that much weight lies in the memory.
 
     ``goal``: a weight that is enough, such as a bound on it.
@@ -58,7 +58,7 @@ def search_value(problem: Problem, weights: Sequence[int], goal: int, visits: in
     return _search(problem, _Aim(score, goal, left_out), weights, visits)
 
 
-def search_height(problem: Problem, visits: int = HEIGHT_VISITS) -> list[int]:
+def search_height(problem: PackingProblem, visits: int = HEIGHT_VISITS) -> list[int]:
     """Return a place for every buffer, so that the highest end is low."""
     assert problem.limit is None, "without a limit every buffer finds a place"
     sizes = problem.sizes
@@ -76,7 +76,7 @@ def search_height(problem: Problem, visits: int = HEIGHT_VISITS) -> list[int]:
     return [place or 0 for place in _search(problem, _Aim(score, -height_bound(problem), highest), sizes, visits)]
 
 
-def _search(problem: Problem, aim: _Aim, weights: Sequence[int], visits: int) -> Places:
+def _search(problem: PackingProblem, aim: _Aim, weights: Sequence[int], visits: int) -> Places:
     """Walk from the best of the sorted orders: chains in place as one, and each buffer for itself."""
     single = tuple((index,) for index in range(len(problem.sizes)))
     ways = tuple(dict.fromkeys((chains_of(problem), single)))
@@ -92,7 +92,7 @@ def _search(problem: Problem, aim: _Aim, weights: Sequence[int], visits: int) ->
     return max(walks, key=lambda walk: walk.score).places
 
 
-def _best_start(problem: Problem, chains: Sequence[tuple[int, ...]], aim: _Aim, weights: Sequence[int]) -> _Walk:
+def _best_start(problem: PackingProblem, chains: Sequence[tuple[int, ...]], aim: _Aim, weights: Sequence[int]) -> _Walk:
     best: _Walk | None = None
     decoders = [Decoder(problem, tuple(chains)), Decoder(problem, tuple(chains), is_tightest=True)]
     for order in _sorted_orders(problem, chains, weights):
@@ -108,7 +108,9 @@ def _best_start(problem: Problem, chains: Sequence[tuple[int, ...]], aim: _Aim, 
     return best
 
 
-def _sorted_orders(problem: Problem, chains: Sequence[tuple[int, ...]], weights: Sequence[int]) -> Iterator[list[int]]:
+def _sorted_orders(
+    problem: PackingProblem, chains: Sequence[tuple[int, ...]], weights: Sequence[int]
+) -> Iterator[list[int]]:
     buffers, sizes = problem.buffers, problem.sizes
     size = [max(sizes[member] for member in chain) for chain in chains]
     first = [buffers[chain[0]].first for chain in chains]

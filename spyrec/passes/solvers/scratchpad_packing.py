@@ -8,7 +8,7 @@ from importlib.util import find_spec
 
 from spyrec.diagnostics import refuse
 from spyrec.passes.solvers.packing_decoder import Places
-from spyrec.passes.solvers.packing_problem import Packing, PackingBuffer, Problem, value_bound
+from spyrec.passes.solvers.packing_problem import Packing, PackingBuffer, PackingProblem, value_bound
 from spyrec.passes.solvers.packing_search import HEIGHT_VISITS, search_height, search_value
 
 __all__ = ["PLANNERS", "Packing", "PackingBuffer", "checked_planner", "minimise_height", "plan"]
@@ -33,7 +33,7 @@ def plan(buffers: Sequence[PackingBuffer], limit: int, alignment: int = 128, pla
     Errors: SPY0414 the extra that the planner needs is not installed.
     """
     checked_planner(planner)
-    problem = Problem.of(buffers, limit, alignment)
+    problem = PackingProblem.of(buffers, limit, alignment)
     total = sum(buffer.value for buffer in buffers)
     weights = [buffer.value + (total + 1 if buffer.is_required else 0) for buffer in buffers]
     bound = value_bound(problem)
@@ -46,7 +46,7 @@ def plan(buffers: Sequence[PackingBuffer], limit: int, alignment: int = 128, pla
     return Packing(tuple(None if place is None else place * alignment for place in places), value, bound)
 
 
-def _better(problem: Problem, weights: list[int], known: Places, planner: str) -> tuple[Places, int | None]:
+def _better(problem: PackingProblem, weights: list[int], known: Places, planner: str) -> tuple[Places, int | None]:
     """Return the places that the named planner makes of ours, and a bound where it proves one."""
     if planner == OMNIMALLOC:
         from spyrec.passes.solvers.packing_omnimalloc import pack_value
@@ -66,7 +66,7 @@ def minimise_height(
     Errors: SPY0414 the extra that the planner needs is not installed.
     """
     checked_planner(planner)
-    problem = Problem.of(buffers, None, alignment)
+    problem = PackingProblem.of(buffers, None, alignment)
     if planner == BEST_FIT:
         places = search_height(problem, visits)
     elif planner == OMNIMALLOC:

@@ -15,9 +15,9 @@ from spyrec.ir.types import TensorType
 from spyrec.passes.assign_layouts.layout_candidates import layout_of_pin
 from spyrec.passes.base import PassContext, Refused, TileGroup
 from spyrec.passes.tile_loops.accumulation import accumulate, can_accumulate
-from spyrec.passes.tile_loops.cutting import Tile, loses_digit
+from spyrec.passes.tile_loops.cutting import DimTiles, loses_digit
 from spyrec.passes.tile_loops.expansion import Expansion, is_followable
-from spyrec.passes.tile_loops.levels import Level, Path, nodes_by_place, read_levels
+from spyrec.passes.tile_loops.levels import Path, TileLevel, nodes_by_place, read_levels
 from spyrec.passes.tile_loops.order import group_together, refuse_outside_dependences
 from spyrec.passes.tile_loops.placement import per_tile_depths, with_full_copies
 from spyrec.passes.tile_loops.segments import part_groups
@@ -86,7 +86,7 @@ def _in_groups(graph: KernelGraph, groups: Sequence[TileGroup]) -> tuple[KernelG
     kernels = {kernel.name: kernel for kernel in graph.kernels}
     extents: dict[str, int] = {}
     for number, group in enumerate(groups):
-        level = Level(f"axis{number}", group.tile, Location())
+        level = TileLevel(f"axis{number}", group.tile, Location())
         extents[level.dim] = group.extent
         for name, tiled in sorted(group.dims):
             if not paths[name]:
@@ -148,7 +148,7 @@ def _possible(kernel: Kernel, path: Path, extents: Mapping[str, int]) -> Path:
     return path[: len(found)]
 
 
-def tile_sizes(extent: int, levels: Sequence[Level]) -> tuple[int, ...]:
+def tile_sizes(extent: int, levels: Sequence[TileLevel]) -> tuple[int, ...]:
     """Return the sizes of the innermost tiles of an extent, in order, under loops over its dim."""
     sizes = [extent]
     for level in levels:
@@ -184,7 +184,7 @@ def _with_written_views(
     result: list[Kernel] = []
     for kernel in kernels:
         tiles = [
-            Tile(dim, 0, level.tile, 1)
+            DimTiles(dim, 0, level.tile, 1)
             for level in paths[kernel.name]
             for dim in [dim_of(kernel, level)]
             if dim is not None

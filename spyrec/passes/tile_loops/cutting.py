@@ -10,7 +10,7 @@ from spyrec.ir.access import Access, Coordinate, Term
 
 
 @dataclass(frozen=True, slots=True)
-class Tile:
+class DimTiles:
     """The tiles of one iteration dim: ``count`` of ``size`` elements, the first at ``start``, out of ``extent``."""
 
     dim: int
@@ -19,7 +19,7 @@ class Tile:
     count: int
 
 
-def cut(access: Access, tiles: Sequence[Tile | None]) -> tuple[Access, tuple[tuple[int, ...], ...]] | None:
+def cut(access: Access, tiles: Sequence[DimTiles | None]) -> tuple[Access, tuple[tuple[int, ...], ...]] | None:
     """Return the access in the first tile of every loop, and how far it moves with each, in elements per buffer dim.
 
     ``tiles`` has an entry per loop, outermost first, ``None`` where a loop tiles no dim; a dim may be tiled twice.
@@ -46,7 +46,7 @@ def cut(access: Access, tiles: Sequence[Tile | None]) -> tuple[Access, tuple[tup
     return kept, tuple(step for step in steps if step is not None)
 
 
-def _split(access: Access, tile: Tile) -> Access | None:
+def _split(access: Access, tile: DimTiles) -> Access | None:
     """Return the access with the tiled dim cut in two: the place in a tile where it was, the tile's number last."""
     extents, dim = access.extents, tile.dim
     split = access.reshape((*extents[:dim], tile.count, tile.size, *extents[dim + 1 :]))
@@ -67,7 +67,7 @@ def _step(access: Access, index: int) -> tuple[int, ...] | None:
     return tuple(steps)
 
 
-def loses_digit(access: Access, tiles: Sequence[Tile]) -> bool:
+def loses_digit(access: Access, tiles: Sequence[DimTiles]) -> bool:
     """Whether tiles of one element take an axis that a reshape has split off out of a buffer dim it shares.
 
     Nothing then walks the axis, and its step is known as one of whole tiles (rule V10) only where what lies inside of
@@ -84,7 +84,7 @@ def loses_digit(access: Access, tiles: Sequence[Tile]) -> bool:
     return False
 
 
-def localized(access: Access, tile: Tile) -> Access:
+def localized(access: Access, tile: DimTiles) -> Access:
     """Return the access to a buffer that holds one tile only: the tiled dim is walked from the tile's own start."""
     coordinates: list[Coordinate] = []
     for coordinate in access.coordinates:
@@ -94,6 +94,6 @@ def localized(access: Access, tile: Tile) -> Access:
     return Access(extents, tuple(coordinates))
 
 
-def _local(term: Term, tile: Tile) -> Term:
+def _local(term: Term, tile: DimTiles) -> Term:
     assert term.divisor == 1, "readers and writers of a tile walk its dim one by one"
     return replace(term, modulus=tile.size)

@@ -11,7 +11,7 @@ from spyrec.ir.kernel import Buffer, Kernel, Loop, Use
 from spyrec.ir.kernel_form import Rule
 from spyrec.ir.types import TensorType
 from spyrec.passes.kernel_builder import unique
-from spyrec.passes.tile_loops.cutting import Tile, cut, localized
+from spyrec.passes.tile_loops.cutting import DimTiles, cut, localized
 from spyrec.passes.tile_loops.tree import Body, LoopNode, TiledKernel
 
 
@@ -26,9 +26,9 @@ class _Instance:
     count: int
     loop: int | None
 
-    def of(self, dim: int) -> Tile:
+    def of(self, dim: int) -> DimTiles:
         """Return the same tiles of an iteration dim."""
-        return Tile(dim, self.start, self.size, self.count)
+        return DimTiles(dim, self.start, self.size, self.count)
 
 
 class Expansion:
@@ -116,7 +116,7 @@ class Expansion:
         self._names.add(name)
         return name
 
-    def _cut(self, use: Use, tiles: Sequence[Tile | None], instances: Sequence[_Instance]) -> Use:
+    def _cut(self, use: Use, tiles: Sequence[DimTiles | None], instances: Sequence[_Instance]) -> Use:
         depth = self._depths.get(use.buffer, 0)
         access = use.access
         for tile in tiles[:depth]:
@@ -129,7 +129,7 @@ class Expansion:
         name = self._tile_buffer(use, tiles, tuple(instances[:depth])) if depth else use.buffer
         return Use(name, access, steps if any(any(step) for step in steps) else ())
 
-    def _tile_buffer(self, use: Use, tiles: Sequence[Tile | None], inside: tuple[_Instance, ...]) -> str:
+    def _tile_buffer(self, use: Use, tiles: Sequence[DimTiles | None], inside: tuple[_Instance, ...]) -> str:
         """Return the buffer of one tile, made at its first use in each place of the schedule."""
         known = self._tiles.get((use.buffer, inside))
         if known is not None:
@@ -152,12 +152,12 @@ def _multiplication(kernel: Kernel) -> Kernel:
     return replace(kernel, op=MULTIPLICATION, op_func=MULTIPLICATION, rule=Rule.SAME_STICK, reduced=())
 
 
-def is_followable(access: Access, tiles: Sequence[Tile]) -> bool:
+def is_followable(access: Access, tiles: Sequence[DimTiles]) -> bool:
     """Whether tiles of so many elements, and what they leave, move evenly through an access."""
     for tile in tiles:
         count, rest = divmod(access.extents[tile.dim], tile.size)
-        if cut(access, [Tile(tile.dim, 0, tile.size, count)]) is None:
+        if cut(access, [DimTiles(tile.dim, 0, tile.size, count)]) is None:
             return False
-        if rest and cut(access, [Tile(tile.dim, count * tile.size, rest, 1)]) is None:
+        if rest and cut(access, [DimTiles(tile.dim, count * tile.size, rest, 1)]) is None:
             return False
     return True

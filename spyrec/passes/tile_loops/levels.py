@@ -11,7 +11,7 @@ from spyrec.ir.graph import Graph, LoopRequest, Node, location_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Level:
+class TileLevel:
     """One loop of the request; two levels are equal only where they are one.
 
     ``tile``: elements of dim ``dim`` in one iteration.  The last tile of the dim may be smaller.
@@ -22,7 +22,7 @@ class Level:
     origin: Location = field(repr=False)
 
 
-Path = tuple[Level, ...]
+Path = tuple[TileLevel, ...]
 """Loops around something, outermost first."""
 
 
@@ -56,7 +56,7 @@ class _Reader:
             extent = self._extent(dim, path)
             tile = self._tile(request, dim, extent)
             if tile < extent:  # one tile is no loop
-                path = (*path, Level(dim, tile, request.origin))
+                path = (*path, TileLevel(dim, tile, request.origin))
         for item in request.body:
             if isinstance(item, str):
                 self.paths[item] = path

@@ -9,7 +9,7 @@ from spyrec.diagnostics import SpyrecError, refuse
 from spyrec.ir.graph import Graph, LoopRequest, Node, location_of
 from spyrec.ir.kernel import Kernel
 from spyrec.ir.opdef import OpKind, catalogue
-from spyrec.passes.tile_loops.levels import Level, Path
+from spyrec.passes.tile_loops.levels import Path, TileLevel
 
 
 def group_together(kernels: Sequence[Kernel], paths: Mapping[str, Path]) -> tuple[Kernel, ...]:
@@ -24,13 +24,13 @@ def group_together(kernels: Sequence[Kernel], paths: Mapping[str, Path]) -> tupl
     for index, found in enumerate(needs):
         for earlier in found:
             followers[earlier].append(index)
-    ready: dict[Level | None, list[int]] = {}
+    ready: dict[TileLevel | None, list[int]] = {}
     outermost = [_outermost(paths[kernel.name]) for kernel in kernels]
     for index, count in enumerate(missing):
         if count == 0:
             heapq.heappush(ready.setdefault(outermost[index], []), index)
     order: list[Kernel] = []
-    current: Level | None = None
+    current: TileLevel | None = None
     while len(order) < len(kernels):
         current = _next_loop(ready, current)
         chosen = heapq.heappop(ready[current])
@@ -42,11 +42,11 @@ def group_together(kernels: Sequence[Kernel], paths: Mapping[str, Path]) -> tupl
     return tuple(order)
 
 
-def _outermost(path: Path) -> Level | None:
+def _outermost(path: Path) -> TileLevel | None:
     return path[0] if path else None
 
 
-def _next_loop(ready: Mapping[Level | None, list[int]], current: Level | None) -> Level | None:
+def _next_loop(ready: Mapping[TileLevel | None, list[int]], current: TileLevel | None) -> TileLevel | None:
     if current is not None and ready.get(current):
         return current
     if ready.get(None):

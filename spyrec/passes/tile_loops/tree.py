@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from spyrec.ir.access import Coordinate, Term
 from spyrec.ir.kernel import Kernel, Use
-from spyrec.passes.tile_loops.levels import Level, Path
+from spyrec.passes.tile_loops.levels import Path, TileLevel
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class TiledKernel:
 class LoopNode:
     """One loop of the schedule with its body; ``serial`` tells two loops over one level apart."""
 
-    level: Level
+    level: TileLevel
     serial: int
     body: list[LoopNode | TiledKernel] = field(default_factory=list["LoopNode | TiledKernel"])
 
@@ -131,7 +131,7 @@ def _is_same_tile(read: Use, read_dim: int | None, written: Use, written_dim: in
     )
 
 
-def dim_of(kernel: Kernel, level: Level) -> int | None:
+def dim_of(kernel: Kernel, level: TileLevel) -> int | None:
     """Return the iteration dim that a level tiles, ``None`` where the kernel has none or two of that name."""
     found = [dim for dim, name in enumerate(kernel.dims) if name == level.dim]
     return found[0] if len(found) == 1 else None

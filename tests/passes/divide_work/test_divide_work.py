@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from spyrec.diagnostics import SpyrecError
 from spyrec.hardware.cost import cost_of
 from spyrec.hardware.target import PROFILES, Target
-from spyrec.ir.device_access import DeviceAccess, Part
+from spyrec.ir.device_access import DeviceAccess, VariablePart
 from spyrec.ir.evaluate import evaluate
 from spyrec.ir.kernel import Kernel, KernelGraph
 from spyrec.ir.kernel_form import KernelForm, Rule
@@ -48,7 +48,7 @@ def _touched_bytes(form: KernelForm, operand: DeviceAccess, division: Sequence[i
             first, last = 0, 0
             if dim.variable is not None:
                 size, slices = form.variables[dim.variable].size, division[dim.variable]
-                count = size if dim.part is Part.WHOLE else -(-size // operand.lane_extent)
+                count = size if dim.part is VariablePart.WHOLE else -(-size // operand.lane_extent)
                 share = -(-count // slices)
                 first = core[dim.variable] * share
                 last = min(first + share, count) - 1

@@ -17,7 +17,7 @@ from spyrec.passes.base import NO_PLANNER, PipelineOptions
 from spyrec.passes.divide_work.division_candidates import Candidate, candidates
 from spyrec.passes.divide_work.joint import choose
 from spyrec.passes.planning.divisions import Division
-from spyrec.passes.planning.regions import Region, layout_of_region, whole_region
+from spyrec.passes.planning.regions import BufferRegion, layout_of_region, whole_region
 from spyrec.passes.planning.residency import touched
 from spyrec.passes.planning.shares import Share
 from tests.support.examples import examples
@@ -36,7 +36,7 @@ _COPY_PS = 1_000
 class _Touched:
     """One region of a tensor under one combination of divisions: who reads and writes it, and in which share."""
 
-    def __init__(self, buffer: Buffer, region: Region) -> None:
+    def __init__(self, buffer: Buffer, region: BufferRegion) -> None:
         self.buffer, self.region = buffer, region
         self.reads: dict[int, set[Share | None]] = {}
         self.writes: dict[int, set[Share | None]] = {}
@@ -77,8 +77,8 @@ def _cost(graph: KernelGraph, found: Sequence[Candidate], options: PipelineOptio
 
 def _touched_regions(
     graph: KernelGraph, divisions: Sequence[Division], usable_bytes: int
-) -> Mapping[tuple[str, Region], _Touched]:
-    regions: dict[tuple[str, Region], _Touched] = {}
+) -> Mapping[tuple[str, BufferRegion], _Touched]:
+    regions: dict[tuple[str, BufferRegion], _Touched] = {}
     for number, (kernel, division) in enumerate(zip(graph.kernels, divisions, strict=True)):
         for position, use in enumerate(kernel.uses):
             buffer = graph.buffers[use.buffer]
