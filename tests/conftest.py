@@ -12,7 +12,7 @@ from importlib.util import find_spec
 import pytest
 from hypothesis import settings
 
-from spyrec.codegen.lower_program import EmittedProgram, ProgramLowering
+from spyrec.codegen.emit_opspecs import EmittedProgram, ProgramLowering
 from spyrec.compare.mlir_bindings import verify_with_mlir
 from spyrec.exec.cabi.build import lacking
 

@@ -1,4 +1,4 @@
-"""``manifest.json`` and ``spyrec.args/1`` tables: what the files hold, read with all problems, written in key order."""
+"""``manifest.json``, the tile contracts in it and ``spyrec.args/1`` tables: what they hold, read with all problems."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ from spyrec.bundle.manifest import (
     Manifest,
     PlanStep,
 )
-from spyrec.bundle.tile_contract import TileContract
-from spyrec.bundle.tile_contract_json import read_tile_contract
+from spyrec.bundle.tile_contract import MALFORMED_CONTRACT, TileContract
 from spyrec.diagnostics import Diagnostic, Location, SpyrecError, capped, standing_for
 from spyrec.diagnostics.json_reading import JsonValue, load_json
 from spyrec.diagnostics.source_text import SourceText
@@ -260,3 +259,33 @@ def _require_version(data: JsonValue, version: str, location: Location) -> None:
     place = location.child("format") if found is not None else location
     hint = "the file is of another kind, or of another version of spyrec"
     raise SpyrecError([Diagnostic(MALFORMED_MANIFEST, f'format is {shown}, expected "{version}"', place, hint=hint)])
+
+
+_CONTRACT_HINT = "the form is described in docs/tiled_launch.md"
+
+TILE_CONTRACT = JsonRecord(TileContract)
+
+
+def write_tile_contract(contract: TileContract) -> dict[str, object]:
+    """Return a contract under its file keys, in their order."""
+    return TILE_CONTRACT.write(contract)
+
+
+def read_tile_contract(data: object, place: Location | None = None) -> TileContract:
+    """Return the contract that parsed JSON holds.
+
+    Errors: SPY0963 for an unknown key, a wrong type or a contradiction; SPY0301 to SPY0319 for a layout that is none.
+    """
+    try:
+        return TILE_CONTRACT.read(data)
+    except ValidationError as error:
+        where = place or Location()
+        raise SpyrecError(
+            [
+                Diagnostic(MALFORMED_CONTRACT, item.message, where.child(*item.tokens), hint=_CONTRACT_HINT)
+                for item in problems(error)
+            ]
+        ) from None
+    except SpyrecError as error:
+        found = [replace(item, location=place, hint=item.advice or _CONTRACT_HINT) for item in error.diagnostics]
+        raise SpyrecError(found) from None

@@ -13,9 +13,8 @@ from spyrec.bundle.paths import MAX_JSON_BYTES, OUTSIDE, TOO_LARGE, BundleFiles
 from spyrec.bundle.program_image import read_image
 from spyrec.bundle.spyrecode import PLAN_FILE
 from spyrec.bundle.spyrecode_codes import FILE_OUTSIDE, OTHER_PROGRAM, WRONG_FILE_SIZE
-from spyrec.bundle.spyrecode_images import LoadedImage, check_images, read_images
 from spyrec.bundle.spyrecode_json import Placed, PlacedPlan, read_plan
-from spyrec.bundle.spyrecode_rules import check_plan
+from spyrec.bundle.spyrecode_rules import LoadedImage, check_images, check_plan, read_images
 from spyrec.diagnostics import DiagnosticSink, Location, SpyrecError, refuse
 
 MAX_IMAGE_BYTES = 1 << 30

@@ -2,15 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from spyrec.codegen.lower_opspec import LoweringOptions
-from spyrec.codegen.lower_program import EmittedProgram, ProgramLowering, ProgramOptions
-from spyrec.codegen.opspec import OpSpecFile
+from spyrec.bundle.program import (
+    AffineApply,
+    AffineMap,
+    ArgumentExtract,
+    Constant,
+    For,
+    InputArgument,
+    Program,
+    SdscExecute,
+    Statement,
+)
+from spyrec.bundle.superdsc import SuperDsc
+from spyrec.codegen.loops import (
+    MAX_UNROLLED,
+    EnclosingLoop,
+    PlacedOp,
+    coordinate_steps,
+    count_unrolled,
+    step_bytes,
+    unrolled,
+)
+from spyrec.codegen.lower_opspec import LoweringOptions, lower_opspec
+from spyrec.codegen.opspec import AllocationKind, LoopSpec, OpSpec, OpSpecFile, TensorArgument
+from spyrec.codegen.symbols import BoundSymbol, LoopStep, SymbolTable
+from spyrec.diagnostics import Diagnostic, Location, SpyrecError, refuse
 from spyrec.hardware.target import Target
 from spyrec.plan_record import PlanOptions
-
-__all__ = ["CodegenOptions", "EmittedProgram", "emit_opspecs"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +56,14 @@ class CodegenOptions:
     tile_reductions: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class EmittedProgram:
+    """One device program: ``bundle.mlir`` and its SuperDSCs by file name, in order of execution."""
+
+    program: Program
+    superdscs: Mapping[str, SuperDsc]
+
+
 def emit_opspecs(file: OpSpecFile, options: CodegenOptions | None = None) -> EmittedProgram:
     """Return the program of ``file``: the module and its SuperDSCs, in order of execution.
 
@@ -45,4 +74,204 @@ def emit_opspecs(file: OpSpecFile, options: CodegenOptions | None = None) -> Emi
     lowering = LoweringOptions(chosen.target, chosen.compat_torch_spyre)
     symbolic = file.symbolic_args if chosen.symbolic_args is None else chosen.symbolic_args
     unroll = file.unroll_loops if chosen.unroll_loops is None else chosen.unroll_loops
-    return ProgramLowering(file, ProgramOptions(symbolic, unroll, lowering)).run()
+    return ProgramLowering(file, _ProgramOptions(symbolic, unroll, lowering)).run()
+
+
+@dataclass(frozen=True, slots=True)
+class _ProgramOptions:
+    """How loops and addresses are emitted, beside the options of each lowering."""
+
+    symbolic_args: bool
+    unroll_loops: bool
+    lowering: LoweringOptions
+
+
+class _BakedStarts:
+    """Start addresses as numbers: the allocation plus the core's offset."""
+
+    is_symbolic = False
+
+    def bind(self, position: int, argument: TensorArgument, offsets_bytes: Sequence[int]) -> tuple[int, ...]:
+        assert position >= 0
+        return tuple(argument.allocation.start_bytes + offset for offset in offsets_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class _SymbolicStarts:
+    """Start addresses as symbol ids of one operation."""
+
+    table: SymbolTable
+    op: PlacedOp
+    is_symbolic: bool = True
+
+    def bind(self, position: int, argument: TensorArgument, offsets_bytes: Sequence[int]) -> tuple[int, ...]:
+        at = None if self.op.location is None else self.op.location.child("args", position)
+        return self.table.bind(argument, offsets_bytes, _loop_steps(self.op, position), at)
+
+
+def _loop_steps(op: PlacedOp, position: int) -> tuple[LoopStep, ...]:
+    """Return the loops along which an operand moves, outermost first, with its steps."""
+    if not op.loops:
+        return ()
+    argument = op.spec.args[position]
+    steps = (step_bytes(argument, moves) for moves in coordinate_steps(op, position))
+    return tuple(LoopStep(loop.number, step) for loop, step in zip(op.loops, steps, strict=True) if step)
+
+
+class ProgramLowering:
+    """One walk over the specs of a program; afterwards the parts of the program are put together.
+
+    Problems are collected over all operations.  Errors: those of ``lower_opspec``, SPY0523 to SPY0525, SPY0527.
+    """
+
+    def __init__(self, file: OpSpecFile, options: _ProgramOptions) -> None:
+        self._file = file
+        self._options = options
+        self._symbols = SymbolTable(_argument_bases(file.specs))
+        self._superdscs: dict[str, SuperDsc] = {}
+        self._maps: dict[tuple[int, ...], AffineMap] = {}
+        self._loop_bounds: list[int | str] = []
+        self._applied = 0
+        # A dictionary for its order: unrolling meets the same problem in every iteration.
+        self._problems: dict[Diagnostic, None] = {}
+
+    def run(self) -> EmittedProgram:
+        """Lower everything and return the program."""
+        location = self._file.location
+        count = count_unrolled(self._file.specs)
+        if self._options.unroll_loops and count > MAX_UNROLLED:
+            fact = f"the loops unroll to {count} operations, at most {MAX_UNROLLED} are emitted"
+            raise refuse("SPY0527", fact, location, hint="keep the loops")
+        body = self._block(self._file.specs, _Nest((), ()), None if location is None else location.child("specs"))
+        if self._problems:
+            raise SpyrecError(list(self._problems))
+        names = self._value_parameters()
+        values = tuple(ArgumentExtract(_trips(name), name) for name in names)
+        prologue = (*self._symbols.extracts(), *values, *self._loop_constants(), *self._symbols.declarations())
+        parameters = (*self._symbols.parameters(), *(InputArgument(name) for name in names))
+        program = Program(tuple(self._maps.values()), parameters, (*prologue, *body))
+        return EmittedProgram(program, self._superdscs)
+
+    def _loop_constants(self) -> tuple[Statement, ...]:
+        if not self._loop_bounds:
+            return ()
+        bounds = (
+            Constant(f"loop_bound_{number}", count)
+            for number, count in enumerate(self._loop_bounds)
+            if isinstance(count, int)
+        )
+        return (Constant("c0", 0), Constant("c1", 1), *bounds)
+
+    def _value_parameters(self) -> tuple[str, ...]:
+        """Return the parameters that give trip counts, each once."""
+        return tuple(dict.fromkeys(bound for bound in self._loop_bounds if isinstance(bound, str)))
+
+    def _block(
+        self, specs: Sequence[OpSpec | LoopSpec], nest: _Nest, location: Location | None
+    ) -> tuple[Statement, ...]:
+        statements: list[Statement] = []
+        for position, spec in enumerate(specs):
+            at = None if location is None else location.child(position)
+            if isinstance(spec, OpSpec):
+                statements.extend(self._operation(PlacedOp(spec, nest.loops, at), nest.iterations))
+            else:
+                statements.extend(self._loop(spec, nest, None if at is None else at.child("loop", "body")))
+        return tuple(statements)
+
+    def _loop(self, loop: LoopSpec, nest: _Nest, location: Location | None) -> tuple[Statement, ...]:
+        if self._options.unroll_loops:
+            if loop.parameter is not None:
+                fact = f"a loop of at most {loop.count} trips, as many as a run needs, cannot be unrolled"
+                raise refuse("SPY0533", fact, location, hint="keep the loops, or give the dim one extent")
+            inside = (*nest.loops, EnclosingLoop(0, loop.count, loop.tiled_symbols))
+            return tuple(
+                statement
+                for iteration in range(loop.count)
+                for statement in self._block(loop.body, _Nest(inside, (*nest.iterations, iteration)), location)
+            )
+        number = len(self._loop_bounds)
+        self._loop_bounds.append(loop.count if loop.parameter is None else loop.parameter)
+        bound = f"loop_bound_{number}" if loop.parameter is None else _trips(loop.parameter)
+        inside = (*nest.loops, EnclosingLoop(number, loop.count, loop.tiled_symbols))
+        body = self._block(loop.body, _Nest(inside, ()), location)
+        return (For(f"i_{number}", "c0", bound, "c1", body),)
+
+    def _operation(self, op: PlacedOp, iterations: tuple[int, ...]) -> tuple[Statement, ...]:
+        try:
+            if self._options.unroll_loops and op.loops:
+                op = PlacedOp(unrolled(op, iterations), (), op.location)
+            return self._lowered(op)
+        except SpyrecError as error:
+            self._problems.update(dict.fromkeys(error.diagnostics))
+            return ()
+
+    def _lowered(self, op: PlacedOp) -> tuple[Statement, ...]:
+        self._check_movement(op)
+        symbolic = self._options.symbolic_args
+        self._symbols.begin_superdsc()
+        binder = _SymbolicStarts(self._symbols, op) if symbolic else _BakedStarts()
+        superdsc = lower_opspec(op.spec, len(self._superdscs), binder, self._options.lowering, op.location)
+        self._superdscs[superdsc.file_name] = superdsc
+        if not symbolic:
+            return (SdscExecute(superdsc.file_name),)
+        symbols = self._symbols.symbols()
+        applies = [self._apply(symbol) for symbol in symbols if symbol.steps]
+        names = iter([apply.result for apply in applies])
+        operands = tuple(next(names) if symbol.steps else symbol.address.value for symbol in symbols)
+        execute = SdscExecute(superdsc.file_name, operands, tuple(symbol.symbol_id for symbol in symbols))
+        return (*applies, execute)
+
+    def _check_movement(self, op: PlacedOp) -> None:
+        """Check that what moves along a kept loop has an address that can move."""
+        for position, argument in enumerate(op.spec.args if op.loops else ()):
+            if not any(any(move) for move in coordinate_steps(op, position)):
+                continue
+            at = None if op.location is None else op.location.child("args", position)
+            if argument.allocation.kind is AllocationKind.LX:
+                fact = "an LX operand moves along a kept loop, but LX addresses are constants"
+                hint = 'unroll the loops, or mark a buffer that every tile reuses "per_tile_fixed"'
+                raise refuse("SPY0525", fact, at, hint=hint)
+            if not self._options.symbolic_args:
+                fact = "a tiled operand lies in device memory, its baked address would be the same in every iteration"
+                hint = "use --symbolic-args, or --loops unroll"
+                raise refuse("SPY0524", fact, at, hint=hint)
+
+    def _apply(self, symbol: BoundSymbol) -> AffineApply:
+        coefficients = tuple(step.step_bytes for step in symbol.steps)
+        affine_map = self._maps.get(coefficients)
+        if affine_map is None:
+            affine_map = self._maps[coefficients] = AffineMap(f"map_{len(self._maps)}", coefficients)
+        result = f"addr_{self._applied}"
+        self._applied += 1
+        dims = tuple(f"i_{step.loop}" for step in symbol.steps)
+        return AffineApply(result, affine_map.name, dims, symbol.address.value)
+
+
+def _trips(parameter: str) -> str:
+    """Return the name of the value that is read from a value parameter."""
+    return f"trips_{parameter}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Nest:
+    """The loops around a block, outermost first, and the iteration of each where they are unrolled."""
+
+    loops: tuple[EnclosingLoop, ...]
+    iterations: tuple[int, ...]
+
+
+def _argument_bases(specs: Sequence[OpSpec | LoopSpec]) -> dict[int, int]:
+    """Return where each kernel argument begins: at the lowest allocation that names it."""
+    bases: dict[int, int] = {}
+    for spec in specs:
+        if isinstance(spec, LoopSpec):
+            found = _argument_bases(spec.body)
+        else:
+            found = dict[int, int]()
+            for argument in spec.args:
+                if argument.arg_index is not None and argument.allocation.kind is AllocationKind.HBM:
+                    start = argument.allocation.start_bytes
+                    found[argument.arg_index] = min(start, found.get(argument.arg_index, start))
+        for index, start in found.items():
+            bases[index] = min(start, bases.get(index, start))
+    return bases

@@ -11,11 +11,18 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from spyrec.bundle.superdsc import Component, ComputeOp, Indirection, LabelInfo, Operand, SuperDsc
-from spyrec.codegen.checks import check_combination, check_cores, check_even, check_gather, check_operand_list
+from spyrec.codegen.checks import (
+    check_combination,
+    check_cores,
+    check_even,
+    check_formats,
+    check_gather,
+    check_operand_list,
+    check_operation,
+)
 from spyrec.codegen.constants import constant_entries, mask_ranges
 from spyrec.codegen.coordinates import ArgumentView, CoordinateReader, elements_per_stick
 from spyrec.codegen.extents import Footprint, FootprintContext, FootprintReader
-from spyrec.codegen.formats import check_formats, check_operation
 from spyrec.codegen.iteration import (
     IterationSpace,
     core_slices,

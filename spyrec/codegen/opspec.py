@@ -9,8 +9,7 @@ from math import inf, isfinite, prod
 from operator import attrgetter
 from typing import Literal
 
-from spyrec.codegen.expression import INTEGER_LIMIT, CoordinateExpression
-from spyrec.codegen.expression_parser import parse_expression
+from spyrec.codegen.expression import INTEGER_LIMIT, CoordinateExpression, parse_expression
 from spyrec.diagnostics import Diagnostic, Location, refuse
 from spyrec.files.json_form import NOT_IN_FILE, Form, Parsed, Shape, json, omitted, optional
 from spyrec.hardware.dtypes import DeviceFormat

@@ -14,16 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from spyrec.diagnostics import refuse
-from spyrec.hardware.dtypes import DeviceFormat, DType
+from spyrec.hardware.dtypes import DeviceFormat, DType, is_convertible
 from spyrec.hardware.target import STICK_BYTES
-from spyrec.layout.checks import (
-    checked_index,
-    direction_named,
-    essence,
-    flat_index,
-    require_conversion,
-    require_copyable,
-)
 from spyrec.layout.conversion_generation import CopyRequest, conversion_table
 from spyrec.layout.conversion_table import DataConversionInfo, Direction
 from spyrec.layout.rules import (
@@ -182,10 +174,10 @@ class DeviceLayout:
 
     def device_coordinate(self, host_index: Sequence[int]) -> tuple[int, ...]:
         """Return the device coordinate of a host index; errors SPY0310 when the index is not in the tensor."""
-        index = checked_index("host index", host_index, self.host_shape)
+        index = _checked_index("host index", host_index, self.host_shape)
         coordinate = [0] * len(self.device_size)
         for run in self._runs():
-            rest = flat_index(index[run.first : run.last + 1], self.host_shape[run.first : run.last + 1])
+            rest = _flat_index(index[run.first : run.last + 1], self.host_shape[run.first : run.last + 1])
             for tile in run.tiles:
                 coordinate[tile.device_dim], rest = divmod(rest, tile.step)
         for replica in self._replicas():
@@ -200,7 +192,7 @@ class DeviceLayout:
         A coordinate of a replicated dim (stride 0) that follows no host dim counts as 0.
         Errors: SPY0310 when the coordinate is not in the layout.
         """
-        coordinate = checked_index("device coordinate", device_coordinate, self.device_size)
+        coordinate = _checked_index("device coordinate", device_coordinate, self.device_size)
         index = [0] * len(self.host_shape)
         for run in self._runs():
             position = sum(coordinate[tile.device_dim] * tile.step for tile in run.tiles)
@@ -220,7 +212,7 @@ class DeviceLayout:
 
     def element_offset(self, device_coordinate: Sequence[int]) -> int:
         """Return the distance in elements from the start of the tensor; errors SPY0310 as ``host_index``."""
-        coordinate = checked_index("device coordinate", device_coordinate, self.device_size)
+        coordinate = _checked_index("device coordinate", device_coordinate, self.device_size)
         return sum(at * stride for at, stride in zip(coordinate, self.device_strides(), strict=True))
 
     def byte_address(self, host_index: Sequence[int]) -> int:
@@ -268,7 +260,7 @@ class DeviceLayout:
 
         Dims of one element, the extent of the outermost dim, and how contiguous dims are cut do not count.
         """
-        mine, theirs = essence(self.device_size, self.stride_map), essence(other.device_size, other.stride_map)
+        mine, theirs = _essence(self.device_size, self.stride_map), _essence(other.device_size, other.stride_map)
         return self.device_dtype == other.device_dtype and mine[1:] == theirs[1:] and mine[0][1] == theirs[0][1]
 
     def coordinates(self, index: str, ranges: Mapping[str, int]) -> tuple[str, ...]:
@@ -300,7 +292,7 @@ class DeviceLayout:
         does not divide its dim, SPY0309 a copy to the host would write one element twice, SPY0315 nothing converts
         between ``host_dtype`` and the format of the layout.
         """
-        way = direction_named(direction)
+        way = _direction_named(direction)
         given = None if host_strides is None else integers("host_strides", host_strides, 0)
         host = self.host_tensor
         if host_shape is not None:
@@ -308,10 +300,10 @@ class DeviceLayout:
             known = None if self._side.tensor is None else self._side.tensor.strides
             host = fitting_host(self.device_size, self.stride_map, shape, known, given)
         memory = host.strides if given is None else given
-        require_copyable(host, memory, way)
+        _require_copyable(host, memory, way)
         dtype = self._copy_dtype(host_dtype)
         offset = integers("storage_offset", [storage_offset], 0)[0]
-        require_conversion(DeviceFormat[dtype.host_format], self.device_dtype, way)
+        _require_conversion(DeviceFormat[dtype.host_format], self.device_dtype, way)
         request = CopyRequest(way, host, memory, offset, DeviceFormat[dtype.host_format])
         return conversion_table(request, self.device_size, self.stride_map, self.device_dtype)
 
@@ -347,3 +339,67 @@ class DeviceLayout:
 
     def __repr__(self) -> str:
         return f"DeviceLayout({list(self.device_size)}, {list(self.stride_map)}, {self.device_dtype.name!r})"
+
+
+def _checked_index(what: str, entries: Sequence[int], sizes: tuple[int, ...]) -> tuple[int, ...]:
+    """Return an index that lies inside ``sizes``; errors SPY0305, SPY0310."""
+    index = integers(what, entries, 0)
+    if len(index) != len(sizes):
+        raise refuse("SPY0310", f"{what} {list(index)} has {len(index)} entries, shape {list(sizes)} has {len(sizes)}")
+    if any(entry >= size for entry, size in zip(index, sizes, strict=True)):
+        raise refuse("SPY0310", f"{what} {list(index)} is not inside shape {list(sizes)}")
+    return index
+
+
+def _flat_index(index: tuple[int, ...], shape: tuple[int, ...]) -> int:
+    """Return the row-major position of an index."""
+    return sum(entry * stride for entry, stride in zip(index, row_major_strides(shape), strict=True))
+
+
+def _direction_named(direction: Direction | str) -> Direction:
+    """Return the direction by its name; errors SPY0320."""
+    if isinstance(direction, Direction):
+        return direction
+    if direction not in {member.value for member in Direction}:
+        raise refuse("SPY0320", f'direction "{direction}" is neither "h2d" nor "d2h"')
+    return Direction(direction)
+
+
+def _require_copyable(host: HostTensor, memory: tuple[int, ...], direction: Direction) -> None:
+    """Refuse host strides that a copy in this direction cannot use."""
+    if len(memory) != len(host.shape):
+        raise refuse("SPY0302", f"{len(memory)} host strides for {len(host.shape)} dims of shape {list(host.shape)}")
+    for dim, size in enumerate(host.shape):
+        if size == 1:
+            continue
+        if host.strides[dim] == 0 and memory[dim] != 0:
+            fact = f"the layout holds one element for all {size} of dim {dim}, host memory has stride {memory[dim]}"
+            raise refuse("SPY0307", fact)
+        if memory[dim] == 0 and host.strides[dim] != 0 and direction is Direction.DEVICE_TO_HOST:
+            raise refuse("SPY0309", f"{size} elements of dim {dim} would be copied to one place (host stride 0)")
+    if direction is Direction.DEVICE_TO_HOST:
+        require_disjoint(HostTensor(host.shape, memory))
+
+
+def _require_conversion(host_format: DeviceFormat, device_format: DeviceFormat, direction: Direction) -> None:
+    """Refuse a copy between formats that nothing converts (SPY0315)."""
+    is_to_device = direction is Direction.HOST_TO_DEVICE
+    source, destination = (host_format, device_format) if is_to_device else (device_format, host_format)
+    if is_convertible(source, destination):
+        return
+    legal = [item.value for item in DType if is_convertible(DeviceFormat[item.host_format], device_format)]
+    existing = f"host dtypes that a {device_format.name} layout copies: {', '.join(legal) or 'none'}"
+    raise refuse("SPY0315", f"no copy converts {source.name} to {destination.name}", hint=existing)
+
+
+def _essence(device_size: tuple[int, ...], stride_map: tuple[int, ...]) -> list[tuple[int, int]]:
+    """Return (extent, stride) per dim that matters: without dims of one element, contiguous ones fused."""
+    dims: list[tuple[int, int]] = []
+    for extent, stride in zip(device_size, stride_map, strict=True):
+        if extent == 1:
+            continue
+        if dims and dims[-1][1] == stride * extent and stride > 0:
+            dims[-1] = (dims[-1][0] * extent, stride)
+        else:
+            dims.append((extent, stride))
+    return dims

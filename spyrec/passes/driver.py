@@ -11,7 +11,7 @@ from spyrec.ir.graph import Graph
 from spyrec.ir.kernel import KernelGraph
 from spyrec.ir.verify import verify
 from spyrec.passes.base import Facet, Lack, PassContext, PipelineOptions, Refused, TileGroup
-from spyrec.passes.divide_work.pinned_dims import name_pinned_dims
+from spyrec.passes.divide_work.pins import name_pinned_dims
 from spyrec.passes.pipelines import AUTO_TILE, COMPILE, FORM, AnyPass
 from spyrec.passes.print_kernels import print_kernels
 from spyrec.passes.tile_loops.symbolic import refuse_unsteady_shapes

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spyrec.codegen.expression import CoordinateExpression
-from spyrec.codegen.expression_parser import MAX_DEPTH, MAX_TEXT_LENGTH, parse_expression
+from spyrec.codegen.expression import MAX_DEPTH, MAX_TEXT_LENGTH, CoordinateExpression, parse_expression
 from spyrec.diagnostics import SpyrecError
 
 SYMBOLS = ["c0", "c1", "z0"]

@@ -8,8 +8,7 @@ from dataclasses import replace
 import pytest
 
 from spyrec.codegen.emit_opspecs import CodegenOptions, emit_opspecs
-from spyrec.codegen.expression import CoordinateExpression
-from spyrec.codegen.expression_parser import parse_expression
+from spyrec.codegen.expression import CoordinateExpression, parse_expression
 from spyrec.codegen.opspec import IterationDim, OpSpec, OpSpecFile, TensorArgument
 from spyrec.diagnostics import Diagnostic, Location, SpyrecError
 from spyrec.hardware.dtypes import DeviceFormat

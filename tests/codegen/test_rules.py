@@ -11,7 +11,7 @@ from spyrec.bundle.mlir_printer import print_program
 from spyrec.bundle.program import Add, Constant, SdscExecute
 from spyrec.bundle.superdsc import Indirection, SuperDsc
 from spyrec.codegen.emit_opspecs import CodegenOptions, EmittedProgram, emit_opspecs
-from spyrec.codegen.expression_parser import parse_expression
+from spyrec.codegen.expression import parse_expression
 from spyrec.codegen.opspec import AllocationKind, ArgumentAllocation, OpInfo, OpSpec
 from spyrec.hardware.dtypes import DeviceFormat
 from tests.codegen.builders import FP32, SEGMENT, Along, argument, file_of, matmul, pointwise, space

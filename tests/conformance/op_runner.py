@@ -14,8 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spyrec.codegen.emit_opspecs import emit_opspecs
-from spyrec.codegen.expression import CoordinateExpression
-from spyrec.codegen.expression_parser import parse_expression
+from spyrec.codegen.expression import CoordinateExpression, parse_expression
 from spyrec.codegen.opspec import OpInfo, OpSpec, TensorArgument
 from spyrec.emulator.device import EmulatedDevice
 from spyrec.hardware import dlfloat

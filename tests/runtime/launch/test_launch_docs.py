@@ -5,7 +5,7 @@ from __future__ import annotations
 import doctest
 from pathlib import Path
 
-from spyrec.bundle.tile_contract_json import TILE_CONTRACT
+from spyrec.bundle.manifest_json import TILE_CONTRACT
 
 PAGE = Path(__file__).parents[3] / "docs" / "tiled_launch.md"
 

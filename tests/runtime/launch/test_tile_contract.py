@@ -11,6 +11,7 @@ import pytest
 
 import spyrec
 from spyrec.bundle.manifest import Role
+from spyrec.bundle.manifest_json import read_tile_contract, write_tile_contract
 from spyrec.bundle.tile_contract import (
     Combine,
     LoopKind,
@@ -20,7 +21,6 @@ from spyrec.bundle.tile_contract import (
     WriteMode,
     tile_arguments,
 )
-from spyrec.bundle.tile_contract_json import read_tile_contract, write_tile_contract
 from spyrec.diagnostics import SpyrecError
 from spyrec.layout.device_layout import DeviceLayout
 from spyrec.runtime.launch.explain import explain_launch
