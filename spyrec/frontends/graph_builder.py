@@ -26,9 +26,8 @@ from spyrec.frontends.arguments import (
 from spyrec.frontends.call_site import CallSite, call_site
 from spyrec.frontends.constant_arrays import constant_array
 from spyrec.frontends.dim import Dim, Extent
-from spyrec.frontends.loop_checks import check_loop
 from spyrec.frontends.loop_groups import LoopFunction, loops_json
-from spyrec.frontends.loops import BuiltLoops, DimCounts, LoopScope, levels_of
+from spyrec.frontends.loops import BuiltLoops, DimCounts, LoopScope, check_loop, levels_of
 from spyrec.frontends.op_methods import OpMethods
 from spyrec.frontends.recorder import GraphRecorder
 from spyrec.frontends.saved_graph import inline_json, save_graph

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from types import TracebackType
 
 from spyrec.diagnostics import refuse
@@ -11,9 +12,9 @@ from spyrec.diagnostics.json_reading import JsonValue
 from spyrec.frontends.arguments import attribute_json, dim_name
 from spyrec.frontends.call_site import CallSite, call_site
 from spyrec.frontends.dim import Dim
-from spyrec.frontends.loop_checks import check_loop, require_dim
 from spyrec.frontends.recorder import GraphRecorder
 from spyrec.ir.graph import LoopRequest
+from spyrec.ir.graph_model import LoopModel
 
 DimCounts = Mapping[str, int] | Mapping[Dim, int] | Mapping[str | Dim, int]
 """A number by dim, the dim given as such or by name."""
@@ -146,3 +147,29 @@ def _level(name: str, key: str, number: JsonValue, recorder: GraphRecorder, site
     model = recorder.read({"loops": [{"dim": name, key: number, "body": ["nothing"]}]}, site).loops[0]
     recorder.read_loops([model.model_copy(update={"body": []})], (), site)
     return BuiltLevel((name,), model.tiles, model.tile_size)
+
+
+def require_dim(recorder: GraphRecorder, name: str, site: CallSite) -> None:
+    """Refuse a loop over a dim that is not declared.  Errors: SPY0134."""
+    if name not in recorder.tables.dims:
+        close = get_close_matches(name, recorder.tables.dims, n=1)
+        hint = f'did you mean "{close[0]}"?' if close else f'declare it: builder.dim("{name}", extent)'
+        raise refuse("SPY0134", f'loop dim "{name}" is not declared', site, hint=hint)
+
+
+def check_loop(recorder: GraphRecorder, loop: LoopRequest, site: CallSite) -> None:
+    """Refuse a loop, or one inside it, over a dim that no node in it has or that names two axes of a value.
+
+    Errors: SPY0134.
+    """
+    names = list(loop.node_names())
+    for dim in loop.dims:
+        if not any(dim in value.dims for name in names for value in recorder.touched(name)):
+            shown = ", ".join(f'"{name}"' for name in names[:8])
+            hint = f'name an axis "{dim}" where the tensors are declared, or leave it out of the loop'
+            raise refuse("SPY0134", f'no op in the loop has the dim "{dim}": {shown}', site, hint=hint)
+    flat = LoopModel.model_construct(dim=list(loop.dims), tiles=loop.tiles, tile_size=loop.tile_size, body=names)
+    recorder.read_loops([flat], names, site)
+    for item in loop.body:
+        if isinstance(item, LoopRequest):
+            check_loop(recorder, item, site)
