@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+import spyrec.passes
 from spyrec.diagnostics import SpyrecError
 from spyrec.ir.access import Access
 from spyrec.ir.graph import Graph
 from spyrec.ir.kernel import KernelGraph, Use
 from spyrec.passes.base import PipelineOptions
 from spyrec.passes.driver import DriverOptions, PassRecord, check_order, compile_graph, print_graph, run_pipeline
-from spyrec.passes.pipelines import COMPILE
+from spyrec.passes.pipelines import AUTO_TILE, COMPILE, AnyPass, Search
 from spyrec.passes.print_kernels import print_kernels
 from spyrec.passes.verify_kernels import verify_kernels
 from tests.support.graphs import graph_data, node, read, scheduled, tensor
@@ -173,3 +175,13 @@ def test_a_tensor_of_seven_dims_does_not_cross_the_border() -> None:
     assert _refusals(data) == [("SPY0303", "/inputs/0")]
     data = graph_data([tensor("a", 128)], [node("y", "reshape", "a", shape=list(seven))], ["y"])
     assert _refusals(data) == [("SPY0303", "/nodes/0")]
+
+
+@pytest.mark.parametrize("item", [*COMPILE, AUTO_TILE], ids=lambda item: item.name)
+def test_a_pass_stands_in_the_file_or_folder_that_has_its_name(item: AnyPass | Search) -> None:
+    assert item.run.__module__ == "spyrec.passes." + item.name.replace("-", "_")
+
+
+def test_every_folder_is_that_of_a_pass_or_serves_several() -> None:
+    folders = {path.parent.name for path in Path(spyrec.passes.__file__).parent.glob("*/__init__.py")}
+    assert folders - {item.name.replace("-", "_") for item in COMPILE} == {"planning", "solvers"}
