@@ -9,6 +9,7 @@ from functools import cache
 
 import numpy as np
 
+from spyrec.emulator.engine import KernelExecutable
 from spyrec.emulator.kernels.driver import StepRow, no_progress, run_dispatches
 from spyrec.emulator.kernels.records import table_of
 from spyrec.emulator.operations.bound_calls import NOTES, BoundCalls, Integers
@@ -18,7 +19,7 @@ from spyrec.runtime.threads import Threads
 
 def is_drivable(unit: Unit) -> bool:
     """Whether the compiled driver may dispatch a unit: it only calls kernels."""
-    return unit.executable.is_bindable
+    return isinstance(unit.executable, KernelExecutable)
 
 
 class DispatchTable:
@@ -43,6 +44,7 @@ class DispatchTable:
         """Return a unit's steps; bound when first needed, for a launch may not come to it."""
         if number not in self._bound:
             unit = self._units[number]
+            assert isinstance(unit.executable, KernelExecutable), "drivable"
             bound = self._bound[number] = unit.executable.bound(self._starts[number], unit.chain)
             self._unit_steps[number, : len(bound.bounds)] = len(self._rows) + np.array(bound.bounds)
             for step in bound.steps:

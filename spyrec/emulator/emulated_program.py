@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from spyrec.bundle.program import Program
 from spyrec.bundle.superdsc import SuperDsc
-from spyrec.emulator.operations.pointwise import GatherExecutable
+from spyrec.emulator.operations.gather import gather_of
 from spyrec.emulator.plan import PlannedCall
 from spyrec.emulator.prepared_launch import LatestLaunch
 from spyrec.emulator.resolve import POOL, Schedule
@@ -55,8 +55,8 @@ class EmulatedProgram:
         """By argument that holds row numbers: the rows of the smallest table that they choose of."""
         rows: dict[int, int] = {}
         for planned in self.planned.values():
-            gather = planned.executable
-            base = planned.binding.bases[gather.index] if isinstance(gather, GatherExecutable) else None
-            if isinstance(gather, GatherExecutable) and base is not None and base > POOL:
+            gather = gather_of(planned.executable)
+            base = None if gather is None else planned.binding.bases[gather.index]
+            if gather is not None and base is not None and base > POOL:
                 rows[base] = min(gather.row_count, rows.get(base, gather.row_count))
         return rows

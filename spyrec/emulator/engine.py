@@ -169,42 +169,56 @@ class StepRequest:
 
 
 class Executable(ABC):
-    """One SuperDSC, planned; ``run`` executes it with operand t of core c at the emulated address ``starts[t, c]``.
-
-    Where it :attr:`is_bindable`, :meth:`steps` says the same to the compiled drivers: for all cores, for a chain's
-    part of them, for fused boxes.  What kernels alone cannot do (rows named by data, sorting, float64 functions of
-    wide formats, rounding to formats that no kernel stores) has ``run`` only, the fallback.
+    """What is dispatched at once, planned: of one SuperDSC :class:`KernelExecutable`, or the fallback
+    (``operations/host.py``); of several that are fused, ``fuse.FusedExecutable``.
     """
-
-    setting: Setting
-    _latest: tuple[Integers, Chain | None, BoundCalls] | None = None
 
     @abstractmethod
     def run(self, starts: Integers) -> None:
-        """Execute once."""
-
-    @property
-    def is_bindable(self) -> bool:
-        """Whether kernels alone do what ``run`` does, so that :meth:`steps` may be asked for the whole."""
-        return False
+        """Execute once, operand t of core c at the emulated address ``starts[t, c]``."""
 
     @property
     def is_separable(self) -> bool:
-        """Whether, beside that, no core waits for what another one computes: any boxes may be asked for."""
+        """Whether kernels do it and no core waits for what another one computes: any boxes may be asked for."""
         return False
 
+    @property
+    def data_reads(self) -> DataReads:
+        """What the latest execution read beyond the counters known at load."""
+        return NO_DATA_READS
+
+
+class KernelExecutable(Executable):
+    """One SuperDSC that kernels alone compute: :meth:`steps` says what it does, once, to all who execute it.
+
+    These are the compiled driver of loops, for all cores or for a chain's part of them, fusion, and :meth:`run`.
+    """
+
+    def __init__(self, setting: Setting) -> None:
+        self.setting = setting
+        self._bound: dict[Chain | None, tuple[Integers, BoundCalls]] = {}
+
+    @abstractmethod
     def steps(self, request: StepRequest) -> BoundCalls:
-        """Return the steps that do what ``run`` does on the boxes of a request, or of these moved."""
-        raise NotImplementedError
+        """Return the steps that do the operation on the boxes of a request, or on these moved."""
+
+    def run(self, starts: Integers) -> None:
+        """Execute once.  Steps stay bound where a run began: binding takes several times as long as being moved."""
+        origin, calls = self._bound.get(None, (starts, None))
+        moved = movement(origin, starts)
+        if calls is None or moved is None:
+            calls, moved = self.bound(starts), np.zeros(len(starts), np.int64)
+        calls.run(moved, self.setting.threads)
 
     def bound(self, starts: Integers, chain: Chain | None = None) -> BoundCalls:
         """Return the steps of all cores, or those of each part of a chain; the latest ones where the starts are: those
         of a launch are as a rule the next one's.
         """
-        latest = self._latest
-        if latest is None or latest[1] is not chain or not np.array_equal(latest[0], starts):
-            latest = self._latest = starts.copy(), chain, self._bound_now(starts, chain)
-        return latest[2]
+        origin, calls = self._bound.get(chain, (starts, None))
+        if calls is None or not np.array_equal(origin, starts):
+            calls = self._bound_now(starts, chain)
+            self._bound[chain] = starts.copy(), calls
+        return calls
 
     def _bound_now(self, starts: Integers, chain: Chain | None) -> BoundCalls:
         if chain is None:
@@ -213,10 +227,12 @@ class Executable(ABC):
         requests = [StepRequest.part(self.setting, starts, cores) if len(cores) else None for cores in parts]
         return BoundCalls.of_parts([() if item is None else self.steps(item).steps for item in requests])
 
-    @property
-    def data_reads(self) -> DataReads:
-        """What the latest execution read beyond the counters known at load."""
-        return NO_DATA_READS
+
+def movement(origin: Integers, starts: Integers) -> Integers | None:
+    """Return how far each operand is from where it was bound; ``None`` if not all cores' are equally far."""
+    moved = starts - origin
+    first = moved[:, :1]
+    return np.ascontiguousarray(first[:, 0]) if (moved == first).all() else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from itertools import product
 import numpy as np
 
 from spyrec.emulator.blocks import BLOCK_BYTES, Cut, cut_of
-from spyrec.emulator.engine import Executable, Integers, StepRequest
+from spyrec.emulator.engine import Executable, Integers, KernelExecutable, StepRequest, movement
 from spyrec.emulator.footprint import first_conflict
 from spyrec.emulator.kernels.driver import StepRow, run_boxes
 from spyrec.emulator.kernels.records import table_of
@@ -46,11 +46,11 @@ class FusedExecutable(Executable):
     def run(self, starts: Integers) -> None:
         """Execute every member once."""
         bound = self._bound
-        if bound is None or (moved := bound.moved_to(starts)) is None:
+        moved = None if bound is None else movement(bound.starts, starts)
+        if bound is None or moved is None:
             # Addresses are as a rule those of the launch before, and loops move all cores alike.
-            bound = self._bound = self._bind(starts)
-            moved = bound.moved_to(starts)
-        assert moved is not None
+            bound, moved = self._bind(starts), np.zeros(len(starts), np.int64)
+            self._bound = bound
         movements = np.zeros((len(bound.members), max(part.stop - part.start for part in self.rows)), np.int64)
         for place, member in enumerate(bound.members):
             own = moved[self.rows[member]]
@@ -65,6 +65,7 @@ class FusedExecutable(Executable):
             setting, own = item.setting, starts[self.rows[place]]
             if self.cut is not None:
                 setting, own = self.cut.setting(setting), self.cut.starts(setting, own)
+            assert isinstance(item.executable, KernelExecutable), "separable"
             found = item.executable.steps(StepRequest.boxes(setting, own)).steps
             steps += found
             places += [place] * len(found)
@@ -82,11 +83,6 @@ class _Bound:
         self.members = members
         self.boxes = boxes
         self.table = table_of(StepRow, [step.row for step in steps])
-
-    def moved_to(self, starts: Integers) -> Integers | None:
-        """Return how far each operand is from where it was bound; ``None`` if not all cores' are equally far."""
-        moved = starts - self.starts
-        return moved[:, 0] if (moved == moved[:, :1]).all() else None
 
 
 def fuse(

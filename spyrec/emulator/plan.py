@@ -16,6 +16,7 @@ from spyrec.diagnostics import SpyrecError
 from spyrec.emulator.engine import Executable, Setting
 from spyrec.emulator.geometry import describe, valid_extents
 from spyrec.emulator.numerics import Numerics
+from spyrec.emulator.operations.host import HostExecutable
 from spyrec.emulator.operations.matmul import MatmulExecutable
 from spyrec.emulator.operations.norm_scale import NormScaleExecutable
 from spyrec.emulator.operations.pointwise import (
@@ -23,8 +24,8 @@ from spyrec.emulator.operations.pointwise import (
     plan_conversion,
     plan_identity,
 )
-from spyrec.emulator.operations.reduction import NormStatisticsExecutable, ReductionExecutable
-from spyrec.emulator.operations.top import TopExecutable
+from spyrec.emulator.operations.reduction import plan_reduction, plan_statistics
+from spyrec.emulator.operations.top import Top
 from spyrec.emulator.operations.unary import plan_unary
 from spyrec.emulator.operations.weight_cache import WeightCache
 from spyrec.emulator.resolve import Call
@@ -105,15 +106,15 @@ def _executable(setting: Setting, weights: WeightCache) -> Executable:
         case Family.RESTICKIFY | Family.CAST:
             return plan_conversion(setting)
         case Family.REDUCTION:
-            return ReductionExecutable(setting)
+            return plan_reduction(setting)
         case Family.MATMUL:
             return MatmulExecutable(setting, weights)
         case Family.NORM_STATISTICS:
-            return NormStatisticsExecutable(setting)
+            return plan_statistics(setting)
         case Family.NORM_SCALE:
             return NormScaleExecutable(setting)
         case Family.TOP:
-            return TopExecutable(setting)
+            return HostExecutable(Top(setting))
         case _:
             assert_never(family)
 

@@ -12,7 +12,7 @@ from spyrec.bundle.program import For, SdscExecute, Statement
 from spyrec.emulator.emulated_program import EmulatedProgram
 from spyrec.emulator.engine import Integers
 from spyrec.emulator.launch import OperationCounts, Places
-from spyrec.emulator.operations.pointwise import GatherExecutable
+from spyrec.emulator.operations.gather import gather_of
 from spyrec.emulator.plan import PlannedCall
 from spyrec.emulator.reference import Launch, Machine, Starts, walked
 from spyrec.emulator.resolve import calls_of
@@ -40,10 +40,11 @@ def run_reference(
         number = numbers[id(statement)]
         executions[number] += 1
         planned = loaded.planned[id(calls[number])]
-        if isinstance(planned.executable, GatherExecutable):
-            planned.executable.look_up(_addresses(planned, starts, loaded, places))
-            reads[number] += planned.executable.data_reads.hbm_read_bytes
-            core_reads[number] += planned.executable.data_reads.hbm_core_read_bytes
+        gather = gather_of(planned.executable)
+        if gather is not None:
+            found = gather.look_up(_addresses(planned, starts, loaded, places)).reads
+            reads[number] += found.hbm_read_bytes
+            core_reads[number] += found.hbm_core_read_bytes
 
     Launch(loaded.program, loaded.superdscs, loaded.table, machine, values, count).run()
     return {

@@ -11,7 +11,7 @@ import pytest
 from spyrec.device_ops import LAYERNORM_NORM
 from spyrec.device_ops.folds import MAXIMUM, MINIMUM, SUM, SUM_OF_SQUARES
 from spyrec.device_ops.record import Accumulator
-from spyrec.emulator.kernels.direct import COMBINATIONS, can_combine, run_combine
+from spyrec.emulator.kernels.direct import COMBINATIONS, can_combine
 from spyrec.emulator.kernels.folds import fold_table
 from spyrec.emulator.kernels.norm import can_normalise, run_norm
 from spyrec.emulator.kernels.reductions import (
@@ -22,7 +22,9 @@ from spyrec.emulator.kernels.reductions import (
     reduce_rows_dl16,
 )
 from spyrec.emulator.numerics import Storage
+from spyrec.emulator.operations.pointwise_steps import direct_work
 from spyrec.hardware import dlfloat
+from tests.emulator.nest_steps import run_step
 
 Words = npt.NDArray[np.uint16]
 Singles = npt.NDArray[np.float32]
@@ -59,7 +61,7 @@ def test_every_pattern_combines_as_in_numpy(op: str) -> None:
     for seed in range(4):
         others = np.random.default_rng(seed).permutation(PATTERNS)
         out = np.zeros_like(PATTERNS)
-        run_combine(COMBINATIONS[op].address, starts_of(PATTERNS, others, out), nest, 0, 1)
+        run_step(direct_work(COMBINATIONS[op]), starts_of(PATTERNS, others, out), nest)
         np.testing.assert_array_equal(out, expected(op, PATTERNS, others))
 
 
@@ -74,7 +76,7 @@ def test_an_element_repeated_along_a_row_combines_as_in_numpy(op: str, is_left_r
     steps = zip(x_steps, y_steps, [2, 2 * len(row)], strict=True)
     nest = np.array([[count, *step] for count, step in zip((len(row), len(ones)), steps, strict=True)], np.int64)
     assert can_combine(op, NO_CODES, nest)
-    run_combine(COMBINATIONS[op].address, starts_of(x, y, out), nest, 0, 1)
+    run_step(direct_work(COMBINATIONS[op]), starts_of(x, y, out), nest)
     repeated, rows = np.broadcast_arrays(ones[:, None], row[None, :])
     operands = (repeated, rows) if is_left_repeated else (rows, repeated)
     np.testing.assert_array_equal(out, expected(op, *(np.ascontiguousarray(item) for item in operands)))
@@ -87,7 +89,7 @@ def test_every_quotient_by_one_divisor_a_row_is_that_of_numpy() -> None:
     y = np.concatenate([exponent << 9 | significands for exponent in (0, 30, 31, 32, 62, 63)]).astype(np.uint16)
     out = np.zeros((len(y), len(x)), np.uint16)
     nest = np.array([[len(x), 2, 0, 2], [len(y), 0, 2, 2 * len(x)]], np.int64)
-    run_combine(COMBINATIONS["realdiv"].address, starts_of(x, y, out), nest, 0, 1)
+    run_step(direct_work(COMBINATIONS["realdiv"]), starts_of(x, y, out), nest)
     for divisor, found in zip(y, out, strict=True):
         np.testing.assert_array_equal(found, expected("realdiv", x, np.full_like(x, divisor)))
 
@@ -102,7 +104,7 @@ def test_results_larger_than_caches_combine_as_in_numpy(op: str, lanes_off: int)
     first = -room.ctypes.data % 64 // 2 + lanes_off
     out = room[first : first + rows * count].reshape(rows, count)
     nest = np.array([[count // 2, 2, 2, 2], [2, *[count] * 3], [rows, *[2 * count] * 3]], np.int64)
-    run_combine(COMBINATIONS[op].address, starts_of(x, y, out), nest, 0, rows)
+    run_step(direct_work(COMBINATIONS[op]), starts_of(x, y, out), nest)
     np.testing.assert_array_equal(out, expected(op, x, y))
     assert not room[:first].any()
     assert not room[first + out.size :].any()

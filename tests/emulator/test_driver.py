@@ -14,6 +14,7 @@ from spyrec.bundle.superdsc import SuperDsc
 from spyrec.emulator.device import EmulatedDevice
 from spyrec.emulator.dispatch_table import DispatchTable
 from spyrec.emulator.emulated_program import EmulatedProgram
+from spyrec.emulator.engine import KernelExecutable
 from spyrec.emulator.operations import bound_calls
 from spyrec.emulator.plan import PlannedCall
 from spyrec.emulator.units import Unit
@@ -140,26 +141,29 @@ def eager(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("name", list(OPERATIONS))
 def test_steps_leave_the_bytes_of_one_execution_after_the_other(name: str, numerics: str, count: int) -> None:
     bench = Bench.of(OPERATIONS[name], numerics)
+    if not isinstance(bench.planned.executable, KernelExecutable):
+        pytest.skip("the host computes it")
     sizes = bench.sizes()
     generator = np.random.Generator(np.random.PCG64(len(name)))
     moved = generator.integers(0, PLACES, (9, len(sizes))) * np.array(sizes)
-    one_by_one, driven = bench.memory(7), bench.memory(7)
-    at = bench.starts(one_by_one)
+    bound_anew, moved_on, driven = (bench.memory(7) for _ in range(3))
     bench.device.weights.begin_launch(np.zeros((0, 2), np.int64), [])
     for movement in moved:
-        bench.planned.executable.run(at + movement[:, None])
-    if not bench.planned.executable.is_bindable:
-        pytest.skip("its zeros have signs of NumPy's choice")
+        alone = Bench.of(OPERATIONS[name], numerics)
+        alone.planned.executable.run(alone.starts(bound_anew) + movement[:, None])
+        bench.planned.executable.run(bench.starts(moved_on) + movement[:, None])
     unit = Unit((bench.planned,), bench.planned.executable)
     table = DispatchTable([unit], [bench.starts(driven)], Threads(count))
     table.run(np.zeros(len(moved), np.int64), moved)
-    for mine, other in zip(driven, one_by_one, strict=True):
-        assert np.array_equal(mine, other)
+    for mine, moved_there, expected in zip(driven, moved_on, bound_anew, strict=True):
+        assert np.array_equal(moved_there, expected)
+        assert np.array_equal(mine, expected)
 
 
-def test_steps_of_every_operation_are_there() -> None:
-    missing = [name for name in OPERATIONS if not Bench.of(OPERATIONS[name], "dl16").planned.executable.is_bindable]
-    assert missing == []
+@pytest.mark.parametrize(("numerics", "of_the_host"), [("dl16", []), ("ieee", []), ("f32", ["neg"])])
+def test_steps_of_every_operation_are_there(numerics: str, of_the_host: list[str]) -> None:
+    executables = {name: Bench.of(operation, numerics).planned.executable for name, operation in OPERATIONS.items()}
+    assert [name for name, item in executables.items() if not isinstance(item, KernelExecutable)] == of_the_host
 
 
 def test_infinities_over_padding_of_k_count_where_the_tile_of_b_has_numbers_and_only_there() -> None:

@@ -6,10 +6,11 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from spyrec.emulator.kernels.direct import direct_function, run_combine, three_operands
-from spyrec.emulator.kernels.pointwise import pointwise_runner
+from spyrec.emulator.kernels.direct import direct_function
 from spyrec.emulator.numerics import Storage
+from spyrec.emulator.operations.pointwise_steps import block_work, direct_work
 from spyrec.hardware import dlfloat
+from tests.emulator.nest_steps import run_step
 
 Integers = npt.NDArray[np.int64]
 Array = npt.NDArray[np.generic]
@@ -36,14 +37,9 @@ def both(operation: str, codes: list[int], nest: Integers, *operands: Array) -> 
     function = direct_function(operation, known, nest)
     assert function is not None
     found: list[Array] = []
-    for run in (None, pointwise_runner(operation, known)):
+    for work in (direct_work(function), block_work(operation, known)):
         own = [item.copy() for item in operands]
-        starts = np.array([[item.ctypes.data] for item in own], np.int64)
-        tasks = int(np.prod(nest[2:, 0]))
-        if run is None:
-            run_combine(function.address, *three_operands(starts, nest), 0, tasks)
-        else:
-            run(starts, nest, 0, tasks)
+        run_step(work, np.array([[item.ctypes.data] for item in own], np.int64), nest)
         found.append(own[-1])
     return found
 
@@ -66,8 +62,8 @@ def test_float32_operands_combine_in_place(operation: str) -> None:
     expected = total.copy()
     function = direct_function(operation, np.array([SINGLE] * 3), nest)
     assert function is not None
-    run_combine(function.address, np.array([[total.ctypes.data], [x.ctypes.data], [expected.ctypes.data]]), nest, 0, 1)
-    run_combine(function.address, np.array([[total.ctypes.data], [x.ctypes.data], [total.ctypes.data]]), nest, 0, 1)
+    run_step(direct_work(function), np.array([[total.ctypes.data], [x.ctypes.data], [expected.ctypes.data]]), nest)
+    run_step(direct_work(function), np.array([[total.ctypes.data], [x.ctypes.data], [total.ctypes.data]]), nest)
     assert total.tobytes() == expected.tobytes()
 
 

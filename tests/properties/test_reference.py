@@ -24,9 +24,11 @@ from spyrec.cli import main
 from spyrec.device_ops import DEVICE_OPERATIONS
 from spyrec.device_ops.record import Family
 from spyrec.diagnostics import SpyrecError
+from spyrec.emulator.engine import Setting
 from spyrec.emulator.kernels.direct import COMBINATIONS
 from spyrec.emulator.kernels.pointwise import OPERATIONS
-from spyrec.emulator.operations.reduction_tables import Reduction
+from spyrec.emulator.operations import reduction_tables
+from spyrec.emulator.operations.reduction_tables import cohorts_of
 from spyrec.emulator.reference import decode, encode, fused_multiply_add
 from spyrec.hardware.dtypes import DeviceFormat
 from spyrec.runtime.bundle_run import run_plan
@@ -198,8 +200,8 @@ PLANTED = {
 }
 
 
-def first_of_each(_reduction: Reduction, _kind: int, out: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    return out[:1]
+def first_of_each(setting: Setting) -> list[list[int]]:
+    return [cohort[:1] for cohort in cohorts_of(setting)]
 
 
 @pytest.mark.parametrize("op", PLANTED)
@@ -209,7 +211,7 @@ def test_a_bug_planted_in_the_fast_path_is_seen(op: str, monkeypatch: pytest.Mon
     case.assert_equal()
     monkeypatch.setitem(COMBINATIONS, "sub", COMBINATIONS["add"])
     monkeypatch.setitem(OPERATIONS, "where3", OPERATIONS["add"])
-    monkeypatch.setattr(Reduction, "_combined", first_of_each)
+    monkeypatch.setattr(reduction_tables, "cohorts_of", first_of_each)
     with pytest.raises(AssertionError):
         case.assert_equal()
 

@@ -1,4 +1,4 @@
-"""Decoding and encoding of runs of elements inside kernels, for every format a kernel computes on.
+"""Decoding and encoding inside kernels, for every format that they compute on: runs of elements, and one float64.
 
 The codes are those of :class:`spyrec.emulator.numerics.Codec`; a run is ``count`` elements, ``stride_bytes`` apart.
 """
@@ -10,7 +10,7 @@ import numpy as np
 from spyrec.emulator.kernels.dl16 import GROUP, decode_groups, encode_groups
 from spyrec.emulator.kernels.jit import bytes_at, floats_at, inlined, words16_at, words32_at
 from spyrec.emulator.kernels.linked import linked
-from spyrec.emulator.numerics import Codec, Storage
+from spyrec.emulator.numerics import Storage
 from spyrec.hardware import dlfloat
 from spyrec.hardware.dlfloat_kernels import decode_scalar, encode_scalar
 
@@ -183,29 +183,68 @@ ENCODERS = (_store_dl16, _store_half, _store_single, _store_e4m3)
 """By code: ``(address, stride_bytes, count, source)`` rounds float32 at ``source`` once into the format, a run too."""
 
 
-_FRACTION_SHIFT = 52 - 9
-_BIAS_STEP = (1023 - 31) << 9
-_HALF_OF_SMALLEST = ((1023 - 31 - 1) << 52) + (1 << _FRACTION_SHIFT)
-_INFINITY = 0x7FF << 52
+_DOUBLE_FRACTION, _DOUBLE_BIAS = 52, 1023
+_MAGNITUDE = (1 << 63) - 1
+_DOUBLE_INFINITY = 0x7FF << _DOUBLE_FRACTION
+
+_FRACTION_SHIFT = _DOUBLE_FRACTION - 9
+_BIAS_STEP = (_DOUBLE_BIAS - 31) << 9
+_HALF_OF_SMALLEST = ((_DOUBLE_BIAS - 31 - 1) << _DOUBLE_FRACTION) + (1 << _FRACTION_SHIFT)
 _LARGEST = int(dlfloat.MERGED_INFINITY)
 
-
-def can_store(codec: Codec) -> bool:
-    """Whether :func:`store_double` rounds to a format: DLFloat16 and float32."""
-    return codec.storage in {Storage.DL16, Storage.SINGLE}
+_DL16, _HALF, _SINGLE, _E4M3 = (item.value for item in (Storage.DL16, Storage.HALF, Storage.SINGLE, Storage.E4M3))
 
 
 @inlined
-def store_double(address: int, word_bytes: int, value: float) -> None:
-    """Store a float64 as DLFloat16 (2 bytes) or float32 (4 bytes)."""
-    if word_bytes != 2:
-        floats_at(address, 1)[0] = np.float32(value)
-        return
-    pattern = np.float64(value).view(np.int64)
-    magnitude = pattern & 0x7FFFFFFFFFFFFFFF
+def _bits_of(value: float | np.float64) -> int:
+    return np.float64(value).view(np.int64)  # pyright: ignore[reportReturnType] - an int inside kernels
+
+
+@inlined
+def _to_even(magnitude: int, fraction_bits: int, bias: int) -> int:
+    """Round the bits of a float64 without sign to a narrower format with subnormals, ties to even, without a limit."""
+    shift = _DOUBLE_FRACTION - fraction_bits
+    odd = (magnitude >> shift) & 1
+    normal = ((magnitude + (1 << (shift - 1)) - 1 + odd) >> shift) - ((_DOUBLE_BIAS - bias) << fraction_bits)
+    # Adding 2**52 times the least subnormal shifts its bits to the bottom of the fraction, rounding them on the way.
+    unit = (_DOUBLE_BIAS + 1 - bias - fraction_bits + _DOUBLE_FRACTION) << _DOUBLE_FRACTION
+    lifted = np.float64(np.int64(magnitude).view(np.float64) + np.int64(unit).view(np.float64))
+    small = _bits_of(lifted) - unit
+    return small if magnitude < ((_DOUBLE_BIAS + 1 - bias) << _DOUBLE_FRACTION) else normal
+
+
+@inlined
+def _dl16_of(magnitude: int, sign: int) -> int:
     # As ``dlfloat.encode`` does it, in integers.
     rounded = ((magnitude >> (_FRACTION_SHIFT - 1)) + 1 >> 1) - _BIAS_STEP
     rounded = min(max(rounded, 1), _LARGEST)
-    result = rounded | (0x8000 if pattern < 0 else 0)
+    result = rounded | (sign << 15)
     result = 0 if magnitude < _HALF_OF_SMALLEST else result
-    words16_at(address, 1)[0] = _LARGEST if magnitude > _INFINITY else result
+    return _LARGEST if magnitude > _DOUBLE_INFINITY else result
+
+
+@inlined
+def _half_of(magnitude: int, sign: int) -> int:
+    result = min(_to_even(magnitude, 10, 15), 0x7C00) | (sign << 15)
+    return 0x7E00 if magnitude > _DOUBLE_INFINITY else result
+
+
+@inlined
+def _e4m3_of(magnitude: int, sign: int) -> int:
+    result = min(_to_even(magnitude, 3, 7), 0x7E) | (sign << 7)
+    return 0x7F if magnitude > _DOUBLE_INFINITY else result
+
+
+@inlined
+def store_double(address: int, storage: int, value: float) -> None:
+    """Round a float64 once to a float format, given by its code, and store it: the bits of ``Codec.encode``."""
+    pattern = _bits_of(value)
+    magnitude, sign = pattern & _MAGNITUDE, 1 if pattern < 0 else 0
+    if storage == _DL16:
+        words16_at(address, 1)[0] = _dl16_of(magnitude, sign)
+    elif storage == _SINGLE:
+        floats_at(address, 1)[0] = np.float32(value)
+    elif storage == _HALF:
+        words16_at(address, 1)[0] = _half_of(magnitude, sign)
+    else:
+        bytes_at(address, 1)[0] = _e4m3_of(magnitude, sign)

@@ -1,6 +1,6 @@
 """Two operands into one from memory to memory, of DLFloat16 or float32, and casts between these: as fast as memory is.
 
-All take part in :func:`run_combine`; a cast takes its operand for both.
+All take part in :func:`combine_tasks`; a cast takes its operand for both.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from spyrec.device_ops.record import Pointwise
 from spyrec.emulator.kernels.dl16 import GROUP, decode_groups, encode_groups
 from spyrec.emulator.kernels.dl16_loops import Rows, combine_rows
 from spyrec.emulator.kernels.formulas import named, text_of
-from spyrec.emulator.kernels.jit import address_of, inlined, integers_at, kernel
+from spyrec.emulator.kernels.jit import inlined, integers_at
 from spyrec.emulator.kernels.linked import Linked, call, linked
 from spyrec.emulator.kernels.pointwise import CONVERT
 from spyrec.emulator.numerics import Storage
@@ -82,9 +82,11 @@ def combine_tasks(
     combine: int, starts: int, origins: int, moved: tuple[int, int, int], nest: int, loops: int,
     first_task: int, last_task: int,
 ) -> None:  # fmt: skip
-    """Run tasks of :func:`run_combine`, without memory of its own: small tiles would take longer to get that.
+    """Run tasks ``first_task <= t < last_task`` of one operation, which is one of COMBINATIONS, by address.
 
-    ``starts``, ``nest``: addresses of ``[3, origins]`` and ``[loops, 4]``; operands lie ``moved`` past their starts.
+    ``starts``, ``nest``: addresses of ``[3, origins]`` and ``[loops, 4]``, as in ``pointwise.pointwise_tasks``;
+    operands lie ``moved`` past their starts.  Loop 0 has whole groups and steps of 2 bytes; an input may have step 0
+    there.  It takes no memory of its own: small tiles would take longer to get that.
     """
     extents = integers_at(nest, 4 * loops)
     outer_points = 1
@@ -104,19 +106,8 @@ def combine_tasks(
         call(combine, (x, y, out, nest, streams))
 
 
-@kernel
-def run_combine(combine: int, starts: Integers, nest: Integers, first_task: int, last_task: int) -> None:
-    """Run tasks ``first_task <= t < last_task`` of one operation, which is one of COMBINATIONS, by address.
-
-    Others as in ``pointwise.pointwise_tasks``.  Loop 0 has whole groups and steps of 2 bytes; an input may have
-    step 0 there.  ``starts`` and ``nest`` are contiguous.
-    """
-    places, loops = address_of(starts), address_of(nest)
-    combine_tasks(combine, places, starts.shape[1], (0, 0, 0), loops, nest.shape[0], first_task, last_task)
-
-
 def can_combine(operation: str, codes: Integers, nest: Integers) -> bool:
-    """Whether :func:`run_combine` serves: DLFloat16 alone, whole groups, the result adjacent."""
+    """Whether :func:`combine_tasks` serves: DLFloat16 alone, whole groups, the result adjacent."""
     return operation in COMBINATIONS and not codes.any() and is_in_groups(nest, 2)
 
 
@@ -177,7 +168,7 @@ def direct_function(operation: str, codes: Integers, nest: Integers) -> Linked |
 
 
 def three_operands(starts: Integers, nest: Integers) -> tuple[Integers, Integers]:
-    """Return starts and nest as ``run_combine`` takes them: an only input stands for both."""
+    """Return starts and nest as :func:`combine_tasks` takes them: an only input stands for both."""
     if len(starts) == 2:
         starts, nest = starts[[0, 0, 1]], nest[:, [0, 1, 1, 2]]
     return np.ascontiguousarray(starts), np.ascontiguousarray(nest)

@@ -120,7 +120,7 @@ def _fetch_ahead(own: ElementRecord, moved: int, notes: int, first: int, last: i
 
 @linked
 def combine_step(record: int, moved: int, notes: int, first: int, last: int) -> None:
-    """Run ``run_combine``."""
+    """Run ``combine_tasks``."""
     own = _element_record(record)
     rows, extents = integers_at(own.rows, 3), integers_at(own.nest, 8)
     if (last - first) * extents[0] * extents[4] <= _FETCHED_ELEMENTS:

@@ -53,7 +53,7 @@ class StoreRecord:
 
     ``row``: of the movement.  ``members``: address of ``[task, member_count]``, cores whose results one combines.
     ``merges`` and ``factors``: what merges each kind, and what its result is multiplied by, by address.
-    ``lane_bytes``: from one kind's result to the next one's.  ``word_bytes``: 2 for DLFloat16, 4 for float32.
+    ``lane_bytes``: from one kind's result to the next one's.  ``storage``: code of a result's format.
     """
 
     row: int
@@ -68,7 +68,7 @@ class StoreRecord:
     merges: int
     factors: int
     lane_bytes: int
-    word_bytes: int
+    storage: int
 
 
 _fold_record = reader_of(FoldRecord)
@@ -182,4 +182,4 @@ def store_folds_step(record: int, moved: int, _notes: int, first: int, last: int
                 call(merges[k], (results, own.out + 8 * part, own.out + 8 * total))
             for q in range(results):
                 target = start + places[q] + k * own.lane_bytes
-                store_double(target, own.word_bytes, float(out[total + q]) * factors[k])
+                store_double(target, own.storage, float(out[total + q]) * factors[k])

@@ -79,7 +79,7 @@ class ScaleRecord:
 
     ``source_row``, ``target_row``: of the movement.  ``sources``, ``targets``: addresses of the cores' starts.
     Byte offsets: ``source_places`` of ``rows`` sticks, ``target_places`` of ``[rows, repeats]`` results.
-    ``lane_bytes``: from lane 0 to lane 1.  ``eps``: address of a float64.  ``word_bytes``: of a result.
+    ``lane_bytes``: from lane 0 to lane 1.  ``eps``: address of a float64.  ``storage``: code of a result's format.
     """
 
     source_row: int
@@ -93,7 +93,7 @@ class ScaleRecord:
     decode: int
     lane_bytes: int
     eps: int
-    word_bytes: int
+    storage: int
 
 
 _scale_record = reader_of(ScaleRecord)
@@ -116,4 +116,4 @@ def scale_step(record: int, moved: int, _notes: int, first: int, last: int) -> N
             scale = 1.0 / np.sqrt(square - mean * mean + eps)
             places = integers_at(own.target_places + 8 * row * repeats, repeats)
             for place in range(repeats):
-                store_double(target + places[place], own.word_bytes, scale)
+                store_double(target + places[place], own.storage, scale)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import cache, partial
+from collections.abc import Mapping
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -157,8 +157,3 @@ def codecs_of(codes: Integers) -> Integers:
     """Return the functions that decode the operands with these formats, and encode the last one."""
     *inputs, output = map(int, codes)
     return np.array([*(DECODERS[code].address for code in inputs), ENCODERS[output].address], np.int64)
-
-
-def pointwise_runner(operation: str, codes: Integers) -> Callable[[Integers, Integers, int, int], None]:
-    """Return :func:`pointwise_tasks` of one operation on operands with these formats, the result last."""
-    return partial(pointwise_tasks, OPERATIONS[operation].address, block_functions(operation), codecs_of(codes))

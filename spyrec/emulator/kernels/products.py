@@ -6,22 +6,15 @@ Why not BLAS: the bits of a BLAS result depend on where a row stands and on how 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from spyrec.emulator.kernels.codec import DECODERS, ENCODERS
 from spyrec.emulator.kernels.dl16 import GROUP, decode_groups, encode_groups
-from spyrec.emulator.kernels.instructions import clear, is_adjacent, lesser, one_float, tile_of_sticks, word_at
+from spyrec.emulator.kernels.instructions import clear, is_adjacent, lesser, tile_of_sticks, word_at
 from spyrec.emulator.kernels.jit import TILE_COLUMNS, TILE_ROWS, bytes_at, floats_at, multiply_tile
 from spyrec.emulator.kernels.linked import call, linked
-from spyrec.emulator.numerics import Codec, Storage
-
-Floats = npt.NDArray[np.float32]
-Integers = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.uint8]
+from spyrec.emulator.kernels.records import reader_of
 
 GROUP_ROWS = 512
 """Most rows that share one decoding of B."""
@@ -41,72 +34,115 @@ _LINE_BYTES = 4 * TILE_COLUMNS
 _TILE_BYTES = TILE_ROWS * _LINE_BYTES
 
 
-@linked
-def _mark_zero_rows(decode: int, start: int, rows: int, row_count: int, columns: int, count: int, marks: int) -> None:
-    zero = bytes_at(marks, row_count)
-    value = one_float()
-    for r in range(row_count):
-        place = start + word_at(rows, r)
-        for n in range(count):
-            call(decode, (place + word_at(columns, n), 4, 1, value))
-            if floats_at(value, 1)[0] != np.float32(0):
-                zero[r] = 0
-                break
+@dataclass(frozen=True, slots=True)
+class TileCode:
+    """How :func:`pack_columns` decodes and :func:`store_tile` encodes elements.
+
+    ``code``: the function of ``codec``.  ``element_bytes``: from element to element.  ``is_direct``: whether they are
+    plain DLFloat16.
+    """
+
+    code: int
+    element_bytes: int
+    is_direct: int
 
 
-def find_zero_rows(code: int, starts: Integers, rows: Integers, columns: Integers) -> Flags:
-    """Return for each start and row of B whether the row is zero in every column."""
-    zero = np.ones((len(starts), len(rows)), np.uint8)
-    for start, marks in zip(starts.tolist(), zero, strict=True):
-        places = rows.ctypes.data, len(rows), columns.ctypes.data, len(columns)
-        _mark_zero_rows(DECODERS[code].address, start, *places, marks.ctypes.data)
-    return zero
+@dataclass(frozen=True, slots=True)
+class MultiplyRecord:
+    """What :func:`multiply` knows of a product before operands move.
+
+    ``columns``, ``depth``, ``rows``, ``slices``: extents of a result, and K slices.  ``sums``, ``slice_sums``: bytes
+    from the start of the scratch memory to the sums of a group, and to those of a slice; ``scratch_floats``: its size.
+    ``groups[g]``: first and past-last result that share a B; ``a_panels[result, slice]``: panel of the packed A.
+    Others: byte offsets of k and n in B, of m and n in C.  ``b_code``, ``c_code``: a :class:`TileCode` each.
+    All but numbers by address.
+    """
+
+    columns: int
+    depth: int
+    rows: int
+    slices: int
+    sums: int
+    slice_sums: int
+    scratch_floats: int
+    groups: int
+    a_panels: int
+    b_depth: int
+    b_columns: int
+    c_rows: int
+    c_columns: int
+    b_code: int
+    c_code: int
+    pack_columns: int
+    store_tile: int
+
+
+@dataclass(slots=True)
+class MovedOperands:
+    """Where :func:`multiply` finds operands, by address; written by whoever calls it.
+
+    ``b_starts[group, slice]`` of B.  ``b_panels[group, slice]``: address of room for all of B decoded as float32
+    ``[tile, k, 32]``, or 0, and whether it is decoded already.  ``c_starts[result]`` of C.  ``packed``: A, see
+    :func:`pack_rows`.  ``scratch``: room of this thread's.
+    """
+
+    b_starts: int
+    b_panels: int
+    c_starts: int
+    packed: int
+    scratch: int
+
+
+_tile_code = reader_of(TileCode)
+multiply_record = reader_of(MultiplyRecord)
+"""The record at an address (inside kernels only); so is the next one."""
+
+moved_operands = reader_of(MovedOperands)
 
 
 @linked
 def pack_rows(
     decode: int, element_bytes: int, starts: int, rows: int, row_count: int, runs: int, run_count: int, skipped: int,
-    depth: int, packed: int, first_task: int, last_task: int,
+    depth: int, packed: int, task: int,
 ) -> None:  # fmt: skip
-    """Decode A into ``packed[start, block of k, tile, k, 8]``; a task is one tile of 8 rows of one start.
+    """Decode a tile of 8 rows of A from one of its starts into ``packed[start, block of k, tile, k, 8]``.
 
-    Arrays are given by address.  A block has _DEPTH of k, the last one what is left.  ``runs[i]``: first k, count (at
-    most 64, adjacent elements) and byte offset.  ``skipped[start, k]``: element counts as zero (K padding).  Rows past
-    the last are zero.
+    Arrays are given by address; ``task`` numbers tiles of starts.  A block has _DEPTH of k, the last one what is left.
+    ``runs[i]``: first k, count (at most 64, adjacent elements) and byte offset.  ``skipped[k]``: element counts as zero
+    (K padding).  Rows past the last are zero.
     """
     tiles = (row_count + TILE_ROWS - 1) // TILE_ROWS
+    start, tile = task // tiles, task % tiles
     values = tile_of_sticks()
-    own = floats_at(values, TILE_ROWS * _RUN)
-    for task in range(first_task, last_task):
-        start, tile = task // tiles, task % tiles
-        flags = bytes_at(skipped + start * depth, depth)
-        used = lesser(TILE_ROWS, row_count - tile * TILE_ROWS)
-        if used < TILE_ROWS:
-            clear(values, TILE_ROWS * _RUN)
-        for number in range(run_count):
-            run = runs + 24 * number
-            first, count, place = word_at(run, 0), word_at(run, 1), word_at(starts, start) + word_at(run, 2)
-            for i in range(used):
-                row = place + word_at(rows, tile * TILE_ROWS + i)
-                call(decode, (row, element_bytes, count, values + 4 * _RUN * i))
-            for k in range(first, first + count):
-                block = k // _DEPTH * _DEPTH
-                line = (start * depth + block) * tiles + tile * lesser(_DEPTH, depth - block) + k - block
-                panel = floats_at(packed + 4 * TILE_ROWS * line, TILE_ROWS)
-                for i in range(TILE_ROWS):
-                    panel[i] = np.float32(0) if flags[k] != 0 else own[i * _RUN + k - first]
+    own, flags = floats_at(values, TILE_ROWS * _RUN), bytes_at(skipped, depth)
+    used = lesser(TILE_ROWS, row_count - tile * TILE_ROWS)
+    if used < TILE_ROWS:
+        clear(values, TILE_ROWS * _RUN)
+    for number in range(run_count):
+        run = runs + 24 * number
+        first, count, place = word_at(run, 0), word_at(run, 1), word_at(starts, start) + word_at(run, 2)
+        for i in range(used):
+            row = place + word_at(rows, tile * TILE_ROWS + i)
+            call(decode, (row, element_bytes, count, values + 4 * _RUN * i))
+        for k in range(first, first + count):
+            block = k // _DEPTH * _DEPTH
+            line = (start * depth + block) * tiles + tile * lesser(_DEPTH, depth - block) + k - block
+            panel = floats_at(packed + 4 * TILE_ROWS * line, TILE_ROWS)
+            for i in range(TILE_ROWS):
+                panel[i] = np.float32(0) if flags[k] != 0 else own[i * _RUN + k - first]
 
 
 @linked
-def _pack_columns(
-    codec: int, start: int, depth: int, rows: int, columns: int, count: int, target: int, pitch: int
+def pack_columns(
+    code: int, start: int, depth: int, rows: int, columns: int, count: int, target: int, pitch: int
 ) -> None:
     """Decode B rows to float32 ``[tile, k, 32]`` at address ``target``.
 
-    ``codec``: a row of :func:`codecs_of_product`, by address.  ``depth`` and ``columns``: addresses of ``rows`` and
+    ``code``: of B, by address.  ``depth`` and ``columns``: addresses of ``rows`` and
     ``count`` byte offsets.  Tiles are ``pitch`` bytes apart; columns past the last are zero.
     """
-    decode, element_bytes, is_direct = word_at(codec, 0), word_at(codec, 1), word_at(codec, 2)
+    own_code = _tile_code(code)
+    decode, element_bytes, is_direct = own_code.code, own_code.element_bytes, own_code.is_direct
     for first in range(0, count, TILE_COLUMNS):
         own = columns + 8 * first
         width = lesser(TILE_COLUMNS, count - first)
@@ -127,9 +163,10 @@ def _pack_columns(
 
 
 @linked
-def _store_tile(codec: int, start: int, rows: int, row_count: int, columns: int, count: int, tile: int) -> None:
+def store_tile(code: int, start: int, rows: int, row_count: int, columns: int, count: int, tile: int) -> None:
     """Round a register tile into C; ``rows`` and ``columns`` are addresses of byte offsets."""
-    encode, element_bytes, is_direct = word_at(codec, 0), word_at(codec, 1), word_at(codec, 2)
+    own_code = _tile_code(code)
+    encode, element_bytes, is_direct = own_code.code, own_code.element_bytes, own_code.is_direct
     adjacent = is_adjacent(columns, count, element_bytes)
     for row in range(row_count):
         place = start + word_at(rows, row)
@@ -143,26 +180,17 @@ def _store_tile(codec: int, start: int, rows: int, row_count: int, columns: int,
                 call(encode, (place + word_at(columns, n), element_bytes, 1, line + 4 * n))
 
 
-def codecs_of_product(b: Codec, b_bytes: int, c: Codec, c_bytes: int) -> Integers:
-    """Return what :func:`multiply` needs of B's and C's formats: to pack, to store, and a row of each.
-
-    A row: the function that decodes or encodes, the bytes from element to element, whether it is plain DLFloat16.
-    """
-    of_b = [DECODERS[b.storage.value].address, b_bytes, b.storage is Storage.DL16 and b_bytes == b.word_bytes]
-    of_c = [ENCODERS[c.storage.value].address, c_bytes, c.storage is Storage.DL16 and c_bytes == c.word_bytes]
-    return np.array([_pack_columns.address, _store_tile.address, *of_b, *of_c], np.int64)
-
-
 @linked
-def multiply(codecs: int, sizes: int, places: int, scratch: int, first_task: int, last_task: int) -> None:
+def multiply(record: int, operands: int, first_task: int, last_task: int) -> None:
     """Multiply: a task is one group of results that share their B, at most 512 rows of each, and a chunk of columns.
 
-    All by address.  ``codecs``: see :func:`codecs_of_product`; ``sizes``: :func:`sizes_of_product`; ``places``: the
-    arrays of a :class:`Product`; ``scratch``: as many float32 as the last of the sizes.
+    ``record`` and ``operands``: addresses of a :class:`MultiplyRecord` and of :class:`MovedOperands`.
     """
-    columns, depth, height, slices = word_at(sizes, 0), word_at(sizes, 1), word_at(sizes, 2), word_at(sizes, 3)
-    scratch = (scratch + _CACHE_LINE_BYTES - 1) // _CACHE_LINE_BYTES * _CACHE_LINE_BYTES
-    total, partial = scratch + word_at(sizes, 4), scratch + word_at(sizes, 5)
+    own, moved = multiply_record(record), moved_operands(operands)
+    columns, depth, height, slices = own.columns, own.depth, own.rows, own.slices
+    groups, a_panels, b_panels, packed = own.groups, own.a_panels, moved.b_panels, moved.packed
+    scratch = (moved.scratch + _CACHE_LINE_BYTES - 1) // _CACHE_LINE_BYTES * _CACHE_LINE_BYTES
+    total, partial = scratch + own.sums, scratch + own.slice_sums
     row_tiles = (height + TILE_ROWS - 1) // TILE_ROWS
     chunks = (columns + _CHUNK_COLUMNS - 1) // _CHUNK_COLUMNS
     blocks = (row_tiles + _GROUP_TILES - 1) // _GROUP_TILES
@@ -173,26 +201,26 @@ def multiply(codecs: int, sizes: int, places: int, scratch: int, first_task: int
         n0 = task % chunks * _CHUNK_COLUMNS
         width = lesser(columns - n0, _CHUNK_COLUMNS)
         tiles = (width + TILE_COLUMNS - 1) // TILE_COLUMNS
-        first_member = word_at(word_at(places, 0), 2 * g)
-        members = word_at(word_at(places, 0), 2 * g + 1) - first_member
+        first_member = word_at(groups, 2 * g)
+        members = word_at(groups, 2 * g + 1) - first_member
         used = members * own_rows * tiles * TILE_ROWS * TILE_COLUMNS
         for s in range(slices):
             target = total if s == 0 else partial
             clear(target, used)
-            b_start = word_at(word_at(places, 1), g * slices + s)
-            kept = word_at(word_at(places, 2), 2 * (g * slices + s))
+            b_start = word_at(moved.b_starts, g * slices + s)
+            kept = word_at(b_panels, 2 * (g * slices + s))
             for k0 in range(0, depth, _DEPTH):
                 ks = lesser(depth - k0, _DEPTH)
                 pitch = (ks if kept == 0 else depth) * _LINE_BYTES
                 b_block = scratch if kept == 0 else kept + n0 // TILE_COLUMNS * pitch + k0 * _LINE_BYTES
-                if word_at(word_at(places, 2), 2 * (g * slices + s) + 1) == 0:
-                    offsets, own = word_at(places, 6) + 8 * k0, word_at(places, 7) + 8 * n0
-                    call(word_at(codecs, 0), (codecs + 8 * 2, b_start, offsets, ks, own, width, b_block, pitch))
+                if word_at(b_panels, 2 * (g * slices + s) + 1) == 0:
+                    ks_at, ns_at = own.b_depth + 8 * k0, own.b_columns + 8 * n0
+                    call(own.pack_columns, (own.b_code, b_start, ks_at, ks, ns_at, width, b_block, pitch))
                 for tile in range(tiles):
                     for member in range(members):
-                        panel = word_at(word_at(places, 3), (first_member + member) * slices + s)
+                        panel = word_at(a_panels, (first_member + member) * slices + s)
                         line = row_tiles * (panel * depth + k0) + first_row * ks
-                        a_tile = word_at(places, 5) + 4 * TILE_ROWS * line
+                        a_tile = packed + 4 * TILE_ROWS * line
                         c_tile = target + (tile * members + member) * own_rows * _TILE_BYTES
                         for row in range(own_rows):
                             a_own = a_tile + 4 * TILE_ROWS * row * ks
@@ -202,73 +230,38 @@ def multiply(codecs: int, sizes: int, places: int, scratch: int, first_task: int
                 for i in range(used):
                     sums[i] += more[i]
         for member in range(members):
-            start = word_at(word_at(places, 4), first_member + member)
+            start = word_at(moved.c_starts, first_member + member)
             for row in range(own_rows):
                 m0 = (first_row + row) * TILE_ROWS
                 for tile in range(tiles):
                     n = tile * TILE_COLUMNS
                     rows, count = lesser(TILE_ROWS, height - m0), lesser(width - n, TILE_COLUMNS)
                     values = total + ((tile * members + member) * own_rows + row) * _TILE_BYTES
-                    c_rows, c_columns = word_at(places, 8) + 8 * m0, word_at(places, 9) + 8 * (n0 + n)
-                    call(word_at(codecs, 1), (codecs + 8 * 5, start, c_rows, rows, c_columns, count, values))
+                    c_rows, c_columns = own.c_rows + 8 * m0, own.c_columns + 8 * (n0 + n)
+                    call(own.store_tile, (own.c_code, start, c_rows, rows, c_columns, count, values))
 
 
-def sizes_of_product(columns: int, depth: int, rows: int, slices: int, most_members: int) -> Integers:
-    """Return what :func:`multiply` needs of a product's extents, and of how many results share a B at most.
+@dataclass(frozen=True, slots=True)
+class Scratch:
+    """The memory that :func:`multiply` works in, in float32: a block of B, the sums of a group, those of one slice."""
 
-    Columns, depth, rows of a product, its K slices; byte offsets of the sums of a group and of one slice of it behind
-    a block of B in the scratch memory; float32 in that.
-    """
-    width = -(-min(columns, _CHUNK_COLUMNS) // TILE_COLUMNS) * TILE_COLUMNS
-    block = width * min(depth, _DEPTH)
-    sums = most_members * min(-(-rows // TILE_ROWS), _GROUP_TILES) * TILE_ROWS * width
-    total = block + sums
-    count = total + (sums if slices > 1 else 0) + _CACHE_LINE_BYTES // 4
-    return np.array([columns, depth, rows, slices, 4 * block, 4 * total, count], np.int64)
+    block: int
+    sums: int
+    slice_sums: int
+
+    @classmethod
+    def of(cls, columns: int, depth: int, rows: int, slices: int, most_members: int) -> Scratch:
+        """Return that of a product; ``most_members``: how many results share a B at most."""
+        width = -(-min(columns, _CHUNK_COLUMNS) // TILE_COLUMNS) * TILE_COLUMNS
+        sums = most_members * min(-(-rows // TILE_ROWS), _GROUP_TILES) * TILE_ROWS * width
+        return cls(width * min(depth, _DEPTH), sums, sums if slices > 1 else 0)
+
+    @property
+    def floats(self) -> int:
+        """All of it, with what is lost where it begins on no cache line."""
+        return self.block + self.sums + self.slice_sums + _CACHE_LINE_BYTES // 4
 
 
 def tasks_of(groups: int, rows: int, columns: int) -> int:
     """Return how many tasks :func:`multiply` has; ``rows`` of one result, ``columns`` of B."""
     return groups * -(-rows // GROUP_ROWS) * -(-columns // _CHUNK_COLUMNS)
-
-
-@dataclass(frozen=True, slots=True)
-class Product:
-    """The arrays of one execution: its groups of results that share their B, and byte offsets inside an operand.
-
-    ``members[g]``: first and past-last result.  ``b_starts[g, slice]``: addresses of B.  ``b_panels[g, slice]``:
-    address of room for all of B decoded as float32 ``[tile, k, 32]``, or 0, and whether it is decoded already.
-    ``a_panels[result, slice]``: panel of ``packed``.  ``c_starts[result]``: addresses of C.  Others: offsets of k and n
-    in B, of m and n in C.
-    """
-
-    members: Integers
-    b_starts: Integers
-    b_panels: Integers
-    a_panels: Integers
-    c_starts: Integers
-    packed: Floats
-    b_depth: Integers
-    b_columns: Integers
-    c_rows: Integers
-    c_columns: Integers
-
-    def runner(self, codecs: Integers) -> Callable[[int, int], None]:
-        """Return what multiplies tasks ``first <= t < past``."""
-        arrays = [np.ascontiguousarray(getattr(self, field.name)) for field in fields(self)]
-        places = np.array([array.ctypes.data for array in arrays], np.int64)
-        most = int(np.diff(self.members, axis=1).max())
-        sizes = sizes_of_product(len(self.b_columns), len(self.b_depth), len(self.c_rows), self.b_starts.shape[1], most)
-        addresses = codecs.ctypes.data, sizes.ctypes.data, places.ctypes.data
-
-        def run(first: int, past: int) -> None:
-            assert len(arrays) == len(places)  # they live as long as their addresses are used
-            scratch = np.empty(sizes[-1], np.float32)
-            multiply(*addresses, scratch.ctypes.data, first, past)
-
-        return run
-
-    @property
-    def tasks(self) -> int:
-        """Tasks of the product."""
-        return tasks_of(len(self.members), len(self.c_rows), len(self.b_columns))

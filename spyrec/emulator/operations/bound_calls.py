@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+import ctypes
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cache, cached_property, partial
 from typing import Self
 
 import numpy as np
@@ -13,12 +15,15 @@ import numpy.typing as npt
 from spyrec.emulator.kernels.driver import StepRow
 from spyrec.emulator.kernels.linked import Linked
 from spyrec.emulator.kernels.records import Held, KernelRecord, written
+from spyrec.runtime.threads import Threads
 
 Integers = npt.NDArray[np.int64]
 Array = npt.NDArray[np.generic]
 
 NOTES = 4
 """Integers that the steps of one dispatch may agree on."""
+
+_NO_NOTES = np.zeros(NOTES, np.int64)
 
 _SHARED_ELEMENTS = 1 << 11
 """Elements of a step from which on two threads are faster than one: they meet in a fraction of a microsecond."""
@@ -62,6 +67,21 @@ def is_worth_sharing(elements: int) -> bool:
     return elements >= _SHARED_ELEMENTS
 
 
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """A step as Python calls it: ``run(moved, notes, first_task, last_task)``, the first two by address."""
+
+    tasks: int
+    elements: int
+    run: Callable[[int, int, int, int], None]
+
+
+@cache
+def _step_at(address: int) -> Callable[..., None]:
+    """Return the linked step at an address, without the interpreter lock."""
+    return ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 5)(address)
+
+
 class BoundCalls:
     """The steps of one unit, in order; each begins when the one before is done.
 
@@ -74,6 +94,24 @@ class BoundCalls:
     def __init__(self, steps: Sequence[KernelStep], bounds: Sequence[int] = ()) -> None:
         self.steps = tuple(steps)
         self.bounds = tuple(bounds) or (0, len(self.steps))
+
+    @cached_property
+    def _calls(self) -> list[_Call]:
+        return [_Call(step.tasks, step.elements, partial(_step_at(step.function), step.record.ctypes.data))
+                for step in self.steps]  # fmt: skip
+
+    def run(self, moved: Integers, threads: Threads) -> None:
+        """Run all steps once, operand t ``moved[t]`` past where it was bound; threads share the tasks of a step."""
+        if not self.agrees:
+            self._run(moved, _NO_NOTES, threads)
+            return
+        with self.notes(moved[None, :]) as notes:
+            self._run(moved, notes, threads)
+
+    def _run(self, moved: Integers, notes: Integers, threads: Threads) -> None:
+        places = moved.ctypes.data, notes.ctypes.data
+        for item in self._calls:
+            threads.run(item.tasks, item.elements, partial(item.run, *places))
 
     @classmethod
     def of_parts(cls, parts: Sequence[Sequence[KernelStep]]) -> BoundCalls:

@@ -11,17 +11,14 @@ import numpy.typing as npt
 
 from spyrec.bundle.superdsc import Component
 from spyrec.diagnostics import Location, refuse
-from spyrec.emulator.engine import Doers, Executable, Integers, Setting, StepRequest
+from spyrec.emulator.engine import Doers, Integers, KernelExecutable, Setting, StepRequest
 from spyrec.emulator.geometry import adjacent_runs, outer_sum
-from spyrec.emulator.kernels.codec import DECODERS
 from spyrec.emulator.kernels.jit import TILE_ROWS
-from spyrec.emulator.kernels.products import GROUP_ROWS, Product, codecs_of_product, find_zero_rows, pack_rows
+from spyrec.emulator.kernels.products import GROUP_ROWS
 from spyrec.emulator.operations.bound_calls import BoundCalls
 from spyrec.emulator.operations.kept_operand import Decoding, KeptOperand
-from spyrec.emulator.operations.matmul_steps import BoundProduct, Forms, Keeping, Sharing, Tables
+from spyrec.emulator.operations.matmul_steps import BoundProduct, Form, Forms, Keeping, Padding, Sharing, Tables
 from spyrec.emulator.operations.weight_cache import WeightCache
-
-Floats = npt.NDArray[np.float32]
 
 _PACKED_BYTES = 64 << 20
 """Most bytes of the first operand decoded at one time, a tile of rows per panel at least; the rest waits."""
@@ -61,11 +58,11 @@ def roles_of(setting: Setting) -> Roles:
     return Roles(*(tuple(dims) for dims in found.values()))
 
 
-class MatmulExecutable(Executable):
+class MatmulExecutable(KernelExecutable):
     """``C = A B`` summed over K; each K slice accumulates in float32, slices are added in order, rounding is once."""
 
     def __init__(self, setting: Setting, weights: WeightCache) -> None:
-        self.setting = setting
+        super().__init__(setting)
         self.roles = roles = roles_of(setting)
         self.a, self.b = setting.inputs
         self.c = setting.output
@@ -81,9 +78,6 @@ class MatmulExecutable(Executable):
         self.batches = {t: self._table(t, roles.batch) for t in (self.a, self.b, self.c)}
         self.padded_depth = self._padded_depth()
         self.cohorts = self._cohorts()
-        used = (*roles.batch, *roles.rows, *roles.columns, *roles.depth)
-        extents = [setting.extents[dim] for dim in used]
-        self.products = setting.cores * int(np.prod(extents, dtype=np.int64))
 
     def _decoding(self) -> Decoding:
         codec, step = self.setting.codec(self.b), self.setting.step_bytes(self.b)
@@ -117,46 +111,45 @@ class MatmulExecutable(Executable):
             flags.append(total)
         return np.stack(flags)
 
-    @property
-    def is_bindable(self) -> bool:
-        """Whether all rows are packed together."""
-        panels = self.setting.cores * len(self.batches[self.a])
-        return self._rows_at_once(panels) >= len(self.a_rows)
-
     def steps(self, request: StepRequest) -> BoundCalls:
-        """Return the steps: K padding, packing, the product."""
+        """Return the steps: K padding, then for some rows of A after the other packing and the product."""
         assert request.doers is Doers.THREADS, "cores share decoded operands"
         at = self._starts(request.starts)
-        members = self._members(at)
         distinct, firsts, panels = np.unique(at[self.a], return_index=True, return_inverse=True)
-        groups, b_starts = self._groups(at, members, len(self.a_rows))
+        rows = self._rows_at_once(len(distinct))
+        members = self._members(at)
+        groups, b_starts = self._groups(at, members, min(rows, len(self.a_rows)))
         own = np.array(members)
-        padding = self._padding(at[self.b])
-        zero = [padding[int(core)] for core in firsts]
+        padding, padding_of = self._padding(at[self.b])
+        c_starts = at[self.c][own[:, 0]]
         sharing = Sharing(
-            distinct, panels.astype(np.int64)[own], groups, b_starts, at[self.c][own[:, 0]],
-            zero,
-        )  # fmt: skip
+            distinct, panels.astype(np.int64)[own], groups, b_starts, c_starts, padding, padding_of[firsts]
+        )
         tables = Tables(self.a_rows, self.a_runs, self.b_depth, self.b_columns, self.c_rows, self.c_columns)
-        setting = self.setting
-        a, b, c = (setting.codec(position) for position in (self.a, self.b, self.c))
-        codecs = codecs_of_product(b, setting.step_bytes(self.b), c, setting.step_bytes(self.c))
-        forms = Forms(a, b, setting.step_bytes(self.a), (self.a, self.b, self.c), codecs)
-        is_hbm = [setting.superdsc.operands[position].component is Component.HBM for position in (self.a, self.b)]
-        return BoundProduct(forms, tables, sharing, Keeping(self._kept, self._weights, *is_hbm), self.products)
+        is_hbm = [self.setting.superdsc.operands[position].component is Component.HBM for position in (self.a, self.b)]
+        forms = Forms(*(self._form(position) for position in (self.a, self.b, self.c)))
+        return BoundProduct(forms, tables, sharing, Keeping(self._kept, self._weights, *is_hbm), rows)
 
-    def _padding(self, b_starts: Integers) -> list[tuple[Integers, Integers]]:
-        """Return of each core and batch which addresses of B decide what is K padding, and which places of K may be."""
+    def _form(self, position: int) -> Form:
+        return Form(self.setting.codec(position), self.setting.step_bytes(position), position)
+
+    def _rows_at_once(self, panels: int) -> int:
+        """Return how many rows of each panel are decoded together."""
+        tile_bytes = panels * len(self.b_depth) * TILE_ROWS * np.dtype(np.float32).itemsize
+        return max(1, _PACKED_BYTES // tile_bytes) * TILE_ROWS
+
+    def _padding(self, b_starts: Integers) -> tuple[list[Padding], Integers]:
+        """Return what decides about K padding, and by core and batch point which of these is theirs."""
         batches = len(self.batches[self.b])
-        found = [(_NONE, _NONE)] * (self.setting.cores * batches)
+        found = [Padding(_NONE, _NONE)]
+        of_core = np.zeros(self.setting.cores * batches, np.int64)
         for cores in self._padded_groups():
-            places = np.flatnonzero(self.padded_depth[cores[0]])
+            places = np.flatnonzero(self.padded_depth[cores[0]]).astype(np.int64)
             for batch in range(batches):
-                virtual = [core * batches + batch for core in cores]
-                distinct = np.unique(b_starts[virtual])
-                for core in virtual:
-                    found[core] = distinct, places
-        return found
+                virtual = np.array([core * batches + batch for core in cores])
+                of_core[virtual] = len(found)
+                found.append(Padding(np.unique(b_starts[virtual]), places))
+        return found, of_core
 
     def _padded_groups(self) -> list[list[int]]:
         """Return the cores that have the last K stick, those together that share a batch and a slice of K."""
@@ -189,67 +182,3 @@ class MatmulExecutable(Executable):
                 b_starts.append(own)
                 shared.append([place, place + 1])
         return np.array(shared, np.int64), np.array(b_starts, np.int64)
-
-    def run(self, starts: Integers) -> None:
-        """Execute once."""
-        batches = len(self.batches[self.a])
-        at = self._starts(starts)
-        members = self._members(at)
-        skipped = self._zero_rows(at[self.b], batches)
-        rows = self._rows_at_once(len(np.unique(at[self.a])))
-        for first in range(0, len(self.a_rows), rows):
-            self._run_rows(slice(first, first + rows), at, members, skipped)
-
-    def _rows_at_once(self, panels: int) -> int:
-        """Return how many rows of each panel are decoded together; a row's result does not depend on the others."""
-        tile_bytes = panels * len(self.b_depth) * TILE_ROWS * np.dtype(np.float32).itemsize
-        return max(1, _PACKED_BYTES // tile_bytes) * TILE_ROWS
-
-    def _run_rows(
-        self, rows: slice, at: Mapping[int, Integers], members: list[list[int]], skipped: npt.NDArray[np.uint8]
-    ) -> None:
-        distinct, firsts, panels = np.unique(at[self.a], return_index=True, return_inverse=True)
-        shared, b_starts = self._groups(at, members, len(self.a_rows[rows]))
-        members_of = np.array(members)
-        count = len(distinct) * -(-len(self.a_rows[rows]) // TILE_ROWS) * TILE_ROWS * len(self.b_depth)
-        with self._weights.workspace.floats(count) as packed, self._kept.panels(b_starts) as b_panels:
-            self._pack(distinct, skipped[firsts], self.a_rows[rows], packed)
-            c_starts = at[self.c][members_of[:, 0]]
-            product = Product(
-                shared, b_starts, b_panels, panels.astype(np.int64)[members_of], c_starts, packed,
-                self.b_depth, self.b_columns, self.c_rows[rows], self.c_columns,
-            )  # fmt: skip
-            self._multiply(product)
-
-    def _zero_rows(self, b_starts: Integers, batches: int) -> npt.NDArray[np.uint8]:
-        """Return [core and batch, k]: K padding, a row of the last K stick that is zero in every column of B."""
-        setting = self.setting
-        skipped = np.zeros((len(b_starts), len(self.b_depth)), np.uint8)
-        code = setting.codec(self.b).storage.value
-        for cores in self._padded_groups():
-            places = np.flatnonzero(self.padded_depth[cores[0]])
-            for batch in range(batches):
-                virtual = [core * batches + batch for core in cores]
-                distinct = np.unique(b_starts[virtual])
-                zero = find_zero_rows(code, distinct, self.b_depth[places], self.b_columns).all(axis=0)
-                skipped[np.array(virtual)[:, None], places[None, :]] = zero
-        return skipped
-
-    def _pack(self, a_starts: Integers, skipped: npt.NDArray[np.uint8], a_rows: Integers, packed: Floats) -> None:
-        """Decode the panels that begin at ``a_starts``; ``skipped[panel, k]``: see ``pack_rows``."""
-        setting = self.setting
-        decode, step = DECODERS[setting.codec(self.a).storage.value].address, setting.step_bytes(self.a)
-        arrays = (a_starts, np.ascontiguousarray(a_rows), self.a_runs, skipped, packed)
-        starts, rows, runs, skips, target = (array.ctypes.data for array in arrays)
-        sizes = len(a_rows), len(self.a_runs), len(self.b_depth)
-
-        def part(low: int, high: int) -> None:
-            pack_rows(decode, step, starts, rows, sizes[0], runs, sizes[1], skips, sizes[2], target, low, high)
-
-        setting.threads.run(len(a_starts) * -(-len(a_rows) // TILE_ROWS), packed.size, part)
-
-    def _multiply(self, product: Product) -> None:
-        setting = self.setting
-        b, c = setting.codec(self.b), setting.codec(self.c)
-        codecs = codecs_of_product(b, setting.step_bytes(self.b), c, setting.step_bytes(self.c))
-        setting.threads.run(product.tasks, self.products, product.runner(codecs))

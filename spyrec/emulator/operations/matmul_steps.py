@@ -5,19 +5,36 @@ Which cores share an operand does not depend on where loops have moved it: all c
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from spyrec.emulator.kernels.codec import DECODERS
+from spyrec.emulator.kernels.codec import DECODERS, ENCODERS
 from spyrec.emulator.kernels.jit import TILE_ROWS
-from spyrec.emulator.kernels.product_steps import ProductNotes, ProductRecord, multiply_step, pack_step, zero_rows_step
-from spyrec.emulator.kernels.products import multiply, pack_rows, sizes_of_product, tasks_of
-from spyrec.emulator.kernels.records import Held, dtype_of, written
-from spyrec.emulator.numerics import Codec
+from spyrec.emulator.kernels.product_steps import (
+    PackRecord,
+    PaddingRecord,
+    ProductNotes,
+    ProductRecord,
+    multiply_step,
+    pack_step,
+    zero_rows_step,
+)
+from spyrec.emulator.kernels.products import (
+    MultiplyRecord,
+    Scratch,
+    TileCode,
+    multiply,
+    pack_columns,
+    pack_rows,
+    store_tile,
+    tasks_of,
+)
+from spyrec.emulator.kernels.records import Held, KernelRecord, dtype_of, written
+from spyrec.emulator.numerics import Codec, Storage
 from spyrec.emulator.operations.bound_calls import NOTES, Array, BoundCalls, KernelStep
 from spyrec.emulator.operations.kept_operand import KeptOperand
 from spyrec.emulator.operations.weight_cache import WeightCache
@@ -44,14 +61,25 @@ class Tables:
     c_rows: Integers
     c_columns: Integers
 
+    def of_rows(self, rows: slice) -> Tables:
+        """Return those of some rows."""
+        return replace(self, a_rows=self.a_rows[rows], c_rows=self.c_rows[rows])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Padding:
+    """A k of ``places`` is K padding where B is zero at all of ``addresses``; of the cores that look together."""
+
+    addresses: Integers
+    places: Integers
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sharing:
     """Which starts there are and who shares them.
 
     ``a_starts[panel]``; ``a_panels[result, slice]``; ``groups[group]``: first and past-last of the results that share
-    ``b_starts[group, slice]``; ``c_starts[result]``.  ``zero[panel]``: addresses of B and places of K that decide what
-    is K padding in a panel.
+    ``b_starts[group, slice]``; ``c_starts[result]``.  ``padding`` there is, and which one is each panel's.
     """
 
     a_starts: Integers
@@ -59,18 +87,31 @@ class Sharing:
     groups: Integers
     b_starts: Integers
     c_starts: Integers
-    zero: Sequence[tuple[Integers, Integers]]
+    padding: Sequence[Padding]
+    padding_of: Integers
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """An operand's stored form, bytes between neighbours in a stick, and its row of the movement."""
+
+    codec: Codec
+    element_bytes: int
+    row: int
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is DLFloat16, side by side."""
+        return self.codec.storage is Storage.DL16 and self.element_bytes == self.codec.word_bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Forms:
-    """The operands' stored forms, bytes between neighbours, rows of the movement, and ``codecs_of_product``."""
+    """The operands' forms."""
 
-    a: Codec
-    b: Codec
-    a_bytes: int
-    rows: tuple[int, int, int]
-    codecs: Integers
+    a: Form
+    b: Form
+    c: Form
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,117 +125,187 @@ class Keeping:
 
 
 class BoundProduct(BoundCalls):
-    """A product with room for its decoded operands."""
+    """A product with room for its decoded operands, some rows of A at a time where all would take too much of it.
+
+    A row's result does not depend on the others.
+    """
 
     agrees = True
 
-    def __init__(self, forms: Forms, tables: Tables, sharing: Sharing, keeping: Keeping, products: int) -> None:
+    def __init__(self, forms: Forms, tables: Tables, sharing: Sharing, keeping: Keeping, rows_at_once: int) -> None:
         self._forms, self._tables, self._sharing, self._keeping = forms, tables, sharing, keeping
-        self._tiles = -(-len(tables.a_rows) // TILE_ROWS)
-        self._room: dict[str, Array] = {}
-        self._record, arrays = self._made_record()
-        has_padding = any(len(places) for _, places in sharing.zero)
-        panels, depth = len(sharing.a_starts), len(tables.b_depth)
-        tasks = tasks_of(len(sharing.groups), len(tables.c_rows), len(tables.b_columns))
-        zero = self._step(zero_rows_step.address, arrays, panels, panels * depth)
-        pack = self._step(pack_step.address, arrays, panels * self._tiles, panels * depth * len(tables.a_rows))
-        product = self._step(multiply_step.address, arrays, tasks, products)
-        super().__init__([zero, pack, product] if has_padding else [pack, product])
-
-    def _step(self, function: int, arrays: tuple[Array, ...], tasks: int, elements: int) -> KernelStep:
-        return KernelStep(function, self._record, arrays, tasks, elements)
-
-    def _made_record(self) -> tuple[Integers, tuple[Array, ...]]:
-        forms, tables, sharing = self._forms, self._tables, self._sharing
-        most = int(np.diff(sharing.groups, axis=1).max())
-        slices = sharing.b_starts.shape[1]
-        sizes = sizes_of_product(len(tables.b_columns), len(tables.b_depth), len(tables.c_rows), slices, most)
-        zero = _flat(sharing.zero)
-        places = [sharing.groups, sharing.b_starts, sharing.b_starts, sharing.a_panels, sharing.c_starts]
-        places += [sharing.b_starts, tables.b_depth, tables.b_columns, tables.c_rows, tables.c_columns]
-        addresses = np.array([array.ctypes.data for array in places], np.int64)  # 1, 2, 4 and 5 are the step's affair
+        self._height = min(rows_at_once, len(tables.a_rows))
+        self._is_whole = rows_at_once >= len(tables.a_rows)
         held = Held()
-        a_row, b_row, c_row = forms.rows
-        record = ProductRecord(
-            a_row=a_row,
-            b_row=b_row,
-            c_row=c_row,
-            panels=len(sharing.a_starts),
-            tiles=self._tiles,
-            depth=len(tables.b_depth),
-            a_starts=held.at(sharing.a_starts),
+        self._padding = self._padding_record(held)
+        self._packs: list[Integers] = []
+        self._products: list[Integers] = []
+        steps = [self._zero_rows(held)] if any(len(item.places) for item in sharing.padding) else []
+        for first in range(0, len(tables.a_rows), rows_at_once):
+            steps += self._some_rows(tables.of_rows(slice(first, first + rows_at_once)), held)
+        super().__init__([step.with_arrays(held.arrays) for step in steps])
+
+    def _zero_rows(self, held: Held) -> KernelStep:
+        groups = len(self._sharing.padding)
+        elements = groups * len(self._tables.b_depth)
+        return KernelStep(zero_rows_step.address, self._padding, held.arrays, groups, elements)
+
+    def _some_rows(self, tables: Tables, held: Held) -> Iterator[KernelStep]:
+        sharing, height = self._sharing, len(tables.a_rows)
+        panels, depth, columns = len(sharing.a_starts), len(tables.b_depth), len(tables.b_columns)
+        pack = self._pack_record(tables, held)
+        product = self._product_record(tables, pack, held)
+        self._packs.append(pack)
+        self._products.append(product)
+        yield KernelStep(pack_step.address, pack, (), panels * -(-height // TILE_ROWS), panels * depth * height)
+        elements = len(sharing.c_starts) * sharing.b_starts.shape[1] * height * columns * depth
+        tasks = tasks_of(len(sharing.groups), height, columns)
+        yield KernelStep(multiply_step.address, product, (), tasks, elements)
+
+    def _padding_record(self, held: Held) -> Integers:
+        flat = _flat(self._sharing.padding)
+        record = PaddingRecord(
+            b_row=self._forms.b.row,
+            groups=len(self._sharing.padding),
+            depth=len(self._tables.b_depth),
+            decode=DECODERS[self._forms.b.codec.storage.value].address,
+            b_offsets=held.at(self._tables.b_depth),
+            b_columns=held.at(self._tables.b_columns),
+            column_count=len(self._tables.b_columns),
+            bounds=held.at(flat.bounds),
+            b_addresses=held.at(flat.addresses),
+            ks=held.at(flat.places),
+            skipped=_GIVEN_WITH_NOTES,
+        )
+        return _held(record, held)
+
+    def _pack_record(self, tables: Tables, held: Held) -> Integers:
+        record = PackRecord(
+            a_row=self._forms.a.row,
+            panels=len(self._sharing.a_starts),
+            tiles=-(-len(tables.a_rows) // TILE_ROWS),
+            a_starts=held.at(self._sharing.a_starts),
             a_rows=held.at(tables.a_rows),
             height=len(tables.a_rows),
             a_runs=held.at(tables.a_runs),
             a_run_count=len(tables.a_runs),
             pack=pack_rows.address,
-            decode_a=DECODERS[forms.a.storage.value].address,
-            a_bytes=forms.a_bytes,
+            decode=DECODERS[self._forms.a.codec.storage.value].address,
+            a_bytes=self._forms.a.element_bytes,
+            padding=self._padding.ctypes.data,
+            groups=held.at(self._sharing.padding_of),
             packed=_GIVEN_WITH_NOTES,
             is_clean=_GIVEN_WITH_NOTES,
-            skipped=_GIVEN_WITH_NOTES,
-            decode_b=DECODERS[forms.b.storage.value].address,
-            b_offsets=held.at(tables.b_depth),
-            b_columns=held.at(tables.b_columns),
-            column_count=len(tables.b_columns),
-            zero_bounds=held.at(zero.bounds),
-            b_addresses=held.at(zero.addresses),
-            zero_ks=held.at(zero.places),
-            codecs=held.at(forms.codecs),
-            sizes=held.at(sizes),
-            places=held.at(addresses),
+        )
+        return _held(record, held)
+
+    def _product_record(self, tables: Tables, pack: Integers, held: Held) -> Integers:
+        sharing = self._sharing
+        record = ProductRecord(
+            b_row=self._forms.b.row,
+            c_row=self._forms.c.row,
+            pack=pack.ctypes.data,
             b_starts=held.at(sharing.b_starts),
             b_count=sharing.b_starts.size,
             b_panels=_GIVEN_WITH_NOTES,
             c_starts=held.at(sharing.c_starts),
             c_count=len(sharing.c_starts),
             multiply=multiply.address,
+            multiply_record=self._multiply_record(tables, held).ctypes.data,
         )
-        return written(record), (*held.arrays, *places)
+        return _held(record, held)
+
+    def _multiply_record(self, tables: Tables, held: Held) -> Integers:
+        sharing, b, c = self._sharing, self._forms.b, self._forms.c
+        columns, depth, rows = len(tables.b_columns), len(tables.b_depth), len(tables.c_rows)
+        slices, most = sharing.b_starts.shape[1], int(np.diff(sharing.groups, axis=1).max())
+        scratch = Scratch.of(columns, depth, rows, slices, most)
+        of_b = TileCode(DECODERS[b.codec.storage.value].address, b.element_bytes, int(b.is_plain))
+        of_c = TileCode(ENCODERS[c.codec.storage.value].address, c.element_bytes, int(c.is_plain))
+        record = MultiplyRecord(
+            columns=columns,
+            depth=depth,
+            rows=rows,
+            slices=slices,
+            sums=4 * scratch.block,
+            slice_sums=4 * (scratch.block + scratch.sums),
+            scratch_floats=scratch.floats,
+            groups=held.at(sharing.groups),
+            a_panels=held.at(sharing.a_panels),
+            b_depth=held.at(tables.b_depth),
+            b_columns=held.at(tables.b_columns),
+            c_rows=held.at(tables.c_rows),
+            c_columns=held.at(tables.c_columns),
+            b_code=held.at(written(of_b)),
+            c_code=held.at(written(of_c)),
+            pack_columns=pack_columns.address,
+            store_tile=store_tile.address,
+        )
+        return _held(record, held)
 
     @contextmanager
     def notes(self, moved: Integers) -> Generator[Integers]:
         """Yield for each dispatch where its decoded operands stand and whether it has to make them."""
-        tables, sharing = self._tables, self._sharing
-        a, b, _ = (moved[:, row] for row in self._forms.rows)
-        a_extent = _extent(tables.a_rows, tables.a_runs[:, 2], 64 * self._forms.a_bytes)
-        b_extent = _extent(tables.b_depth, tables.b_columns, self._forms.b.word_bytes)
-        panel_bytes = 4 * TILE_ROWS * len(sharing.a_starts) * self._tiles * len(tables.b_depth)
-        a_alone = self._keeping.is_a_in_hbm and self._is_left_alone(sharing.a_starts, a, a_extent)
-        b_alone = self._keeping.is_b_in_hbm and self._is_left_alone(sharing.b_starts, b, b_extent)
-        a_slots = _slots(a, a_alone, _KEPT_BYTES // panel_bytes)
-        b_slots = _slots(b, b_alone, _MOST_PARTS // sharing.b_starts.size)
-        self._make_room(a_slots.count * panel_bytes, a_slots.count, b_slots.count)
+        sharing, tables = self._sharing, self._tables
+        tiles, depth = len(sharing.a_starts) * -(-self._height // TILE_ROWS), len(tables.b_depth)
+        a_slots, b_slots = self._slots_of(moved, 4 * TILE_ROWS * tiles * depth)
         made = np.zeros(len(moved), dtype_of(ProductNotes))
         made["a_slot"], made["a_is_new"] = a_slots.places, a_slots.is_new
         made["b_slot"], made["b_is_new"] = b_slots.places, b_slots.is_new
-        notes = made.view(np.int64).reshape(-1, NOTES)
-        try:
-            if b_slots.moves is None:
-                self._give("b_panels", np.zeros((1, sharing.b_starts.size, 2), np.int64))
-                yield notes
-            else:
-                starts = sharing.b_starts[None, :, :] + b_slots.moves[:, None, None]
-                with self._keeping.kept.panels(starts, is_used_again=len(moved) > b_slots.count) as panels:
-                    self._give("b_panels", np.ascontiguousarray(panels))
-                    yield notes
-        finally:
-            self._room.clear()
+        is_clean = np.zeros(a_slots.count * tiles, np.uint8)
+        skipped = np.zeros(b_slots.count * len(sharing.padding) * depth, np.uint8)
+        _give(self._padding, PaddingRecord, skipped=skipped)
+        workspace, floats = self._keeping.weights.workspace, a_slots.count * tiles * TILE_ROWS * depth
+        is_used_again = len(moved) > b_slots.count
+        with workspace.floats(floats) as packed, self._panels(b_slots, is_used_again=is_used_again) as panels:
+            for pack, product in zip(self._packs, self._products, strict=True):
+                _give(pack, PackRecord, packed=packed, is_clean=is_clean)
+                _give(product, ProductRecord, b_panels=panels)
+            yield made.view(np.int64).reshape(-1, NOTES)
+
+    def _slots_of(self, moved: Integers, a_bytes: int) -> tuple[_Slots, _Slots]:
+        """Return the slots of A and of B; ``a_bytes``: of A, packed."""
+        sharing, tables, keeping = self._sharing, self._tables, self._keeping
+        a, b = moved[:, self._forms.a.row], moved[:, self._forms.b.row]
+        if len(moved) == 1:  # nothing comes in between: what is kept of B is the cache's affair
+            return _unkept(a), replace(_unkept(b), moves=b if keeping.is_b_in_hbm else None)
+        a_extent = _extent(tables.a_rows, tables.a_runs[:, 2], 64 * self._forms.a.element_bytes)
+        b_extent = _extent(tables.b_depth, tables.b_columns, self._forms.b.codec.word_bytes)
+        keeps_a = self._is_whole and keeping.is_a_in_hbm and self._is_left_alone(sharing.a_starts, a, a_extent)
+        keeps_b = keeping.is_b_in_hbm and self._is_left_alone(sharing.b_starts, b, b_extent)
+        a_slots = _slots(a, _KEPT_BYTES // a_bytes) if keeps_a else _unkept(a)
+        b_slots = _slots(b, _MOST_PARTS // sharing.b_starts.size) if keeps_b else _unkept(b)
+        return a_slots, b_slots
+
+    @contextmanager
+    def _panels(self, slots: _Slots, *, is_used_again: bool) -> Generator[Integers]:
+        """Yield ``b_panels`` of the products' records."""
+        b_starts = self._sharing.b_starts
+        if slots.moves is None:
+            yield np.zeros((1, b_starts.size, 2), np.int64)
+            return
+        starts = b_starts[None, :, :] + slots.moves[:, None, None]
+        with self._keeping.kept.panels(starts, is_used_again=is_used_again) as panels:
+            yield np.ascontiguousarray(panels)
 
     def _is_left_alone(self, starts: Integers, moves: Integers, extent: tuple[int, int]) -> bool:
         """Whether the launch stores nothing to an operand, wherever it moves."""
         first, past = int(starts.min() + moves.min()) + extent[0], int(starts.max() + moves.max()) + extent[1]
         return bool(self._keeping.weights.may_keep(np.array([[first, past]], np.int64))[0])
 
-    def _make_room(self, packed_bytes: int, a_slots: int, b_slots: int) -> None:
-        panels, depth = len(self._sharing.a_starts), len(self._tables.b_depth)
-        self._give("packed", np.empty(packed_bytes, np.uint8))
-        self._give("is_clean", np.zeros(a_slots * panels * self._tiles, np.uint8))
-        self._give("skipped", np.zeros(b_slots * panels * depth, np.uint8))
 
-    def _give(self, field: str, array: Array) -> None:
-        self._room[field] = array
-        self._record.view(dtype_of(ProductRecord))[field] = array.ctypes.data
+def _held(record: KernelRecord, held: Held) -> Integers:
+    """Return a record's integers, which live as long as the other arrays."""
+    integers = written(record)
+    held.at(integers)
+    return integers
+
+
+def _give(record: Integers, kind: type[KernelRecord], **arrays: Array) -> None:
+    """Write the addresses of arrays into a record."""
+    fields = record.view(dtype_of(kind))
+    for name, array in arrays.items():
+        fields[name] = array.ctypes.data
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -207,14 +318,16 @@ class _Slots:
     moves: Integers | None
 
 
-def _slots(moves: Integers, may_keep: bool, most: int) -> _Slots:
+def _unkept(moves: Integers) -> _Slots:
+    """Give all dispatches one slot, which each makes anew."""
+    return _Slots(np.zeros(len(moves), np.int64), np.ones(len(moves), np.bool_), 1, None)
+
+
+def _slots(moves: Integers, most: int) -> _Slots:
     """Give each place that an operand moves to a slot; beyond ``most`` of them only the latest one is kept."""
-    none = np.zeros(len(moves), np.int64)
-    if not may_keep:
-        return _Slots(none, np.ones(len(moves), np.bool_), 1, None)
     distinct, firsts, places = np.unique(moves, return_index=True, return_inverse=True)
     if len(distinct) > most:
-        return _Slots(none, np.concatenate([[True], moves[1:] != moves[:-1]]), 1, None)
+        return _Slots(np.zeros(len(moves), np.int64), np.concatenate([[True], moves[1:] != moves[:-1]]), 1, None)
     is_new = np.zeros(len(moves), np.bool_)
     is_new[firsts] = True
     return _Slots(places.astype(np.int64), is_new, len(distinct), distinct)
@@ -222,20 +335,20 @@ def _slots(moves: Integers, may_keep: bool, most: int) -> _Slots:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Flat:
-    """Ragged lists as flat arrays; ``bounds``: as ``ProductRecord.zero_bounds``."""
+    """Ragged lists as flat arrays, as in ``PaddingRecord``."""
 
     bounds: Integers
     addresses: Integers
     places: Integers
 
 
-def _flat(zero: Sequence[tuple[Integers, Integers]]) -> _Flat:
-    counts = np.array([[len(addresses), len(places)] for addresses, places in zero], np.int64)
+def _flat(padding: Sequence[Padding]) -> _Flat:
+    counts = np.array([[len(item.addresses), len(item.places)] for item in padding], np.int64)
     ends = np.cumsum(counts, axis=0)
     firsts = ends - counts
     bounds = np.stack([firsts[:, 0], ends[:, 0], firsts[:, 1], ends[:, 1]], axis=1)
-    addresses, places = (np.concatenate(list(parts)).astype(np.int64) for parts in zip(*zero, strict=True))
-    return _Flat(np.ascontiguousarray(bounds), addresses, places)
+    addresses = np.concatenate([item.addresses for item in padding])
+    return _Flat(np.ascontiguousarray(bounds), addresses, np.concatenate([item.places for item in padding]))
 
 
 def _extent(rows: Integers, columns: Integers, last_bytes: int) -> tuple[int, int]:

@@ -47,7 +47,7 @@ def pointwise_steps(
     """Return the steps of one operation; ``positions``: of the nests' operands."""
     used = request.starts[list(positions)]
     places = [_places(operation, codes, used, nest, request.doers) for nest in nests]
-    return BoundCalls([_step(_work(operation, codes, loops), positions, at, loops) for at, loops in places])
+    return BoundCalls([step_of(_work(operation, codes, loops), positions, at, loops) for at, loops in places])
 
 
 def copy_steps(
@@ -55,7 +55,7 @@ def copy_steps(
 ) -> BoundCalls:
     """Return the steps of one copy, through the table unless it is empty."""
     work, used = Work(copy_step, copier(word_bytes, table), _NONE, table, _NONE), request.starts[list(positions)]
-    return BoundCalls([_step(work, positions, *_spread(used, nest, request.doers)) for nest in nests])
+    return BoundCalls([step_of(work, positions, *_spread(used, nest, request.doers)) for nest in nests])
 
 
 def _places(operation: str, codes: Integers, used: Integers, nest: Nest, doers: Doers) -> tuple[Integers, Integers]:
@@ -77,13 +77,24 @@ def _work(operation: str, codes: Integers, loops: Integers) -> Work:
     """Return what computes one operation on a nest; all kernels give the same bits."""
     direct = direct_function(operation, codes, loops)
     if direct is not None:
-        return Work(combine_step, direct.address, _NONE, _NO_TABLE, _NONE)
+        return direct_work(direct)
     if can_normalise(operation, codes, loops):
         return Work(norm_step, 0, _NONE, _NO_TABLE, _NONE)
+    return block_work(operation, codes)
+
+
+def direct_work(function: Linked) -> Work:
+    """Return what goes from memory to memory by one of ``direct_function``."""
+    return Work(combine_step, function.address, _NONE, _NO_TABLE, _NONE)
+
+
+def block_work(operation: str, codes: Integers) -> Work:
+    """Return what computes an operation block by block, on operands with these formats, the result last."""
     return Work(pointwise_step, OPERATIONS[operation].address, codecs_of(codes), _NO_TABLE, block_functions(operation))
 
 
-def _step(work: Work, positions: Sequence[int], starts: Integers, loops: Integers) -> KernelStep:
+def step_of(work: Work, positions: Sequence[int], starts: Integers, loops: Integers) -> KernelStep:
+    """Return the step over ``loops`` from ``starts[operand, origin]``; ``positions``: of the operands in movements."""
     if work.step is combine_step:
         starts, loops = three_operands(starts, loops)
         positions = positions if len(positions) == 3 else [positions[0], *positions]

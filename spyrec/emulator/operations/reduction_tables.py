@@ -1,148 +1,99 @@
-"""What a fold of one setting takes: offset tables, masks, the cores that combine, and how its kernels are called."""
+"""What a fold of one setting goes over: offset tables, masked elements, the cores that combine their results."""
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable
-from functools import partial
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from spyrec.device_ops.expression import ArrayAlgebra
-from spyrec.device_ops.record import Accumulator
-from spyrec.emulator.engine import Doubles, Integers, Mover, Setting
+from spyrec.emulator.engine import Integers, Setting
 from spyrec.emulator.geometry import outer_sum
-from spyrec.emulator.kernels.dl16 import GROUP
-from spyrec.emulator.kernels.folds import ROWS, fold_table
-from spyrec.emulator.kernels.reductions import (
-    functions_of,
-    reduce_lanes,
-    reduce_lanes_dl16,
-    reduce_rows,
-    reduce_rows_dl16,
-)
-from spyrec.emulator.numerics import Storage, constant_value
-from spyrec.emulator.operations.reduction_steps import Fold
+from spyrec.emulator.numerics import constant_value
 from spyrec.emulator.rules.superdsc import mask_constant
 
-_DOUBLES = ArrayAlgebra(np.float64)
+Flags = npt.NDArray[np.uint8]
 
 
-class Reduction:
-    """Partial results per core, combined over the cores that share an output, in slice order."""
+def kept_dims(setting: Setting) -> list[str]:
+    """Return the dims that the output extends along: the others are folded."""
+    return [dim for dim in setting.extents if setting.extends(setting.output, dim)]
 
-    def __init__(self, setting: Setting) -> None:
-        self.setting = setting
-        self.input = setting.inputs[0]
-        self.kept = {dim: size for dim, size in setting.extents.items() if setting.extends(setting.output, dim)}
-        self.folded = [dim for dim in setting.extents if dim not in self.kept]
-        self.folds_lanes = setting.geometries[self.input].stick_dim in self.folded
-        runs = setting.runs(self.input, self.folded if self.folds_lanes else [*self.kept])
-        points = self._points([*self.kept] if self.folds_lanes else self.folded)
-        self.kept_table, self.folded_table = (points, runs) if self.folds_lanes else (runs, points)
-        self.results = math.prod(self.kept.values())
-        folded_points = math.prod(setting.extents[dim] for dim in self.folded)
-        self.elements = self.results * folded_points
-        self.cohorts = self._cohorts()
-        self.masked, self.mask_value = self._mask(folded_points)
-        self._target = Mover(setting, setting.output, self.kept)
 
-    def _points(self, dims: list[str]) -> Integers:
-        return outer_sum([self.setting.offsets(self.input, dim) for dim in dims])
+@dataclass(frozen=True, slots=True, eq=False)
+class FoldTables:
+    """The box of a core as reduction kernels go over it.
 
-    def _cohorts(self) -> list[list[int]]:
-        """Return the core positions that share an output, each list in ascending slice order of the folded dims."""
-        groups: dict[tuple[int, ...], list[tuple[tuple[int, ...], int]]] = defaultdict(list)
-        for core, slices in enumerate(self.setting.superdsc.core_work_slices):
-            key = tuple(slices[dim] for dim in self.kept)
-            groups[key].append((tuple(slices[dim] for dim in self.folded), core))
-        return [[core for _, core in sorted(members)] for members in groups.values()]
+    ``kept_table``, ``folded_table``: byte offsets in the input, of points or of runs of adjacent elements, as the
+    kernels take them (``reductions``).  ``masked[core, folded point]``: whether ``mask_value`` stands for the element;
+    no columns where none is masked.  ``cohorts``: the core positions that share an output, each list in ascending slice
+    order of the folded dims.
+    """
 
-    def _mask(self, folded_points: int) -> tuple[npt.NDArray[np.uint8], float]:
-        superdsc = self.setting.superdsc
-        position = mask_constant(superdsc) if superdsc.coordinate_masking else None
-        if position is None:
-            return np.zeros((self.setting.cores, 0), np.uint8), 0.0
-        entry = superdsc.constants[position]
-        masked = np.zeros((self.setting.cores, folded_points), np.uint8)
-        for core, slices in enumerate(superdsc.core_work_slices):
-            own = masked[core].reshape([self.setting.extents[dim] for dim in self.folded])
-            for axis, dim in enumerate(self.folded):
-                low = slices[dim] * superdsc.core_extent[dim]
-                for first, count in superdsc.coordinate_masking.get(dim, ()):
-                    hidden = slice(max(0, first - low), max(0, first + count - low))
-                    own[(slice(None),) * axis + (hidden,)] = 1
-        return masked, constant_value(entry.data_format, entry.bits)
+    kept: list[str]
+    folded: list[str]
+    folds_lanes: bool
+    kept_table: Integers
+    folded_table: Integers
+    masked: Flags
+    mask_value: float
+    cohorts: list[list[int]]
+    results: int
+    elements: int
 
-    @property
-    def has_core_parts(self) -> bool:
-        """Whether no cores combine their results."""
-        return all(len(members) == 1 for members in self.cohorts)
-
-    def partial(self, kinds: tuple[Accumulator, ...], starts: Integers) -> list[Doubles]:
-        """Return the combined results [cohort, kept element] of each kind of fold."""
-        setting = self.setting
-        out = np.empty((len(kinds), setting.cores, self.results), np.float64)
-        part = self._part(kinds, starts, self.masked, out)
-        setting.threads.run(setting.cores * self._tasks_per_core, setting.cores * self.elements, part)
-        return [self._combined(kind, results) for kind, results in zip(kinds, out, strict=True)]
-
-    @property
-    def _tasks_per_core(self) -> int:
-        return -(-self.results // ROWS) if self.folds_lanes else len(self.kept_table)
-
-    def _part(
-        self, kinds: tuple[Accumulator, ...], starts: Integers, masked: npt.NDArray[np.uint8], out: Doubles
-    ) -> Callable[[int, int], None]:
-        """Return what runs tasks ``first <= t < past``; ``out``: the results [kind, core, kept element]."""
-        places, tables = np.ascontiguousarray(starts[self.input]), (self.kept_table, self.folded_table)
-        if self._is_direct:
-            direct = reduce_lanes_dl16 if self.folds_lanes else reduce_rows_dl16
-            return partial(direct, fold_table(kinds, is_dl16=True), places, *tables, out)
-        kernel = reduce_lanes if self.folds_lanes else reduce_rows
-        functions = functions_of(self.setting.codec(self.input).storage.value)
-        mask = np.array([self.mask_value], np.float32)
-        step = self.setting.step_bytes(self.input)
-        return partial(
-            kernel,
-            functions,
-            fold_table(kinds, is_dl16=False),
-            step,
-            places,
-            *tables,
-            np.ascontiguousarray(masked),
-            mask,
-            out,
+    @classmethod
+    def of(cls, setting: Setting) -> FoldTables:
+        """Return the tables of a setting."""
+        source, kept = setting.inputs[0], kept_dims(setting)
+        folded = [dim for dim in setting.extents if dim not in kept]
+        folds_lanes = setting.geometries[source].stick_dim in folded
+        runs = setting.runs(source, folded if folds_lanes else kept)
+        points = outer_sum([setting.offsets(source, dim) for dim in (kept if folds_lanes else folded)])
+        masked, mask_value = _mask(setting, folded)
+        return cls(
+            kept=kept,
+            folded=folded,
+            folds_lanes=folds_lanes,
+            kept_table=points if folds_lanes else runs,
+            folded_table=runs if folds_lanes else points,
+            masked=masked,
+            mask_value=mask_value,
+            cohorts=cohorts_of(setting),
+            results=math.prod(setting.extents[dim] for dim in kept),
+            elements=math.prod(setting.extents.values()),
         )
 
-    @property
-    def _is_direct(self) -> bool:
-        """Whether the input is whole groups of DLFloat16 without a mask."""
-        runs = self.folded_table if self.folds_lanes else self.kept_table
-        is_dl16 = self.setting.codec(self.input).storage is Storage.DL16
-        return is_dl16 and self.masked.shape[1] == 0 and not (runs[:, 1] % GROUP).any()
+    def of_boxes(self, cores: Integers) -> FoldTables:
+        """Return those of boxes of the cores at these positions, each of which keeps its results."""
+        masked = np.ascontiguousarray(self.masked[cores])
+        return replace(self, masked=masked, cohorts=[[box] for box in range(len(cores))])
 
-    def _combined(self, kind: Accumulator, out: Doubles) -> Doubles:
-        total: Doubles = out[[members[0] for members in self.cohorts]]
-        for place in range(1, len(self.cohorts[0])):
-            following = out[[members[place] for members in self.cohorts]]
-            total = np.asarray(kind.merge.evaluate(_DOUBLES, (total, following)), np.float64)
-        return total
 
-    def fold(self, kinds: tuple[Accumulator, ...], factors: tuple[float, ...]) -> Fold:
-        """Return the same as data for kernels: folds of these kinds, their results scaled, then lane after lane."""
-        setting, codec = self.setting, self.setting.codec
-        step = setting.step_bytes(setting.output)
-        places = outer_sum([setting.offsets(setting.output, dim) for dim in self.kept])
-        return Fold(
-            kinds, factors, codec(self.input), setting.step_bytes(self.input), self.folds_lanes, self._is_direct,
-            self.kept_table, self.folded_table, self.masked, self.mask_value, self.cohorts, codec(setting.output),
-            step, places, self._tasks_per_core, self.elements,
-        )  # fmt: skip
+def cohorts_of(setting: Setting) -> list[list[int]]:
+    """Return the core positions that share an output, each list in ascending slice order of the folded dims."""
+    kept = kept_dims(setting)
+    folded = [dim for dim in setting.extents if dim not in kept]
+    groups: dict[tuple[int, ...], list[tuple[tuple[int, ...], int]]] = defaultdict(list)
+    for core, slices in enumerate(setting.superdsc.core_work_slices):
+        key = tuple(slices[dim] for dim in kept)
+        groups[key].append((tuple(slices[dim] for dim in folded), core))
+    return [[core for _, core in sorted(members)] for members in groups.values()]
 
-    def store_at(self, starts: Integers, values: Doubles, lane: int = 0) -> None:
-        """Round results [start, kept element] once and store them at ``lane`` from the starts on."""
-        at = starts + lane * self.setting.step_bytes(self.setting.output)
-        self._target.store(at, self.setting.codec(self.setting.output).encode(values))
+
+def _mask(setting: Setting, folded: list[str]) -> tuple[Flags, float]:
+    superdsc = setting.superdsc
+    position = mask_constant(superdsc) if superdsc.coordinate_masking else None
+    if position is None:
+        return np.zeros((setting.cores, 0), np.uint8), 0.0
+    entry, extents = superdsc.constants[position], [setting.extents[dim] for dim in folded]
+    masked = np.zeros((setting.cores, math.prod(extents)), np.uint8)
+    for core, slices in enumerate(superdsc.core_work_slices):
+        own = masked[core].reshape(extents)
+        for axis, dim in enumerate(folded):
+            low = slices[dim] * superdsc.core_extent[dim]
+            for first, count in superdsc.coordinate_masking.get(dim, ()):
+                hidden = slice(max(0, first - low), max(0, first + count - low))
+                own[(slice(None),) * axis + (hidden,)] = 1
+    return masked, constant_value(entry.data_format, entry.bits)

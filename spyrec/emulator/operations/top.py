@@ -1,4 +1,4 @@
-"""Plans of the operations that sort: topkvalue, topkindex."""
+"""The operations that sort, on the host: topkvalue, topkindex."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from spyrec.device_ops import TOP_PLACES
 from spyrec.diagnostics import Location, refuse
-from spyrec.emulator.engine import Executable, Integers, Mover, Patterns, Setting
+from spyrec.emulator.engine import NO_DATA_READS, DataReads, Integers, Mover, Patterns, Setting
 from spyrec.emulator.operations.pieces import distinct_pieces, pieces_of
 
 _TEMPORARY_BYTES = 32 << 20
@@ -17,8 +17,8 @@ _TEMPORARY_BYTES = 32 << 20
 _SORTED_BYTES = 48  # of one element that is sorted: its pattern, value, key, place and the sort's own copy
 
 
-class TopExecutable(Executable):
-    """topkvalue, topkindex: descending along the folded dim, ties lowest index first."""
+class Top:
+    """topkvalue, topkindex: descending along the folded dim, ties lowest index first; implements ``host.HostWork``."""
 
     def __init__(self, setting: Setting) -> None:
         self.setting = setting
@@ -39,7 +39,7 @@ class TopExecutable(Executable):
         self._movers = {id(piece.setting): _movers_of(piece.setting, shared, only_input, only_output)
                         for piece in distinct_pieces(self._pieces)}  # fmt: skip
 
-    def run(self, starts: Integers) -> None:
+    def run(self, starts: Integers) -> DataReads:
         """Execute once."""
         setting = self.setting
         for first in range(0, setting.cores, self._cores_at_once):
@@ -47,6 +47,7 @@ class TopExecutable(Executable):
                 at = starts[:, first : first + self._cores_at_once] + piece.moved
                 source, target = self._movers[id(piece.setting)]
                 target.store(at[setting.output], self._taken(source.load(at[setting.inputs[0]])))
+        return NO_DATA_READS
 
     def _taken(self, patterns: Patterns) -> Patterns:
         """Return the patterns [core, result] of the first values of each row, or of their places."""

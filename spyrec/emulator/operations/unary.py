@@ -2,37 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import lru_cache, partial
 
 import numpy as np
 import numpy.typing as npt
 
 from spyrec.device_ops import device_operation
-from spyrec.emulator.engine import NO_TABLE, Executable, Integers, Setting
+from spyrec.emulator.engine import NO_DATA_READS, NO_TABLE, DataReads, Executable, Integers, Setting
 from spyrec.emulator.geometry import Nest, outer_sum
 from spyrec.emulator.kernels.copies import run_copy
 from spyrec.emulator.numerics import Codec
-from spyrec.emulator.operations.pointwise import CopyExecutable, NestExecutable, constants_of
+from spyrec.emulator.operations.host import HostExecutable
+from spyrec.emulator.operations.pointwise import CopyExecutable, constants_of
 
 _DENSE_ELEMENTS = 1 << 15  # elements decoded to float64 at a time
 
 
-class UnaryExecutable(NestExecutable):
-    """A one-input operation on formats too wide for a table: float64, a piece that fits the cache at a time."""
+class WideFunction:
+    """A one-input operation in float64, a piece that fits the cache at a time; implements ``host.HostWork``."""
 
     def __init__(self, setting: Setting) -> None:
-        super().__init__(setting, (setting.inputs[0], setting.output))
+        self.setting = setting
+        self.positions = setting.inputs[0], setting.output
+        self.nests = setting.nests(self.positions)
         self.constants = constants_of(setting)
         function = device_operation(setting.superdsc.op_func_name).unary
         assert function is not None
         self.function = function
         self.codecs = [setting.codec(position) for position in self.positions]
 
-    def _parts(self, starts: Integers) -> list[Callable[[int, int], None]]:
-        """Return what runs tasks ``first <= t < past`` of each nest."""
+    def run(self, starts: Integers) -> DataReads:
+        """Execute once."""
         used = starts[list(self.positions)]
-        return [partial(self._run_tasks, nest, _task_starts(nest, used)) for nest in self.nests]
+        for nest in self.nests:
+            part = partial(self._run_tasks, nest, _task_starts(nest, used))
+            self.setting.threads.run(starts.shape[1] * nest.outer_points, starts.shape[1] * nest.points, part)
+        return NO_DATA_READS
 
     def _run_tasks(self, nest: Nest, at: Integers, first: int, past: int) -> None:
         step = max(1, _DENSE_ELEMENTS // int(nest.loops[0, 0] * nest.loops[1, 0]))
@@ -74,7 +79,7 @@ def plan_unary(setting: Setting) -> Executable:
     """Return the plan of a one-input operation."""
     source, target = setting.codec(setting.inputs[0]), setting.codec(setting.output)
     if source.word_bytes != 2 or target.word_bytes != 2:
-        return UnaryExecutable(setting)
+        return HostExecutable(WideFunction(setting))
     constants = tuple(sorted(constants_of(setting).items()))
     return CopyExecutable(setting, unary_table(setting.superdsc.op_func_name, constants, source, target))
 

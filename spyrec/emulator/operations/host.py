@@ -1,0 +1,41 @@
+"""The fallback: what kernels alone cannot do, computed by NumPy between kernels that move elements.
+
+There are three such things, and nothing else may become one without a reason as good as theirs:
+
+* gather: where elements lie depends on an index that has to be read, and refused, first (``gather``);
+* top-k: sorting (``top``);
+* functions of one input on formats too wide for a table of all results (``unary``).
+
+The compiled driver, chains and fusion leave them out: each execution is dispatched from Python, by itself.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from spyrec.emulator.engine import NO_DATA_READS, DataReads, Executable, Integers
+
+
+class HostWork(Protocol):
+    """What one SuperDSC does in NumPy."""
+
+    def run(self, starts: Integers) -> DataReads:
+        """Execute once, operand t of core c at ``starts[t, c]``; return what it read at places that depend on data."""
+        ...
+
+
+class HostExecutable(Executable):
+    """One SuperDSC that the host computes: ``work`` says how."""
+
+    def __init__(self, work: HostWork) -> None:
+        self.work = work
+        self._data_reads = NO_DATA_READS
+
+    def run(self, starts: Integers) -> None:
+        """Execute once; raises what the work raises."""
+        self._data_reads = self.work.run(starts)
+
+    @property
+    def data_reads(self) -> DataReads:
+        """What the latest execution read at places that depend on data."""
+        return self._data_reads
