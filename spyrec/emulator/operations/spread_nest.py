@@ -14,7 +14,10 @@ from spyrec.emulator.geometry import Nest
 Loop = list[int]
 """Extent, then each operand's step in bytes."""
 
-_PARTS = 8  # into how many tasks a nest without outer loops is cut at most
+_LEAST_PARTS, _MOST_PARTS = 8, 64
+"""Into how many tasks a nest without outer loops is cut at most: a small one and a large one."""
+
+_PART_ELEMENTS = 1 << 14  # of a task of a large one
 _PAGE_BYTES = 4096  # of the host
 _UNIT = 64  # elements of an innermost loop that stay together
 
@@ -55,7 +58,7 @@ def spread(starts: Integers, nest: Nest, *, is_shared: bool) -> tuple[Integers, 
         loops = [[1] + [0] * len(at), *loops]
     inner, *outer = loops
     if is_shared:
-        inner, outer = _cut(inner, outer)
+        inner, outer = _cut(inner, outer, _most_parts(starts.shape[1] * nest.points))
     ordered = [inner, *_longest_first(outer, kept=1 if is_shared else 0)]
     while len(ordered) < 2:
         ordered.append([1] + [0] * len(at))
@@ -96,20 +99,24 @@ def _aliases(loop: Loop) -> int:
     return sum(step != 0 and step % _PAGE_BYTES == 0 for step in loop[1:]) if loop[0] > 1 else len(loop)
 
 
-def _cut(inner: Loop, outer: list[Loop]) -> tuple[Loop, list[Loop]]:
-    """Make several tasks of loops that would be one: the loops from 2 outward are tasks."""
+def _most_parts(elements: int) -> int:
+    return min(_MOST_PARTS, max(_LEAST_PARTS, elements // _PART_ELEMENTS))
+
+
+def _cut(inner: Loop, outer: list[Loop], most: int) -> tuple[Loop, list[Loop]]:
+    """Make several tasks of loops that would be one, ``most`` at most: the loops from 2 outward are tasks."""
     if len(outer) >= 2:
         return inner, outer
     if outer:
-        count = _divisor(outer[0][0], 1)
+        count = _divisor(outer[0][0], 1, most)
         return inner, _halved(outer[0], count)
-    count = _divisor(inner[0], _UNIT)
+    count = _divisor(inner[0], _UNIT, most)
     first, *rest = _halved(inner, count)
     return first, [[1] + [0] * (len(inner) - 1), *rest]
 
 
-def _divisor(extent: int, unit: int) -> int:
-    return next((count for count in range(_PARTS, 1, -1) if extent % (count * unit) == 0), 1)
+def _divisor(extent: int, unit: int, most: int) -> int:
+    return next((count for count in range(most, 1, -1) if extent % (count * unit) == 0), 1)
 
 
 def _halved(loop: Loop, count: int) -> list[Loop]:
