@@ -83,6 +83,11 @@ def written(record: KernelRecord) -> Integers:
     return np.array(_values_of(type(record))(record), np.int64)
 
 
+def read_back(kind: type[R], integers: Integers) -> R:
+    """Return the record that integers are, after kernels have written into it."""
+    return kind(*integers.tolist())
+
+
 def table_of(kind: type[R], rows: Sequence[R]) -> Integers:
     """Return records of one kind as the rows of a table."""
     return np.array([*map(_values_of(kind), rows)], np.int64).reshape(-1, columns_of(kind))

@@ -7,9 +7,16 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from spyrec.emulator.kernels.jit import address_of, bytes_at, kernel
-from spyrec.emulator.kernels.records import bytes_of, columns_of, reader_of
-from spyrec.emulator.sanitizers.kernel_shadow import DEFINED, are_defined, run_states
+from spyrec.emulator.kernels.jit import address_of, bytes_at, inlined, kernel
+from spyrec.emulator.kernels.records import bytes_of, reader_of
+from spyrec.emulator.sanitizers.kernel_shadow import (
+    DEFINED,
+    Marks,
+    Sighting,
+    are_defined,
+    run_states,
+    sighting_at,
+)
 
 Integers = npt.NDArray[np.int64]
 
@@ -19,98 +26,105 @@ that hold nothing then, bytes that are defined then; what no step describes."""
 
 
 @dataclass(frozen=True, slots=True)
-class NestStep:
-    """A step of kind ELEMENTS; its numbers are in :func:`carry_dispatches`."""
+class CarryStep:
+    """One step on the starts of ``cores`` cores.
+
+    Of kind ELEMENTS: ``operands``, the first of them ``first_operand`` in their table; ``widths``, the place in
+    ``numbers`` of the bytes of a word of each; ``nest``, that of ``loops`` of a nest, which has so many ``tasks``.  Of
+    other kinds: ``row`` of the movement, ``place`` in ``starts``, and runs from ``first_run`` on.
+    """
 
     kind: int
-    cores: int
-    operands: int
-    loops: int
-    tasks: int
-    first_number: int
+    cores: int = 0
+    operands: int = 0
+    first_operand: int = 0
+    widths: int = 0
+    nest: int = 0
+    loops: int = 0
+    tasks: int = 0
+    row: int = 0
+    place: int = 0
+    first_run: int = 0
+    runs: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class RunsStep:
-    """A step of another kind: the operand, where its starts begin, its runs; as many columns as a nest."""
+class CarryOperand:
+    """An operand of a nest: its row of the movement, its offset in the nest, its place in ``starts``."""
 
-    kind: int
-    cores: int
     row: int
+    offset: int
     place: int
-    first_run: int
-    runs: int
 
 
-_nest_step = reader_of(NestStep)
-_runs_step = reader_of(RunsStep)
+_carry_step = reader_of(CarryStep)
+_carry_operand = reader_of(CarryOperand)
 
-STEP_COLUMNS = columns_of(NestStep)
-_STEP_BYTES = bytes_of(NestStep)
+_STEP_BYTES = bytes_of(CarryStep)
+_OPERAND_BYTES = bytes_of(CarryOperand)
+_SIGHTING_BYTES = bytes_of(Sighting)
+_MARKS_BYTES = bytes_of(Marks)
 
-SEEN_COLUMNS = 5
-"""Weight, operand, shadow address, core and dispatch of the most telling unwritten lane that a call has read."""
+
+@inlined
+def _carried_runs(step: CarryStep, starts: Integers, runs: Integers, shift: int) -> bool:
+    """Do what a step does to its runs; false where one that is to be loaded is not all defined."""
+    for core in range(step.cores):
+        start = starts[step.place + core] + shift
+        for run in range(step.first_run, step.first_run + step.runs):
+            size = runs[run, 1] - runs[run, 0]
+            if step.kind == LOAD:
+                if not are_defined(start + runs[run, 0], size):
+                    return False
+            else:
+                bytes_at(start + runs[run, 0], size)[:] = np.uint8(DEFINED if step.kind == STORE else 0)
+    return True
 
 
 @kernel
 def carry_dispatches(
-    units: Integers, moved: Integers, calls: Integers, steps: Integers, numbers: Integers, runs: Integers,
-    starts: Integers, marks: Integers, seen: Integers, first: int, past: int,
+    units: Integers, moved: Integers, calls: Integers, steps: Integers, operands: Integers, numbers: Integers,
+    runs: Integers, starts: Integers, marks: Integers, seen: Integers, latest: Integers, first: int, past: int,
 ) -> int:  # fmt: skip
     """Carry states through dispatches ``first <= d < past``: operand t of ``units[d]`` has moved ``moved[d, t]``.
 
     Returns the first one that the steps do not describe, with nothing carried through it, ``past`` if there is none.
-    ``calls[u]``: first and past-last row of ``steps``.  ``numbers`` from ``first_number`` on, per operand: word bytes,
-    its row in ``moved``, its nest's offset and the place of its starts per core in ``starts`` (shadow addresses); then
-    the nest.  ``runs``: first and past-last byte from a start.  ``marks[u]`` as in :func:`run_states`; ``seen[u]``
-    grows from call to call, its operand one of the nest's.
+    ``calls[u]``: first and past-last row of ``steps``.  ``operands``: of nests.  ``starts``: shadow addresses per core.
+    ``runs``: first and past-last byte from a start.  ``marks[u]``: the call's.  ``seen[u]``: its sighting, which grows
+    from dispatch to dispatch, its operand one of the nest's; ``latest[u]``: the last one that it grew in.
     """
     widest = 1
     for h in range(steps.shape[0]):
-        step = _nest_step(address_of(steps) + _STEP_BYTES * h)
-        if step.kind == ELEMENTS:
-            widest = max(widest, step.cores * step.operands)
+        step = _carry_step(address_of(steps) + _STEP_BYTES * h)
+        widest = max(widest, step.cores * step.operands)
     addresses = np.empty(widest, np.int64)
     for d in range(first, past):
         unit = units[d]
-        before = seen[unit, 0]
+        own_seen = address_of(seen) + _SIGHTING_BYTES * unit
+        before = sighting_at(own_seen).weight
         for h in range(calls[unit, 0], calls[unit, 1]):
-            step = _nest_step(address_of(steps) + _STEP_BYTES * h)
-            kind, cores = step.kind, step.cores
-            if kind == STOP:
+            step = _carry_step(address_of(steps) + _STEP_BYTES * h)
+            if step.kind == STOP:
                 return d
-            if kind != ELEMENTS:
-                runs_step = _runs_step(address_of(steps) + _STEP_BYTES * h)
-                shift = moved[d, runs_step.row]
-                for core in range(cores):
-                    start = starts[runs_step.place + core] + shift
-                    for run in range(runs_step.first_run, runs_step.first_run + runs_step.runs):
-                        size = runs[run, 1] - runs[run, 0]
-                        if kind == LOAD:
-                            if not are_defined(start + runs[run, 0], size):
-                                return d
-                        else:
-                            bytes_at(start + runs[run, 0], size)[:] = np.uint8(DEFINED if kind == STORE else 0)
+            if step.kind != ELEMENTS:
+                if not _carried_runs(step, starts, runs, moved[d, step.row]):
+                    return d
                 continue
-            operands, loops = step.operands, step.loops
-            widths = step.first_number
-            rows = widths + operands
-            offsets = rows + operands
-            places = offsets + operands
-            nest = places + operands
-            for t in range(operands):
-                beyond = moved[d, numbers[rows + t]] + numbers[offsets + t]
+            count, cores = step.operands, step.cores
+            for t in range(count):
+                operand = _carry_operand(address_of(operands) + _OPERAND_BYTES * (step.first_operand + t))
+                beyond = moved[d, operand.row] + operand.offset
                 for core in range(cores):
-                    addresses[t * cores + core] = starts[numbers[places + t] + core] + beyond
+                    addresses[t * cores + core] = starts[operand.place + core] + beyond
             run_states(
-                numbers[widths:rows],
-                addresses[: operands * cores].reshape((operands, cores)),
-                numbers[nest : nest + loops * (operands + 1)].reshape((loops, operands + 1)),
-                marks[unit],
-                seen[unit, :4],
+                numbers[step.widths : step.widths + count],
+                addresses[: count * cores].reshape((count, cores)),
+                numbers[step.nest : step.nest + step.loops * (count + 1)].reshape((step.loops, count + 1)),
+                address_of(marks) + _MARKS_BYTES * unit,
+                own_seen,
                 0,
                 step.tasks,
             )
-        if seen[unit, 0] > before:
-            seen[unit, 4] = d
+        if sighting_at(own_seen).weight > before:
+            latest[unit] = d
     return past

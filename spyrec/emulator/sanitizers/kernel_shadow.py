@@ -6,10 +6,13 @@ anything between the mark of the operation that computed it from such lanes.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
 from spyrec.emulator.kernels.jit import bytes_at, inlined, integers_at, kernel, words16_at, words32_at
+from spyrec.emulator.kernels.records import reader_of
 
 Integers = npt.NDArray[np.int64]
 States = npt.NDArray[np.uint8]
@@ -17,6 +20,38 @@ States = npt.NDArray[np.uint8]
 DEFINED = 255
 FIRST_MARK = 2
 """States below it are memory that nothing computed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """The states that an operation gives: to what it computes from unwritten memory, and (0: to nothing) to lanes of
+    a neighbour that it overwrites with something undefined.
+    """
+
+    computed: int
+    clobbered: int = 0
+
+
+@dataclass(slots=True)
+class Sighting:
+    """The most telling unwritten lane that an operation read: operand, core position, address of its state."""
+
+    weight: int = 0
+    operand: int = 0
+    core: int = 0
+    place: int = 0
+
+    def note(self, weight: int, operand: int, core: int, place: int) -> None:
+        """Keep a sighting that tells more than the one kept."""
+        if weight > self.weight:
+            self.weight, self.operand, self.core, self.place = weight, operand, core, place
+
+
+_marks = reader_of(Marks)
+sighting_at = reader_of(Sighting)
+"""The sighting at an address (inside kernels only)."""
+
+_MOST_WEIGHT = 4
 
 _BLOCK = 64
 """Words of states that are looked at before it is asked whether one was undefined."""
@@ -92,17 +127,18 @@ def store_run(word_bytes: int, address: int, step: int, count: int, states: Stat
 
 
 @kernel
-def _mark(widths: Integers, places: Integers, steps: Integers, states: States, marks: Integers, seen: Integers) -> None:
-    """Mark lanes computed from memory that nothing computed, and keep the most telling source in ``seen``."""
-    if seen[0] == 4:  # nothing tells more: no need to look for sources
+def _mark(widths: Integers, places: Integers, steps: Integers, states: States, mark: int, core: int, seen: int) -> None:
+    """Mark lanes computed from memory that nothing computed, and keep the most telling source at ``seen``."""
+    sighting = sighting_at(seen)
+    if sighting.weight == _MOST_WEIGHT:  # no need to look for sources
         for i in range(states.shape[0]):
-            states[i] = np.uint8(marks[0]) if states[i] < FIRST_MARK else states[i]
+            states[i] = np.uint8(mark) if states[i] < FIRST_MARK else states[i]
         return
     for i in range(states.shape[0]):
         if states[i] >= FIRST_MARK:
             continue
-        if seen[0] >= 2 + 2 * (states[i] == 0):  # no source of this lane tells more
-            states[i] = np.uint8(marks[0])
+        if sighting.weight >= 2 + 2 * (states[i] == 0):  # no source of this lane tells more
+            states[i] = np.uint8(mark)
             continue
         for t in range(places.shape[0]):
             place = places[t] + i * steps[t]
@@ -110,9 +146,10 @@ def _mark(widths: Integers, places: Integers, steps: Integers, states: States, m
             if state < FIRST_MARK:
                 # lane 0 of a stick is never padding; unwritten memory tells more than a host copy's padding
                 weight = 1 + 2 * (state == 0) + (place % 128 == 0)
-                if weight > seen[0]:
-                    seen[0], seen[1], seen[2] = weight, t, place
-        states[i] = np.uint8(marks[0])
+                if weight > sighting.weight:
+                    sighting.weight, sighting.operand = weight, t
+                    sighting.core, sighting.place = core, place
+        states[i] = np.uint8(mark)
 
 
 @inlined
@@ -165,14 +202,15 @@ def _pass_defined(widths: Integers, places: Integers, nest: Integers, count: int
 
 @kernel
 def run_states(
-    widths: Integers, starts: Integers, nest: Integers, marks: Integers, seen: Integers, first_task: int, last_task: int
+    widths: Integers, starts: Integers, nest: Integers, marks: int, seen: int, first_task: int, last_task: int
 ) -> None:
     """Carry states through tasks ``first_task <= t < last_task`` of an element-wise operation.
 
     ``widths[t]``: bytes of a word of operand t, the result last.  ``starts`` and ``nest`` as in
-    :func:`spyrec.emulator.kernels.pointwise.pointwise_tasks`, in shadow addresses.  ``marks``: the operation's mark and
-    its clobber mark (0: none).  ``seen``: weight, operand, shadow address and core of the most telling unwritten lane.
+    :func:`spyrec.emulator.kernels.pointwise.pointwise_tasks`, in shadow addresses.  ``marks`` and ``seen``:
+    addresses of :class:`Marks` and of the :class:`Sighting` so far.
     """
+    own = _marks(marks)
     operands = widths.shape[0]
     loops = nest.shape[0]
     count = nest[0, 0]
@@ -209,8 +247,5 @@ def run_states(
             for i in range(count):
                 worst = min(worst, states[i])
             if worst < FIRST_MARK:
-                before = seen[0]
-                _mark(widths[:last], lines[:last], steps, states, marks, seen)
-                if seen[0] > before:
-                    seen[3] = core
-            store_run(int(widths[last]), int(lines[last]), int(steps[last]), count, states, marks[1])
+                _mark(widths[:last], lines[:last], steps, states, own.computed, core, seen)
+            store_run(int(widths[last]), int(lines[last]), int(steps[last]), count, states, own.clobbered)

@@ -17,7 +17,8 @@ import numpy.typing as npt
 
 from spyrec.emulator.engine import Setting
 from spyrec.emulator.geometry import outer_sum
-from spyrec.emulator.sanitizers.kernel_shadow import FIRST_MARK, element_state, run_states
+from spyrec.emulator.kernels.records import read_back, written
+from spyrec.emulator.sanitizers.kernel_shadow import FIRST_MARK, Marks, Sighting, element_state, run_states
 from spyrec.emulator.sanitizers.kernel_shadow_folds import store_outer
 from spyrec.emulator.sanitizers.touches import Touches
 from spyrec.hardware.target import STICK_BYTES
@@ -32,16 +33,6 @@ UNWRITTEN_WEIGHT = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Marks:
-    """The states that an operation gives: to what it computes from unwritten memory, and (0: to nothing) to lanes of
-    a neighbour that it overwrites with something undefined.
-    """
-
-    computed: int
-    clobbered: int = 0
-
-
-@dataclass(frozen=True, slots=True)
 class Mix:
     """An undefined lane of input ``operand`` that a valid result depends on: core position and emulated address."""
 
@@ -49,21 +40,6 @@ class Mix:
     core: int
     place: int
     state: int
-
-
-@dataclass(slots=True)
-class Sighting:
-    """The most telling unwritten lane that an operation read: operand, core position, address of its state."""
-
-    weight: int = 0
-    operand: int = 0
-    core: int = 0
-    place: int = 0
-
-    def note(self, weight: int, operand: int, core: int, place: int) -> None:
-        """Keep a sighting that tells more than the one kept."""
-        if weight > self.weight:
-            self.weight, self.operand, self.core, self.place = weight, operand, core, place
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,15 +136,14 @@ class ElementPropagation(Propagation):
 def run_nest(plan: Propagation, widths: Integers, walk: tuple[Integers, Integers], points: tuple[int, int]) -> Sighting:
     """Carry states along one nest (starts and loops; tasks and points per start); return what was sighted."""
     at, loops = walk
-    marks = np.array([plan.marks.computed, plan.marks.clobbered], np.int64)
+    marks = written(plan.marks)
     total = Sighting()
 
     def part(first: int, last: int) -> None:
-        seen = np.zeros(4, np.int64)
-        run_states(widths, at, loops, marks, seen, first, last)
-        if seen[0]:
-            weight, operand, place, core = (int(number) for number in seen)
-            total.note(weight, operand, core, place)
+        seen = written(Sighting())
+        run_states(widths, at, loops, marks.ctypes.data, seen.ctypes.data, first, last)
+        own = read_back(Sighting, seen)
+        total.note(own.weight, own.operand, own.core, own.place)
 
     plan.setting.threads.run(at.shape[1] * points[0], at.shape[1] * points[1], part)
     return total

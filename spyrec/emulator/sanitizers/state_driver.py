@@ -7,26 +7,25 @@ happens where all that they load is defined; anything else has to be looked at b
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from spyrec.emulator.kernels.records import written
+from spyrec.emulator.kernels.records import dtype_of, read_back, table_of
 from spyrec.emulator.portion import Portion, WatchedCalls
 from spyrec.emulator.sanitizers.kernel_carry import (
     ELEMENTS,
     FORGET,
     LOAD,
-    SEEN_COLUMNS,
-    STEP_COLUMNS,
     STOP,
     STORE,
-    NestStep,
-    RunsStep,
+    CarryOperand,
+    CarryStep,
     carry_dispatches,
 )
-from spyrec.emulator.sanitizers.propagation import ElementPropagation, Propagation, Sighting
+from spyrec.emulator.sanitizers.kernel_shadow import Marks, Sighting
+from spyrec.emulator.sanitizers.propagation import ElementPropagation, Propagation
 from spyrec.emulator.sanitizers.shadow import Shadow
 
 Integers = npt.NDArray[np.int64]
@@ -37,7 +36,8 @@ class _Flat:
     """The arrays of :func:`carry_dispatches` while they grow."""
 
     calls: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
-    steps: list[NestStep | RunsStep] = field(default_factory=list["NestStep | RunsStep"])
+    steps: list[CarryStep] = field(default_factory=list[CarryStep])
+    operands: list[CarryOperand] = field(default_factory=list[CarryOperand])
     numbers: list[Integers] = field(default_factory=lambda: [np.zeros(0, np.int64)])
     runs: list[Integers] = field(default_factory=lambda: [np.zeros((0, 2), np.int64)])
     starts: list[Integers] = field(default_factory=lambda: [np.zeros(0, np.int64)])
@@ -58,19 +58,35 @@ class _Flat:
 
     def add_elements(self, plan: ElementPropagation, starts: Integers) -> None:
         """Append the nests of a call at ``starts[operand, core]``."""
-        positions, cores = np.array(plan.positions, np.int64), starts.shape[1]
-        places = self.add_starts(starts) + positions * cores
+        cores, place = starts.shape[1], self.add_starts(starts)
+        widths = self._add_numbers(plan.widths)
         for nest, offsets in zip(plan.nests, plan.offsets, strict=True):
-            own = [plan.widths, positions, offsets, places, nest.loops.reshape(-1)]
-            tasks = cores * nest.outer_points
-            self.steps.append(NestStep(ELEMENTS, cores, len(positions), len(nest.loops), tasks, self.numbers_used))
-            self.numbers += own
-            self.numbers_used += sum(map(len, own))
+            step = CarryStep(
+                kind=ELEMENTS,
+                cores=cores,
+                operands=len(plan.positions),
+                first_operand=len(self.operands),
+                widths=widths,
+                nest=self._add_numbers(nest.loops.reshape(-1)),
+                loops=len(nest.loops),
+                tasks=cores * nest.outer_points,
+            )
+            self.steps.append(step)
+            for row, offset in zip(plan.positions, offsets.tolist(), strict=True):
+                self.operands.append(CarryOperand(row, offset, place + row * cores))
+
+    def _add_numbers(self, numbers: Integers) -> int:
+        """Append numbers and return their place."""
+        place = self.numbers_used
+        self.numbers.append(numbers)
+        self.numbers_used += len(numbers)
+        return place
 
     def add_runs(self, kind: int, position: int, starts: Integers, runs: Integers) -> None:
         """Append what one kind of step does to the runs of an operand at each of ``starts``."""
         place = self.add_starts(starts)
-        self.steps.append(RunsStep(kind, len(starts), position, place, self.runs_used, len(runs)))
+        own = CarryStep(kind, len(starts), row=position, place=place, first_run=self.runs_used, runs=len(runs))
+        self.steps.append(own)
         self.runs.append(runs)
         self.runs_used += len(runs)
 
@@ -95,13 +111,14 @@ class StateDriver:
             flat.close()
         self._tables = (
             np.array(flat.calls, np.int64).reshape(-1, 2),
-            np.array([written(step) for step in flat.steps], np.int64).reshape(-1, STEP_COLUMNS),
+            table_of(CarryStep, flat.steps),
+            table_of(CarryOperand, flat.operands),
             np.concatenate(flat.numbers),
             np.concatenate(flat.runs),
             np.concatenate(flat.starts),
-            np.array([[plan.marks.computed, plan.marks.clobbered] for plan in plans], np.int64).reshape(-1, 2),
+            table_of(Marks, [plan.marks for plan in plans]),
         )
-        self._seen = np.zeros((len(plans), SEEN_COLUMNS), np.int64)
+        self._seen = table_of(Sighting, [Sighting() for _ in plans])
 
     def serves(self, plans: Sequence[Propagation], starts: Sequence[Integers]) -> bool:
         """Whether these calls are its own, where they are."""
@@ -111,7 +128,7 @@ class StateDriver:
 
     def expect(self, number: int, weight: int) -> None:
         """Take note of what a call's most telling sighting so far weighs; only those that tell more count."""
-        self._seen[number, 0] = weight
+        self._seen.view(dtype_of(Sighting))["weight"][number] = weight
 
     def run(self, portion: Portion, first: int) -> tuple[int, list[tuple[int, Sighting]]]:
         """Carry states through dispatches from ``first`` on.
@@ -119,15 +136,15 @@ class StateDriver:
         Returns the first that is to be looked at by itself (or their number), and the sightings that tell more than
         what was seen of their calls before, each with its dispatch.
         """
-        self._seen[:, 4] = -1
-        stop = carry_dispatches(portion.units, portion.moved, *self._tables, self._seen, first, len(portion.units))
-        return int(stop), [self._sighted(number) for number in np.flatnonzero(self._seen[:, 4] >= 0).tolist()]
+        latest, past = np.full(len(self._plans), -1, np.int64), len(portion.units)
+        stop = carry_dispatches(portion.units, portion.moved, *self._tables, self._seen, latest, first, past)
+        numbers = np.flatnonzero(latest >= 0).tolist()
+        return int(stop), [(int(latest[number]), self._sighted(number)) for number in numbers]
 
-    def _sighted(self, number: int) -> tuple[int, Sighting]:
-        weight, operand, place, core, dispatch = (int(value) for value in self._seen[number])
-        plan = self._plans[number]
+    def _sighted(self, number: int) -> Sighting:
+        plan, found = self._plans[number], read_back(Sighting, self._seen[number])
         assert isinstance(plan, ElementPropagation)
-        return dispatch, Sighting(weight, plan.positions[operand], core, place)
+        return replace(found, operand=plan.positions[found.operand])
 
 
 def _describe(flat: _Flat, plan: Propagation, starts: Integers) -> None:
@@ -137,7 +154,7 @@ def _describe(flat: _Flat, plan: Propagation, starts: Integers) -> None:
         return
     touches = plan.touches
     if touches is None:
-        flat.steps.append(RunsStep(STOP, 0, 0, 0, 0, 0))
+        flat.steps.append(CarryStep(STOP))
         return
     for kind, own in ((LOAD, touches.loads), (FORGET, touches.forgets), (STORE, touches.stores)):
         for touch in own:
