@@ -154,8 +154,9 @@ class MatmulExecutable(KernelExecutable):
     def _padded_groups(self) -> list[list[int]]:
         """Return the cores that have the last K stick, those together that share a batch and a slice of K."""
         groups: dict[tuple[int, ...], list[int]] = defaultdict(list)
+        padded = set(np.nonzero(self.padded_depth)[0].tolist())
         for core, slices in enumerate(self.setting.superdsc.core_work_slices):
-            if self.padded_depth[core].any():
+            if core in padded:
                 groups[tuple(slices[dim] for dim in (*self.roles.batch, *self.roles.depth))].append(core)
         return list(groups.values())
 

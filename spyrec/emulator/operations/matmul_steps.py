@@ -140,27 +140,25 @@ class BoundProduct(BoundCalls):
         self._padding = self._padding_record(held)
         self._packs: list[Integers] = []
         self._products: list[Integers] = []
-        steps = [self._zero_rows(held)] if any(len(item.places) for item in sharing.padding) else []
         for first in range(0, len(tables.a_rows), rows_at_once):
-            steps += self._some_rows(tables.of_rows(slice(first, first + rows_at_once)), held)
-        super().__init__([step.with_arrays(held.arrays) for step in steps])
+            own = tables if self._is_whole else tables.of_rows(slice(first, first + rows_at_once))
+            self._packs.append(self._pack_record(own, held))
+            self._products.append(self._product_record(own, self._packs[-1], held))
+        super().__init__([*self._steps(held.arrays)])
 
-    def _zero_rows(self, held: Held) -> KernelStep:
-        groups = len(self._sharing.padding)
-        elements = groups * len(self._tables.b_depth)
-        return KernelStep(zero_rows_step.address, self._padding, held.arrays, groups, elements)
-
-    def _some_rows(self, tables: Tables, held: Held) -> Iterator[KernelStep]:
-        sharing, height = self._sharing, len(tables.a_rows)
-        panels, depth, columns = len(sharing.a_starts), len(tables.b_depth), len(tables.b_columns)
-        pack = self._pack_record(tables, held)
-        product = self._product_record(tables, pack, held)
-        self._packs.append(pack)
-        self._products.append(product)
-        yield KernelStep(pack_step.address, pack, (), panels * -(-height // TILE_ROWS), panels * depth * height)
-        elements = len(sharing.c_starts) * sharing.b_starts.shape[1] * height * columns * depth
-        tasks = tasks_of(len(sharing.groups), height, columns)
-        yield KernelStep(multiply_step.address, product, (), tasks, elements)
+    def _steps(self, arrays: tuple[Array, ...]) -> Iterator[KernelStep]:
+        sharing, tables = self._sharing, self._tables
+        depth, columns, panels = len(tables.b_depth), len(tables.b_columns), len(sharing.a_starts)
+        groups = len(sharing.padding)
+        if any(len(item.places) for item in sharing.padding):
+            yield KernelStep(zero_rows_step.address, self._padding, arrays, groups, groups * depth)
+        for place, (pack, product) in enumerate(zip(self._packs, self._products, strict=True)):
+            height = min(self._height, len(tables.a_rows) - place * self._height)
+            tiles, points = panels * -(-height // TILE_ROWS), height * depth
+            yield KernelStep(pack_step.address, pack, arrays, tiles, panels * points)
+            tasks = tasks_of(len(sharing.groups), height, columns)
+            results = len(sharing.c_starts) * sharing.b_starts.shape[1]
+            yield KernelStep(multiply_step.address, product, arrays, tasks, results * points * columns)
 
     def _padding_record(self, held: Held) -> Integers:
         flat = _flat(self._sharing.padding)

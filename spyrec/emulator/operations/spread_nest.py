@@ -26,9 +26,12 @@ def core_loops(starts: Integers) -> list[Loop] | None:
     """Return loops, innermost first, that make ``starts[operand, core]`` of those of core 0; ``None`` if none do."""
     loops: list[Loop] = []
     while starts.shape[1] > 1:
-        differences = np.diff(starts, axis=1)
-        breaks = np.flatnonzero((differences != differences[:, :1]).any(axis=0))
-        count = int(breaks[0]) + 1 if len(breaks) else starts.shape[1]
+        differences = starts[:, 1:] - starts[:, :-1]
+        is_other = differences != differences[:, :1]
+        if not is_other.any():  # as a rule cores are one loop: binding is worth microseconds
+            loops.append([starts.shape[1], *differences[:, 0].tolist()])
+            return loops
+        count = int(is_other.any(axis=0).argmax()) + 1
         firsts, step = starts[:, ::count], differences[:, 0]
         inner = np.arange(count, dtype=np.int64) * step[:, None]
         if starts.shape[1] % count or not np.array_equal(
