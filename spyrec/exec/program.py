@@ -67,20 +67,20 @@ class Program:
         array = self._array(argument, source)
         stream, tensors = self.context.runtime_stream(stream_id), self._plan.tensors
         assert tensors is not None
-        device, origin = self.context.device, Origin(self.context.device.next_launch_id(), "write")
+        origin = Origin(self.context.device.next_launch_id(), "write")
         place = self._place(argument, buffer)
         with translated():
-            stream.flex.enqueue(tensors.copy_in(device, argument.name, array, place, origin))
+            stream.flex.enqueue([tensors.copy_in(argument.name, array, place, origin)])
 
     def read(self, number: int, buffer: Buffer, stream_id: int) -> Bytes:
         """Return the bytes of the row-major array that an argument holds, after waiting for the stream."""
         argument = self.argument(number)
         stream, tensors = self.context.runtime_stream(stream_id), self._plan.tensors
         assert tensors is not None
-        device, origin = self.context.device, Origin(self.context.device.next_launch_id(), "read")
+        origin = Origin(self.context.device.next_launch_id(), "read")
         with translated():
             stream.flex.refuse_waiting("read")
-            array, block = tensors.copy_out(device, argument.name, self._place(argument, buffer), None, origin)
+            array, block = tensors.copy_out(argument.name, self._place(argument, buffer), origin)
             stream.flex.enqueue([block])
             stream.synchronize()
         return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
