@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import sys
+import threading
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -169,14 +170,23 @@ def _layer_of(room: str) -> str:
 
 
 def walked(known: Mapping[str, Path], action: Callable[[], object]) -> Walk:
-    """Return what an action executes; it runs once before, so that nothing is imported or compiled on the way."""
+    """Return what an action executes; it runs once before, so that nothing is imported or compiled on the way.
+
+    In a thread that is not the main one a device works in the thread that waits for it: so all of it is seen.
+    """
     action()
     walk = Walk(known)
-    sys.setprofile(walk)
-    try:
-        action()
-    finally:
-        sys.setprofile(None)
+
+    def watched() -> None:
+        sys.setprofile(walk)
+        try:
+            action()
+        finally:
+            sys.setprofile(None)
+
+    thread = threading.Thread(target=watched)
+    thread.start()
+    thread.join()
     return walk
 
 
