@@ -13,7 +13,7 @@ import numpy.typing as npt
 from spyrec.emulator.kernels.copies import copy_tasks
 from spyrec.emulator.kernels.direct import combine_tasks
 from spyrec.emulator.kernels.instructions import fetch_run
-from spyrec.emulator.kernels.jit import inlined, integers_at, words16_at
+from spyrec.emulator.kernels.jit import inlined, integer_rows_at, integers_at, words16_at
 from spyrec.emulator.kernels.linked import linked
 from spyrec.emulator.kernels.norm import run_norm
 from spyrec.emulator.kernels.pointwise import pointwise_tasks
@@ -74,8 +74,7 @@ def _starts(record: ElementRecord, moved: int) -> Integers:
 
 @inlined
 def _nest(record: ElementRecord) -> Integers:
-    columns = record.operands + 1
-    return integers_at(record.nest, record.loops * columns).reshape((record.loops, columns))
+    return integer_rows_at(record.nest, (record.loops, record.operands + 1))
 
 
 @linked
@@ -110,11 +109,8 @@ def _fetch_ahead(own: ElementRecord, moved: int, notes: int, first: int, last: i
     rows, following = integers_at(own.rows, 3), _chain_notes(notes).following
     for t in range(2 if rows[0] != rows[1] else 1):  # the operand of a cast stands for both
         here = integers_at(moved + 8 * rows[t], 1)[0]
-        if following == 0:
-            _fetch(own, t, here, first, last)
-            continue
-        there = integers_at(following + 8 * rows[t], 1)[0]
-        if there != here:  # a tile that stays where it is is at hand
+        there = integers_at(following + 8 * rows[t], 1)[0] if following != 0 else here
+        if following == 0 or there != here:  # a tile that stays where it is is at hand
             _fetch(own, t, there, first, last)
 
 

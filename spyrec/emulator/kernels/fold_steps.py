@@ -9,7 +9,15 @@ import numpy.typing as npt
 
 from spyrec.emulator.kernels.codec import store_double
 from spyrec.emulator.kernels.folds import FOLD_COLUMNS
-from spyrec.emulator.kernels.jit import bytes_at, doubles_at, floats_at, inlined, integers_at
+from spyrec.emulator.kernels.jit import (
+    byte_rows_at,
+    double_boxes_at,
+    doubles_at,
+    floats_at,
+    inlined,
+    integer_rows_at,
+    integers_at,
+)
 from spyrec.emulator.kernels.linked import call, linked
 from spyrec.emulator.kernels.records import reader_of
 from spyrec.emulator.kernels.reductions import reduce_lanes, reduce_lanes_dl16, reduce_rows, reduce_rows_dl16
@@ -87,19 +95,17 @@ def _starts(record: FoldRecord, moved: int) -> Integers:
 
 @inlined
 def _out(record: FoldRecord) -> Doubles:
-    count = record.kinds * record.cores * record.results
-    return doubles_at(record.out, count).reshape((record.kinds, record.cores, record.results))
+    return double_boxes_at(record.out, (record.kinds, record.cores, record.results))
 
 
 @inlined
 def _runs(address: int, count: int) -> Integers:
-    return integers_at(address, 3 * count).reshape((count, 3))
+    return integer_rows_at(address, (count, 3))
 
 
 @inlined
 def _masked(record: FoldRecord) -> npt.NDArray[np.uint8]:
-    cores, count = record.cores, record.masked_count
-    return bytes_at(record.masked, cores * count).reshape((cores, count))
+    return byte_rows_at(record.masked, (record.cores, record.masked_count))
 
 
 @inlined
@@ -110,8 +116,7 @@ def _store(record: FoldRecord, moved: int, notes: int, first: int, last: int) ->
 
 @inlined
 def _folds(record: FoldRecord) -> Integers:
-    count = record.kinds
-    return integers_at(record.folds, count * FOLD_COLUMNS).reshape((count, FOLD_COLUMNS))
+    return integer_rows_at(record.folds, (record.kinds, FOLD_COLUMNS))
 
 
 @linked

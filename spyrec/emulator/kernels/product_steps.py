@@ -176,9 +176,11 @@ def multiply_step(record: int, moved: int, notes: int, first: int, last: int) ->
     b_count, c_count = own.b_count, own.c_count
     # one array, alive as long as multiply has it
     room = np.empty(_OPERAND_COLUMNS + 3 * b_count + c_count, np.int64)
-    b_starts = room[_OPERAND_COLUMNS : _OPERAND_COLUMNS + b_count]
-    b_panels = room[_OPERAND_COLUMNS + b_count : _OPERAND_COLUMNS + 3 * b_count]
-    c_starts = room[_OPERAND_COLUMNS + 3 * b_count :]
+    b_starts_at = address_of(room) + 8 * _OPERAND_COLUMNS
+    b_panels_at = b_starts_at + 8 * b_count
+    c_starts_at = b_panels_at + 16 * b_count
+    b_starts, b_panels = integers_at(b_starts_at, b_count), integers_at(b_panels_at, 2 * b_count)
+    c_starts = integers_at(c_starts_at, c_count)
     own_b, own_c = integers_at(own.b_starts, b_count), integers_at(own.c_starts, c_count)
     panels = integers_at(own.b_panels + 16 * b_count * note.b_slot, 2 * b_count)
     for i in range(b_count):
@@ -189,8 +191,8 @@ def multiply_step(record: int, moved: int, notes: int, first: int, last: int) ->
         c_starts[i] = own_c[i] + c_beyond
     scratch = np.empty(multiply_record(own.multiply_record).scratch_floats, np.float32)
     pack, operands = _pack_record(own.pack), moved_operands(address_of(room))
-    operands.b_starts, operands.b_panels = address_of(b_starts), address_of(b_panels)
-    operands.c_starts, operands.scratch = address_of(c_starts), address_of(scratch)
+    operands.b_starts, operands.b_panels = b_starts_at, b_panels_at
+    operands.c_starts, operands.scratch = c_starts_at, address_of(scratch)
     panel_floats = TILE_ROWS * pack.tiles * _padding_record(pack.padding).depth
     operands.packed = pack.packed + 4 * note.a_slot * pack.panels * panel_floats
     call(own.multiply, (own.multiply_record, address_of(room), first, last))
