@@ -8,10 +8,13 @@ from hypothesis import strategies as st
 
 import spyrec
 from spyrec import CompileOptions, RunOptions
+from spyrec.front import emit
 from spyrec.hardware.target import Target
+from spyrec.ir.kernel import KernelGraph
 from spyrec.passes.base import PipelineOptions
 from tests.support.examples import examples
-from tests.support.graphs import JsonObject, random_arrays, read, scheduled
+from tests.support.graphs import JsonObject, random_arrays, read
+from tests.support.planned_runs import planned
 from tests.support.tiled_addresses import AddressOracle
 from tests.support.tiling_cases import CASES, nested_case
 
@@ -20,22 +23,22 @@ def _without_loops(data: JsonObject) -> JsonObject:
     return {key: value for key, value in data.items() if key != "loops"}
 
 
-def _reorders_sums(data: JsonObject) -> bool:
+def _reorders_sums(graph: KernelGraph) -> bool:
     """Whether a sum is made of tiles, or a matmul may be divided among cores in another way than without loops."""
-    kernels = scheduled(data).kernels
-    return any(".total" in kernel.output.buffer or kernel.op == "spyre.batchmatmul" for kernel in kernels)
+    return any(".total" in kernel.output.buffer or kernel.op == "spyre.batchmatmul" for kernel in graph.kernels)
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_graph_that_was_wrong_elsewhere_equals_itself_without_loops(name: str) -> None:
     data = CASES[name]()
     arrays = random_arrays(data, 7)
-    kept, unrolled = spyrec.compile(data), spyrec.compile(data, CompileOptions(loops="unroll"))
-    assert scheduled(data).loops
+    graph = planned(data)
+    assert graph.loops
+    kept, unrolled = emit(graph, CompileOptions()), emit(graph, CompileOptions(loops="unroll"))
     result = spyrec.run(kept, arrays, RunOptions(check=True, sanitize="all"))
     assert result.is_ok, result.check
     assert result.sanitizer == ()
-    if not _reorders_sums(data):
+    if not _reorders_sums(graph):
         plain = spyrec.run(spyrec.compile(_without_loops(data)), arrays).outputs
         assert {key: values.tobytes() for key, values in plain.items()} == {
             key: values.tobytes() for key, values in result.outputs.items()
