@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
@@ -41,6 +41,14 @@ def quick_collections() -> None:
     """Keep what is there before a test out of the thousands of collections in it."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(autouse=True)
+def python_hears_interrupts() -> Iterator[None]:
+    """A shell starts what runs in the background deaf to them, the suite too."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def counting(cells: Cells, times: int) -> list[ControlBlock]:
