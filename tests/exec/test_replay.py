@@ -13,7 +13,7 @@ from scripts.golden_bundles import GOLDEN
 from spyrec.exec import Buffer, Context
 from spyrec.exec.program import Program
 from spyrec.runtime import ExecutionPlan, SpyreDevice, SpyreStream, SpyreTensor, launch_kernel
-from spyrec.runtime.jobs.correction_work import CorrectionWork
+from spyrec.runtime.jobs.iteration import CorrectionWork
 from spyrec.runtime.jobs.job_argument import JobArgument
 from spyrec.runtime.streams.control_block import Kind
 

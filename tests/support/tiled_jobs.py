@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spyrec.bundle.tile_contract import TileArgument, TileContract
-from spyrec.runtime.jobs.operand_place import OperandPlace
+from spyrec.runtime.jobs.iteration import OperandPlace
 from spyrec.runtime.jobs.tile_blocks import launch_tensors, tile_blocks
 from spyrec.runtime.launch.explain import explain_launch
 from spyrec.runtime.launch.plan import LaunchOptions

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 from spyrec.runtime.argument_kinds import of, takes
 from spyrec.runtime.jobs.execution_plan import ExecutionPlan
 from spyrec.runtime.jobs.given_tensors import NO_VALUES, allows_tiles, check_given, named_tensors, tensors_of
-from spyrec.runtime.jobs.iteration import shares_memory
+from spyrec.runtime.jobs.iteration import require_data_memory, shares_memory
 from spyrec.runtime.jobs.job import Job
-from spyrec.runtime.jobs.operand_place import require_data_memory
 from spyrec.runtime.jobs.steps import HostOperation
 from spyrec.runtime.jobs.tile_blocks import operands_on_tensors
 from spyrec.runtime.launch.plan import LaunchCounts

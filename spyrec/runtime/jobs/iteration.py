@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import NamedTuple, Self
 
+from spyrec.bundle.host_compute import HostComputeInputs, HostComputeSpec, evaluate
 from spyrec.runtime.jobs.binary import Binary
-from spyrec.runtime.jobs.correction_work import CorrectionWork
-from spyrec.runtime.jobs.errors import MalformedPlan, SegmentConflict
+from spyrec.runtime.jobs.errors import MalformedPlan, OperandAmongPrograms, SegmentConflict
 from spyrec.runtime.jobs.loaded_job import LoadedJob, Slot
-from spyrec.runtime.jobs.operand_place import OperandPlace
 from spyrec.runtime.jobs.steps import DMA, DeviceCompute, DmaDirection, HostOperation, JobPlan
-from spyrec.runtime.memory.addresses import PROGRAM_REGION, AddressRange, VirtualAddress
-from spyrec.runtime.memory.allocator import DeviceBytes
+from spyrec.runtime.memory.addresses import PROGRAM_REGION, AddressRange, RegionTable, VirtualAddress
+from spyrec.runtime.memory.allocator import AllocationIndex, DeviceBytes
+from spyrec.runtime.memory.windows import AddressWindow
 from spyrec.runtime.streams.blocks import device_to_host, host_to_device
 from spyrec.runtime.streams.control_block import (
     ComputeRequest,
@@ -26,6 +27,61 @@ from spyrec.runtime.streams.control_block import (
 )
 from spyrec.runtime.streams.host_buffer import HostBuffer
 from spyrec.runtime.streams.launchable import LaunchArgument, LaunchRequest
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CorrectionWork:
+    """Writes the correction tensor to ``buffer``.
+
+    ``operands``: where they lie, in the order of the job's arguments; ``segments``: the device address of the first
+    byte of each region, by its id.  ``stick_strides``: by argument index.
+    """
+
+    specification: HostComputeSpec
+    buffer: HostBuffer
+    segments: Mapping[int, int]
+    operands: tuple[AddressRange, ...]
+    pool: AddressRange | None
+    values: Mapping[str, int]
+    stick_strides: Mapping[int, tuple[int, ...]]
+
+    def __call__(self) -> None:
+        """Compute the tensor; errors SPY0658."""
+        self.buffer.data.data[:] = evaluate(self.specification, self.inputs())
+
+    def inputs(self) -> HostComputeInputs:
+        """Return the numbers that the words are taken from."""
+        segments = self.segments
+        addresses = tuple([segments[region_id] + offset for (region_id, offset), _ in self.operands])
+        pool = None if self.pool is None else segments[self.pool.address.region_id] + self.pool.address.offset
+        return HostComputeInputs(addresses, pool, self.values, self.stick_strides)
+
+    def relocated(self, move: Callable[[AddressRange], AddressRange]) -> Self:
+        """Return the same for operands that lie elsewhere."""
+        return replace(self, operands=tuple(map(move, self.operands)))
+
+
+class OperandPlace(NamedTuple):
+    """An operand of a run: ``range`` from its first byte to the last that the program may touch, in ``allocation``.
+
+    ``stick_strides``: the distances in sticks that the correction sets, per device dim but the stick; ``None`` for
+    those that the program was compiled for.  ``window``: what it touches of the range, where that is not all of it.
+    """
+
+    range: AddressRange
+    allocation: AllocationIndex
+    stick_strides: tuple[int, ...] | None = None
+    window: AddressWindow | None = None
+
+
+def require_data_memory(regions: RegionTable, places: Iterable[AddressRange], job_name: str) -> None:
+    """Refuse tensors of a launch that lie in the memory of programs; errors SPY0938."""
+    region_id = regions.region_ids[-1]  # the last one holds programs
+    for number, place in enumerate(places):
+        if place.address.region_id == region_id:
+            fact = f'tensor {number} of job "{job_name}" lies in region {region_id}, which holds programs'
+            raise OperandAmongPrograms(fact)
+
 
 SegmentTable = tuple[VirtualAddress | None, ...]
 

@@ -9,19 +9,24 @@ from weakref import WeakKeyDictionary
 
 from spyrec.bundle.correction_word import WordKind
 from spyrec.bundle.host_compute import HostComputeSpec
+from spyrec.bundle.image_table import ImageTable, check_stride_words, stride_words
 from spyrec.bundle.launch_plan import ComputeOnDevice, ComputeOnHost, DataTransfer, ExecutionStep, LaunchArtifact
 from spyrec.bundle.manifest import Role, TripCount
-from spyrec.bundle.tile_contract import TileContract
-from spyrec.diagnostics import refuse
+from spyrec.bundle.tile_contract import TileContract, programs_beside
+from spyrec.diagnostics import Location, refuse
 from spyrec.hardware.target import PROGRAM_SEGMENT_BASE
 from spyrec.runtime.errors import ArgumentCountError
 from spyrec.runtime.jobs.binary import Binary, binary_of, slot_zero
-from spyrec.runtime.jobs.contract_rules import check_contract
-from spyrec.runtime.jobs.errors import JobNotLoaded, MalformedPlan
-from spyrec.runtime.jobs.iteration import LaunchContext, iteration_blocks, shares_memory
+from spyrec.runtime.jobs.errors import JobNotLoaded, MalformedPlan, ProgramMissing
+from spyrec.runtime.jobs.iteration import (
+    LaunchContext,
+    OperandPlace,
+    iteration_blocks,
+    require_data_memory,
+    shares_memory,
+)
 from spyrec.runtime.jobs.job_argument import JobArgument, extents_of
 from spyrec.runtime.jobs.loaded_job import LoadedJob
-from spyrec.runtime.jobs.operand_place import OperandPlace, require_data_memory
 from spyrec.runtime.jobs.steps import DMA, DeviceCompute, HostOperation, JobPlan, Step
 from spyrec.runtime.memory.addresses import whole_sticks
 from spyrec.runtime.memory.allocator import AllocationIndex, DeviceBytes
@@ -318,3 +323,16 @@ def _check_contract(job: Job) -> None:
     tables = {contract.program: job.binary.table}
     tables |= {name: item.binary.table for name, item in job.programs.items() if item.binary is not None}
     check_contract(job.name, contract, tables)
+
+
+def check_contract(name: str, contract: TileContract, tables: Mapping[str, ImageTable]) -> None:
+    """Refuse a contract that a job cannot keep; ``tables``: by program, what its image says of itself.
+
+    Errors: SPY0972 a program has no words for stick strides that launches set, SPY0973 a program is missing.
+    """
+    for program in (contract.program, *programs_beside(contract)):
+        if program not in tables:
+            has = ", ".join(f'"{item}"' for item in tables)
+            raise ProgramMissing(f'job "{name}" is launched by a contract with program "{program}", and has only {has}')
+        table = tables[program]
+        check_stride_words(stride_words(program, [contract], table.arguments), table, Location(f"{name}: {program}"))

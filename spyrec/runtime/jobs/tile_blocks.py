@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from spyrec.hardware.target import STICK_BYTES
-from spyrec.runtime.jobs.operand_place import OperandPlace, require_data_memory
+from spyrec.runtime.jobs.iteration import OperandPlace, require_data_memory
 from spyrec.runtime.launch.address_levels import stick_strides
 from spyrec.runtime.launch.plan import Iteration, LaunchTensor, Operand, Place, StageCopy
 from spyrec.runtime.launch.tile_plan import Part, TilePlan
