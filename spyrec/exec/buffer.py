@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 from spyrec.exec.errors import InvalidCall, translated
 from spyrec.layout.device_layout import DeviceLayout
 from spyrec.runtime.memory.allocator import DeviceBytes
-from spyrec.runtime.memory.holdings import Holdings
-from spyrec.runtime.memory.spyre_allocator import Allocation
+from spyrec.runtime.memory.spyre_allocator import Allocation, Holdings
 from spyrec.runtime.tensors import SpyreTensor
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from spyrec.runtime.argument_kinds import Function, Text, of, takes
 from spyrec.runtime.errors import RuntimeFault
 from spyrec.runtime.memory.addresses import AddressRange
 from spyrec.runtime.memory.allocator import DeviceBytes
-from spyrec.runtime.memory.holdings import Holdings
+from spyrec.runtime.memory.spyre_allocator import Holdings
 from spyrec.runtime.streams.capture import refuse_beside_capture
 
 if TYPE_CHECKING:

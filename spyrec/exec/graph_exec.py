@@ -10,13 +10,13 @@ from spyrec.exec.errors import InvalidCall
 from spyrec.exec.relocation import Relocatable
 from spyrec.runtime.argument_kinds import is_a, shown
 from spyrec.runtime.memory.addresses import AddressRange
-from spyrec.runtime.memory.holdings import Holdings
+from spyrec.runtime.memory.spyre_allocator import Holdings
 from spyrec.runtime.spyre_device import SpyreDevice
 from spyrec.runtime.streams.control_block import ControlBlock, HostCall, HostToDevice, Kind
 from spyrec.runtime.streams.host_buffer import HostBuffer
 from spyrec.runtime.streams.launch_order import LaunchOrder, Turn
-from spyrec.runtime.streams.recorded import RecordedSequence
 from spyrec.runtime.streams.spyre_stream import SpyreStream
+from spyrec.runtime.streams.stream_queue import RecordedSequence
 
 _SETTLING = threading.RLock()
 """Held while host work is done ahead: executables that one capture has recorded share its host memory."""

@@ -12,7 +12,7 @@ from spyrec.hardware.target import STICK_BYTES
 from spyrec.runtime.argument_kinds import Function, of, takes
 from spyrec.runtime.memory.addresses import AddressRange
 from spyrec.runtime.memory.allocator import DeviceBytes
-from spyrec.runtime.memory.holdings import Holdings
+from spyrec.runtime.memory.spyre_allocator import Holdings
 from spyrec.runtime.spyre_device import SpyreDevice
 from spyrec.runtime.streams.capture import Capture
 from spyrec.runtime.streams.control_block import ComputeRequest, ControlBlock, DeviceToHost, HostCall, HostToDevice

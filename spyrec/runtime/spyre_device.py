@@ -8,7 +8,7 @@ import threading
 import time
 import warnings
 from dataclasses import dataclass, field
-from typing import Self
+from typing import Protocol, Self
 
 from spyrec.runtime.argument_kinds import Seconds, Whole, as_integer, of, shown, takes
 from spyrec.runtime.device import Backend
@@ -19,12 +19,33 @@ from spyrec.runtime.memory.spyre_allocator import SpyreAllocator
 from spyrec.runtime.streams.capture import capture_of_this_thread, refuse_in_capture_on
 from spyrec.runtime.streams.device_thread import DeviceThread
 from spyrec.runtime.streams.discrete_events import DiscreteEvents
-from spyrec.runtime.streams.executor import Executor
 from spyrec.runtime.streams.host_buffer import HostBuffer, HostMemory
 from spyrec.runtime.streams.scheduler import Scheduler, SchedulerOptions
 from spyrec.runtime.streams.spyre_stream import SpyreStream
 from spyrec.runtime.streams.stream import FlexStream
+from spyrec.runtime.streams.stream_queue import StreamQueue
 from spyrec.runtime.streams.worker_threads import WorkerThreads
+
+
+class Executor(Protocol):
+    """One of ``DiscreteEvents`` and ``WorkerThreads``: two executors of the same queues."""
+
+    def enqueued(self) -> None:
+        """Something was enqueued."""
+        ...
+
+    def wait(self, queue: StreamQueue, ticket: int, timeout_s: float | None) -> bool:
+        """Wait until a stream has retired operation ``ticket``; ``False`` where the time given ran out before."""
+        ...
+
+    def poll(self, queue: StreamQueue) -> None:
+        """Let a little happen, without waiting."""
+        ...
+
+    def close(self) -> None:
+        """Begin nothing more, and return when nothing runs."""
+        ...
+
 
 POOL_STREAMS = 32
 """Streams of each priority: ids 1 to 32 and 33 to 64 beside the default stream 0 (torch-spyre, stated)."""

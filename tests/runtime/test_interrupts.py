@@ -18,11 +18,11 @@ from spyrec.runtime.memory.lazy_memory import LazyMemory
 from spyrec.runtime.memory.spyre_allocator import SpyreAllocator
 from spyrec.runtime.memory.statistics import BlockState
 from spyrec.runtime.spyre_device import SpyreDevice
+from spyrec.runtime.streams.capture import RecordedSequence
 from spyrec.runtime.streams.control_block import ControlBlock
 from spyrec.runtime.streams.events import Event
 from spyrec.runtime.streams.launch_order import LaunchOrder, Turn
 from spyrec.runtime.streams.launchable import LaunchRequest
-from spyrec.runtime.streams.recorded import RecordedSequence
 from spyrec.runtime.streams.spyre_stream import SpyreStream
 from spyrec.runtime.streams.stream import FlexStream
 from tests.support.interrupts import WITH_THREADS, interrupts

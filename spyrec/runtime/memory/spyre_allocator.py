@@ -1,7 +1,8 @@
-"""The thin wrapper of seed 000: allocations that free themselves when nobody holds them any more."""
+"""Who keeps device memory: allocations that free themselves (the thin wrapper of seed 000), and recordings."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from spyrec.runtime.call_site import call_site
@@ -72,3 +73,23 @@ class SpyreAllocator:
 
     def _owners(self) -> list[Allocation]:
         return [owner for owner in self._allocator.owners if isinstance(owner, Allocation)]
+
+
+class Holdings:
+    """Allocations that are in use until this object is dropped, freed or not."""
+
+    def __init__(self, allocator: FlexAllocator) -> None:
+        self._allocator = allocator
+        self._claim = allocator.claim(self)
+        self._others: list[Holdings] = []
+
+    def also(self, other: Holdings) -> None:
+        """Hold what another one holds."""
+        self._others.append(other)
+
+    def add(self, indices: Iterable[AllocationIndex]) -> None:
+        """Hold live allocations, each once; errors SPY0902, SPY0954."""
+        held = self._claim.held
+        for index in indices:
+            if index not in held:
+                self._allocator.retain_all((index,), held)

@@ -7,15 +7,16 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NoReturn
 
 from spyrec.runtime.errors import NotPermittedInCapture
-from spyrec.runtime.memory.holdings import Holdings
+from spyrec.runtime.memory.spyre_allocator import Holdings
 from spyrec.runtime.streams.control_block import ControlBlock, EventAction, Kind
 from spyrec.runtime.streams.launch_order import LaunchOrder
-from spyrec.runtime.streams.recorded import RecordedSequence
 from spyrec.runtime.streams.recording import Recording
+from spyrec.runtime.streams.stream_queue import RecordedSequence
 
 if TYPE_CHECKING:
     from spyrec.runtime.spyre_device import SpyreDevice
     from spyrec.runtime.streams.stream import FlexStream
+
 
 _HERE = threading.local()
 

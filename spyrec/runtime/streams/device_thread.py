@@ -13,8 +13,7 @@ from functools import partial
 from queue import SimpleQueue
 from typing import Generic, Protocol, TypeVar
 
-from spyrec.runtime.streams.background_thread import BackgroundThread
-from spyrec.runtime.streams.sleepers import sleep
+from spyrec.runtime.streams.background_thread import BackgroundThread, sleep
 
 Result = TypeVar("Result")
 

@@ -1,14 +1,108 @@
-"""What operations do when their time has come: copies, computations, host work."""
+"""Operations take effect when their time has come: copies (bytes or converted tensors), computations, host work."""
 
 from __future__ import annotations
 
 import threading
 import traceback
 
+import numpy as np
+import numpy.typing as npt
+
+from spyrec.hardware.dtypes import DeviceFormat
+from spyrec.runtime.conversion import storage_type
 from spyrec.runtime.device import Backend, WatchesCopies
-from spyrec.runtime.streams.control_block import DeviceToDevice, DeviceToHost, HostCall, HostToDevice
+from spyrec.runtime.device_form import DeviceForm, decode_device_form, encode_device_form
+from spyrec.runtime.memory.addresses import AddressRange
+from spyrec.runtime.streams.control_block import (
+    DeviceToDevice,
+    DeviceToHost,
+    HostArray,
+    HostCall,
+    HostToDevice,
+    StridedBytes,
+)
+from spyrec.runtime.streams.host_buffer import HostBuffer
 from spyrec.runtime.streams.stream_queue import Entry
-from spyrec.runtime.streams.transfers import copy_in, copy_on_device, copy_out
+from spyrec.runtime.transfer import copy_into_host, copy_to_device
+
+Memory = npt.NDArray[np.uint8]
+
+
+def copy_in(backend: Backend, action: HostToDevice) -> None:
+    """Copy host memory to the device; errors SPY0315 to SPY0318, SPY0773, SPY0905."""
+    host, conversion = _host_memory(action.source), action.conversion
+    if conversion is None:
+        backend.write(action.destination, _host_bytes(host))
+        return
+    memory = backend.view(action.destination)
+    if action.is_cleared:
+        memory[:] = 0
+    stored_as = backend.stored_as(conversion.device_format)
+    packed = _packed(memory, action.destination, conversion.device_format, stored_as)
+    if isinstance(conversion, DeviceForm):
+        packed[:] = encode_device_form(host.astype(np.float32, copy=False), stored_as)
+    else:
+        copy_to_device(host, conversion, packed, stored_as=stored_as)
+    if packed is not memory:
+        _slots(memory, stored_as)[:] = packed.view(storage_type(stored_as))
+
+
+def copy_out(backend: Backend, action: DeviceToHost) -> None:
+    """Copy device memory to the host; errors SPY0315, SPY0317, SPY0773, SPY0905."""
+    memory = backend.view(action.source)
+    host, conversion = _host_memory(action.destination), action.conversion
+    if conversion is None:
+        _host_bytes(host)[: memory.size] = memory
+        return
+    stored_as = backend.stored_as(conversion.device_format)
+    packed = _packed(memory, action.source, conversion.device_format, stored_as)
+    if isinstance(conversion, DeviceForm):
+        host[...] = decode_device_form(packed, conversion.device_size, stored_as).reshape(host.shape)
+    else:
+        copy_into_host(packed, conversion, host.reshape(-1), stored_as=stored_as)
+
+
+def copy_on_device(backend: Backend, action: DeviceToDevice) -> None:
+    """Copy between two places of device memory; errors SPY0905."""
+    copy = action.copy
+    source = AddressRange(action.source, copy.reach(copy.source_strides))
+    destination = AddressRange(action.destination, copy.reach(copy.destination_strides))
+    reading, writing = backend.view(source), backend.view(destination)
+    scale = reading.size // source.size_bytes
+    _chunks(writing, copy, copy.destination_strides, scale)[:] = _chunks(reading, copy, copy.source_strides, scale)
+
+
+def _chunks(memory: Memory, copy: StridedBytes, strides: tuple[int, ...], scale: int) -> Memory:
+    steps = (*(stride * scale for stride in strides), 1)
+    # the caller's view holds exactly what the strides reach
+    return np.lib.stride_tricks.as_strided(memory, (*copy.sizes, copy.chunk_bytes * scale), steps)
+
+
+def _host_memory(place: HostBuffer | HostArray) -> HostArray:
+    return place.data if isinstance(place, HostBuffer) else place
+
+
+def _host_bytes(host: HostArray) -> Memory:
+    assert host.flags.c_contiguous
+    return host.reshape(-1).view(np.uint8)
+
+
+def _is_wide(memory: Memory, place: AddressRange, device_format: DeviceFormat, stored_as: DeviceFormat) -> bool:
+    """Whether an element lies at the front of a slot of twice its width: the backend's memory is two bytes for one.
+
+    A format that such a memory stores as one of twice the width fills its slots.
+    """
+    return memory.size == 2 * place.size_bytes and stored_as.bits == device_format.bits
+
+
+def _slots(memory: Memory, stored_as: DeviceFormat) -> npt.NDArray[np.generic]:
+    return memory.view(storage_type(stored_as))[::2]
+
+
+def _packed(memory: Memory, place: AddressRange, device_format: DeviceFormat, stored_as: DeviceFormat) -> Memory:
+    if not _is_wide(memory, place, device_format, stored_as):
+        return memory
+    return np.ascontiguousarray(_slots(memory, stored_as)).view(np.uint8)
 
 
 class Effects:

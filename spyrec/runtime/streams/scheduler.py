@@ -22,15 +22,14 @@ from spyrec.runtime.errors import (
     StreamPoisoned,
 )
 from spyrec.runtime.memory.allocator import AllocationIndex, FlexAllocator
+from spyrec.runtime.streams.background_thread import Sleepers
 from spyrec.runtime.streams.choosing import STARVATION_BOUND, Chooser
 from spyrec.runtime.streams.control_block import ControlBlock, Engine, EventAction, Kind
 from spyrec.runtime.streams.effects import Effects
 from spyrec.runtime.streams.host_calls import HostCalls, Unwatched
 from spyrec.runtime.streams.launch_order import LaunchOrder
-from spyrec.runtime.streams.recorded import RecordedSequence
 from spyrec.runtime.streams.recording import Recording
-from spyrec.runtime.streams.sleepers import Sleepers
-from spyrec.runtime.streams.stream_queue import Entry, Phase, StreamQueue
+from spyrec.runtime.streams.stream_queue import Entry, Phase, RecordedSequence, StreamQueue
 from spyrec.runtime.streams.watch import Watch
 
 # an enum's members are slow to look up

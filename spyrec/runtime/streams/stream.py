@@ -14,6 +14,7 @@ from spyrec.runtime.errors import (
     InvalidArgument,
     NotPermittedInCapture,
     RuntimeFault,
+    StreamPoisoned,
     SynchronizeTimeout,
 )
 from spyrec.runtime.memory.addresses import AddressRange
@@ -25,11 +26,9 @@ from spyrec.runtime.streams.device_thread import IsLeft
 from spyrec.runtime.streams.events import Event
 from spyrec.runtime.streams.host_buffer import HostBuffer
 from spyrec.runtime.streams.launch_order import LaunchOrder
-from spyrec.runtime.streams.launch_waits import launch_waits
 from spyrec.runtime.streams.launchable import Launchable, LaunchArgument, LaunchMemory, LaunchRequest
-from spyrec.runtime.streams.recorded import RecordedSequence
 from spyrec.runtime.streams.recording import Recording
-from spyrec.runtime.streams.stream_queue import StreamQueue
+from spyrec.runtime.streams.stream_queue import RecordedSequence, StreamQueue
 
 if TYPE_CHECKING:
     from spyrec.runtime.spyre_device import SpyreDevice
@@ -373,3 +372,30 @@ def _checked(blocks: object) -> tuple[ControlBlock, ...]:
         if _OPERATIONS.issuperset(map(type, given)):
             return given
     raise InvalidArgument(f"{shown(blocks)} is enqueued, no sequence of ControlBlocks")
+
+
+def launch_waits(stream: FlexStream, order: LaunchOrder) -> list[ControlBlock]:
+    """Return the waits of a launch on a stream; records that they need are enqueued on the other streams.
+
+    An error of another stream is not inherited, and neither is its haste: where it skipped a launch, what that was to
+    come behind is waited for instead.  What is captured is not enqueued: whoever replays it orders it.
+    """
+    own, is_capturing = stream.queue, stream.capture is not None
+    needed = order.recordings(own.stream_id, is_captured=is_capturing)
+    streams = () if is_capturing else order.streams_before(own.stream_id)
+    if not needed and not streams and not own.owed:
+        return []
+    origin = Origin(0, "order of launches")
+    waits = [make.own_wait(item, origin) for item in needed]
+    if is_capturing:
+        return waits
+    scheduler = stream.device.scheduler
+    before = list(scheduler.owed(own))
+    for stream_id in streams:
+        other, recording = stream.device.flex_stream(stream_id).queue, Recording(stream_id)
+        try:
+            scheduler.submit(other, [make.event_record(recording, origin)], call_site())
+        except StreamPoisoned:  # it executes nothing any more
+            recording.is_reached, (_, recording.clock) = True, scheduler.snapshot(other)
+        before += [recording, *scheduler.owed(other)]
+    return [*waits, *[make.own_wait(item, origin, is_order_only=True) for item in before]]

@@ -3,13 +3,34 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from spyrec.runtime.errors import RuntimeFault
-from spyrec.runtime.streams.control_block import ControlBlock, Kind, Origin
-from spyrec.runtime.streams.recorded import RecordedSequence
+from spyrec.runtime.memory.spyre_allocator import Holdings
+from spyrec.runtime.streams.control_block import ControlBlock, EventAction, Kind, Origin
+from spyrec.runtime.streams.launch_order import LaunchOrder
 from spyrec.runtime.streams.recording import Recording
+
+
+class RecordedSequence:
+    """Validated operations of one stream, without events.
+
+    ``holdings`` keeps the memory that they use; whoever has the sequence enqueued keeps the sequence, so that nothing
+    is counted for each operation.  ``order``: what each replay comes behind.
+    """
+
+    def __init__(self, blocks: Iterable[ControlBlock], holdings: Holdings, order: LaunchOrder) -> None:
+        self.blocks = tuple(replace(block, retained=()) if block.retained else block for block in blocks)
+        self.holdings = holdings
+        self.order = order
+        assert not any(isinstance(block.action, EventAction) for block in self.blocks)
+
+    @property
+    def control_blocks(self) -> int:
+        """How many control blocks the device sees at each replay."""
+        return sum(block.kind.is_control_block for block in self.blocks)
 
 
 class Phase(Enum):

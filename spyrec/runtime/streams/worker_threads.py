@@ -8,10 +8,9 @@ from functools import partial
 from queue import SimpleQueue
 
 from spyrec.runtime.errors import ExecutionFailed
-from spyrec.runtime.streams.background_thread import BackgroundThread
+from spyrec.runtime.streams.background_thread import BackgroundThread, sleep
 from spyrec.runtime.streams.control_block import Engine
 from spyrec.runtime.streams.scheduler import Scheduler
-from spyrec.runtime.streams.sleepers import sleep
 from spyrec.runtime.streams.stream_queue import Entry, Phase, StreamQueue
 
 
