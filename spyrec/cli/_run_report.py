@@ -31,7 +31,7 @@ def result_to_json(result: RunResult) -> dict[str, object]:
 
 
 def _tiles_to_json(plan: TilePlan) -> dict[str, object]:
-    from spyrec.runtime.launch.plan_json import plan_to_json  # late: only runs in tiles need it
+    from spyrec.runtime.launch.render import plan_to_json  # late: only runs in tiles need it
 
     return plan_to_json(plan)
 

@@ -11,7 +11,7 @@ from spyrec.bundle.program_image import ProgramEntry, ProgramImage, code_key, re
 from spyrec.diagnostics import Location
 from spyrec.emulator.attached_memory import AttachedMemory, Bytes
 from spyrec.hardware.target import PROGRAM_SEGMENT_BASE, STICK_BYTES
-from spyrec.runtime.jobs.errors import CorrectionMissing, NoEntry
+from spyrec.runtime.errors import CorrectionMissing, NoEntry
 
 _MOST_IMAGES = 256
 """Decoded images that are kept; the oldest goes first."""

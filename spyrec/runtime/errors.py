@@ -1,7 +1,8 @@
 """What the program execution pipeline refuses, one exception per kind of mistake, each with its code.
 
 A fault that a call raises has enqueued nothing.  One that an operation meets while it runs is kept by its stream, which
-reports it, as :class:`ExecutionFailed`, at its next query, synchronisation or launch.
+reports it, as :class:`ExecutionFailed`, at its next query, synchronisation or launch.  Last come the faults of tiled
+launches and of jobs.
 """
 
 from __future__ import annotations
@@ -230,3 +231,99 @@ class InstructionUnknown(RuntimeFault):
     """An instruction is removed from a program that it is not in."""
 
     code = "SPY0992"
+
+
+class TilingNotAllowed(RuntimeFault):
+    """The tensors are larger than compiled for, and the launch does not allow tiles."""
+
+    code = "SPY0955"
+
+
+class TileAmbiguous(RuntimeFault):
+    """The shapes do not tell which loops are meant, and no contract names them."""
+
+    code = "SPY0956"
+
+
+class TileInconsistent(RuntimeFault):
+    """Two arguments give one loop different extents."""
+
+    code = "SPY0957"
+
+
+class OutputOverwritten(RuntimeFault):
+    """Iterations of the launch would write the same bytes."""
+
+    code = "SPY0958"
+
+
+class TileInsideStick(RuntimeFault):
+    """A tile would begin inside a stick."""
+
+    code = "SPY0959"
+
+
+class TileNotExpressible(RuntimeFault):
+    """No mode of a tiled launch reaches the tiles of an argument."""
+
+    code = "SPY0960"
+
+
+class TooManyTiles(RuntimeFault):
+    """A launch would have more iterations than its limit."""
+
+    code = "SPY0961"
+
+
+class RemainderNotPossible(RuntimeFault):
+    """A dim is no whole number of tiles, and no policy for what is left over applies."""
+
+    code = "SPY0962"
+
+
+class JobNotLoaded(RuntimeFault):
+    """A job is launched on a device that its program was not loaded on."""
+
+    code = "SPY0964"
+
+
+class MalformedPlan(RuntimeFault):
+    """The steps of a job do not make a launch: one uses what no earlier step of the same job makes."""
+
+    code = "SPY0965"
+
+
+class CorrectionMissing(RuntimeFault):
+    """A program is started whose correction tensor is not there: its copy is missing, late, or was consumed before."""
+
+    code = "SPY0966"
+
+
+class ForeignMemory(RuntimeFault):
+    """A program addresses memory that is no operand of its launch, or writes what it may only read."""
+
+    code = "SPY0967"
+
+
+class NoEntry(RuntimeFault):
+    """A computation begins where the program has no entry, or outside of program memory."""
+
+    code = "SPY0968"
+
+
+class OperandAmongPrograms(RuntimeFault):
+    """A tensor of a launch lies in the memory of programs, where no program can reach tensors."""
+
+    code = "SPY0938"
+
+
+class SegmentConflict(RuntimeFault):
+    """Tensors that a program with baked addresses has in one segment do not lie there as it was compiled for."""
+
+    code = "SPY0969"
+
+
+class ProgramMissing(RuntimeFault):
+    """A job's tile contract names a program that the job does not have."""
+
+    code = "SPY0973"

@@ -29,12 +29,12 @@ from spyrec.runtime.errors import (
     ExecutionFailed,
     HostArrayNotWritable,
     InstructionUnknown,
+    NoEntry,
     OutsideAllocation,
     RuntimeFault,
     ShapeMismatch,
     UnknownRegion,
 )
-from spyrec.runtime.jobs.errors import NoEntry
 from spyrec.runtime.streams.control_block import Kind
 from tests.support.spyre_devices import Log, leaks_of
 

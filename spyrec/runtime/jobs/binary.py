@@ -12,7 +12,7 @@ from spyrec.bundle.launch_plan import CorrectionSlot, InitTransfer, LaunchArtifa
 from spyrec.bundle.program_image import image_table
 from spyrec.diagnostics import Location
 from spyrec.hardware.target import PROGRAM_SEGMENT_BASE, SEGMENT_BYTES
-from spyrec.runtime.jobs.errors import MalformedPlan
+from spyrec.runtime.errors import MalformedPlan
 from spyrec.runtime.launch.address_levels import stick_strides
 
 Part = tuple[int, int]

@@ -8,8 +8,8 @@ from functools import partial
 from typing import NamedTuple, Self
 
 from spyrec.bundle.host_compute import HostComputeInputs, HostComputeSpec, evaluate
+from spyrec.runtime.errors import MalformedPlan, OperandAmongPrograms, SegmentConflict
 from spyrec.runtime.jobs.binary import Binary
-from spyrec.runtime.jobs.errors import MalformedPlan, OperandAmongPrograms, SegmentConflict
 from spyrec.runtime.jobs.loaded_job import LoadedJob, Slot
 from spyrec.runtime.jobs.steps import DMA, DeviceCompute, DmaDirection, HostOperation, JobPlan
 from spyrec.runtime.memory.addresses import PROGRAM_REGION, AddressRange, RegionTable, VirtualAddress

@@ -15,9 +15,8 @@ from spyrec.bundle.manifest import Role, TripCount
 from spyrec.bundle.tile_contract import TileContract, programs_beside
 from spyrec.diagnostics import Location, refuse
 from spyrec.hardware.target import PROGRAM_SEGMENT_BASE
-from spyrec.runtime.errors import ArgumentCountError
+from spyrec.runtime.errors import ArgumentCountError, JobNotLoaded, MalformedPlan, ProgramMissing
 from spyrec.runtime.jobs.binary import Binary, binary_of, slot_zero
-from spyrec.runtime.jobs.errors import JobNotLoaded, MalformedPlan, ProgramMissing
 from spyrec.runtime.jobs.iteration import (
     LaunchContext,
     OperandPlace,

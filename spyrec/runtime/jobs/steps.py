@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from spyrec.bundle.host_compute import HostComputeSpec
-from spyrec.runtime.jobs.errors import MalformedPlan
+from spyrec.runtime.errors import MalformedPlan
 from spyrec.runtime.memory.allocator import AllocationIndex
 from spyrec.runtime.streams.control_block import HostArray
 from spyrec.runtime.streams.host_buffer import HostBuffer

@@ -7,8 +7,7 @@ from itertools import product
 
 from spyrec.bundle.tile_contract import LoopKind, TileArgument, TileContract
 from spyrec.diagnostics import SpyrecError
-from spyrec.runtime.errors import LayoutMismatch
-from spyrec.runtime.launch.errors import RemainderNotPossible, TileInsideStick, TileNotExpressible
+from spyrec.runtime.errors import LayoutMismatch, RemainderNotPossible, TileInsideStick, TileNotExpressible
 from spyrec.runtime.launch.flat import flat_arguments, flat_loop
 from spyrec.runtime.launch.matching import check_arguments, check_count, matched_loops, with_loops
 from spyrec.runtime.launch.modes import Refusal, argument_plan, moving_dim

@@ -8,8 +8,16 @@ from itertools import pairwise
 
 from spyrec.bundle.tile_contract import LoopKind, TileArgument, TileContract, TileLoop
 from spyrec.hardware.target import STICK_BYTES
-from spyrec.runtime.errors import ArgumentCountError, DtypeMismatch, LayoutMismatch, ShapeMismatch
-from spyrec.runtime.launch.errors import TileAmbiguous, TileInconsistent, TilingNotAllowed, TooManyTiles
+from spyrec.runtime.errors import (
+    ArgumentCountError,
+    DtypeMismatch,
+    LayoutMismatch,
+    ShapeMismatch,
+    TileAmbiguous,
+    TileInconsistent,
+    TilingNotAllowed,
+    TooManyTiles,
+)
 from spyrec.runtime.launch.plan import LaunchOptions, LaunchTensor, LoopPlan
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from spyrec.bundle.manifest import Role
 from spyrec.bundle.tile_contract import LoopKind, TileArgument, TileContract, TileLoop, WriteMode
+from spyrec.runtime.errors import RemainderNotPossible
 from spyrec.runtime.launch.address_levels import address_runs, run_of
-from spyrec.runtime.launch.errors import RemainderNotPossible
 from spyrec.runtime.launch.offset_rule import Obstacle, start_bytes
 from spyrec.runtime.launch.plan import LaunchTensor, LoopPlan, Remainder
 from spyrec.runtime.launch.sharing import shares_memory

@@ -1,4 +1,4 @@
-"""A launch plan as text: what ``explain_launch`` found, for people."""
+"""A launch plan, what ``explain_launch`` found, as text for people and as the object of ``spyrec run --json``."""
 
 from __future__ import annotations
 
@@ -55,3 +55,38 @@ def _operand(operand: Operand, names: Sequence[str]) -> str:
 
 def _copy(copy: StageCopy, names: Sequence[str]) -> str:
     return f"{names[copy.argument]}+{copy.parent_bytes} ({copy.size_bytes} bytes)"
+
+
+def plan_to_json(plan: TilePlan) -> dict[str, object]:
+    """Return counts, loops and modes of one program's launch; sizes in bytes, extents in elements."""
+    counts = plan.counts
+    return {
+        "program": plan.body.contract.program,
+        "iterations": counts.iterations,
+        "host_operations": counts.host_operations,
+        "control_blocks": counts.control_blocks,
+        "stage_copies": counts.stage_copies,
+        "staged_bytes": counts.staged_bytes,
+        "loops": [_loop_to_json(loop) for loop in plan.loops],
+        "arguments": [_argument_to_json(argument) for argument in plan.body.arguments],
+    }
+
+
+def _loop_to_json(loop: LoopPlan) -> dict[str, object]:
+    return {
+        "name": loop.name,
+        "kind": loop.kind.value,
+        "extent": loop.extent,
+        "tile": loop.tile,
+        "trips": loop.trips,
+        "remainder": None if loop.remainder is None else loop.remainder.value,
+    }
+
+
+def _argument_to_json(argument: ArgumentPlan) -> dict[str, object]:
+    return {
+        "name": argument.name,
+        "mode": argument.mode.name.lower(),
+        "scratch_bytes": argument.scratch_bytes,
+        "reason": argument.reason,
+    }

@@ -7,7 +7,7 @@ from itertools import permutations
 
 from spyrec.bundle.manifest import Role
 from spyrec.bundle.tile_contract import LoopKind, TileArgument, TileContract, WriteMode
-from spyrec.runtime.launch.errors import OutputOverwritten
+from spyrec.runtime.errors import OutputOverwritten
 from spyrec.runtime.launch.modes import moving_dim
 from spyrec.runtime.launch.plan import ArgumentPlan, LaunchTensor, LoopPlan
 

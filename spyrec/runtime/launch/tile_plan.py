@@ -8,7 +8,7 @@ from itertools import product
 
 from spyrec.bundle.manifest import Role
 from spyrec.bundle.tile_contract import TileArgument, TileContract, WriteMode
-from spyrec.runtime.launch.errors import TileNotExpressible
+from spyrec.runtime.errors import TileNotExpressible
 from spyrec.runtime.launch.matching import is_reduction
 from spyrec.runtime.launch.modes import tile_done, tile_starts
 from spyrec.runtime.launch.offset_rule import Obstacle

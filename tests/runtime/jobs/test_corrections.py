@@ -10,8 +10,7 @@ import pytest
 import spyrec
 from spyrec.bundle.host_compute import CORRECTION_MAGIC
 from spyrec.emulator.backend import EmulatorBackend
-from spyrec.runtime.errors import ExecutionFailed
-from spyrec.runtime.jobs.errors import CorrectionMissing, ForeignMemory, NoEntry
+from spyrec.runtime.errors import CorrectionMissing, ExecutionFailed, ForeignMemory, NoEntry
 from spyrec.runtime.jobs.execution_plan import ExecutionPlan
 from spyrec.runtime.jobs.launch_kernel import launch_kernel
 from spyrec.runtime.memory.addresses import AddressRange, MemoryMode

@@ -22,13 +22,15 @@ from spyrec.runtime.errors import (
     DeviceMismatch,
     DtypeMismatch,
     ExecutionFailed,
+    JobNotLoaded,
     LayoutMismatch,
+    MalformedPlan,
     NotPermittedInCapture,
+    SegmentConflict,
     ShapeMismatch,
     StaleHandle,
     StreamPoisoned,
 )
-from spyrec.runtime.jobs.errors import JobNotLoaded, MalformedPlan, SegmentConflict
 from spyrec.runtime.jobs.execution_plan import ExecutionPlan
 from spyrec.runtime.jobs.job import Job
 from spyrec.runtime.jobs.launch_kernel import launch_kernel

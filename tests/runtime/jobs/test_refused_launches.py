@@ -17,8 +17,7 @@ from spyrec.diagnostics import SpyrecError
 from spyrec.emulator.backend import EmulatorBackend
 from spyrec.runtime import ExecutionPlan, Job, MemoryOptions, SpyreDevice, SpyreTensor, explain_launch, launch_kernel
 from spyrec.runtime.bundle_run import run_plan
-from spyrec.runtime.errors import NotATensor, OutOfDeviceMemory
-from spyrec.runtime.jobs.errors import SegmentConflict
+from spyrec.runtime.errors import NotATensor, OutOfDeviceMemory, SegmentConflict
 from spyrec.runtime.memory.addresses import RegionTable
 from spyrec.runtime.spyre_device import DeviceOptions
 from spyrec.runtime.streams.control_block import Kind
