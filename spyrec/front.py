@@ -276,8 +276,8 @@ class OpenedBundle:
         options = self.options
         if options.trace is None:
             return
-        from spyrec.runtime.trace import trace_of
-        from spyrec.runtime.trace_file import write_trace
+        from spyrec.runtime.profiling.run_trace import trace_of
+        from spyrec.runtime.profiling.trace_events import write_trace
 
         trace = trace_of(record, checked_profile(options), self.bundle.manifest.name)
         write_trace(Path(options.trace), trace, force=options.force)
@@ -286,7 +286,7 @@ class OpenedBundle:
 def _refuse_options(bundle: Bundle, options: RunOptions) -> None:
     """Refuse options that are out of range, or do not go together; errors as :func:`opened`."""
     from spyrec.runtime.findings import sanitizers_named
-    from spyrec.runtime.trace_file import refuse_unwritable_trace
+    from spyrec.runtime.profiling.trace_events import refuse_unwritable_trace
 
     checked_numerics(options)
     checked_engine(options)

@@ -11,10 +11,10 @@ import pytest
 from spyrec.bundle.program import AffineMap
 from spyrec.emulator.device import EmulatedDevice
 from spyrec.hardware.target import CALIBRATED, DATASHEET, Figure, Profile, Trust
-from spyrec.runtime import trace as trace_module
-from spyrec.runtime import trace_program
 from spyrec.runtime.bundle_run import RunRecord
 from spyrec.runtime.device import LaunchStats
+from spyrec.runtime.profiling import program_lanes as trace_program
+from spyrec.runtime.profiling import run_trace as trace_module
 from spyrec.runtime.timeline_records import HostCopy
 from tests.emulator.example_cases import Kernel, load_kernel
 from tests.support.traces import problems_of, total

@@ -1,1 +1,1 @@
-"""Profiling the execution pipeline: what is recorded, how it is drawn as a trace, and what it sums up to."""
+"""Runs and what devices do over time: what is recorded, how it is drawn as a trace, and what it sums up to."""

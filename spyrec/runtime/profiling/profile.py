@@ -13,9 +13,9 @@ from spyrec.runtime.profiling.drawing import Drawing, draw
 from spyrec.runtime.profiling.recorder import Recorder
 from spyrec.runtime.profiling.records import Records
 from spyrec.runtime.profiling.summary import ProfileSummary, summarize
+from spyrec.runtime.profiling.trace_events import refuse_unwritable_trace, write_trace
 from spyrec.runtime.spyre_device import SpyreDevice
 from spyrec.runtime.streams.host_calls import Unwatched
-from spyrec.runtime.trace_file import refuse_unwritable_trace, write_trace
 
 RUNTIME_CATEGORY = "privateuse1_runtime"
 """The category of the runtime's calls in torch's profiler for devices of third parties."""

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING
 
 from spyrec.hardware.target import Profile
 from spyrec.runtime.device import LaunchStats
+from spyrec.runtime.profiling.program_lanes import ProgramLanes, ProgramWriter, core_groups
+from spyrec.runtime.profiling.trace_events import Events, Lane, trace_document
 from spyrec.runtime.timeline_records import HostCopy
-from spyrec.runtime.trace_engines import core_groups
-from spyrec.runtime.trace_events import Events, Lane, trace_document
-from spyrec.runtime.trace_program import ProgramLanes, ProgramWriter
 
 if TYPE_CHECKING:
     from spyrec.runtime.bundle_run import RunRecord
