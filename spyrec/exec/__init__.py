@@ -13,13 +13,12 @@ if TYPE_CHECKING:
     from spyrec.exec.arguments import KEY_INHERIT
     from spyrec.exec.buffer import Buffer
     from spyrec.exec.context import Context
-    from spyrec.exec.errors import ExecError
+    from spyrec.exec.errors import ExecError, Status
     from spyrec.exec.event import Event
     from spyrec.exec.graph import Graph
     from spyrec.exec.graph_exec import GraphExec
     from spyrec.exec.plan import Plan
     from spyrec.exec.recorder import capture
-    from spyrec.exec.status import Status
 
 __all__ = [
     "KEY_INHERIT",
@@ -43,7 +42,7 @@ _HOMES = {
     "Graph": "spyrec.exec.graph",
     "GraphExec": "spyrec.exec.graph_exec",
     "Plan": "spyrec.exec.plan",
-    "Status": "spyrec.exec.status",
+    "Status": "spyrec.exec.errors",
     "capture": "spyrec.exec.recorder",
 }
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import contextmanager
+from enum import IntEnum
 from typing import ClassVar
 
 from spyrec.diagnostics import SpyrecError
-from spyrec.exec.status import Status
 from spyrec.runtime.errors import (
     DeviceClosed,
     DeviceMismatch,
@@ -23,6 +23,18 @@ from spyrec.runtime.errors import (
     StaleHandle,
     UnknownRegion,
 )
+
+
+class Status(IntEnum):
+    """What a call of the contract came to; the values are those of its C header."""
+
+    OK = 0
+    INVALID = -1
+    NO_VARIANT = -2
+    UNBOUND = -3
+    CAPTURE = -4
+    BACKEND = -5
+    OOM = -6
 
 
 class ExecError(RuntimeFault):

@@ -1,7 +1,7 @@
 """The execution contract under the names of its C ABI: handles and numbers in, handles and statuses out.
 
-The shared library exports exactly these functions; none raises.  Handles are those of :mod:`spyrec.exec.handles`; 0 is
-none.  A record callback is called with the handle of the stream that records.
+The shared library exports exactly these functions; none raises.  Handles are those of :mod:`spyrec.exec.flat_calls`; 0
+is none.  A record callback is called with the handle of the stream that records.
 """
 
 from __future__ import annotations

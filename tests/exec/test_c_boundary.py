@@ -10,7 +10,7 @@ import cffi
 import pytest
 
 from spyrec.exec.cabi.build import CLibrary
-from spyrec.exec.status import Status
+from spyrec.exec.errors import Status
 from tests.support.exec_fronts import load_library
 
 assert cffi.__version__  # what the library is made with; this file is not collected without it

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from spyrec.exec.status import Status
+from spyrec.exec.errors import Status
 from tests.support.exec_fronts import Front, Handle
 
 INHERIT = (1 << 64) - 1

@@ -9,7 +9,7 @@ import pytest
 import spyrec.exec
 from spyrec.exec import Buffer, Context, Event, Graph, Plan, flat, flat_backend
 from spyrec.exec.cabi.header import functions
-from spyrec.exec.status import Status
+from spyrec.exec.errors import Status
 
 CONTRACT = [
     "ctx_create",

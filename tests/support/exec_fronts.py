@@ -11,8 +11,7 @@ import numpy as np
 
 from spyrec.exec import Buffer, Context, Event, Graph, GraphExec, Plan, capture
 from spyrec.exec.cabi.build import lacking
-from spyrec.exec.errors import ExecError, translated
-from spyrec.exec.status import Status
+from spyrec.exec.errors import ExecError, Status, translated
 
 FRONTS = ("py", "cabi") if lacking() is None else ("py",)
 

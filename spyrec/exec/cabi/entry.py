@@ -15,9 +15,8 @@ import numpy.typing as npt
 
 from spyrec.exec import flat, flat_backend
 from spyrec.exec.cabi.header import HEADERS, Function, Parameter, functions
-from spyrec.exec.errors import InvalidCall
+from spyrec.exec.errors import InvalidCall, Status
 from spyrec.exec.flat_calls import HANDLES, status_of
-from spyrec.exec.status import Status
 
 CValue = object
 """A value of C as cffi hands it over: a number, or a pointer object."""
