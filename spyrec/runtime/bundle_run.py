@@ -40,7 +40,7 @@ from spyrec.runtime.binding import (
 )
 from spyrec.runtime.device import LaunchStats, ObservedBackend, OperationStats, TellsStats
 from spyrec.runtime.device_form import DeviceForm
-from spyrec.runtime.errors import ExecutionFailed, InvalidArgument
+from spyrec.runtime.errors import InvalidArgument
 from spyrec.runtime.findings import naming_elements
 from spyrec.runtime.jobs.execution_plan import ExecutionPlan, WiredJob
 from spyrec.runtime.jobs.given_tensors import NO_VALUES, check_values
@@ -50,8 +50,8 @@ from spyrec.runtime.memory.allocator import DeviceBytes
 from spyrec.runtime.memory.spyre_allocator import Allocation
 from spyrec.runtime.observer import ArgumentCopy, RunObserver
 from spyrec.runtime.spyre_device import SpyreDevice
-from spyrec.runtime.streams.control_block import ControlBlock, Kind, Origin
-from spyrec.runtime.streams.launchable import LaunchArgument
+from spyrec.runtime.streams.control_block import ControlBlock, ExecutionFailed, Kind, Origin
+from spyrec.runtime.streams.launch_argument import LaunchArgument
 from spyrec.runtime.streams.spyre_stream import SpyreStream
 from spyrec.runtime.streams.stream_queue import Entry, Phase
 from spyrec.runtime.timeline_records import HostCopy

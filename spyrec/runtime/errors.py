@@ -1,18 +1,15 @@
 """What the program execution pipeline refuses, one exception per kind of mistake, each with its code.
 
 A fault that a call raises has enqueued nothing.  One that an operation meets while it runs is kept by its stream, which
-reports it, as :class:`ExecutionFailed`, at its next query, synchronisation or launch.  Last come the faults of tiled
-launches and of jobs.
+reports it, as ``ExecutionFailed`` (beside the control blocks), at its next query, synchronisation or launch.  Last come
+the faults of tiled launches and of jobs.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from spyrec.diagnostics import Diagnostic, Location, SpyrecError
-
-if TYPE_CHECKING:
-    from spyrec.runtime.streams.control_block import Kind, Origin
 
 
 class RuntimeFault(SpyrecError):
@@ -88,17 +85,6 @@ class StreamPoisoned(RuntimeFault):
     """Work is given to a stream whose error was not cleared."""
 
     code = "SPY0920"
-
-
-class ExecutionFailed(RuntimeFault):
-    """An operation failed while it ran; the first note names launch, step and tile, the cause is chained.
-
-    ``origin`` and ``kind``: where the operation came from, and what it was to do.
-    """
-
-    code = "SPY0921"
-    origin: Origin | None = None
-    kind: Kind | None = None
 
 
 class SynchronizeTimeout(RuntimeFault):

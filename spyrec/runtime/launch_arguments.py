@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 from spyrec.runtime.argument_kinds import is_a, shown
 from spyrec.runtime.errors import DeviceMismatch, NotATensor
-from spyrec.runtime.streams.launchable import LaunchArgument
+from spyrec.runtime.streams.launch_argument import LaunchArgument
 from spyrec.runtime.tensors import SpyreTensor
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ from spyrec.runtime.memory.allocator import AllocationIndex, DeviceBytes
 from spyrec.runtime.memory.spyre_allocator import Allocation, Borrowed
 from spyrec.runtime.streams.blocks import device_to_host, host_to_device
 from spyrec.runtime.streams.control_block import Origin
-from spyrec.runtime.streams.launchable import LaunchArgument
+from spyrec.runtime.streams.launch_argument import LaunchArgument
 
 if TYPE_CHECKING:
     from spyrec.runtime.spyre_device import SpyreDevice

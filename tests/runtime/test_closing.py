@@ -13,13 +13,13 @@ from spyrec.exec import Context, Status, capture
 from spyrec.exec.errors import CaptureFailed, InvalidCall
 from spyrec.runtime.errors import (
     DeviceClosed,
-    ExecutionFailed,
     NotPermittedInCapture,
     NotPermittedInHostFunction,
     RuntimeFault,
 )
 from spyrec.runtime.memory.statistics import MemoryKind
 from spyrec.runtime.spyre_device import SpyreDevice
+from spyrec.runtime.streams.control_block import ExecutionFailed
 from spyrec.runtime.streams.spyre_stream import SpyreStream
 from spyrec.runtime.threads import Threads
 from tests.support.spyre_devices import SCHEDULES, STICK, Cells, join_all, make_device, opened, set_to

@@ -26,7 +26,6 @@ from spyrec.runtime import (
 from spyrec.runtime.errors import (
     DeviceMismatch,
     DtypeMismatch,
-    ExecutionFailed,
     HostArrayNotWritable,
     InstructionUnknown,
     NoEntry,
@@ -35,7 +34,7 @@ from spyrec.runtime.errors import (
     ShapeMismatch,
     UnknownRegion,
 )
-from spyrec.runtime.streams.control_block import Kind
+from spyrec.runtime.streams.control_block import ExecutionFailed, Kind
 from tests.support.spyre_devices import Log, leaks_of
 
 HalfArray = npt.NDArray[np.float16]

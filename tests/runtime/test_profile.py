@@ -14,8 +14,8 @@ import pytest
 from spyrec.diagnostics import SpyrecError
 from spyrec.hardware.dtypes import DType
 from spyrec.runtime import Profile, ProfileSummary, SpyreDevice, SpyreTensor, profile
-from spyrec.runtime.errors import ExecutionFailed, ProfileActive
-from spyrec.runtime.streams.control_block import ControlBlock, Origin
+from spyrec.runtime.errors import ProfileActive
+from spyrec.runtime.streams.control_block import ControlBlock, ExecutionFailed, Origin
 from spyrec.runtime.streams.launchable import LaunchRequest
 from spyrec.runtime.streams.stream_queue import Entry
 from tests.support.spyre_devices import SCHEDULES, Cells, Log, opened, set_to

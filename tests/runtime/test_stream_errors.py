@@ -12,14 +12,13 @@ from spyrec.runtime.errors import (
     DeviceFault,
     DeviceMismatch,
     DoubleFree,
-    ExecutionFailed,
     OutOfDeviceMemory,
     StaleHandle,
     StreamPoisoned,
 )
 from spyrec.runtime.spyre_device import SpyreDevice
 from spyrec.runtime.streams.blocks import host_to_device
-from spyrec.runtime.streams.control_block import ControlBlock, HostToDevice, Origin
+from spyrec.runtime.streams.control_block import ControlBlock, ExecutionFailed, HostToDevice, Origin
 from spyrec.runtime.streams.events import Event
 from spyrec.runtime.streams.launchable import LaunchRequest
 from spyrec.runtime.streams.stream_queue import Phase

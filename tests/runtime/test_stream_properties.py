@@ -13,10 +13,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from spyrec.runtime.errors import ExecutionFailed, FreedInUse
+from spyrec.runtime.errors import FreedInUse
 from spyrec.runtime.spyre_device import SpyreDevice
 from spyrec.runtime.streams.choosing import STARVATION_BOUND
-from spyrec.runtime.streams.control_block import ControlBlock
+from spyrec.runtime.streams.control_block import ControlBlock, ExecutionFailed
 from spyrec.runtime.streams.events import Event
 from spyrec.runtime.streams.launchable import LaunchRequest
 from spyrec.runtime.streams.spyre_stream import SpyreStream

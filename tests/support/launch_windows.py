@@ -21,7 +21,7 @@ from spyrec.runtime.memory.allocator import AllocationIndex
 from spyrec.runtime.memory.spyre_allocator import Allocation
 from spyrec.runtime.spyre_device import SpyreDevice
 from spyrec.runtime.streams.control_block import ControlBlock
-from spyrec.runtime.streams.launchable import LaunchArgument
+from spyrec.runtime.streams.launch_argument import LaunchArgument
 from spyrec.runtime.streams.spyre_stream import SpyreStream
 from spyrec.runtime.tensors import SpyreTensor
 from tests.support.graphs import graph_data, node, tensor

@@ -25,8 +25,8 @@ from spyrec.runtime.memory.allocator import DeviceBytes
 from spyrec.runtime.memory.spyre_allocator import Allocation
 from spyrec.runtime.streams.blocks import event_record
 from spyrec.runtime.streams.control_block import ControlBlock, Origin
+from spyrec.runtime.streams.launch_argument import LaunchArgument
 from spyrec.runtime.streams.launch_order import Readiness
-from spyrec.runtime.streams.launchable import LaunchArgument
 from spyrec.runtime.streams.recording import Recording
 
 if TYPE_CHECKING:

@@ -19,7 +19,8 @@ from spyrec.runtime.launch.tile_plan import TilePlan
 from spyrec.runtime.launch_arguments import arguments_on, require_tensors
 from spyrec.runtime.memory.addresses import AddressRange
 from spyrec.runtime.memory.allocator import AllocationIndex
-from spyrec.runtime.streams.launchable import LaunchArgument, LaunchRequest
+from spyrec.runtime.streams.launch_argument import LaunchArgument
+from spyrec.runtime.streams.launchable import LaunchRequest
 
 if TYPE_CHECKING:
     from spyrec.runtime.spyre_device import SpyreDevice

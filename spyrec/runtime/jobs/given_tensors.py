@@ -12,7 +12,7 @@ from spyrec.runtime.errors import ArgumentCountError
 from spyrec.runtime.jobs.execution_plan import ExecutionPlan, WiredJob
 from spyrec.runtime.jobs.job_argument import extents_of
 from spyrec.runtime.memory.allocator import AllocationIndex
-from spyrec.runtime.streams.launchable import LaunchArgument
+from spyrec.runtime.streams.launch_argument import LaunchArgument
 
 TILED_LAUNCH_VARIABLE = "SPYRE_ALLOW_TILED_LAUNCH"
 """The environment variable that forbids tiled launches with 0, false, no or off (seed 000)."""

@@ -26,7 +26,8 @@ from spyrec.runtime.streams.control_block import (
     Origin,
 )
 from spyrec.runtime.streams.host_buffer import HostBuffer
-from spyrec.runtime.streams.launchable import LaunchArgument, LaunchRequest
+from spyrec.runtime.streams.launch_argument import LaunchArgument
+from spyrec.runtime.streams.launchable import LaunchRequest
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -30,8 +30,9 @@ from spyrec.runtime.jobs.steps import DMA, DeviceCompute, HostOperation, JobPlan
 from spyrec.runtime.memory.addresses import whole_sticks
 from spyrec.runtime.memory.allocator import AllocationIndex, DeviceBytes
 from spyrec.runtime.streams.control_block import ControlBlock, OperandCheck
+from spyrec.runtime.streams.launch_argument import LaunchArgument
 from spyrec.runtime.streams.launch_order import Readiness
-from spyrec.runtime.streams.launchable import LaunchArgument, LaunchRequest
+from spyrec.runtime.streams.launchable import LaunchRequest
 
 if TYPE_CHECKING:
     from spyrec.runtime.launch.tile_plan import TilePlan

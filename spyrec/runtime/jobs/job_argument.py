@@ -15,7 +15,7 @@ from spyrec.layout.tiling import row_major_strides
 from spyrec.runtime.binding import has_host_form
 from spyrec.runtime.errors import DtypeMismatch, LayoutMismatch, RuntimeFault, ShapeMismatch
 from spyrec.runtime.memory.allocator import AllocationIndex
-from spyrec.runtime.streams.launchable import LaunchArgument
+from spyrec.runtime.streams.launch_argument import LaunchArgument
 
 _WORDS = STICK_BYTES // 4
 """Elements per stick of the form in which bytes are passed that have no host form."""

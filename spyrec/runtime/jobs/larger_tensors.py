@@ -10,7 +10,7 @@ from spyrec.bundle.tile_contract import argument_layout
 from spyrec.layout.device_layout import DeviceLayout
 from spyrec.runtime.jobs.execution_plan import ExecutionPlan
 from spyrec.runtime.launch.launched_forms import ContractedStep, launched_layouts, launched_shapes
-from spyrec.runtime.streams.launchable import LaunchArgument
+from spyrec.runtime.streams.launch_argument import LaunchArgument
 
 
 @dataclass(frozen=True, slots=True)

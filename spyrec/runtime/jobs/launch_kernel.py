@@ -14,8 +14,9 @@ from spyrec.runtime.jobs.given_tensors import (
     tensors_of,
 )
 from spyrec.runtime.streams.control_block import ControlBlock
+from spyrec.runtime.streams.launch_argument import LaunchArgument
 from spyrec.runtime.streams.launch_order import LaunchOrder
-from spyrec.runtime.streams.launchable import LaunchArgument, LaunchMemory, LaunchRequest
+from spyrec.runtime.streams.launchable import LaunchMemory, LaunchRequest
 
 if TYPE_CHECKING:
     from spyrec.runtime.streams.spyre_stream import SpyreStream

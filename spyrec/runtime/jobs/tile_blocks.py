@@ -15,7 +15,8 @@ from spyrec.runtime.memory.allocator import AllocationIndex, DeviceBytes
 from spyrec.runtime.memory.windows import AddressWindow
 from spyrec.runtime.streams.blocks import device_to_device
 from spyrec.runtime.streams.control_block import ControlBlock, Origin, StridedBytes
-from spyrec.runtime.streams.launchable import LaunchArgument, LaunchRequest
+from spyrec.runtime.streams.launch_argument import LaunchArgument
+from spyrec.runtime.streams.launchable import LaunchRequest
 
 _Key = tuple[Place, int]
 """What operands lie in: of which kind, and of which argument."""

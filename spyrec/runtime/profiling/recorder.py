@@ -13,7 +13,7 @@ from spyrec.runtime.memory.statistics import AllocatorStatistics, BlockState
 from spyrec.runtime.profiling.records import Call, MemoryChange, Operation, Records
 from spyrec.runtime.spyre_device import SpyreDevice
 from spyrec.runtime.streams.control_block import EventAction, Kind
-from spyrec.runtime.streams.launchable import LaunchArgument
+from spyrec.runtime.streams.launch_argument import LaunchArgument
 from spyrec.runtime.streams.stream_queue import Entry
 
 

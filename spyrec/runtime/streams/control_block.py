@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from spyrec.layout.conversion_table import DataConversionInfo
 from spyrec.runtime.device_form import DeviceForm
+from spyrec.runtime.errors import RuntimeFault
 from spyrec.runtime.memory.addresses import AddressRange, VirtualAddress
 from spyrec.runtime.memory.allocator import AllocationIndex
 from spyrec.runtime.memory.windows import AddressWindow, Touched
@@ -67,6 +68,17 @@ class Origin(NamedTuple):
     def __str__(self) -> str:
         tile = f", tile {list(self.tile)}" if self.tile else ""
         return f'launch {self.launch_id} of "{self.plan}", step {self.step}{tile}'
+
+
+class ExecutionFailed(RuntimeFault):
+    """An operation failed while it ran; the first note names launch, step and tile, the cause is chained.
+
+    ``origin`` and ``kind``: where the operation came from, and what it was to do.
+    """
+
+    code = "SPY0921"
+    origin: Origin | None = None
+    kind: Kind | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from spyrec.runtime.errors import (
     SynchronizeTimeout,
     TimingDisabled,
 )
+from spyrec.runtime.streams.capture import Capture
 from spyrec.runtime.streams.recording import Recording
 
 if TYPE_CHECKING:
@@ -51,10 +52,11 @@ class Event:
             fact = f"an event of device {source.device.index} and a stream of device {stream.device.index}"
             raise DeviceMismatch(fact)
         capture = recording.capture
-        if capture is not None and not capture.is_open:
-            raise _captured()
-        if capture is not None and stream.capture is None:
-            capture.joined_by(stream)
+        if isinstance(capture, Capture):
+            if not capture.is_open:
+                raise _captured()
+            if stream.capture is None:
+                capture.joined_by(stream)
         stream.enqueue_wait(recording)
 
     def query(self) -> bool:

@@ -4,31 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from spyrec.hardware.dtypes import DType
-from spyrec.layout.device_layout import DeviceLayout
 from spyrec.runtime.memory.allocator import AllocationIndex
 from spyrec.runtime.memory.spyre_allocator import Allocation
 from spyrec.runtime.streams.control_block import ControlBlock
+from spyrec.runtime.streams.launch_argument import LaunchArgument
 from spyrec.runtime.streams.launch_order import LaunchOrder
 
 if TYPE_CHECKING:
     from spyrec.runtime.spyre_device import SpyreDevice
-
-
-class LaunchArgument(NamedTuple):
-    """One tensor of a launch: its memory, and what a plan holds against what it was compiled for.
-
-    ``strides`` of the host tensor in elements.  ``storage_offset_bytes``: where it begins in its allocation.
-    """
-
-    allocation_index: AllocationIndex
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-    dtype: DType
-    layout: DeviceLayout
-    storage_offset_bytes: int = 0
 
 
 class LaunchMemory:

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from spyrec.runtime.errors import RuntimeFault
-
-if TYPE_CHECKING:
-    from spyrec.runtime.streams.capture import Capture
 
 
 @dataclass(slots=True, eq=False)
@@ -17,9 +13,9 @@ class Recording:
     """A point in a stream: behind its operation number ``ticket``, 0 as long as it is only captured.
 
     ``is_reached``: everything before it has retired, or was skipped: then ``failure`` says why.  ``reached_ns``: the
-    time on the device's clock.  ``clock``: what has happened before it (see ``race_detector``).  ``capture``: what it
-    was recorded in, where that is no stream's own queue.  ``behind``: where it was skipped, what it would have come
-    behind: waits that were skipped with it.
+    time on the device's clock.  ``clock``: what has happened before it (see ``race_detector``).  ``capture``: the
+    ``Capture`` that it was recorded in, where that is no stream's own queue.  ``behind``: where it was skipped, what it
+    would have come behind: waits that were skipped with it.
     """
 
     stream_id: int
@@ -28,7 +24,7 @@ class Recording:
     reached_ns: int = 0
     failure: RuntimeFault | None = None
     clock: Mapping[int, int] = field(default_factory=dict[int, int])
-    capture: Capture | None = None
+    capture: object | None = None
     behind: tuple[Recording, ...] = ()
 
     @property

@@ -15,7 +15,6 @@ from spyrec.runtime.argument_kinds import as_integer, is_a, shown
 from spyrec.runtime.device import Backend
 from spyrec.runtime.errors import (
     DeviceFault,
-    ExecutionFailed,
     InvalidArgument,
     NotPermittedInHostFunction,
     RuntimeFault,
@@ -24,7 +23,7 @@ from spyrec.runtime.errors import (
 from spyrec.runtime.memory.allocator import AllocationIndex, FlexAllocator
 from spyrec.runtime.streams.background_thread import Sleepers
 from spyrec.runtime.streams.choosing import STARVATION_BOUND, Chooser
-from spyrec.runtime.streams.control_block import ControlBlock, Engine, EventAction, Kind
+from spyrec.runtime.streams.control_block import ControlBlock, Engine, EventAction, ExecutionFailed, Kind
 from spyrec.runtime.streams.effects import Effects
 from spyrec.runtime.streams.host_calls import HostCalls, Unwatched
 from spyrec.runtime.streams.launch_order import LaunchOrder

@@ -10,7 +10,6 @@ from spyrec.runtime.argument_kinds import Function, Seconds, Several, Whole, is_
 from spyrec.runtime.call_site import call_site
 from spyrec.runtime.errors import (
     DeviceMismatch,
-    ExecutionFailed,
     InvalidArgument,
     NotPermittedInCapture,
     RuntimeFault,
@@ -21,12 +20,13 @@ from spyrec.runtime.memory.addresses import AddressRange
 from spyrec.runtime.memory.allocator import AllocationIndex, DeviceBytes
 from spyrec.runtime.streams import blocks as make
 from spyrec.runtime.streams.capture import Capture, refuse_beside_capture
-from spyrec.runtime.streams.control_block import ControlBlock, HostArray, Origin, StridedBytes
+from spyrec.runtime.streams.control_block import ControlBlock, ExecutionFailed, HostArray, Origin, StridedBytes
 from spyrec.runtime.streams.device_thread import IsLeft
 from spyrec.runtime.streams.events import Event
 from spyrec.runtime.streams.host_buffer import HostBuffer
+from spyrec.runtime.streams.launch_argument import LaunchArgument
 from spyrec.runtime.streams.launch_order import LaunchOrder
-from spyrec.runtime.streams.launchable import Launchable, LaunchArgument, LaunchMemory, LaunchRequest
+from spyrec.runtime.streams.launchable import Launchable, LaunchMemory, LaunchRequest
 from spyrec.runtime.streams.recording import Recording
 from spyrec.runtime.streams.stream_queue import RecordedSequence, StreamQueue
 

@@ -7,9 +7,8 @@ import weakref
 from functools import partial
 from queue import SimpleQueue
 
-from spyrec.runtime.errors import ExecutionFailed
 from spyrec.runtime.streams.background_thread import BackgroundThread, sleep
-from spyrec.runtime.streams.control_block import Engine
+from spyrec.runtime.streams.control_block import Engine, ExecutionFailed
 from spyrec.runtime.streams.scheduler import Scheduler
 from spyrec.runtime.streams.stream_queue import Entry, Phase, StreamQueue
 

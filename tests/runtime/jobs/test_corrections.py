@@ -10,12 +10,19 @@ import pytest
 import spyrec
 from spyrec.bundle.host_compute import CORRECTION_MAGIC
 from spyrec.emulator.backend import EmulatorBackend
-from spyrec.runtime.errors import CorrectionMissing, ExecutionFailed, ForeignMemory, NoEntry
+from spyrec.runtime.errors import CorrectionMissing, ForeignMemory, NoEntry
 from spyrec.runtime.jobs.execution_plan import ExecutionPlan
 from spyrec.runtime.jobs.launch_kernel import launch_kernel
 from spyrec.runtime.memory.addresses import AddressRange, MemoryMode
 from spyrec.runtime.spyre_device import SpyreDevice
-from spyrec.runtime.streams.control_block import ComputeRequest, ControlBlock, HostCall, HostToDevice, Kind
+from spyrec.runtime.streams.control_block import (
+    ComputeRequest,
+    ControlBlock,
+    ExecutionFailed,
+    HostCall,
+    HostToDevice,
+    Kind,
+)
 from spyrec.runtime.tensors import SpyreTensor
 from tests.support.pipeline import binary_graph, emulated, half, on_device, read_device, resolved, tidy, wanted
 from tests.support.spyre_devices import Log

@@ -21,7 +21,6 @@ from spyrec.runtime.errors import (
     ArgumentCountError,
     DeviceMismatch,
     DtypeMismatch,
-    ExecutionFailed,
     JobNotLoaded,
     LayoutMismatch,
     MalformedPlan,
@@ -38,6 +37,7 @@ from spyrec.runtime.jobs.steps import DMA, DeviceCompute, DmaDirection, HostOper
 from spyrec.runtime.memory.allocator import NULL_ALLOCATION
 from spyrec.runtime.spyre_device import SpyreDevice
 from spyrec.runtime.streams.choosing import Chooser
+from spyrec.runtime.streams.control_block import ExecutionFailed
 from spyrec.runtime.streams.plain_backend import PlainBackend
 from spyrec.runtime.streams.spyre_stream import SpyreStream
 from spyrec.runtime.tensors import SpyreTensor

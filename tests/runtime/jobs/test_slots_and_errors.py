@@ -9,7 +9,8 @@ import pytest
 
 import spyrec
 from spyrec.runtime import ExecutionPlan, SpyreDevice, SpyreTensor, launch_kernel
-from spyrec.runtime.errors import ExecutionFailed, RuntimeFault
+from spyrec.runtime.errors import RuntimeFault
+from spyrec.runtime.streams.control_block import ExecutionFailed
 from tests.support.graphs import graph_data, node, tensor
 from tests.support.pipeline import binary_graph
 from tests.support.spyre_devices import DETERMINISTIC, BrokenKernel

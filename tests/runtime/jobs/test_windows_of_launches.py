@@ -13,7 +13,7 @@ from spyrec.runtime.launch.plan import Mode
 from spyrec.runtime.launch.tile_plan import TilePlan
 from spyrec.runtime.memory.windows import covering, sticks_of
 from spyrec.runtime.spyre_device import SpyreDevice
-from spyrec.runtime.streams.launchable import LaunchArgument
+from spyrec.runtime.streams.launch_argument import LaunchArgument
 from tests.support.launch_windows import BLOCKS, BUNDLES, ROOM_BYTES, ROWS, Scene, watched
 
 CASES = [

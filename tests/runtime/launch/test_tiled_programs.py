@@ -15,7 +15,6 @@ from spyrec.bundle.bundle import Bundle
 from spyrec.diagnostics import SpyrecError
 from spyrec.emulator.backend import EmulatorBackend
 from spyrec.layout.device_layout import DeviceLayout
-from spyrec.runtime.errors import ExecutionFailed
 from spyrec.runtime.jobs.execution_plan import ExecutionPlan
 from spyrec.runtime.jobs.launch_kernel import launch_arguments
 from spyrec.runtime.jobs.tile_blocks import launch_tensors
@@ -24,7 +23,7 @@ from spyrec.runtime.launch.plan import LaunchCounts, Mode
 from spyrec.runtime.launch.tile_major import tile_major_layout
 from spyrec.runtime.launch.tile_plan import TilePlan
 from spyrec.runtime.spyre_device import SpyreDevice
-from spyrec.runtime.streams.control_block import ControlBlock, Kind
+from spyrec.runtime.streams.control_block import ControlBlock, ExecutionFailed, Kind
 from spyrec.runtime.tensors import SpyreTensor
 from tests.support.graphs import graph_data, node, tensor
 
