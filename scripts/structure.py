@@ -265,26 +265,25 @@ def _fragments(known: Mapping[str, Path]) -> Iterable[str]:
     importers = Counter(target for targets in arrows.values() for target in targets)
     inner = [name for name, path in known.items() if path.name != "__init__.py"]
     trees = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in known.items()}
-    classes = Counter(
-        item.name
-        for tree in trees.values()
-        for item in ast.walk(tree)
-        if isinstance(item, ast.ClassDef) and not item.name.startswith("_")
-    )
-    twice = {name: count for name, count in classes.items() if count > 1}
+    homes: dict[str, list[str]] = defaultdict(list)
+    for name, tree in trees.items():
+        for item in ast.walk(tree):
+            if isinstance(item, ast.ClassDef) and not item.name.startswith("_"):
+                homes[item.name].append(name.removeprefix("spyrec."))
+    twice = {name: owners for name, owners in sorted(homes.items()) if len(owners) > 1}
     import_lines = sum(
         (item.end_lineno or item.lineno) - item.lineno + 1
         for tree in trees.values()
         for item in ast.walk(tree)
         if isinstance(item, ast.Import | ast.ImportFrom)
     )
-    most = ", ".join(f"{name} {count}" for name, count in Counter(twice).most_common(6))
     yield "## Fragments"
     yield ""
     yield f"* modules with one importer: {sum(importers[name] == 1 for name in inner)}"
     yield f"* files under 50 lines: {sum(_line_count(known[name]) < 50 for name in inner)}"
     yield f"* lines of imports: {import_lines:,}"
-    yield f"* public class names that stand twice or more: {len(twice)} ({most})"
+    yield f"* public class names that stand twice or more: {len(twice)}"
+    yield from (f"  * {name}: {', '.join(owners)}" for name, owners in twice.items())
 
 
 def _walks(known: Mapping[str, Path]) -> Iterable[str]:
