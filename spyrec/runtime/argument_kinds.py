@@ -22,7 +22,7 @@ class Unfit(Exception):
     """What a kind raises: what was wanted, as the end of a sentence."""
 
 
-class Kind(Protocol):
+class ArgumentKind(Protocol):
     """What an argument may be."""
 
     def read(self, value: object) -> object:
@@ -108,7 +108,7 @@ class Of:
 class Several:
     """A sequence of one kind, as a tuple; ``or_none``: or nothing."""
 
-    kind: Kind
+    kind: ArgumentKind
     or_none: bool = False
 
     def read(self, value: object) -> object:
@@ -187,7 +187,7 @@ def shown(value: object) -> str:
 
 
 def takes(
-    fault: type[RuntimeFault] = InvalidArgument, /, **kinds: Kind
+    fault: type[RuntimeFault] = InvalidArgument, /, **kinds: ArgumentKind
 ) -> Callable[[Callable[Given, Result]], Callable[Given, Result]]:
     """Let a function be called with what its arguments are read as; what is none of its kind is refused.
 
@@ -201,7 +201,7 @@ def takes(
         ]
         assert kinds.keys() <= set(code.co_varnames), function
 
-        def read(name: str, kind: Kind, value: object) -> object:
+        def read(name: str, kind: ArgumentKind, value: object) -> object:
             try:
                 return kind.read(value)
             except Unfit as unfit:

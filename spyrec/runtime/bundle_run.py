@@ -57,7 +57,7 @@ from spyrec.runtime.streams.stream_queue import Entry, Phase
 from spyrec.runtime.timeline_records import HostCopy
 
 if TYPE_CHECKING:
-    from spyrec.runtime.jobs.larger_tensors import Form
+    from spyrec.runtime.jobs.larger_tensors import LaunchForm
     from spyrec.runtime.launch.tile_plan import TilePlan
 
 HostArray = npt.NDArray[np.generic]
@@ -93,7 +93,7 @@ class _Given:
 
     inputs: Mapping[str, HostArray]
     shapes: Mapping[str, tuple[int, ...]]
-    forms: Mapping[str, Form]
+    forms: Mapping[str, LaunchForm]
     plans: tuple[TilePlan, ...] = ()
 
     def size_bytes(self, item: JobArgument) -> int:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 
-class Engine(Enum):
+class CoreEngine(Enum):
     """An engine of a core; the value is its lane's name."""
 
     DMA_IN = "DMA in"
@@ -20,7 +20,7 @@ class Engine(Enum):
 class Activity:
     """One engine of a group at work, in microseconds from the start; ``share`` of all it does in this execution."""
 
-    engine: Engine
+    engine: CoreEngine
     first_us: float
     last_us: float
     share: float
@@ -33,7 +33,7 @@ class GroupTimeline:
     cores: tuple[int, ...]
     activities: tuple[Activity, ...]
 
-    def busy_us(self, engine: Engine) -> float:
+    def busy_us(self, engine: CoreEngine) -> float:
         """Return how long one engine of one core works."""
         return sum(item.last_us - item.first_us for item in self.activities if item.engine is engine)
 

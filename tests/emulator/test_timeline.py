@@ -11,7 +11,7 @@ from spyrec.emulator.timeline.cost_record import record_of, writers_of
 from spyrec.emulator.timeline.execution import CoreGroup, simulate, timeline_of
 from spyrec.hardware.cost import OperationClass, OperationRecord, OperationWork, Unit
 from spyrec.hardware.target import CALIBRATED
-from spyrec.runtime.timeline_records import Engine, OperationTimeline
+from spyrec.runtime.timeline_records import CoreEngine, OperationTimeline
 from tests.emulator.builders import Operation, Tensor, program_of, superdsc_of, table_of
 from tests.emulator.example_cases import load_kernel, right_kernels
 
@@ -21,17 +21,17 @@ def work(overlap: float = 0.0, compute_us: float = 0.0, ring_us: float = 0.0, co
     return OperationWork(0.0, 0.0, 100.0, core_rate, compute_us, ring_us, overlap)
 
 
-def windows(timeline: OperationTimeline, group: int = 0) -> dict[Engine, tuple[float, float]]:
+def windows(timeline: OperationTimeline, group: int = 0) -> dict[CoreEngine, tuple[float, float]]:
     return {item.engine: (item.first_us, item.last_us) for item in timeline.groups[group].activities}
 
 
 def test_one_core_fetches_computes_combines_and_stores_in_turn() -> None:
     timeline = simulate([CoreGroup((0,), 1000.0, 500.0)], work(compute_us=7.0, ring_us=2.0), Unit.PT)
     assert windows(timeline) == {
-        Engine.DMA_IN: (0.0, 10.0),
-        Engine.PT: (10.0, 17.0),
-        Engine.RING: (17.0, 19.0),
-        Engine.DMA_OUT: (19.0, 24.0),
+        CoreEngine.DMA_IN: (0.0, 10.0),
+        CoreEngine.PT: (10.0, 17.0),
+        CoreEngine.RING: (17.0, 19.0),
+        CoreEngine.DMA_OUT: (19.0, 24.0),
     }
     assert timeline.total_us == 24.0
 
@@ -39,7 +39,7 @@ def test_one_core_fetches_computes_combines_and_stores_in_turn() -> None:
 @pytest.mark.parametrize(("compute_us", "total_us"), [(7.0, 15.0), (40.0, 40.0)])
 def test_with_full_overlap_the_dearer_part_is_the_time(compute_us: float, total_us: float) -> None:
     timeline = simulate([CoreGroup((0,), 1000.0, 500.0)], work(1.0, compute_us), Unit.SFP)
-    assert windows(timeline)[Engine.SFP] == (0.0, compute_us)
+    assert windows(timeline)[CoreEngine.SFP] == (0.0, compute_us)
     assert timeline.total_us == total_us
 
 
@@ -47,8 +47,8 @@ def test_memory_is_shared_evenly_and_dealt_again_when_a_core_is_done() -> None:
     groups = [CoreGroup((0,), 1000.0, 0.0), CoreGroup((1, 2, 3), 2000.0, 0.0)]
     timeline = simulate(groups, work(), Unit.SFP)
     # four at 25 bytes/us for 40 us; then three share 100 for the 1000 bytes that each has left
-    assert windows(timeline, 0)[Engine.DMA_IN] == (0.0, 40.0)
-    assert windows(timeline, 1)[Engine.DMA_IN] == (0.0, pytest.approx(70.0))
+    assert windows(timeline, 0)[CoreEngine.DMA_IN] == (0.0, 40.0)
+    assert windows(timeline, 1)[CoreEngine.DMA_IN] == (0.0, pytest.approx(70.0))
 
 
 def test_a_core_draws_no_more_than_its_own_rate() -> None:
@@ -82,12 +82,18 @@ def test_shares_of_each_engine_add_up_whatever_the_overlap() -> None:
             groups = [CoreGroup((0, 1), 700.0, 300.0), CoreGroup((2,), 700.0, 0.0)]
             timeline = simulate(groups, work(overlap, compute_us, 1.0), Unit.PT)
             for group in timeline.groups:
-                shares = dict.fromkeys(Engine, 0.0)
+                shares = dict.fromkeys(CoreEngine, 0.0)
                 for item in group.activities:
                     assert 0.0 <= item.first_us < item.last_us <= timeline.total_us
                     shares[item.engine] += item.share
                 stores = 1.0 if group.cores == (0, 1) else 0.0
-                want = {Engine.DMA_IN: 1, Engine.PT: 1, Engine.RING: 1, Engine.DMA_OUT: stores, Engine.SFP: 0}
+                want = {
+                    CoreEngine.DMA_IN: 1,
+                    CoreEngine.PT: 1,
+                    CoreEngine.RING: 1,
+                    CoreEngine.DMA_OUT: stores,
+                    CoreEngine.SFP: 0,
+                }
                 assert shares == pytest.approx(want)
 
 
@@ -127,8 +133,8 @@ def test_partial_sums_travel_as_far_as_the_core_order_says(
     assert storing == writers
     timeline = timeline_of(record, CALIBRATED, range(16), storing)
     assert [group.cores for group in timeline.groups] == [writers, tuple(set(range(16)) - set(writers))]
-    assert all(Engine.RING in windows(timeline, group) for group in range(2))
-    assert Engine.DMA_OUT not in windows(timeline, 1)
+    assert all(CoreEngine.RING in windows(timeline, group) for group in range(2))
+    assert CoreEngine.DMA_OUT not in windows(timeline, 1)
 
 
 def test_reductions_are_told_apart_by_what_they_reduce() -> None:
@@ -164,4 +170,4 @@ def test_an_operation_on_the_scratchpad_alone_only_computes() -> None:
     scale = next(item for item in loaded.planned.values() if item.call.superdsc.op_func_name == "layernormscale")
     record = record_of(scale.setting, scale.binding, scale.traffic)
     busy = windows(timeline_of(record, CALIBRATED, range(record.cores), writers_of(scale.setting)))
-    assert set(busy) == {Engine.SFP}
+    assert set(busy) == {CoreEngine.SFP}

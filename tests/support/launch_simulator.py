@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from spyrec.bundle.tile_contract import TileArgument
 from spyrec.layout.device_layout import DeviceLayout
-from spyrec.runtime.launch.plan import Iteration, Mode, Operand, Place, StageCopy
+from spyrec.runtime.launch.plan import Iteration, IterationOperand, Mode, OperandHome, StageCopy
 from spyrec.runtime.launch.tile_plan import Part, TilePlan
 
 Array = npt.NDArray[np.float64]
@@ -97,18 +97,18 @@ class Simulator:
         size = tuple(loop.size(at) for loop, at in zip(self.plan.loops, iteration.index, strict=True))
         return dict(self.plan.parts)[size]
 
-    def _memory(self, operand: Operand) -> Bytes:
+    def _memory(self, operand: IterationOperand) -> Bytes:
         by_place = {
-            Place.TENSOR: self.tensors,
-            Place.SCRATCH: self.scratch,
-            Place.PARTIAL: self.partials,
-            Place.ACCUMULATOR: self.sums,
+            OperandHome.TENSOR: self.tensors,
+            OperandHome.SCRATCH: self.scratch,
+            OperandHome.PARTIAL: self.partials,
+            OperandHome.ACCUMULATOR: self.sums,
         }
         return by_place[operand.place][operand.argument]
 
-    def _places(self, operand: Operand, part: Part) -> Places:
+    def _places(self, operand: IterationOperand, part: Part) -> Places:
         argument, plan = part.contract.arguments[operand.argument], part.arguments[operand.argument]
-        is_walked = plan.mode is Mode.STRIDED and operand.place is Place.TENSOR
+        is_walked = plan.mode is Mode.STRIDED and operand.place is OperandHome.TENSOR
         return self._own(argument, plan.stick_strides if is_walked else None) + operand.offset_bytes
 
     def _own(self, argument: TileArgument, strides: tuple[int, ...] | None) -> Places:

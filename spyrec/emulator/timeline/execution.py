@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from spyrec.hardware.cost import OperationRecord, OperationWork, Unit, work_of
 from spyrec.hardware.target import Profile
-from spyrec.runtime.timeline_records import Activity, Engine, GroupTimeline, OperationTimeline
+from spyrec.runtime.timeline_records import Activity, CoreEngine, GroupTimeline, OperationTimeline
 
 _TOLERANCE = 1e-12  # relative: ends that differ by rounding alone are one event
 
@@ -47,7 +47,7 @@ def timeline_of(
 
 def simulate(groups: Sequence[CoreGroup], work: OperationWork, unit: Unit) -> OperationTimeline:
     """Run groups of cores over one memory until all have finished; ``work`` gives rates and the times per core."""
-    runs = [_GroupRun(group, work, Engine.PT if unit is Unit.PT else Engine.SFP) for group in groups]
+    runs = [_GroupRun(group, work, CoreEngine.PT if unit is Unit.PT else CoreEngine.SFP) for group in groups]
     now = 0.0
     while True:
         transferring = sum(len(run.group.cores) for run in runs if run.remaining_load > 0.0)
@@ -70,7 +70,7 @@ class _Phase:
 
     read_share: float
     write_share: float
-    engine: Engine
+    engine: CoreEngine
     engine_share: float
     engine_us: float
 
@@ -78,14 +78,14 @@ class _Phase:
 class _GroupRun:
     """One group on its way through its phases."""
 
-    def __init__(self, group: CoreGroup, work: OperationWork, unit: Engine) -> None:
+    def __init__(self, group: CoreGroup, work: OperationWork, unit: CoreEngine) -> None:
         self.group = group
         pipelined, serial = work.overlap, 1.0 - work.overlap
         self.phases = [
             _Phase(serial, 0.0, unit, 0.0, 0.0),
             _Phase(pipelined, pipelined, unit, pipelined, pipelined * work.compute_us),
             _Phase(0.0, 0.0, unit, serial, serial * work.compute_us),
-            _Phase(0.0, 0.0, Engine.RING, 1.0, work.ring_us),
+            _Phase(0.0, 0.0, CoreEngine.RING, 1.0, work.ring_us),
             _Phase(0.0, serial, unit, 0.0, 0.0),
         ]
         self.activities: list[Activity] = []
@@ -139,11 +139,11 @@ class _GroupRun:
     def note_transfers(self, phase: _Phase, now: float) -> None:
         """A core splits its rate between fetching and storing so that both end together."""
         if phase.read_share * self.group.read_load > 0.0:
-            self.note(Engine.DMA_IN, self.first_us, now, phase.read_share)
+            self.note(CoreEngine.DMA_IN, self.first_us, now, phase.read_share)
         if phase.write_share * self.group.write_load > 0.0:
-            self.note(Engine.DMA_OUT, self.first_us, now, phase.write_share)
+            self.note(CoreEngine.DMA_OUT, self.first_us, now, phase.write_share)
 
-    def note(self, engine: Engine, first_us: float, last_us: float, share: float) -> None:
+    def note(self, engine: CoreEngine, first_us: float, last_us: float, share: float) -> None:
         """Record an activity; one that continues the engine's latest is joined to it."""
         for index, earlier in enumerate(self.activities):
             if earlier.engine is engine and earlier.last_us == first_us:

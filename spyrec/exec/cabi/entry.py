@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spyrec.exec import flat, flat_backend
-from spyrec.exec.cabi.header import HEADERS, Function, Parameter, functions
+from spyrec.exec.cabi.header import HEADERS, ExportedFunction, Parameter, functions
 from spyrec.exec.errors import InvalidCall, Status
 from spyrec.exec.flat_calls import HANDLES, status_of
 
@@ -78,7 +78,7 @@ class Boundary:
             return int(Status.BACKEND)
         return 0 if result in _NUMBERS else self._ffi.NULL
 
-    def wrapped(self, function: Function, target: Callable[..., object]) -> Callable[..., object]:
+    def wrapped(self, function: ExportedFunction, target: Callable[..., object]) -> Callable[..., object]:
         """Return the function that C calls."""
         parameters, result = function.parameters, function.result
 

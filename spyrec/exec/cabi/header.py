@@ -26,7 +26,7 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True)
-class Function:
+class ExportedFunction:
     """One exported function."""
 
     result: str
@@ -49,11 +49,11 @@ def declarations(header: str) -> str:
 
 
 @cache
-def functions(header: str) -> tuple[Function, ...]:
+def functions(header: str) -> tuple[ExportedFunction, ...]:
     """Return the functions of a header, in its order."""
     flat = " ".join(declarations(header).split())
     return tuple(
-        Function(result.replace("typedef", "").strip(), name, tuple(_parameters(text)))
+        ExportedFunction(result.replace("typedef", "").strip(), name, tuple(_parameters(text)))
         for result, name, text in _FUNCTION.findall(flat)
     )
 

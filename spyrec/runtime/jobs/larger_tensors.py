@@ -14,7 +14,7 @@ from spyrec.runtime.streams.launch_argument import LaunchArgument
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class LaunchForm:
     """Shape and device layout of a tensor in one launch."""
 
     shape: tuple[int, ...]
@@ -30,25 +30,25 @@ def contracted_steps(manifest: Manifest) -> tuple[ContractedStep, ...] | None:
 
 def larger_forms(
     manifest: Manifest, steps: Sequence[ContractedStep], shapes: Mapping[str, tuple[int, ...]]
-) -> dict[str, Form]:
+) -> dict[str, LaunchForm]:
     """Return the form of every tensor of a bundle where its inputs have these shapes."""
-    fixed: dict[str, Form] = {}
+    fixed: dict[str, LaunchForm] = {}
     for item in manifest.arguments:
         is_unread = item.arg_index is None
         if item.shape is not None and (item.role is Role.CONSTANT or is_unread):
-            fixed[item.name] = Form(item.shape, argument_layout(item))
+            fixed[item.name] = LaunchForm(item.shape, argument_layout(item))
     given = {name: shape for name, shape in shapes.items() if name not in fixed}
     known = launched_shapes(steps, {**given, **{name: form.shape for name, form in fixed.items()}})
     layouts = launched_layouts(steps, known, {name: form.layout for name, form in fixed.items()})
     outside = {
-        item.name: Form(known[item.name], layouts[item.name])
+        item.name: LaunchForm(known[item.name], layouts[item.name])
         for item in manifest.arguments
         if item.role is not Role.INTERMEDIATE and item.name in layouts
     }
     return {**outside, **forms_of(steps, outside)}
 
 
-def intermediate_forms(plan: ExecutionPlan, named: Mapping[str, LaunchArgument]) -> dict[str, Form]:
+def intermediate_forms(plan: ExecutionPlan, named: Mapping[str, LaunchArgument]) -> dict[str, LaunchForm]:
     """Return the forms of a plan's own tensors where those of a launch are not what it was compiled for, else none.
 
     ``named``: the tensors of the launch, constants too, by the plan's names.
@@ -62,11 +62,11 @@ def intermediate_forms(plan: ExecutionPlan, named: Mapping[str, LaunchArgument])
         if contract is None or wired.tensors is None:
             return {}
         steps.append(ContractedStep(contract, wired.tensors))
-    return forms_of(steps, {name: Form(item.shape, item.layout) for name, item in named.items()})
+    return forms_of(steps, {name: LaunchForm(item.shape, item.layout) for name, item in named.items()})
 
 
-def forms_of(steps: Sequence[ContractedStep], given: Mapping[str, Form]) -> dict[str, Form]:
+def forms_of(steps: Sequence[ContractedStep], given: Mapping[str, LaunchForm]) -> dict[str, LaunchForm]:
     """Return the forms of the tensors of a plan that are not given."""
     shapes = launched_shapes(steps, {name: form.shape for name, form in given.items()})
     layouts = launched_layouts(steps, shapes, {name: form.layout for name, form in given.items()})
-    return {name: Form(shapes[name], layouts[name]) for name in layouts if name not in given}
+    return {name: LaunchForm(shapes[name], layouts[name]) for name in layouts if name not in given}

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from spyrec.hardware.target import STICK_BYTES
 from spyrec.runtime.jobs.iteration import OperandPlace, require_data_memory
 from spyrec.runtime.launch.address_levels import stick_strides
-from spyrec.runtime.launch.plan import Iteration, LaunchTensor, Operand, Place, StageCopy
+from spyrec.runtime.launch.plan import Iteration, IterationOperand, LaunchTensor, OperandHome, StageCopy
 from spyrec.runtime.launch.tile_plan import Part, TilePlan
 from spyrec.runtime.memory.allocator import AllocationIndex, DeviceBytes
 from spyrec.runtime.memory.windows import AddressWindow
@@ -18,7 +18,7 @@ from spyrec.runtime.streams.control_block import ControlBlock, Origin, StridedBy
 from spyrec.runtime.streams.launch_argument import LaunchArgument
 from spyrec.runtime.streams.launchable import LaunchRequest
 
-_Key = tuple[Place, int]
+_Key = tuple[OperandHome, int]
 """What operands lie in: of which kind, and of which argument."""
 
 RunProgram = Callable[[str, Sequence[OperandPlace], tuple[int, ...]], Sequence[ControlBlock]]
@@ -64,7 +64,7 @@ def operands_on_tensors(
 
     ``tensors``: by number of an argument, the whole of its memory.
     """
-    whole = {(Place.TENSOR, number): item for number, item in tensors.items()}
+    whole = {(OperandHome.TENSOR, number): item for number, item in tensors.items()}
     memory = _Memory(plan, whole)
     for iteration in plan.iterations():
         part = memory.part_of(iteration)
@@ -79,13 +79,14 @@ def _whole(request: LaunchRequest, plan: TilePlan) -> dict[_Key, DeviceBytes]:
     """Return what the operands of a launch lie in; scratch memory is taken here."""
     allocator = request.device.allocator
     whole = {
-        (Place.TENSOR, number): allocator.part(item.allocation_index) for number, item in enumerate(request.arguments)
+        (OperandHome.TENSOR, number): allocator.part(item.allocation_index)
+        for number, item in enumerate(request.arguments)
     }
     require_data_memory(allocator.regions, [item.range for item in whole.values()], plan.body.contract.program)
     sizes = {
-        Place.SCRATCH: plan.scratch_bytes,
-        Place.PARTIAL: plan.sum_scratch_bytes,
-        Place.ACCUMULATOR: plan.accumulator_bytes,
+        OperandHome.SCRATCH: plan.scratch_bytes,
+        OperandHome.PARTIAL: plan.sum_scratch_bytes,
+        OperandHome.ACCUMULATOR: plan.accumulator_bytes,
     }
     for place, by_argument in sizes.items():
         for number, size_bytes in enumerate(by_argument):
@@ -113,12 +114,12 @@ class _Memory:
         part = self.part_of(iteration)
         return [self.operand(operand, part) for operand in iteration.operands]
 
-    def operand(self, operand: Operand, part: Part) -> OperandPlace:
+    def operand(self, operand: IterationOperand, part: Part) -> OperandPlace:
         allocation, whole = self._whole[operand.place, operand.argument]
-        if operand.place is Place.ACCUMULATOR:
+        if operand.place is OperandHome.ACCUMULATOR:
             return OperandPlace(whole, allocation)
         argument, plan = part.contract.arguments[operand.argument], part.arguments[operand.argument]
-        strides = plan.stick_strides if operand.place is Place.TENSOR else None
+        strides = plan.stick_strides if operand.place is OperandHome.TENSOR else None
         walk, room_bytes = _walk(argument.layout.device_size, strides), whole.size_bytes - operand.offset_bytes
         place = whole.part(operand.offset_bytes, min(walk.reach_bytes, room_bytes))
         if strides is None or walk.reach_bytes > room_bytes:
@@ -134,10 +135,10 @@ class _Memory:
         return device_to_device(self._scratch(copy), self._parent(copy), origin, walk)
 
     def _parent(self, copy: StageCopy) -> DeviceBytes:
-        return _from(self._whole[Place.TENSOR, copy.argument], copy.parent_bytes)
+        return _from(self._whole[OperandHome.TENSOR, copy.argument], copy.parent_bytes)
 
     def _scratch(self, copy: StageCopy) -> DeviceBytes:
-        return _from(self._whole[Place.SCRATCH, copy.argument], copy.scratch_bytes)
+        return _from(self._whole[OperandHome.SCRATCH, copy.argument], copy.scratch_bytes)
 
 
 def _from(whole: DeviceBytes, offset_bytes: int) -> DeviceBytes:

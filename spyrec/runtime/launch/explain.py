@@ -12,7 +12,7 @@ from spyrec.runtime.launch.flat import flat_arguments, flat_loop
 from spyrec.runtime.launch.matching import check_arguments, check_count, matched_loops, with_loops
 from spyrec.runtime.launch.modes import Refusal, argument_plan, moving_dim
 from spyrec.runtime.launch.plan import ArgumentPlan, LaunchOptions, LaunchTensor, LoopPlan, Mode
-from spyrec.runtime.launch.remainders import Launch, with_remainder
+from spyrec.runtime.launch.remainders import TiledLaunch, with_remainder
 from spyrec.runtime.launch.sharing import check_aliases, check_outputs, check_sums
 from spyrec.runtime.launch.tile_major import tile_major_layout
 from spyrec.runtime.launch.tile_plan import Part, TilePlan
@@ -30,7 +30,7 @@ def explain_launch(
     """
     chosen = options or LaunchOptions()
     check_arguments(contract, tensors)
-    launch = Launch(with_loops(contract, tensors), tuple(tensors))
+    launch = TiledLaunch(with_loops(contract, tensors), tuple(tensors))
     loops = _ordered(launch, matched_loops(launch.contract, tensors, chosen), chosen)
     check_outputs(launch.contract, tensors, loops)
     check_sums(launch.contract, loops)
@@ -40,7 +40,7 @@ def explain_launch(
     return plan
 
 
-def _cheapest(launch: Launch, loops: tuple[LoopPlan, ...], options: LaunchOptions) -> TilePlan:
+def _cheapest(launch: TiledLaunch, loops: tuple[LoopPlan, ...], options: LaunchOptions) -> TilePlan:
     """Return the plan without copies, else the one over runs of sticks, else the one with copies."""
     try:
         return _by_loops(launch, loops, options, may_stage=False)
@@ -55,7 +55,7 @@ def _cheapest(launch: Launch, loops: tuple[LoopPlan, ...], options: LaunchOption
     return _by_loops(launch, loops, options, may_stage=True)
 
 
-def _by_loops(launch: Launch, loops: tuple[LoopPlan, ...], options: LaunchOptions, may_stage: bool) -> TilePlan:
+def _by_loops(launch: TiledLaunch, loops: tuple[LoopPlan, ...], options: LaunchOptions, may_stage: bool) -> TilePlan:
     settled = tuple(with_remainder(launch, loop, options.remainder, may_stage) for loop in loops)
     sizes = product(*(sorted({loop.size(0), loop.size(loop.trips - 1)}, reverse=True) for loop in settled))
     parts = tuple((size, _part(launch, settled, size, may_stage)) for size in sizes)
@@ -67,7 +67,7 @@ def _by_loops(launch: Launch, loops: tuple[LoopPlan, ...], options: LaunchOption
     return plan
 
 
-def _part(launch: Launch, loops: tuple[LoopPlan, ...], size: tuple[int, ...], may_stage: bool) -> Part:
+def _part(launch: TiledLaunch, loops: tuple[LoopPlan, ...], size: tuple[int, ...], may_stage: bool) -> Part:
     contract = _program(launch.contract, loops, size)
     plans: list[ArgumentPlan] = []
     for argument, tensor in zip(contract.arguments, launch.tensors, strict=True):
@@ -101,7 +101,7 @@ def _refused(argument: TileArgument, tensor: LaunchTensor, loops: Sequence[LoopP
     return kind(fact, notes=(compiled, actual), hint=hint)
 
 
-def _ordered(launch: Launch, loops: tuple[LoopPlan, ...], options: LaunchOptions) -> tuple[LoopPlan, ...]:
+def _ordered(launch: TiledLaunch, loops: tuple[LoopPlan, ...], options: LaunchOptions) -> tuple[LoopPlan, ...]:
     """Return the loops as they are run: those of one iteration are gone from a plan only by their count."""
     if not options.reuse_order:
         return loops
@@ -110,7 +110,7 @@ def _ordered(launch: Launch, loops: tuple[LoopPlan, ...], options: LaunchOptions
     return (*sorted(parallel, key=lambda loop: _kept_bytes(launch, loop)), *rest)
 
 
-def _kept_bytes(launch: Launch, loop: LoopPlan) -> int:
+def _kept_bytes(launch: TiledLaunch, loop: LoopPlan) -> int:
     """Return the bytes of the arguments that a loop leaves in place, 0 for a loop of one iteration."""
     if loop.trips == 1:
         return 0

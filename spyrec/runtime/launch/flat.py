@@ -6,12 +6,12 @@ from spyrec.bundle.tile_contract import LoopKind
 from spyrec.hardware.target import STICK_BYTES
 from spyrec.runtime.launch.offset_rule import AxisSteps, StepLevel
 from spyrec.runtime.launch.plan import ArgumentPlan, LoopPlan, LoopSteps, Mode, Remainder
-from spyrec.runtime.launch.remainders import Launch
+from spyrec.runtime.launch.remainders import TiledLaunch
 
 REASON = "the program is pointwise and all tensors have one layout"
 
 
-def flat_loop(launch: Launch) -> LoopPlan | None:
+def flat_loop(launch: TiledLaunch) -> LoopPlan | None:
     """Return the one loop over runs of sticks, ``None`` where the program or the tensors do not admit it.
 
     A program over a tile without padding computes every lane of every stick, so that any run of as many sticks will do.
@@ -30,7 +30,7 @@ def flat_loop(launch: Launch) -> LoopPlan | None:
     return LoopPlan("sticks", LoopKind.PARALLEL, extent, tile, Remainder.OVERLAP) if may_repeat else None
 
 
-def flat_arguments(launch: Launch, loop: LoopPlan) -> tuple[ArgumentPlan, ...]:
+def flat_arguments(launch: TiledLaunch, loop: LoopPlan) -> tuple[ArgumentPlan, ...]:
     """Return how the arguments step through the sticks: all alike."""
     is_moved_back = loop.remainder is Remainder.OVERLAP
     steps = AxisSteps((StepLevel(loop.trips - is_moved_back, loop.tile * STICK_BYTES),))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from spyrec.bundle.tile_contract import TileArgument
 from spyrec.runtime.launch.address_levels import AddressRun, address_runs, are_alike, in_box, run_of, stick_strides
-from spyrec.runtime.launch.offset_rule import AxisSteps, Cut, Obstacle, axis_steps, start_bytes
+from spyrec.runtime.launch.offset_rule import AxisCut, AxisSteps, Obstacle, axis_steps, start_bytes
 from spyrec.runtime.launch.plan import ArgumentPlan, LaunchTensor, LoopPlan, LoopSteps, Mode, Remainder
 from spyrec.runtime.launch.stage_copies import stage_copies
 
@@ -81,7 +81,7 @@ def _loop_steps(argument: TileArgument, tensor: LaunchTensor, loop: LoopPlan) ->
     is_moved_back = loop.remainder is Remainder.OVERLAP
     trips = loop.trips - is_moved_back
     end = loop.extent if loop.remainder is Remainder.VARIANT else trips * loop.tile
-    steps = axis_steps(runs, Cut(dim, loop.tile, trips, end))
+    steps = axis_steps(runs, AxisCut(dim, loop.tile, trips, end))
     last = start_bytes(runs, dim, loop.start(loop.trips - 1), loop.tile) if is_moved_back else None
     if isinstance(steps, AxisSteps):
         return last if isinstance(last, Obstacle) else LoopSteps(steps, last)

@@ -56,7 +56,7 @@ STILL = AxisSteps()
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class AxisCut:
     """Tiles of ``tile`` elements along host dim ``dim``: ``trips`` of them, which end at element ``end``."""
 
     dim: int
@@ -65,7 +65,7 @@ class Cut:
     end: int
 
 
-def axis_steps(runs: Sequence[AddressRun], cut: Cut) -> AxisSteps | Obstacle:
+def axis_steps(runs: Sequence[AddressRun], cut: AxisCut) -> AxisSteps | Obstacle:
     """Return the loops that step a tensor's base through the tiles of a cut, in bytes, or what stands in the way.
 
     A dim of one element, or whose elements are copies of one, does not move.  The loops are as many as the tiles

@@ -30,7 +30,7 @@ class Remainder(Enum):
     PAD = "pad"
 
 
-class Phase(Enum):
+class LaunchPhase(Enum):
     """What a program does in a launch: the body, or one of the steps around a reduction's body."""
 
     BODY = "body"
@@ -39,7 +39,7 @@ class Phase(Enum):
     PUBLISH = "publish"
 
 
-class Place(Enum):
+class OperandHome(Enum):
     """Where an operand lies: in the tensor, or in scratch memory of the launch (each argument has its own)."""
 
     TENSOR = "tensor"
@@ -172,11 +172,11 @@ class StageCopy:
 
 
 @dataclass(frozen=True, slots=True)
-class Operand:
+class IterationOperand:
     """What a program is given in one iteration: an argument by number, where it lies, and the offset in bytes there."""
 
     argument: int
-    place: Place
+    place: OperandHome
     offset_bytes: int
 
 
@@ -188,9 +188,9 @@ class Iteration:
     """
 
     index: tuple[int, ...]
-    phase: Phase
+    phase: LaunchPhase
     program: str
-    operands: tuple[Operand, ...]
+    operands: tuple[IterationOperand, ...]
     gathers: tuple[StageCopy, ...] = ()
     scatters: tuple[StageCopy, ...] = ()
 

@@ -15,7 +15,7 @@ from spyrec.runtime.launch.sharing import shares_memory
 
 
 @dataclass(frozen=True, slots=True)
-class Launch:
+class TiledLaunch:
     """What is launched: the contract, with loops named, and a tensor for each of its arguments."""
 
     contract: TileContract
@@ -57,7 +57,7 @@ class _Left:
     may_stage: bool
 
 
-def with_remainder(launch: Launch, loop: LoopPlan, asked: Remainder | None, may_stage: bool) -> LoopPlan:
+def with_remainder(launch: TiledLaunch, loop: LoopPlan, asked: Remainder | None, may_stage: bool) -> LoopPlan:
     """Return the loop with the policy for what its tiles leave over: the one asked for, else the first that is legal.
 
     Where every tensor has its sticks along the loop, tiles may also fill the tensors' last sticks, padding included.
@@ -72,7 +72,7 @@ def with_remainder(launch: Launch, loop: LoopPlan, asked: Remainder | None, may_
         return _settled(launch, replace(loop, extent=whole), asked, may_stage)
 
 
-def _whole_sticks(launch: Launch, loop: LoopPlan) -> int | None:
+def _whole_sticks(launch: TiledLaunch, loop: LoopPlan) -> int | None:
     """Return the extent of a loop with the padding of the last stick; ``None`` where something has none along it.
 
     What the program computes of padding goes to padding.
@@ -91,7 +91,7 @@ def _whole_sticks(launch: Launch, loop: LoopPlan) -> int | None:
     return None if others else -(-loop.extent // lanes) * lanes
 
 
-def _settled(launch: Launch, loop: LoopPlan, asked: Remainder | None, may_stage: bool) -> LoopPlan:
+def _settled(launch: TiledLaunch, loop: LoopPlan, asked: Remainder | None, may_stage: bool) -> LoopPlan:
     if loop.extent % loop.tile == 0:
         return loop
     left = _Left(loop, next(item for item in launch.contract.loops if item.name == loop.name), may_stage)
@@ -107,12 +107,12 @@ def _settled(launch: Launch, loop: LoopPlan, asked: Remainder | None, may_stage:
     raise RemainderNotPossible(fact, notes=tuple(notes))
 
 
-def _repeats_nothing(launch: Launch) -> bool:
+def _repeats_nothing(launch: TiledLaunch) -> bool:
     """Whether a tile over elements that are done has to leave them as they are."""
     return not launch.contract.is_idempotent or launch.updated() is not None
 
 
-def _overlap_hurdle(launch: Launch, left: _Left) -> str | None:
+def _overlap_hurdle(launch: TiledLaunch, left: _Left) -> str | None:
     """Return why the last tile may not begin earlier, over elements that the one before it has done."""
     loop, declared = left.loop, left.declared
     if loop.kind is LoopKind.REDUCTION and (declared.combine is None or not declared.combine.is_idempotent):
@@ -132,14 +132,14 @@ def _overlap_hurdle(launch: Launch, left: _Left) -> str | None:
     return None
 
 
-def _variant_hurdle(launch: Launch, left: _Left) -> str | None:
+def _variant_hurdle(launch: TiledLaunch, left: _Left) -> str | None:
     count = left.loop.extent % left.loop.tile
     if any(variant.tiles[left.loop.name] == count for variant in launch.contract.variants):
         return None
     return f"no program was compiled for {count} elements"
 
 
-def _pad_hurdle(launch: Launch, left: _Left) -> str | None:
+def _pad_hurdle(launch: TiledLaunch, left: _Left) -> str | None:
     """Return why the last tile may not reach beyond the tensors."""
     loop, declared = left.loop, left.declared
     end = loop.trips * loop.tile
@@ -162,7 +162,7 @@ def room(tensor: LaunchTensor, dim: int) -> int:
     return tensor.layout.device_size[device_dim] * coarsest.step // run.weight_of(dim)
 
 
-_HURDLES: dict[Remainder, Callable[[Launch, _Left], str | None]] = {
+_HURDLES: dict[Remainder, Callable[[TiledLaunch, _Left], str | None]] = {
     Remainder.OVERLAP: _overlap_hurdle,
     Remainder.VARIANT: _variant_hurdle,
     Remainder.PAD: _pad_hurdle,

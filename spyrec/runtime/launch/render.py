@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import islice
 
-from spyrec.runtime.launch.plan import ArgumentPlan, Iteration, LoopPlan, Mode, Operand, Place, StageCopy
+from spyrec.runtime.launch.plan import ArgumentPlan, Iteration, IterationOperand, LoopPlan, Mode, OperandHome, StageCopy
 from spyrec.runtime.launch.tile_plan import TilePlan
 
 
@@ -48,9 +48,9 @@ def _iteration(iteration: Iteration, names: Sequence[str]) -> str:
     return f"  [{index}] {iteration.program}: {operands}{gathers}{scatters}"
 
 
-def _operand(operand: Operand, names: Sequence[str]) -> str:
+def _operand(operand: IterationOperand, names: Sequence[str]) -> str:
     name = names[operand.argument]
-    return f"{name}+{operand.offset_bytes}" if operand.place is Place.TENSOR else f"{name}:{operand.place.value}"
+    return f"{name}+{operand.offset_bytes}" if operand.place is OperandHome.TENSOR else f"{name}:{operand.place.value}"
 
 
 def _copy(copy: StageCopy, names: Sequence[str]) -> str:

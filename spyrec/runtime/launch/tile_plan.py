@@ -15,13 +15,13 @@ from spyrec.runtime.launch.offset_rule import Obstacle
 from spyrec.runtime.launch.plan import (
     ArgumentPlan,
     Iteration,
+    IterationOperand,
     LaunchCounts,
+    LaunchPhase,
     LaunchTensor,
     LoopPlan,
     Mode,
-    Operand,
-    Phase,
-    Place,
+    OperandHome,
     StageCopy,
 )
 from spyrec.runtime.launch.stage_copies import stage_copies
@@ -137,16 +137,16 @@ class _Walk:
             yield self._body(index, part, following)
             return
         written = [number for number, argument in enumerate(part.contract.arguments) if argument.is_written]
-        sums = tuple(Operand(number, Place.ACCUMULATOR, 0) for number in written)
-        partials = tuple(Operand(number, Place.PARTIAL, 0) for number in written)
+        sums = tuple(IterationOperand(number, OperandHome.ACCUMULATOR, 0) for number in written)
+        partials = tuple(IterationOperand(number, OperandHome.PARTIAL, 0) for number in written)
         if self._is_first(index):
-            yield Iteration(index, Phase.INIT, around.init, sums)
+            yield Iteration(index, LaunchPhase.INIT, around.init, sums)
         yield self._body(index, part, following)
-        yield Iteration(index, Phase.COMBINE, around.combine, (*sums, *partials))
+        yield Iteration(index, LaunchPhase.COMBINE, around.combine, (*sums, *partials))
         if all(index[place] == self.plan.loops[place].trips - 1 for place in self._sums):
             results = tuple(self._operand(number, index, part) for number in written)
             scatters = self._copies(written, index, part, leaves_done=True)
-            yield Iteration(index, Phase.PUBLISH, around.publish, (*sums, *results), (), scatters)
+            yield Iteration(index, LaunchPhase.PUBLISH, around.publish, (*sums, *results), (), scatters)
 
     def _is_first(self, index: Index) -> bool:
         return all(index[place] == 0 for place in self._sums)
@@ -157,7 +157,7 @@ class _Walk:
         program = contract.first if contract.first is not None and self._is_first(index) else contract.program
         has_sums = contract.reduction is not None and bool(self._sums)
         operands = tuple(
-            Operand(number, Place.PARTIAL, 0)
+            IterationOperand(number, OperandHome.PARTIAL, 0)
             if has_sums and argument.is_written
             else self._operand(number, index, part)
             for number, argument in enumerate(contract.arguments)
@@ -172,7 +172,7 @@ class _Walk:
         scattered = [number for number in done if contract.arguments[number].is_written and not has_sums]
         gathers = self._copies(gathered, index, part)
         scatters = self._copies(scattered, index, part, leaves_done=True)
-        return Iteration(index, Phase.BODY, program, operands, gathers, scatters)
+        return Iteration(index, LaunchPhase.BODY, program, operands, gathers, scatters)
 
     def _stays(self, number: int, following: Index) -> bool:
         """Whether the next iteration goes on with what a scratch tile holds."""
@@ -185,15 +185,15 @@ class _Walk:
             argument.write is WriteMode.ACCUMULATE and not self._is_first(index)
         )
 
-    def _operand(self, number: int, index: Index, part: Part) -> Operand:
+    def _operand(self, number: int, index: Index, part: Part) -> IterationOperand:
         plan = part.arguments[number]
         if plan.mode is Mode.STAGED:
-            return Operand(number, Place.SCRATCH, 0)
+            return IterationOperand(number, OperandHome.SCRATCH, 0)
         moved = (
             steps.offset_bytes(at, loop.trips)
             for steps, at, loop in zip(plan.loops, index, self.plan.loops, strict=True)
         )
-        return Operand(number, Place.TENSOR, plan.base_bytes + sum(moved))
+        return IterationOperand(number, OperandHome.TENSOR, plan.base_bytes + sum(moved))
 
     def _window(self, number: int, index: Index) -> Window:
         argument = self._part(index).contract.arguments[number]

@@ -32,10 +32,10 @@ from spyrec.runtime.memory.addresses import (
 )
 from spyrec.runtime.memory.free_list import FreeChange, FreeList
 from spyrec.runtime.memory.statistics import (
+    AllocatorCounters,
     AllocatorStatistics,
     Block,
     BlockState,
-    Counters,
     MemoryKind,
     MemoryObserver,
 )
@@ -127,7 +127,7 @@ class FlexAllocator:
         self._slots: list[_Slot] = []
         self._given: dict[AllocationIndex, _Slot] = {}
         self._spare: list[int] = []
-        self._counters = Counters()
+        self._counters = AllocatorCounters()
         self._claims: dict[int, Claim] = {}
         self._dropped: deque[weakref.ref[object]] = deque()
         self._later: deque[tuple[AllocationIndex, Callable[[AllocationIndex], None]]] = deque()

@@ -51,7 +51,7 @@ class MemoryObserver(Protocol):
 
 
 @dataclass(slots=True)
-class Counters:
+class AllocatorCounters:
     """Statistics that change, and who is told of it."""
 
     current: AllocatorStatistics = field(default_factory=AllocatorStatistics)

@@ -9,7 +9,7 @@ from spyrec.runtime.device import LaunchStats, OperationStats
 from spyrec.runtime.profiling.trace_events import Events, Lane
 from spyrec.runtime.timeline_records import (
     Activity,
-    Engine,
+    CoreEngine,
     GroupTimeline,
     OperationTimeline,
     TimedCall,
@@ -65,11 +65,11 @@ def engine_spans(groups: CoreGroups, timeline: OperationTimeline, counters: Mapp
     written = _Dealer(counters["hbm_write_bytes"], sum(len(cores) for _, cores, group in working if _stores(group)))
     for number, cores, group in working:
         totals = {
-            (Engine.DMA_IN, "bytes"): read.deal(len(cores)),
-            (Engine.DMA_IN, "core_bytes"): core_read.deal(len(cores)),
-            (Engine.DMA_OUT, "bytes"): written.deal(len(cores)) if _stores(group) else 0,
+            (CoreEngine.DMA_IN, "bytes"): read.deal(len(cores)),
+            (CoreEngine.DMA_IN, "core_bytes"): core_read.deal(len(cores)),
+            (CoreEngine.DMA_OUT, "bytes"): written.deal(len(cores)) if _stores(group) else 0,
         }
-        done = dict.fromkeys(Engine, 0.0)
+        done = dict.fromkeys(CoreEngine, 0.0)
         for activity in group.activities:
             before = done[activity.engine]
             done[activity.engine] += activity.share
@@ -83,7 +83,7 @@ def engine_spans(groups: CoreGroups, timeline: OperationTimeline, counters: Mapp
 
 
 def _stores(group: GroupTimeline) -> bool:
-    return any(item.engine is Engine.DMA_OUT for item in group.activities)
+    return any(item.engine is CoreEngine.DMA_OUT for item in group.activities)
 
 
 class _Dealer:
@@ -103,7 +103,7 @@ class _Dealer:
 SHOWN_EXECUTIONS = 4000
 """SuperDSC executions that a trace shows one by one; those beyond are one span per SuperDSC."""
 
-_ENGINES = tuple(Engine)
+_ENGINES = tuple(CoreEngine)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +135,7 @@ class ProgramWriter:
         for number, cores in enumerate(self.lanes.groups):
             process = self.lanes.first_group + number
             self.events.process(process, f"{_cores_text(cores)} (simulated)")
-            for place, engine in enumerate(Engine):
+            for place, engine in enumerate(CoreEngine):
                 self.events.thread(Lane(process, place), engine.value)
 
     def launch(self, launch: LaunchStats) -> None:

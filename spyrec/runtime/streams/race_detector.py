@@ -41,7 +41,7 @@ def in_fact(clock: Mapping[int, int]) -> Clock:
     return {stream: ticket for stream, ticket in clock.items() if stream < 0}
 
 
-class RaceDetector:
+class StreamRaceDetector:
     """Told of every operation when it is enqueued, and of every synchronisation of the host; collects findings.
 
     Two operations are reported once, however many sticks they share.  ``program_region``: the memory of programs,

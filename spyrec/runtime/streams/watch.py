@@ -9,7 +9,7 @@ from spyrec.runtime.errors import RuntimeFault, UnrecordedWait
 from spyrec.runtime.memory.addresses import AddressRange
 from spyrec.runtime.streams.control_block import EventAction, Kind
 from spyrec.runtime.streams.init_tracker import InitTracker
-from spyrec.runtime.streams.race_detector import RaceDetector, in_fact, joined, ticked
+from spyrec.runtime.streams.race_detector import StreamRaceDetector, in_fact, joined, ticked
 from spyrec.runtime.streams.stream_queue import Entry
 
 
@@ -17,7 +17,7 @@ class Watch:
     """Passes on what happens to the sanitizers that are asked for; no other lock is taken under its own."""
 
     def __init__(self, *, finds_races: bool, finds_uninitialised_reads: bool, program_region: int) -> None:
-        self._races = RaceDetector(program_region) if finds_races else None
+        self._races = StreamRaceDetector(program_region) if finds_races else None
         self._uninitialised = InitTracker() if finds_uninitialised_reads else None
         self._unrecorded: list[UnrecordedWait] = []
         self._lock = threading.RLock()

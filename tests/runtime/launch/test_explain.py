@@ -11,7 +11,15 @@ from spyrec.diagnostics import SpyrecError
 from spyrec.hardware.dtypes import DType
 from spyrec.layout.device_layout import DeviceLayout
 from spyrec.runtime.launch.explain import explain_launch
-from spyrec.runtime.launch.plan import LaunchCounts, LaunchOptions, LaunchTensor, Mode, Phase, Place, Remainder
+from spyrec.runtime.launch.plan import (
+    LaunchCounts,
+    LaunchOptions,
+    LaunchPhase,
+    LaunchTensor,
+    Mode,
+    OperandHome,
+    Remainder,
+)
 from spyrec.runtime.launch.tile_major import tile_major_layout
 from tests.support.launch_builders import INOUT, INPUT, OUTPUT, argument, copying, default, matmul, tensor
 
@@ -44,7 +52,11 @@ def test_flagship_in_the_default_layout_is_staged_and_its_copies_are_counted() -
         (gather,), (scatter,) = iteration.gathers, iteration.scatters
         assert (gather.argument, scatter.argument) == (0, 2)
         assert gather.parent_bytes == scatter.parent_bytes == number * 131_072
-        assert [operand.place for operand in iteration.operands] == [Place.SCRATCH, Place.TENSOR, Place.SCRATCH]
+        assert [operand.place for operand in iteration.operands] == [
+            OperandHome.SCRATCH,
+            OperandHome.TENSOR,
+            OperandHome.SCRATCH,
+        ]
 
 
 def test_flagship_with_the_tile_major_layout_only_moves_bases() -> None:
@@ -271,15 +283,15 @@ def test_parts_of_a_sum_are_joined_by_the_programs_of_the_contract() -> None:
     plan = explain_launch(*summing(reduction=ReductionPrograms("zero", "add", "store")))
     phases = [(iteration.phase, iteration.index) for iteration in plan.iterations()]
     one = [
-        (Phase.BODY, 0),
-        (Phase.COMBINE, 0),
-        (Phase.BODY, 1),
-        (Phase.COMBINE, 1),
-        (Phase.BODY, 2),
-        (Phase.COMBINE, 2),
+        (LaunchPhase.BODY, 0),
+        (LaunchPhase.COMBINE, 0),
+        (LaunchPhase.BODY, 1),
+        (LaunchPhase.COMBINE, 1),
+        (LaunchPhase.BODY, 2),
+        (LaunchPhase.COMBINE, 2),
     ]
     assert phases == [
-        (phase, (row, at)) for row in range(2) for phase, at in [(Phase.INIT, 0), *one, (Phase.PUBLISH, 2)]
+        (phase, (row, at)) for row in range(2) for phase, at in [(LaunchPhase.INIT, 0), *one, (LaunchPhase.PUBLISH, 2)]
     ]
     assert plan.counts.iterations == 6
     assert plan.counts.host_operations == 2 * (1 + 6 + 1)

@@ -10,7 +10,7 @@ import numpy as np
 
 from spyrec.layout.device_layout import DeviceLayout
 from spyrec.runtime.launch.address_levels import address_runs, run_of
-from spyrec.runtime.launch.offset_rule import AxisSteps, Cut, Obstacle, axis_steps, start_bytes
+from spyrec.runtime.launch.offset_rule import AxisCut, AxisSteps, Obstacle, axis_steps, start_bytes
 from tests.support.split_layouts import Places, random_split
 
 LAYOUTS = 3000
@@ -22,7 +22,7 @@ class Case:
 
     layout: DeviceLayout
     places: Places
-    cut: Cut
+    cut: AxisCut
 
     @property
     def rule(self) -> AxisSteps | Obstacle:
@@ -58,7 +58,7 @@ def cases() -> tuple[Case, ...]:
         extent = split.layout.host_shape[dim]
         divisors = [tile for tile in range(1, extent) if extent % tile == 0]
         tiles = random.sample(divisors, min(2, len(divisors)))
-        found += [Case(split.layout, split.places, Cut(dim, tile, extent // tile, extent)) for tile in tiles]
+        found += [Case(split.layout, split.places, AxisCut(dim, tile, extent // tile, extent)) for tile in tiles]
     return tuple(found)
 
 
@@ -122,7 +122,7 @@ def test_tiles_that_do_not_divide_the_dim_keep_the_rule_for_all_whole_tiles() ->
         extent = case.layout.host_shape[case.cut.dim]
         tile = random.randint(1, extent - 1)
         trips = extent // tile
-        uneven = Case(case.layout, case.places, Cut(case.cut.dim, tile, trips, trips * tile))
+        uneven = Case(case.layout, case.places, AxisCut(case.cut.dim, tile, trips, trips * tile))
         rule = uneven.rule
         if isinstance(rule, Obstacle):
             assert None in uneven.true_offsets, uneven
@@ -140,12 +140,12 @@ def test_dims_that_share_device_dims_are_stepped_soundly() -> None:
     assert run is run_of(runs, 1)
     for dim, extent in enumerate((40, 60)):
         for tile in range(1, extent):
-            case = Case(layout, places, Cut(dim, tile, extent // tile, extent // tile * tile))
+            case = Case(layout, places, AxisCut(dim, tile, extent // tile, extent // tile * tile))
             rule = case.rule
             if isinstance(rule, AxisSteps):
                 assert [rule.offset_bytes(number) for number in range(case.cut.trips)] == case.true_offsets
-    assert axis_steps(runs, Cut(0, 16, 2, 32)) != Obstacle.INSIDE_STICK
-    assert axis_steps(runs, Cut(0, 8, 5, 40)) == Obstacle.INSIDE_STICK
+    assert axis_steps(runs, AxisCut(0, 16, 2, 32)) != Obstacle.INSIDE_STICK
+    assert axis_steps(runs, AxisCut(0, 8, 5, 40)) == Obstacle.INSIDE_STICK
 
 
 def test_a_dim_whose_rows_share_blocks_with_the_next_row_is_stepped_soundly() -> None:
@@ -155,10 +155,10 @@ def test_a_dim_whose_rows_share_blocks_with_the_next_row_is_stepped_soundly() ->
     places = (position % 8 * 6 + position // 8) * 128
     for dim, extent in enumerate((4, 12)):
         for tile in (size for size in range(1, extent) if extent % size == 0):
-            case = Case(layout, places, Cut(dim, tile, extent // tile, extent))
+            case = Case(layout, places, AxisCut(dim, tile, extent // tile, extent))
             rule = case.rule
             if isinstance(rule, Obstacle):
                 assert None in case.true_offsets
             else:
                 assert [rule.offset_bytes(number) for number in range(case.cut.trips)] == case.true_offsets
-    assert axis_steps(address_runs(layout), Cut(1, 4, 3, 12)) is Obstacle.FOLDED
+    assert axis_steps(address_runs(layout), AxisCut(1, 4, 3, 12)) is Obstacle.FOLDED
