@@ -39,15 +39,15 @@ class _Picture:
 
     def refuse_unwritable(self) -> None:
         """Refuse a place that cannot be written, before any work is done."""
-        from spyrec.runtime.file_kinds import PICTURE
-        from spyrec.runtime.whole_file import refuse_unwritable
+        from spyrec.files.file_kinds import PICTURE
+        from spyrec.files.whole_file import refuse_unwritable
 
         refuse_unwritable(self.path, PICTURE, force=self.force)
 
     def write(self, svg: str) -> None:
         """Write the picture, behind the mark by which spyrec knows it again."""
-        from spyrec.runtime.file_kinds import PICTURE, PICTURE_MARK
-        from spyrec.runtime.whole_file import write_file
+        from spyrec.files.file_kinds import PICTURE, PICTURE_MARK
+        from spyrec.files.whole_file import write_file
 
         write_file(self.path, PICTURE, f"{PICTURE_MARK}\n{svg}".encode(), force=self.force)
 

@@ -74,10 +74,10 @@ def command(  # noqa: PLR0913 -- one parameter per option of the verb
     as_json: bool,
 ) -> int:
     """Load BUNDLE and execute it on the emulated device; exit code 1 when a check fails or an operation is guilty."""
+    from spyrec.files.file_kinds import OUTPUTS
+    from spyrec.files.whole_file import refuse_unwritable
     from spyrec.options import RunOptions
-    from spyrec.runtime.file_kinds import OUTPUTS
     from spyrec.runtime.tensor_files import write_npz
-    from spyrec.runtime.whole_file import refuse_unwritable
 
     console = current_console()
     console.object_format = "spyrec.run/1" if as_json else None

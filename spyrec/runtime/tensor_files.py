@@ -17,11 +17,11 @@ import numpy as np
 import numpy.typing as npt
 
 from spyrec.diagnostics import Location, SpyrecError, located, refuse
+from spyrec.files.file_kinds import OUTPUTS, OUTPUTS_MARK
 from spyrec.files.reading import open_regular
+from spyrec.files.whole_file import write_file
 from spyrec.runtime.binding import ExpectedInput, refuse_unknown_or_missing
-from spyrec.runtime.file_kinds import OUTPUTS, OUTPUTS_MARK
 from spyrec.runtime.safetensors_inputs import read_safetensors
-from spyrec.runtime.whole_file import write_file
 
 HostArray = npt.NDArray[np.generic]
 

@@ -20,9 +20,9 @@ from safetensors.numpy import save_file
 import spyrec
 from spyrec.cli import main
 from spyrec.diagnostics import SpyrecError
-from spyrec.runtime.file_kinds import OUTPUTS, OUTPUTS_MARK
+from spyrec.files.file_kinds import OUTPUTS, OUTPUTS_MARK
+from spyrec.files.whole_file import refuse_unwritable
 from spyrec.runtime.tensor_files import write_npz
-from spyrec.runtime.whole_file import refuse_unwritable
 
 GRAPH = {
     "format": "spyrec.graph/1",

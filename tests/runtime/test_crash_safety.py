@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from spyrec.runtime import SpyreDevice, SpyreTensor, profile
 from spyrec.runtime.streams.plain_backend import PlainBackend
-from spyrec.runtime.whole_file import write_whole
+from spyrec.files.whole_file import write_whole
 
 device = SpyreDevice(PlainBackend())
 tensors = [SpyreTensor.to_device(device, np.full(4096, number, np.float32)) for number in range(4)]

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from spyrec.runtime.file_kinds import TRACE, TRACE_FORMAT
-from spyrec.runtime.whole_file import refuse_unwritable, write_file
+from spyrec.files.file_kinds import TRACE, TRACE_FORMAT
+from spyrec.files.whole_file import refuse_unwritable, write_file
 
 
 def refuse_unwritable_trace(path: Path, *, force: bool = False) -> None:

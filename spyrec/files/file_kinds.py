@@ -11,7 +11,7 @@ from typing import IO
 
 from spyrec.diagnostics import SpyrecError
 from spyrec.diagnostics.json_reading import load_json
-from spyrec.runtime.whole_file import FileKind
+from spyrec.files.whole_file import FileKind
 
 OUTPUTS_MARK = "spyrec.outputs/1"
 """The comment of an ``.npz`` archive of outputs, and ``format`` in the metadata of a ``.safetensors`` file of them."""
