@@ -16,8 +16,8 @@ from spyrec.emulator.footprint import length
 from spyrec.emulator.operations.matmul import MatmulExecutable
 from spyrec.emulator.plan import PlannedCall
 from spyrec.runtime import DeviceOptions, ExecutionPlan, Job, SpyreDevice
-from spyrec.runtime.binding import argument_size_bytes
 from spyrec.runtime.findings import Finding, Sanitizer, sanitizers_named
+from spyrec.runtime.inputs.binding import argument_size_bytes
 from spyrec.runtime.memory.addresses import RegionTable
 from spyrec.runtime.memory.allocator import DeviceBytes, MemoryOptions
 from spyrec.runtime.streams.control_block import Origin

@@ -65,8 +65,8 @@ def measure() -> Figures:
 
 def run_with_check() -> Figures:
     """Return the seconds of one run of the block with ``--check``, and the largest error over its bound."""
-    from spyrec.runtime.binding import expected_inputs
-    from spyrec.runtime.random_inputs import random_inputs
+    from spyrec.runtime.inputs.binding import expected_inputs
+    from spyrec.runtime.inputs.random_inputs import random_inputs
 
     bundle = spyrec.compile(graph_file())
     options = spyrec.RunOptions(check=True)

@@ -20,7 +20,7 @@ from benchmarks.device_launch import DeviceLaunch, HostArray
 from benchmarks.measure import Figures, interleaved, rounded
 from examples.granite_block import make_graph
 from spyrec.front import OpenedBundle, opened
-from spyrec.runtime.random_inputs import random_inputs
+from spyrec.runtime.inputs.random_inputs import random_inputs
 from tests.support.random_graphs import random_graph
 
 _DIGITS = Path(__file__).resolve().parent.parent / "examples" / "digits" / "graph.json"

@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from spyrec.ir.kernel import KernelGraph
     from spyrec.passes.base import PipelineOptions
     from spyrec.passes.driver import DriverOptions
-    from spyrec.runtime.binding import ExpectedInput
     from spyrec.runtime.bundle_run import BundleRun, RunRecord
     from spyrec.runtime.findings import Finding
+    from spyrec.runtime.inputs.binding import ExpectedInput
     from spyrec.runtime.spyre_device import SpyreDevice
 
 GraphSource: TypeAlias = "str | os.PathLike[str] | Mapping[str, object] | Graph | GraphBuilder"
@@ -224,7 +224,7 @@ class OpenedBundle:
 
     def run(self, inputs: Mapping[str, HostArray]) -> RunResult:
         """Execute the bundle; errors as :func:`spyrec.run`."""
-        from spyrec.runtime.binding import is_launched_in_tiles
+        from spyrec.runtime.inputs.binding import is_launched_in_tiles
 
         options = self.options
         if options.bisect:

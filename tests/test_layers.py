@@ -80,7 +80,7 @@ def test_every_contract_holds(copy: Path) -> None:
         ("emulator/planted.py", "spyrec.ir.graph", {EMULATOR}),
         ("passes/planted.py", "spyrec.bundle.superdsc", {DECISIONS}),
         ("codegen/planted.py", "spyrec.passes.pipelines", {CODEGEN}),
-        ("codegen/planted.py", "spyrec.runtime.binding", {CODEGEN}),
+        ("codegen/planted.py", "spyrec.runtime.inputs.binding", {CODEGEN}),
         ("contracts/planted.py", "spyrec.front", {LAYERS}),
         ("runtime/planted.py", "spyrec.ir.opdef", {RUNTIME}),
         ("exec/planted.py", "spyrec.emulator.backend", {EXEC}),

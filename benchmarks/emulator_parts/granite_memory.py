@@ -14,8 +14,8 @@ from pathlib import Path
 import spyrec
 from examples.granite_block import make_graph
 from spyrec.front import OpenedBundle, opened
-from spyrec.runtime.binding import argument_size_bytes
-from spyrec.runtime.random_inputs import random_inputs
+from spyrec.runtime.inputs.binding import argument_size_bytes
+from spyrec.runtime.inputs.random_inputs import random_inputs
 
 
 def peak_bytes() -> int:

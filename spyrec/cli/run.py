@@ -77,7 +77,7 @@ def command(  # noqa: PLR0913 -- one parameter per option of the verb
     from spyrec.files.file_kinds import OUTPUTS
     from spyrec.files.whole_file import refuse_unwritable
     from spyrec.options import RunOptions
-    from spyrec.runtime.tensor_files import write_npz
+    from spyrec.runtime.inputs.tensor_files import write_npz
 
     console = current_console()
     console.object_format = "spyrec.run/1" if as_json else None
@@ -162,9 +162,9 @@ def _load(source: _Source, *, bisect: bool) -> Bundle:
 
 
 def _inputs(source: _Source, opened: OpenedBundle) -> dict[str, HostArray]:
-    from spyrec.runtime.binding import tiled_inputs
-    from spyrec.runtime.random_inputs import random_inputs
-    from spyrec.runtime.tensor_files import read_inputs
+    from spyrec.runtime.inputs.binding import tiled_inputs
+    from spyrec.runtime.inputs.random_inputs import random_inputs
+    from spyrec.runtime.inputs.tensor_files import read_inputs
 
     if source.inputs is not None:
         return read_inputs(source.inputs, tiled_inputs(opened.bundle.manifest))

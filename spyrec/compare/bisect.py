@@ -23,8 +23,8 @@ from spyrec.compare.one_op import Expectation, OpVerdict, judge
 from spyrec.compare.provenance import CompiledCall, provenance_of
 from spyrec.compare.storage import Array, Floats
 from spyrec.ir.kernel import Buffer, BufferRole
-from spyrec.runtime.binding import chosen_extents
 from spyrec.runtime.bundle_run import BundleRun
+from spyrec.runtime.inputs.binding import chosen_extents
 from spyrec.runtime.observer import Execution, LaunchedMemory, RunEnded
 
 

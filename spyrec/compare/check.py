@@ -21,7 +21,7 @@ from spyrec.ir.graph import ConstantData, Graph
 from spyrec.ir.numbers import decode
 from spyrec.ir.reader import read_graph_data
 from spyrec.passes.device_graph import rounding_graph
-from spyrec.runtime.binding import chosen_extents, expected_inputs
+from spyrec.runtime.inputs.binding import chosen_extents, expected_inputs
 
 __all__ = [
     "CheckReport",

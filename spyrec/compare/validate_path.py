@@ -29,7 +29,7 @@ from spyrec.diagnostics import Diagnostic, DiagnosticSink, Location, SpyrecError
 from spyrec.diagnostics.json_reading import JsonValue, load_json
 from spyrec.diagnostics.source_text import SourceText
 from spyrec.hardware.target import Target
-from spyrec.runtime.binding import program_directory
+from spyrec.runtime.inputs.binding import program_directory
 
 UNKNOWN_KIND = "SPY0820"
 """Code of a path that holds nothing that can be checked."""

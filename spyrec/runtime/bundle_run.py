@@ -27,7 +27,11 @@ from spyrec.diagnostics import Location, SpyrecError, files_below, located
 from spyrec.layout.conversion_table import Direction
 from spyrec.layout.tiling import row_major_strides
 from spyrec.runtime.argument_kinds import Arrays, Named, of, takes
-from spyrec.runtime.binding import (
+from spyrec.runtime.device import LaunchStats, ObservedBackend, OperationStats, TellsStats
+from spyrec.runtime.device_form import DeviceForm
+from spyrec.runtime.errors import InvalidArgument
+from spyrec.runtime.findings import naming_elements
+from spyrec.runtime.inputs.binding import (
     actual_shape,
     argument_size_bytes,
     checked_inputs,
@@ -38,10 +42,6 @@ from spyrec.runtime.binding import (
     program_directory,
     tiled_inputs,
 )
-from spyrec.runtime.device import LaunchStats, ObservedBackend, OperationStats, TellsStats
-from spyrec.runtime.device_form import DeviceForm
-from spyrec.runtime.errors import InvalidArgument
-from spyrec.runtime.findings import naming_elements
 from spyrec.runtime.jobs.execution_plan import ExecutionPlan, WiredJob
 from spyrec.runtime.jobs.given_tensors import NO_VALUES, check_values
 from spyrec.runtime.jobs.job_argument import JobArgument

@@ -22,7 +22,7 @@ from spyrec.cli import main
 from spyrec.diagnostics import SpyrecError
 from spyrec.files.file_kinds import OUTPUTS, OUTPUTS_MARK
 from spyrec.files.whole_file import refuse_unwritable
-from spyrec.runtime.tensor_files import write_npz
+from spyrec.runtime.inputs.tensor_files import write_npz
 
 GRAPH = {
     "format": "spyrec.graph/1",
@@ -179,7 +179,9 @@ def test_outputs_go_to_wherever_stdout_leads(redirect: str, bundle: Path, tmp_pa
     (tmp_path / "out.npz").write_bytes(b"")
     before = (tmp_path / "out.npz").stat().st_ino
     code = "import sys; from pathlib import Path; import numpy as np\n"
-    code += "from spyrec.runtime.tensor_files import write_npz; write_npz(Path('/dev/stdout'), {'y': np.arange(5)})"
+    code += (
+        "from spyrec.runtime.inputs.tensor_files import write_npz; write_npz(Path('/dev/stdout'), {'y': np.arange(5)})"
+    )
     line = f'"{sys.executable}" -c "{code}" {redirect}'
     done = subprocess.run(line, shell=True, cwd=tmp_path, check=False, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")

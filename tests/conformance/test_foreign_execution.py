@@ -17,7 +17,7 @@ import spyrec
 from spyrec.bundle.bundle import load_foreign
 from spyrec.cli import main
 from spyrec.hardware import dlfloat
-from spyrec.runtime.random_inputs import random_inputs
+from spyrec.runtime.inputs.random_inputs import random_inputs
 from tests.cli.bad_input import refusals_of
 from tests.foreign import EXAMPLES, argument_table, copy_example
 from tests.support.runs import ready

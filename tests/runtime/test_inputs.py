@@ -13,9 +13,9 @@ import pytest
 import safetensors.numpy
 
 from spyrec.diagnostics import SpyrecError
-from spyrec.runtime.binding import ExpectedInput, checked_inputs
-from spyrec.runtime.random_inputs import random_inputs
-from spyrec.runtime.tensor_files import read_inputs, write_npz
+from spyrec.runtime.inputs.binding import ExpectedInput, checked_inputs
+from spyrec.runtime.inputs.random_inputs import random_inputs
+from spyrec.runtime.inputs.tensor_files import read_inputs, write_npz
 
 HostArray = npt.NDArray[np.generic]
 CARRIERS = {"bfloat16": "uint16"}

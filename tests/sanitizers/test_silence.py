@@ -9,7 +9,7 @@ import pytest
 
 import spyrec
 from examples.granite_block import make_graph
-from spyrec.runtime.random_inputs import random_inputs
+from spyrec.runtime.inputs.random_inputs import random_inputs
 from tests.emulator.example_cases import Kernel, right_kernels
 from tests.emulator.test_examples import random_argument
 from tests.sanitizers.planting import HandMade

@@ -16,8 +16,8 @@ from spyrec.bundle.manifest import Manifest, PlanStep, Role
 from spyrec.bundle.tile_contract import programs_beside
 from spyrec.diagnostics import refuse
 from spyrec.runtime.argument_kinds import Several, Text, Whole, of, takes
-from spyrec.runtime.binding import argument_size_bytes
 from spyrec.runtime.errors import InvalidArgument, NoEntry, OutsideAllocation
+from spyrec.runtime.inputs.binding import argument_size_bytes
 from spyrec.runtime.jobs.job import Job, JobSignature
 from spyrec.runtime.jobs.job_argument import JobArgument, job_argument
 from spyrec.runtime.jobs.plan_tensors import PlanTensors

@@ -12,8 +12,8 @@ from spyrec.hardware.target import STICK_BYTES
 from spyrec.layout.device_layout import DeviceLayout
 from spyrec.layout.symbolic_dim import SymbolicDim
 from spyrec.layout.tiling import row_major_strides
-from spyrec.runtime.binding import has_host_form
 from spyrec.runtime.errors import DtypeMismatch, LayoutMismatch, RuntimeFault, ShapeMismatch
+from spyrec.runtime.inputs.binding import has_host_form
 from spyrec.runtime.memory.allocator import AllocationIndex
 from spyrec.runtime.streams.launch_argument import LaunchArgument
 

@@ -12,8 +12,8 @@ import spyrec
 from spyrec.bundle.bundle import Bundle, load_foreign
 from spyrec.diagnostics import SpyrecError
 from spyrec.options import CompileOptions, Loops, RunOptions
-from spyrec.runtime.binding import expected_inputs
 from spyrec.runtime.bundle_run import run_plan
+from spyrec.runtime.inputs.binding import expected_inputs
 from spyrec.runtime.jobs.execution_plan import ExecutionPlan
 from spyrec.runtime.jobs.launch_kernel import launch_kernel
 from spyrec.runtime.tensors import SpyreTensor

@@ -15,7 +15,6 @@ from spyrec.bundle.host_compute import HostComputeSpec
 from spyrec.bundle.spyrecode import make_artifact
 from spyrec.diagnostics import SpyrecError
 from spyrec.options import CompileOptions, Loops
-from spyrec.runtime.binding import expected_inputs
 from spyrec.runtime.bundle_run import run_plan
 from spyrec.runtime.errors import (
     ArgumentCountError,
@@ -30,6 +29,7 @@ from spyrec.runtime.errors import (
     StaleHandle,
     StreamPoisoned,
 )
+from spyrec.runtime.inputs.binding import expected_inputs
 from spyrec.runtime.jobs.execution_plan import ExecutionPlan
 from spyrec.runtime.jobs.job import Job
 from spyrec.runtime.jobs.launch_kernel import launch_kernel

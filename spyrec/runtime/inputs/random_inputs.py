@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spyrec.diagnostics import refuse
-from spyrec.runtime.binding import ExpectedInput
+from spyrec.runtime.inputs.binding import ExpectedInput
 
 HostArray = npt.NDArray[np.generic]
 
