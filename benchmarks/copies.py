@@ -11,7 +11,7 @@ import numpy as np
 from benchmarks.measure import Figures, interleaved, rounded
 from spyrec.hardware.dtypes import DType
 from spyrec.layout.device_layout import DeviceLayout
-from spyrec.runtime.transfer import copy_into_host, copy_to_device, copy_to_host
+from spyrec.runtime.host_copies.transfer import copy_into_host, copy_to_device, copy_to_host
 
 _SHAPES = {
     "rows_4096x4096": (4096, 4096),

@@ -24,9 +24,9 @@ from spyrec.emulator.program_store import DecodedImage, ProgramStore, entry_at
 from spyrec.hardware.dtypes import DeviceFormat
 from spyrec.hardware.target import CALIBRATED, SEGMENT_BYTES, Profile
 from spyrec.runtime.device import ArgumentTable, LaunchStats, TableEntry
-from spyrec.runtime.device_form import DeviceForm
 from spyrec.runtime.errors import ForeignMemory, NoEntry, OutsideAllocation
 from spyrec.runtime.findings import NO_SANITIZERS, Sanitizer
+from spyrec.runtime.host_copies.device_form import DeviceForm
 from spyrec.runtime.memory.addresses import AddressRange, RegionTable, VirtualAddress
 from spyrec.runtime.observer import ArgumentCopy, RunObserver
 from spyrec.runtime.streams.control_block import (

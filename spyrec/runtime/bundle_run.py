@@ -28,9 +28,9 @@ from spyrec.layout.conversion_table import Direction
 from spyrec.layout.tiling import row_major_strides
 from spyrec.runtime.argument_kinds import Arrays, Named, of, takes
 from spyrec.runtime.device import LaunchStats, ObservedBackend, OperationStats, TellsStats
-from spyrec.runtime.device_form import DeviceForm
 from spyrec.runtime.errors import InvalidArgument
 from spyrec.runtime.findings import naming_elements
+from spyrec.runtime.host_copies.device_form import DeviceForm
 from spyrec.runtime.inputs.binding import (
     actual_shape,
     argument_size_bytes,

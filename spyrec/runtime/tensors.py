@@ -17,7 +17,6 @@ from spyrec.layout.device_layout import DeviceLayout
 from spyrec.layout.rules import host_dtype
 from spyrec.layout.tiling import row_major_strides
 from spyrec.runtime.argument_kinds import Several, Unfit, Whole, of, takes
-from spyrec.runtime.conversion import converter
 from spyrec.runtime.errors import (
     DeviceMismatch,
     DtypeMismatch,
@@ -26,6 +25,7 @@ from spyrec.runtime.errors import (
     OutsideAllocation,
     ShapeMismatch,
 )
+from spyrec.runtime.host_copies.conversion import converter
 from spyrec.runtime.memory.allocator import AllocationIndex, DeviceBytes
 from spyrec.runtime.memory.spyre_allocator import Allocation, Borrowed
 from spyrec.runtime.streams.blocks import device_to_host, host_to_device

@@ -12,8 +12,8 @@ import pytest
 from spyrec.diagnostics import SpyrecError
 from spyrec.hardware.dtypes import DeviceFormat, DType, is_convertible
 from spyrec.layout.device_layout import DeviceLayout
-from spyrec.runtime.conversion import converter, storage_type
-from spyrec.runtime.transfer import copy_to_device, copy_to_host
+from spyrec.runtime.host_copies.conversion import converter, storage_type
+from spyrec.runtime.host_copies.transfer import copy_to_device, copy_to_host
 
 
 def code_of(caught: pytest.ExceptionInfo[SpyrecError]) -> str:

@@ -15,10 +15,10 @@ from spyrec.hardware import dlfloat
 from spyrec.hardware.dtypes import DType
 from spyrec.layout.conversion_table import CopyNest
 from spyrec.layout.device_layout import DeviceLayout
-from spyrec.runtime import copy_plan
-from spyrec.runtime.copy_plan import plan_of, writes_every_element
+from spyrec.runtime.host_copies import copy_plan
+from spyrec.runtime.host_copies.copy_plan import plan_of, writes_every_element
+from spyrec.runtime.host_copies.transfer import copy_to_device, copy_to_host
 from spyrec.runtime.threads import Threads
-from spyrec.runtime.transfer import copy_to_device, copy_to_host
 
 
 def moves(nest: CopyNest) -> list[tuple[int, int]]:

@@ -17,7 +17,7 @@ from spyrec.codegen.emit_opspecs import CodegenOptions, emit_opspecs
 from spyrec.codegen.opspec import OpSpec, OpSpecFile
 from spyrec.diagnostics import SpyrecError
 from spyrec.hardware.dtypes import DeviceFormat
-from spyrec.runtime.device_form import decode_device_form, encode_device_form
+from spyrec.runtime.host_copies.device_form import decode_device_form, encode_device_form
 from tests.codegen.builders import FP16, Along, argument, space
 from tests.foreign import EXAMPLES, argument_table, write_table
 from tests.support.runs import ready

@@ -18,8 +18,8 @@ from spyrec.hardware import dlfloat
 from spyrec.hardware.dtypes import DeviceFormat, DType
 from spyrec.layout.conversion_table import DataConversionInfo
 from spyrec.layout.device_layout import DeviceLayout
-from spyrec.runtime.copy_kernels import dlfloat_to_half, half_to_dlfloat
-from spyrec.runtime.transfer import copy_into_host, copy_to_device, copy_to_host
+from spyrec.runtime.host_copies.copy_kernels import dlfloat_to_half, half_to_dlfloat
+from spyrec.runtime.host_copies.transfer import copy_into_host, copy_to_device, copy_to_host
 
 POISON = 0xA5
 Array = npt.NDArray[np.generic]

@@ -12,12 +12,12 @@ from spyrec.bundle.manifest import Argument
 from spyrec.layout.conversion_table import DataConversionInfo, Direction
 from spyrec.layout.device_layout import DeviceLayout
 from spyrec.layout.tiling import row_major_strides
-from spyrec.runtime.device_form import DeviceForm
+from spyrec.runtime.host_copies.device_form import DeviceForm
+from spyrec.runtime.host_copies.transfer import host_array_of
 from spyrec.runtime.inputs.binding import has_host_form
 from spyrec.runtime.memory.allocator import DeviceBytes
 from spyrec.runtime.streams.blocks import device_to_host, host_to_device
 from spyrec.runtime.streams.control_block import ControlBlock, Conversion, Origin
-from spyrec.runtime.transfer import host_array_of
 
 HostArray = npt.NDArray[np.generic]
 

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from spyrec.layout.conversion_table import DataConversionInfo
-from spyrec.runtime.device_form import DeviceForm
 from spyrec.runtime.errors import RuntimeFault
+from spyrec.runtime.host_copies.device_form import DeviceForm
 from spyrec.runtime.memory.addresses import AddressRange, VirtualAddress
 from spyrec.runtime.memory.allocator import AllocationIndex
 from spyrec.runtime.memory.windows import AddressWindow, Touched

@@ -9,9 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from spyrec.hardware.dtypes import DeviceFormat
-from spyrec.runtime.conversion import storage_type
 from spyrec.runtime.device import Backend, WatchesCopies
-from spyrec.runtime.device_form import DeviceForm, decode_device_form, encode_device_form
+from spyrec.runtime.host_copies.conversion import storage_type
+from spyrec.runtime.host_copies.device_form import DeviceForm, decode_device_form, encode_device_form
+from spyrec.runtime.host_copies.transfer import copy_into_host, copy_to_device
 from spyrec.runtime.memory.addresses import AddressRange
 from spyrec.runtime.streams.control_block import (
     DeviceToDevice,
@@ -23,7 +24,6 @@ from spyrec.runtime.streams.control_block import (
 )
 from spyrec.runtime.streams.host_buffer import HostBuffer
 from spyrec.runtime.streams.stream_queue import Entry
-from spyrec.runtime.transfer import copy_into_host, copy_to_device
 
 Memory = npt.NDArray[np.uint8]
 

@@ -16,9 +16,9 @@ import numpy.typing as npt
 from spyrec.diagnostics import refuse
 from spyrec.hardware.dtypes import DeviceFormat, DType
 from spyrec.layout.conversion_table import CopyNest, DataConversionInfo, Direction
-from spyrec.runtime.conversion import Converter, converter, host_carriers, storage_type
-from spyrec.runtime.copy_kernels import SIXTEEN_BIT_KERNELS
-from spyrec.runtime.copy_plan import kernel_loops, plan_of, writes_every_element
+from spyrec.runtime.host_copies.conversion import Converter, converter, host_carriers, storage_type
+from spyrec.runtime.host_copies.copy_kernels import SIXTEEN_BIT_KERNELS
+from spyrec.runtime.host_copies.copy_plan import kernel_loops, plan_of, writes_every_element
 from spyrec.runtime.threads import Threads
 
 Elements = npt.NDArray[np.generic]
