@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from spyrec.runtime.memory.statistics import BlockState
 from spyrec.runtime.profiling.program_lanes import ProgramLanes, ProgramWriter, core_groups
-from spyrec.runtime.profiling.records import HostCallRecord, MemoryChange, ProfiledOperation, Records
+from spyrec.runtime.profiling.records import Call, MemoryChange, Operation, Records
 from spyrec.runtime.profiling.trace_events import Events, Lane, trace_document
 from spyrec.runtime.streams.control_block import Engine, Kind
 from spyrec.runtime.streams.stream_queue import Phase
@@ -59,7 +59,7 @@ class _Writer:
             )
             for call in records.calls
         }
-        self._enqueued: dict[int, list[ProfiledOperation]] = {call.number: [] for call in records.calls}
+        self._enqueued: dict[int, list[Operation]] = {call.number: [] for call in records.calls}
         for item in records.over:
             self._enqueued[item.call].append(item)
         self._record_calls = {id(item.recording): item.call for item in records.over if item.kind is Kind.EVENT_RECORD}
@@ -85,7 +85,7 @@ class _Writer:
             self.events.thread(self._program_lane, "SuperDSCs")
             self._program.label_groups()
 
-    def call(self, call: HostCallRecord) -> None:
+    def call(self, call: Call) -> None:
         """Draw a call of the host, and an arrow to each of its waits for events from where they are recorded."""
         own = self._enqueued[call.number]
         blocks = sum(item.kind.is_control_block for item in own)
@@ -104,7 +104,7 @@ class _Writer:
                 at = (call_lane(self._records.calls[source]), self._windows[source][0])
                 self.events.flow(item.sequence, at, (call_lane(call), window[0]), category="spyrec.event")
 
-    def operation(self, item: ProfiledOperation) -> None:
+    def operation(self, item: Operation) -> None:
         """Draw an operation on its engine, with an arrow from the call that asked for it."""
         lane, _ = lane_of(item)
         retired_us = self._records.drawn_ns(item.retired_ns, item.calls_at_retirement) / 1000
@@ -126,7 +126,7 @@ class _Writer:
             self._program.now_us = max(first_us, self._program.now_us)
             self._program.launch(item.detail)
 
-    def _values(self, item: ProfiledOperation) -> Mapping[str, object]:
+    def _values(self, item: Operation) -> Mapping[str, object]:
         first_us, last_us = self._windows[item.call]
         values: dict[str, object] = {"queued": first_us, "submitted": last_us, "stream": item.stream_id}
         values |= {"device": self._drawing.device_index, "context": 0, "correlation": item.sequence}
@@ -146,7 +146,7 @@ class _Writer:
         What is on its way beside an earlier launch or tile of the stream is drawn from that one's end on, and no tile
         before its launch.
         """
-        spans: dict[tuple[int, int, tuple[int, ...] | None], list[ProfiledOperation]] = {}
+        spans: dict[tuple[int, int, tuple[int, ...] | None], list[Operation]] = {}
         for item in self._records.over:
             if item.has_run:
                 key = (item.stream_id, item.origin.launch_id)
@@ -168,14 +168,14 @@ class _Writer:
             category = "spyrec.launch" if tile is None else "spyrec.tile"
             self.events.span(title, category, Lane(LAUNCHES, stream), window, values)
 
-    def _window(self, items: Sequence[ProfiledOperation], before_us: float) -> tuple[float, float]:
+    def _window(self, items: Sequence[Operation], before_us: float) -> tuple[float, float]:
         last = items[-1]
         last_us = self._records.drawn_ns(last.retired_ns, last.calls_at_retirement) / 1000
         first_us = min(self._records.drawn_ns(item.start_ns) for item in items) / 1000
         return min(max(first_us, before_us), last_us), last_us
 
 
-def _call_name(call: HostCallRecord, enqueued: Sequence[ProfiledOperation]) -> str:
+def _call_name(call: Call, enqueued: Sequence[Operation]) -> str:
     """Return the name that the profiler of torch gives such a call."""
     kinds = {item.kind for item in enqueued}
     if call.stream_id < 0:
@@ -191,7 +191,7 @@ def _call_name(call: HostCallRecord, enqueued: Sequence[ProfiledOperation]) -> s
     return " and ".join(sorted(kind.text for kind in kinds)) or call.name
 
 
-def _operation_name(item: ProfiledOperation) -> tuple[str, str]:
+def _operation_name(item: Operation) -> tuple[str, str]:
     """Return name and category."""
     if item.kind in _WAYS:
         return f"Memcpy ({_WAYS[item.kind]})", "gpu_memcpy"
@@ -209,12 +209,12 @@ HOST_ENGINE = 1000
 _COPIES = {Kind.H2D: (100, "Memcpy (HtoD)"), Kind.D2H: (200, "Memcpy (DtoH)"), Kind.D2D: (800, "Memcpy (PtoP)")}
 
 
-def call_lane(call: HostCallRecord) -> Lane:
+def call_lane(call: Call) -> Lane:
     """Return the lane of a thread's calls."""
     return Lane(HOST, call.thread)
 
 
-def lane_of(item: ProfiledOperation) -> tuple[Lane, str]:
+def lane_of(item: Operation) -> tuple[Lane, str]:
     """Return the lane of an operation and its name; on none of them can two be at work at once."""
     if item.kind in _COPIES:
         number, name = _COPIES[item.kind]

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, contextmanager
 from spyrec.runtime.device import TellsStats
 from spyrec.runtime.memory.addresses import AddressRange
 from spyrec.runtime.memory.statistics import AllocatorStatistics, BlockState
-from spyrec.runtime.profiling.records import HostCallRecord, MemoryChange, ProfiledOperation, Records
+from spyrec.runtime.profiling.records import Call, MemoryChange, Operation, Records
 from spyrec.runtime.spyre_device import SpyreDevice
 from spyrec.runtime.streams.control_block import EventAction, Kind
 from spyrec.runtime.streams.launch_argument import LaunchArgument
@@ -26,7 +26,7 @@ class Recorder:
         self._keeps_memory = keeps_memory
         self._keeps_shapes = keeps_shapes
         self._stats = device.backend if isinstance(device.backend, TellsStats) else None
-        self._open: dict[int, ProfiledOperation] = {}
+        self._open: dict[int, Operation] = {}
         self._here = threading.local()
         self._threads: dict[int, int] = {}
         self._lock = threading.Lock()
@@ -61,7 +61,7 @@ class Recorder:
         caller = stack[-1] if stack else self._begin("enqueue", entry.queue.stream_id, ())
         touched = block.writes if block.kind is Kind.H2D else block.reads
         is_copy = block.kind in (Kind.H2D, Kind.D2H, Kind.D2D)
-        operation = ProfiledOperation(
+        operation = Operation(
             entry.sequence,
             entry.queue.stream_id,
             block.kind,
@@ -95,10 +95,10 @@ class Recorder:
                 at_ns, before = self._device.scheduler.clock_ns, len(self.records.calls)
                 self.records.memory.append(MemoryChange(at_ns, before, change, block, statistics))
 
-    def _begin(self, name: str, stream_id: int, shapes: tuple[str, ...]) -> HostCallRecord:
+    def _begin(self, name: str, stream_id: int, shapes: tuple[str, ...]) -> Call:
         with self._lock:
             now_ns, number = self._device.scheduler.clock_ns, len(self.records.calls)
-            call = HostCallRecord(number, name, stream_id, self._thread(), now_ns, shapes, 0, now_ns, number + 1)
+            call = Call(number, name, stream_id, self._thread(), now_ns, shapes, 0, now_ns, number + 1)
             self.records.calls.append(call)
             self.records.call_times_ns.append(now_ns)
             return call
@@ -110,8 +110,8 @@ class Recorder:
             self.records.threads.append(thread.name)
         return number
 
-    def _stack(self) -> list[HostCallRecord]:
-        stack: list[HostCallRecord] | None = getattr(self._here, "stack", None)
+    def _stack(self) -> list[Call]:
+        stack: list[Call] | None = getattr(self._here, "stack", None)
         if stack is None:
             stack = self._here.stack = []
         return stack

@@ -17,7 +17,7 @@ HOST_CALL_NS = 1000
 
 
 @dataclass(slots=True)
-class HostCallRecord:
+class Call:
     """One call of the host: ``began_ns`` and ``ended_ns`` of the device's clock, ``host_ns`` on this machine's.
 
     ``number``: how many calls began before it; ``calls_at_end``: how many had begun when it returned.
@@ -36,7 +36,7 @@ class HostCallRecord:
 
 
 @dataclass(slots=True)
-class ProfiledOperation:
+class Operation:
     """One operation: what it was, which call enqueued it, and its times on the device's clock in nanoseconds.
 
     ``end_ns``: when its engine was done; ``retired_ns``: when all before it in its stream had retired too.
@@ -79,15 +79,15 @@ class MemoryChange:
 class Records:
     """All that was recorded, in the order in which it happened; ``call_times_ns``: when each call began."""
 
-    calls: list[HostCallRecord] = field(default_factory=list[HostCallRecord])
+    calls: list[Call] = field(default_factory=list[Call])
     call_times_ns: list[int] = field(default_factory=list[int])
-    operations: list[ProfiledOperation] = field(default_factory=list[ProfiledOperation])
+    operations: list[Operation] = field(default_factory=list[Operation])
     memory: list[MemoryChange] = field(default_factory=list[MemoryChange])
     threads: list[str] = field(default_factory=list[str])
     began_ns: int = 0
 
     @property
-    def over(self) -> list[ProfiledOperation]:
+    def over(self) -> list[Operation]:
         """The operations that are done, failed or skipped."""
         return [item for item in self.operations if item.phase is not Phase.QUEUED]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from spyrec.runtime.profiling.records import ProfiledOperation, Records
+from spyrec.runtime.profiling.records import Operation, Records
 from spyrec.runtime.streams.control_block import Engine, Kind
 from spyrec.runtime.streams.stream_queue import Phase
 
@@ -79,8 +79,8 @@ def summarize(records: Records) -> ProfileSummary:
     )
 
 
-def _lines(done: Sequence[ProfiledOperation]) -> Iterator[Line]:
-    groups: dict[tuple[str, str], list[ProfiledOperation]] = {}
+def _lines(done: Sequence[Operation]) -> Iterator[Line]:
+    groups: dict[tuple[str, str], list[Operation]] = {}
     for item in done:
         groups.setdefault((item.kind.text, item.origin.plan), []).append(item)
     for (kind, plan), items in sorted(groups.items()):
@@ -89,11 +89,11 @@ def _lines(done: Sequence[ProfiledOperation]) -> Iterator[Line]:
         yield Line(kind, plan, len(items), sum(times_us), min(times_us), max(times_us), moved)
 
 
-def _time_ns(done: Sequence[ProfiledOperation], engine: Engine) -> int:
+def _time_ns(done: Sequence[Operation], engine: Engine) -> int:
     return sum(item.end_ns - item.start_ns for item in done if item.kind.engine is engine)
 
 
-def _overlap(done: Sequence[ProfiledOperation]) -> float:
+def _overlap(done: Sequence[Operation]) -> float:
     """Return the share of the copies' time in which a computation runs beside them."""
     computing = sorted((item.start_ns, item.end_ns) for item in done if item.kind.engine is Engine.CMPT)
     copies = [item for item in done if item.kind.engine in (Engine.DMI, Engine.DMO)]
