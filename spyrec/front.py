@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -32,6 +32,7 @@ from spyrec.plan_record import PlanOptions
 
 if TYPE_CHECKING:
     from spyrec.compare.check import CheckReport
+    from spyrec.emulator.backend import EmulatorBackend
     from spyrec.frontends.graph_builder import GraphBuilder
     from spyrec.ir.graph import Graph
     from spyrec.ir.kernel import KernelGraph
@@ -194,7 +195,8 @@ def opened(bundle: Bundle, options: RunOptions) -> Generator[OpenedBundle | RunR
     from spyrec.runtime.selection import selected_plan
 
     _refuse_options(bundle, options)
-    with _device_for(bundle, options) as device:
+    device = _device_for(bundle, options)
+    with closing(_emulator_of(device)), device:
         try:
             plan = selected_plan(bundle, options.only, options.max_executions)
             run = BundleRun(device, plan, allow_tiled_launch=options.allow_tiled_launch)
@@ -311,13 +313,16 @@ def _device_for(bundle: Bundle, options: RunOptions) -> SpyreDevice:
     Where the sanitizer ``sync`` is asked for, it looks for races and delays whatever nobody waits for.
     """
     from spyrec.emulator.backend import EmulatorBackend
+    from spyrec.hardware.target import SEGMENT_BYTES
     from spyrec.runtime.findings import Sanitizer, sanitizers_named
-    from spyrec.runtime.memory.addresses import RegionTable
+    from spyrec.runtime.memory.addresses import REGIONS, RegionTable
     from spyrec.runtime.memory.allocator import MemoryOptions
     from spyrec.runtime.spyre_device import DeviceOptions, SpyreDevice
     from spyrec.runtime.streams.scheduler import SchedulerOptions
 
-    sanitizers, memory = sanitizers_named(options.sanitize), MemoryOptions()
+    sanitizers = sanitizers_named(options.sanitize)
+    # a run has the device for itself, so that a tensor or a pool may fill a segment
+    memory = MemoryOptions(region_bytes=(SEGMENT_BYTES,) * REGIONS)
     scheduling = SchedulerOptions()
     if Sanitizer.SYNC in sanitizers:
         scheduling = SchedulerOptions(schedule="adversarial", finds_races=True)
@@ -336,13 +341,19 @@ def _device_for(bundle: Bundle, options: RunOptions) -> SpyreDevice:
     return SpyreDevice(backend, DeviceOptions(memory, scheduling))
 
 
-def _watched(device: SpyreDevice) -> tuple[tuple[Finding, ...], tuple[Diagnostic, ...]]:
-    """Return what the sanitizers of a device have found, and what they watch instead of refusing it."""
+def _emulator_of(device: SpyreDevice) -> EmulatorBackend:
+    """Return what executes the programs of a device that was made here."""
     from spyrec.emulator.backend import EmulatorBackend
-    from spyrec.runtime.findings import findings_of_faults
 
     assert isinstance(device.backend, EmulatorBackend)
-    monitor = device.backend.device.monitor
+    return device.backend
+
+
+def _watched(device: SpyreDevice) -> tuple[tuple[Finding, ...], tuple[Diagnostic, ...]]:
+    """Return what the sanitizers of a device have found, and what they watch instead of refusing it."""
+    from spyrec.runtime.findings import findings_of_faults
+
+    monitor = _emulator_of(device).device.monitor
     found = findings_of_faults(item for fault in device.findings for item in fault.diagnostics)
     if monitor is None:
         return found, ()

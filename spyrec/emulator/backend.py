@@ -152,6 +152,17 @@ class EmulatorBackend:
         """How many programs' plans, and how many patched images, are kept."""
         return len(self._plans), len(self._bound)
 
+    def close(self) -> None:
+        """Give up plans, scratchpads and decoded operands: what refers to a closed device may live on for a while."""
+        with self._turn:
+            self._plans.clear()
+            self._bound.clear()
+            self._stats.clear()
+            self._durations.clear()
+            self._programs = ProgramStore()
+            self.device.close()
+            self.observer = None
+
     def attach(self, block: AddressRange) -> None:
         """A block of the allocator begins its life; it costs nothing until it is touched."""
         self._memory_of(block).attach(self._address(block.address), block.size_bytes)

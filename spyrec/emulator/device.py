@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import RLock
 from typing import TYPE_CHECKING
 
@@ -103,6 +103,12 @@ class EmulatedDevice:
         self.weights = WeightCache()
         self._turn = RLock()  # bound kernels, decoded operands and LX are one launch's at a time
         self._options = Options(self.numerics, threads, self.target, self.weights, deferred)
+
+    def close(self) -> None:
+        """Give up the scratchpads and all decoded operands."""
+        self._scratchpads = Scratchpads(self.target, self.numerics.expansion)
+        self.weights = WeightCache()
+        self._options = replace(self._options, weights=self.weights)
 
     def allocate(self, size_bytes: int) -> int:
         """Reserve poisoned memory and return its device address; errors SPY0701 when it does not fit a segment."""

@@ -169,7 +169,7 @@ class BundleRun:
         check_values(self.plan, values)
         given = self._given(inputs, is_watched=observer is not None)
         self.free()
-        counters = _Counters(self._device, is_summed=bool(given.plans))
+        counters = _Counters(self._device, observer, is_summed=bool(given.plans))
         with self._observed(observer), counters.counting():
             if loader is not None:
                 self.plan.load(loader)
@@ -410,10 +410,13 @@ def run_plan(
 class _Counters:
     """Keeps what the programs of a run did, launch by launch, or, where it ``is_summed``, in all.
 
-    Files are named with their program's directory.
+    Files are named with their program's directory.  What comes behind the launch that ``observer`` has ended was not
+    executed.
     """
 
-    def __init__(self, device: SpyreDevice, *, is_summed: bool) -> None:
+    def __init__(self, device: SpyreDevice, observer: RunObserver | None, *, is_summed: bool) -> None:
+        self._observer = observer
+        self._is_over = False
         self._scheduler = device.scheduler
         self._stats = device.backend if isinstance(device.backend, TellsStats) else None
         self._is_summed = is_summed
@@ -442,10 +445,11 @@ class _Counters:
 
     def retired(self, entry: Entry) -> None:
         """Count a computation that was executed."""
-        is_done = entry.phase is Phase.DONE and entry.block.kind is Kind.COMPUTE
+        is_done = entry.phase is Phase.DONE and entry.block.kind is Kind.COMPUTE and not self._is_over
         stats = self._stats.stats_of(entry.block) if is_done and self._stats is not None else None
         if stats is None:
             return
+        self._is_over = self._observer is not None and self._observer.is_ended
         prefix = program_directory(None, _directory_of(entry.block.origin.plan))
         named = tuple(replace(item, file=prefix + item.file) for item in stats.operations)
         self.lx_peak_bytes = max(self.lx_peak_bytes, stats.lx_peak_bytes)

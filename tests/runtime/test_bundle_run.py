@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+import spyrec
 from spyrec.bundle.bundle import Bundle, DeviceProgram, load_foreign
 from spyrec.bundle.image_sections import read_sections
 from spyrec.bundle.image_table import ImageTable
@@ -18,6 +20,7 @@ from spyrec.bundle.program import Program, SdscExecute
 from spyrec.bundle.program_image import image_table, read_image
 from spyrec.bundle.superdsc import SuperDsc
 from spyrec.diagnostics import Location, SpyrecError
+from spyrec.emulator.emulated_program import EmulatedProgram
 from spyrec.hardware.dtypes import DType
 from spyrec.hardware.target import Target
 from spyrec.layout.device_layout import DeviceLayout
@@ -249,3 +252,33 @@ def test_device_form_is_exact_for_values_of_the_format(tmp_path: Path) -> None:
     given = np.random.default_rng(0).integers(-512, 512, (64, 1024, 64)).astype(np.float32)
     record = Prepared(foreign).run({"t0": given, "t1": given})
     np.testing.assert_array_equal(record.outputs["t2"], given)
+
+
+def test_what_a_run_has_loaded_is_gone_when_it_is_over_without_the_cyclic_collector() -> None:
+    def loaded() -> int:
+        return sum(type(item) is EmulatedProgram for item in gc.get_objects())
+
+    builder = spyrec.GraphBuilder("one")
+    builder.output(builder.relu(builder.input("x", (64, 64), "float16"), name="y"))
+    bundle, inputs = spyrec.compile(builder), {"x": np.ones((64, 64), np.float16)}
+    gc.collect()
+    gc.disable()
+    try:
+        before = loaded()
+        for _ in range(3):
+            spyrec.run(bundle, inputs)
+        assert loaded() == before
+    finally:
+        gc.enable()
+
+
+def test_a_file_alone_may_read_an_output_that_another_file_writes() -> None:
+    builder = spyrec.GraphBuilder("two")
+    first = builder.relu(builder.input("x", (64, 256), "float16"), name="first")
+    second = builder.permute(first, dims=(1, 0), name="second")
+    builder.output(second)
+    builder.output(first)
+    bundle = spyrec.compile(builder)
+    for file in bundle.programs[0].superdscs:
+        result = spyrec.run(bundle, {"x": np.ones((64, 256), np.float16)}, spyrec.RunOptions(only=file))
+        assert set(result.outputs) == {"first", "second"}

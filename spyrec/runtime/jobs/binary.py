@@ -61,6 +61,8 @@ class Binary:
 def binary_of(artifact: LaunchArtifact, name: str, made_here: frozenset[int] = frozenset()) -> Binary:
     """Return what an artefact's image says; ``made_here``: arguments that hold nothing before a launch.
 
+    What a program reads of these it has written itself, where it writes them.
+
     Errors: SPY0652 to SPY0654 for the image, SPY0965 where there is none.
     """
     transfer = _image_transfer(artifact, name)
@@ -86,7 +88,10 @@ def binary_of(artifact: LaunchArtifact, name: str, made_here: frozenset[int] = f
     strided = {word.index for word in table.words if word.kind is WordKind.STICK_STRIDE}
     return Binary(
         artifact, table, image, tuple(slots),
-        tuple(index for index, item in enumerate(arguments) if item.is_read and index not in made_here),
+        tuple(
+            index for index, item in enumerate(arguments)
+            if item.is_read and (index not in made_here or not item.is_written)
+        ),
         tuple(index for index, item in enumerate(arguments) if item.is_written),
         tuple(
             (index, *divmod(item.baked_base, SEGMENT_BYTES))
