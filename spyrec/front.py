@@ -288,7 +288,6 @@ class OpenedBundle:
 def _refuse_options(bundle: Bundle, options: RunOptions) -> None:
     """Refuse options that are out of range, or do not go together; errors as :func:`opened`."""
     from spyrec.runtime.findings import sanitizers_named
-    from spyrec.runtime.profiling.trace_events import refuse_unwritable_trace
 
     checked_numerics(options)
     checked_engine(options)
@@ -304,6 +303,8 @@ def _refuse_options(bundle: Bundle, options: RunOptions) -> None:
         message = f'only executes the calls of "{options.only}", the outputs to check need the whole bundle'
         raise refuse("SPY0771", message, hint="leave one out; bisect checks every operation by itself")
     if options.trace is not None:
+        from spyrec.runtime.profiling.trace_events import refuse_unwritable_trace
+
         refuse_unwritable_trace(Path(options.trace), force=options.force)
 
 

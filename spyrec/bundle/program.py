@@ -106,7 +106,7 @@ class For:
 Statement = ArgumentExtract | Constant | Add | AffineApply | DeviceMemoryAllocate | SdscExecute | For
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class Program:
     """The module: affine maps, the parameters of ``@sdsc_bundle`` and its body without ``return``."""
 

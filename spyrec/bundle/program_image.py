@@ -23,13 +23,13 @@ from spyrec.bundle.image_sections import (
 )
 from spyrec.bundle.image_table import TABLE_FILE, ImageArgument, ImageTable, program_words, read_table
 from spyrec.bundle.json_cursor import Cursor, attempt
+from spyrec.bundle.known_texts import WRITTEN_PROGRAMS, WRITTEN_SUPERDSCS
 from spyrec.bundle.manifest import PlanStep
 from spyrec.bundle.mlir_parser import parse_program
 from spyrec.bundle.mlir_printer import print_program
 from spyrec.bundle.program import Program
 from spyrec.bundle.superdsc import SuperDsc
 from spyrec.bundle.superdsc_reader import parse_superdsc
-from spyrec.bundle.superdsc_texts import WRITTEN_TEXTS
 from spyrec.bundle.superdsc_writer import to_bytes
 from spyrec.bundle.validate import check_parameters, check_program
 from spyrec.diagnostics import DiagnosticSink, Location, refuse
@@ -61,7 +61,9 @@ class ProgramImage:
 
 def program_files(program: DeviceProgram) -> dict[str, bytes]:
     """Return the files of a program by name: ``bundle.mlir``, and its SuperDSCs in order of first use."""
-    files = {PROGRAM_FILE: print_program(program.program).encode()}
+    text = print_program(program.program).encode()
+    WRITTEN_PROGRAMS.remember(text, program.program)
+    files = {PROGRAM_FILE: text}
     return files | {name: to_bytes(dsc) for name, dsc in program.superdscs.items()}
 
 
@@ -118,7 +120,8 @@ def _check_parameters(program: DeviceProgram, table: ImageTable, where: Location
 
 def _read_program(sections: ImageSections, where: Location, sink: DiagnosticSink) -> DeviceProgram | None:
     shown = _name(where, PROGRAM_FILE)
-    program = attempt(sink, lambda: parse_program(_file(sections, PROGRAM_FILE, where), shown))
+    text = _file(sections, PROGRAM_FILE, where)
+    program = WRITTEN_PROGRAMS.find(text) or attempt(sink, lambda: parse_program(text, shown))
     if program is None:
         return None
     superdscs: dict[str, SuperDsc] = {}
@@ -132,7 +135,7 @@ def _read_program(sections: ImageSections, where: Location, sink: DiagnosticSink
 
 
 def _superdsc(text: bytes, name: str) -> SuperDsc:
-    return WRITTEN_TEXTS.find(text) or parse_superdsc(text, name)
+    return WRITTEN_SUPERDSCS.find(text) or parse_superdsc(text, name)
 
 
 def _file(sections: ImageSections, name: str, where: Location) -> bytes:

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from functools import partial
 
 from spyrec.bundle.json_cursor import CONTRADICTORY, LARGEST_INTEGER, MALFORMED, NOT_UNDERSTOOD, Cursor, attempt
+from spyrec.bundle.known_texts import READ_SUPERDSCS
 from spyrec.bundle.superdsc import ComputeOp, ConstantEntry, LabelInfo, Operand, SuperDsc
 from spyrec.bundle.superdsc_derived import check_derived
 from spyrec.bundle.superdsc_operands import OperandReader, read_format
-from spyrec.bundle.superdsc_texts import READ_TEXTS
 from spyrec.device_ops import known_operations
 from spyrec.diagnostics import DiagnosticSink, Location
 from spyrec.diagnostics.json_reading import JsonValue, load_json
@@ -39,14 +39,14 @@ _NOT_DIMS = frozenset(
 def parse_superdsc(text: str | bytes, file: str | None = None, sink: DiagnosticSink | None = None) -> SuperDsc:
     """Read the text of one ``sdsc_N.json``; see :func:`from_json`, plus SPY0101 to SPY0104 for the text itself."""
     octets = text.encode() if isinstance(text, str) else text
-    known = READ_TEXTS.find(octets)
+    known = READ_SUPERDSCS.find(octets)
     if known is not None:
         return known
     data, source = load_json(text, file)
     told = DiagnosticSink()
     dsc = from_json(data, Location(file, "", source=source), told)
     if not told.diagnostics:
-        READ_TEXTS.remember(octets, dsc)
+        READ_SUPERDSCS.remember(octets, dsc)
     if sink is not None:
         sink.diagnostics.extend(told.diagnostics)
     return dsc

@@ -11,8 +11,8 @@ from functools import lru_cache
 
 import orjson
 
+from spyrec.bundle.known_texts import WRITTEN_SUPERDSCS
 from spyrec.bundle.superdsc import Component, Indirection, LabelInfo, Operand, SuperDsc
-from spyrec.bundle.superdsc_texts import WRITTEN_TEXTS
 from spyrec.diagnostics.json_reading import JsonValue
 
 JsonObject = dict[str, JsonValue]
@@ -34,7 +34,7 @@ def to_bytes(dsc: SuperDsc) -> bytes:
     """Return the bytes of the file: two blanks of indentation, no trailing newline."""
     assert dsc.op_func_name.isascii(), "orjson and the standard library differ on non-ASCII text"
     text = orjson.dumps(document(dsc), option=orjson.OPT_INDENT_2)
-    WRITTEN_TEXTS.remember(text, dsc)
+    WRITTEN_SUPERDSCS.remember(text, dsc)
     return text
 
 
