@@ -32,19 +32,19 @@ _SPEC_VALUES = {"dataFormat_": _SPEC_FORMATS, "dsType_": _SPEC_LABELS, "exUnit":
 _UNCHECKED_PARENTS = ("attributes_",)  # the schema leaves the format of computeOp_ open
 
 
-class Profile(Enum):
+class FormatProfile(Enum):
     """Whose rules a SuperDSC file is held against."""
 
     EMITTED = "emitted"
     SPEC = "spec"
 
 
-def check_profile(dsc: SuperDsc, root: Cursor, profile: Profile, sink: DiagnosticSink) -> None:
+def check_profile(dsc: SuperDsc, root: Cursor, profile: FormatProfile, sink: DiagnosticSink) -> None:
     """Add what a profile finds in a readable file: SPY0624 (warnings, ``emitted``) or SPY0625 (errors, ``spec``)."""
     match profile:
-        case Profile.EMITTED:
+        case FormatProfile.EMITTED:
             _check_missing(document(dsc), root, sink)
-        case Profile.SPEC:
+        case FormatProfile.SPEC:
             _check_spec(root, sink)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from spyrec.cli._graph_layouts import CopyPoint, GraphLayouts, GraphValue, Memory
+from spyrec.cli._graph_layouts import CopyPoint, GraphLayouts, GraphValue, TensorMemory
 from spyrec.cli._layout_text import (
     Answer,
     NamedLayout,
@@ -125,7 +125,7 @@ def _has(value: GraphValue, index: tuple[int, ...]) -> bool:
 
 def _is_in_lx(value: GraphValue) -> bool:
     """Whether each core holds its slice of a value at an address of its own: no single address is an element's."""
-    return value.place is not None and value.place.memory is Memory.LX
+    return value.place is not None and value.place.memory is TensorMemory.LX
 
 
 def _base(value: GraphValue) -> int:
@@ -216,7 +216,7 @@ def _value_json(value: GraphValue) -> dict[str, object]:
     place = value.place
     where: dict[str, object] | None = None
     if place is not None:
-        number = "argument" if place.memory is Memory.ARGUMENT else f"{place.memory.value}_offset"
+        number = "argument" if place.memory is TensorMemory.ARGUMENT else f"{place.memory.value}_offset"
         where = {"program": place.program, number: place.number}
     named = as_named(value)
     with_copies = named is not None and owned.role is not BufferRole.INTERMEDIATE

@@ -19,7 +19,7 @@ _COPIES = ("spyre.copy", "spyre.restickify")
 """The ops of kernels that move numbers and compute none."""
 
 
-class Memory(Enum):
+class TensorMemory(Enum):
     """Which memory of a program a value lies in."""
 
     ARGUMENT = "argument"
@@ -28,20 +28,20 @@ class Memory(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class TensorPlace:
     """Where a value lies in one program: argument number or byte offset, and its device address (in LX, a core's).
 
     ``share``: in LX, what each core has of it.
     """
 
     program: int
-    memory: Memory
+    memory: TensorMemory
     number: int
     address: int
     share: Share | None = None
 
     def __str__(self) -> str:
-        is_argument = self.memory is Memory.ARGUMENT
+        is_argument = self.memory is TensorMemory.ARGUMENT
         where = f"argument {self.number}" if is_argument else f"{self.memory.value} + {self.number:#x}"
         return f"{where} of program {self.program}"
 
@@ -59,7 +59,7 @@ class GraphValue:
     type: TensorType
     use: Use | None = None
     buffer: Buffer | None = None
-    place: Place | None = None
+    place: TensorPlace | None = None
     owner: str | None = None
 
     @property
@@ -117,15 +117,15 @@ def graph_layouts(graph: KernelGraph) -> GraphLayouts:
     return GraphLayouts(graph.name, tuple(values), tuple(_copies(graph)), graph.layout_cost)
 
 
-def _places(graph: KernelGraph) -> Iterator[tuple[str, Place]]:
+def _places(graph: KernelGraph) -> Iterator[tuple[str, TensorPlace]]:
     """Yield every buffer's place; the first program comes last and stays."""
     for number, program in reversed(list(enumerate(graph.programs))):
         for index, name in enumerate(program.arguments):
-            yield name, Place(number, Memory.ARGUMENT, index, argument_address(program, index))
+            yield name, TensorPlace(number, TensorMemory.ARGUMENT, index, argument_address(program, index))
         for name, offset in program.pool_offsets.items():
-            yield name, Place(number, Memory.POOL, offset, segment_base(0) + offset)
+            yield name, TensorPlace(number, TensorMemory.POOL, offset, segment_base(0) + offset)
         for name, offset in program.lx_offsets.items():
-            yield name, Place(number, Memory.LX, offset, offset, _share(graph, program, name))
+            yield name, TensorPlace(number, TensorMemory.LX, offset, offset, _share(graph, program, name))
 
 
 def _share(graph: KernelGraph, program: KernelProgram, name: str) -> Share | None:
@@ -156,7 +156,7 @@ def _owners(graph: KernelGraph) -> dict[str, str]:
     return owners
 
 
-def _of_source(graph: KernelGraph, name: str, owners: dict[str, str], places: dict[str, Place]) -> GraphValue:
+def _of_source(graph: KernelGraph, name: str, owners: dict[str, str], places: dict[str, TensorPlace]) -> GraphValue:
     assert graph.source is not None
     tensor_type = graph.source.values[name].type
     use = graph.places.get(name)
@@ -168,7 +168,7 @@ def _of_source(graph: KernelGraph, name: str, owners: dict[str, str], places: di
     return GraphValue(name, "view", tensor_type, use, buffer, places.get(use.buffer), owner)
 
 
-def _added(graph: KernelGraph, buffer: Buffer, places: dict[str, Place]) -> GraphValue:
+def _added(graph: KernelGraph, buffer: Buffer, places: dict[str, TensorPlace]) -> GraphValue:
     """Return a buffer that is no value of the graph."""
     use, place = Use(buffer.name, buffer.whole), places.get(buffer.name)
     return GraphValue(buffer.name, _added_role(graph, buffer), buffer.host_type, use, buffer, place)

@@ -30,7 +30,7 @@ class LoopSpan:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class LxStep:
     """One operation: its file, its function, how many loops are around it, the bytes of LX that it reads and writes."""
 
     file: str
@@ -41,7 +41,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Region:
+class LxRegion:
     """Bytes ``[first, past)`` that hold one tensor's share from operation ``begin`` to operation ``end``."""
 
     name: str
@@ -59,9 +59,9 @@ class LxMap:
     program: str
     cores: tuple[int, ...]
     usable_bytes: int
-    steps: tuple[Step, ...]
+    steps: tuple[LxStep, ...]
     loops: tuple[LoopSpan, ...]
-    regions: tuple[Region, ...]
+    regions: tuple[LxRegion, ...]
 
     @property
     def peak_bytes(self) -> int:
@@ -136,7 +136,7 @@ def _rounds(loop: For, numbers: Mapping[str, int]) -> int | None:
 
 def _groups(
     calls: Sequence[tuple[str, int]], superdscs: Mapping[str, SuperDsc]
-) -> Iterator[tuple[tuple[int, ...], list[Step]]]:
+) -> Iterator[tuple[tuple[int, ...], list[LxStep]]]:
     """Yield the cores whose scratchpads hold the same at the same places all the time, with what they do."""
     accesses = {file: _accesses(superdsc) for file, superdsc in superdscs.items()}
     cohorts: dict[tuple[tuple[_Access, ...], ...], list[int]] = {}
@@ -145,7 +145,7 @@ def _groups(
         cohorts.setdefault(key, []).append(core)
     for key, cores in cohorts.items():
         steps = [
-            Step(
+            LxStep(
                 file=file,
                 op=superdscs[file].op_func_name,
                 depth=depth,
@@ -186,7 +186,7 @@ class _Open:
     uses: list[int] = field(default_factory=list[int])
 
 
-def _regions(steps: Sequence[Step], loops: Sequence[LoopSpan], named: Sequence[ResidentTensor]) -> Iterator[Region]:
+def _regions(steps: Sequence[LxStep], loops: Sequence[LoopSpan], named: Sequence[ResidentTensor]) -> Iterator[LxRegion]:
     """Yield what lies in LX: from the operation that writes it to the last one that reads it.
 
     What is read in a loop that it was not written in has to stay until the loop ends.
@@ -208,7 +208,7 @@ def _regions(steps: Sequence[Step], loops: Sequence[LoopSpan], named: Sequence[R
     for item in sorted((*done, *current), key=lambda item: (item.begin, item.first)):
         uses = tuple(dict.fromkeys(item.uses))
         name = _name(item.first, item.begin, named) or f"result of {steps[item.begin].file}"
-        yield Region(name, item.first, item.past, item.begin, _end(item.begin, uses[-1], loops), uses)
+        yield LxRegion(name, item.first, item.past, item.begin, _end(item.begin, uses[-1], loops), uses)
 
 
 def _is_update(held: _Open, place: int, named: Sequence[ResidentTensor]) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from spyrec.cli._lx_map import LoopSpan, LxMap, Region
+from spyrec.cli._lx_map import LoopSpan, LxMap, LxRegion
 from spyrec.diagnostics import refuse
 
 _MOST_STEPS = 4096
@@ -77,7 +77,7 @@ class _Panel:
             turned = f'transform="rotate(90 {x} {y})"'
             yield f'<text x="{x}" y="{y}" {turned} fill="#222">{escape(f"{step.file} {step.op}")}</text>'
 
-    def _region(self, region: Region, colour: str) -> Iterator[str]:
+    def _region(self, region: LxRegion, colour: str) -> Iterator[str]:
         others = [item for item in self.found.regions if item.first < region.past and region.first < item.past]
         # an operation that stores over what it reads does so in its middle
         x = self._x(region.begin) + (_STEP // 2 if any(item.end == region.begin for item in others) else 0)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from string import ascii_uppercase
 
-from spyrec.cli._lx_map import LxMap, Region
+from spyrec.cli._lx_map import LxMap, LxRegion
 from spyrec.hardware.target import STICK_BYTES
 
 _CELLS = 64
@@ -59,10 +59,10 @@ def _skipped(count: int) -> str:
     return f"{count} operation{'s'[: count != 1]} without LX"
 
 
-def _cell(living: Sequence[tuple[int, Region]], first: int, size: int, place: int) -> str:
+def _cell(living: Sequence[tuple[int, LxRegion]], first: int, size: int, place: int) -> str:
     """Return the letter of what lies in most of a column's bytes."""
 
-    def shared(region: Region) -> int:
+    def shared(region: LxRegion) -> int:
         return max(0, min(region.past, first + size) - max(region.first, first))
 
     # where an operation stores over the operand it reads, the new tensor is shown

@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object (spyrec.check/1).")
 def command(*, path: Path, profile: str, with_mlir: bool, as_json: bool) -> int:
     """Validate PATH, whose kind is decided by its content; report all problems; exit code 1 when there is an error."""
-    from spyrec.bundle.profiles import Profile
+    from spyrec.bundle.profiles import FormatProfile
     from spyrec.compare.validate_path import CheckOptions, validate_path
 
     console = current_console()
     console.object_format = "spyrec.check/1" if as_json else None
     with console.progress(f"checking {path.name}"):
-        verdict = validate_path(path, CheckOptions(Profile(profile), with_mlir))
+        verdict = validate_path(path, CheckOptions(FormatProfile(profile), with_mlir))
     console.emit(verdict.diagnostics)
     click.echo(json.dumps(_as_json(path, verdict), indent=2) if as_json else _summary(path, verdict))
     return 0 if verdict.is_ok else 1

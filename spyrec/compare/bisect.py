@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from spyrec.bundle.bundle_content import BundleContent
-from spyrec.compare.device_memory import DeviceMemory, Overwritten, Reach, Stored
+from spyrec.compare.device_memory import BufferMemory, Overwritten, Reach, Stored
 from spyrec.compare.divergence import BisectReport, Divergence, Element, Guilt
 from spyrec.compare.guilt import guilty_call, guilty_copy, worst_element
 from spyrec.compare.host_copies import HostCopies, base_name
@@ -57,7 +57,7 @@ class Bisection:
         self._known = provenance_of(bundle)
         self._extents = chosen_extents(inputs, run.inputs, bundle.manifest.symbolic_dims)
         self._calls = {(call.program, call.file): call for call in self._known.calls}
-        self._memory = DeviceMemory(self._known, numerics)
+        self._memory = BufferMemory(self._known, numerics)
         self._program = -1
         self._step: _Step | None = None
         self._divergence: Divergence | None = None

@@ -8,7 +8,7 @@ import numpy as np
 
 from spyrec.compare.device_values import Bytes, Places, device_numbers, element_values, pattern_values
 from spyrec.compare.one_kernel import is_pair, over_extents, places_in_round
-from spyrec.compare.placement import Integers, LxPlaces, Tables, bytes_of, lx_patterns, lx_places
+from spyrec.compare.placement import ElementTables, Integers, LxPlaces, bytes_of, lx_patterns, lx_places
 from spyrec.compare.provenance import CompiledCall, Provenance, program_of
 from spyrec.compare.storage import Floats
 from spyrec.hardware.target import STICK_BYTES
@@ -46,7 +46,7 @@ class Reach:
     before: Bytes
 
 
-class DeviceMemory:
+class BufferMemory:
     """Reads and watches buffers where the compilation has put them."""
 
     def __init__(self, known: Provenance, numerics: str) -> None:
@@ -54,7 +54,7 @@ class DeviceMemory:
         self._launched: LaunchedMemory | None = None
         self._numerics = numerics
         self._alive = lifetimes(known.kernels.kernels)
-        self._tables = Tables(known.kernels.buffers)
+        self._tables = ElementTables(known.kernels.buffers)
         self._lx_values: dict[str, Floats] = {}
         self._lx_places: dict[str, LxPlaces] = {}
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spyrec.compare.storage import Array, Floats
-from spyrec.emulator.numerics import Codec, Numerics, Storage, codec_of
+from spyrec.emulator.numerics import Codec, ElementStorage, StorageNumerics, codec_of
 from spyrec.hardware.dtypes import DType
 from spyrec.ir.access import Access
 from spyrec.ir.device_layout import BufferLayout
@@ -25,7 +25,7 @@ def buffer_values(buffer: Buffer, memory: Bytes, numerics: str) -> Floats:
 
     Under ``f32`` memory is twice as wide, and an element of a format that stays narrow leads its slot.
     """
-    codec = codec_of(buffer.device_format, Numerics(numerics))
+    codec = codec_of(buffer.device_format, StorageNumerics(numerics))
     elements = math.prod(buffer.placed.device.device_size)
     slots = memory.reshape(elements, -1)
     patterns = np.ascontiguousarray(slots[:, : codec.word_bytes]).view(codec.carrier).reshape(-1)
@@ -36,13 +36,13 @@ def buffer_values(buffer: Buffer, memory: Bytes, numerics: str) -> Floats:
 
 def pattern_values(buffer: Buffer, patterns: Patterns, numerics: str) -> Floats:
     """Return the numbers that bit patterns of a buffer's format stand for."""
-    return _decoded(patterns, codec_of(buffer.device_format, Numerics(numerics)), buffer.type.dtype)
+    return _decoded(patterns, codec_of(buffer.device_format, StorageNumerics(numerics)), buffer.type.dtype)
 
 
 def _decoded(patterns: Patterns, codec: Codec, dtype: DType) -> Floats:
-    if codec.storage in {Storage.OCTET, Storage.SHORT} and dtype.is_float:
+    if codec.storage in {ElementStorage.OCTET, ElementStorage.SHORT} and dtype.is_float:
         return decode(patterns, dtype).astype(np.float64)
-    if codec.storage in {Storage.OCTET, Storage.SHORT}:
+    if codec.storage in {ElementStorage.OCTET, ElementStorage.SHORT}:
         return patterns.view(f"i{codec.word_bytes}").astype(np.float64)
     return codec.decode(patterns)
 
@@ -109,7 +109,7 @@ def device_numbers(layout: BufferLayout, places: Places) -> npt.NDArray[np.int64
 
 def element_values(buffer: Buffer, memory: Bytes, numbers: npt.NDArray[np.int64], numerics: str) -> Floats:
     """Return the numbers that stand at elements of a buffer's device bytes; only those are looked at."""
-    codec = codec_of(buffer.device_format, Numerics(numerics))
+    codec = codec_of(buffer.device_format, StorageNumerics(numerics))
     slots = memory.reshape(math.prod(buffer.placed.device.device_size), -1)
     patterns = np.ascontiguousarray(slots[numbers.reshape(-1), : codec.word_bytes]).view(codec.carrier)
     return _decoded(patterns.reshape(-1), codec, buffer.type.dtype).reshape(numbers.shape)

@@ -38,7 +38,7 @@ _BESIDE_PROGRAMS = frozenset({MANIFEST_FILE, GRAPH_FILE, CONSTANTS_FILE})
 """Files that stand in the directory of a program that is alone, and are no part of it."""
 
 
-class Kind(Enum):
+class DifferenceKind(Enum):
     """What a difference is: both sides have the place and differ, or only one has it."""
 
     CHANGED = "changed"
@@ -52,7 +52,7 @@ class Difference:
 
     file: str
     place: str
-    kind: Kind
+    kind: DifferenceKind
     left: str | None
     right: str | None
 
@@ -69,11 +69,11 @@ class Difference:
     def __str__(self) -> str:
         name = f"{self.file}  {self.place}" if self.place else self.file
         match self.kind:
-            case Kind.CHANGED:
+            case DifferenceKind.CHANGED:
                 return f"{name}\n  - {self.left}\n  + {self.right}"
-            case Kind.ONLY_LEFT:
+            case DifferenceKind.ONLY_LEFT:
                 return f"{name}\n  - {self.left}"
-            case Kind.ONLY_RIGHT:
+            case DifferenceKind.ONLY_RIGHT:
                 return f"{name}\n  + {self.right}"
 
 
@@ -92,9 +92,9 @@ def diff_bundles(left: Path, right: Path) -> list[Difference]:
         if name in left_out:
             found.extend(_by_hash(name, left, right))
         elif name in only_left:
-            found.append(Difference(name, "", Kind.ONLY_LEFT, "the file", None))
+            found.append(Difference(name, "", DifferenceKind.ONLY_LEFT, "the file", None))
         elif name in only_right:
-            found.append(Difference(name, "", Kind.ONLY_RIGHT, None, "the file"))
+            found.append(Difference(name, "", DifferenceKind.ONLY_RIGHT, None, "the file"))
         elif not same_content(left / name, right / name):
             changed.add(name)
             found.extend(_diff_file(name, left / name, right / name))
@@ -109,11 +109,11 @@ def _by_hash(name: str, left: Path, right: Path) -> Iterator[Difference]:
     if sides[0] == sides[1]:
         return
     if sides[1] is None:
-        yield Difference(name, "", Kind.ONLY_LEFT, "the file", None)
+        yield Difference(name, "", DifferenceKind.ONLY_LEFT, "the file", None)
     elif sides[0] is None:
-        yield Difference(name, "", Kind.ONLY_RIGHT, None, "the file")
+        yield Difference(name, "", DifferenceKind.ONLY_RIGHT, None, "the file")
     else:
-        yield Difference(name, "", Kind.CHANGED, *(f"SHA-256 {digest}" for digest in sides))
+        yield Difference(name, "", DifferenceKind.CHANGED, *(f"SHA-256 {digest}" for digest in sides))
 
 
 def _hash_of(name: str, root: Path) -> str | None:
@@ -165,7 +165,7 @@ def _diff_file(name: str, left: Path, right: Path) -> list[Difference]:
     except SpyrecError:
         pass  # damaged on one side at least: what can be said is that the bytes differ
     sides = (f"{path.stat().st_size} bytes" for path in (left, right))
-    return [Difference(name, "", Kind.CHANGED, *(f"{side}, differing content" for side in sides))]
+    return [Difference(name, "", DifferenceKind.CHANGED, *(f"{side}, differing content" for side in sides))]
 
 
 def _diff_texts(name: str, left: bytes, right: bytes) -> list[Difference]:
@@ -187,7 +187,7 @@ def _diff_images(name: str, left: Path, right: Path) -> list[Difference]:
             continue
         file = f"{name}:{part}"
         if contents[0] is None or contents[1] is None:
-            kind = Kind.ONLY_RIGHT if contents[0] is None else Kind.ONLY_LEFT
+            kind = DifferenceKind.ONLY_RIGHT if contents[0] is None else DifferenceKind.ONLY_LEFT
             found.append(Difference(file, "", kind, *(None if item is None else "the part" for item in contents)))
         else:
             found.extend(_diff_texts(file, contents[0], contents[1]))
@@ -209,16 +209,16 @@ def _json(file: str, pointer: str, left: JsonValue, right: JsonValue) -> Iterato
             sides = [(index < len(side), side[index] if index < len(side) else None) for side in (left, right)]
             yield from _member(file, f"{pointer}/{index}", sides[0], sides[1])
     elif type(left) is not type(right) or left != right:
-        yield Difference(file, pointer, Kind.CHANGED, _shown(left), _shown(right))
+        yield Difference(file, pointer, DifferenceKind.CHANGED, _shown(left), _shown(right))
 
 
 def _member(
     file: str, pointer: str, left: tuple[bool, JsonValue], right: tuple[bool, JsonValue]
 ) -> Iterator[Difference]:
     if not right[0]:
-        yield Difference(file, pointer, Kind.ONLY_LEFT, _shown(left[1]), None)
+        yield Difference(file, pointer, DifferenceKind.ONLY_LEFT, _shown(left[1]), None)
     elif not left[0]:
-        yield Difference(file, pointer, Kind.ONLY_RIGHT, None, _shown(right[1]))
+        yield Difference(file, pointer, DifferenceKind.ONLY_RIGHT, None, _shown(right[1]))
     else:
         yield from _json(file, pointer, left[1], right[1])
 
@@ -267,13 +267,15 @@ def _statements(
     """Compare a block by position; a place counts the statements of its own side, one a line, from 1."""
     for index in range(max(len(left), len(right))):
         if index >= len(right):
-            yield Difference(file, f"statement {left_begin + index + 1}", Kind.ONLY_LEFT, _statement(left[index]), None)
+            yield Difference(
+                file, f"statement {left_begin + index + 1}", DifferenceKind.ONLY_LEFT, _statement(left[index]), None
+            )
         elif index >= len(left):
             place = f"statement {right_begin + index + 1}"
-            yield Difference(file, place, Kind.ONLY_RIGHT, None, _statement(right[index]))
+            yield Difference(file, place, DifferenceKind.ONLY_RIGHT, None, _statement(right[index]))
         elif left[index] != right[index]:
             place = f"statement {left_begin + index + 1}"
-            yield Difference(file, place, Kind.CHANGED, *_pair(left[index].strip(), right[index].strip()))
+            yield Difference(file, place, DifferenceKind.CHANGED, *_pair(left[index].strip(), right[index].strip()))
 
 
 def _statement(line: str) -> str:

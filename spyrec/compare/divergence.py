@@ -27,7 +27,7 @@ class Guilt(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Operand:
+class DivergentOperand:
     """One input of an operation: the buffer, and the memory it lies in (``argument``, ``pool`` or ``lx``)."""
 
     name: str
@@ -73,7 +73,7 @@ class Divergence:
     element: Element | None
     failed_elements: int
     element_count: int
-    inputs: tuple[Operand, ...] = ()
+    inputs: tuple[DivergentOperand, ...] = ()
     iteration: tuple[int, ...] = ()
 
     def to_json(self) -> dict[str, object]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from spyrec.bundle.bundle_content import CONSTANTS_FILE
-from spyrec.compare.divergence import Divergence, Element, Guilt, Operand
+from spyrec.compare.divergence import Divergence, DivergentOperand, Element, Guilt
 from spyrec.compare.one_op import OpVerdict
 from spyrec.compare.provenance import CompiledCall, Provenance, program_of
 from spyrec.ir.graph import location_of
@@ -33,10 +33,10 @@ def guilty_call(known: Provenance, call: CompiledCall, guilt: Guilt, buffer: Buf
     )
 
 
-def _operands(known: Provenance, call: CompiledCall) -> tuple[Operand, ...]:
+def _operands(known: Provenance, call: CompiledCall) -> tuple[DivergentOperand, ...]:
     buffers, program = known.kernels.buffers, program_of(known, call)
     return tuple(
-        Operand(
+        DivergentOperand(
             use.buffer,
             "argument" if use.buffer in program.arguments else "lx" if use.buffer in program.lx_offsets else "pool",
             buffers[use.buffer].type.dtype.value,

@@ -18,7 +18,7 @@ from spyrec.layout.device_layout import DeviceLayout
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ElementPlace:
     """Where an element lies on the device, and the core that wrote it last (``None``: by no SuperDSC that is known)."""
 
     device_coordinate: tuple[int, ...]
@@ -37,7 +37,7 @@ _MOST_EXECUTIONS = 1 << 16
 """Executions of a program that are looked at; an element that a later one writes has no known core."""
 
 
-def locate_output(bundle: BundleContent, result: str, index: tuple[int, ...]) -> Place | None:
+def locate_output(bundle: BundleContent, result: str, index: tuple[int, ...]) -> ElementPlace | None:
     """Return the place of one element of a graph output; ``None`` where the bundle does not describe its layout."""
     manifest = bundle.manifest
     name = dict(manifest.outputs).get(result)
@@ -48,7 +48,7 @@ def locate_output(bundle: BundleContent, result: str, index: tuple[int, ...]) ->
     if argument.host_strides is not None:
         layout = layout.with_host(argument.shape, argument.host_strides)
     address = layout.byte_address(index)
-    return Place(layout.device_coordinate(index), _last_writer(bundle, argument, address))
+    return ElementPlace(layout.device_coordinate(index), _last_writer(bundle, argument, address))
 
 
 def _last_writer(bundle: BundleContent, argument: Argument, offset_bytes: int) -> int | None:

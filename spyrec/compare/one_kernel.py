@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spyrec.compare.device_values import Places, places_of, typed
-from spyrec.compare.one_op import Expectation, Operation, computed, unchanged
+from spyrec.compare.one_op import CheckedOperation, Expectation, computed, unchanged
 from spyrec.compare.provenance import CompiledCall
 from spyrec.compare.storage import Array, Floats, storage_of
 from spyrec.device_ops import device_operation
@@ -79,7 +79,7 @@ def expected(call: CompiledCall, buffers: Sequence[Buffer], operands: Sequence[F
     target = buffers[-1].type
     attributes = _attributes(call, definition, target)
     inputs = (*storages[:-1], *missing)
-    operation = Operation(definition, attributes, kernel.constants, inputs, storages[-1], target.dtype)
+    operation = CheckedOperation(definition, attributes, kernel.constants, inputs, storages[-1], target.dtype)
     values = [typed(value, buffer.type.dtype) for value, buffer in zip(operands, buffers, strict=False)]
     found = computed(operation, [*_in_form(kernel, definition, values), *missing])
     return Expectation(_out(kernel, definition, found.want), _out(kernel, definition, found.bound))

@@ -98,7 +98,7 @@ def stored(values: Array, storage: Storage) -> Expectation:
 
 
 @dataclass(frozen=True, slots=True)
-class Operation:
+class CheckedOperation:
     """What a device op computes: the attributes of its node, its constants, how operands and result are stored.
 
     ``constants`` are those of the SuperDSC: one tile of a mean is scaled by the terms of all tiles.
@@ -112,7 +112,7 @@ class Operation:
     dtype: DType
 
 
-def computed(operation: Operation, operands: Sequence[Array | None]) -> Expectation:
+def computed(operation: CheckedOperation, operands: Sequence[Array | None]) -> Expectation:
     """Return the expectation of an operation's result at ``operands``, its constants as the device's.
 
     The arithmetic bound is the worst case over any order of a sum.

@@ -111,7 +111,7 @@ def lx_patterns(places: LxPlaces, execution: Execution, position: int, lanes: in
     return bits.reshape(places.cores.shape), owners.reshape(places.cores.shape)
 
 
-class Tables:
+class ElementTables:
     """Which element of a buffer stands at each of its device elements, -1 for padding."""
 
     def __init__(self, buffers: Mapping[str, Buffer]) -> None:

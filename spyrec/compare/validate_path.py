@@ -17,7 +17,7 @@ from spyrec.bundle.device_program import DeviceProgram
 from spyrec.bundle.json_cursor import Cursor, attempt
 from spyrec.bundle.mlir_parser import parse_program
 from spyrec.bundle.paths import MAX_JSON_BYTES, MAX_PROGRAM_BYTES, BundleFiles, read_whole
-from spyrec.bundle.profiles import Profile, check_profile
+from spyrec.bundle.profiles import FormatProfile, check_profile
 from spyrec.bundle.program_scope import check_scope
 from spyrec.bundle.spyrecode import CODE_DIRECTORY, PLAN_FILE
 from spyrec.bundle.spyrecode_reader import read_artifact
@@ -35,7 +35,7 @@ UNKNOWN_KIND = "SPY0820"
 """Code of a path that holds nothing that can be checked."""
 
 
-class Kind(Enum):
+class ContentKind(Enum):
     """What a path holds."""
 
     GRAPH = "graph"
@@ -51,7 +51,7 @@ class Kind(Enum):
 class CheckOptions:
     """``profile``: whose rules SuperDSCs are held against.  ``with_mlir``: ask MLIR's own verifier as well."""
 
-    profile: Profile = Profile.EMITTED
+    profile: FormatProfile = FormatProfile.EMITTED
     with_mlir: bool = False
 
 
@@ -59,7 +59,7 @@ class CheckOptions:
 class Verdict:
     """What was checked, in one line, and everything that was found."""
 
-    kind: Kind
+    kind: ContentKind
     summary: str
     diagnostics: tuple[Diagnostic, ...]
 
@@ -76,7 +76,7 @@ def validate_path(path: Path, options: CheckOptions | None = None) -> Verdict:
     """
     checker = _Checker(path, options or CheckOptions(), DiagnosticSink())
     found = attempt(checker.sink, checker.bundle if path.is_dir() else checker.file)
-    kind, summary = found or (Kind.UNKNOWN, "")
+    kind, summary = found or (ContentKind.UNKNOWN, "")
     return Verdict(kind, summary, tuple(listed(checker.sink.diagnostics)))
 
 
@@ -92,16 +92,16 @@ class _Checker:
     options: CheckOptions
     sink: DiagnosticSink
 
-    def file(self) -> tuple[Kind, str]:
+    def file(self) -> tuple[ContentKind, str]:
         text = read_whole(self.path, MAX_PROGRAM_BYTES, takes_pipes=True)
         if not text.lstrip().startswith((b"{", b"[")) and b"func.func" in text:
-            return Kind.PROGRAM, self.program(text)
+            return ContentKind.PROGRAM, self.program(text)
         data, source = load_json(text, str(self.path))
         kind = _kind_of_json(data, Location(str(self.path), "", source=source))
         match kind:
-            case Kind.GRAPH:
+            case ContentKind.GRAPH:
                 return kind, self.graph()
-            case Kind.OPSPECS:
+            case ContentKind.OPSPECS:
                 return kind, self.opspecs(text)
             case _:
                 return kind, self.superdsc(data, source)
@@ -150,13 +150,13 @@ class _Checker:
         if self.options.with_mlir:
             attempt(self.sink, verify)
 
-    def bundle(self) -> tuple[Kind, str]:
+    def bundle(self) -> tuple[ContentKind, str]:
         if (self.path / MANIFEST_FILE).exists():
-            return Kind.BUNDLE, attempt(self.sink, self.bundle_with_manifest) or ""
+            return ContentKind.BUNDLE, attempt(self.sink, self.bundle_with_manifest) or ""
         if (self.path / PROGRAM_FILE).exists():
-            return Kind.BUNDLE, attempt(self.sink, self.bundle_of_others) or ""
+            return ContentKind.BUNDLE, attempt(self.sink, self.bundle_of_others) or ""
         if (self.path / PLAN_FILE).exists():
-            return Kind.ARTIFACT, attempt(self.sink, lambda: self.artifact(self.path)) or ""
+            return ContentKind.ARTIFACT, attempt(self.sink, lambda: self.artifact(self.path)) or ""
         hint = "a bundle is a directory with manifest.json or bundle.mlir"
         raise refuse(UNKNOWN_KIND, "the directory holds no bundle", Location(str(self.path)), hint=hint)
 
@@ -202,16 +202,16 @@ class _Checker:
         self.ask_mlir(lambda: verify_with_mlir(program.program, mlir))
 
 
-def _kind_of_json(data: JsonValue, where: Location) -> Kind:
+def _kind_of_json(data: JsonValue, where: Location) -> ContentKind:
     found = data.get("format") if isinstance(data, dict) else None
     if isinstance(found, str):
-        for prefix, kind in (("spyrec.graph/", Kind.GRAPH), ("spyrec.opspec/", Kind.OPSPECS)):
+        for prefix, kind in (("spyrec.graph/", ContentKind.GRAPH), ("spyrec.opspec/", ContentKind.OPSPECS)):
             if found.startswith(prefix):
                 return kind
     if isinstance(data, dict) and len(data) == 1:
         (root,) = data.values()
         if isinstance(root, dict) and "dscs_" in root:
-            return Kind.SUPERDSC
+            return ContentKind.SUPERDSC
     hint = 'graphs and OpSpecs say so in "format"; of a manifest, name the directory it lies in'
     shown = f'format "{found[:80]}"' if isinstance(found, str) else "no format that is known"
     raise refuse(UNKNOWN_KIND, f"the file is no graph, OpSpec file or SuperDSC: {shown}", where, hint=hint)

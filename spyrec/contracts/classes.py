@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from spyrec.contracts.digits import Digit, Digits, digits_of
-from spyrec.contracts.walks import Place, Space
+from spyrec.contracts.digits import AxisDigit, Digits, digits_of
+from spyrec.contracts.walks import Space, WalkPlace
 from spyrec.ir.kernel import BufferRole, KernelGraph, KernelProgram
 
 
@@ -19,9 +19,9 @@ class Axes:
     ``folded``: axes that are free everywhere but in kernels that reduce them, by those kernels' names.
     """
 
-    by_place: Mapping[Place, tuple[Digit, ...]]
-    free: frozenset[Digit]
-    folded: Mapping[Digit, frozenset[str]]
+    by_place: Mapping[WalkPlace, tuple[AxisDigit, ...]]
+    free: frozenset[AxisDigit]
+    folded: Mapping[AxisDigit, frozenset[str]]
 
 
 def axes_of(graph: KernelGraph, program: KernelProgram) -> Axes:
@@ -33,13 +33,13 @@ def axes_of(graph: KernelGraph, program: KernelProgram) -> Axes:
     """
     digits = digits_of(graph, program)
     roots = _Joined(digits.walked)
-    members: dict[Digit, list[Digit]] = {}
+    members: dict[AxisDigit, list[AxisDigit]] = {}
     for found in digits.by_place.values():
         for digit in found:
             members.setdefault(roots.root(digit), []).append(digit)
     folds = _folding_digits(graph, program, digits)
-    free: set[Digit] = set()
-    folded: dict[Digit, frozenset[str]] = {}
+    free: set[AxisDigit] = set()
+    folded: dict[AxisDigit, frozenset[str]] = {}
     for root, found in members.items():
         if _is_torn(graph, digits, found):
             continue
@@ -55,7 +55,7 @@ def axes_of(graph: KernelGraph, program: KernelProgram) -> Axes:
     return Axes(by_place, frozenset(free), folded)
 
 
-def _is_torn(graph: KernelGraph, digits: Digits, members: Iterable[Digit]) -> bool:
+def _is_torn(graph: KernelGraph, digits: Digits, members: Iterable[AxisDigit]) -> bool:
     """Whether a step along an axis is none everywhere: a use leaves parts out, or something has the axis twice."""
     owners = Counter((digit.place.space, digit.place.owner) for digit in members)
     return (
@@ -65,29 +65,29 @@ def _is_torn(graph: KernelGraph, digits: Digits, members: Iterable[Digit]) -> bo
     )
 
 
-def _folding_digits(graph: KernelGraph, program: KernelProgram, digits: Digits) -> frozenset[Digit]:
+def _folding_digits(graph: KernelGraph, program: KernelProgram, digits: Digits) -> frozenset[AxisDigit]:
     """Return the digits of the iteration dims that kernels reduce."""
     return frozenset(
         digit
         for kernel in graph.kernels[program.first_kernel : program.end_kernel]
         for dim in kernel.reduced
-        for digit in digits.by_place[Place(Space.KERNEL, kernel.name, dim)]
+        for digit in digits.by_place[WalkPlace(Space.KERNEL, kernel.name, dim)]
     )
 
 
 class _Joined:
     """Digits that are walked together, joined to classes."""
 
-    def __init__(self, pairs: Iterable[tuple[Digit, Digit]]) -> None:
-        self._parents: dict[Digit, Digit] = {}
+    def __init__(self, pairs: Iterable[tuple[AxisDigit, AxisDigit]]) -> None:
+        self._parents: dict[AxisDigit, AxisDigit] = {}
         for first, second in pairs:
             first, second = self.root(first), self.root(second)
             if first != second:
                 self._parents[second] = first
 
-    def root(self, digit: Digit) -> Digit:
+    def root(self, digit: AxisDigit) -> AxisDigit:
         """Return the digit that stands for the class."""
-        path: list[Digit] = []
+        path: list[AxisDigit] = []
         while digit in self._parents:
             path.append(digit)
             digit = self._parents[digit]
@@ -95,6 +95,6 @@ class _Joined:
         return digit
 
 
-def places_of(buffer: str, rank: int) -> Iterator[Place]:
+def places_of(buffer: str, rank: int) -> Iterator[WalkPlace]:
     """Yield the dims of a buffer, rounds of loops left out."""
-    return (Place(Space.BUFFER, buffer, dim) for dim in range(rank))
+    return (WalkPlace(Space.BUFFER, buffer, dim) for dim in range(rank))

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from spyrec.contracts.walks import (
-    Place,
+    OperandWalk,
     Space,
-    Walk,
+    WalkPlace,
     extents_of_buffer,
     extents_of_kernel,
     walks_of,
@@ -22,10 +22,10 @@ from spyrec.ir.kernel import KernelGraph, KernelProgram
 
 
 @dataclass(frozen=True, slots=True)
-class Digit:
+class AxisDigit:
     """``floor(index / low) % (high / low)`` of the index along a place."""
 
-    place: Place
+    place: WalkPlace
     low: int
     high: int
 
@@ -37,17 +37,17 @@ class Digits:
     ``broken``: of places that some use does not walk whole, or whose cuts do not nest.
     """
 
-    by_place: Mapping[Place, tuple[Digit, ...]]
-    walked: tuple[tuple[Digit, Digit], ...]
-    written: frozenset[Digit]
-    broken: frozenset[Digit]
+    by_place: Mapping[WalkPlace, tuple[AxisDigit, ...]]
+    walked: tuple[tuple[AxisDigit, AxisDigit], ...]
+    written: frozenset[AxisDigit]
+    broken: frozenset[AxisDigit]
 
 
 def digits_of(graph: KernelGraph, program: KernelProgram) -> Digits:
     """Return the digits of the dims of a program's kernels and of what they use."""
     kernels = graph.kernels[program.first_kernel : program.end_kernel]
     walks = [walk for kernel in kernels for walk in walks_of(graph, kernel)]
-    extents: dict[Place, int] = {}
+    extents: dict[WalkPlace, int] = {}
     for kernel in kernels:
         _note(extents, Space.KERNEL, kernel.name, extents_of_kernel(graph, kernel))
         for use in kernel.uses:
@@ -55,18 +55,18 @@ def digits_of(graph: KernelGraph, program: KernelProgram) -> Digits:
     return _Refinement(extents, walks).digits()
 
 
-def _note(extents: dict[Place, int], space: Space, owner: str, found: Sequence[int]) -> None:
-    extents.update((Place(space, owner, dim), extent) for dim, extent in enumerate(found))
+def _note(extents: dict[WalkPlace, int], space: Space, owner: str, found: Sequence[int]) -> None:
+    extents.update((WalkPlace(space, owner, dim), extent) for dim, extent in enumerate(found))
 
 
 class _Refinement:
     """Cuts of all places, carried along the uses until none is new; ``_bad``: places that cannot be cut so."""
 
-    def __init__(self, extents: Mapping[Place, int], walks: Sequence[Walk]) -> None:
+    def __init__(self, extents: Mapping[WalkPlace, int], walks: Sequence[OperandWalk]) -> None:
         self._extents = extents
         self._walks = walks
-        self._cuts: dict[Place, set[int]] = {place: {1, extent} for place, extent in extents.items()}
-        self._bad: set[Place] = set()
+        self._cuts: dict[WalkPlace, set[int]] = {place: {1, extent} for place, extent in extents.items()}
+        self._bad: set[WalkPlace] = set()
 
     def digits(self) -> Digits:
         is_growing = True
@@ -81,7 +81,7 @@ class _Refinement:
         written = frozenset(mine for walk, (mine, _) in pairs if walk.is_written)
         return Digits(by_place, tuple(pair for _, pair in pairs), written, broken)
 
-    def _cut(self, walk: Walk) -> None:
+    def _cut(self, walk: OperandWalk) -> None:
         if not walk.is_whole:
             self._break(walk)
             return
@@ -101,23 +101,25 @@ class _Refinement:
             self._cuts[walk.buffer] |= {term.coefficient * step for step in mine}
             self._cuts[place] |= {term.divisor * step for step in theirs}
 
-    def _inside(self, place: Place, low: int, high: int) -> list[int] | None:
+    def _inside(self, place: WalkPlace, low: int, high: int) -> list[int] | None:
         """Return the cuts of a place inside of a range, in units of its low end; ``None`` where one is no multiple."""
         found = [cut for cut in self._cuts[place] if low < cut < high]
         return None if any(cut % low for cut in found) else [cut // low for cut in found]
 
-    def _break(self, walk: Walk) -> None:
+    def _break(self, walk: OperandWalk) -> None:
         self._bad.add(walk.buffer)
         self._bad.update(map(walk.place_of, walk.terms))
 
-    def _nested(self, place: Place) -> tuple[Digit, ...]:
+    def _nested(self, place: WalkPlace) -> tuple[AxisDigit, ...]:
         cuts = sorted(self._cuts[place])
         if any(high % low for low, high in pairwise(cuts)):
             self._bad.add(place)
             cuts = [1, self._extents[place]]
-        return tuple(Digit(place, low, high) for low, high in pairwise(cuts) if high > low)[::-1]
+        return tuple(AxisDigit(place, low, high) for low, high in pairwise(cuts) if high > low)[::-1]
 
-    def _pairs(self, walk: Walk, by_place: Mapping[Place, Sequence[Digit]]) -> Iterator[tuple[Digit, Digit]]:
+    def _pairs(
+        self, walk: OperandWalk, by_place: Mapping[WalkPlace, Sequence[AxisDigit]]
+    ) -> Iterator[tuple[AxisDigit, AxisDigit]]:
         """Yield the digits of the kernel and of the buffer that a use walks together."""
         for term in walk.terms if walk.is_whole else ():
             mine = [digit for digit in by_place[walk.place_of(term)] if _is_inside(digit, term)]
@@ -130,5 +132,5 @@ class _Refinement:
                 self._break(walk)
 
 
-def _is_inside(digit: Digit, term: Term) -> bool:
+def _is_inside(digit: AxisDigit, term: Term) -> bool:
     return term.divisor <= digit.low and digit.high <= term.divisor * term.modulus

@@ -7,11 +7,11 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from spyrec.contracts.classes import Axes, axes_of, places_of
-from spyrec.contracts.digits import Digit
+from spyrec.contracts.digits import AxisDigit
 from spyrec.contracts.walks import Space
 from spyrec.ir.kernel import Buffer, Kernel, KernelGraph, KernelProgram
 
-Signature = tuple[Digit, ...]
+Signature = tuple[AxisDigit, ...]
 """The axes of a host dim, outermost first."""
 
 
@@ -30,7 +30,7 @@ class KnownProgram:
         """The kernels of the program."""
         return self.graph.kernels[self.program.first_kernel : self.program.end_kernel]
 
-    def followers(self, signature: Signature, among: AbstractSet[Digit] | None = None) -> dict[str, int] | None:
+    def followers(self, signature: Signature, among: AbstractSet[AxisDigit] | None = None) -> dict[str, int] | None:
         """Return the host dim by argument that follows a loop over these axes, ``None`` where they are no loop.
 
         ``among``: axes that may be one, by default those that are free.

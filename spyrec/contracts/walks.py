@@ -19,7 +19,7 @@ class Space(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class WalkPlace:
     """A dim of a kernel's iteration or of a buffer.
 
     Behind the iteration dims of a kernel come the loops around it, behind the dims of a buffer the loops in each round
@@ -32,21 +32,21 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Walk:
+class OperandWalk:
     """How a use walks one dim of its buffer: ``terms`` of the kernel's iteration dims, largest coefficient first.
 
     ``is_whole``: every element is reached once, in mixed-radix order; windows, offsets and gaps are not whole.
     """
 
-    buffer: Place
+    buffer: WalkPlace
     kernel: str
     terms: tuple[Term, ...]
     is_whole: bool
     is_written: bool
 
-    def place_of(self, term: Term) -> Place:
+    def place_of(self, term: Term) -> WalkPlace:
         """Return the iteration dim that a term counts."""
-        return Place(Space.KERNEL, self.kernel, term.dim)
+        return WalkPlace(Space.KERNEL, self.kernel, term.dim)
 
 
 def extents_of_kernel(graph: KernelGraph, kernel: Kernel) -> tuple[int, ...]:
@@ -59,22 +59,22 @@ def extents_of_buffer(graph: KernelGraph, buffer: Buffer) -> tuple[int, ...]:
     return (*buffer.type.shape, *(graph.loops[loop].count for loop in buffer.home))
 
 
-def walks_of(graph: KernelGraph, kernel: Kernel) -> Iterator[Walk]:
+def walks_of(graph: KernelGraph, kernel: Kernel) -> Iterator[OperandWalk]:
     """Yield how each use of a kernel walks each dim of its buffer."""
     for use in kernel.inputs:
         yield from _walks(graph, kernel, use, is_written=False)
     yield from _walks(graph, kernel, kernel.output, is_written=True)
 
 
-def _walks(graph: KernelGraph, kernel: Kernel, use: Use, *, is_written: bool) -> Iterator[Walk]:
+def _walks(graph: KernelGraph, kernel: Kernel, use: Use, *, is_written: bool) -> Iterator[OperandWalk]:
     buffer = graph.buffers[use.buffer]
     extents = extents_of_buffer(graph, buffer)
     coordinates = [_with_loops(graph, kernel, use, dim) for dim in range(len(buffer.type.shape))]
     coordinates.extend(_round(graph, kernel, loop) for loop in buffer.home)
     for dim, (coordinate, extent) in enumerate(zip(coordinates, extents, strict=True)):
-        place = Place(Space.BUFFER, buffer.name, dim)
+        place = WalkPlace(Space.BUFFER, buffer.name, dim)
         is_whole = coordinate.offset == 0 and _reaches_all(coordinate.terms, extent)
-        yield Walk(place, kernel.name, coordinate.terms, is_whole, is_written)
+        yield OperandWalk(place, kernel.name, coordinate.terms, is_whole, is_written)
 
 
 def _with_loops(graph: KernelGraph, kernel: Kernel, use: Use, dim: int) -> Coordinate:

@@ -18,8 +18,8 @@ from spyrec.diagnostics import SpyrecError
 from spyrec.emulator.attached_memory import AttachedMemory
 from spyrec.emulator.device import MAX_EXECUTIONS, EmulatedDevice
 from spyrec.emulator.emulated_program import EmulatedProgram
-from spyrec.emulator.numerics import Numerics
-from spyrec.emulator.operand_check import OperandCheck
+from spyrec.emulator.numerics import StorageNumerics
+from spyrec.emulator.operand_check import EmulatedOperandCheck
 from spyrec.emulator.program_store import DecodedImage, ProgramStore, entry_at
 from spyrec.hardware.dtypes import DeviceFormat
 from spyrec.hardware.target import CALIBRATED, SEGMENT_BYTES, Profile
@@ -117,7 +117,7 @@ class EmulatorBackend:
         sanitizers: frozenset[Sanitizer] = NO_SANITIZERS,
         weight_cache_bytes: int | None = None,
     ) -> None:
-        expansion = Numerics(numerics).expansion
+        expansion = StorageNumerics(numerics).expansion
         self._data = AttachedMemory(expansion)
         self._programs = ProgramStore()
         self.device = EmulatedDevice(
@@ -190,7 +190,7 @@ class EmulatorBackend:
         is_half = device_format is DeviceFormat.SEN169_FP16
         return self.device.numerics.half_format if is_half else device_format
 
-    def operand_check(self, image: bytes, name: str) -> OperandCheck:
+    def operand_check(self, image: bytes, name: str) -> EmulatedOperandCheck:
         """Plan a program before it is loaded, and return what its launches ask of their operands.
 
         ``name``: whose it is, for messages.  Errors: SPY0620 to SPY0635 and SPY0652 to SPY0654 the image; what the
@@ -203,7 +203,7 @@ class EmulatorBackend:
             return self._planned(key, read, _strides_set(read, by_dim), name)
 
         planned({})
-        return OperandCheck(planned, self._bases)
+        return EmulatedOperandCheck(planned, self._bases)
 
     def compute(self, block: ControlBlock) -> None:
         """Execute the program that a block starts.

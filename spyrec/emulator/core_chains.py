@@ -18,7 +18,7 @@ from spyrec.emulator.engine import Integers
 from spyrec.emulator.footprint import merge, shifted
 from spyrec.emulator.operations.bound_calls import is_worth_sharing
 from spyrec.emulator.plan import PlannedCall
-from spyrec.emulator.units import Unit, UnitLoop, Units, every_unit
+from spyrec.emulator.units import DispatchUnit, UnitLoop, Units, every_unit
 
 _MOST_PARTS = 4
 _PART_ELEMENTS = 3072
@@ -60,7 +60,7 @@ def _noted(units: Units, chains: Mapping[int, Chain]) -> Units:
     )
 
 
-def _is_even(unit: Unit, chain: Chain) -> bool:
+def _is_even(unit: DispatchUnit, chain: Chain) -> bool:
     """Whether a unit is one call whose cores compute by themselves, as many of each part, or have little to do."""
     if len(unit.members) != 1 or not unit.executable.is_separable:
         return False
@@ -68,12 +68,12 @@ def _is_even(unit: Unit, chain: Chain) -> bool:
     return len(counts) == 1 or not is_worth_sharing(_elements(unit))
 
 
-def _elements(unit: Unit) -> int:
+def _elements(unit: DispatchUnit) -> int:
     setting = unit.members[0].setting
     return setting.cores * int(np.prod(list(setting.extents.values()), dtype=np.int64))
 
 
-def _parts_for(unit: Unit) -> int:
+def _parts_for(unit: DispatchUnit) -> int:
     return min(_MOST_PARTS, max(2, _elements(unit) // _PART_ELEMENTS))
 
 
@@ -85,7 +85,7 @@ class _Members:
     calls: list[PlannedCall] = field(default_factory=list[PlannedCall])
     known: dict[tuple[int, int], Owned | None] = field(default_factory=dict[tuple[int, int], "Owned | None"])
 
-    def takes(self, unit: Unit) -> bool:
+    def takes(self, unit: DispatchUnit) -> bool:
         """Add a unit if parts stay apart with it."""
         if not _is_even(unit, self.chain):
             return False

@@ -21,12 +21,12 @@ from spyrec.emulator.emulated_program import EmulatedProgram
 from spyrec.emulator.fuse import fuse
 from spyrec.emulator.launch import Launch, OperationCounts, Places, launch_stats, stores_of
 from spyrec.emulator.memory import DeviceMemory, Scratchpads
-from spyrec.emulator.numerics import Numerics
+from spyrec.emulator.numerics import StorageNumerics
 from spyrec.emulator.operations.weight_cache import WeightCache
 from spyrec.emulator.plan import Options, PlannedCall, lx_used_bytes, plan_call
 from spyrec.emulator.prepared_launch import PreparedLaunch
 from spyrec.emulator.reference import Machine
-from spyrec.emulator.reference_launch import Engine, run_reference
+from spyrec.emulator.reference_launch import ExecutionEngine, run_reference
 from spyrec.emulator.resolve import (
     POOL,
     PROGRAM_FILE,
@@ -87,11 +87,11 @@ class EmulatedDevice:
         memory: DeviceMemory | None = None,
         engine: str = "fast",
     ) -> None:
-        self._engine = Engine(engine)
-        assert self._engine is Engine.FAST or not sanitizers
+        self._engine = ExecutionEngine(engine)
+        assert self._engine is ExecutionEngine.FAST or not sanitizers
         self.target = Target(cores=cores)
         self._profile = profile
-        self.numerics = Numerics(numerics)
+        self.numerics = StorageNumerics(numerics)
         self.max_executions = max_executions
         self._memory = memory or DeviceMemory(self.numerics.expansion)
         assert self._memory.expansion == self.numerics.expansion
@@ -180,7 +180,7 @@ class EmulatedDevice:
                 self._scratchpads.prepare(loaded.lx_peak_bytes)
             asked = _Request(arguments, pool_address, values, bases)
             try:
-                if self._engine is Engine.REFERENCE:
+                if self._engine is ExecutionEngine.REFERENCE:
                     assert observer is None
                     return self._run_reference(loaded, asked)
                 if self.monitor is None and observer is None:
@@ -315,7 +315,7 @@ class EmulatedDevice:
         return bases
 
 
-def _monitor(sanitizers: frozenset[Sanitizer], numerics: Numerics) -> Monitor:
+def _monitor(sanitizers: frozenset[Sanitizer], numerics: StorageNumerics) -> Monitor:
     from spyrec.emulator.sanitizers.monitor import Monitor  # its kernels cost a plain run nothing
 
     return Monitor(sanitizers, numerics.expansion)

@@ -13,11 +13,11 @@ from spyrec.emulator.engine import KernelExecutable
 from spyrec.emulator.kernels.driver import StepRow, no_progress, run_dispatches
 from spyrec.emulator.kernels.records import table_of
 from spyrec.emulator.operations.bound_calls import NOTES, BoundCalls, Integers
-from spyrec.emulator.units import Unit
+from spyrec.emulator.units import DispatchUnit
 from spyrec.runtime.threads import Threads
 
 
-def is_drivable(unit: Unit) -> bool:
+def is_drivable(unit: DispatchUnit) -> bool:
     """Whether the compiled driver may dispatch a unit: it only calls kernels."""
     return isinstance(unit.executable, KernelExecutable)
 
@@ -28,7 +28,7 @@ class DispatchTable:
     ``starts[u]``: emulated addresses [operand, core] of unit u where no loop has advanced.
     """
 
-    def __init__(self, units: Sequence[Unit], starts: Sequence[Integers], threads: Threads) -> None:
+    def __init__(self, units: Sequence[DispatchUnit], starts: Sequence[Integers], threads: Threads) -> None:
         self._units = units
         self._starts = starts
         self._threads = threads

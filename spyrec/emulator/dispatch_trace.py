@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from spyrec.emulator.units import Unit, UnitLoop, Units, every_unit
+from spyrec.emulator.units import DispatchUnit, UnitLoop, Units, every_unit
 
 Integers = npt.NDArray[np.int64]
 
@@ -50,13 +50,13 @@ class Tracer:
         """Return the movement [unit, operand] of units outside of every loop."""
         return np.zeros((len(self.units), self.width), np.int64)
 
-    def count(self, item: Unit | UnitLoop) -> int:
+    def count(self, item: DispatchUnit | UnitLoop) -> int:
         """Return the number of dispatches."""
-        if isinstance(item, Unit):
+        if isinstance(item, DispatchUnit):
             return 1
         return len(self.values[item.loop.number]) * sum(map(self.count, item.body))
 
-    def trace(self, items: Sequence[Unit | UnitLoop]) -> Trace:
+    def trace(self, items: Sequence[DispatchUnit | UnitLoop]) -> Trace:
         """Return the dispatches of consecutive items."""
         parts = [
             self.loop_trace(item, self.values[item.loop.number]) if isinstance(item, UnitLoop) else self._one(item)
@@ -77,9 +77,9 @@ class Tracer:
         moved = body.moved[None, :, :] + variable[:, None, None] * steps[None, :, :]
         return Trace(np.tile(body.units, len(variable)), moved.reshape(-1, self.width))
 
-    def _one(self, unit: Unit) -> Trace:
+    def _one(self, unit: DispatchUnit) -> Trace:
         return Trace(np.array([self.numbers[id(unit)]], np.int64), np.zeros((1, self.width), np.int64))
 
 
-def _operand_count(unit: Unit) -> int:
+def _operand_count(unit: DispatchUnit) -> int:
     return sum(len(member.binding.bases) for member in unit.members)

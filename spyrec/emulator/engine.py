@@ -15,7 +15,7 @@ from spyrec.bundle.superdsc import SuperDsc
 from spyrec.emulator.chain import Chain
 from spyrec.emulator.geometry import Addressing, DenseGeometry, Nest, OperandGeometry, build_nests, cut_runs
 from spyrec.emulator.kernels.copies import run_copy
-from spyrec.emulator.numerics import Codec, Numerics, codec_of
+from spyrec.emulator.numerics import Codec, StorageNumerics, codec_of
 from spyrec.emulator.operations.bound_calls import BoundCalls
 from spyrec.emulator.rules.superdsc import input_positions
 from spyrec.runtime.threads import Threads
@@ -40,7 +40,7 @@ class Setting:
     superdsc: SuperDsc
     geometries: tuple[OperandGeometry, ...]
     extents: Mapping[str, int]
-    numerics: Numerics
+    numerics: StorageNumerics
     threads: Threads
     deferred_rules: frozenset[int] = frozenset()
 

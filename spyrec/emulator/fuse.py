@@ -21,7 +21,7 @@ from spyrec.emulator.kernels.driver import StepRow, run_boxes
 from spyrec.emulator.kernels.records import table_of
 from spyrec.emulator.operations.bound_calls import KernelStep
 from spyrec.emulator.plan import PlannedCall
-from spyrec.emulator.units import Unit
+from spyrec.emulator.units import DispatchUnit
 
 WORTHWHILE_ELEMENTS = 1 << 21
 """Elements of a member, over all cores, below which fusion does not pay: the calls per core take longer than the memory
@@ -86,15 +86,15 @@ class _Bound:
 
 
 def fuse(
-    units: Sequence[Unit], worthwhile_elements: int = WORTHWHILE_ELEMENTS, block_bytes: int = BLOCK_BYTES
-) -> list[Unit]:
+    units: Sequence[DispatchUnit], worthwhile_elements: int = WORTHWHILE_ELEMENTS, block_bytes: int = BLOCK_BYTES
+) -> list[DispatchUnit]:
     """Return the units with runs of consecutive ones fused, where no one can tell and where it pays."""
     groups: list[list[PlannedCall]] = []
     for unit in units:
         (planned,) = unit.members
         fits = groups and _fits(groups[-1], planned, worthwhile_elements)
         groups[-1].append(planned) if fits else groups.append([planned])
-    return [Unit(tuple(group), _executable(group, block_bytes)) for group in groups]
+    return [DispatchUnit(tuple(group), _executable(group, block_bytes)) for group in groups]
 
 
 def _executable(group: Sequence[PlannedCall], block_bytes: int) -> Executable:

@@ -23,7 +23,7 @@ from spyrec.emulator.rules.fault_places import IndexOutsideTable
 from spyrec.emulator.timeline.launch import CallTime, CallTimes, timed_schedule
 from spyrec.emulator.timeline.moving_reads import moving_reads
 from spyrec.emulator.trip_counts import iteration_of
-from spyrec.emulator.units import Unit, UnitLoop, Units
+from spyrec.emulator.units import DispatchUnit, UnitLoop, Units
 from spyrec.runtime.device import LaunchStats, OperationStats
 from spyrec.runtime.threads import Threads
 
@@ -53,7 +53,7 @@ class Places:
 class Counters:
     """What a launch has executed: per unit, how often, and what it read at places that depend on data."""
 
-    def __init__(self, units: Sequence[Unit]) -> None:
+    def __init__(self, units: Sequence[DispatchUnit]) -> None:
         self._units = units
         self.executions = np.zeros(len(units), np.int64)
         self._data_reads: Counter[int] = Counter()
@@ -108,7 +108,7 @@ class Launch:
         """Yield all dispatches in order, some at a time, with how far each unit's operands have moved beside that."""
         yield from self._portions(self._items, self._tracer.no_movement())
 
-    def _portions(self, items: Sequence[Unit | UnitLoop], outer: Integers) -> Iterator[tuple[Trace, Integers]]:
+    def _portions(self, items: Sequence[DispatchUnit | UnitLoop], outer: Integers) -> Iterator[tuple[Trace, Integers]]:
         """Yield those of consecutive items, of which each unit has moved by ``outer[unit, operand]`` already."""
         whole = self._traces.get((id(items), 0))
         if whole is not None:

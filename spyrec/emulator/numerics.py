@@ -19,7 +19,7 @@ from spyrec.hardware.dtypes import DeviceFormat
 Doubles = npt.NDArray[np.float64]
 
 
-class Numerics(Enum):
+class StorageNumerics(Enum):
     """What stands where the device stores DLFloat16."""
 
     DL16 = "dl16"
@@ -29,19 +29,19 @@ class Numerics(Enum):
     @property
     def expansion(self) -> int:
         """Emulated bytes per device byte."""
-        return 2 if self is Numerics.F32 else 1
+        return 2 if self is StorageNumerics.F32 else 1
 
     @property
     def half_format(self) -> DeviceFormat:
         """What memory really holds where a tensor is DLFloat16."""
         return {
-            Numerics.DL16: DeviceFormat.SEN169_FP16,
-            Numerics.IEEE: DeviceFormat.IEEE_FP16,
-            Numerics.F32: DeviceFormat.IEEE_FP32,
+            StorageNumerics.DL16: DeviceFormat.SEN169_FP16,
+            StorageNumerics.IEEE: DeviceFormat.IEEE_FP16,
+            StorageNumerics.F32: DeviceFormat.IEEE_FP32,
         }[self]
 
 
-class Storage(Enum):
+class ElementStorage(Enum):
     """A stored form; the value is the code that kernels know it by (``kernels/codec.py``)."""
 
     DL16 = 0
@@ -60,13 +60,13 @@ class Storage(Enum):
 class Codec:
     """The stored form of one device format: kernel code and bytes of one stored element."""
 
-    storage: Storage
+    storage: ElementStorage
     word_bytes: int
 
     @property
     def is_float(self) -> bool:
         """Whether values can be computed on."""
-        return self.storage.value <= Storage.E4M3.value
+        return self.storage.value <= ElementStorage.E4M3.value
 
     @property
     def carrier(self) -> npt.DTypeLike:
@@ -76,38 +76,38 @@ class Codec:
     def decode(self, patterns: npt.NDArray[np.unsignedinteger]) -> Doubles:
         """Return the exact values of stored patterns (integers for index formats)."""
         match self.storage:
-            case Storage.DL16:
+            case ElementStorage.DL16:
                 return dlfloat.decode(patterns.astype(np.uint16)).astype(np.float64)
-            case Storage.HALF:
+            case ElementStorage.HALF:
                 with np.errstate(invalid="ignore"):
                     values = patterns.astype(np.uint16).view(np.float16).astype(np.float64)
                 values[np.isnan(values)] = np.nan  # a signalling NaN would warn at every later use
                 return values
-            case Storage.SINGLE:
+            case ElementStorage.SINGLE:
                 return patterns.astype(np.uint32).view(np.float32).astype(np.float64)
-            case Storage.E4M3:
+            case ElementStorage.E4M3:
                 return e4m3_values()[patterns]
-            case Storage.WORD:
+            case ElementStorage.WORD:
                 return patterns.astype(np.uint32).view(np.int32).astype(np.float64)
-            case Storage.OCTET | Storage.SHORT:
+            case ElementStorage.OCTET | ElementStorage.SHORT:
                 return patterns.astype(np.float64)
 
     def encode(self, values: Doubles) -> npt.NDArray[np.unsignedinteger]:
         """Round float64 values once and return the patterns to store."""
         with np.errstate(over="ignore", invalid="ignore"):
             match self.storage:
-                case Storage.DL16:
+                case ElementStorage.DL16:
                     return dlfloat.encode(values)
-                case Storage.HALF:
+                case ElementStorage.HALF:
                     patterns = values.astype(np.float16).view(np.uint16)
                     return np.where(np.isnan(values), np.uint16(0x7E00), patterns)
-                case Storage.SINGLE:
+                case ElementStorage.SINGLE:
                     return values.astype(np.float32).view(np.uint32)
-                case Storage.E4M3:
+                case ElementStorage.E4M3:
                     return _encode_e4m3(values)
-                case Storage.WORD:
+                case ElementStorage.WORD:
                     return values.astype(np.int64).astype(np.uint32)
-                case Storage.OCTET | Storage.SHORT:
+                case ElementStorage.OCTET | ElementStorage.SHORT:
                     return values.astype(np.int64).astype(self.carrier)
 
 
@@ -134,25 +134,25 @@ def _encode_e4m3(values: Doubles) -> npt.NDArray[np.unsignedinteger]:
 
 
 _STORAGES = {
-    DeviceFormat.SEN169_FP16: Codec(Storage.DL16, 2),
-    DeviceFormat.IEEE_FP16: Codec(Storage.HALF, 2),
-    DeviceFormat.IEEE_FP32: Codec(Storage.SINGLE, 4),
-    DeviceFormat.SEN143_FP8: Codec(Storage.E4M3, 1),
+    DeviceFormat.SEN169_FP16: Codec(ElementStorage.DL16, 2),
+    DeviceFormat.IEEE_FP16: Codec(ElementStorage.HALF, 2),
+    DeviceFormat.IEEE_FP32: Codec(ElementStorage.SINGLE, 4),
+    DeviceFormat.SEN143_FP8: Codec(ElementStorage.E4M3, 1),
 }
 
 
-def codec_of(data_format: DeviceFormat, numerics: Numerics) -> Codec:
+def codec_of(data_format: DeviceFormat, numerics: StorageNumerics) -> Codec:
     """Return the stored form of a format; formats without arithmetic are carried as bare patterns."""
-    if data_format is DeviceFormat.SEN169_FP16 and numerics is Numerics.IEEE:
-        return Codec(Storage.HALF, 2)
-    if data_format is DeviceFormat.SEN169_FP16 and numerics is Numerics.F32:
-        return Codec(Storage.SINGLE, 4)
+    if data_format is DeviceFormat.SEN169_FP16 and numerics is StorageNumerics.IEEE:
+        return Codec(ElementStorage.HALF, 2)
+    if data_format is DeviceFormat.SEN169_FP16 and numerics is StorageNumerics.F32:
+        return Codec(ElementStorage.SINGLE, 4)
     known = _STORAGES.get(data_format)
     if known is not None:
         return known
     bits = data_format.bits
     assert bits in {8, 16, 32}, data_format
-    storage = {8: Storage.OCTET, 16: Storage.SHORT, 32: Storage.WORD}[bits]
+    storage = {8: ElementStorage.OCTET, 16: ElementStorage.SHORT, 32: ElementStorage.WORD}[bits]
     return Codec(storage, bits // 8)
 
 

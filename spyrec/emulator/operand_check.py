@@ -19,7 +19,7 @@ _MOST_PLACES = 256
 """Ways in which operands share memory that are kept as legal; the oldest goes first."""
 
 
-class OperandCheck:
+class EmulatedOperandCheck:
     """Refuses operands that a program of the emulated device cannot be launched on.
 
     ``planned``: from stick strides, by index of each argument that a correction sets them for, to the program's plan.

@@ -15,7 +15,7 @@ from spyrec.device_ops.record import Family
 from spyrec.diagnostics import SpyrecError
 from spyrec.emulator.engine import Executable, Setting
 from spyrec.emulator.geometry import describe, valid_extents
-from spyrec.emulator.numerics import Numerics
+from spyrec.emulator.numerics import StorageNumerics
 from spyrec.emulator.operations.host import HostExecutable
 from spyrec.emulator.operations.matmul import MatmulExecutable
 from spyrec.emulator.operations.norm_scale import NormScaleExecutable
@@ -28,7 +28,7 @@ from spyrec.emulator.operations.reduction import plan_reduction, plan_statistics
 from spyrec.emulator.operations.top import Top
 from spyrec.emulator.operations.unary import plan_unary
 from spyrec.emulator.operations.weight_cache import WeightCache
-from spyrec.emulator.resolve import Call
+from spyrec.emulator.resolve import ScheduledCall
 from spyrec.emulator.restriding import restrided
 from spyrec.emulator.rules.binding import Binding, check_binding
 from spyrec.emulator.rules.overlaps import check_overlaps
@@ -47,7 +47,7 @@ class Options:
     instead of refusing at load.
     """
 
-    numerics: Numerics
+    numerics: StorageNumerics
     threads: Threads
     target: Target
     weights: WeightCache
@@ -58,7 +58,7 @@ class Options:
 class PlannedCall:
     """One ``sdsc_execute``, ready: bases and offsets of its operands, what it runs, what it moves."""
 
-    call: Call
+    call: ScheduledCall
     setting: Setting
     binding: Binding
     executable: Executable
@@ -66,7 +66,7 @@ class PlannedCall:
 
 
 def plan_call(
-    call: Call, entries: Mapping[int, TableEntry], region_bytes: Mapping[int, int], options: Options
+    call: ScheduledCall, entries: Mapping[int, TableEntry], region_bytes: Mapping[int, int], options: Options
 ) -> PlannedCall:
     """Check every rule on one call and plan it; errors SPY0711 to SPY0724."""
     superdsc = call.superdsc
@@ -86,7 +86,7 @@ def plan_call(
     return PlannedCall(call, setting, binding, _executable(setting, options.weights), traffic_of(setting, binding))
 
 
-def _entry_of(call: Call, position: int, entries: Mapping[int, TableEntry]) -> TableEntry | None:
+def _entry_of(call: ScheduledCall, position: int, entries: Mapping[int, TableEntry]) -> TableEntry | None:
     places = call.places[position]
     if places is None or not places or places[0].base is None:
         return None

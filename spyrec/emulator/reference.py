@@ -143,7 +143,7 @@ Watcher = Callable[[mlir.SdscExecute, Starts], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Launch:
+class DefinedLaunch:
     """A launch of a program; ``values``: of its value parameters; ``watcher``: is told of each execution before it."""
 
     program: mlir.Program
@@ -203,7 +203,7 @@ class Launch:
             self.watcher(statement, starts)
         entries = {entry.arg_index: entry for entry in self.table.entries}  # the arguments, by region
         with np.errstate(all="ignore"):
-            perform(Execution(statement.sdsc_filename, superdsc, self.machine, starts, entries))
+            perform(DefinedExecution(statement.sdsc_filename, superdsc, self.machine, starts, entries))
 
     def _starts(self, superdsc: SuperDsc, operand: Operand, bound: Mapping[int, Place]) -> list[Place]:
         """Return where the operand begins on each core.
@@ -383,7 +383,7 @@ def box_of(superdsc: SuperDsc, views: Sequence[View]) -> dict[str, int]:
     return box
 
 
-class Execution:
+class DefinedExecution:
     """One execution of a SuperDSC: loads and stores whole operands of one core, an axis per dim of the box."""
 
     def __init__(
@@ -489,7 +489,7 @@ def constant_value(data_format: DeviceFormat, bits: int) -> float:
 # Part 4: what the operations compute.
 
 
-def perform(execution: Execution) -> None:
+def perform(execution: DefinedExecution) -> None:
     """Execute one SuperDSC.  A trailing ``nonstick`` only says that no output has one element per stick."""
     name = execution.superdsc.op_func_name
     match device_operation(name).family:
@@ -511,7 +511,7 @@ def perform(execution: Execution) -> None:
             _top(execution, is_index=name == TOP_PLACES)
 
 
-def _one_input(execution: Execution) -> None:
+def _one_input(execution: DefinedExecution) -> None:
     """The function of the value and of the operation's constants, in float64, rounded once."""
     function = device_operation(execution.superdsc.op_func_name).unary
     assert function is not None
@@ -524,7 +524,7 @@ SINGLE, DOUBLE = ArrayAlgebra(np.float32), ArrayAlgebra(np.float64)
 """Formulas in float32 and in float64: every step is rounded to that."""
 
 
-def _pointwise(execution: Execution) -> None:
+def _pointwise(execution: DefinedExecution) -> None:
     """The formula in float32, element by element, rounded to the output's format; padding lanes like any others.
 
     A formula whose steps may cancel is computed in float64 and rounded to float32 first.
@@ -541,7 +541,7 @@ def _pointwise(execution: Execution) -> None:
         execution.store_rounded(core, result.astype(np.float32))
 
 
-def _copy(execution: Execution) -> None:
+def _copy(execution: DefinedExecution) -> None:
     """Coordinate by coordinate, lane n to lane n: bits between equal formats and 32-bit ones, values between floats."""
     source, target = execution.inputs[0], execution.output
     formats = {execution.stored(source), execution.stored(target)}
@@ -553,7 +553,7 @@ def _copy(execution: Execution) -> None:
             execution.store(core, execution.patterns(source, core, offsets))
 
 
-def _gather(execution: Execution) -> None:
+def _gather(execution: DefinedExecution) -> None:
     """Copy elements of a table: the row is what the index holds at the same coordinates, counted from its start."""
     superdsc, box = execution.superdsc, execution.box
     index = superdsc.compute.indirect_access_indices[0]
@@ -579,7 +579,7 @@ def _index_values(data_format: DeviceFormat, patterns: Patterns) -> Integers:
 # Folds: of every core in float64, then the cores that share a result in slice order, then rounded once.
 
 
-def _reduce(execution: Execution) -> None:
+def _reduce(execution: DefinedExecution) -> None:
     """Fold the input over the dims along which the output does not extend; scale by a constant at last, where one is.
 
     exx2 stores two folds, the sum in lane 0, or 0 under ``useZeroMean``, and the sum of squares in lane 1.
@@ -593,7 +593,7 @@ def _reduce(execution: Execution) -> None:
             execution.store_rounded(core, np.zeros_like(folded) if has_zero else folded * scale, lane=lane)
 
 
-def _folded(execution: Execution, accumulator: Accumulator) -> Iterator[tuple[int, Doubles]]:
+def _folded(execution: DefinedExecution, accumulator: Accumulator) -> Iterator[tuple[int, Doubles]]:
     """Yield the results of each cohort of cores, in float64, and the core that stores them: its first one."""
 
     def step(total: Doubles, x: Doubles) -> Doubles:
@@ -620,7 +620,7 @@ def _folded(execution: Execution, accumulator: Accumulator) -> Iterator[tuple[in
 _LANES = 64
 
 
-def _lanes(execution: Execution, folded: Sequence[str]) -> list[int]:
+def _lanes(execution: DefinedExecution, folded: Sequence[str]) -> list[int]:
     """Return the lane that takes each folded element: lanes are folded side by side, and one after the other at last.
 
     Where sticks are folded, neighbours in memory go to lanes one after the other, a run of 64 at most; the next run
@@ -635,7 +635,7 @@ def _lanes(execution: Execution, folded: Sequence[str]) -> list[int]:
     return lanes
 
 
-def _masked(execution: Execution, core: int, folded: Sequence[str]) -> Flags:
+def _masked(execution: DefinedExecution, core: int, folded: Sequence[str]) -> Flags:
     """Return which elements a mask hides: it counts in coordinates of the whole iteration."""
     superdsc, box = execution.superdsc, execution.box
     hidden = np.zeros([1] * len(box), bool)
@@ -646,7 +646,7 @@ def _masked(execution: Execution, core: int, folded: Sequence[str]) -> Flags:
     return hidden
 
 
-def _mask_value(execution: Execution) -> np.float32:
+def _mask_value(execution: DefinedExecution) -> np.float32:
     """The constant of that name; the id beside the mask counts only where there is none."""
     superdsc = execution.superdsc
     if "samv-maskvalue" in execution.constants or not superdsc.coordinate_masking:
@@ -655,14 +655,14 @@ def _mask_value(execution: Execution) -> np.float32:
     return np.float32(constant_value(entry.data_format, entry.bits))
 
 
-def _norm_scale(execution: Execution) -> None:
+def _norm_scale(execution: DefinedExecution) -> None:
     """layernormscale: ``1 / sqrt(lane 1 - lane 0 squared + eps)`` of each input stick, in every lane of the output."""
     for core in execution.cores:
         mean, square = (execution.values(execution.inputs[0], core, lane).astype(np.float64) for lane in (0, 1))
         execution.store_rounded(core, 1.0 / np.sqrt(square - mean * mean + execution.constants["eps"]))
 
 
-def _top(execution: Execution, *, is_index: bool) -> None:
+def _top(execution: DefinedExecution, *, is_index: bool) -> None:
     """Sort along the dim that only the input has, descending, NaN last, equal ones as they stand; store the first."""
     source, target = execution.inputs[0], execution.output
     (sorted_dim,) = (d for d in execution.box if execution.extends(source, d) and not execution.extends(target, d))
@@ -680,7 +680,7 @@ def _top(execution: Execution, *, is_index: bool) -> None:
             execution.store_rounded(core, values)
 
 
-def _matmul(execution: Execution) -> None:
+def _matmul(execution: DefinedExecution) -> None:
     """``C = sum over K of A B``: K is what A and B have and C has not; everything else follows from broadcasting.
 
     Each element is one chain of fused multiply-adds in float32 from 0 on, k ascending, per slice of K; the slices are
@@ -723,7 +723,7 @@ def fused_multiply_add(x: Floats, y: Floats, z: Floats) -> Floats:
     return np.where(is_rounded_to_even, bits + towards, bits).view(np.float64).astype(np.float32)
 
 
-def _padding(execution: Execution, core: int, folded: Sequence[str]) -> Flags:
+def _padding(execution: DefinedExecution, core: int, folded: Sequence[str]) -> Flags:
     """Return where A counts as zero: where k may be padding, because it lies in the last stick of K, and B is zero in
     every column.  The file does not say where K really ends, and what A holds behind that is undefined.
 

@@ -14,11 +14,11 @@ from spyrec.emulator.engine import Integers
 from spyrec.emulator.launch import OperationCounts, Places
 from spyrec.emulator.operations.gather import gather_of
 from spyrec.emulator.plan import PlannedCall
-from spyrec.emulator.reference import Launch, Machine, Starts, walked
+from spyrec.emulator.reference import DefinedLaunch, Machine, Starts, walked
 from spyrec.emulator.resolve import calls_of
 
 
-class Engine(Enum):
+class ExecutionEngine(Enum):
     """What executes the programs of an emulated device."""
 
     FAST = "fast"
@@ -46,7 +46,7 @@ def run_reference(
             reads[number] += found.hbm_read_bytes
             core_reads[number] += found.hbm_core_read_bytes
 
-    Launch(loaded.program, loaded.superdscs, loaded.table, machine, values, count).run()
+    DefinedLaunch(loaded.program, loaded.superdscs, loaded.table, machine, values, count).run()
     return {
         id(call): OperationCounts(executions[number], reads[number], core_reads[number])
         for number, call in enumerate(calls)

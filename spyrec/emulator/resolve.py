@@ -35,7 +35,7 @@ POOL = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class AddressPlace:
     """An address in bytes: ``offset`` and, per loop variable, ``steps`` beyond ``base`` (``None``: a plain number).
 
     ``maps`` are the affine maps that the steps came through.  ``parameter``: the value parameter that holds the number,
@@ -50,7 +50,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Loop:
+class ScheduledLoop:
     """One ``scf.for``: its number in depth-first order and the values its variable takes.
 
     ``parameter``: the value parameter that is its upper bound, bound by a launch; ``values`` are then the most there
@@ -63,13 +63,13 @@ class Loop:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ScheduledCall:
     """One ``sdsc_execute`` and the loops around it; ``places[t]``: one place per core, ``None`` where it lies in LX."""
 
     file: str
     superdsc: SuperDsc
-    places: tuple[tuple[Place, ...] | None, ...]
-    loops: tuple[Loop, ...]
+    places: tuple[tuple[AddressPlace, ...] | None, ...]
+    loops: tuple[ScheduledLoop, ...]
 
     @property
     def is_executed(self) -> bool:
@@ -81,11 +81,11 @@ class Call:
 class LoopBody:
     """A loop and what it repeats."""
 
-    loop: Loop
-    body: tuple[Call | LoopBody, ...]
+    loop: ScheduledLoop
+    body: tuple[ScheduledCall | LoopBody, ...]
 
 
-Schedule = tuple[Call | LoopBody, ...]
+Schedule = tuple[ScheduledCall | LoopBody, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ class ResolvedProgram:
     value_maxima: Mapping[str, int] = field(default_factory=dict[str, int])
 
 
-def calls_of(schedule: Schedule) -> Iterator[Call]:
+def calls_of(schedule: Schedule) -> Iterator[ScheduledCall]:
     """Yield every call in program order, each once."""
     for item in schedule:
         if isinstance(item, LoopBody):
@@ -109,7 +109,7 @@ def calls_of(schedule: Schedule) -> Iterator[Call]:
             yield item
 
 
-def loops_of(schedule: Schedule) -> Iterator[Loop]:
+def loops_of(schedule: Schedule) -> Iterator[ScheduledLoop]:
     """Yield every loop in program order."""
     for item in schedule:
         if isinstance(item, LoopBody):
@@ -150,13 +150,15 @@ class _Walker:
             raise SpyrecError(self.problems)
         return ResolvedProgram(schedule, self.region_bytes, self.value_maxima)
 
-    def statements(self, body: Sequence[Statement], outer: Mapping[str, Place], loops: tuple[Loop, ...]) -> Schedule:
+    def statements(
+        self, body: Sequence[Statement], outer: Mapping[str, AddressPlace], loops: tuple[ScheduledLoop, ...]
+    ) -> Schedule:
         scope = dict(outer)
-        items: list[Call | LoopBody] = []
+        items: list[ScheduledCall | LoopBody] = []
         for statement in body:
             match statement:
                 case Constant(result, value):
-                    scope[result] = Place(None, value)
+                    scope[result] = AddressPlace(None, value)
                 case ArgumentExtract(result, argument):
                     scope[result] = self.extracted(argument)
                 case Add(result, left, right):
@@ -164,7 +166,7 @@ class _Walker:
                 case AffineApply():
                     scope[statement.result] = self.apply(statement, scope)
                 case DeviceMemoryAllocate(result, size_bytes):
-                    scope[result] = Place(self.own_memory(size_bytes), 0)
+                    scope[result] = AddressPlace(self.own_memory(size_bytes), 0)
                 case SdscExecute():
                     items.append(self.call(statement, scope, loops))
                 case For():
@@ -182,10 +184,10 @@ class _Walker:
             raise self.wrong(f'the largest value of parameter "%{parameter.name}" is {min(known)}')
         return min(known)
 
-    def extracted(self, argument: str) -> Place:
+    def extracted(self, argument: str) -> AddressPlace:
         if argument in self.value_maxima:
-            return Place(None, 0, parameter=argument)
-        return Place(self.base_of(argument), 0)
+            return AddressPlace(None, 0, parameter=argument)
+        return AddressPlace(self.base_of(argument), 0)
 
     def base_of(self, argument: str) -> int:
         if all(parameter.name != argument for parameter in self.program.parameters):
@@ -205,12 +207,12 @@ class _Walker:
         self.region_bytes[base] = size_bytes
         return base
 
-    def value(self, scope: Mapping[str, Place], name: str) -> Place:
+    def value(self, scope: Mapping[str, AddressPlace], name: str) -> AddressPlace:
         if name not in scope:
             raise self.wrong(f'"%{name}" is used before it is defined')
         return scope[name]
 
-    def known(self, scope: Mapping[str, Place], name: str) -> Place:
+    def known(self, scope: Mapping[str, AddressPlace], name: str) -> AddressPlace:
         """Return a value that may be computed with: one that is known at load."""
         place = self.value(scope, name)
         if place.parameter is not None:
@@ -218,16 +220,16 @@ class _Walker:
             raise self.wrong(f"{message}, which can only be the upper bound of a loop")
         return place
 
-    def add(self, left: Place, right: Place) -> Place:
+    def add(self, left: AddressPlace, right: AddressPlace) -> AddressPlace:
         if left.base is not None and right.base is not None:
             raise self.wrong(f"two base addresses are added: {_base_name(left.base)} and {_base_name(right.base)}")
         steps = dict(left.steps)
         for loop, step in right.steps.items():
             steps[loop] = steps.get(loop, 0) + step
         base = right.base if left.base is None else left.base
-        return Place(base, left.offset + right.offset, steps, tuple(dict.fromkeys((*left.maps, *right.maps))))
+        return AddressPlace(base, left.offset + right.offset, steps, tuple(dict.fromkeys((*left.maps, *right.maps))))
 
-    def apply(self, statement: AffineApply, scope: Mapping[str, Place]) -> Place:
+    def apply(self, statement: AffineApply, scope: Mapping[str, AddressPlace]) -> AddressPlace:
         coefficients = self.maps.get(statement.map_name)
         if coefficients is None or len(coefficients) != len(statement.dims):
             found = "is not defined" if coefficients is None else f"takes {len(coefficients)} dims"
@@ -238,13 +240,13 @@ class _Walker:
             if dim.base is not None:
                 raise self.wrong(f'"%{name}" is an address, not a loop variable')
             scaled = {loop: coefficient * step for loop, step in dim.steps.items()}
-            total = self.add(total, Place(None, coefficient * dim.offset, scaled, (statement.map_name,)))
+            total = self.add(total, AddressPlace(None, coefficient * dim.offset, scaled, (statement.map_name,)))
         return total
 
-    def loop(self, statement: For, scope: Mapping[str, Place], loops: tuple[Loop, ...]) -> LoopBody:
+    def loop(self, statement: For, scope: Mapping[str, AddressPlace], loops: tuple[ScheduledLoop, ...]) -> LoopBody:
         last = self.value(scope, statement.upper)
         if last.parameter is not None:
-            last = Place(None, self.value_maxima[last.parameter], parameter=last.parameter)
+            last = AddressPlace(None, self.value_maxima[last.parameter], parameter=last.parameter)
         bounds = [self.known(scope, statement.lower), last, self.known(scope, statement.step)]
         if any(place.base is not None or place.steps for place in bounds):
             raise self.wrong(f'the bounds of loop "%{statement.induction}" are not constants')
@@ -253,13 +255,15 @@ class _Walker:
             raise self.wrong(f'the step of loop "%{statement.induction}" is {step}, it must be positive')
         if -(-(upper - lower) // step) > _MOST_ROUNDS:
             raise self.wrong(f'loop "%{statement.induction}" from {lower} to {upper} goes round more than 2**62 times')
-        loop = Loop(self.loop_count, range(lower, upper, step), last.parameter)
+        loop = ScheduledLoop(self.loop_count, range(lower, upper, step), last.parameter)
         self.loop_count += 1
         inner = dict(scope)
-        inner[statement.induction] = Place(None, 0, {loop.number: 1})
+        inner[statement.induction] = AddressPlace(None, 0, {loop.number: 1})
         return LoopBody(loop, self.statements(statement.body, inner, (*loops, loop)))
 
-    def call(self, statement: SdscExecute, scope: Mapping[str, Place], loops: tuple[Loop, ...]) -> Call:
+    def call(
+        self, statement: SdscExecute, scope: Mapping[str, AddressPlace], loops: tuple[ScheduledLoop, ...]
+    ) -> ScheduledCall:
         file = statement.sdsc_filename
         superdsc = self.superdscs.get(file)
         if superdsc is None:
@@ -269,14 +273,16 @@ class _Walker:
             None
             if operand.component is Component.LX
             else tuple(
-                bound.get(start, Place(None, 0)) if operand.is_symbolic or start < 0 else self.baked(start, file)
+                bound.get(start, AddressPlace(None, 0)) if operand.is_symbolic or start < 0 else self.baked(start, file)
                 for start in operand.start_addresses
             )
             for operand in superdsc.operands
         )
-        return Call(file, superdsc, places, loops)
+        return ScheduledCall(file, superdsc, places, loops)
 
-    def bind(self, statement: SdscExecute, superdsc: SuperDsc, scope: Mapping[str, Place]) -> dict[int, Place]:
+    def bind(
+        self, statement: SdscExecute, superdsc: SuperDsc, scope: Mapping[str, AddressPlace]
+    ) -> dict[int, AddressPlace]:
         """Bind symbol ids to operands of the same call (rule V9); the binding lives for this call only."""
         ids = statement.symbol_ids or ()
         used = {
@@ -302,14 +308,14 @@ class _Walker:
             }
         return {}
 
-    def baked(self, address: int, file: str, place: Place | None = None) -> Place:
+    def baked(self, address: int, file: str, place: AddressPlace | None = None) -> AddressPlace:
         """Return the place of an absolute address: the argument whose segment holds it, or the pool."""
         for entry in self.table.entries:
             if entry.baked_base <= address < entry.baked_base + entry.size_bytes:
-                found = Place(entry.arg_index, address - entry.baked_base)
+                found = AddressPlace(entry.arg_index, address - entry.baked_base)
                 return replace(found, steps=place.steps, maps=place.maps) if place is not None else found
         if 0 <= address < self.table.pool_bytes:
-            return replace(place, base=POOL, offset=address) if place is not None else Place(POOL, address)
+            return replace(place, base=POOL, offset=address) if place is not None else AddressPlace(POOL, address)
         known = [f'"{entry.name}" {_range(entry.baked_base, entry.size_bytes)}' for entry in self.table.entries]
         found = Diagnostic(
             "SPY0716",

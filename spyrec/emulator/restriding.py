@@ -18,7 +18,7 @@ from spyrec.bundle.superdsc import Indirection
 from spyrec.diagnostics import Location, refuse
 from spyrec.emulator.engine import Setting
 from spyrec.emulator.geometry import OperandGeometry
-from spyrec.emulator.resolve import Call
+from spyrec.emulator.resolve import ScheduledCall
 from spyrec.emulator.rules.binding import Binding, operand_runs
 from spyrec.emulator.rules.superdsc import name_of
 from spyrec.hardware.target import STICK_BYTES
@@ -31,7 +31,7 @@ NOT_RESTRIDED = "SPY0983"
 
 
 @dataclass(frozen=True, slots=True)
-class Digit:
+class WalkDigit:
     """A device dim, or neighbours that go on evenly: ``count`` of ``compiled`` sticks, which now are ``actual``."""
 
     count: int
@@ -39,7 +39,7 @@ class Digit:
     actual: int
 
 
-def digits_of(device_size: Sequence[int], stick_strides: Sequence[int]) -> tuple[Digit, ...]:
+def digits_of(device_size: Sequence[int], stick_strides: Sequence[int]) -> tuple[WalkDigit, ...]:
     """Return the digits of a stick's number, finest first; ``stick_strides`` per device dim but the stick.
 
     >>> digits_of((16, 1024, 64), (4096, 1))
@@ -47,19 +47,19 @@ def digits_of(device_size: Sequence[int], stick_strides: Sequence[int]) -> tuple
     >>> digits_of((4, 16, 1024, 64), (16384, 1024, 1))
     (Digit(count=65536, compiled=1, actual=1),)
     """
-    found: list[Digit] = []
+    found: list[WalkDigit] = []
     compiled = 1
     for count, actual in zip(reversed(device_size[:-1]), reversed(stick_strides), strict=True):
         if found and actual == found[-1].actual * found[-1].count:
             found[-1] = replace(found[-1], count=found[-1].count * count)
         elif count > 1:
-            found.append(Digit(count, compiled, actual))
+            found.append(WalkDigit(count, compiled, actual))
         compiled *= count
     return tuple(found)
 
 
 def restrided(
-    call: Call, setting: Setting, binding: Binding, entries: Mapping[int, TableEntry]
+    call: ScheduledCall, setting: Setting, binding: Binding, entries: Mapping[int, TableEntry]
 ) -> tuple[Setting, Binding]:
     """Return a call as it walks the arguments whose table entries have stick strides; all rules were checked before.
 
@@ -89,7 +89,7 @@ class _Walk:
     """One operand of a call in the digits of its argument."""
 
     def __init__(
-        self, call: Call, setting: Setting, binding: Binding, position: int, entries: Mapping[int, TableEntry]
+        self, call: ScheduledCall, setting: Setting, binding: Binding, position: int, entries: Mapping[int, TableEntry]
     ) -> None:
         entry = entries[binding.bases[position] or 0]
         assert entry.stick_strides is not None

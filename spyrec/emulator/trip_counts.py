@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 
 from spyrec.diagnostics import Location, SpyrecError, refuse
 from spyrec.emulator.dispatch_trace import TripCounts
-from spyrec.emulator.resolve import PROGRAM_FILE, Loop
+from spyrec.emulator.resolve import PROGRAM_FILE, ScheduledLoop
 
 
-def bound_values(loops: Iterable[Loop], maxima: Mapping[str, int], given: Mapping[str, int]) -> TripCounts:
+def bound_values(loops: Iterable[ScheduledLoop], maxima: Mapping[str, int], given: Mapping[str, int]) -> TripCounts:
     """Return the values that each loop's variable takes; ``maxima``: of the value parameters.
 
     Errors: SPY0708 where a parameter has no value or one out of range, or a value no parameter.
@@ -29,7 +29,7 @@ def bound_values(loops: Iterable[Loop], maxima: Mapping[str, int], given: Mappin
     }
 
 
-def iteration_of(loops: Iterable[Loop], values: TripCounts, execution: int) -> tuple[int, ...]:
+def iteration_of(loops: Iterable[ScheduledLoop], values: TripCounts, execution: int) -> tuple[int, ...]:
     """Return the round of each loop around a call, outermost first, in its execution number ``execution`` (from 0)."""
     rounds: list[int] = []
     for loop in reversed(tuple(loops)):

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from spyrec.emulator.chain import Chain
 from spyrec.emulator.engine import Executable
 from spyrec.emulator.plan import PlannedCall
-from spyrec.emulator.resolve import Call, Loop, Schedule
+from spyrec.emulator.resolve import Schedule, ScheduledCall, ScheduledLoop
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Unit:
+class DispatchUnit:
     """What is dispatched at once.
 
     ``executable`` takes the starts of all members' operands, one member's below the other's; members use equally
@@ -28,31 +28,31 @@ class Unit:
 class UnitLoop:
     """A loop and the units it repeats."""
 
-    loop: Loop
-    body: tuple[Unit | UnitLoop, ...]
+    loop: ScheduledLoop
+    body: tuple[DispatchUnit | UnitLoop, ...]
 
 
-Units = tuple[Unit | UnitLoop, ...]
+Units = tuple[DispatchUnit | UnitLoop, ...]
 
-Grouping = Callable[[Sequence[Unit]], Sequence[Unit]]
+Grouping = Callable[[Sequence[DispatchUnit]], Sequence[DispatchUnit]]
 """Makes fewer units of consecutive ones, each of one call as it comes; it may do so only where no one can tell."""
 
 
 def units_of(schedule: Schedule, planned: Mapping[int, PlannedCall], group: Grouping = lambda units: units) -> Units:
     """Return the schedule with each call's plan, runs of consecutive calls grouped by ``group``."""
-    units: list[Unit | UnitLoop] = []
-    consecutive: list[Unit] = []
+    units: list[DispatchUnit | UnitLoop] = []
+    consecutive: list[DispatchUnit] = []
     for item in schedule:
-        if isinstance(item, Call):
+        if isinstance(item, ScheduledCall):
             plan = planned[id(item)]
-            consecutive.append(Unit((plan,), plan.executable))
+            consecutive.append(DispatchUnit((plan,), plan.executable))
         else:
             units += [*group(consecutive), UnitLoop(item.loop, units_of(item.body, planned, group))]
             consecutive = []
     return (*units, *group(consecutive))
 
 
-def every_unit(units: Units) -> Iterator[Unit]:
+def every_unit(units: Units) -> Iterator[DispatchUnit]:
     """Yield every unit in program order, each once."""
     for item in units:
         if isinstance(item, UnitLoop):

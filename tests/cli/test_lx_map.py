@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import spyrec
 from spyrec import Bundle, CompileOptions
 from spyrec.cli import main
-from spyrec.cli._lx_map import LoopSpan, LxMap, Region, Step, lx_maps
+from spyrec.cli._lx_map import LoopSpan, LxMap, LxRegion, LxStep, lx_maps
 from spyrec.cli._lx_map_text import draw_text
 from spyrec.diagnostics import SpyrecError
 from tests.support.examples import examples
@@ -122,12 +122,12 @@ def test_what_a_loop_reads_and_an_earlier_operation_wrote_stays_to_the_loops_end
 
 def test_the_text_of_a_map_is_drawn_to_scale() -> None:
     steps = (
-        Step("sdsc_0.json", "exp", 0, (), ()),
-        Step("sdsc_1.json", "mul", 1, (), ((256, 512),)),
-        Step("sdsc_2.json", "neg", 1, (), ((0, 128),)),
-        Step("sdsc_3.json", "add", 1, ((0, 128), (256, 512)), ()),
+        LxStep("sdsc_0.json", "exp", 0, (), ()),
+        LxStep("sdsc_1.json", "mul", 1, (), ((256, 512),)),
+        LxStep("sdsc_2.json", "neg", 1, (), ((0, 128),)),
+        LxStep("sdsc_3.json", "add", 1, ((0, 128), (256, 512)), ()),
     )
-    regions = (Region("y", 256, 512, 1, 3, (1, 3)), Region("z", 0, 128, 2, 3, (2, 3)))
+    regions = (LxRegion("y", 256, 512, 1, 3, (1, 3)), LxRegion("z", 0, 128, 2, 3, (2, 3)))
     found = LxMap(".", (0, 1, 3), 1024, steps, (LoopSpan("i_0", None, 1, 3, 0),), regions)
     assert draw_text(found) == [
         "program ., cores 0-1, 3: 512 of 1,024 usable bytes of each core (50.0 %); a column is 128 bytes",

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import spyrec
 from spyrec.cli import main
-from spyrec.compare.diff import Difference, Kind, diff_bundles, diff_json, diff_programs
+from spyrec.compare.diff import Difference, DifferenceKind, diff_bundles, diff_json, diff_programs
 from spyrec.diagnostics import SpyrecError
 from tests.foreign import EXAMPLES, copy_example
 from tests.handmade import add_bundle
@@ -57,8 +57,8 @@ def test_a_changed_value_is_reported_at_its_pointer_once(pair: tuple[Path, Path]
 
     edit(right / "sdsc_0.json", change)
     pointer = "/0_add/numWkSlicesPerDim_/mb"
-    assert diff_bundles(left, right) == [Difference("sdsc_0.json", pointer, Kind.CHANGED, "32", "16")]
-    assert diff_bundles(right, left) == [Difference("sdsc_0.json", pointer, Kind.CHANGED, "16", "32")]
+    assert diff_bundles(left, right) == [Difference("sdsc_0.json", pointer, DifferenceKind.CHANGED, "32", "16")]
+    assert diff_bundles(right, left) == [Difference("sdsc_0.json", pointer, DifferenceKind.CHANGED, "16", "32")]
 
 
 def test_missing_members_items_and_files_are_on_one_side_only(pair: tuple[Path, Path]) -> None:
@@ -72,10 +72,10 @@ def test_missing_members_items_and_files_are_on_one_side_only(pair: tuple[Path, 
     (right / "dci" / "t0.h2d.json").unlink()
     (right / "graph.json").write_text("{}")
     assert [(item.file, item.place, item.kind) for item in diff_bundles(left, right)] == [
-        ("dci/t0.h2d.json", "", Kind.ONLY_LEFT),
-        ("graph.json", "", Kind.ONLY_RIGHT),
-        ("sdsc_0.json", "/0_add/coreIdToWkSlice_/5", Kind.ONLY_LEFT),
-        ("sdsc_0.json", "/0_add/dscs_/1", Kind.ONLY_RIGHT),
+        ("dci/t0.h2d.json", "", DifferenceKind.ONLY_LEFT),
+        ("graph.json", "", DifferenceKind.ONLY_RIGHT),
+        ("sdsc_0.json", "/0_add/coreIdToWkSlice_/5", DifferenceKind.ONLY_LEFT),
+        ("sdsc_0.json", "/0_add/dscs_/1", DifferenceKind.ONLY_RIGHT),
     ]
 
 
@@ -106,11 +106,11 @@ def test_an_inserted_statement_is_one_difference_and_shifts_nothing() -> None:
     lines = text.splitlines(keepends=True)
     inserted = "".join([*lines[:100], line, *lines[100:]])
     assert diff_programs("bundle.mlir", text, inserted) == [
-        Difference("bundle.mlir", "statement 101", Kind.ONLY_RIGHT, None, line.strip())
+        Difference("bundle.mlir", "statement 101", DifferenceKind.ONLY_RIGHT, None, line.strip())
     ]
     changed = text.replace("-33, -34", "-33, -99")
     (found,) = diff_programs("bundle.mlir", text, changed)
-    assert found.kind is Kind.CHANGED
+    assert found.kind is DifferenceKind.CHANGED
     assert found.left is not None
     assert found.right is not None
     assert "-34" in found.left
@@ -123,8 +123,8 @@ def test_a_damaged_file_differs_as_a_whole(pair: tuple[Path, Path]) -> None:
     (right / "sdsc_0.json").write_text("{")
     found = diff_bundles(left, right)
     assert [(item.file, item.place, item.kind) for item in found] == [
-        ("bundle.mlir", "", Kind.CHANGED),
-        ("sdsc_0.json", "", Kind.CHANGED),
+        ("bundle.mlir", "", DifferenceKind.CHANGED),
+        ("sdsc_0.json", "", DifferenceKind.CHANGED),
     ]
 
 
@@ -199,7 +199,7 @@ def test_a_golden_bundle_may_leave_out_its_constants_and_guards_them_all_the_sam
     content[-1] ^= 1
     constants.write_bytes(content)
     (difference,) = diff_bundles(golden, weighty)
-    assert (difference.file, difference.kind) == ("constants.safetensors", Kind.CHANGED)
+    assert (difference.file, difference.kind) == ("constants.safetensors", DifferenceKind.CHANGED)
     capsys.readouterr()
 
 
@@ -224,7 +224,7 @@ def test_constants_that_a_manifest_does_not_know_are_no_left_out_constants(weigh
         del content["files"]["constants.safetensors"]
 
     edit(golden / "manifest.json", change)
-    assert ("constants.safetensors", Kind.ONLY_RIGHT) in {
+    assert ("constants.safetensors", DifferenceKind.ONLY_RIGHT) in {
         (item.file, item.kind) for item in diff_bundles(golden, weighty)
     }
 
@@ -256,7 +256,7 @@ def test_a_golden_bundle_may_leave_out_what_it_lists(weighty: Path, terse: Path,
 def test_a_changed_byte_of_a_left_out_file_is_one_difference(weighty: Path, terse: Path, name: str) -> None:
     flip_last(weighty / name)
     for sides in ((terse, weighty), (weighty, terse)):
-        assert [(item.file, item.kind) for item in diff_bundles(*sides)] == [(name, Kind.CHANGED)]
+        assert [(item.file, item.kind) for item in diff_bundles(*sides)] == [(name, DifferenceKind.CHANGED)]
 
 
 def test_a_left_out_image_does_not_repeat_that_its_program_differs(weighty: Path, terse: Path) -> None:
@@ -269,14 +269,18 @@ def test_a_left_out_image_does_not_repeat_that_its_program_differs(weighty: Path
 
 def test_a_file_that_is_missing_without_being_listed_or_hashed_is_a_difference(weighty: Path, terse: Path) -> None:
     (terse / "bundle.mlir").unlink()
-    assert [(item.file, item.kind) for item in diff_bundles(terse, weighty)] == [("bundle.mlir", Kind.ONLY_RIGHT)]
+    assert [(item.file, item.kind) for item in diff_bundles(terse, weighty)] == [
+        ("bundle.mlir", DifferenceKind.ONLY_RIGHT)
+    ]
     (terse / "left_out.txt").write_text("bundle.mlir\n")
 
     def forget(content: Json) -> None:
         del content["files"]["bundle.mlir"]
 
     edit(terse / "manifest.json", forget)
-    assert ("bundle.mlir", Kind.ONLY_RIGHT) in {(item.file, item.kind) for item in diff_bundles(terse, weighty)}
+    assert ("bundle.mlir", DifferenceKind.ONLY_RIGHT) in {
+        (item.file, item.kind) for item in diff_bundles(terse, weighty)
+    }
 
 
 def test_a_list_of_left_out_files_is_read_safely(weighty: Path, terse: Path) -> None:

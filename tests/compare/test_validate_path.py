@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from spyrec.cli import main
-from spyrec.compare.validate_path import CheckOptions, Kind, Profile, validate_path
+from spyrec.compare.validate_path import CheckOptions, ContentKind, FormatProfile, validate_path
 from tests.foreign import EXAMPLES, copy_example
 from tests.handmade import add_bundle
 
@@ -32,16 +32,16 @@ def codes(path: Path, options: CheckOptions | None = None) -> list[str]:
 @pytest.mark.parametrize("case", sorted(path.parent.name for path in EXAMPLES.glob("*/bundle.mlir")))
 def test_every_reference_bundle_and_each_of_its_superdscs_passes(case: str) -> None:
     verdict = validate_path(EXAMPLES / case)
-    assert (verdict.kind, verdict.diagnostics) == (Kind.BUNDLE, ())
+    assert (verdict.kind, verdict.diagnostics) == (ContentKind.BUNDLE, ())
     assert validate_path(EXAMPLES / case / "sdsc_0.json").diagnostics == ()
 
 
 def test_the_kind_is_decided_by_content_and_not_by_name(tmp_path: Path) -> None:
     sources = {
-        Kind.SUPERDSC: (EXAMPLES / "add" / "sdsc_0.json").read_text(),
-        Kind.OPSPECS: (EXAMPLES / "add" / "opspecs.json").read_text(),
-        Kind.PROGRAM: (EXAMPLES / "add_symbolic" / "bundle.mlir").read_text(),
-        Kind.GRAPH: json.dumps(GRAPH),
+        ContentKind.SUPERDSC: (EXAMPLES / "add" / "sdsc_0.json").read_text(),
+        ContentKind.OPSPECS: (EXAMPLES / "add" / "opspecs.json").read_text(),
+        ContentKind.PROGRAM: (EXAMPLES / "add_symbolic" / "bundle.mlir").read_text(),
+        ContentKind.GRAPH: json.dumps(GRAPH),
     }
     for kind, text in sources.items():
         path = tmp_path / "thing.txt"
@@ -81,7 +81,7 @@ def test_rules_of_the_executor_are_checked_on_a_lone_file(tmp_path: Path) -> Non
 
 
 def test_the_profiles_differ_where_writer_and_public_schema_do(tmp_path: Path) -> None:
-    spec = CheckOptions(Profile.SPEC)
+    spec = CheckOptions(FormatProfile.SPEC)
     gather, cast = EXAMPLES / "indirect_gather_1d" / "sdsc_0.json", EXAMPLES / "dtype_cast" / "sdsc_0.json"
     assert codes(EXAMPLES / "add" / "sdsc_0.json", spec) == []
     assert (codes(gather), codes(gather, spec)) == ([], ["SPY0625"] * 3)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from spyrec.emulator.device import EmulatedDevice, EmulatedProgram
 from spyrec.emulator.fuse import FusedExecutable, fuse
-from spyrec.emulator.units import Unit, every_unit, units_of
+from spyrec.emulator.units import DispatchUnit, every_unit, units_of
 from spyrec.hardware.target import SEGMENT_BYTES
 from spyrec.runtime.device import ArgumentTable
 from tests.emulator.builders import Operation, Tensor, entry_of, program_of, superdsc_of
@@ -99,7 +99,7 @@ class Run:
             self.device.memory(address, entry.size_bytes)[:] = patterns.view(np.uint8)
         return addresses
 
-    def units(self, block_bytes: int) -> list[Unit]:
+    def units(self, block_bytes: int) -> list[DispatchUnit]:
         grouping = partial(fuse, worthwhile_elements=0, block_bytes=block_bytes)
         return list(every_unit(units_of(self.loaded.schedule, self.loaded.planned, grouping)))
 
@@ -115,7 +115,7 @@ class Run:
         return [self.device.memory(address, entry.size_bytes).tobytes() for address, entry in entries]
 
 
-def blocks_of(unit: Unit) -> int | None:
+def blocks_of(unit: DispatchUnit) -> int | None:
     """Blocks of a core's part in a fused unit: 1 where it is not cut, ``None`` where nothing is fused."""
     if not isinstance(unit.executable, FusedExecutable):
         return None

@@ -21,7 +21,7 @@ from spyrec.emulator.kernels.reductions import (
     reduce_rows,
     reduce_rows_dl16,
 )
-from spyrec.emulator.numerics import Storage
+from spyrec.emulator.numerics import ElementStorage
 from spyrec.emulator.operations.pointwise_steps import direct_work
 from spyrec.hardware import dlfloat
 from tests.emulator.nest_steps import run_step
@@ -29,7 +29,7 @@ from tests.emulator.nest_steps import run_step
 Words = npt.NDArray[np.uint16]
 Singles = npt.NDArray[np.float32]
 PATTERNS = np.arange(1 << 16, dtype=np.uint16)
-SINGLE_CODE = Storage.SINGLE.value
+SINGLE_CODE = ElementStorage.SINGLE.value
 NO_CODES = np.zeros(3, np.int64)
 REFERENCE: dict[str, Callable[[Singles, Singles], Singles]] = {
     "add": np.add,

@@ -17,7 +17,7 @@ from spyrec.emulator.emulated_program import EmulatedProgram
 from spyrec.emulator.engine import KernelExecutable
 from spyrec.emulator.operations import bound_calls
 from spyrec.emulator.plan import PlannedCall
-from spyrec.emulator.units import Unit
+from spyrec.emulator.units import DispatchUnit
 from spyrec.hardware import dlfloat
 from spyrec.runtime import threads as threads_module
 from spyrec.runtime.threads import Threads
@@ -152,7 +152,7 @@ def test_steps_leave_the_bytes_of_one_execution_after_the_other(name: str, numer
         alone = Bench.of(OPERATIONS[name], numerics)
         alone.planned.executable.run(alone.starts(bound_anew) + movement[:, None])
         bench.planned.executable.run(bench.starts(moved_on) + movement[:, None])
-    unit = Unit((bench.planned,), bench.planned.executable)
+    unit = DispatchUnit((bench.planned,), bench.planned.executable)
     table = DispatchTable([unit], [bench.starts(driven)], Threads(count))
     table.run(np.zeros(len(moved), np.int64), moved)
     for mine, moved_there, expected in zip(driven, moved_on, bound_anew, strict=True):
@@ -176,7 +176,7 @@ def test_infinities_over_padding_of_k_count_where_the_tile_of_b_has_numbers_and_
     a[:, 1, :, 40:] = dlfloat.encode(np.array([np.inf], np.float32))
     b[1, :, 104:] = 0
     bench.device.weights.begin_launch(np.zeros((0, 2), np.int64), [])
-    unit = Unit((bench.planned,), bench.planned.executable)
+    unit = DispatchUnit((bench.planned,), bench.planned.executable)
     table = DispatchTable([unit], [bench.starts(memory)], Threads(1))
     sizes = bench.sizes()
     order = [0, 1, 0, 1, 2]
@@ -262,7 +262,7 @@ def test_nobody_waits_for_a_thread_that_does_not_come_and_one_that_is_late_does_
     total, addend = (dlfloat.decode(item[: len(item) // PLACES]) for item in (memory[0], memory[1]))
     at = bench.starts(memory)
     at[2] = at[0]  # in place, so that what is done twice shows
-    table = DispatchTable([Unit((bench.planned,), bench.planned.executable)], [at], Alone(3))
+    table = DispatchTable([DispatchUnit((bench.planned,), bench.planned.executable)], [at], Alone(3))
     table.run(np.zeros(3, np.int64), np.zeros((3, 3), np.int64))
     for _ in range(3):
         total = dlfloat.decode(dlfloat.encode(total + addend))

@@ -8,7 +8,7 @@ import pytest
 from spyrec.diagnostics import SpyrecError
 from spyrec.emulator import launch
 from spyrec.emulator.dispatch_table import is_drivable
-from spyrec.emulator.units import Unit
+from spyrec.emulator.units import DispatchUnit
 from spyrec.hardware import dlfloat
 from spyrec.runtime.device import LaunchStats
 from tests.emulator.loop_programs import Looker, LoopProgram, Member, Tile, Words, launched
@@ -65,7 +65,7 @@ def attempted(made: LoopProgram, words: list[Words]) -> tuple[list[Words], Launc
 def test_fast_loops_leave_the_bytes_and_counters_of_one_call_after_the_other(
     monkeypatch: pytest.MonkeyPatch, most_traced: int, undriven: str
 ) -> None:
-    def chosen(unit: Unit) -> bool:
+    def chosen(unit: DispatchUnit) -> bool:
         return is_drivable(unit) and unit.members[0].call.superdsc.op_func_name != undriven
 
     monkeypatch.setattr(launch, "is_drivable", chosen)

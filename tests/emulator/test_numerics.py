@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from spyrec.emulator.kernels.codec import DECODERS, ENCODERS
-from spyrec.emulator.numerics import Codec, Numerics, Storage, codec_of, constant_value, e4m3_values
+from spyrec.emulator.numerics import Codec, ElementStorage, StorageNumerics, codec_of, constant_value, e4m3_values
 from spyrec.hardware.dtypes import DeviceFormat
 
-CODECS = [Codec(Storage.DL16, 2), Codec(Storage.HALF, 2), Codec(Storage.E4M3, 1)]
+CODECS = [Codec(ElementStorage.DL16, 2), Codec(ElementStorage.HALF, 2), Codec(ElementStorage.E4M3, 1)]
 
 
 @pytest.mark.parametrize("codec", CODECS, ids=lambda codec: codec.storage.name)
@@ -42,7 +42,7 @@ def test_kernel_and_numpy_round_alike_at_and_around_every_tie(codec: Codec) -> N
     stored = np.empty(len(values), codec.carrier)
     ENCODERS[codec.storage.value](stored.ctypes.data, codec.word_bytes, len(values), values.ctypes.data)
     want = codec.encode(values.astype(np.float64))
-    if codec.storage is Storage.HALF:
+    if codec.storage is ElementStorage.HALF:
         # NumPy keeps a NaN's payload and sign; which NaN is stored is no one's concern.
         stored, want = stored[~np.isnan(values)], want[~np.isnan(values)]
     np.testing.assert_array_equal(stored, want)
@@ -75,10 +75,10 @@ def test_constants_decode_as_the_device_reads_them() -> None:
 
 def test_only_dlfloat_changes_with_the_numerics() -> None:
     for numerics, storage in (
-        (Numerics.DL16, Storage.DL16),
-        (Numerics.IEEE, Storage.HALF),
-        (Numerics.F32, Storage.SINGLE),
+        (StorageNumerics.DL16, ElementStorage.DL16),
+        (StorageNumerics.IEEE, ElementStorage.HALF),
+        (StorageNumerics.F32, ElementStorage.SINGLE),
     ):
         assert codec_of(DeviceFormat.SEN169_FP16, numerics).storage is storage
-        assert codec_of(DeviceFormat.IEEE_FP32, numerics) == Codec(Storage.SINGLE, 4)
-        assert codec_of(DeviceFormat.SEN143_FP8, numerics) == Codec(Storage.E4M3, 1)
+        assert codec_of(DeviceFormat.IEEE_FP32, numerics) == Codec(ElementStorage.SINGLE, 4)
+        assert codec_of(DeviceFormat.SEN143_FP8, numerics) == Codec(ElementStorage.E4M3, 1)

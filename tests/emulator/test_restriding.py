@@ -16,7 +16,7 @@ from spyrec.bundle.bundle import Bundle
 from spyrec.bundle.manifest import PlanStep
 from spyrec.diagnostics import SpyrecError
 from spyrec.emulator.device import EmulatedDevice
-from spyrec.emulator.restriding import Digit, digits_of
+from spyrec.emulator.restriding import WalkDigit, digits_of
 from spyrec.runtime.device import ArgumentTable
 from tests.support.graphs import graph_data, node, tensor
 from tests.support.random_graphs import random_graph
@@ -145,5 +145,5 @@ def test_a_dim_that_covers_two_device_dims_is_walked_only_where_they_go_on_evenl
 
 
 def test_digits_are_the_device_dims_that_do_not_go_on_evenly() -> None:
-    assert digits_of((2, 1, 8, 8, 64), (999, 7, 8, 1)) == (Digit(64, 1, 1), Digit(2, 64, 999))
-    assert digits_of((2, 8, 64), (1, 2)) == (Digit(8, 1, 2), Digit(2, 8, 1))
+    assert digits_of((2, 1, 8, 8, 64), (999, 7, 8, 1)) == (WalkDigit(64, 1, 1), WalkDigit(2, 64, 999))
+    assert digits_of((2, 8, 64), (1, 2)) == (WalkDigit(8, 1, 2), WalkDigit(2, 8, 1))

@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pytest
 
 from spyrec.emulator.kernels.direct import direct_function
-from spyrec.emulator.numerics import Storage
+from spyrec.emulator.numerics import ElementStorage
 from spyrec.emulator.operations.pointwise_steps import block_work, direct_work
 from spyrec.hardware import dlfloat
 from tests.emulator.nest_steps import run_step
@@ -15,7 +15,7 @@ from tests.emulator.nest_steps import run_step
 Integers = npt.NDArray[np.int64]
 Array = npt.NDArray[np.generic]
 
-DL16, SINGLE = Storage.DL16.value, Storage.SINGLE.value
+DL16, SINGLE = ElementStorage.DL16.value, ElementStorage.SINGLE.value
 PATTERNS = np.arange(1 << 16, dtype=np.uint16)
 OPERATIONS = ["add", "sub", "mul", "realdiv", "maximum", "minimum"]
 

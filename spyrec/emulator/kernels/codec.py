@@ -10,7 +10,7 @@ import numpy as np
 from spyrec.emulator.kernels.dl16 import GROUP, decode_groups, encode_groups
 from spyrec.emulator.kernels.jit import bytes_at, floats_at, inlined, words16_at, words32_at
 from spyrec.emulator.kernels.linked import linked
-from spyrec.emulator.numerics import Storage
+from spyrec.emulator.numerics import ElementStorage
 from spyrec.hardware import dlfloat
 from spyrec.hardware.dlfloat_kernels import decode_scalar, encode_scalar
 
@@ -192,7 +192,9 @@ _BIAS_STEP = (_DOUBLE_BIAS - 31) << 9
 _HALF_OF_SMALLEST = ((_DOUBLE_BIAS - 31 - 1) << _DOUBLE_FRACTION) + (1 << _FRACTION_SHIFT)
 _LARGEST = int(dlfloat.MERGED_INFINITY)
 
-_DL16, _HALF, _SINGLE, _E4M3 = (item.value for item in (Storage.DL16, Storage.HALF, Storage.SINGLE, Storage.E4M3))
+_DL16, _HALF, _SINGLE, _E4M3 = (
+    item.value for item in (ElementStorage.DL16, ElementStorage.HALF, ElementStorage.SINGLE, ElementStorage.E4M3)
+)
 
 
 @inlined

@@ -19,7 +19,7 @@ from spyrec.emulator.kernels.formulas import named, text_of
 from spyrec.emulator.kernels.jit import inlined, integers_at
 from spyrec.emulator.kernels.linked import Linked, call, linked
 from spyrec.emulator.kernels.pointwise import CONVERT
-from spyrec.emulator.numerics import Storage
+from spyrec.emulator.numerics import ElementStorage
 from spyrec.hardware.dtypes import DeviceFormat
 
 Integers = npt.NDArray[np.int64]
@@ -118,7 +118,7 @@ def is_in_groups(nest: Integers, element_bytes: int) -> bool:
     return all(nest[0, t] in (0, element_bytes) for t in (1, 2))
 
 
-_DL16, _SINGLE = Storage.DL16.value, Storage.SINGLE.value
+_DL16, _SINGLE = ElementStorage.DL16.value, ElementStorage.SINGLE.value
 
 
 @linked

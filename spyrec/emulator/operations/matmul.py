@@ -17,7 +17,7 @@ from spyrec.emulator.kernels.jit import TILE_ROWS
 from spyrec.emulator.kernels.products import GROUP_ROWS
 from spyrec.emulator.operations.bound_calls import BoundCalls
 from spyrec.emulator.operations.kept_operand import Decoding, KeptOperand
-from spyrec.emulator.operations.matmul_steps import BoundProduct, Form, Forms, Keeping, Padding, Sharing, Tables
+from spyrec.emulator.operations.matmul_steps import BoundProduct, Forms, Keeping, Padding, ProductForm, Sharing, Tables
 from spyrec.emulator.operations.weight_cache import WeightCache
 
 _PACKED_BYTES = 64 << 20
@@ -130,8 +130,8 @@ class MatmulExecutable(KernelExecutable):
         forms = Forms(*(self._form(position) for position in (self.a, self.b, self.c)))
         return BoundProduct(forms, tables, sharing, Keeping(self._kept, self._weights, *is_hbm), rows)
 
-    def _form(self, position: int) -> Form:
-        return Form(self.setting.codec(position), self.setting.step_bytes(position), position)
+    def _form(self, position: int) -> ProductForm:
+        return ProductForm(self.setting.codec(position), self.setting.step_bytes(position), position)
 
     def _rows_at_once(self, panels: int) -> int:
         """Return how many rows of each panel are decoded together."""

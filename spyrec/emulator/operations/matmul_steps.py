@@ -34,7 +34,7 @@ from spyrec.emulator.kernels.products import (
     tasks_of,
 )
 from spyrec.emulator.kernels.records import Held, KernelRecord, dtype_of, written
-from spyrec.emulator.numerics import Codec, Storage
+from spyrec.emulator.numerics import Codec, ElementStorage
 from spyrec.emulator.operations.bound_calls import NOTES, Array, BoundCalls, KernelStep
 from spyrec.emulator.operations.kept_operand import KeptOperand
 from spyrec.emulator.operations.weight_cache import WeightCache
@@ -92,7 +92,7 @@ class Sharing:
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class ProductForm:
     """An operand's stored form, bytes between neighbours in a stick, and its row of the movement."""
 
     codec: Codec
@@ -102,16 +102,16 @@ class Form:
     @property
     def is_plain(self) -> bool:
         """Whether it is DLFloat16, side by side."""
-        return self.codec.storage is Storage.DL16 and self.element_bytes == self.codec.word_bytes
+        return self.codec.storage is ElementStorage.DL16 and self.element_bytes == self.codec.word_bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Forms:
     """The operands' forms."""
 
-    a: Form
-    b: Form
-    c: Form
+    a: ProductForm
+    b: ProductForm
+    c: ProductForm
 
 
 @dataclass(frozen=True, slots=True)

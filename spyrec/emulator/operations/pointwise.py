@@ -9,7 +9,7 @@ from spyrec.diagnostics import Location, refuse
 from spyrec.emulator.engine import NO_TABLE, Executable, KernelExecutable, Setting, StepRequest
 from spyrec.emulator.geometry import Nest
 from spyrec.emulator.kernels.pointwise import CONVERT
-from spyrec.emulator.numerics import Storage, constant_value
+from spyrec.emulator.numerics import ElementStorage, constant_value
 from spyrec.emulator.operations.bound_calls import BoundCalls
 from spyrec.emulator.operations.gather import Gather
 from spyrec.emulator.operations.host import HostExecutable
@@ -75,7 +75,7 @@ def plan_identity(setting: Setting) -> Executable:
 def plan_conversion(setting: Setting) -> Executable:
     """Return the plan of a copy between two formats; errors SPY0724 where no conversion is defined."""
     source, target = setting.codec(setting.inputs[0]), setting.codec(setting.output)
-    if source == target or {source.storage, target.storage} == {Storage.WORD, Storage.SINGLE}:
+    if source == target or {source.storage, target.storage} == {ElementStorage.WORD, ElementStorage.SINGLE}:
         return CopyExecutable(setting)
     if not (source.is_float and target.is_float):
         formats = [setting.superdsc.operands[t].data_format.name for t in (setting.inputs[0], setting.output)]

@@ -14,7 +14,7 @@ from spyrec.emulator.engine import Doers, KernelExecutable, Setting, StepRequest
 from spyrec.emulator.operations.bound_calls import BoundCalls, KernelStep
 from spyrec.emulator.operations.pieces import Piece, pieces_of
 from spyrec.emulator.operations.pointwise import constants_of
-from spyrec.emulator.operations.reduction_steps import Doubles, Fold
+from spyrec.emulator.operations.reduction_steps import Doubles, LaneFold
 from spyrec.emulator.operations.reduction_tables import cohorts_of, kept_dims
 
 _TEMPORARY_BYTES = 32 << 20
@@ -41,12 +41,12 @@ class FoldExecutable(KernelExecutable):
     def steps(self, request: StepRequest) -> BoundCalls:
         """Return the steps of piece after piece; those of equal extents share tables and room."""
         rows = self.setting.inputs[0], self.setting.output
-        known: dict[int, tuple[Fold, Doubles]] = {}
+        known: dict[int, tuple[LaneFold, Doubles]] = {}
         steps: list[KernelStep] = []
         for piece in self._pieces(request.setting):
             at = np.ascontiguousarray(request.starts + piece.moved)
             if id(piece.setting) not in known:
-                fold = Fold.of(piece.setting, self.kinds, self.factors)
+                fold = LaneFold.of(piece.setting, self.kinds, self.factors)
                 fold = fold if request.doers is Doers.THREADS else fold.of_boxes(request.cores)
                 known[id(piece.setting)] = fold, fold.room()
             fold, out = known[id(piece.setting)]

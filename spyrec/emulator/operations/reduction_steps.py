@@ -23,7 +23,7 @@ from spyrec.emulator.kernels.fold_steps import (
 from spyrec.emulator.kernels.folds import ROWS, fold_functions, fold_table
 from spyrec.emulator.kernels.records import Held
 from spyrec.emulator.kernels.reductions import functions_of
-from spyrec.emulator.numerics import Codec, Storage
+from spyrec.emulator.numerics import Codec, ElementStorage
 from spyrec.emulator.operations.bound_calls import KernelStep
 from spyrec.emulator.operations.reduction_tables import FoldTables
 
@@ -34,7 +34,7 @@ _FEWEST_CORES = 8  # fewer leave a thread waiting where cores are the tasks
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Fold:
+class LaneFold:
     """What is folded on every core and what becomes of it.
 
     ``kinds`` and ``factors``: one per result of a place; results stand ``lane_bytes`` apart.  ``places``: byte offsets
@@ -51,7 +51,7 @@ class Fold:
     places: Integers
 
     @classmethod
-    def of(cls, setting: Setting, kinds: tuple[Accumulator, ...], factors: tuple[float, ...]) -> Fold:
+    def of(cls, setting: Setting, kinds: tuple[Accumulator, ...], factors: tuple[float, ...]) -> LaneFold:
         """Return the fold of a setting."""
         source, target, tables = setting.inputs[0], setting.output, FoldTables.of(setting)
         return cls(
@@ -65,7 +65,7 @@ class Fold:
             places=outer_sum([setting.offsets(target, dim) for dim in tables.kept]),
         )
 
-    def of_boxes(self, cores: Integers) -> Fold:
+    def of_boxes(self, cores: Integers) -> LaneFold:
         """Return the fold of boxes of the cores at these positions, each of which keeps its results."""
         return replace(self, tables=self.tables.of_boxes(cores))
 
@@ -79,7 +79,7 @@ class Fold:
         """Whether the input is whole groups of DLFloat16 without a mask."""
         tables = self.tables
         runs = tables.folded_table if tables.folds_lanes else tables.kept_table
-        is_dl16 = self.source.storage is Storage.DL16
+        is_dl16 = self.source.storage is ElementStorage.DL16
         return is_dl16 and tables.masked.shape[1] == 0 and not (runs[:, 1] % GROUP).any()
 
     @property

@@ -17,8 +17,8 @@ from spyrec.diagnostics import Diagnostic, Location, Severity, SpyrecError
 from spyrec.emulator.engine import Setting
 from spyrec.emulator.footprint import box_runs
 from spyrec.emulator.geometry import index_dims, row_dim_of
-from spyrec.emulator.resolve import POOL, Call, Loop
-from spyrec.emulator.rules.fault_places import Fault, Spot, operand_field, place_of
+from spyrec.emulator.resolve import POOL, ScheduledCall, ScheduledLoop
+from spyrec.emulator.rules.fault_places import Fault, FaultSpot, operand_field, place_of
 from spyrec.emulator.rules.races import races
 from spyrec.emulator.rules.superdsc import RULE_CODES, name_of
 from spyrec.emulator.rules.tile_reach import Walk, overrun
@@ -52,7 +52,11 @@ _REACH_LIMIT = 1 << 48  # bytes: far beyond every memory, and sums of a few such
 
 
 def check_binding(
-    call: Call, setting: Setting, entries: Mapping[int, TableEntry], region_bytes: Mapping[int, int], target: Target
+    call: ScheduledCall,
+    setting: Setting,
+    entries: Mapping[int, TableEntry],
+    region_bytes: Mapping[int, int],
+    target: Target,
 ) -> Binding:
     """Check a call's places and return them; errors SPY0714 to SPY0717, SPY0720, SPY0723."""
     return _Checker(call, setting, entries, region_bytes, target).check()
@@ -81,7 +85,7 @@ def _touches_two_lanes(setting: Setting, position: int) -> bool:
 class _Checker:
     def __init__(
         self,
-        call: Call,
+        call: ScheduledCall,
         setting: Setting,
         entries: Mapping[int, TableEntry],
         region_bytes: Mapping[int, int],
@@ -152,17 +156,17 @@ class _Checker:
         bases = {place.base for place in places}
         if len(bases) != 1:
             other = next(core for core, place in enumerate(places) if place.base != places[0].base)
-            fault = Fault(6, position, Spot(other, places[other].offset))
+            fault = Fault(6, position, FaultSpot(other, places[other].offset))
             self.problem(fault, f"its cores start in different arguments: {sorted(map(str, bases))}")
         steps = [{loop: step for loop, step in place.steps.items() if step} for place in places]
         if any(other != steps[0] for other in steps):
             other = next(core for core, own in enumerate(steps) if own != steps[0])
-            fault = Fault(10, position, Spot(other, places[other].offset), more_fields=_MAPS)
+            fault = Fault(10, position, FaultSpot(other, places[other].offset), more_fields=_MAPS)
             self.problem(fault, "its cores advance by different steps in a loop")
         far = next((core for core, place in enumerate(places) if abs(place.offset) > _REACH_LIMIT), None)
         if far is not None:
             message = f"its start, {places[far].offset} bytes into its memory, lies beyond every memory"
-            self.problem(Fault(6, position, Spot(far, places[far].offset)), message)
+            self.problem(Fault(6, position, FaultSpot(far, places[far].offset)), message)
             return places[0].base, np.zeros(len(places), np.int64), {}
         offsets = np.array([place.offset for place in places], np.int64)
         if self._is_gather_table(position):
@@ -190,7 +194,7 @@ class _Checker:
             if offset != base + wanted:
                 hint = "the core's start, its slice indices and the layout disagree"
                 message = f"core {superdsc.core_ids[core]} starts {offset - base} bytes past the window's start"
-                fault = Fault(4, position, Spot(core, offset), more_fields=("coreIdToWkSlice_",))
+                fault = Fault(4, position, FaultSpot(core, offset), more_fields=("coreIdToWkSlice_",))
                 self.problem(fault, f"{message}, its slices and strides say {wanted}", hint)
                 return
 
@@ -203,7 +207,7 @@ class _Checker:
         if wrong:
             starts = binding.offsets[position].tolist()
             core = next((core for core, start in enumerate(starts) if start == wrong[0]), 0)
-            self.problem(Fault(5, position, Spot(core, wrong[0])), f"start {wrong[0]} is not {unit}-byte aligned")
+            self.problem(Fault(5, position, FaultSpot(core, wrong[0])), f"start {wrong[0]} is not {unit}-byte aligned")
 
     def extents(self, position: int, binding: Binding) -> None:
         """V6: the buffer that the strides describe is the one that the argument table describes."""
@@ -212,7 +216,7 @@ class _Checker:
         entry = self.entries.get(base) if base is not None else None
         if entry is None:
             return
-        first = Spot(0, int(binding.offsets[position][0]))
+        first = FaultSpot(0, int(binding.offsets[position][0]))
         if entry.device_size[-1] != geometry.stick_size:
             message = f'its stick has {geometry.stick_size} elements, argument "{entry.name}" has sticks of'
             fault = Fault(6, position, first, "wordLength_")
@@ -230,7 +234,7 @@ class _Checker:
         base, runs = binding.bases[position], binding.runs[position]
         span = int(runs[-1, 1] - runs[0, 0])
         if span > self.target.span_limit_bytes and not self._is_gather_table(position):
-            fault = Fault(13, position, Spot(0, int(binding.offsets[position][0])), "layoutDimOrder_", ("N_",))
+            fault = Fault(13, position, FaultSpot(0, int(binding.offsets[position][0])), "layoutDimOrder_", ("N_",))
             self.problem(fault, f"one core spans {span} bytes, at most {self.target.span_limit_bytes} are legal")
         if not self.call.is_executed:
             return
@@ -249,7 +253,7 @@ class _Checker:
             self.limits[position] = size
         else:
             starts = binding.offsets[position]
-            spot = Spot(int(starts.argmin()), first) if first < 0 else Spot(int(starts.argmax()), past - 1)
+            spot = FaultSpot(int(starts.argmin()), first) if first < 0 else FaultSpot(int(starts.argmax()), past - 1)
             more = ("N_", *(_MAPS if binding.steps[position] else ()))
             fault = Fault(6, position, spot, more_fields=more)
             self.problem(fault, f"it touches bytes [{first}, {past}) of {name}, which has {size} bytes")
@@ -275,13 +279,15 @@ class _Checker:
             maps = ", ".join(f"#{name}" for name in (places[0].maps if places else ()))
             message = f"map {maps} advances it by {found} bytes per round of loop {loop.number}"
             message += f"; expected is a sum of tile steps of its layout, which are {named} bytes"
-            fault = Fault(10, position, Spot(0, int(binding.offsets[position][0])), more_fields=_MAPS)
+            fault = Fault(10, position, FaultSpot(0, int(binding.offsets[position][0])), more_fields=_MAPS)
             self.problem(fault, message, "a coefficient is the sum of tile steps over the dims that the loop tiles")
 
-    def _uneven_steps(self, position: int, binding: Binding, steps: Mapping[str, int]) -> list[tuple[Loop, int]]:
+    def _uneven_steps(
+        self, position: int, binding: Binding, steps: Mapping[str, int]
+    ) -> list[tuple[ScheduledLoop, int]]:
         """Return the loops, outermost first, and their steps that no tile steps explain."""
         walked_inside: set[str] = set()
-        uneven: list[tuple[Loop, int]] = []
+        uneven: list[tuple[ScheduledLoop, int]] = []
         for loop in reversed(self.call.loops):
             found = binding.steps[position].get(loop.number, 0)
             units = [steps[dim] for dim in sorted(walked_inside)]
@@ -309,7 +315,7 @@ class _Checker:
         found = overrun(geometry, Walk(offsets, steps, counts), self.call.loops)
         if found is None:
             return
-        fault = Fault(10, position, Spot(found.core, int(offsets[found.core])), more_fields=_MAPS)
+        fault = Fault(10, position, FaultSpot(found.core, int(offsets[found.core])), more_fields=_MAPS)
         message = f'loops {", ".join(map(str, found.loops))} carry it along "{found.dim}" to entry {found.reached} of'
         hint = "a loop walks the tiles of a dim once: its rounds times its tile step end where the dim ends"
         self.problem(fault, f'{message} {found.extent} in argument "{entry.name}"', hint)

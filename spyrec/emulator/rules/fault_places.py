@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from spyrec.diagnostics import Diagnostic, SpyrecError
-from spyrec.emulator.resolve import POOL, Call
+from spyrec.emulator.resolve import POOL, ScheduledCall
 from spyrec.emulator.rules.superdsc import name_of
 from spyrec.hardware.target import STICK_BYTES
 from spyrec.runtime.device import TableEntry
@@ -60,7 +60,7 @@ def index_refusal(fault: IndexOutsideTable, memories: Iterable[Memory], expansio
 
 
 @dataclass(frozen=True, slots=True)
-class Spot:
+class FaultSpot:
     """A byte of an operand: the core's position among the cores, bytes from the base of the operand's memory."""
 
     core: int
@@ -73,7 +73,7 @@ class Fault:
 
     rule: int
     position: int
-    spot: Spot
+    spot: FaultSpot
     field: str = START
     more_fields: tuple[str, ...] = ()
 
@@ -83,7 +83,9 @@ def operand_field(position: int, name: str) -> str:
     return f"scheduleTree_[{position}].{name}"
 
 
-def place_of(call: Call, position: int, spot: Spot, field: str, entries: Mapping[int, TableEntry]) -> FaultPlace:
+def place_of(
+    call: ScheduledCall, position: int, spot: FaultSpot, field: str, entries: Mapping[int, TableEntry]
+) -> FaultPlace:
     """Return the place of a byte of an operand; an address of an argument is the one that programs bake in."""
     superdsc = call.superdsc
     places = call.places[position]

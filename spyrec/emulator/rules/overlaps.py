@@ -20,9 +20,9 @@ from spyrec.device_ops.record import Family
 from spyrec.diagnostics import Diagnostic, Location, SpyrecError
 from spyrec.emulator.engine import Setting
 from spyrec.emulator.footprint import first_conflict
-from spyrec.emulator.resolve import POOL, Call
+from spyrec.emulator.resolve import POOL, ScheduledCall
 from spyrec.emulator.rules.binding import Binding
-from spyrec.emulator.rules.fault_places import START, Spot, operand_field, place_of
+from spyrec.emulator.rules.fault_places import START, FaultSpot, operand_field, place_of
 from spyrec.emulator.rules.superdsc import RULE_CODES, name_of
 from spyrec.hardware.dtypes import DeviceFormat
 from spyrec.hardware.target import STICK_BYTES
@@ -38,7 +38,7 @@ Region = tuple[int | None, int]
 """A memory, and where in it a base begins; ``None`` is LX, a memory of its own on each core."""
 
 
-def check_overlaps(call: Call, setting: Setting, binding: Binding, entries: Mapping[int, TableEntry]) -> None:
+def check_overlaps(call: ScheduledCall, setting: Setting, binding: Binding, entries: Mapping[int, TableEntry]) -> None:
     """Refuse an input that overlaps the output on its own core other than in place; errors SPY0717."""
     regions: dict[int | None, Region] = {base: (base, 0) for base in binding.bases}
     _Overlaps(call, setting, binding, regions).check(entries, every_core=False)
@@ -50,7 +50,9 @@ def pool_entry(size_bytes: int) -> TableEntry:
 
 
 def check_aliases(
-    calls: Iterable[tuple[Call, Setting, Binding]], entries: Mapping[int, TableEntry], addresses: Mapping[int, int]
+    calls: Iterable[tuple[ScheduledCall, Setting, Binding]],
+    entries: Mapping[int, TableEntry],
+    addresses: Mapping[int, int],
 ) -> bool:
     """Return whether arguments overlap; refuse it where one call loads and stores them: errors SPY0717.
 
@@ -71,7 +73,9 @@ def check_aliases(
 
 
 class _Overlaps:
-    def __init__(self, call: Call, setting: Setting, binding: Binding, regions: Mapping[int | None, Region]) -> None:
+    def __init__(
+        self, call: ScheduledCall, setting: Setting, binding: Binding, regions: Mapping[int | None, Region]
+    ) -> None:
         self.call = call
         self.setting = setting
         self.binding = binding
@@ -88,7 +92,7 @@ class _Overlaps:
                 continue
             found = self.overlap(position, every_core=every_core and memory is not None)
             if found is not None:
-                problems.append(self.problem(position, Spot(*found), entries))
+                problems.append(self.problem(position, FaultSpot(*found), entries))
         if problems:
             raise SpyrecError(problems)
 
@@ -151,7 +155,7 @@ class _Overlaps:
         sticks = [item.stick_dim if item.stick_dim in walked else None for item in (mine, other)]
         return alike and sticks[0] == sticks[1]
 
-    def problem(self, position: int, spot: Spot, entries: Mapping[int, TableEntry]) -> Diagnostic:
+    def problem(self, position: int, spot: FaultSpot, entries: Mapping[int, TableEntry]) -> Diagnostic:
         superdsc = self.setting.superdsc
         subject = f"{name_of(superdsc, position)} overlaps {name_of(superdsc, self.setting.output)}"
         message = f"{subject}: core {superdsc.core_ids[spot.core]} loads byte {spot.byte} of it"

@@ -11,7 +11,7 @@ from spyrec.bundle.superdsc import Component
 from spyrec.device_ops import device_operation
 from spyrec.emulator.engine import Setting
 from spyrec.emulator.footprint import first_conflict, first_overlap
-from spyrec.emulator.rules.fault_places import Fault, Spot
+from spyrec.emulator.rules.fault_places import Fault, FaultSpot
 
 Integers = npt.NDArray[np.int64]
 
@@ -32,7 +32,7 @@ def races(
     overlap = first_overlap(*stores)
     if overlap is not None:
         cores = [ids[first[owner]] for owner in overlap[:2]]
-        fault = Fault(7, output, Spot(first[overlap[1]], overlap[2]), more_fields=_SLICES)
+        fault = Fault(7, output, FaultSpot(first[overlap[1]], overlap[2]), more_fields=_SLICES)
         yield fault, f"cores {cores[0]} and {cores[1]} both store byte {overlap[2]} of it"
         return
     for position in (*setting.inputs, *setting.superdsc.compute.indirect_access_indices):
@@ -41,7 +41,7 @@ def races(
         conflict = first_conflict(stores, (runs[position], offsets[position]), owners)
         if conflict is not None:
             reader, writer = ids[conflict[0]], ids[first[conflict[1]]]
-            fault = Fault(7, position, Spot(conflict[0], conflict[2]), more_fields=_SLICES)
+            fault = Fault(7, position, FaultSpot(conflict[0], conflict[2]), more_fields=_SLICES)
             yield fault, f"core {reader} loads byte {conflict[2]}, which core {writer} stores"
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from spyrec.bundle.superdsc import Component
 from spyrec.diagnostics import Diagnostic, Location
 from spyrec.emulator.plan import PlannedCall
-from spyrec.emulator.rules.fault_places import START, Spot, operand_field, place_of
+from spyrec.emulator.rules.fault_places import START, FaultSpot, operand_field, place_of
 from spyrec.emulator.rules.superdsc import RULE_CODES, name_of
 from spyrec.runtime.findings import RuleDiagnostic
 
@@ -17,7 +17,7 @@ Slices = tuple[tuple[int, tuple[tuple[int, int, int], ...]], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Region:
+class ScratchpadRegion:
     """One tensor in LX: bytes ``[first, past)`` of every core, and how it is divided over them."""
 
     first: int
@@ -28,7 +28,7 @@ class Region:
 
 def check_scratchpads(calls: Iterable[PlannedCall]) -> list[Diagnostic]:
     """Return every read of LX data that was written under other slices or never; calls in program order."""
-    regions: list[Region] = []
+    regions: list[ScratchpadRegion] = []
     problems: list[Diagnostic] = []
     for planned in calls:
         superdsc = planned.call.superdsc
@@ -43,7 +43,9 @@ def check_scratchpads(calls: Iterable[PlannedCall]) -> list[Diagnostic]:
     return problems
 
 
-def _check_read(read: Region, regions: list[Region], planned: PlannedCall, position: int) -> list[Diagnostic]:
+def _check_read(
+    read: ScratchpadRegion, regions: list[ScratchpadRegion], planned: PlannedCall, position: int
+) -> list[Diagnostic]:
     sources = [item for item in regions if item.first < read.past and read.first < item.past]
     subject = name_of(planned.call.superdsc, position)
     where = Location(planned.call.file)
@@ -68,17 +70,17 @@ def _first_other(read: Slices, written: Slices) -> int:
 def _placed(found: Diagnostic, planned: PlannedCall, position: int, core: int, field: str) -> Diagnostic:
     superdsc = planned.call.superdsc
     place = superdsc.core_ids.index(core)
-    spot = Spot(place, superdsc.operands[position].start_addresses[place])
+    spot = FaultSpot(place, superdsc.operands[position].start_addresses[place])
     named = operand_field(position, field) if field == START else field
     return RuleDiagnostic.of(found, place_of(planned.call, position, spot, named, {}))
 
 
-def region_of(planned: PlannedCall, position: int) -> Region:
+def region_of(planned: PlannedCall, position: int) -> ScratchpadRegion:
     """Return where an operand lies in LX and how it is divided."""
     superdsc = planned.call.superdsc
     first = superdsc.operands[position].start_addresses[0]
     past = first + planned.binding.buffer_bytes[position]
-    return Region(first, past, _slices(planned, position), planned.call.file)
+    return ScratchpadRegion(first, past, _slices(planned, position), planned.call.file)
 
 
 def _slices(planned: PlannedCall, position: int) -> Slices:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spyrec.emulator.geometry import OperandGeometry
-from spyrec.emulator.resolve import Loop
+from spyrec.emulator.resolve import ScheduledLoop
 from spyrec.hardware.target import STICK_BYTES
 
 Integers = npt.NDArray[np.int64]
@@ -43,7 +43,7 @@ class Overrun:
     core: int
 
 
-def overrun(geometry: OperandGeometry, walk: Walk, loops: Sequence[Loop]) -> Overrun | None:
+def overrun(geometry: OperandGeometry, walk: Walk, loops: Sequence[ScheduledLoop]) -> Overrun | None:
     """Return a dim of its buffer that a walk leaves; ``None`` too for walks backward or by parts of a stick."""
     if any(step < 0 or step % STICK_BYTES for step in walk.steps.values()):
         return None

@@ -18,7 +18,7 @@ from spyrec.emulator.rules.fault_places import operand_field
 from spyrec.emulator.sanitizers.fold_propagation import FoldPropagation
 from spyrec.emulator.sanitizers.kernel_shadow import DEFINED, FIRST_MARK
 from spyrec.emulator.sanitizers.matmul_propagation import MatmulPropagation
-from spyrec.emulator.sanitizers.places import Places, Spot
+from spyrec.emulator.sanitizers.places import NamedPlaces, Spot
 from spyrec.emulator.sanitizers.propagation import (
     UNWRITTEN_WEIGHT,
     ElementPropagation,
@@ -59,7 +59,7 @@ class _Origin:
 class DefinednessTracker:
     """Carries states through a run; its calls are numbered as they are loaded, modulo the marks there are."""
 
-    def __init__(self, report: Report, places: Places, shadow: Shadow) -> None:
+    def __init__(self, report: Report, places: NamedPlaces, shadow: Shadow) -> None:
         self._report = report
         self._places = places
         self._shadow = shadow

@@ -14,7 +14,7 @@ from spyrec.emulator.portion import Portion
 from spyrec.emulator.rules.fault_places import operand_field
 from spyrec.emulator.rules.races import combination_owners
 from spyrec.emulator.sanitizers.call_facts import Reaches
-from spyrec.emulator.sanitizers.places import Places, Spot
+from spyrec.emulator.sanitizers.places import NamedPlaces, Spot
 from spyrec.emulator.sanitizers.report import Report
 from spyrec.runtime.findings import Sanitizer
 
@@ -27,7 +27,7 @@ _MOST_DISTANCES = 64
 class RaceDetector:
     """Two cores that store one byte, or one that loads what another stores, in one SuperDSC; addresses are absolute."""
 
-    def __init__(self, report: Report, places: Places) -> None:
+    def __init__(self, report: Report, places: NamedPlaces) -> None:
         self._report = report
         self._places = places
         self._reaches = Reaches(places.shadow.expansion)
@@ -141,7 +141,7 @@ def _first_of_owners(owners: list[int]) -> list[int]:
 class BoundsChecker:
     """Every access inside the argument, the pool or the program's own memory, execution by execution."""
 
-    def __init__(self, report: Report, places: Places) -> None:
+    def __init__(self, report: Report, places: NamedPlaces) -> None:
         self._report = report
         self._places = places
         self._reaches = Reaches(places.shadow.expansion)

@@ -12,7 +12,7 @@ from spyrec.emulator.plan import PlannedCall
 from spyrec.emulator.portion import Portion
 from spyrec.emulator.sanitizers.definedness import DefinednessTracker
 from spyrec.emulator.sanitizers.footprints import BoundsChecker, RaceDetector
-from spyrec.emulator.sanitizers.places import Places
+from spyrec.emulator.sanitizers.places import NamedPlaces
 from spyrec.emulator.sanitizers.pool_tracker import PoolTracker
 from spyrec.emulator.sanitizers.report import Report
 from spyrec.emulator.sanitizers.scratchpad_tracker import ScratchpadTracker
@@ -43,7 +43,7 @@ class Monitor:
         self.is_partial = False
         self._directory = ""
         self._shadow = Shadow(expansion)
-        places = Places(self._shadow)
+        places = NamedPlaces(self._shadow)
         self._places = places
         self._definedness = DefinednessTracker(self.report, places, self._shadow)
         self._scratchpads = ScratchpadTracker(self.report, places)

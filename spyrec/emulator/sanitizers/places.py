@@ -23,7 +23,7 @@ class Spot:
     emulated: int
 
 
-class Places:
+class NamedPlaces:
     """Knows the arguments by their device addresses, and their conversion tables once a copy has shown them."""
 
     def __init__(self, shadow: Shadow) -> None:

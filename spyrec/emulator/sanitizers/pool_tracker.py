@@ -21,7 +21,7 @@ from spyrec.emulator.resolve import POOL
 from spyrec.emulator.rules.fault_places import START, operand_field
 from spyrec.emulator.sanitizers.kernel_owners import WINDOW, run_owners
 from spyrec.emulator.sanitizers.owner_accesses import OwnerAccesses
-from spyrec.emulator.sanitizers.places import Places, Spot
+from spyrec.emulator.sanitizers.places import NamedPlaces, Spot
 from spyrec.emulator.sanitizers.report import Report
 from spyrec.hardware.target import STICK_BYTES
 from spyrec.runtime.findings import Sanitizer
@@ -70,7 +70,7 @@ class _Writer:
 class PoolTracker:
     """Per stick of the pool and of the program's own memory the number of its writer, 0 where there is none."""
 
-    def __init__(self, report: Report, places: Places) -> None:
+    def __init__(self, report: Report, places: NamedPlaces) -> None:
         self._report = report
         self._places = places
         self._owners: dict[int, npt.NDArray[np.int32]] = {}

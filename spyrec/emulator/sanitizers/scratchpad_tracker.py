@@ -16,8 +16,8 @@ from spyrec.emulator.footprint import whole_sticks
 from spyrec.emulator.plan import PlannedCall
 from spyrec.emulator.portion import Portion
 from spyrec.emulator.rules.fault_places import operand_field
-from spyrec.emulator.rules.scratchpads import Region, region_of
-from spyrec.emulator.sanitizers.places import Places, Spot
+from spyrec.emulator.rules.scratchpads import ScratchpadRegion, region_of
+from spyrec.emulator.sanitizers.places import NamedPlaces, Spot
 from spyrec.emulator.sanitizers.report import Report
 from spyrec.hardware.target import STICK_BYTES
 from spyrec.runtime.findings import Sanitizer
@@ -31,7 +31,7 @@ class _Writer:
 
     planned: PlannedCall
     position: int
-    region: Region
+    region: ScratchpadRegion
     start: int
     time: int
     is_read: bool = False
@@ -51,7 +51,7 @@ class ScratchpadState:
 class ScratchpadTracker:
     """Per core and stick the number of the writer, 0 where nobody wrote since the launch began."""
 
-    def __init__(self, report: Report, places: Places) -> None:
+    def __init__(self, report: Report, places: NamedPlaces) -> None:
         self._report = report
         self._places = places
         self._owner = np.zeros((0, 0), np.int32)
@@ -143,7 +143,7 @@ class ScratchpadTracker:
         emulated = int(starts[position, core]) + offset * self._places.shadow.expansion
         self._add(planned, Spot(position, core, emulated), message, field)
 
-    def _fault(self, read: Region, numbers: list[int]) -> tuple[int, str, str | None] | None:
+    def _fault(self, read: ScratchpadRegion, numbers: list[int]) -> tuple[int, str, str | None] | None:
         """Return (owner of the wrong sticks, message, field), ``None`` where the data are the reader's."""
         if 0 in numbers:
             return 0, "reads LX that nothing wrote on this core", None

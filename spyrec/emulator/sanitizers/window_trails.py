@@ -12,7 +12,7 @@ from spyrec.emulator.plan import PlannedCall
 from spyrec.emulator.portion import Portion, WatchedCalls
 from spyrec.emulator.resolve import POOL
 from spyrec.emulator.sanitizers.call_facts import Reaches
-from spyrec.emulator.sanitizers.places import Places
+from spyrec.emulator.sanitizers.places import NamedPlaces
 from spyrec.emulator.sanitizers.window_stores import Store, WindowFacts, common
 from spyrec.hardware.target import STICK_BYTES
 
@@ -45,7 +45,7 @@ class _Trail:
 class WindowTrails:
     """Looks at the windows of whole portions."""
 
-    def __init__(self, places: Places, reaches: Reaches, facts: WindowFacts) -> None:
+    def __init__(self, places: NamedPlaces, reaches: Reaches, facts: WindowFacts) -> None:
         self._places = places
         self._reaches = reaches
         self._facts = facts

@@ -11,7 +11,7 @@ from spyrec.emulator.resolve import POOL
 from spyrec.emulator.rules.fault_places import operand_field
 from spyrec.emulator.sanitizers.call_facts import Reaches
 from spyrec.emulator.sanitizers.kernel_shadow import DEFINED
-from spyrec.emulator.sanitizers.places import Places, Spot
+from spyrec.emulator.sanitizers.places import NamedPlaces, Spot
 from spyrec.emulator.sanitizers.report import Report
 from spyrec.emulator.sanitizers.window_stores import Store, WindowFacts, common
 from spyrec.emulator.sanitizers.window_trails import WindowTrails
@@ -24,7 +24,7 @@ Integers = npt.NDArray[np.int64]
 class WindowChecker:
     """Window by window: does it end inside its rows, and does it leave the data of other windows alone."""
 
-    def __init__(self, report: Report, places: Places) -> None:
+    def __init__(self, report: Report, places: NamedPlaces) -> None:
         self._report = report
         self._places = places
         self._reaches = Reaches(places.shadow.expansion)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from spyrec.emulator.plan import PlannedCall
-from spyrec.emulator.resolve import Call, Schedule
+from spyrec.emulator.resolve import Schedule, ScheduledCall
 from spyrec.emulator.timeline.cost_record import record_of, writers_of
 from spyrec.emulator.timeline.execution import timeline_of
 from spyrec.emulator.timeline.traffic import Traffic
@@ -54,7 +54,7 @@ def timed_schedule(
     """
     return tuple(
         TimedCall(order[id(item)], times[id(item)].timeline)
-        if isinstance(item, Call)
+        if isinstance(item, ScheduledCall)
         else TimedLoop(len(values[item.loop.number]), timed_schedule(item.body, order, times, values))
         for item in schedule
     )
