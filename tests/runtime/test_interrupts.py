@@ -290,8 +290,11 @@ def test_an_interrupt_in_the_midst_of_an_operation_ends_the_wait_and_not_the_ope
     assert main is not None
 
     def operation() -> None:
-        signal.pthread_kill(main, signal.SIGINT)
-        assert is_interrupted.wait(60), "the wait goes on"
+        for _ in range(6):  # a callback of the collector, hypothesis has one, may swallow an interrupt
+            signal.pthread_kill(main, signal.SIGINT)
+            if is_interrupted.wait(10):
+                break
+        assert is_interrupted.is_set(), "the wait goes on"
         is_over.set()
 
     stream.flex.enqueue(counting(cells, 2))
