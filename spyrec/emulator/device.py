@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from enum import Enum
 from threading import RLock
 from typing import TYPE_CHECKING
 
@@ -25,8 +26,6 @@ from spyrec.emulator.numerics import StorageNumerics
 from spyrec.emulator.operations.weight_cache import WeightCache
 from spyrec.emulator.plan import Options, PlannedCall, lx_used_bytes, plan_call
 from spyrec.emulator.prepared_launch import PreparedLaunch
-from spyrec.emulator.reference import Machine
-from spyrec.emulator.reference_launch import ExecutionEngine, run_reference
 from spyrec.emulator.resolve import (
     POOL,
     PROGRAM_FILE,
@@ -49,10 +48,18 @@ from spyrec.runtime.observer import ExecutionObserver, RunEnded
 from spyrec.runtime.threads import Threads
 
 if TYPE_CHECKING:
+    from spyrec.emulator.reference import Machine
     from spyrec.emulator.sanitizers.monitor import Monitor
 
 MAX_EXECUTIONS = 10**9
 """SuperDSC executions of one launch beyond which a program is refused."""
+
+
+class ExecutionEngine(Enum):
+    """What executes the programs of an emulated device."""
+
+    FAST = "fast"
+    REFERENCE = "reference"
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,6 +243,8 @@ class EmulatedDevice:
 
     def _run_reference(self, loaded: EmulatedProgram, asked: _Request) -> LaunchStats:
         """Execute a program by its definition; the counters are those of the plan."""
+        from spyrec.emulator.reference_launch import run_reference  # late: few runs ask for the definition
+
         rounds = bound_values(loops_of(loaded.schedule), loaded.value_maxima, asked.values)
         self._refuse_overlaps(loaded, asked.arguments, asked.pool_address)
         places = Places(asked.bases, self._scratchpads, self.numerics.expansion)
@@ -244,6 +253,8 @@ class EmulatedDevice:
 
     def _machine(self, loaded: EmulatedProgram, asked: _Request) -> Machine:
         """Return the memories that a launch can reach."""
+        from spyrec.emulator.reference import Machine  # late: as above
+
         held = [(item.arg_index, asked.arguments[item.arg_index], item.reach_bytes) for item in loaded.table.entries]
         held += [(base, address, loaded.region_bytes[base]) for base, address in loaded.own_memory.items()]
         if loaded.table.pool_bytes and asked.pool_address is not None:

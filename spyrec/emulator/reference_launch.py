@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from enum import Enum
 
 import numpy as np
 
@@ -16,13 +15,6 @@ from spyrec.emulator.operations.gather import gather_of
 from spyrec.emulator.plan import PlannedCall
 from spyrec.emulator.reference import DefinedLaunch, Machine, Starts, walked
 from spyrec.emulator.resolve import calls_of
-
-
-class ExecutionEngine(Enum):
-    """What executes the programs of an emulated device."""
-
-    FAST = "fast"
-    REFERENCE = "reference"
 
 
 def run_reference(
