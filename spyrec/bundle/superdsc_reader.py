@@ -38,7 +38,7 @@ _NOT_DIMS = frozenset(
 
 def parse_superdsc(text: str | bytes, file: str | None = None, sink: DiagnosticSink | None = None) -> SuperDsc:
     """Read the text of one ``sdsc_N.json``; see :func:`from_json`, plus SPY0101 to SPY0104 for the text itself."""
-    octets = text.encode() if isinstance(text, str) else text
+    octets = text.encode(errors="surrogatepass") if isinstance(text, str) else text
     known = READ_SUPERDSCS.find(octets)
     if known is not None:
         return known

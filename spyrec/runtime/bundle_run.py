@@ -185,12 +185,15 @@ class BundleRun:
 
     def argument_memory(self, name: str) -> npt.NDArray[np.uint8]:
         """Return the device bytes of an input, output or constant of the latest run."""
-        place = self._places.get(name)
-        if place is None:
-            constants = self.plan.constants_on(self._device)
-            assert constants is not None
-            place = self._device.allocator.part(constants.arguments[name].allocation_index)
-        return self._device.backend.view(place.range)
+        return self._device.backend.view(self._place_of(name).range)
+
+    def _place_of(self, name: str) -> DeviceBytes:
+        """Return where an input or output of the latest run lies, or a constant of the plan."""
+        if name in self._places:
+            return self._places[name]
+        constants = self.plan.constants_on(self._device)
+        assert constants is not None
+        return self._device.allocator.part(constants.arguments[name].allocation_index)
 
     def free(self) -> None:
         """Give the memory of the latest run's tensors back."""
@@ -282,16 +285,12 @@ class BundleRun:
         return [HostCopy(name, self._size_bytes(given, name), is_to_device=True) for name in copied]
 
     def _copy_out(self, stream: SpyreStream, given: _Given) -> dict[str, HostArray]:
-        constants = self.plan.constants_on(self._device)
         origin = Origin(self._device.next_launch_id(), f"copies of {self.plan.name}")
         outputs: dict[str, HostArray] = {}
         blocks: list[ControlBlock] = []
         for result, name in self._manifest.outputs:
-            form, place = given.forms.get(name), self._places.get(name)
-            if place is None:
-                assert constants is not None
-                form, place = None, self._device.allocator.part(constants.arguments[name].allocation_index)
-            layout = None if form is None else form.layout
+            form = given.forms.get(name) if name in self._places else None  # a constant lies as compiled
+            layout, place = None if form is None else form.layout, self._place_of(name)
             with located(*self._copy_place(name, Direction.DEVICE_TO_HOST)):
                 outputs[result], block = self._tensors.copy_out(name, place, origin, given.shapes.get(name), layout)
             blocks.append(block)
