@@ -34,10 +34,10 @@ _IMPORT = re.compile(r"^from (spyrec[\w.]*) import ([\w, ]*)", re.MULTILINE)
 def cached_kernel(function: F, *, is_called_from_python: bool = True) -> F:
     """Compile ``function`` on first call, cache it on disk, and run it without the interpreter lock.
 
-    Without ``is_called_from_python`` it takes the calls of C instead.  Each costs a wrapper to compile.  Where numba
+    Without ``is_called_from_python`` only other kernels can call it: that takes no wrapper to compile.  Where numba
     finds no directory to write to, or one that others can write to, kernels are kept in a private one: they are code.
     """
-    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": is_called_from_python}
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
     options["no_cpython_wrapper"] = not is_called_from_python
     compiled = _cached(function, options)
     if compiled is None and Path(function.__code__.co_filename).exists():

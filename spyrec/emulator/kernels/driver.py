@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from spyrec.emulator.kernels.instructions import atomic_add, atomic_load, atomic_replace
 from spyrec.emulator.kernels.jit import address_of, inlined, kernel
-from spyrec.emulator.kernels.linked import call
+from spyrec.emulator.kernels.linked import call, call_system
 from spyrec.emulator.kernels.records import bytes_of, reader_of
 
 Integers = npt.NDArray[np.int64]
@@ -78,7 +78,7 @@ def _wait(done: int, parts: int, offer: int) -> None:
     while atomic_load(done) < parts:
         looks += 1
         if looks % _PATIENCE == 0 and offer != 0:
-            call(offer, ())
+            call_system(offer)
 
 
 @kernel

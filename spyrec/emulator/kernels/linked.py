@@ -13,21 +13,40 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, partial
 from inspect import signature
 from typing import Any, cast
 
 from llvmlite import ir
-from numba.core import types
+from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 from spyrec.files.kernel_cache import cached_kernel
 
 _WORD = ir.IntType(64)
+_STATUS = ir.IntType(32)
+
+_UNREAD_OPERANDS = 2
+"""Addresses that each function takes before its own operands, for what it returns and for what it raises: nothing.
+
+So is it called without the wrapper that numba would make for calls of C, with a copy of the function in it: that took
+15 to 30 ms each.
+"""
+
+_unread = ctypes.c_int64()
+
+
+def called_at(address: int, operands: int) -> Callable[..., None]:
+    """Return what calls the linked function at an address from Python, without the interpreter lock."""
+    function = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * (_UNREAD_OPERANDS + operands))(address)
+    return partial(function, *[ctypes.addressof(_unread)] * _UNREAD_OPERANDS)
 
 
 class Linked:
-    """A function of integers (counts, addresses) that returns nothing; kernels get its :attr:`address` and ``call``."""
+    """A function of integers (counts, addresses) that returns nothing; kernels get its :attr:`address` and ``call``.
+
+    It raises nothing: nobody would look.
+    """
 
     def __init__(self, function: Callable[..., None]) -> None:
         self.py_func = function
@@ -39,7 +58,7 @@ class Linked:
         dispatcher: Any = cached_kernel(self.py_func, is_called_from_python=False)
         dispatcher.compile(types.void(*[types.int64] * self._operands))
         (compiled,) = dispatcher.overloads.values()
-        return compiled.library.get_pointer_to_function(compiled.fndesc.llvm_cfunc_wrapper_name)
+        return compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name)
 
     def __call__(self, *operands: int) -> None:
         """Call it from Python, without the interpreter lock."""
@@ -47,7 +66,7 @@ class Linked:
 
     @cached_property
     def _from_python(self) -> Callable[..., None]:
-        return ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * self._operands)(self.address)
+        return called_at(self.address, self._operands)
 
 
 def linked(function: Callable[..., None]) -> Linked:
@@ -63,8 +82,9 @@ def _call(_context: Any, _address: Any, operands: Any):  # noqa: ANN202, ANN401 
             context.cast(builder, builder.extract_value(values, place), kind, types.int64)
             for place, kind in enumerate(own.args[1].types)
         ]
-        function = ir.FunctionType(ir.VoidType(), [_WORD] * len(given))
-        builder.call(builder.inttoptr(address, function.as_pointer()), given)
+        unread = cgutils.alloca_once(builder, _WORD)
+        function = ir.FunctionType(_STATUS, [unread.type] * _UNREAD_OPERANDS + [_WORD] * len(given))
+        builder.call(builder.inttoptr(address, function.as_pointer()), [unread] * _UNREAD_OPERANDS + given)
         return ir.Constant(_WORD, 0)
 
     return types.int64(types.int64, operands), generate
@@ -72,3 +92,17 @@ def _call(_context: Any, _address: Any, operands: Any):  # noqa: ANN202, ANN401 
 
 call = cast("Callable[[int, tuple[int, ...]], None]", _call)
 """``(address, operands)``: calls the linked function at an address (inside kernels only)."""
+
+
+@intrinsic
+def _call_system(_context: Any, _address: Any):  # noqa: ANN202, ANN401
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> object:  # noqa: ANN401
+        function = ir.FunctionType(ir.VoidType(), [])
+        builder.call(builder.inttoptr(arguments[0], function.as_pointer()), [])
+        return ir.Constant(_WORD, 0)
+
+    return types.int64(types.int64), generate
+
+
+call_system = cast("Callable[[int], None]", _call_system)
+"""``(address)``: calls a function of the system that takes nothing (inside kernels only)."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -13,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spyrec.emulator.kernels.driver import StepRow
-from spyrec.emulator.kernels.linked import Linked
+from spyrec.emulator.kernels.linked import Linked, called_at
 from spyrec.emulator.kernels.records import Held, KernelRecord, written
 from spyrec.runtime.threads import Threads
 
@@ -79,7 +78,7 @@ class _Call:
 @cache
 def _step_at(address: int) -> Callable[..., None]:
     """Return the linked step at an address, without the interpreter lock."""
-    return ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 5)(address)
+    return called_at(address, 5)
 
 
 class BoundCalls:
