@@ -15,6 +15,7 @@ from spyrec.bundle.superdsc import SuperDsc
 from spyrec.emulator.chain import Chain
 from spyrec.emulator.geometry import Addressing, DenseGeometry, Nest, OperandGeometry, build_nests, cut_runs
 from spyrec.emulator.kernels.copies import run_copy
+from spyrec.emulator.kernels.nests import NO_TABLE
 from spyrec.emulator.numerics import Codec, StorageNumerics, codec_of
 from spyrec.emulator.operations.bound_calls import BoundCalls
 from spyrec.emulator.rules.superdsc import input_positions
@@ -23,8 +24,6 @@ from spyrec.runtime.threads import Threads
 Integers = npt.NDArray[np.int64]
 Doubles = npt.NDArray[np.float64]
 Patterns = npt.NDArray[np.unsignedinteger]
-
-NO_TABLE = np.zeros(0, np.uint16)
 
 _POINTS_AT_ONCE = 1 << 16  # of which offsets are worked out, some 2 MB
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from spyrec.emulator.kernels.nests import Work
 from spyrec.emulator.operations.bound_calls import BoundCalls
-from spyrec.emulator.operations.pointwise_steps import Work, step_of
+from spyrec.emulator.operations.pointwise_steps import step_of
 from spyrec.runtime.threads import Threads
 
 Integers = npt.NDArray[np.int64]

@@ -13,7 +13,7 @@ from spyrec.device_ops.folds import MAXIMUM, MINIMUM, SUM, SUM_OF_SQUARES
 from spyrec.device_ops.record import Accumulator
 from spyrec.emulator.kernels.direct import COMBINATIONS, can_combine
 from spyrec.emulator.kernels.folds import fold_table
-from spyrec.emulator.kernels.norm import can_normalise, run_norm
+from spyrec.emulator.kernels.norm import can_normalise
 from spyrec.emulator.kernels.reductions import (
     functions_of,
     reduce_lanes,
@@ -22,7 +22,7 @@ from spyrec.emulator.kernels.reductions import (
     reduce_rows_dl16,
 )
 from spyrec.emulator.numerics import ElementStorage
-from spyrec.emulator.operations.pointwise_steps import direct_work
+from spyrec.emulator.operations.pointwise_steps import direct_work, norm_work
 from spyrec.hardware import dlfloat
 from tests.emulator.nest_steps import run_step
 
@@ -121,7 +121,7 @@ def test_rows_are_normalised_in_double_width_and_rounded_once_to_single(given: i
     inner, outer = [count, 2, 0, 0, *[2] * given, 2], [rows, 2 * count, 2, 2, *[0] * given, 2 * count]
     nest = np.array([inner, outer], np.int64)
     assert can_normalise(LAYERNORM_NORM, np.zeros(4 + given, np.int64), nest)
-    run_norm(starts_of(x, mean, factor, *vectors, out), nest, 0, 1)
+    run_step(norm_work(), starts_of(x, mean, factor, *vectors, out), nest)
     values, shift, scale = (
         dlfloat.decode(item).astype(np.float64) for item in (x, np.repeat(mean, count), np.repeat(factor, count))
     )

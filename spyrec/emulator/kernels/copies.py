@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from spyrec.emulator.kernels.instructions import fetch_run
-from spyrec.emulator.kernels.jit import address_of, bytes_at, kernel, words16_at, words32_at
+from spyrec.emulator.kernels.instructions import fetch_rows, word_at
+from spyrec.emulator.kernels.jit import bytes_at, words16_at, words32_at
 from spyrec.emulator.kernels.linked import call, linked
+from spyrec.emulator.kernels.nests import NO_NUMBERS, Table, Work, element_record, operand_places, task_places
+from spyrec.emulator.kernels.records import Held, written
 
 Integers = npt.NDArray[np.int64]
-Table = npt.NDArray[np.uint16]
 
 _TABLE_ENTRIES = 1 << 16
 
@@ -80,35 +81,39 @@ def copier(word_bytes: int, table: Table) -> int:
 _FETCHED_BYTES = 1 << 10  # of a run, from which on fetching the next one while it is copied pays
 
 
-@kernel
-def copy_tasks(copy: int, table: Table, starts: Integers, nest: Integers, first_task: int, last_task: int) -> None:
-    """As :func:`run_copy`, with the :func:`copier` to use."""
-    outer_points = 1
-    for k in range(2, nest.shape[0]):
-        outer_points *= nest[k, 0]
-    mapped = address_of(table)
-    run_bytes = nest[0, 0] * nest[0, 1] if table.shape[0] == 0 else 0
-    for task in range(first_task, last_task):
-        core = task // outer_points
-        point = task % outer_points
-        source = starts[0, core]
-        target = starts[1, core]
-        for k in range(2, nest.shape[0]):
-            index = point % nest[k, 0]
-            point //= nest[k, 0]
-            source += index * nest[k, 1]
-            target += index * nest[k, 2]
-        for row in range(nest[1, 0]):
-            if run_bytes >= _FETCHED_BYTES and row + 1 < nest[1, 0]:
-                fetch_run(source + (row + 1) * nest[1, 1], run_bytes)
-            places = source + row * nest[1, 1], target + row * nest[1, 2]
-            call(copy, (places[0], places[1], nest[0, 1], nest[0, 2], nest[0, 0], mapped))
+@linked
+def copy_step(record: int, moved: int, _notes: int, first: int, last: int) -> None:
+    """Copy words, by the :func:`copier` of the record."""
+    own, places = element_record(record), operand_places()
+    copy, nest, table = own.operation, own.nest, own.table
+    count, source_step, target_step = word_at(nest, 0), word_at(nest, 1), word_at(nest, 2)
+    rows, source_row, target_row = word_at(nest, 3), word_at(nest, 4), word_at(nest, 5)
+    run_bytes = count * source_step if table == 0 else 0
+    for task in range(first, last):
+        task_places(record, moved, task, places)
+        source, target = word_at(places, 0), word_at(places, 1)
+        for row in range(1, rows + 1):
+            if run_bytes >= _FETCHED_BYTES and row < rows:
+                fetch_rows(source + source_row, 1, 0, run_bytes)
+            call(copy, (source, target, source_step, target_step, count, table))
+            source += source_row
+            target += target_row
+
+
+_UNMOVED = np.zeros(2, np.int64)
 
 
 def run_copy(word_bytes: int, table: Table, starts: Integers, nest: Integers, first_task: int, last_task: int) -> None:
     """Copy tasks ``first_task <= t < last_task``: words of ``word_bytes`` from ``starts[0]`` to ``starts[1]``.
 
-    ``nest`` and tasks as in :func:`spyrec.emulator.kernels.pointwise.pointwise_tasks`.  ``table`` (65,536 entries, or
-    none) maps each 16-bit word.
+    ``nest`` and tasks as in :class:`spyrec.emulator.kernels.nests.ElementRecord`.  ``table`` (65,536 entries, or none)
+    maps each 16-bit word.
     """
-    copy_tasks(copier(word_bytes, table), table, starts, nest, first_task, last_task)
+    held = Held()
+    record = written(copy_work(word_bytes, table).record(range(2), starts, nest, held))
+    copy_step(record.ctypes.data, _UNMOVED.ctypes.data, 0, first_task, last_task)
+
+
+def copy_work(word_bytes: int, table: Table) -> Work:
+    """Return what copies words of so many bytes, through the table unless it is empty."""
+    return Work(copy_step, copier(word_bytes, table), NO_NUMBERS, table, NO_NUMBERS)

@@ -31,7 +31,7 @@ from spyrec.emulator.kernels.dl16 import (
     repeat,
 )
 from spyrec.emulator.kernels.formulas import computed, formula_of
-from spyrec.emulator.kernels.instructions import LINE_BYTES, fetch
+from spyrec.emulator.kernels.instructions import LINE_BYTES, fetch, pointer_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +75,6 @@ _SINGLES = ir.VectorType(ir.FloatType(), GROUP)
 _DL16 = _Form(SHORTS, 2, decode_vectors, encode_vectors)
 _SINGLE = _Form(_SINGLES, 4, _halves, _joined)
 
-Rows = tuple[int, int, int]
-"""Address of the first row, bytes to the next row, bytes from group to group in a row (0: one element, repeated)."""
-
 _AHEAD = 64
 """Groups between what is combined and what is fetched ahead of it, 4 KiB: with a fourth of that, adding 4096x4096
 took 3 % longer, without fetching ahead 40 % (and the processor's own look-ahead ends at a page)."""
@@ -90,9 +87,19 @@ class _Combiner:
         self.context = context
         self.builder = builder
         self.combination, self.form = kind
-        *operands, self.rows, self.groups, self.streams = arguments
-        self.operands = [[builder.extract_value(operand, field) for field in range(3)] for operand in operands]
+        *starts, nest, self.streams = arguments
+        words = [builder.load(pointer_at(builder, nest, ir.Constant(WORD, place), WORD), align=8) for place in range(8)]
+        self.rows = words[4]
+        self.groups = builder.sdiv(words[0], ir.Constant(WORD, GROUP))
+        self.operands = [
+            [start, words[5 + number], self._group_step(words[1 + number])] for number, start in enumerate(starts)
+        ]
         self.buffers = [cgutils.alloca_once(builder, self.form.lanes) for _ in range(2)]
+
+    def _group_step(self, step: Any) -> Any:  # noqa: ANN401
+        """Return the bytes from group to group of a row whose elements are ``step`` apart."""
+        builder, zero = self.builder, ir.Constant(WORD, 0)
+        return builder.select(builder.icmp_signed("!=", step, zero), ir.Constant(WORD, self.form.group_bytes), zero)
 
     def write(self) -> None:
         with self.builder.if_else(self._is_streamed()) as (streamed, plain):
@@ -188,7 +195,7 @@ _FORMS = {"dl16": _DL16, "single": _SINGLE}
 
 
 @intrinsic(prefer_literal=True)
-def _combine_rows(_context: Any, form: Any, formulas: Any, x: Any, y: Any, out: Any, _rows: Any, _groups: Any, _streams: Any):  # noqa: ANN202, ANN401, E501 # fmt: skip
+def _combine_rows(_context: Any, form: Any, formulas: Any, _x: Any, _y: Any, _out: Any, _nest: Any, _streams: Any):  # noqa: ANN202, ANN401 # fmt: skip
     combine, *by_row = map(formula_of, formulas.literal_value.split("; "))
     prepare, by_prepared = by_row or (None, None)
     kind = _Combination(combine, prepare, by_prepared), _FORMS[form.literal_value]
@@ -197,13 +204,14 @@ def _combine_rows(_context: Any, form: Any, formulas: Any, x: Any, y: Any, out: 
         _Combiner(context, builder, kind, arguments[2:]).write()
         return ir.Constant(WORD, 0)
 
-    return types.int64(form, formulas, x, y, out, *[types.int64] * 3), generate
+    return types.int64(form, formulas, *[types.int64] * 5), generate
 
 
-combine_rows = cast("Callable[[str, str, Rows, Rows, Rows, int, int, int], None]", _combine_rows)
-"""``(form, formulas, x, y, out, rows, groups, streams)``: combines rows of groups (inside kernels only).
+combine_rows = cast("Callable[[str, str, int, int, int, int, int], None]", _combine_rows)
+"""``(form, formulas, x, y, out, nest, streams)``: combines rows of groups (inside kernels only).
 
 ``form``: ``dl16`` or ``single``.  ``formulas``, as ``formulas.text_of`` writes them: that of the
 two operands; after it, parted by ``"; "``, what replaces a right operand that is one element, and the formula for that.
+Addresses of the operands and of a nest of three, whose loop 0 is a row and whose loop 1 are the rows.
 ``streams``: 1 where the result is larger than caches: it is stored past them, and operands are fetched ahead.
 """

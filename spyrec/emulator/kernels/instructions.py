@@ -14,10 +14,21 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from spyrec.emulator.kernels.jit import inlined
+from spyrec.emulator.kernels.jit import TILE_ROWS
 
 _WORD = ir.IntType(64)
 _BYTE = ir.IntType(8)
+_ZERO = ir.Constant(_WORD, 0)
+
+_STICK = 64  # float32 of a stick that is decoded
+
+LINE_BYTES = 64
+"""Bytes of a cache line."""
+
+
+def pointer_at(builder: Any, address: Any, index: Any, kind: ir.Type) -> Any:  # noqa: ANN401
+    """Return a pointer to what stands ``index`` items of 64 bits behind an address."""
+    return _pointer(builder, address, index, kind, 8)
 
 
 def _pointer(builder: Any, address: Any, index: Any, kind: ir.Type, size_bytes: int) -> Any:  # noqa: ANN401
@@ -68,13 +79,123 @@ def _is_adjacent(_context: Any, _offsets: Any, _count: Any, _step: Any):  # noqa
     return types.boolean(types.int64, types.int64, types.int64), generate
 
 
-def _floats_on_stack(count: int) -> Callable[[], int]:
+@intrinsic
+def _set_word(_context: Any, _address: Any, _index: Any, _value: Any):  # noqa: ANN202, ANN401
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> object:  # noqa: ANN401
+        address, index, value = arguments
+        builder.store(value, _pointer(builder, address, index, _WORD, 8), align=8)
+        return ir.Constant(_WORD, 0)
+
+    return types.int64(types.int64, types.int64, types.int64), generate
+
+
+@intrinsic
+def _byte_at(_context: Any, _address: Any):  # noqa: ANN202, ANN401
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> object:  # noqa: ANN401
+        return builder.zext(builder.load(builder.inttoptr(arguments[0], _BYTE.as_pointer())), _WORD)
+
+    return types.int64(types.int64), generate
+
+
+@intrinsic
+def _set_byte(_context: Any, _address: Any, _value: Any):  # noqa: ANN202, ANN401
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> object:  # noqa: ANN401
+        address, value = arguments
+        builder.store(builder.trunc(value, _BYTE), builder.inttoptr(address, _BYTE.as_pointer()))
+        return ir.Constant(_WORD, 0)
+
+    return types.int64(types.int64, types.int64), generate
+
+
+@intrinsic
+def _float_at(_context: Any, _address: Any):  # noqa: ANN202, ANN401
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> object:  # noqa: ANN401
+        return builder.load(builder.inttoptr(arguments[0], ir.FloatType().as_pointer()), align=4)
+
+    return types.float32(types.int64), generate
+
+
+@intrinsic
+def _double_at(_context: Any, _address: Any):  # noqa: ANN202, ANN401
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> object:  # noqa: ANN401
+        return builder.load(builder.inttoptr(arguments[0], ir.DoubleType().as_pointer()), align=8)
+
+    return types.float64(types.int64), generate
+
+
+@intrinsic
+def _is_any(_context: Any, _address: Any, _count: Any):  # noqa: ANN202, ANN401
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> object:  # noqa: ANN401
+        address, count = arguments
+        found = cgutils.alloca_once_value(builder, ir.Constant(_BYTE, 0))
+        with cgutils.for_range(builder, count, intp=_WORD) as loop:
+            flag = builder.load(_pointer(builder, address, loop.index, _BYTE, 1))
+            builder.store(builder.or_(builder.load(found), flag), found)
+        return builder.zext(builder.icmp_unsigned("!=", builder.load(found), ir.Constant(_BYTE, 0)), _WORD)
+
+    return types.int64(types.int64, types.int64), generate
+
+
+@intrinsic
+def _pack_line(_context: Any, _source: Any, _skipped: Any, _target: Any):  # noqa: ANN202, ANN401
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> object:  # noqa: ANN401
+        source, skipped, target = arguments
+        is_kept = builder.icmp_unsigned("==", builder.load(_pointer(builder, skipped, _ZERO, _BYTE, 1)), _BYTE(0))
+        for row in range(TILE_ROWS):
+            values, place = (_pointer(builder, start, ir.Constant(_WORD, step * row), ir.FloatType(), 4)
+                             for start, step in ((source, _STICK), (target, 1)))  # fmt: skip
+            value = builder.load(values, align=4)
+            builder.store(builder.select(is_kept, value, ir.FloatType()(0.0)), place, align=4)
+        return ir.Constant(_WORD, 0)
+
+    return types.int64(types.int64, types.int64, types.int64), generate
+
+
+@intrinsic
+def _add_floats(_context: Any, _target: Any, _source: Any, _count: Any):  # noqa: ANN202, ANN401
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> object:  # noqa: ANN401
+        target, source, count = arguments
+        with cgutils.for_range(builder, count, intp=_WORD) as loop:
+            places = [_pointer(builder, start, loop.index, ir.FloatType(), 4) for start in (target, source)]
+            values = [builder.load(place, align=4) for place in places]
+            builder.store(builder.fadd(*values), places[0], align=4)
+        return ir.Constant(_WORD, 0)
+
+    return types.int64(types.int64, types.int64, types.int64), generate
+
+
+@intrinsic
+def _room_of(_context: Any, _size: Any):  # noqa: ANN202, ANN401
+    def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> object:  # noqa: ANN401
+        place = builder.ptrtoint(context.nrt.allocate(builder, arguments[0]), _WORD)
+        with builder.if_then(builder.icmp_unsigned("==", place, ir.Constant(_WORD, 0)), likely=False):
+            # nobody could be told: a kernel raises nothing
+            builder.call(cgutils.get_or_insert_function(builder.module, _NOTHING, "llvm.trap"), [])
+        return place
+
+    return types.int64(types.int64), generate
+
+
+_NOTHING = ir.FunctionType(ir.VoidType(), [])
+
+
+@intrinsic
+def _give_back(_context: Any, _address: Any):  # noqa: ANN202, ANN401
+    def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> object:  # noqa: ANN401
+        context.nrt.free(builder, builder.inttoptr(arguments[0], _BYTE.as_pointer()))
+        return ir.Constant(_WORD, 0)
+
+    return types.int64(types.int64), generate
+
+
+def floats_on_stack(count: int) -> Callable[[], int]:
     """Return what gives the address of ``count`` float32 that a call of the kernel has for itself."""
 
     @intrinsic
     def room(_context: Any):  # noqa: ANN202, ANN401
         def generate(_context: Any, builder: Any, _signature: Any, _arguments: Any) -> object:  # noqa: ANN401
             place = cgutils.alloca_once(builder, ir.ArrayType(ir.FloatType(), count))
+            place.align = LINE_BYTES
             return builder.ptrtoint(place, _WORD)
 
         return types.int64(), generate
@@ -85,6 +206,37 @@ def _floats_on_stack(count: int) -> Callable[[], int]:
 word_at = cast("Callable[[int, int], int]", _word_at)
 """``(address, index)``: the int64 that stands ``index`` words behind an address (inside kernels only)."""
 
+set_word = cast("Callable[[int, int, int], None]", _set_word)
+"""``(address, index, value)``: stores an int64 ``index`` words behind an address (inside kernels only)."""
+
+byte_at = cast("Callable[[int], int]", _byte_at)
+"""The byte at an address (inside kernels only)."""
+
+set_byte = cast("Callable[[int, int], None]", _set_byte)
+"""``(address, value)``: stores a byte (inside kernels only)."""
+
+float_at = cast("Callable[[int], float]", _float_at)
+"""The float32 at an address (inside kernels only)."""
+
+double_at = cast("Callable[[int], float]", _double_at)
+"""The float64 at an address (inside kernels only)."""
+
+is_any = cast("Callable[[int, int], int]", _is_any)
+"""``(address, count)``: 1 if one of so many bytes is not zero, else 0 (inside kernels only)."""
+
+pack_line = cast("Callable[[int, int, int], None]", _pack_line)
+"""``(source, skipped, target)``: brings 8 float32 that are 64 apart side by side, zeros if the byte at ``skipped`` is
+not zero (inside kernels only)."""
+
+add_floats = cast("Callable[[int, int, int], None]", _add_floats)
+"""``(target, source, count)``: adds float32 to as many others, one by one (inside kernels only)."""
+
+room_of = cast("Callable[[int], int]", _room_of)
+"""The address of so many bytes of memory, to be given back; numba's arrays take 150 ms more (inside kernels only)."""
+
+give_back = cast("Callable[[int], None]", _give_back)
+"""Give back what :data:`room_of` has given (inside kernels only)."""
+
 lesser = cast("Callable[[int, int], int]", _lesser)
 """The lesser of two int64 (inside kernels only)."""
 
@@ -94,15 +246,11 @@ clear = cast("Callable[[int, int], None]", _clear)
 is_adjacent = cast("Callable[[int, int, int], bool]", _is_adjacent)
 """``(offsets, count, step)``: whether int64 offsets, given by address, are ``step`` apart (inside kernels only)."""
 
-one_float = _floats_on_stack(1)
+one_float = floats_on_stack(1)
 """The address of room for one float32 of this call (inside kernels only)."""
 
-tile_of_sticks = _floats_on_stack(8 * 64)
+tile_of_sticks = floats_on_stack(TILE_ROWS * _STICK)
 """The address of room for 8 times 64 float32 of this call (inside kernels only)."""
-
-
-LINE_BYTES = 64
-"""Bytes of a cache line."""
 
 _INDEX = ir.IntType(32)
 
@@ -115,23 +263,26 @@ def fetch(builder: Any, address: Any) -> None:  # noqa: ANN401
     builder.call(called, [builder.inttoptr(address, byte), *(ir.Constant(_INDEX, value) for value in (0, 3, 1))])
 
 
+def _fetch_lines(builder: Any, address: Any, size_bytes: Any) -> None:  # noqa: ANN401
+    lines = builder.add(size_bytes, ir.Constant(_WORD, LINE_BYTES - 1))
+    with cgutils.for_range(builder, builder.sdiv(lines, ir.Constant(_WORD, LINE_BYTES)), intp=_WORD) as loop:
+        fetch(builder, builder.add(address, builder.mul(loop.index, ir.Constant(_WORD, LINE_BYTES))))
+
+
 @intrinsic
-def _fetch_line(_context: Any, _address: Any):  # noqa: ANN202, ANN401 - numba's own protocol
+def _fetch_rows(_context: Any, _address: Any, _rows: Any, _step: Any, _size: Any):  # noqa: ANN202, ANN401
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> object:  # noqa: ANN401
-        fetch(builder, arguments[0])
-        return ir.Constant(ir.IntType(64), 0)
+        address, rows, step_bytes, size_bytes = arguments
+        with cgutils.for_range(builder, rows, intp=_WORD) as loop:
+            _fetch_lines(builder, builder.add(address, builder.mul(loop.index, step_bytes)), size_bytes)
+        return ir.Constant(_WORD, 0)
 
-    return types.int64(types.int64), generate
+    return types.int64(types.int64, types.int64, types.int64, types.int64), generate
 
 
-_fetch = cast("Callable[[int], None]", _fetch_line)
-
-
-@inlined
-def fetch_run(address: int, size_bytes: int) -> None:
-    """Ask for the cache lines of a run of bytes, which need not be memory (inside kernels only)."""
-    for place in range(0, size_bytes, LINE_BYTES):
-        _fetch(address + place)
+fetch_rows = cast("Callable[[int, int, int, int], None]", _fetch_rows)
+"""``(address, rows, step_bytes, size_bytes)``: asks for the cache lines of rows of bytes, which need not be memory
+(inside kernels only)."""
 
 
 _ORDER = "seq_cst"

@@ -11,61 +11,60 @@ from spyrec.device_ops import LAYERNORM_NORM
 from spyrec.emulator.kernels.codec import store_double
 from spyrec.emulator.kernels.dl16 import GROUP
 from spyrec.emulator.kernels.dl16_folds import normalise_groups
-from spyrec.emulator.kernels.jit import address_of, doubles_at, floats_at, integers_at, kernel, words16_at
+from spyrec.emulator.kernels.instructions import double_at, give_back, room_of, set_word, word_at
+from spyrec.emulator.kernels.jit import address_of, doubles_at, floats_at, integers_at, words16_at
 from spyrec.emulator.kernels.linked import call, linked
+from spyrec.emulator.kernels.nests import element_record, operand_places, task_places
 from spyrec.emulator.kernels.records import reader_of
 from spyrec.hardware.dlfloat_kernels import decode_scalar
 
 Integers = npt.NDArray[np.int64]
 
 LONGEST_RUN = 8192
-"""Elements of loop 0 up to which :func:`run_norm` serves: its weights and biases are decoded once per task."""
+"""Elements of loop 0 up to which :data:`norm_step` serves: its weights and biases are decoded once per task."""
 
 
-@kernel
-def _decode_doubles(address: int, count: int, out: npt.NDArray[np.float64]) -> None:
-    words = words16_at(address, count)
+@linked
+def decode_doubles(address: int, count: int, out: int) -> None:
+    """Decode DLFloat16 side by side to float64."""
+    words, values = words16_at(address, count), doubles_at(out, count)
     for i in range(count):
-        out[i] = np.float64(decode_scalar(words[i]))
+        values[i] = np.float64(decode_scalar(words[i]))
 
 
-@kernel
-def run_norm(starts: Integers, nest: Integers, first_task: int, last_task: int) -> None:
-    """Run tasks ``first_task <= t < last_task``; arguments as in ``pointwise.pointwise_tasks``.
+_ONE = int(np.float64(1).view(np.int64))
 
-    Operands: x, mean, factor, then weight, bias where they are given, the result last.
+
+@linked
+def norm_step(record: int, moved: int, _notes: int, first: int, last: int) -> None:
+    """Normalise rows; operands: x, mean, factor, then weight, bias where they are given, the result last.
+
+    The record's operation is :data:`decode_doubles`.
     """
-    operands = starts.shape[0]
-    outer_points = 1
-    for k in range(2, nest.shape[0]):
-        outer_points *= nest[k, 0]
-    inner = nest[0, 0]
-    rows = np.empty((2, inner), np.float64)
-    rows[0, :] = 1.0
-    rows[1, :] = 0.0
-    addresses = np.empty(operands, np.int64)
-    for task in range(first_task, last_task):
-        point = task % outer_points
-        for t in range(operands):
-            addresses[t] = starts[t, task // outer_points]
-        for k in range(2, nest.shape[0]):
-            index = point % nest[k, 0]
-            point //= nest[k, 0]
-            for t in range(operands):
-                addresses[t] += index * nest[k, t + 1]
+    own, places = element_record(record), operand_places()
+    decode, nest, operands = own.operation, own.nest, own.operands
+    inner, row_steps = word_at(nest, 0), nest + 8 * (operands + 2)
+    room = room_of(16 * inner + 16)
+    weights, biases, scalars = room, room + 8 * inner, room + 16 * inner
+    for i in range(inner):
+        set_word(weights, i, _ONE)
+        set_word(biases, i, 0)
+    for task in range(first, last):
+        task_places(record, moved, task, places)
         for t in range(3, operands - 1):
-            _decode_doubles(addresses[t], inner, rows[t - 3])
-        for row in range(nest[1, 0]):
-            mean = np.float64(decode_scalar(words16_at(addresses[1] + row * nest[1, 2], 1)[0]))
-            factor = np.float64(decode_scalar(words16_at(addresses[2] + row * nest[1, 3], 1)[0]))
-            x = addresses[0] + row * nest[1, 1]
-            out = addresses[operands - 1] + row * nest[1, operands]
-            weights, biases = address_of(rows[0]), address_of(rows[1])
+            call(decode, (word_at(places, t), inner, weights if t == 3 else biases))
+        for row in range(word_at(row_steps, -1)):
+            for t in range(1, 3):
+                call(decode, (word_at(places, t) + row * word_at(row_steps, t), 1, scalars + 8 * (t - 1)))
+            x = word_at(places, 0) + row * word_at(row_steps, 0)
+            out = word_at(places, operands - 1) + row * word_at(row_steps, operands - 1)
+            mean, factor = double_at(scalars), double_at(scalars + 8)
             normalise_groups(x, mean, factor, weights, biases, out, inner // GROUP)
+    give_back(room)
 
 
 def can_normalise(operation: str, codes: Integers, nest: Integers) -> bool:
-    """Whether :func:`run_norm` serves an operation on operands with these formats and steps."""
+    """Whether :data:`norm_step` serves an operation on operands with these formats and steps."""
     operands = len(codes)
     if operation != LAYERNORM_NORM or codes.any() or nest[0, 0] % GROUP or nest[0, 0] > LONGEST_RUN:
         return False

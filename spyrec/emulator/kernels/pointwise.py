@@ -13,8 +13,10 @@ from spyrec.device_ops.expression import Expression
 from spyrec.device_ops.record import Pointwise
 from spyrec.emulator.kernels.codec import DECODERS, ENCODERS
 from spyrec.emulator.kernels.formulas import compute_rows, named, text_of
-from spyrec.emulator.kernels.jit import address_of, doubles_at, floats_at, kernel
+from spyrec.emulator.kernels.instructions import double_at, floats_on_stack, lesser, word_at
+from spyrec.emulator.kernels.jit import floats_at
 from spyrec.emulator.kernels.linked import Linked, call, linked
+from spyrec.emulator.kernels.nests import element_record, operand_places, task_places
 
 BLOCK = 2048
 """Most elements of a block: five float32 operands stay in the first-level cache."""
@@ -93,64 +95,61 @@ def _store_block(encode: int, address: int, step: int, row_step: int, count: int
             call(encode, (address + row * row_step, step, count, source + 4 * row * count))
 
 
-@kernel
-def pointwise_tasks(
-    operate: int, blocks: Integers, codecs: Integers, starts: Integers, nest: Integers, first_task: int, last_task: int
-) -> None:  # fmt: skip
-    """Run tasks ``first_task <= t < last_task`` of one operation.
+@linked
+def _fill_rows(block: int, values: int, rows: int) -> None:
+    """Fill rows of a block with one float64 each, as float32."""
+    for row in range(rows):
+        own = floats_at(block + ROW_BYTES * row, BLOCK)
+        value = np.float32(double_at(values + 8 * row))
+        for i in range(BLOCK):
+            own[i] = value
 
-    ``operate``: the function of this file.  ``blocks``: see :func:`block_functions`.  ``codecs[t]``: the
-    function that decodes operand t; the result is last and is encoded.  ``starts[t, core]``: byte addresses.
-    ``nest[k]``: extent of loop k, then each operand's step in bytes; loop 0 is the innermost; there are at least two.
-    A task is one core at one point of the loops from 2 outward.
+
+_block = floats_on_stack(BLOCK_ROWS * BLOCK)
+
+
+@linked
+def pointwise_step(record: int, moved: int, _notes: int, first: int, last: int) -> None:
+    """Run the record's operation, one of OPERATIONS, block by block.
+
+    ``codecs[t]`` of the record: the function that decodes operand t; the result is last and is encoded.  ``blocks``:
+    see :func:`block_functions`.
     """
-    load_block, store_block = blocks[0], blocks[1]
-    operands = codecs.shape[0]
-    last = operands - 1
-    block = np.empty(BLOCK_ROWS * BLOCK, np.float32)
-    for t in range(last, BLOCK_ROWS - 1):  # operands that are absent hold what changes nothing
-        value = np.float32(doubles_at(blocks[2], BLOCK_ROWS - 1)[t])
-        for i in range(t * BLOCK, (t + 1) * BLOCK if blocks[3] != 0 else 0):
-            block[i] = value
-    addresses = np.empty(operands, np.int64)
-    outer_points = 1
-    for k in range(2, nest.shape[0]):
-        outer_points *= nest[k, 0]
-    inner, outer = nest[0, 0], nest[1, 0]
-    inner_block = min(inner, BLOCK)
-    outer_block = max(1, BLOCK // inner_block) if inner_block == inner else 1
-    for task in range(first_task, last_task):
-        at = address_of(block)  # inside of the loop: numba frees an array after its last use
-        core = task // outer_points
-        point = task % outer_points
-        for t in range(operands):
-            addresses[t] = starts[t, core]
-        for k in range(2, nest.shape[0]):
-            index = point % nest[k, 0]
-            point //= nest[k, 0]
-            for t in range(operands):
-                addresses[t] += index * nest[k, t + 1]
+    own, places, block = element_record(record), operand_places(), _block()
+    operate, blocks, codecs, inputs = own.operation, own.blocks, own.codecs, own.operands - 1
+    load_block, store_block, fill = word_at(blocks, 0), word_at(blocks, 1), word_at(blocks, 3)
+    if fill != 0:  # operands that are absent hold what changes nothing
+        call(fill, (block + ROW_BYTES * inputs, word_at(blocks, 2) + 8 * inputs, BLOCK_ROWS - 1 - inputs))
+    steps, row_steps = own.nest + 8, own.nest + 8 * (own.operands + 2)  # of each operand; before them are extents
+    inner, outer = word_at(steps, -1), word_at(row_steps, -1)
+    inner_block = lesser(inner, BLOCK)
+    outer_block = BLOCK // inner_block if inner_block == inner else 1
+    for task in range(first, last):
+        task_places(record, moved, task, places)
         for row in range(0, outer, outer_block):
-            rows = min(outer_block, outer - row)
+            rows = lesser(outer_block, outer - row)
             for column in range(0, inner, inner_block):
-                count = min(inner_block, inner - column)
-                for t in range(operands):
-                    step, row_step = nest[0, t + 1], nest[1, t + 1]
-                    address = addresses[t] + row * row_step + column * step
-                    if t < last:
-                        call(load_block, (codecs[t], address, step, row_step, count, rows, at + 4 * BLOCK * t))
+                count = lesser(inner_block, inner - column)
+                for t in range(inputs + 1):
+                    step, row_step = word_at(steps, t), word_at(row_steps, t)
+                    address = word_at(places, t) + row * row_step + column * step
+                    if t < inputs:
+                        load = word_at(codecs, t), address, step, row_step, count, rows, block + ROW_BYTES * t
+                        call(load_block, load)
                         continue
-                    call(operate, (at, rows * count))
-                    result = at + 4 * BLOCK * (BLOCK_ROWS - 1)
-                    call(store_block, (codecs[t], address, step, row_step, count, rows, result))
+                    call(operate, (block, rows * count))
+                    result = block + ROW_BYTES * (BLOCK_ROWS - 1)
+                    call(store_block, (word_at(codecs, t), address, step, row_step, count, rows, result))
 
 
 @cache
 def block_functions(operation: str) -> Integers:
-    """Return the addresses of what loads and of what stores a block, and of what its absent operands hold, if any."""
+    """Return the addresses of what loads and of what stores a block, of what its absent operands hold, and of what
+    fills these, or 0 if none is absent.
+    """
     absent = absent_operands(operation)
-    has_absent = int(FORMULAS[operation].absent is not None)
-    return np.array([_load_block.address, _store_block.address, absent.ctypes.data, has_absent], np.int64)
+    fill = 0 if FORMULAS[operation].absent is None else _fill_rows.address
+    return np.array([_load_block.address, _store_block.address, absent.ctypes.data, fill], np.int64)
 
 
 def codecs_of(codes: Integers) -> Integers:

@@ -1,5 +1,9 @@
 """Steps of the driver that multiply: rows of K padding, the first operand packed, the product.
 
+Why not BLAS: the bits of a BLAS result depend on where a row stands and on how M and N are split, which they must not
+(D040 of docs/decisions.md).  Here every element of C is one chain of fused multiply-adds per K slice, k ascending;
+slices are added in order, and rounding is once.
+
 What did not move since an operand was decoded is not decoded again: :class:`ProductNotes` of a dispatch say it.
 """
 
@@ -7,15 +11,27 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
-
-from spyrec.emulator.kernels.jit import TILE_ROWS, address_of, bytes_at, inlined, integers_at
+from spyrec.emulator.kernels.instructions import (
+    add_floats,
+    byte_at,
+    clear,
+    float_at,
+    give_back,
+    is_any,
+    lesser,
+    one_float,
+    pack_line,
+    room_of,
+    set_byte,
+    tile_of_sticks,
+    word_at,
+)
+from spyrec.emulator.kernels.jit import TILE_COLUMNS, TILE_ROWS, multiply_tile
 from spyrec.emulator.kernels.linked import call, linked
-from spyrec.emulator.kernels.products import MovedOperands, moved_operands, multiply_record
-from spyrec.emulator.kernels.records import columns_of, reader_of
+from spyrec.emulator.kernels.products import CACHE_LINE_BYTES, CHUNK_COLUMNS, DEPTH, GROUP_TILES, LINE_BYTES, TILE_BYTES
+from spyrec.emulator.kernels.records import reader_of
 
-Integers = npt.NDArray[np.int64]
+_RUN = 64  # most adjacent elements of A that are decoded at a time: those of a stick
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +69,12 @@ class PaddingRecord:
 
 @dataclass(frozen=True, slots=True)
 class PackRecord:
-    """Rows of A packed.
+    """Rows of A packed as ``packed[panel, block of k, tile, k, 8]``; a block has DEPTH of k, the last one what is left.
 
-    ``a_row``: of the movement.  ``panels``: distinct starts of A; ``tiles``: of rows in each; ``a_rows``: byte offsets
-    of ``height`` rows; ``a_runs``: as ``pack_rows`` takes them.  ``padding``: the record of K padding; ``groups``: the
-    group there of each panel.  ``packed``, by slot of A: panels; ``is_clean``: whether each tile of them was packed
-    with nothing skipped.
+    ``a_row``: of the movement.  ``panels``: distinct starts of A; ``tiles``: of 8 rows in each; ``a_rows``: byte
+    offsets of ``height`` rows; ``a_runs[i]``: first k, count (at most 64, adjacent elements) and byte offset.
+    ``padding``: the record of K padding; ``groups``: the group there of each panel.  ``packed``, by slot of A: panels;
+    ``is_clean``: whether each tile of them was packed with nothing skipped.
     """
 
     a_row: int
@@ -69,7 +85,6 @@ class PackRecord:
     height: int
     a_runs: int
     a_run_count: int
-    pack: int
     decode: int
     a_bytes: int
     padding: int
@@ -82,43 +97,55 @@ class PackRecord:
 class ProductRecord:
     """One product of packed rows.
 
-    ``b_row``, ``c_row``: of the movement.  ``pack``: the record of A, packed.  ``b_starts`` and ``c_starts`` before
-    movement; ``b_panels``, by slot of B: ``[b_count, address or 0, whether it is decoded]``.  ``multiply`` and its
-    record: the function of ``products``.
+    ``b_row``, ``c_row``: of the movement.  ``pack``: the record of A, packed.  ``columns``, ``depth``, ``rows``,
+    ``slices``: extents of a result, and K slices.  ``row_tiles``: of a result; ``blocks``, ``chunks``: into how many
+    its rows and columns are cut.  ``groups[g]``: first and past-last result that share a B; ``a_panels[result,
+    slice]``: panel of the packed A.  ``b_starts[group, slice]`` and ``c_starts[result]`` before movement.  By slot of
+    B ``b_count`` of ``b_panels[group, slice]``: address of room for all of B decoded as float32 ``[tile, k, 32]``, or
+    0, and whether it is decoded already.  ``b_depth`` to ``c_columns``: byte offsets of k and n
+    in B, of m and n in C.  ``b_code``, ``c_code``: a ``products.TileCode`` each.  ``sums``, ``slice_sums``: bytes from
+    the start of the scratch memory, of ``scratch_bytes``, to the sums of a group and to those of a slice.  All but
+    numbers by address.
     """
 
     b_row: int
     c_row: int
     pack: int
+    columns: int
+    depth: int
+    rows: int
+    slices: int
+    row_tiles: int
+    blocks: int
+    chunks: int
+    groups: int
+    a_panels: int
     b_starts: int
-    b_count: int
-    b_panels: int
     c_starts: int
-    c_count: int
-    multiply: int
-    multiply_record: int
+    b_panels: int
+    b_count: int
+    b_depth: int
+    b_columns: int
+    c_rows: int
+    c_columns: int
+    b_code: int
+    c_code: int
+    pack_columns: int
+    store_tile: int
+    sums: int
+    slice_sums: int
+    scratch_bytes: int
+
+    @property
+    def tasks(self) -> int:
+        """Groups of results that share their B, at most 512 rows of each, by chunks of columns."""
+        return self.b_count // self.slices * self.blocks * self.chunks
 
 
 _product_notes = reader_of(ProductNotes)
 _padding_record = reader_of(PaddingRecord)
 _pack_record = reader_of(PackRecord)
 _product_record = reader_of(ProductRecord)
-
-_OPERAND_COLUMNS = columns_of(MovedOperands)
-
-
-@inlined
-def _is_zero_row(own: PaddingRecord, beyond: int, low: int, high: int, k: int) -> bool:
-    value = np.empty(1, np.float32)
-    offset = integers_at(own.b_offsets + 8 * k, 1)[0] + beyond
-    for number in range(low, high):
-        start = integers_at(own.b_addresses + 8 * number, 1)[0] + offset
-        for n in range(own.column_count):
-            place = start + integers_at(own.b_columns + 8 * n, 1)[0]
-            call(own.decode, (place, 4, 1, address_of(value)))
-            if value[0] != np.float32(0):
-                return False
-    return True
 
 
 @linked
@@ -127,73 +154,114 @@ def zero_rows_step(record: int, moved: int, notes: int, first: int, last: int) -
     own, note = _padding_record(record), _product_notes(notes)
     if note.b_is_new == 0:
         return
-    beyond, depth = integers_at(moved + 8 * own.b_row, 1)[0], own.depth
+    decode, addresses, columns, count = own.decode, own.b_addresses, own.b_columns, own.column_count
+    beyond, value = word_at(moved, own.b_row), one_float()
     for group in range(first, last):
-        flags = bytes_at(own.skipped + (note.b_slot * own.groups + group) * depth, depth)
-        bounds = integers_at(own.bounds + 32 * group, 4)
-        for number in range(bounds[2], bounds[3]):
-            k = integers_at(own.ks + 8 * number, 1)[0]
-            flags[k] = 1 if _is_zero_row(own, beyond, bounds[0], bounds[1], k) else 0
-
-
-@inlined
-def _is_any(address: int, count: int) -> bool:
-    flags = bytes_at(address, count)
-    found = 0
-    for i in range(count):
-        found |= flags[i]
-    return found != 0
+        flags = own.skipped + (note.b_slot * own.groups + group) * own.depth
+        bounds = own.bounds + 32 * group
+        past = word_at(bounds, 1)
+        for place in range(word_at(bounds, 2), word_at(bounds, 3)):
+            k = word_at(own.ks, place)
+            offset = word_at(own.b_offsets, k) + beyond
+            number, n = word_at(bounds, 0), 0
+            while number < past:
+                call(decode, (word_at(addresses, number) + offset + word_at(columns, n), 4, 1, value))
+                if float_at(value) != 0:
+                    break
+                n += 1
+                if n == count:
+                    number, n = number + 1, 0
+            set_byte(flags + k, 1 if number >= past else 0)
 
 
 @linked
 def pack_step(record: int, moved: int, notes: int, first: int, last: int) -> None:
-    """Pack A where it is new, and where it was or has to be packed with K padding; a task is a tile of a panel."""
+    """Pack A where it is new, and where it was or has to be packed with K padding; a task is a tile of a panel.
+
+    What is skipped (K padding) counts as zero, rows past the last are zero.
+    """
     own, note = _pack_record(record), _product_notes(notes)
     padding = _padding_record(own.padding)
-    panels, tiles, depth = own.panels, own.tiles, padding.depth
-    beyond = integers_at(moved + 8 * own.a_row, 1)[0]
-    clean = bytes_at(own.is_clean + note.a_slot * panels * tiles, panels * tiles)
-    packed = own.packed + 4 * TILE_ROWS * note.a_slot * panels * tiles * depth
-    skipped = padding.skipped + note.b_slot * padding.groups * depth
-    starts = np.empty(panels, np.int64)
-    for panel in range(panels):
-        starts[panel] = integers_at(own.a_starts + 8 * panel, 1)[0] + beyond
+    tiles, depth, decode, element_bytes = own.tiles, padding.depth, own.decode, own.a_bytes
+    beyond, slot = word_at(moved, own.a_row), note.a_slot * own.panels * tiles
+    values = tile_of_sticks()
     for task in range(first, last):
-        skips_at = skipped + integers_at(own.groups, panels)[task // tiles] * depth
-        skips = _is_any(skips_at, depth)
-        if note.a_is_new == 0 and clean[task] != 0 and not skips:
+        panel, tile = task // tiles, task % tiles
+        skipped = padding.skipped + (note.b_slot * padding.groups + word_at(own.groups, panel)) * depth
+        skips, clean = is_any(skipped, depth), own.is_clean + slot + task
+        if note.a_is_new == 0 and byte_at(clean) != 0 and skips == 0:
             continue
-        places = address_of(starts), own.a_rows, own.height, own.a_runs, own.a_run_count
-        call(own.pack, (own.decode, own.a_bytes, *places, skips_at, depth, packed, task))
-        clean[task] = 0 if skips else 1
+        set_byte(clean, 1 - skips)
+        start, rows = word_at(own.a_starts, panel) + beyond, own.a_rows + 8 * TILE_ROWS * tile
+        used = lesser(TILE_ROWS, own.height - tile * TILE_ROWS)
+        if used < TILE_ROWS:
+            clear(values, TILE_ROWS * _RUN)
+        for number in range(own.a_run_count):
+            run = own.a_runs + 24 * number
+            k0, count, place = word_at(run, 0), word_at(run, 1), start + word_at(run, 2)
+            for i in range(used):
+                call(decode, (place + word_at(rows, i), element_bytes, count, values + 4 * _RUN * i))
+            for k in range(k0, k0 + count):
+                block = k // DEPTH * DEPTH
+                line = (
+                    ((slot // tiles + panel) * depth + block) * tiles + tile * lesser(DEPTH, depth - block) + k - block
+                )
+                pack_line(values + 4 * (k - k0), skipped + k, own.packed + 4 * TILE_ROWS * line)
 
 
 @linked
 def multiply_step(record: int, moved: int, notes: int, first: int, last: int) -> None:
-    """Run ``multiply``."""
+    """Multiply: a task is one group of results that share their B, at most 512 rows of each, and a chunk of columns."""
     own, note = _product_record(record), _product_notes(notes)
-    b_beyond, c_beyond = integers_at(moved + 8 * own.b_row, 1)[0], integers_at(moved + 8 * own.c_row, 1)[0]
-    b_count, c_count = own.b_count, own.c_count
-    # one array, alive as long as multiply has it
-    room = np.empty(_OPERAND_COLUMNS + 3 * b_count + c_count, np.int64)
-    b_starts_at = address_of(room) + 8 * _OPERAND_COLUMNS
-    b_panels_at = b_starts_at + 8 * b_count
-    c_starts_at = b_panels_at + 16 * b_count
-    b_starts, b_panels = integers_at(b_starts_at, b_count), integers_at(b_panels_at, 2 * b_count)
-    c_starts = integers_at(c_starts_at, c_count)
-    own_b, own_c = integers_at(own.b_starts, b_count), integers_at(own.c_starts, c_count)
-    panels = integers_at(own.b_panels + 16 * b_count * note.b_slot, 2 * b_count)
-    for i in range(b_count):
-        b_starts[i] = own_b[i] + b_beyond
-        is_decoded = panels[2 * i] != 0 and (panels[2 * i + 1] != 0 or note.b_is_new == 0)
-        b_panels[2 * i], b_panels[2 * i + 1] = panels[2 * i], 1 if is_decoded else 0
-    for i in range(c_count):
-        c_starts[i] = own_c[i] + c_beyond
-    scratch = np.empty(multiply_record(own.multiply_record).scratch_floats, np.float32)
-    pack, operands = _pack_record(own.pack), moved_operands(address_of(room))
-    operands.b_starts, operands.b_panels = b_starts_at, b_panels_at
-    operands.c_starts, operands.scratch = c_starts_at, address_of(scratch)
-    panel_floats = TILE_ROWS * pack.tiles * _padding_record(pack.padding).depth
-    operands.packed = pack.packed + 4 * note.a_slot * pack.panels * panel_floats
-    call(own.multiply, (own.multiply_record, address_of(room), first, last))
-    scratch[0] = np.float32(room[0])  # both alive until here
+    b_beyond, c_beyond = word_at(moved, own.b_row), word_at(moved, own.c_row)
+    columns, depth, slices, row_tiles, chunks = own.columns, own.depth, own.slices, own.row_tiles, own.chunks
+    pack = _pack_record(own.pack)
+    packed = pack.packed + 4 * TILE_ROWS * note.a_slot * pack.panels * pack.tiles * depth
+    b_panels = own.b_panels + 16 * own.b_count * note.b_slot
+    room = room_of(own.scratch_bytes)
+    scratch = (room + CACHE_LINE_BYTES - 1) // CACHE_LINE_BYTES * CACHE_LINE_BYTES
+    total, partial = scratch + own.sums, scratch + own.slice_sums
+    for task in range(first, last):
+        g = task // chunks // own.blocks
+        first_row = task // chunks % own.blocks * GROUP_TILES  # a tile of rows, and so below
+        own_rows = lesser(row_tiles - first_row, GROUP_TILES)
+        n0 = task % chunks * CHUNK_COLUMNS
+        width = lesser(columns - n0, CHUNK_COLUMNS)
+        tiles = (width + TILE_COLUMNS - 1) // TILE_COLUMNS
+        first_member = word_at(own.groups, 2 * g)
+        members = word_at(own.groups, 2 * g + 1) - first_member
+        used = members * own_rows * tiles * TILE_ROWS * TILE_COLUMNS
+        for s in range(slices):
+            target = total if s == 0 else partial
+            clear(target, used)
+            b_start = word_at(own.b_starts, g * slices + s) + b_beyond
+            kept, is_decoded = word_at(b_panels, 2 * (g * slices + s)), word_at(b_panels, 2 * (g * slices + s) + 1)
+            for k0 in range(0, depth, DEPTH):
+                ks = lesser(depth - k0, DEPTH)
+                pitch = (ks if kept == 0 else depth) * LINE_BYTES
+                b_block = scratch if kept == 0 else kept + n0 // TILE_COLUMNS * pitch + k0 * LINE_BYTES
+                if kept == 0 or (is_decoded == 0 and note.b_is_new != 0):
+                    ks_at, ns_at = own.b_depth + 8 * k0, own.b_columns + 8 * n0
+                    call(own.pack_columns, (own.b_code, b_start, ks_at, ks, ns_at, width, b_block, pitch))
+                for tile in range(tiles):
+                    for member in range(members):
+                        panel = word_at(own.a_panels, (first_member + member) * slices + s)
+                        line = row_tiles * (panel * depth + k0) + first_row * ks
+                        a_tile = packed + 4 * TILE_ROWS * line
+                        c_tile = target + (tile * members + member) * own_rows * TILE_BYTES
+                        for row in range(own_rows):
+                            a_own = a_tile + 4 * TILE_ROWS * row * ks
+                            multiply_tile(a_own, b_block + tile * pitch, c_tile + row * TILE_BYTES, ks)
+            if s > 0:
+                add_floats(total, partial, used)
+        for member in range(members):
+            start = word_at(own.c_starts, first_member + member) + c_beyond
+            for row in range(own_rows):
+                m0 = (first_row + row) * TILE_ROWS
+                for tile in range(tiles):
+                    n = tile * TILE_COLUMNS
+                    rows, count = lesser(TILE_ROWS, own.rows - m0), lesser(width - n, TILE_COLUMNS)
+                    values = total + ((tile * members + member) * own_rows + row) * TILE_BYTES
+                    c_rows, c_columns = own.c_rows + 8 * m0, own.c_columns + 8 * (n0 + n)
+                    call(own.store_tile, (own.c_code, start, c_rows, rows, c_columns, count, values))
+    give_back(room)

@@ -8,10 +8,11 @@ import numpy as np
 
 from spyrec.bundle.superdsc import Component, Indirection
 from spyrec.diagnostics import Diagnostic, Location
-from spyrec.emulator.engine import NO_DATA_READS, NO_TABLE, DataReads, Executable, Integers, Mover, Setting
+from spyrec.emulator.engine import NO_DATA_READS, DataReads, Executable, Integers, Mover, Setting
 from spyrec.emulator.footprint import box_runs, length, merge, shifted, whole_sticks
 from spyrec.emulator.geometry import build_nests, index_dims, outer_sum, row_dim_of
 from spyrec.emulator.kernels.copies import run_copy
+from spyrec.emulator.kernels.nests import NO_TABLE
 from spyrec.emulator.operations.host import HostExecutable
 from spyrec.emulator.rules.fault_places import START, IndexOutsideTable, operand_field
 from spyrec.emulator.rules.superdsc import name_of

@@ -24,14 +24,12 @@ from spyrec.emulator.kernels.product_steps import (
     zero_rows_step,
 )
 from spyrec.emulator.kernels.products import (
-    MultiplyRecord,
+    CHUNK_COLUMNS,
+    GROUP_TILES,
     Scratch,
     TileCode,
-    multiply,
     pack_columns,
-    pack_rows,
     store_tile,
-    tasks_of,
 )
 from spyrec.emulator.kernels.records import Held, KernelRecord, dtype_of, written
 from spyrec.emulator.numerics import Codec, ElementStorage
@@ -140,10 +138,13 @@ class BoundProduct(BoundCalls):
         self._padding = self._padding_record(held)
         self._packs: list[Integers] = []
         self._products: list[Integers] = []
+        self._tasks: list[int] = []
         for first in range(0, len(tables.a_rows), rows_at_once):
             own = tables if self._is_whole else tables.of_rows(slice(first, first + rows_at_once))
             self._packs.append(self._pack_record(own, held))
-            self._products.append(self._product_record(own, self._packs[-1], held))
+            product = self._product_record(own, self._packs[-1], held)
+            self._products.append(_held(product, held))
+            self._tasks.append(product.tasks)
         super().__init__([*self._steps(held.arrays)])
 
     def _steps(self, arrays: tuple[Array, ...]) -> Iterator[KernelStep]:
@@ -152,11 +153,11 @@ class BoundProduct(BoundCalls):
         groups = len(sharing.padding)
         if any(len(item.places) for item in sharing.padding):
             yield KernelStep(zero_rows_step.address, self._padding, arrays, groups, groups * depth)
-        for place, (pack, product) in enumerate(zip(self._packs, self._products, strict=True)):
+        made = zip(self._packs, self._products, self._tasks, strict=True)
+        for place, (pack, product, tasks) in enumerate(made):
             height = min(self._height, len(tables.a_rows) - place * self._height)
             tiles, points = panels * -(-height // TILE_ROWS), height * depth
             yield KernelStep(pack_step.address, pack, arrays, tiles, panels * points)
-            tasks = tasks_of(len(sharing.groups), height, columns)
             results = len(sharing.c_starts) * sharing.b_starts.shape[1]
             yield KernelStep(multiply_step.address, product, arrays, tasks, results * points * columns)
 
@@ -187,7 +188,6 @@ class BoundProduct(BoundCalls):
             height=len(tables.a_rows),
             a_runs=held.at(tables.a_runs),
             a_run_count=len(tables.a_runs),
-            pack=pack_rows.address,
             decode=DECODERS[self._forms.a.codec.storage.value].address,
             a_bytes=self._forms.a.element_bytes,
             padding=self._padding.ctypes.data,
@@ -197,39 +197,31 @@ class BoundProduct(BoundCalls):
         )
         return _held(record, held)
 
-    def _product_record(self, tables: Tables, pack: Integers, held: Held) -> Integers:
-        sharing = self._sharing
-        record = ProductRecord(
-            b_row=self._forms.b.row,
-            c_row=self._forms.c.row,
-            pack=pack.ctypes.data,
-            b_starts=held.at(sharing.b_starts),
-            b_count=sharing.b_starts.size,
-            b_panels=_GIVEN_WITH_NOTES,
-            c_starts=held.at(sharing.c_starts),
-            c_count=len(sharing.c_starts),
-            multiply=multiply.address,
-            multiply_record=self._multiply_record(tables, held).ctypes.data,
-        )
-        return _held(record, held)
-
-    def _multiply_record(self, tables: Tables, held: Held) -> Integers:
+    def _product_record(self, tables: Tables, pack: Integers, held: Held) -> ProductRecord:
         sharing, b, c = self._sharing, self._forms.b, self._forms.c
         columns, depth, rows = len(tables.b_columns), len(tables.b_depth), len(tables.c_rows)
         slices, most = sharing.b_starts.shape[1], int(np.diff(sharing.groups, axis=1).max())
         scratch = Scratch.of(columns, depth, rows, slices, most)
         of_b = TileCode(DECODERS[b.codec.storage.value].address, b.element_bytes, int(b.is_plain))
         of_c = TileCode(ENCODERS[c.codec.storage.value].address, c.element_bytes, int(c.is_plain))
-        record = MultiplyRecord(
+        row_tiles = -(-rows // TILE_ROWS)
+        return ProductRecord(
+            b_row=b.row,
+            c_row=c.row,
+            pack=pack.ctypes.data,
             columns=columns,
             depth=depth,
             rows=rows,
             slices=slices,
-            sums=4 * scratch.block,
-            slice_sums=4 * (scratch.block + scratch.sums),
-            scratch_floats=scratch.floats,
+            row_tiles=row_tiles,
+            blocks=-(-row_tiles // GROUP_TILES),
+            chunks=-(-columns // CHUNK_COLUMNS),
             groups=held.at(sharing.groups),
             a_panels=held.at(sharing.a_panels),
+            b_starts=held.at(sharing.b_starts),
+            c_starts=held.at(sharing.c_starts),
+            b_panels=_GIVEN_WITH_NOTES,
+            b_count=sharing.b_starts.size,
             b_depth=held.at(tables.b_depth),
             b_columns=held.at(tables.b_columns),
             c_rows=held.at(tables.c_rows),
@@ -238,8 +230,10 @@ class BoundProduct(BoundCalls):
             c_code=held.at(written(of_c)),
             pack_columns=pack_columns.address,
             store_tile=store_tile.address,
+            sums=4 * scratch.block,
+            slice_sums=4 * (scratch.block + scratch.sums),
+            scratch_bytes=4 * scratch.floats,
         )
-        return _held(record, held)
 
     @contextmanager
     def notes(self, moved: Integers) -> Generator[Integers]:

@@ -6,8 +6,9 @@ import numpy as np
 import numpy.typing as npt
 
 from spyrec.diagnostics import Location, refuse
-from spyrec.emulator.engine import NO_TABLE, Executable, KernelExecutable, Setting, StepRequest
+from spyrec.emulator.engine import Executable, KernelExecutable, Setting, StepRequest
 from spyrec.emulator.geometry import Nest
+from spyrec.emulator.kernels.nests import NO_TABLE
 from spyrec.emulator.kernels.pointwise import CONVERT
 from spyrec.emulator.numerics import ElementStorage, constant_value
 from spyrec.emulator.operations.bound_calls import BoundCalls

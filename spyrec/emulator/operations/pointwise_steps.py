@@ -3,42 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from spyrec.emulator.engine import Doers, StepRequest
 from spyrec.emulator.geometry import Nest
-from spyrec.emulator.kernels.copies import copier
-from spyrec.emulator.kernels.direct import direct_function, three_operands
-from spyrec.emulator.kernels.element_steps import ElementRecord, combine_step, copy_step, norm_step, pointwise_step
+from spyrec.emulator.kernels.copies import copy_work
+from spyrec.emulator.kernels.direct import combine_step, direct_function, three_operands
 from spyrec.emulator.kernels.linked import Linked
-from spyrec.emulator.kernels.norm import can_normalise
-from spyrec.emulator.kernels.pointwise import OPERATIONS, block_functions, codecs_of
+from spyrec.emulator.kernels.nests import NO_NUMBERS, NO_TABLE, Work
+from spyrec.emulator.kernels.norm import can_normalise, decode_doubles, norm_step
+from spyrec.emulator.kernels.pointwise import OPERATIONS, block_functions, codecs_of, pointwise_step
 from spyrec.emulator.kernels.records import Held
 from spyrec.emulator.operations.bound_calls import BoundCalls, KernelStep, is_worth_sharing
 from spyrec.emulator.operations.spread_nest import spread
 
 Integers = npt.NDArray[np.int64]
 Table = npt.NDArray[np.uint16]
-
-_NONE = np.zeros(0, np.int64)
-_NO_TABLE = np.zeros(0, np.uint16)
-
-
-@dataclass(frozen=True, slots=True)
-class Work:
-    """What one step does to each element: the step, the function that it calls, and that one's arguments.
-
-    ``blocks``: see :func:`spyrec.emulator.kernels.pointwise.block_functions`.
-    """
-
-    step: Linked
-    operation: int
-    codecs: Integers
-    table: Table
-    blocks: Integers
 
 
 def pointwise_steps(
@@ -54,7 +36,7 @@ def copy_steps(
     word_bytes: int, table: Table, positions: Sequence[int], nests: Sequence[Nest], request: StepRequest
 ) -> BoundCalls:
     """Return the steps of one copy, through the table unless it is empty."""
-    work, used = Work(copy_step, copier(word_bytes, table), _NONE, table, _NONE), request.starts[list(positions)]
+    work, used = copy_work(word_bytes, table), request.starts[list(positions)]
     return BoundCalls([step_of(work, positions, *_spread(used, nest, request.doers)) for nest in nests])
 
 
@@ -79,18 +61,23 @@ def _work(operation: str, codes: Integers, loops: Integers) -> Work:
     if direct is not None:
         return direct_work(direct)
     if can_normalise(operation, codes, loops):
-        return Work(norm_step, 0, _NONE, _NO_TABLE, _NONE)
+        return norm_work()
     return block_work(operation, codes)
 
 
 def direct_work(function: Linked) -> Work:
     """Return what goes from memory to memory by one of ``direct_function``."""
-    return Work(combine_step, function.address, _NONE, _NO_TABLE, _NONE)
+    return Work(combine_step, function.address, NO_NUMBERS, NO_TABLE, NO_NUMBERS)
+
+
+def norm_work() -> Work:
+    """Return what normalises rows."""
+    return Work(norm_step, decode_doubles.address, NO_NUMBERS, NO_TABLE, NO_NUMBERS)
 
 
 def block_work(operation: str, codes: Integers) -> Work:
     """Return what computes an operation block by block, on operands with these formats, the result last."""
-    return Work(pointwise_step, OPERATIONS[operation].address, codecs_of(codes), _NO_TABLE, block_functions(operation))
+    return Work(pointwise_step, OPERATIONS[operation].address, codecs_of(codes), NO_TABLE, block_functions(operation))
 
 
 def step_of(work: Work, positions: Sequence[int], starts: Integers, loops: Integers) -> KernelStep:
@@ -98,21 +85,7 @@ def step_of(work: Work, positions: Sequence[int], starts: Integers, loops: Integ
     if work.step is combine_step:
         starts, loops = three_operands(starts, loops)
         positions = positions if len(positions) == 3 else [positions[0], *positions]
-    operands, origins = starts.shape
-    tasks = origins * int(np.prod(loops[2:, 0], dtype=np.int64))
+    tasks = starts.shape[1] * int(np.prod(loops[2:, 0], dtype=np.int64))
     elements = tasks * int(loops[0, 0] * loops[1, 0])
     held = Held()
-    record = ElementRecord(
-        operation=work.operation,
-        operands=operands,
-        origins=origins,
-        loops=len(loops),
-        rows=held.at(np.array(positions, np.int64)),
-        starts=held.at(np.ascontiguousarray(starts)),
-        nest=held.at(np.ascontiguousarray(loops)),
-        codecs=held.at(work.codecs),
-        blocks=held.at(work.blocks),
-        table=held.at(work.table),
-        table_entries=len(work.table),
-    )
-    return KernelStep.of(work.step, record, held, tasks, elements)
+    return KernelStep.of(work.step, work.record(positions, starts, loops, held), held, tasks, elements)

@@ -8,9 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from spyrec.device_ops import device_operation
-from spyrec.emulator.engine import NO_DATA_READS, NO_TABLE, DataReads, Executable, Integers, Setting
+from spyrec.emulator.engine import NO_DATA_READS, DataReads, Executable, Integers, Setting
 from spyrec.emulator.geometry import Nest, outer_sum
 from spyrec.emulator.kernels.copies import run_copy
+from spyrec.emulator.kernels.nests import NO_TABLE
 from spyrec.emulator.numerics import Codec
 from spyrec.emulator.operations.host import HostExecutable
 from spyrec.emulator.operations.pointwise import CopyExecutable, constants_of

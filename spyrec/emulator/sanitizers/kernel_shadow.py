@@ -207,7 +207,7 @@ def run_states(
     """Carry states through tasks ``first_task <= t < last_task`` of an element-wise operation.
 
     ``widths[t]``: bytes of a word of operand t, the result last.  ``starts`` and ``nest`` as in
-    :func:`spyrec.emulator.kernels.pointwise.pointwise_tasks`, in shadow addresses.  ``marks`` and ``seen``:
+    :class:`spyrec.emulator.kernels.nests.ElementRecord`, in shadow addresses.  ``marks`` and ``seen``:
     addresses of :class:`Marks` and of the :class:`Sighting` so far.
     """
     own = _marks(marks)

@@ -8,9 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from spyrec.bundle.superdsc import Indirection
-from spyrec.emulator.engine import NO_TABLE, Setting
+from spyrec.emulator.engine import Setting
 from spyrec.emulator.geometry import adjacent_runs, build_nests, index_dims, outer_sum, row_dim_of
 from spyrec.emulator.kernels.copies import run_copy
+from spyrec.emulator.kernels.nests import NO_TABLE
 from spyrec.emulator.sanitizers.kernel_shadow import DEFINED, FIRST_MARK
 from spyrec.emulator.sanitizers.kernel_shadow_folds import fold_lanes, fold_rows, store_outer
 from spyrec.emulator.sanitizers.propagation import (
