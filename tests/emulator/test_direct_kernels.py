@@ -11,16 +11,18 @@ import pytest
 from spyrec.device_ops import LAYERNORM_NORM
 from spyrec.device_ops.folds import MAXIMUM, MINIMUM, SUM, SUM_OF_SQUARES
 from spyrec.device_ops.record import Accumulator
+from spyrec.emulator.kernels.codec import DECODERS
 from spyrec.emulator.kernels.direct import COMBINATIONS, can_combine
-from spyrec.emulator.kernels.folds import fold_table
-from spyrec.emulator.kernels.norm import can_normalise
-from spyrec.emulator.kernels.reductions import (
-    functions_of,
-    reduce_lanes,
-    reduce_lanes_dl16,
-    reduce_rows,
-    reduce_rows_dl16,
+from spyrec.emulator.kernels.fold_steps import (
+    FoldRecord,
+    fold_lanes_dl16_step,
+    fold_lanes_step,
+    fold_rows_dl16_step,
+    fold_rows_step,
 )
+from spyrec.emulator.kernels.folds import ROWS, fold_table
+from spyrec.emulator.kernels.norm import can_normalise
+from spyrec.emulator.kernels.records import Held, written
 from spyrec.emulator.numerics import ElementStorage
 from spyrec.emulator.operations.pointwise_steps import direct_work, norm_work
 from spyrec.hardware import dlfloat
@@ -136,26 +138,51 @@ def test_rows_are_normalised_in_double_width_and_rounded_once_to_single(given: i
 @pytest.mark.parametrize("folds_lanes", [True, False])
 def test_patterns_are_folded_into_the_same_float64_as_singles_are(kind: Accumulator, folds_lanes: bool) -> None:
     # Of all exponents, so that the order of additions shows.
-    rows, count = 40, 192
     finite = np.setdiff1d(PATTERNS, np.array([0x7FFF, 0xFFFF], np.uint16))
-    patterns = np.random.default_rng(len(kind.name)).choice(finite, (rows, count))
-    singles = dlfloat.decode(patterns).astype(np.float32)
-    found: list[bytes] = []
-    for words in (patterns, singles):
-        folds = fold_table([kind], is_dl16=words is patterns)
-        own = words.itemsize
-        sticks = [[first, 64, first * own] for first in range(0, count, 64)]
-        runs, places = np.array(sticks, np.int64), np.arange(rows, dtype=np.int64) * own * count
-        out = np.zeros((1, 1, rows if folds_lanes else count), np.float64)
-        tables = (places, runs) if folds_lanes else (runs, places)
-        tasks = -(-rows // 32) if folds_lanes else len(runs)
-        starts = np.array([words.ctypes.data], np.int64)
-        if words is patterns:
-            direct = reduce_lanes_dl16 if folds_lanes else reduce_rows_dl16
-            direct(folds, starts, *tables, out, 0, tasks)
-        else:
-            general = reduce_lanes if folds_lanes else reduce_rows
-            mask = np.zeros((1, 0), np.uint8), np.zeros(1, np.float32)
-            general(functions_of(SINGLE_CODE), folds, own, starts, *tables, *mask, out, 0, tasks)
-        found.append(out.tobytes())
-    assert found[0] == found[1]
+    patterns = np.random.default_rng(len(kind.name)).choice(finite, (40, 192))
+    folded = [folded_by_step(kind, item, folds_lanes) for item in (patterns, dlfloat.decode(patterns))]
+    assert folded[0].tobytes() == folded[1].tobytes()
+    values, axis = dlfloat.decode(patterns).astype(np.float64), 1 if folds_lanes else 0
+    if kind in (MAXIMUM, MINIMUM):
+        np.testing.assert_array_equal(folded[0], (np.max if kind is MAXIMUM else np.min)(values, axis=axis))
+    else:
+        squared = values if kind is SUM else values * values
+        np.testing.assert_allclose(folded[0], squared.sum(axis=axis), rtol=1e-12, atol=abs(squared).max() * 1e-12)
+
+
+def folded_by_step(kind: Accumulator, elements: Words | Singles, folds_lanes: bool) -> npt.NDArray[np.float64]:
+    """Return what a step of one core folds of each row, or of each column, bound at other addresses."""
+    (rows, count), own, away = elements.shape, elements.itemsize, 1 << 20
+    sticks = np.array([[first, 64, first * own] for first in range(0, count, 64)], np.int64)
+    places = np.arange(rows, dtype=np.int64) * own * count
+    kept, folded = (places, sticks) if folds_lanes else (sticks, places)
+    out = np.zeros(rows if folds_lanes else count, np.float64)
+    is_dl16 = elements.dtype == np.uint16
+    tasks, held = -(-rows // ROWS) if folds_lanes else len(sticks), Held()
+    record = FoldRecord(
+        row=1,
+        cores=1,
+        starts=held.at(np.array([elements.ctypes.data - away], np.int64)),
+        tasks_per_core=tasks,
+        kinds=1,
+        folds=held.at(fold_table([kind], is_dl16=is_dl16)),
+        kept=held.at(kept),
+        kept_count=len(kept),
+        folded=held.at(folded),
+        folded_count=len(folded),
+        out=held.at(out),
+        results=len(out),
+        decode=0 if is_dl16 else DECODERS[SINGLE_CODE].address,
+        element_bytes=own,
+        hide=0,
+        masked=0,
+        masked_count=0,
+        mask=0,
+        store=0,
+        store_record=0,
+    )
+    direct = fold_lanes_dl16_step if folds_lanes else fold_rows_dl16_step
+    general = fold_lanes_step if folds_lanes else fold_rows_step
+    moved, integers = np.array([0, away], np.int64), written(record)
+    (direct if is_dl16 else general)(integers.ctypes.data, moved.ctypes.data, 0, 0, tasks)
+    return out

@@ -1,4 +1,5 @@
-"""Decoding and encoding inside kernels, for every format that they compute on: runs of elements, and one float64.
+"""Decoding and encoding inside kernels, for every format that they compute on: runs of elements, and float64 that are
+stored one by one.
 
 The codes are those of :class:`spyrec.emulator.numerics.Codec`; a run is ``count`` elements, ``stride_bytes`` apart.
 """
@@ -8,9 +9,18 @@ from __future__ import annotations
 import numpy as np
 
 from spyrec.emulator.kernels.dl16 import GROUP, decode_groups, encode_groups
+from spyrec.emulator.kernels.instructions import (
+    bits_of,
+    double_at,
+    double_of,
+    greater,
+    lesser,
+    set_byte,
+    set_short,
+    word_at,
+)
 from spyrec.emulator.kernels.jit import bytes_at, floats_at, inlined, words16_at, words32_at
 from spyrec.emulator.kernels.linked import linked
-from spyrec.emulator.numerics import ElementStorage
 from spyrec.hardware import dlfloat
 from spyrec.hardware.dlfloat_kernels import decode_scalar, encode_scalar
 
@@ -192,15 +202,6 @@ _BIAS_STEP = (_DOUBLE_BIAS - 31) << 9
 _HALF_OF_SMALLEST = ((_DOUBLE_BIAS - 31 - 1) << _DOUBLE_FRACTION) + (1 << _FRACTION_SHIFT)
 _LARGEST = int(dlfloat.MERGED_INFINITY)
 
-_DL16, _HALF, _SINGLE, _E4M3 = (
-    item.value for item in (ElementStorage.DL16, ElementStorage.HALF, ElementStorage.SINGLE, ElementStorage.E4M3)
-)
-
-
-@inlined
-def _bits_of(value: float | np.float64) -> int:
-    return np.float64(value).view(np.int64)  # pyright: ignore[reportReturnType] - an int inside kernels
-
 
 @inlined
 def _to_even(magnitude: int, fraction_bits: int, bias: int) -> int:
@@ -210,43 +211,50 @@ def _to_even(magnitude: int, fraction_bits: int, bias: int) -> int:
     normal = ((magnitude + (1 << (shift - 1)) - 1 + odd) >> shift) - ((_DOUBLE_BIAS - bias) << fraction_bits)
     # Adding 2**52 times the least subnormal shifts its bits to the bottom of the fraction, rounding them on the way.
     unit = (_DOUBLE_BIAS + 1 - bias - fraction_bits + _DOUBLE_FRACTION) << _DOUBLE_FRACTION
-    lifted = np.float64(np.int64(magnitude).view(np.float64) + np.int64(unit).view(np.float64))
-    small = _bits_of(lifted) - unit
+    small = bits_of(double_of(magnitude) + double_of(unit)) - unit
     return small if magnitude < ((_DOUBLE_BIAS + 1 - bias) << _DOUBLE_FRACTION) else normal
 
 
-@inlined
-def _dl16_of(magnitude: int, sign: int) -> int:
-    # As ``dlfloat.encode`` does it, in integers.
-    rounded = ((magnitude >> (_FRACTION_SHIFT - 1)) + 1 >> 1) - _BIAS_STEP
-    rounded = min(max(rounded, 1), _LARGEST)
-    result = rounded | (sign << 15)
-    result = 0 if magnitude < _HALF_OF_SMALLEST else result
-    return _LARGEST if magnitude > _DOUBLE_INFINITY else result
+@linked
+def _round_dl16(count: int, values: int, step: int, factor: int, places: int, target: int) -> None:
+    for i in range(count):
+        pattern = bits_of(double_at(values + i * step) * double_at(factor))
+        magnitude = pattern & _MAGNITUDE
+        # As ``dlfloat.encode`` does it, in integers.
+        rounded = ((magnitude >> (_FRACTION_SHIFT - 1)) + 1 >> 1) - _BIAS_STEP
+        result = lesser(greater(rounded, 1), _LARGEST) | (pattern >> 63 & 0x8000)
+        result = 0 if magnitude < _HALF_OF_SMALLEST else result
+        set_short(target + word_at(places, i), _LARGEST if magnitude > _DOUBLE_INFINITY else result)
 
 
-@inlined
-def _half_of(magnitude: int, sign: int) -> int:
-    result = min(_to_even(magnitude, 10, 15), 0x7C00) | (sign << 15)
-    return 0x7E00 if magnitude > _DOUBLE_INFINITY else result
+@linked
+def _round_half(count: int, values: int, step: int, factor: int, places: int, target: int) -> None:
+    for i in range(count):
+        pattern = bits_of(double_at(values + i * step) * double_at(factor))
+        magnitude = pattern & _MAGNITUDE
+        result = lesser(_to_even(magnitude, 10, 15), 0x7C00) | (pattern >> 63 & 0x8000)
+        set_short(target + word_at(places, i), 0x7E00 if magnitude > _DOUBLE_INFINITY else result)
 
 
-@inlined
-def _e4m3_of(magnitude: int, sign: int) -> int:
-    result = min(_to_even(magnitude, 3, 7), 0x7E) | (sign << 7)
-    return 0x7F if magnitude > _DOUBLE_INFINITY else result
+@linked
+def _round_single(count: int, values: int, step: int, factor: int, places: int, target: int) -> None:
+    for i in range(count):
+        value = double_at(values + i * step) * double_at(factor)
+        floats_at(target + word_at(places, i), 1)[0] = np.float32(value)
 
 
-@inlined
-def store_double(address: int, storage: int, value: float) -> None:
-    """Round a float64 once to a float format, given by its code, and store it: the bits of ``Codec.encode``."""
-    pattern = _bits_of(value)
-    magnitude, sign = pattern & _MAGNITUDE, 1 if pattern < 0 else 0
-    if storage == _DL16:
-        words16_at(address, 1)[0] = _dl16_of(magnitude, sign)
-    elif storage == _SINGLE:
-        floats_at(address, 1)[0] = np.float32(value)
-    elif storage == _HALF:
-        words16_at(address, 1)[0] = _half_of(magnitude, sign)
-    else:
-        bytes_at(address, 1)[0] = _e4m3_of(magnitude, sign)
+@linked
+def _round_e4m3(count: int, values: int, step: int, factor: int, places: int, target: int) -> None:
+    for i in range(count):
+        pattern = bits_of(double_at(values + i * step) * double_at(factor))
+        magnitude = pattern & _MAGNITUDE
+        result = lesser(_to_even(magnitude, 3, 7), 0x7E) | (pattern >> 63 & 0x80)
+        set_byte(target + word_at(places, i), 0x7F if magnitude > _DOUBLE_INFINITY else result)
+
+
+ROUNDERS = (_round_dl16, _round_half, _round_single, _round_e4m3)
+"""By code: ``(count, values, step, factor, places, target)`` stores float64 scaled and rounded once, one by one.
+
+The float64 are ``step`` bytes apart, each is multiplied by that at ``factor``, and stands at its byte offset of
+``places`` from ``target`` then: the bits of ``Codec.encode``.
+"""

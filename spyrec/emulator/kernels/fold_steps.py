@@ -4,53 +4,51 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
-
-from spyrec.emulator.kernels.codec import store_double
-from spyrec.emulator.kernels.folds import FOLD_COLUMNS
-from spyrec.emulator.kernels.jit import (
-    byte_rows_at,
-    double_boxes_at,
-    doubles_at,
-    floats_at,
-    inlined,
-    integer_rows_at,
-    integers_at,
-)
+from spyrec.emulator.kernels.dl16 import GROUP
+from spyrec.emulator.kernels.dl16_folds import settle_groups
+from spyrec.emulator.kernels.folds import FOLD_BYTES, LANES, ROWS, fold_row
+from spyrec.emulator.kernels.instructions import byte_at, floats_on_stack, give_back, lesser, room_of, word_at
+from spyrec.emulator.kernels.jit import bytes_at, floats_at
 from spyrec.emulator.kernels.linked import call, linked
 from spyrec.emulator.kernels.records import reader_of
-from spyrec.emulator.kernels.reductions import reduce_lanes, reduce_lanes_dl16, reduce_rows, reduce_rows_dl16
 
-Integers = npt.NDArray[np.int64]
-Doubles = npt.NDArray[np.float64]
+_ROW_BYTES = 8 * LANES
+_SUMS_BYTES = ROWS * _ROW_BYTES  # of one kind, where the stick dim is folded
 
 
 @dataclass(frozen=True, slots=True)
 class FoldRecord:
-    """Partial results of every core.
+    """Partial results of every core, in float64, in an order that only the reduced extents decide.
 
-    ``row``: of the movement.  ``kept`` and ``folded``: the tables of the kernels, by address; ``folds``: that of
-    ``fold_table``.  ``store``: the step that stores a core's results as soon as they are there, or 0, and its record.
+    ``row``: of the movement.  ``starts[core]`` before it.  ``folds``: see ``fold_table``.  ``out[kind, core, result]``:
+    the partial results.  Where the stick dim is folded a task is one core and one group of ``ROWS`` results:
+    ``kept[q]`` is the byte offset of result q, ``folded[i]`` first reduced index, count (at most 64, adjacent elements)
+    and byte offset.  Else a task is one core and one run of adjacent results: ``kept[i]`` is first result, count (at
+    most 64) and byte offset, ``folded[r]`` the byte offset of reduced index r.
+
+    ``decode``, ``element_bytes``: of steps that do not fold patterns themselves.  ``masked[core, r]``, if there are
+    ``masked_count``: reduced index r takes the float32 ``mask``, by ``hide``.  ``store``: the step that stores a core's
+    results as soon as they are there, or 0, and its record; tasks then are cores.
     """
 
     row: int
     cores: int
     starts: int
     tasks_per_core: int
-    functions: int
     kinds: int
+    folds: int
     kept: int
     kept_count: int
     folded: int
     folded_count: int
     out: int
     results: int
+    decode: int
     element_bytes: int
+    hide: int
     masked: int
     masked_count: int
     mask: int
-    folds: int
     store: int
     store_record: int
 
@@ -61,7 +59,7 @@ class StoreRecord:
 
     ``row``: of the movement.  ``members``: address of ``[task, member_count]``, cores whose results one combines.
     ``merges`` and ``factors``: what merges each kind, and what its result is multiplied by, by address.
-    ``lane_bytes``: from one kind's result to the next one's.  ``storage``: code of a result's format.
+    ``lane_bytes``: from one kind's result to the next one's.  ``store``: the function of ``codec`` for their format.
     """
 
     row: int
@@ -76,115 +74,150 @@ class StoreRecord:
     merges: int
     factors: int
     lane_bytes: int
-    storage: int
+    store: int
 
 
 _fold_record = reader_of(FoldRecord)
 _store_record = reader_of(StoreRecord)
 
 
-@inlined
-def _starts(record: FoldRecord, moved: int) -> Integers:
-    beyond = integers_at(moved + 8 * record.row, 1)[0]
-    own = integers_at(record.starts, record.cores)
-    found = np.empty(record.cores, np.int64)
-    for core in range(record.cores):
-        found[core] = own[core] + beyond
-    return found
-
-
-@inlined
-def _out(record: FoldRecord) -> Doubles:
-    return double_boxes_at(record.out, (record.kinds, record.cores, record.results))
-
-
-@inlined
-def _runs(address: int, count: int) -> Integers:
-    return integer_rows_at(address, (count, 3))
-
-
-@inlined
-def _masked(record: FoldRecord) -> npt.NDArray[np.uint8]:
-    return byte_rows_at(record.masked, (record.cores, record.masked_count))
-
-
-@inlined
-def _store(record: FoldRecord, moved: int, notes: int, first: int, last: int) -> None:
-    if record.store != 0:
-        call(record.store, (record.store_record, moved, notes, first, last))
-
-
-@inlined
-def _folds(record: FoldRecord) -> Integers:
-    return integer_rows_at(record.folds, (record.kinds, FOLD_COLUMNS))
+@linked
+def hide_lanes(count: int, hidden: int, mask: int, values: int) -> None:
+    """Put the float32 at ``mask`` in place of the elements that the bytes at ``hidden`` hide."""
+    flags, elements, instead = bytes_at(hidden, count), floats_at(values, count), floats_at(mask, 1)
+    for i in range(count):
+        elements[i] = instead[0] if flags[i] != 0 else elements[i]
 
 
 @linked
-def fold_lanes_dl16_step(record: int, moved: int, notes: int, first: int, last: int) -> None:
-    """Run ``reduce_lanes_dl16``; with a STORE tasks are cores."""
-    own = _fold_record(record)
-    each = own.tasks_per_core if own.store != 0 else 1
-    kept, runs = integers_at(own.kept, own.kept_count), _runs(own.folded, own.folded_count)
-    reduce_lanes_dl16(_folds(own), _starts(own, moved), kept, runs, _out(own), first * each, last * each)
-    _store(own, moved, notes, first, last)
+def hide_row(count: int, _hidden: int, mask: int, values: int) -> None:
+    """Put the float32 at ``mask`` in place of all elements."""
+    elements, instead = floats_at(values, count), floats_at(mask, 1)
+    for i in range(count):
+        elements[i] = instead[0]
 
 
-@linked
-def fold_rows_dl16_step(record: int, moved: int, notes: int, first: int, last: int) -> None:
-    """Run ``reduce_rows_dl16``; with a STORE tasks are cores."""
-    own = _fold_record(record)
-    each = own.tasks_per_core if own.store != 0 else 1
-    runs, reduced = _runs(own.kept, own.kept_count), integers_at(own.folded, own.folded_count)
-    reduce_rows_dl16(_folds(own), _starts(own, moved), runs, reduced, _out(own), first * each, last * each)
-    _store(own, moved, notes, first, last)
+_stick = floats_on_stack(LANES)
 
 
 @linked
 def fold_lanes_step(record: int, moved: int, notes: int, first: int, last: int) -> None:
-    """Run ``reduce_lanes``; with a STORE tasks are cores."""
-    own = _fold_record(record)
-    each = own.tasks_per_core if own.store != 0 else 1
-    functions, kept = integers_at(own.functions, 2), integers_at(own.kept, own.kept_count)
-    runs, mask = _runs(own.folded, own.folded_count), floats_at(own.mask, 1)
-    reduce_lanes(
-        functions, _folds(own), own.element_bytes, _starts(own, moved), kept, runs, _masked(own), mask, _out(own),
-        first * each, last * each,
-    )  # fmt: skip
-    _store(own, moved, notes, first, last)
+    """Fold where the stick dim is folded."""
+    own, values = _fold_record(record), _stick()
+    beyond, groups, kinds = word_at(moved, own.row), own.tasks_per_core, own.kinds
+    each = groups if own.store != 0 else 1
+    room = room_of(kinds * _SUMS_BYTES)
+    for task in range(first * each, last * each):
+        core, result = task // groups, task % groups * ROWS
+        rows, start = lesser(ROWS, own.kept_count - result), word_at(own.starts, core) + beyond
+        for k in range(kinds):
+            call(fold_row(own.folds + FOLD_BYTES * k).begin, (room + k * _SUMS_BYTES, rows * LANES))
+        for number in range(own.folded_count):
+            run = own.folded + 24 * number
+            count, source = word_at(run, 1), start + word_at(run, 2)
+            for q in range(rows):
+                call(own.decode, (source + word_at(own.kept, result + q), own.element_bytes, count, values))
+                if own.masked_count > 0:
+                    hidden = own.masked + core * own.masked_count + word_at(run, 0)
+                    call(own.hide, (count, hidden, own.mask, values))
+                for k in range(kinds):
+                    sums = room + k * _SUMS_BYTES + q * _ROW_BYTES
+                    call(fold_row(own.folds + FOLD_BYTES * k).fold, (count, values, sums))
+        for k in range(kinds):
+            target = own.out + 8 * ((k * own.cores + core) * own.results + result)
+            call(fold_row(own.folds + FOLD_BYTES * k).merge_lanes, (room + k * _SUMS_BYTES, rows, target))
+    give_back(room)
+    if own.store != 0:
+        call(own.store, (own.store_record, moved, notes, first, last))
 
 
 @linked
 def fold_rows_step(record: int, moved: int, notes: int, first: int, last: int) -> None:
-    """Run ``reduce_rows``; with a STORE tasks are cores."""
+    """Fold where the lanes stay."""
+    own, values = _fold_record(record), _stick()
+    beyond, runs = word_at(moved, own.row), own.tasks_per_core
+    each = runs if own.store != 0 else 1
+    for task in range(first * each, last * each):
+        core, run = task // runs, own.kept + 24 * (task % runs)
+        result, count = word_at(run, 0), word_at(run, 1)
+        source = word_at(own.starts, core) + beyond + word_at(run, 2)
+        for k in range(own.kinds):
+            sums = own.out + 8 * ((k * own.cores + core) * own.results + result)
+            fold = fold_row(own.folds + FOLD_BYTES * k)
+            call(fold.begin, (sums, count))
+            for r in range(own.folded_count):
+                call(own.decode, (source + word_at(own.folded, r), own.element_bytes, count, values))
+                hidden = own.masked + core * own.masked_count + r
+                if own.masked_count > 0 and byte_at(hidden) != 0:
+                    call(own.hide, (count, hidden, own.mask, values))
+                call(fold.fold, (count, values, sums))
+    if own.store != 0:
+        call(own.store, (own.store_record, moved, notes, first, last))
+
+
+@linked
+def fold_lanes_dl16_step(record: int, moved: int, notes: int, first: int, last: int) -> None:
+    """As :data:`fold_lanes_step`, of whole groups of DLFloat16 without a mask."""
     own = _fold_record(record)
-    each = own.tasks_per_core if own.store != 0 else 1
-    functions, runs = integers_at(own.functions, 2), _runs(own.kept, own.kept_count)
-    reduced, mask = integers_at(own.folded, own.folded_count), floats_at(own.mask, 1)
-    reduce_rows(
-        functions, _folds(own), own.element_bytes, _starts(own, moved), runs, reduced, _masked(own), mask, _out(own),
-        first * each, last * each,
-    )  # fmt: skip
-    _store(own, moved, notes, first, last)
+    beyond, groups, kinds = word_at(moved, own.row), own.tasks_per_core, own.kinds
+    each = groups if own.store != 0 else 1
+    room = room_of(kinds * _SUMS_BYTES)
+    for task in range(first * each, last * each):
+        core, result = task // groups, task % groups * ROWS
+        rows, start = lesser(ROWS, own.kept_count - result), word_at(own.starts, core) + beyond
+        offsets = own.kept + 8 * result
+        for k in range(kinds):
+            call(fold_row(own.folds + FOLD_BYTES * k).begin, (room + k * _SUMS_BYTES, rows * LANES))
+        for number in range(own.folded_count):
+            run = own.folded + 24 * number
+            source, count = start + word_at(run, 2), word_at(run, 1) // GROUP
+            for k in range(kinds):
+                sums = room + k * _SUMS_BYTES
+                call(fold_row(own.folds + FOLD_BYTES * k).fold, (source, offsets, rows, sums, _ROW_BYTES, count))
+        for k in range(kinds):
+            sums = room + k * _SUMS_BYTES
+            settle_groups(sums, rows * LANES // GROUP)
+            target = own.out + 8 * ((k * own.cores + core) * own.results + result)
+            call(fold_row(own.folds + FOLD_BYTES * k).merge_lanes, (sums, rows, target))
+    give_back(room)
+    if own.store != 0:
+        call(own.store, (own.store_record, moved, notes, first, last))
+
+
+@linked
+def fold_rows_dl16_step(record: int, moved: int, notes: int, first: int, last: int) -> None:
+    """As :data:`fold_rows_step`, of whole groups of DLFloat16 without a mask."""
+    own = _fold_record(record)
+    beyond, runs = word_at(moved, own.row), own.tasks_per_core
+    each = runs if own.store != 0 else 1
+    for task in range(first * each, last * each):
+        core, run = task // runs, own.kept + 24 * (task % runs)
+        result, count = word_at(run, 0), word_at(run, 1)
+        source = word_at(own.starts, core) + beyond + word_at(run, 2)
+        for k in range(own.kinds):
+            sums = own.out + 8 * ((k * own.cores + core) * own.results + result)
+            fold = fold_row(own.folds + FOLD_BYTES * k)
+            call(fold.begin, (sums, count))
+            call(fold.fold, (source, own.folded, own.folded_count, sums, 0, count // GROUP))
+            settle_groups(sums, count // GROUP)
+    if own.store != 0:
+        call(own.store, (own.store_record, moved, notes, first, last))
 
 
 @linked
 def store_folds_step(record: int, moved: int, _notes: int, first: int, last: int) -> None:
     """Combine, scale, round and store what the cores of a task have folded."""
     own = _store_record(record)
-    beyond = integers_at(moved + 8 * own.row, 1)[0]
-    cores, results, kinds, members = own.cores, own.results, own.kinds, own.member_count
-    places, merges = integers_at(own.places, results), integers_at(own.merges, kinds)
-    factors = doubles_at(own.factors, kinds)
-    out = doubles_at(own.out, kinds * cores * results)
+    beyond, cores, results, members = word_at(moved, own.row), own.cores, own.results, own.member_count
     for task in range(first, last):
-        group = integers_at(own.members + 8 * task * members, members)
-        start = integers_at(own.starts + 8 * group[0], 1)[0] + beyond
-        for k in range(kinds):
+        group = own.members + 8 * task * members
+        core = word_at(group, 0)
+        target = word_at(own.starts, core) + beyond
+        for k in range(own.kinds):
             # into what the first one folded, which nobody reads again
-            total = (k * cores + group[0]) * results
+            total = own.out + 8 * (k * cores + core) * results
             for place in range(1, members):
-                part = (k * cores + group[place]) * results
-                call(merges[k], (results, own.out + 8 * part, own.out + 8 * total))
-            for q in range(results):
-                target = start + places[q] + k * own.lane_bytes
-                store_double(target, own.storage, float(out[total + q]) * factors[k])
+                part = own.out + 8 * (k * cores + word_at(group, place)) * results
+                call(word_at(own.merges, k), (results, part, total))
+            factor = own.factors + 8 * k
+            call(own.store, (results, total, 8, factor, own.places, target + k * own.lane_bytes))

@@ -14,13 +14,13 @@ from spyrec.emulator.kernels.dl16_folds import fold_groups
 from spyrec.emulator.kernels.formulas import fold_values, named, text_of
 from spyrec.emulator.kernels.jit import doubles_at, floats_at, integers_at
 from spyrec.emulator.kernels.linked import Linked, linked
-from spyrec.emulator.kernels.records import bytes_of, columns_of, reader_of, table_of
+from spyrec.emulator.kernels.records import bytes_of, reader_of, table_of
 
 LANES = 64
 """Longest run of adjacent elements."""
 
 ROWS = 32
-"""Results of one task of ``reduce_lanes``: their sticks lie side by side."""
+"""Results of one task of ``fold_lanes_step``: their sticks lie side by side."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,6 @@ class FoldRow:
 fold_row = reader_of(FoldRow)
 """The row at an address (inside kernels only)."""
 
-FOLD_COLUMNS = columns_of(FoldRow)
 FOLD_BYTES = bytes_of(FoldRow)
 
 

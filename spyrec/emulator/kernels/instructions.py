@@ -45,12 +45,15 @@ def _word_at(_context: Any, _address: Any, _index: Any):  # noqa: ANN202, ANN401
     return types.int64(types.int64, types.int64), generate
 
 
-@intrinsic
-def _lesser(_context: Any, _left: Any, _right: Any):  # noqa: ANN202, ANN401
-    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> object:  # noqa: ANN401
-        return builder.select(builder.icmp_signed("<", *arguments), *arguments)
+def _bound(comparison: str) -> Callable[[int, int], int]:
+    @intrinsic
+    def chosen(_context: Any, _left: Any, _right: Any):  # noqa: ANN202, ANN401
+        def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> object:  # noqa: ANN401
+            return builder.select(builder.icmp_signed(comparison, *arguments), *arguments)
 
-    return types.int64(types.int64, types.int64), generate
+        return types.int64(types.int64, types.int64), generate
+
+    return cast("Callable[[int, int], int]", chosen)
 
 
 @intrinsic
@@ -97,14 +100,19 @@ def _byte_at(_context: Any, _address: Any):  # noqa: ANN202, ANN401
     return types.int64(types.int64), generate
 
 
-@intrinsic
-def _set_byte(_context: Any, _address: Any, _value: Any):  # noqa: ANN202, ANN401
-    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> object:  # noqa: ANN401
-        address, value = arguments
-        builder.store(builder.trunc(value, _BYTE), builder.inttoptr(address, _BYTE.as_pointer()))
-        return ir.Constant(_WORD, 0)
+def _setter(bits: int) -> Callable[[int, int], None]:
+    kind = ir.IntType(bits)
 
-    return types.int64(types.int64, types.int64), generate
+    @intrinsic
+    def store(_context: Any, _address: Any, _value: Any):  # noqa: ANN202, ANN401
+        def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> object:  # noqa: ANN401
+            address, value = arguments
+            builder.store(builder.trunc(value, kind), builder.inttoptr(address, kind.as_pointer()), align=bits // 8)
+            return ir.Constant(_WORD, 0)
+
+        return types.int64(types.int64, types.int64), generate
+
+    return cast("Callable[[int, int], None]", store)
 
 
 @intrinsic
@@ -119,6 +127,32 @@ def _float_at(_context: Any, _address: Any):  # noqa: ANN202, ANN401
 def _double_at(_context: Any, _address: Any):  # noqa: ANN202, ANN401
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> object:  # noqa: ANN401
         return builder.load(builder.inttoptr(arguments[0], ir.DoubleType().as_pointer()), align=8)
+
+    return types.float64(types.int64), generate
+
+
+@intrinsic
+def _set_double(_context: Any, _address: Any, _value: Any):  # noqa: ANN202, ANN401
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> object:  # noqa: ANN401
+        address, value = arguments
+        builder.store(value, builder.inttoptr(address, ir.DoubleType().as_pointer()), align=8)
+        return ir.Constant(_WORD, 0)
+
+    return types.int64(types.int64, types.float64), generate
+
+
+@intrinsic
+def _bits_of(_context: Any, _value: Any):  # noqa: ANN202, ANN401
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> object:  # noqa: ANN401
+        return builder.bitcast(arguments[0], _WORD)
+
+    return types.int64(types.float64), generate
+
+
+@intrinsic
+def _double_of(_context: Any, _bits: Any):  # noqa: ANN202, ANN401
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> object:  # noqa: ANN401
+        return builder.bitcast(arguments[0], ir.DoubleType())
 
     return types.float64(types.int64), generate
 
@@ -212,14 +246,26 @@ set_word = cast("Callable[[int, int, int], None]", _set_word)
 byte_at = cast("Callable[[int], int]", _byte_at)
 """The byte at an address (inside kernels only)."""
 
-set_byte = cast("Callable[[int, int], None]", _set_byte)
+set_byte = _setter(8)
 """``(address, value)``: stores a byte (inside kernels only)."""
+
+set_short = _setter(16)
+"""``(address, value)``: stores 16 bits (inside kernels only)."""
 
 float_at = cast("Callable[[int], float]", _float_at)
 """The float32 at an address (inside kernels only)."""
 
 double_at = cast("Callable[[int], float]", _double_at)
 """The float64 at an address (inside kernels only)."""
+
+set_double = cast("Callable[[int, float], None]", _set_double)
+"""``(address, value)``: stores a float64 (inside kernels only)."""
+
+bits_of = cast("Callable[[float], int]", _bits_of)
+"""The bits of a float64 (inside kernels only)."""
+
+double_of = cast("Callable[[int], float]", _double_of)
+"""The float64 with these bits (inside kernels only)."""
 
 is_any = cast("Callable[[int, int], int]", _is_any)
 """``(address, count)``: 1 if one of so many bytes is not zero, else 0 (inside kernels only)."""
@@ -237,8 +283,11 @@ room_of = cast("Callable[[int], int]", _room_of)
 give_back = cast("Callable[[int], None]", _give_back)
 """Give back what :data:`room_of` has given (inside kernels only)."""
 
-lesser = cast("Callable[[int, int], int]", _lesser)
+lesser = _bound("<")
 """The lesser of two int64 (inside kernels only)."""
+
+greater = _bound(">")
+"""The greater of two int64 (inside kernels only)."""
 
 clear = cast("Callable[[int, int], None]", _clear)
 """``(address, count)``: makes ``count`` float32 zero (inside kernels only)."""

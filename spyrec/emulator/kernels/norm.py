@@ -8,11 +8,19 @@ import numpy as np
 import numpy.typing as npt
 
 from spyrec.device_ops import LAYERNORM_NORM
-from spyrec.emulator.kernels.codec import store_double
 from spyrec.emulator.kernels.dl16 import GROUP
 from spyrec.emulator.kernels.dl16_folds import normalise_groups
-from spyrec.emulator.kernels.instructions import double_at, give_back, room_of, set_word, word_at
-from spyrec.emulator.kernels.jit import address_of, doubles_at, floats_at, integers_at, words16_at
+from spyrec.emulator.kernels.instructions import (
+    double_at,
+    float_at,
+    floats_on_stack,
+    give_back,
+    room_of,
+    set_double,
+    set_word,
+    word_at,
+)
+from spyrec.emulator.kernels.jit import doubles_at, words16_at
 from spyrec.emulator.kernels.linked import call, linked
 from spyrec.emulator.kernels.nests import element_record, operand_places, task_places
 from spyrec.emulator.kernels.records import reader_of
@@ -78,7 +86,8 @@ class ScaleRecord:
 
     ``source_row``, ``target_row``: of the movement.  ``sources``, ``targets``: addresses of the cores' starts.
     Byte offsets: ``source_places`` of ``rows`` sticks, ``target_places`` of ``[rows, repeats]`` results.
-    ``lane_bytes``: from lane 0 to lane 1.  ``eps``: address of a float64.  ``storage``: code of a result's format.
+    ``lane_bytes``: from lane 0 to lane 1.  ``eps``, ``one``: addresses of float64.  ``store``: the function of
+    ``codec`` for a result's format.
     """
 
     source_row: int
@@ -92,27 +101,26 @@ class ScaleRecord:
     decode: int
     lane_bytes: int
     eps: int
-    storage: int
+    one: int
+    store: int
 
 
 _scale_record = reader_of(ScaleRecord)
 
 
+_room = floats_on_stack(4)
+
+
 @linked
 def scale_step(record: int, moved: int, _notes: int, first: int, last: int) -> None:
     """Compute in float64 and round once; a task is a core."""
-    own = _scale_record(record)
-    rows, repeats = own.rows, own.repeats
-    eps = doubles_at(own.eps, 1)[0]
-    lanes = np.empty(2, np.float32)
+    own, lanes = _scale_record(record), _room()
+    eps, repeats, scale = double_at(own.eps), own.repeats, lanes + 8
     for core in range(first, last):
-        values = address_of(lanes)  # inside of the loop: numba frees an array after its last use
-        source = integers_at(own.sources + 8 * core, 1)[0] + integers_at(moved + 8 * own.source_row, 1)[0]
-        target = integers_at(own.targets + 8 * core, 1)[0] + integers_at(moved + 8 * own.target_row, 1)[0]
-        for row in range(rows):
-            call(own.decode, (source + integers_at(own.source_places, rows)[row], own.lane_bytes, 2, values))
-            mean, square = np.float64(floats_at(values, 2)[0]), np.float64(floats_at(values, 2)[1])
-            scale = 1.0 / np.sqrt(square - mean * mean + eps)
-            places = integers_at(own.target_places + 8 * row * repeats, repeats)
-            for place in range(repeats):
-                store_double(target + places[place], own.storage, scale)
+        source = word_at(own.sources, core) + word_at(moved, own.source_row)
+        target = word_at(own.targets, core) + word_at(moved, own.target_row)
+        for row in range(own.rows):
+            call(own.decode, (source + word_at(own.source_places, row), own.lane_bytes, 2, lanes))
+            mean, square = np.float64(float_at(lanes)), np.float64(float_at(lanes + 4))
+            set_double(scale, 1.0 / np.sqrt(square - mean * mean + eps))
+            call(own.store, (repeats, scale, 0, own.one, own.target_places + 8 * row * repeats, target))

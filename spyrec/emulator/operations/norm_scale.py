@@ -6,7 +6,7 @@ import numpy as np
 
 from spyrec.emulator.engine import KernelExecutable, Setting, StepRequest
 from spyrec.emulator.geometry import outer_sum
-from spyrec.emulator.kernels.codec import DECODERS
+from spyrec.emulator.kernels.codec import DECODERS, ROUNDERS
 from spyrec.emulator.kernels.norm import ScaleRecord, scale_step
 from spyrec.emulator.kernels.records import Held
 from spyrec.emulator.operations.bound_calls import BoundCalls, KernelStep
@@ -49,7 +49,8 @@ class NormScaleExecutable(KernelExecutable):
             decode=decode,
             lane_bytes=setting.step_bytes(source),
             eps=held.at(np.array([self.eps])),
-            storage=setting.codec(target).storage.value,
+            one=held.at(np.ones(1)),
+            store=ROUNDERS[setting.codec(target).storage.value].address,
         )
         boxes = len(sources)
         return BoundCalls([KernelStep.of(scale_step, record, held, boxes, boxes * len(box))])

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from spyrec.device_ops.record import Accumulator
 from spyrec.emulator.engine import Setting
 from spyrec.emulator.geometry import outer_sum
+from spyrec.emulator.kernels.codec import DECODERS, ROUNDERS
 from spyrec.emulator.kernels.dl16 import GROUP
 from spyrec.emulator.kernels.fold_steps import (
     FoldRecord,
@@ -18,11 +19,12 @@ from spyrec.emulator.kernels.fold_steps import (
     fold_lanes_step,
     fold_rows_dl16_step,
     fold_rows_step,
+    hide_lanes,
+    hide_row,
     store_folds_step,
 )
 from spyrec.emulator.kernels.folds import ROWS, fold_functions, fold_table
 from spyrec.emulator.kernels.records import Held
-from spyrec.emulator.kernels.reductions import functions_of
 from spyrec.emulator.numerics import Codec, ElementStorage
 from spyrec.emulator.operations.bound_calls import KernelStep
 from spyrec.emulator.operations.reduction_tables import FoldTables
@@ -102,36 +104,39 @@ class LaneFold:
 
     def _fold(self, row: int, sources: Integers, out: Doubles, store: KernelStep | None) -> KernelStep:
         direct = fold_lanes_dl16_step if self.tables.folds_lanes else fold_rows_dl16_step
-        masked = fold_lanes_step if self.tables.folds_lanes else fold_rows_step
-        held = Held()
+        general = fold_lanes_step if self.tables.folds_lanes else fold_rows_step
+        hide = hide_lanes if self.tables.folds_lanes else hide_row
+        masked, held = self.tables.masked, Held()
         record = FoldRecord(
             row=row,
             cores=self.cores,
             starts=held.at(sources),
             tasks_per_core=self._tasks_per_core,
-            functions=held.at(functions_of(self.source.storage.value)),
             kinds=len(self.kinds),
+            folds=held.at(fold_table(self.kinds, is_dl16=self._is_direct)),
             kept=held.at(self.tables.kept_table),
             kept_count=len(self.tables.kept_table),
             folded=held.at(self.tables.folded_table),
             folded_count=len(self.tables.folded_table),
             out=held.at(out),
             results=len(self.places),
+            decode=0 if self._is_direct else DECODERS[self.source.storage.value].address,
             element_bytes=self.source_bytes,
-            masked=held.at(self.tables.masked),
-            masked_count=self.tables.masked.shape[1],
+            hide=hide.address if masked.shape[1] else 0,
+            masked=held.at(masked),
+            masked_count=masked.shape[1],
             mask=held.at(np.array([self.tables.mask_value], np.float32)),
-            folds=held.at(fold_table(self.kinds, is_dl16=self._is_direct)),
             store=0 if store is None else store.function,
             store_record=0 if store is None else held.at(store.record),
         )
         tasks = self.cores * (self._tasks_per_core if store is None else 1)
-        step, elements = direct if self._is_direct else masked, self.cores * self.tables.elements
+        step, elements = direct if self._is_direct else general, self.cores * self.tables.elements
         made = KernelStep.of(step, record, held, tasks, elements)
         return made if store is None else made.with_arrays(store.arrays)
 
     def _store(self, row: int, members: Integers, targets: Integers, out: Doubles) -> KernelStep:
-        merges = np.array([fold_functions(kind).merge.address for kind in self.kinds], np.int64)
+        is_merged = members.shape[1] > 1
+        merges = [fold_functions(kind).merge.address if is_merged else 0 for kind in self.kinds]
         held = Held()
         record = StoreRecord(
             row=row,
@@ -143,9 +148,9 @@ class LaneFold:
             results=len(self.places),
             places=held.at(self.places),
             kinds=len(self.kinds),
-            merges=held.at(merges),
+            merges=held.at(np.array(merges, np.int64)),
             factors=held.at(np.array(self.factors, np.float64)),
             lane_bytes=self.lane_bytes,
-            storage=self.target.storage.value,
+            store=ROUNDERS[self.target.storage.value].address,
         )
         return KernelStep.of(store_folds_step, record, held, len(members), out.size)
