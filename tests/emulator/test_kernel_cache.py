@@ -28,10 +28,10 @@ KERNEL_MODULES = sorted(
 )
 
 
-def functions_compiled(project: Path) -> set[str]:
+def functions_compiled(project: Path, cache: Path, operation: str = "restickify") -> set[str]:
     """Run one operation in a process of its own and return what numba compiled for it."""
-    command = [sys.executable, "-m", "benchmarks.emulator_parts.first_run", "restickify"]
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(project / "cache"), "PYTHONPATH": str(project)}
+    command = [sys.executable, "-m", "benchmarks.emulator_parts.first_run", operation]
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache), "PYTHONPATH": str(project)}
     done = subprocess.run(command, cwd=project, env=environment, check=True, capture_output=True, text=True)
     return set(json.loads(done.stdout)["compiled_s"])
 
@@ -40,11 +40,19 @@ def test_a_second_process_compiles_nothing_until_a_file_that_kernels_inline_has_
     copytree(ROOT / "spyrec", tmp_path / "spyrec", ignore=ignore_patterns("__pycache__"))
     for folder in ("benchmarks", "tests"):
         (tmp_path / folder).symlink_to(ROOT / folder)
-    assert functions_compiled(tmp_path)
-    assert functions_compiled(tmp_path) == set()
+    assert functions_compiled(tmp_path, tmp_path / "cache")
+    assert functions_compiled(tmp_path, tmp_path / "cache") == set()
     with (tmp_path / "spyrec" / "emulator" / "kernels" / "jit.py").open("a", encoding="utf-8") as file:
         file.write("# a word more\n")
-    assert functions_compiled(tmp_path)
+    assert functions_compiled(tmp_path, tmp_path / "cache")
+
+
+@pytest.mark.parametrize(("operation", "most"), [("add", 2), ("sum", 6), ("matmul", 7)])
+def test_a_first_run_compiles_few_functions_and_none_of_numbas_own(operation: str, most: int, tmp_path: Path) -> None:
+    # Each takes 30 to 500 ms; "impl" is how numba names its own, as those that make an array.
+    compiled = functions_compiled(ROOT, tmp_path, operation)
+    assert "impl" not in compiled
+    assert len(compiled) <= most, compiled
 
 
 def imported_by(file: Path) -> set[str]:

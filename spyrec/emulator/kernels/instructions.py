@@ -45,6 +45,17 @@ def _word_at(_context: Any, _address: Any, _index: Any):  # noqa: ANN202, ANN401
     return types.int64(types.int64, types.int64), generate
 
 
+def _division(instruction: str) -> Callable[[int, int], int]:
+    @intrinsic
+    def divided(_context: Any, _left: Any, _right: Any):  # noqa: ANN202, ANN401
+        def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> object:  # noqa: ANN401
+            return getattr(builder, instruction)(*arguments)
+
+        return types.int64(types.int64, types.int64), generate
+
+    return cast("Callable[[int, int], int]", divided)
+
+
 def _bound(comparison: str) -> Callable[[int, int], int]:
     @intrinsic
     def chosen(_context: Any, _left: Any, _right: Any):  # noqa: ANN202, ANN401
@@ -282,6 +293,13 @@ room_of = cast("Callable[[int], int]", _room_of)
 
 give_back = cast("Callable[[int], None]", _give_back)
 """Give back what :data:`room_of` has given (inside kernels only)."""
+
+quotient = _division("udiv")
+"""``a // b`` of two int64 that are not negative: Python's rule for negative ones takes branches (inside kernels only).
+"""
+
+remainder = _division("urem")
+"""``a % b`` of two int64 that are not negative (inside kernels only)."""
 
 lesser = _bound("<")
 """The lesser of two int64 (inside kernels only)."""

@@ -21,6 +21,8 @@ from spyrec.emulator.kernels.instructions import (
     lesser,
     one_float,
     pack_line,
+    quotient,
+    remainder,
     room_of,
     set_byte,
     tile_of_sticks,
@@ -183,16 +185,17 @@ def pack_step(record: int, moved: int, notes: int, first: int, last: int) -> Non
     own, note = _pack_record(record), _product_notes(notes)
     padding = _padding_record(own.padding)
     tiles, depth, decode, element_bytes = own.tiles, padding.depth, own.decode, own.a_bytes
-    beyond, slot = word_at(moved, own.a_row), note.a_slot * own.panels * tiles
+    beyond, first_panel = word_at(moved, own.a_row), note.a_slot * own.panels
     values = tile_of_sticks()
     for task in range(first, last):
-        panel, tile = task // tiles, task % tiles
+        panel, tile = quotient(task, tiles), remainder(task, tiles)
         skipped = padding.skipped + (note.b_slot * padding.groups + word_at(own.groups, panel)) * depth
-        skips, clean = is_any(skipped, depth), own.is_clean + slot + task
+        skips, clean = is_any(skipped, depth), own.is_clean + first_panel * tiles + task
         if note.a_is_new == 0 and byte_at(clean) != 0 and skips == 0:
             continue
         set_byte(clean, 1 - skips)
         start, rows = word_at(own.a_starts, panel) + beyond, own.a_rows + 8 * TILE_ROWS * tile
+        panel_lines = (first_panel + panel) * depth * tiles
         used = lesser(TILE_ROWS, own.height - tile * TILE_ROWS)
         if used < TILE_ROWS:
             clear(values, TILE_ROWS * _RUN)
@@ -202,10 +205,8 @@ def pack_step(record: int, moved: int, notes: int, first: int, last: int) -> Non
             for i in range(used):
                 call(decode, (place + word_at(rows, i), element_bytes, count, values + 4 * _RUN * i))
             for k in range(k0, k0 + count):
-                block = k // DEPTH * DEPTH
-                line = (
-                    ((slot // tiles + panel) * depth + block) * tiles + tile * lesser(DEPTH, depth - block) + k - block
-                )
+                block = k & -DEPTH
+                line = panel_lines + block * tiles + tile * lesser(DEPTH, depth - block) + k - block
                 pack_line(values + 4 * (k - k0), skipped + k, own.packed + 4 * TILE_ROWS * line)
 
 
@@ -219,15 +220,16 @@ def multiply_step(record: int, moved: int, notes: int, first: int, last: int) ->
     packed = pack.packed + 4 * TILE_ROWS * note.a_slot * pack.panels * pack.tiles * depth
     b_panels = own.b_panels + 16 * own.b_count * note.b_slot
     room = room_of(own.scratch_bytes)
-    scratch = (room + CACHE_LINE_BYTES - 1) // CACHE_LINE_BYTES * CACHE_LINE_BYTES
+    scratch = room + CACHE_LINE_BYTES - 1 & -CACHE_LINE_BYTES
     total, partial = scratch + own.sums, scratch + own.slice_sums
     for task in range(first, last):
-        g = task // chunks // own.blocks
-        first_row = task // chunks % own.blocks * GROUP_TILES  # a tile of rows, and so below
+        rows_of = quotient(task, chunks)
+        g = quotient(rows_of, own.blocks)
+        first_row = remainder(rows_of, own.blocks) * GROUP_TILES  # a tile of rows, and so below
         own_rows = lesser(row_tiles - first_row, GROUP_TILES)
-        n0 = task % chunks * CHUNK_COLUMNS
+        n0 = remainder(task, chunks) * CHUNK_COLUMNS
         width = lesser(columns - n0, CHUNK_COLUMNS)
-        tiles = (width + TILE_COLUMNS - 1) // TILE_COLUMNS
+        tiles = quotient(width + TILE_COLUMNS - 1, TILE_COLUMNS)
         first_member = word_at(own.groups, 2 * g)
         members = word_at(own.groups, 2 * g + 1) - first_member
         used = members * own_rows * tiles * TILE_ROWS * TILE_COLUMNS
@@ -239,7 +241,7 @@ def multiply_step(record: int, moved: int, notes: int, first: int, last: int) ->
             for k0 in range(0, depth, DEPTH):
                 ks = lesser(depth - k0, DEPTH)
                 pitch = (ks if kept == 0 else depth) * LINE_BYTES
-                b_block = scratch if kept == 0 else kept + n0 // TILE_COLUMNS * pitch + k0 * LINE_BYTES
+                b_block = scratch if kept == 0 else kept + quotient(n0, TILE_COLUMNS) * pitch + k0 * LINE_BYTES
                 if kept == 0 or (is_decoded == 0 and note.b_is_new != 0):
                     ks_at, ns_at = own.b_depth + 8 * k0, own.b_columns + 8 * n0
                     call(own.pack_columns, (own.b_code, b_start, ks_at, ks, ns_at, width, b_block, pitch))
