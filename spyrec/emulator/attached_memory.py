@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from bisect import bisect_left, bisect_right
 
@@ -14,6 +15,10 @@ from spyrec.hardware.target import DATA_SEGMENTS, SEGMENT_BYTES, STICK_BYTES
 
 Bytes = npt.NDArray[np.uint8]
 
+_RECYCLED_BYTES = 1 << 19
+_MOST_RECYCLED = 128
+"""Emulated bytes of a block, and how many blocks, whose memory may wait for the next one at their address."""
+
 OWN_MEMORY_BASE = (DATA_SEGMENTS + 1) * SEGMENT_BYTES
 """Where memory of the programs' own lies: behind the segments, where no tensor can be."""
 
@@ -22,6 +27,9 @@ class AttachedMemory(DeviceMemory):
     """Blocks at addresses that an allocator chose; each is backed, and poisoned, when it is first viewed.
 
     Any thread may call it.  ``expansion`` emulated bytes stand for each device byte.
+
+    A small block gets the memory of the last one that lay at its address, poisoned like new: then a launch that comes
+    again finds its operands where they were, and what it prepared is good (``prepared_launch``).
     """
 
     def __init__(self, expansion: int = 1) -> None:
@@ -30,6 +38,7 @@ class AttachedMemory(DeviceMemory):
         self._starts: list[int] = []
         self._blocks: dict[int, tuple[int, Bytes | None]] = {}
         self._origins: dict[int, int] = {}
+        self._recycled: dict[int, Bytes] = {}  # by address, those that ended longest ago first
         self._touched: dict[tuple[int, int], None] = {}  # in the order of the writes, each range once
         self._lock = threading.RLock()
 
@@ -60,6 +69,7 @@ class AttachedMemory(DeviceMemory):
                 self._touch(origin, origin + len(memory))
                 if self.watcher is not None:
                     self.watcher.released(address)
+                self._recycle(address, memory)
             self._blocks.pop(address, None)
             self._origins.pop(address, None)
 
@@ -117,11 +127,27 @@ class AttachedMemory(DeviceMemory):
             self._touched = {(min(starts), max(ends)): None}
         self._touched[first, past] = None
 
+    def _recycle(self, address: int, memory: Bytes) -> None:
+        """Keep the memory of a block that ends for the next one at its address."""
+        if len(memory) > _RECYCLED_BYTES:
+            return
+        self._recycled.pop(address, None)  # the latest go last
+        self._recycled[address] = memory
+        while len(self._recycled) > _MOST_RECYCLED:
+            self._recycled.pop(next(iter(self._recycled)), None)
+
+    def _fresh(self, address: int, size_bytes: int) -> Bytes:
+        """Return memory that nobody else has: that of the last block here, unless the host still holds a view of it."""
+        recycled = self._recycled.pop(address, None)
+        if recycled is not None and len(recycled) == size_bytes and _views_of(recycled) == 1:
+            return recycled
+        return backed(size_bytes)
+
     def _memory_of(self, base: int) -> Bytes:
         size, memory = self._blocks[base]
         if memory is None:
             try:
-                memory = backed(size * self.expansion)
+                memory = self._fresh(base, size * self.expansion)
             except MemoryError as error:
                 raise refuse("SPY0701", f"this machine has no memory for an allocation of {size} bytes") from error
             if len(memory) <= POISON_LIMIT_BYTES:
@@ -131,3 +157,10 @@ class AttachedMemory(DeviceMemory):
             if self.watcher is not None:
                 self.watcher.allocated(base, memory)
         return memory
+
+
+def _views_of(memory: Bytes) -> int:
+    """Return how many arrays show bytes of the memory that an array was cut from."""
+    whole = memory.base
+    assert whole is not None
+    return sys.getrefcount(whole) - 2  # of the variable and of the call
