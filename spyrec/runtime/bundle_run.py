@@ -127,6 +127,7 @@ class BundleRun:
         self._arguments = {item.name: item for item in self._manifest.arguments}
         self._owners: list[Allocation] = []
         self._places: dict[str, DeviceBytes] = {}
+        self._named = _NamedStats()
         rows = self._refuse_unfit()
         self.inputs = tuple(replace(item, row_count=rows.get(item.name)) for item in expected_inputs(self._manifest))
 
@@ -169,7 +170,7 @@ class BundleRun:
         check_values(self.plan, values)
         given = self._given(inputs, is_watched=observer is not None)
         self.free()
-        counters = _Counters(self._device, observer, is_summed=bool(given.plans))
+        counters = _Counters(self._device, observer, self._named, is_summed=bool(given.plans))
         with self._observed(observer), counters.counting():
             if loader is not None:
                 self.plan.load(loader)
@@ -406,6 +407,30 @@ def run_plan(
         run.free()
 
 
+class _NamedStats:
+    """What the programs of a plan did, with their directory before the names of their files.
+
+    A program that does what it did the time before is told with the same record, which is named once.
+    """
+
+    def __init__(self) -> None:
+        self._latest: dict[str, tuple[LaunchStats, LaunchStats]] = {}
+
+    def of(self, plan: str, stats: LaunchStats) -> LaunchStats:
+        """Return the counters of the job ``plan`` with named files."""
+        latest = self._latest.get(plan)
+        if latest is not None and latest[0] is stats:
+            return latest[1]
+        prefix = program_directory(None, _directory_of(plan))
+        named = stats
+        if prefix:
+            named = replace(
+                stats, operations=tuple([replace(item, file=prefix + item.file) for item in stats.operations])
+            )
+        self._latest[plan] = stats, named
+        return named
+
+
 class _Counters:
     """Keeps what the programs of a run did, launch by launch, or, where it ``is_summed``, in all.
 
@@ -413,8 +438,11 @@ class _Counters:
     executed.
     """
 
-    def __init__(self, device: SpyreDevice, observer: RunObserver | None, *, is_summed: bool) -> None:
+    def __init__(
+        self, device: SpyreDevice, observer: RunObserver | None, named: _NamedStats, *, is_summed: bool
+    ) -> None:
         self._observer = observer
+        self._named = named
         self._is_over = False
         self._scheduler = device.scheduler
         self._stats = device.backend if isinstance(device.backend, TellsStats) else None
@@ -449,13 +477,12 @@ class _Counters:
         if stats is None:
             return
         self._is_over = self._observer is not None and self._observer.is_ended
-        prefix = program_directory(None, _directory_of(entry.block.origin.plan))
-        named = tuple(replace(item, file=prefix + item.file) for item in stats.operations)
+        named = self._named.of(entry.block.origin.plan, stats)
         self.lx_peak_bytes = max(self.lx_peak_bytes, stats.lx_peak_bytes)
         if not self._is_summed:
-            self.launches.append(replace(stats, operations=named))
+            self.launches.append(named)
             return
-        for item in named:
+        for item in named.operations:
             known = self._sums.get(item.file)
             self._sums[item.file] = item if known is None else _sum(known, item)
 

@@ -413,9 +413,7 @@ class FlexAllocator:
         generation = slot.generation + 1
         assert generation < 1 << _GENERATION_BITS
         index = self._index(place, generation)
-        after = self._counters.plus(
-            allocated_bytes=rounded, allocations=1, accumulated_bytes=rounded, accumulated_allocations=1
-        )
+        after = self._counters.plus(rounded, 1)
         told = self._once_told(BlockState.LIVE, block)
 
         def begin() -> None:
@@ -443,8 +441,8 @@ class FlexAllocator:
         free_list = self._free_lists[self.regions.index_of(block.address.region_id)]
         giving_back = free_list.giving_back(block.address.offset, block.size_bytes)
         place = index & ((1 << _SLOT_BITS) - 1)
-        pending = {"pending_free_bytes": -block.size_bytes, "pending_frees": -1} if slot.is_freed else {}
-        after = self._counters.plus(allocated_bytes=-block.size_bytes, allocations=-1, **pending)
+        size_bytes = block.size_bytes
+        after = self._counters.plus(-size_bytes, -1, *((-size_bytes, -1) if slot.is_freed else (0, 0)))
         told = self._once_told(BlockState.FREE, block)
 
         def end() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol
@@ -62,13 +61,21 @@ class AllocatorCounters:
         for observer in self.observers:
             observer.memory_changed(change, block, self.current)
 
-    def plus(self, **changes: int) -> AllocatorStatistics:
-        """Return what they are when something was added to some, by name; the peak follows."""
-        values = {name: getattr(self.current, name) + change for name, change in changes.items()}
-        after = dataclasses.replace(self.current, **values)
-        if after.allocated_bytes > after.peak_bytes:
-            after = dataclasses.replace(after, peak_bytes=after.allocated_bytes)
-        return after
+    def plus(
+        self, allocated_bytes: int = 0, allocations: int = 0, pending_free_bytes: int = 0, pending_frees: int = 0
+    ) -> AllocatorStatistics:
+        """Return what they are when something was added; the peak follows, and what comes counts as accumulated."""
+        now = self.current
+        held_bytes = now.allocated_bytes + allocated_bytes
+        return AllocatorStatistics(
+            held_bytes,
+            now.allocations + allocations,
+            now.pending_free_bytes + pending_free_bytes,
+            now.pending_frees + pending_frees,
+            max(now.peak_bytes, held_bytes),
+            now.accumulated_bytes + max(0, allocated_bytes),
+            now.accumulated_allocations + max(0, allocations),
+        )
 
 
 @dataclass(frozen=True, slots=True)
