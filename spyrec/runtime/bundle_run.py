@@ -43,7 +43,7 @@ from spyrec.runtime.inputs.binding import (
     tiled_inputs,
 )
 from spyrec.runtime.jobs.execution_plan import ExecutionPlan, WiredJob
-from spyrec.runtime.jobs.given_tensors import NO_VALUES, check_values
+from spyrec.runtime.jobs.given_tensors import check_values
 from spyrec.runtime.jobs.job_argument import JobArgument
 from spyrec.runtime.jobs.launch_kernel import launch_arguments
 from spyrec.runtime.memory.allocator import DeviceBytes
@@ -52,6 +52,7 @@ from spyrec.runtime.observer import ArgumentCopy, RunObserver
 from spyrec.runtime.spyre_device import SpyreDevice
 from spyrec.runtime.streams.control_block import ControlBlock, ExecutionFailed, Kind, Origin
 from spyrec.runtime.streams.launch_argument import LaunchArgument
+from spyrec.runtime.streams.launchable import NO_VALUES
 from spyrec.runtime.streams.spyre_stream import SpyreStream
 from spyrec.runtime.streams.stream_queue import Entry, Phase
 from spyrec.runtime.timeline_records import HostCopy

@@ -14,9 +14,12 @@ if TYPE_CHECKING:
     from spyrec.runtime.spyre_device import SpyreDevice
 
 
+_USUAL = (list, tuple)
+
+
 def require_tensors(tensors: object) -> None:
     """Refuse what is no tensor of a device, or no sequence of them; errors SPY0970."""
-    if not is_a(tensors, Sequence):
+    if type(tensors) not in _USUAL and not is_a(tensors, Sequence):  # a class of its own is slow to ask
         raise NotATensor(f"the tensors of a launch are {shown(tensors)}, no sequence of SpyreTensors")
     listed = cast("Sequence[object]", tensors)
     for number, tensor in enumerate(listed):

@@ -69,6 +69,7 @@ class ExecutionPlan:
         self, bundle: Bundle | str | os.PathLike[str] | None = None, *, correction_slots: int | None = None
     ) -> None:
         self._wired: list[WiredJob] = []
+        self._jobs: dict[int, Job] = {}  # all that may be launched, by identity: each launch asks for them
         self.name = "plan"
         self.tensors: PlanTensors | None = None
         self.signature: tuple[JobArgument, ...] | None = None
@@ -97,6 +98,7 @@ class ExecutionPlan:
     def add(self, job: Job, tensors: Sequence[str] | None = None) -> None:
         """Append a job; ``tensors``: the plan's names of its arguments, by default those of a launch as given."""
         self._wired.append(WiredJob(job, None if tensors is None else tuple(tensors)))
+        self._jobs |= _with_those_beside(job)
 
     @takes(device=of("SpyreDevice"))
     def is_loaded(self, device: SpyreDevice) -> bool:
@@ -105,8 +107,12 @@ class ExecutionPlan:
 
     def is_ready_on(self, device: SpyreDevice) -> bool:
         """Return what :meth:`is_loaded` does, of a device: for launches, which ask each time."""
-        is_placed = not self.constants or self._has_placed(device)
-        return is_placed and all(job.is_loaded(device) for job in self._every_job())
+        if self.constants and not self._has_placed(device):
+            return False
+        for job in self._jobs.values():  # noqa: SIM110 -- a generator costs more, and each launch asks
+            if not job.is_loaded(device):
+                return False
+        return True
 
     def _has_placed(self, device: SpyreDevice) -> bool:
         placed = self._placed.get(device)
@@ -118,11 +124,12 @@ class ExecutionPlan:
         if not 0 <= number < len(self._wired):
             raise InvalidArgument(f"job {number} of a plan of {len(self._wired)}")
         del self._wired[number]
+        self._jobs = {key: item for wired in self._wired for key, item in _with_those_beside(wired.job).items()}
 
     @property
     def program_bytes(self) -> int:
         """Bytes of program memory that :meth:`load` fills."""
-        return sum(job.program_bytes for job in self._every_job())
+        return sum(job.program_bytes for job in self._jobs.values())
 
     @takes(stream=of("SpyreStream"), memory=of("DeviceBytes", or_none=True))
     def load(self, stream: SpyreStream, memory: DeviceBytes | None = None) -> None:
@@ -164,7 +171,7 @@ class ExecutionPlan:
         readiness = Readiness(recording, {stream.id})
         blocks: list[ControlBlock] = []
         offset_bytes = 0
-        for job in self._every_job():
+        for job in self._jobs.values():
             if not job.is_loaded(device):
                 place = None if memory is None else _part(memory, offset_bytes, job.program_bytes)
                 blocks += job.load(device, launch_id, readiness, place)
@@ -176,7 +183,7 @@ class ExecutionPlan:
 
     def refuse_unfit(self, device: SpyreDevice) -> None:
         """Refuse a device that cannot execute a program of the plan; errors of ``Backend.operand_check``."""
-        for job in self._every_job():
+        for job in self._jobs.values():
             job.check_on(device)
 
     def refuse_loading(self, stream: SpyreStream) -> None:
@@ -193,16 +200,12 @@ class ExecutionPlan:
             placed = self._placed.pop(device, None)
             for owner in () if placed is None else placed.memory:  # now: whoever holds the plan in a frame keeps it
                 owner.free()
-            for job in self._every_job():
+            for job in self._jobs.values():
                 job.unload(device)
 
     def constants_on(self, device: SpyreDevice) -> PlacedConstants | None:
         """Return the constants as they lie on a device, ``None`` where the plan has none."""
         return self._placed.get(device)
-
-    def _every_job(self) -> list[Job]:
-        found = {id(job): job for wired in self._wired for job in (wired.job, *wired.job.programs.values())}
-        return list(found.values())
 
     def _place_constants(
         self, device: SpyreDevice, launch_id: int, readiness: Readiness, undo: ExitStack
@@ -259,6 +262,11 @@ class ExecutionPlan:
 
     def __repr__(self) -> str:
         return f'ExecutionPlan("{self.name}", {len(self._wired)} jobs)'
+
+
+def _with_those_beside(job: Job) -> dict[int, Job]:
+    """Return a job and those that its launches run beside it, by identity."""
+    return {id(item): item for item in (job, *job.programs.values())}
 
 
 def _require_program_memory(device: SpyreDevice, memory: DeviceBytes) -> None:

@@ -13,11 +13,10 @@ from spyrec.runtime.jobs.execution_plan import ExecutionPlan, WiredJob
 from spyrec.runtime.jobs.job_argument import extents_of
 from spyrec.runtime.memory.allocator import AllocationIndex
 from spyrec.runtime.streams.launch_argument import LaunchArgument
+from spyrec.runtime.streams.launchable import NO_VALUES
 
 TILED_LAUNCH_VARIABLE = "SPYRE_ALLOW_TILED_LAUNCH"
 """The environment variable that forbids tiled launches with 0, false, no or off (seed 000)."""
-
-NO_VALUES: Mapping[str, int] = {}
 
 
 def check_given(plan: ExecutionPlan, arguments: Sequence[LaunchArgument], values: Mapping[str, int]) -> None:

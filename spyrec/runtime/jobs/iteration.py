@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple, Self
 
@@ -27,7 +27,7 @@ from spyrec.runtime.streams.control_block import (
 )
 from spyrec.runtime.streams.host_buffer import HostBuffer
 from spyrec.runtime.streams.launch_argument import LaunchArgument
-from spyrec.runtime.streams.launchable import LaunchRequest
+from spyrec.runtime.streams.launchable import NO_VALUES, LaunchRequest
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,8 +87,7 @@ def require_data_memory(regions: RegionTable, places: Iterable[AddressRange], jo
 SegmentTable = tuple[VirtualAddress | None, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class LaunchContext:
+class LaunchContext(NamedTuple):
     """A job in one launch: what all its iterations share.
 
     ``loaded``: its program, ``None`` for a job of copies alone.  ``values``: of the program's value parameters.
@@ -100,7 +99,7 @@ class LaunchContext:
     name: str
     plan: JobPlan
     loaded: LoadedJob | None = None
-    values: Mapping[str, int] = field(default_factory=dict[str, int])
+    values: Mapping[str, int] = NO_VALUES
     pool: DeviceBytes | None = None
     is_shared: bool = False
 
@@ -156,7 +155,7 @@ def _correction(
     assert loaded is not None
     strides = loaded.binary.default_strides
     # a program without words for strides would store at the compiled ones: its contract is refused (SPY0972)
-    assert all(item.stick_strides is None or index in strides for index, item in enumerate(operands))
+    assert not [1 for index, item in enumerate(operands) if item.stick_strides is not None and index not in strides]
     if strides:
         set_here = {index: operands[index].stick_strides for index in strides}
         strides = {index: set_here[index] or compiled for index, compiled in strides.items()}

@@ -32,14 +32,11 @@ from spyrec.runtime.memory.allocator import AllocationIndex, DeviceBytes
 from spyrec.runtime.streams.control_block import ControlBlock, OperandCheck
 from spyrec.runtime.streams.launch_argument import LaunchArgument
 from spyrec.runtime.streams.launch_order import Readiness
-from spyrec.runtime.streams.launchable import LaunchRequest
+from spyrec.runtime.streams.launchable import NO_VALUES, LaunchRequest
 
 if TYPE_CHECKING:
     from spyrec.runtime.launch.tile_plan import TilePlan
     from spyrec.runtime.spyre_device import SpyreDevice
-
-
-_NO_VALUES: Mapping[str, int] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +82,7 @@ class Job:
         made_here = frozenset[int]() if signature is None else signature.made_here
         self.binary: Binary | None = None if artifact is None else binary_of(artifact, name, made_here)
         self.signature = signature or JobSignature(_table_arguments(self.binary))
-        self.programs: Mapping[str, Job] = {} if programs is None else programs
+        self.programs: Mapping[str, Job] = {} if programs is None else dict(programs)
         self.constants_on: Callable[[SpyreDevice], Mapping[str, LaunchArgument]] = lambda _: {}
         """Where the constants of its plan lie on a device, by name."""
         self._loaded: WeakKeyDictionary[SpyreDevice, LoadedJob] = WeakKeyDictionary()
@@ -250,7 +247,7 @@ class Job:
         if self.binary.table.pool_bytes:
             index = request.memory.allocate(request.device, self.binary.table.pool_bytes)
             pool = request.device.allocator.part(index)
-        values = self.values_of(request) if self.value_names else _NO_VALUES
+        values = self.values_of(request) if self.value_names else NO_VALUES
         return LaunchContext(request, self.name, self.job_plan, loaded, values, pool, shares_memory(request.arguments))
 
     def values_of(self, request: LaunchRequest) -> Mapping[str, int]:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from spyrec.runtime.jobs.execution_plan import ExecutionPlan
 from spyrec.runtime.jobs.given_tensors import (
-    NO_VALUES,
     allows_tiles,
     check_given,
     named_tensors,
@@ -16,7 +15,7 @@ from spyrec.runtime.jobs.given_tensors import (
 from spyrec.runtime.streams.control_block import ControlBlock
 from spyrec.runtime.streams.launch_argument import LaunchArgument
 from spyrec.runtime.streams.launch_order import LaunchOrder
-from spyrec.runtime.streams.launchable import LaunchMemory, LaunchRequest
+from spyrec.runtime.streams.launchable import NO_VALUES, LaunchMemory, LaunchRequest
 
 if TYPE_CHECKING:
     from spyrec.runtime.streams.spyre_stream import SpyreStream

@@ -227,6 +227,8 @@ class FlexAllocator:
         with self._lock:
             whole = self._live(index)
         (region_id, first), held_bytes = whole
+        if type(size_bytes) is int and size_bytes == held_bytes and type(offset_bytes) is int and offset_bytes == 0:
+            return DeviceBytes(index, whole)  # what launches ask for
         if type(offset_bytes) is not int:
             offset_bytes = _whole(offset_bytes, "an offset")
         if size_bytes is not None and type(size_bytes) is not int:
@@ -247,22 +249,23 @@ class FlexAllocator:
         ``taken``, as a claim's ``held``, gets them together with the counting, whatever interrupts the call.
         Errors: SPY0902, SPY0954.
         """
-        if not is_a(indices, Sequence):
+        if not is_a(indices, list) and not is_a(indices, Sequence):  # a class of its own is slow to ask
             raise InvalidArgument(f"the handles are {shown(indices)}, no sequence")
         with self._lock:
             if self._change is not None:
                 self.complete()
-            given, uses = self._given, dict[AllocationIndex, int]()
+            given = self._given
+            uses: dict[AllocationIndex, int] = {}
             for index in indices:
                 if type(index) is not int:
                     raise _no_handle(index)
-                count = uses.get(index)
-                if count is None:
-                    slot = given.get(index) or self._slot(index)
-                    if slot is None or slot.is_freed:
-                        raise _stale(index)
-                    count = slot.uses
-                uses[index] = count + 1
+                if index in uses:
+                    uses[index] += 1
+                    continue
+                slot = given.get(index) or self._slot(index)
+                if slot is None or slot.is_freed:
+                    raise _stale(index)
+                uses[index] = slot.uses + 1
 
             def count_all() -> None:
                 for index, count in uses.items():

@@ -363,11 +363,12 @@ class FlexStream:
 
 
 _OPERATIONS = frozenset({ControlBlock})
+_SEQUENCES = (list, tuple)
 
 
 def _checked(blocks: object) -> tuple[ControlBlock, ...]:
     """Return what is to be enqueued; errors SPY0939 that is no operations."""
-    if is_a(blocks, list | tuple):
+    if type(blocks) in _SEQUENCES or is_a(blocks, list | tuple):
         given = tuple(cast("Sequence[ControlBlock]", blocks))
         if _OPERATIONS.issuperset(map(type, given)):
             return given

@@ -111,6 +111,27 @@ def test_where_the_second_of_two_programs_is_refused_the_first_is_not_enqueued()
         second.unload(device)
 
 
+def test_a_plan_that_got_another_job_is_loaded_when_that_one_is_too() -> None:
+    other = ExecutionPlan(spyrec.compile(binary_graph("mul", 64, 64)))
+    with tidy(emulated()) as device:
+        plan = ExecutionPlan(BUNDLE)
+        plan.load(device.default_stream)
+        assert plan.is_loaded(device)
+        size = plan.program_bytes
+        plan.add(other.jobs[0], ["a", "b", "c"])
+        assert not plan.is_loaded(device)
+        assert plan.program_bytes == size + other.program_bytes
+        plan.remove(1)
+        assert plan.is_loaded(device)
+        assert plan.program_bytes == size
+        plan.add(plan.jobs[0], ["a", "b", "c"])  # twice in the plan, once on the device
+        plan.remove(0)
+        assert plan.is_loaded(device)
+        assert plan.program_bytes == size
+        device.synchronize()
+        plan.unload(device)
+
+
 def test_a_stream_with_an_error_takes_no_launch() -> None:
     with tidy(emulated()) as device:
         plan, tensors = ExecutionPlan(BUNDLE), three(device)
