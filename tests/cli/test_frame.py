@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import subprocess
@@ -230,3 +231,24 @@ def test_codes_are_well_formed() -> None:
         assert row.hint, code
         assert not row.hint.endswith("."), code
         assert Diagnostic(code, "some message").advice == row.hint
+
+
+@pytest.mark.parametrize(("threshold", "inside"), [(700, 20_000), (0, 0), (50_000, 50_000)])
+def test_a_verb_collects_garbage_rarely_and_leaves_its_caller_as_it_was(
+    monkeypatch: pytest.MonkeyPatch, threshold: int, inside: int
+) -> None:
+    seen: list[tuple[int, int, int]] = []
+
+    def note(_: click.Context, name: str) -> click.Command:
+        seen.append(gc.get_threshold())
+        raise click.UsageError(name)
+
+    monkeypatch.setattr(cli.group, "get_command", note)
+    before = gc.get_threshold()
+    gc.set_threshold(threshold, 11, 12)
+    try:
+        assert cli.main(["ops"]) == 2
+        assert seen == [(inside, 11, 12)]
+        assert gc.get_threshold() == (threshold, 11, 12)
+    finally:
+        gc.set_threshold(*before)
