@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
+from spyrec.bundle.debug_handle import DebugHandle
+from spyrec.bundle.dialects import JUNE_2026, Dialect
 from spyrec.hardware.dtypes import DeviceFormat
 
 
@@ -88,6 +90,7 @@ class SuperDsc:
     ``index`` and ``op_func_name`` make the root key ``"<index>_<op_func_name>"``.
     ``iteration`` (``N_``), ``work_slices`` (``numWkSlicesPerDim_``) and ``core_extent`` (``ss_`` and ``el_``)
     are keyed by dim in file order.  ``core_work_slices[i]`` is the slice map of core ``core_ids[i]``.
+    ``dialect``: the form of the file.  ``debug_handle``: where the operation comes from, ``None`` where nobody says.
     """
 
     index: int
@@ -103,6 +106,8 @@ class SuperDsc:
     coordinate_masking: Mapping[str, tuple[tuple[int, int], ...]]
     masking_constant_id: int
     compute: ComputeOp
+    dialect: Dialect = JUNE_2026
+    debug_handle: DebugHandle | None = None
 
     @property
     def file_name(self) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
+from spyrec.bundle.dialects import Dialect
 from spyrec.bundle.json_cursor import CONTRADICTORY, MALFORMED, NOT_UNDERSTOOD, Cursor
 from spyrec.bundle.superdsc import Component, Indirection, LabelInfo, Operand
 from spyrec.bundle.superdsc_writer import CORE_FOLD_KINDS
@@ -27,8 +28,9 @@ def read_format(cursor: Cursor) -> DeviceFormat:
 
 @dataclass(frozen=True, slots=True)
 class OperandReader:
-    """What every operand of one SuperDSC shares: its cores, its labels, and the index of each node by name."""
+    """What every operand of one SuperDSC shares: its dialect, cores and labels, and the index of each node by name."""
 
+    dialect: Dialect
     core_ids: tuple[int, ...]
     labels: Mapping[str, LabelInfo]
     nodes: Mapping[str, int]
@@ -44,12 +46,13 @@ class OperandReader:
         label = self.labels[label_name]
         component = _choice(node.member("component_"), Component)
         starts, is_symbolic = self._starts(node)
+        order = _own_order(node.member("layoutDimOrder_"), label)
         return Operand(
             label=label_name,
             component=component,
-            layout_dim_order=_own_order(node.member("layoutDimOrder_"), label),
-            scales=_per_dim(labeled.member("scale_"), label),
-            max_dim_sizes=_max_dim_sizes(node, label),
+            layout_dim_order=order,
+            scales=_per_dim(labeled.member("scale_"), label.layout_dim_order),  # the label's, not the own
+            max_dim_sizes=self._max_dim_sizes(node, label, order),
             start_addresses=starts,
             is_symbolic=is_symbolic,
             back_gap=self._back_gap(node.optional("backGapCore_"), component, label),
@@ -58,6 +61,11 @@ class OperandReader:
             indirection=_indirection(node),
             related_operand=self._related(node.optional("relatedIndirectAccessAlloc_")),
         )
+
+    def _max_dim_sizes(self, node: Cursor, label: LabelInfo, own: tuple[str, ...]) -> dict[str, int]:
+        order = own if self.dialect.has_own_size_order else label.layout_dim_order
+        cursor = node.optional("maxDimSizes_")
+        return dict.fromkeys(order, _NO_LIMIT) if cursor is None else _per_dim(cursor, order)
 
     def _label_name(self, cursor: Cursor) -> str:
         if cursor.text() not in self.labels:
@@ -148,18 +156,12 @@ def _own_order(cursor: Cursor, label: LabelInfo) -> tuple[str, ...]:
     return dims
 
 
-def _per_dim(cursor: Cursor, label: LabelInfo) -> dict[str, int]:
-    """Return the numbers of a list that stands in the label's order (not the operand's own), by dim."""
+def _per_dim(cursor: Cursor, order: tuple[str, ...]) -> dict[str, int]:
+    """Return the numbers of a list that stands in this order, by dim."""
     numbers = cursor.integers()
-    if len(numbers) != len(label.layout_dim_order):
-        fact = f"{len(numbers)} numbers for dims {list(label.layout_dim_order)} of the label (rule V11)"
-        cursor.refuse(CONTRADICTORY, fact)
-    return dict(zip(label.layout_dim_order, numbers, strict=True))
-
-
-def _max_dim_sizes(node: Cursor, label: LabelInfo) -> dict[str, int]:
-    cursor = node.optional("maxDimSizes_")
-    return dict.fromkeys(label.layout_dim_order, _NO_LIMIT) if cursor is None else _per_dim(cursor, label)
+    if len(numbers) != len(order):
+        cursor.refuse(CONTRADICTORY, f"{len(numbers)} numbers for dims {list(order)} (rule V11)")
+    return dict(zip(order, numbers, strict=True))
 
 
 def _is_symbolic(node: Cursor, data: Cursor, starts: tuple[int, ...]) -> bool:

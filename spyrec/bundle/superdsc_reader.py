@@ -12,11 +12,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 
+from spyrec.bundle.debug_handle import DebugHandle, SourceRange, Transformation
+from spyrec.bundle.dialects import DIALECTS, Dialect
 from spyrec.bundle.json_cursor import CONTRADICTORY, LARGEST_INTEGER, MALFORMED, NOT_UNDERSTOOD, Cursor, attempt
 from spyrec.bundle.known_texts import READ_SUPERDSCS
 from spyrec.bundle.superdsc import ComputeOp, ConstantEntry, LabelInfo, Operand, SuperDsc
 from spyrec.bundle.superdsc_derived import check_derived
 from spyrec.bundle.superdsc_operands import OperandReader, read_format
+from spyrec.bundle.superdsc_writer import STAGE_DETAILS
 from spyrec.device_ops import known_operations
 from spyrec.diagnostics import DiagnosticSink, Location
 from spyrec.diagnostics.json_reading import JsonValue, load_json
@@ -27,13 +30,13 @@ MAX_CORES = 32
 MAX_DIMS = 64
 MAX_OPERANDS = 64
 MAX_CONSTANTS = 1024
+MAX_FUSIONS = 64
 MAX_MASK_RANGES = 1024
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 _ROOT_KEY = re.compile(r"([0-9]{1,9})_([A-Za-z_][A-Za-z0-9_]{0,63})")
-_NOT_DIMS = frozenset(
-    {"symbolicDimInfo_", "maxSymbolicVolume_", "coreletSplit_", "rowSplit_", "peSfpSplit_", "paddingSizes_"}
-)
+_NOTHING: tuple[JsonValue, ...] = (None, {}, [], "", "{}")
+"""What a key without meaning for an operation may hold."""
 
 
 def parse_superdsc(text: str | bytes, file: str | None = None, sink: DiagnosticSink | None = None) -> SuperDsc:
@@ -91,11 +94,13 @@ def _read_root(root: Cursor, sink: DiagnosticSink) -> SuperDsc | None:
     name, inner = outer.member("dscs_").only_item("DSC").only_member("operation's name")
     if name != match[2]:
         inner.refuse(CONTRADICTORY, f'the DSC is named "{name[:80]}", the root "{match[2]}"')
+    dialect = _dialect(outer)
+    handle = attempt(sink, lambda: _read_handle(outer))
     division = attempt(sink, lambda: _read_division(outer, inner))
     labels = attempt(sink, lambda: _read_labels(inner.member("primaryDsInfo_"), division))
     if division is None or labels is None:
         return None
-    operands = _read_operands(inner, division, labels, sink)
+    operands = _read_operands(inner, _OperandContext(dialect, division, labels), sink)
     constants = attempt(sink, lambda: _read_constants(inner))
     masking = attempt(sink, lambda: _read_masking(inner, division.iteration))
     compute = attempt(sink, lambda: _read_compute(inner, name))
@@ -116,7 +121,63 @@ def _read_root(root: Cursor, sink: DiagnosticSink) -> SuperDsc | None:
         coordinate_masking=masking,
         masking_constant_id=-1 if mask_id is None else mask_id.integer(-1, MAX_CONSTANTS),
         compute=compute,
+        dialect=dialect,
+        debug_handle=handle,
     )
+
+
+def _dialect(outer: Cursor) -> Dialect:
+    """Tell the dialect by what is there: the newest one whose marks the file bears."""
+    has_handle = outer.optional("debug_handle_") is not None
+    return next(item for item in reversed(tuple(DIALECTS.values())) if has_handle or not item.has_debug_handles)
+
+
+def _read_handle(outer: Cursor) -> DebugHandle | None:
+    cursor = outer.optional("debug_handle_")
+    return None if cursor is None or cursor.value is None else _read_one_handle(cursor, 0)
+
+
+def _read_one_handle(cursor: Cursor, depth: int) -> DebugHandle:
+    if depth > MAX_FUSIONS:
+        cursor.refuse(MALFORMED, f"fused_from is nested more than {MAX_FUSIONS} deep")
+    known = {"id", "source", "aten_op", "ir_chain", "fused_from", "transform_history"}
+    for key, member in cursor.members():
+        if key not in known:
+            member.refuse(NOT_UNDERSTOOD, f'key "{key[:80]}" of a debug handle is not understood (rule V14)')
+    source, steps = _given(cursor, "source"), cursor.member("transform_history")
+    return DebugHandle(
+        cursor.member("id").text(),
+        None if source is None else _read_source(source),
+        _text_or_none(cursor, "aten_op"),
+        tuple(item.text() for item in cursor.member("ir_chain").items()),
+        tuple(_read_one_handle(item, depth + 1) for item in cursor.member("fused_from").items()),
+        tuple(
+            Transformation(item.member("kind").text(), item.member("pass_name").text(), _text_or_none(item, "reason"))
+            for item in steps.items()
+        ),
+    )
+
+
+def _read_source(cursor: Cursor) -> SourceRange:
+    end_line, end_col = _given(cursor, "end_line"), _given(cursor, "end_col")
+    return SourceRange(
+        cursor.member("file").text(),
+        cursor.member("start_line").integer(),
+        cursor.member("start_col").integer(),
+        None if end_line is None else end_line.integer(),
+        None if end_col is None else end_col.integer(),
+    )
+
+
+def _given(cursor: Cursor, key: str) -> Cursor | None:
+    """Return a member that is neither absent nor null."""
+    member = cursor.optional(key)
+    return None if member is None or member.value is None else member
+
+
+def _text_or_none(cursor: Cursor, key: str) -> str | None:
+    member = _given(cursor, key)
+    return None if member is None else member.text()
 
 
 def _read_division(outer: Cursor, inner: Cursor) -> _Division:
@@ -169,7 +230,9 @@ def _read_extents(cursor: Cursor) -> dict[str, int]:
     for key, member in cursor.members():
         if key == "name_":
             continue
-        if key in _NOT_DIMS:
+        if member.value in _NOTHING:
+            continue
+        if key in STAGE_DETAILS:
             member.refuse(NOT_UNDERSTOOD, f'"{key}" is not understood (rule V14)')
         if not key.endswith("_") or not _NAME.fullmatch(key[:-1]):
             member.refuse(MALFORMED, f'"{key[:80]}" is not the name of a dim followed by "_"')
@@ -205,14 +268,21 @@ def _read_labels(cursor: Cursor, division: _Division | None) -> dict[str, LabelI
     return labels
 
 
-def _read_operands(
-    inner: Cursor, division: _Division, labels: Mapping[str, LabelInfo], sink: DiagnosticSink
-) -> tuple[Operand, ...] | None:
+@dataclass(frozen=True, slots=True)
+class _OperandContext:
+    """What all operands of a file are read by."""
+
+    dialect: Dialect
+    division: _Division
+    labels: Mapping[str, LabelInfo]
+
+
+def _read_operands(inner: Cursor, context: _OperandContext, sink: DiagnosticSink) -> tuple[Operand, ...] | None:
     pairs = attempt(sink, lambda: _joined(inner))
     if pairs is None:
         return None
     names = {node.member("name_").text(): index for index, (node, _) in enumerate(pairs) if _is_named(node)}
-    reader = OperandReader(division.core_ids, labels, names)
+    reader = OperandReader(context.dialect, context.division.core_ids, context.labels, names)
     read = [attempt(sink, partial(reader.read, node, labeled)) for node, labeled in pairs]
     operands = tuple(operand for operand in read if operand is not None)
     return operands if len(operands) == len(read) else None

@@ -6,6 +6,7 @@ Everything that the file repeats (folds, names, memory organisation, schedules) 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
@@ -26,6 +27,11 @@ DOES_NOT_VARY = -1
 ONE_LANE_PER_STICK = -2
 """Scale code, stick dim only: one stick whose lane 0 holds the value."""
 
+STAGE_DETAILS = (
+    "symbolicDimInfo_", "maxSymbolicVolume_", "coreletSplit_", "rowSplit_", "peSfpSplit_", "paddingSizes_",
+)  # fmt: skip
+"""Keys that end a data stage, in this order."""
+
 CORE_FOLD_KINDS = ("Map", "Const", "Const")
 """How a start address depends on (core, corelet, time)."""
 
@@ -33,9 +39,22 @@ CORE_FOLD_KINDS = ("Map", "Const", "Const")
 def to_bytes(dsc: SuperDsc) -> bytes:
     """Return the bytes of the file: two blanks of indentation, no trailing newline."""
     assert dsc.op_func_name.isascii(), "orjson and the standard library differ on non-ASCII text"
-    text = orjson.dumps(document(dsc), option=orjson.OPT_INDENT_2)
+    text = _escaped(orjson.dumps(document(dsc), option=orjson.OPT_INDENT_2))
     WRITTEN_SUPERDSCS.remember(text, dsc)
     return text
+
+
+def _escaped(text: bytes) -> bytes:
+    """Return JSON with what is not ASCII as escapes, in UTF-16 units, which is how the standard library writes it."""
+    return text if text.isascii() else _BEYOND_ASCII.sub(_escape, text.decode()).encode()
+
+
+def _escape(found: re.Match[str]) -> str:
+    units = found[0].encode("utf-16-be")
+    return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
+
+
+_BEYOND_ASCII = re.compile(r"[^\x00-\x7f]")
 
 
 def to_json(dsc: SuperDsc) -> JsonObject:
@@ -48,8 +67,12 @@ def document(dsc: SuperDsc) -> JsonObject:
     """Return the content of the file for dumping or comparing only: parts of it are shared between calls."""
     cores = len(dsc.core_ids)
     keys = _core_keys(dsc.core_ids)
+    provenance: JsonObject = {}
+    if dsc.dialect.has_debug_handles:
+        provenance["debug_handle_"] = None if dsc.debug_handle is None else dsc.debug_handle.document()
     return {
         f"{dsc.index}_{dsc.op_func_name}": {
+            **provenance,
             "sdscFoldProps_": [_fold_property(1, "time")],
             "sdscFolds_": {
                 "dim_prop_func": [_affine(1)],
@@ -116,7 +139,7 @@ def _underscored(name: str, extents: Mapping[str, int]) -> JsonObject:
 
 
 def _design_space(dsc: SuperDsc) -> JsonObject:
-    stage = _underscored("core", dsc.core_extent)
+    stage = _underscored("core", dsc.core_extent) | _stage_details(dsc)
     operands = range(len(dsc.operands))
     return {
         "numCoresUsed_": len(dsc.core_ids),
@@ -134,6 +157,11 @@ def _design_space(dsc: SuperDsc) -> JsonObject:
         "constantInfo_": _constants(dsc),
         "computeOp_": [_compute(dsc)],
     }
+
+
+def _stage_details(dsc: SuperDsc) -> JsonObject:
+    """Return what ends a data stage, as the dialect has it."""
+    return {key: {} for key in STAGE_DETAILS} if dsc.dialect.has_stage_details else {}
 
 
 def _label(label: LabelInfo) -> JsonObject:
@@ -157,7 +185,8 @@ def _allocate_node(dsc: SuperDsc, index: int) -> JsonObject:
     if operand.is_symbolic:
         node["isStartAddrSymbolic_"] = 1
     node["layoutDimOrder_"] = list(operand.layout_dim_order)
-    node["maxDimSizes_"] = [operand.max_dim_sizes[dim] for dim in label.layout_dim_order]
+    order = operand.layout_dim_order if dsc.dialect.has_own_size_order else label.layout_dim_order
+    node["maxDimSizes_"] = [operand.max_dim_sizes[dim] for dim in order]
     node["indirectAllocType_"] = operand.indirection.value
     if operand.related_operand is not None:
         partner = operand.related_operand

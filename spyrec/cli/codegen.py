@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from spyrec.bundle.dialects import COMPATIBLE, JUNE_2026, dialect_of
 from spyrec.cli._console import current_console
 
 if TYPE_CHECKING:
@@ -16,7 +17,11 @@ if TYPE_CHECKING:
 @click.command(name="codegen")
 @click.argument("opspecs", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("-o", "output", required=True, type=click.Path(path_type=Path), help="The bundle directory to write.")
-@click.option("--compat", type=click.Choice(["torch-spyre"]), help="Reproduce what its writer does otherwise.")
+@click.option(
+    "--compat",
+    type=click.Choice(COMPATIBLE),
+    help="Write what its writer of that date writes, known mistakes included; without a date the newest one.",
+)
 @click.option("--symbolic-args/--no-symbolic-args", default=None, help="Override the file: symbols, or baked.")
 @click.option("--loops", type=click.Choice(["keep", "unroll"]), help="Override the file: keep or unroll loops.")
 @click.option(
@@ -41,7 +46,10 @@ def command(  # noqa: PLR0913 -- one parameter per option of the verb
     from spyrec.codegen.emit_opspecs import CodegenOptions
 
     unroll_loops = None if loops is None else loops == "unroll"
-    options = CodegenOptions(compat is not None, symbolic_args, unroll_loops, correction_slots=correction_slots)
+    dialect = dialect_of(compat)
+    options = CodegenOptions(
+        dialect or JUNE_2026, dialect is not None, symbolic_args, unroll_loops, correction_slots=correction_slots
+    )
     emitted = _emit(opspecs, output, options, force)
     count = len(emitted.superdscs)
     click.echo(f"{output}: {count} SuperDSC{'s'[: count != 1]}")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from spyrec.bundle.dialects import JUNE_2026, Dialect
 from spyrec.bundle.program import (
     AffineApply,
     AffineMap,
@@ -21,14 +22,14 @@ from spyrec.codegen.loops import (
     MAX_UNROLLED,
     EnclosingLoop,
     PlacedOp,
-    coordinate_steps,
     count_unrolled,
-    step_bytes,
+    tile_steps,
     unrolled,
+    without_tiled_symbols,
 )
 from spyrec.codegen.lower_opspec import LoweringOptions, lower_opspec
 from spyrec.codegen.opspec import AllocationKind, LoopSpec, OpSpec, OpSpecFile, TensorArgument
-from spyrec.codegen.symbols import BoundSymbol, LoopStep, SymbolTable
+from spyrec.codegen.symbols import Address, LoopStep, PlaceSymbols, SymbolTable, WindowSymbols
 from spyrec.diagnostics import Diagnostic, Location, SpyrecError, refuse
 from spyrec.hardware.target import Target
 from spyrec.plan_record import PlanOptions
@@ -38,7 +39,8 @@ from spyrec.plan_record import PlanOptions
 class CodegenOptions:
     """Options of code generation.
 
-    ``compat_torch_spyre``: write the id of the mask constant as torch-spyre does (``docs/compatibility.md``).
+    ``dialect``: whose files are written.  ``is_exact``: as its own writer writes them, known mistakes included
+    (``docs/compatibility.md``).
     ``symbolic_args`` and ``unroll_loops``: override what the OpSpec file says; ``None`` keeps it.
     ``planned_with``: the options that a compiled bundle's manifest names as those of the plan.
     ``correction_slots``: of each launch artefact, 1 to 16.
@@ -46,7 +48,8 @@ class CodegenOptions:
     ``tile_reductions``: programs that join the parts of a result stand beside those of the plan.
     """
 
-    compat_torch_spyre: bool = False
+    dialect: Dialect = JUNE_2026
+    is_exact: bool = False
     symbolic_args: bool | None = None
     unroll_loops: bool | None = None
     target: Target = field(default_factory=Target)
@@ -71,9 +74,15 @@ def emit_opspecs(file: OpSpecFile, options: CodegenOptions | None = None) -> Emi
     SPY0529.
     """
     chosen = options or CodegenOptions()
-    lowering = LoweringOptions(chosen.target, chosen.compat_torch_spyre)
+    lowering = LoweringOptions(chosen.target, chosen.dialect, chosen.is_exact)
     symbolic = file.symbolic_args if chosen.symbolic_args is None else chosen.symbolic_args
     unroll = file.unroll_loops if chosen.unroll_loops is None else chosen.unroll_loops
+    if chosen.is_exact and chosen.dialect.advances:
+        # its writer knows one way only, whatever the file and its older keys say
+        if chosen.symbolic_args is False or chosen.unroll_loops:
+            fact = f"dialect {chosen.dialect.name} has symbolic addresses and kept loops only"
+            raise refuse("SPY0534", fact, file.location, hint="leave out --no-symbolic-args and --loops unroll")
+        file, symbolic, unroll = replace(file, specs=without_tiled_symbols(file.specs)), True, False
     return ProgramLowering(file, _ProgramOptions(symbolic, unroll, lowering)).run()
 
 
@@ -113,8 +122,7 @@ def _loop_steps(op: PlacedOp, position: int) -> tuple[LoopStep, ...]:
     """Return the loops along which an operand moves, outermost first, with its steps."""
     if not op.loops:
         return ()
-    argument = op.spec.args[position]
-    steps = (step_bytes(argument, moves) for moves in coordinate_steps(op, position))
+    steps = tile_steps(op, position)
     return tuple(LoopStep(loop.number, step) for loop, step in zip(op.loops, steps, strict=True) if step)
 
 
@@ -127,7 +135,7 @@ class ProgramLowering:
     def __init__(self, file: OpSpecFile, options: _ProgramOptions) -> None:
         self._file = file
         self._options = options
-        self._symbols = SymbolTable(_argument_bases(file.specs))
+        self._symbols = _symbol_table(file, options.lowering)
         self._superdscs: dict[str, SuperDsc] = {}
         self._maps: dict[tuple[int, ...], AffineMap] = {}
         self._loop_bounds: list[int | str] = []
@@ -214,17 +222,29 @@ class ProgramLowering:
         self._superdscs[superdsc.file_name] = superdsc
         if not symbolic:
             return (SdscExecute(superdsc.file_name),)
-        symbols = self._symbols.symbols()
-        applies = [self._apply(symbol) for symbol in symbols if symbol.steps]
-        names = iter([apply.result for apply in applies])
-        operands = tuple(next(names) if symbol.steps else symbol.address.value for symbol in symbols)
-        execute = SdscExecute(superdsc.file_name, operands, tuple(symbol.symbol_id for symbol in symbols))
-        return (*applies, execute)
+        applies = self._applies(op, superdsc)
+        ids = tuple(
+            dict.fromkeys(start for item in superdsc.operands if item.is_symbolic for start in item.start_addresses)
+        )
+        operands = tuple(
+            applies[number].result if number in applies else self._symbols.address(number).value for number in ids
+        )
+        return (*applies.values(), SdscExecute(superdsc.file_name, operands, ids))
+
+    def _applies(self, op: PlacedOp, superdsc: SuperDsc) -> dict[int, AffineApply]:
+        """Return what moves the symbols of an operation along its loops, by id; the first operand's word counts."""
+        found: dict[int, AffineApply] = {}
+        for position, operand in enumerate(superdsc.operands if op.loops else ()):
+            steps = _loop_steps(op, position) if operand.is_symbolic else ()
+            for number in operand.start_addresses if steps else ():
+                if number not in found:
+                    found[number] = self._apply(self._symbols.address(number), steps)
+        return found
 
     def _check_movement(self, op: PlacedOp) -> None:
         """Check that what moves along a kept loop has an address that can move."""
         for position, argument in enumerate(op.spec.args if op.loops else ()):
-            if not any(any(move) for move in coordinate_steps(op, position)):
+            if not any(tile_steps(op, position)):
                 continue
             at = None if op.location is None else op.location.child("args", position)
             if argument.allocation.kind is AllocationKind.LX:
@@ -236,15 +256,20 @@ class ProgramLowering:
                 hint = "use --symbolic-args, or --loops unroll"
                 raise refuse("SPY0524", fact, at, hint=hint)
 
-    def _apply(self, symbol: BoundSymbol) -> AffineApply:
-        coefficients = tuple(step.step_bytes for step in symbol.steps)
+    def _apply(self, address: Address, steps: tuple[LoopStep, ...]) -> AffineApply:
+        coefficients = tuple(step.step_bytes for step in steps)
         affine_map = self._maps.get(coefficients)
         if affine_map is None:
             affine_map = self._maps[coefficients] = AffineMap(f"map_{len(self._maps)}", coefficients)
         result = f"addr_{self._applied}"
         self._applied += 1
-        dims = tuple(f"i_{step.loop}" for step in symbol.steps)
-        return AffineApply(result, affine_map.name, dims, symbol.address.value)
+        return AffineApply(result, affine_map.name, tuple(f"i_{step.loop}" for step in steps), address.value)
+
+
+def _symbol_table(file: OpSpecFile, lowering: LoweringOptions) -> SymbolTable:
+    if lowering.dialect.has_windows:
+        return WindowSymbols(separates_steps=not lowering.is_exact)
+    return PlaceSymbols(_argument_bases(file.specs))
 
 
 def _trips(parameter: str) -> str:

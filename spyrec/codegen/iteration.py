@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import prod
 
+from spyrec.bundle.dialects import Dialect
 from spyrec.codegen.opspec import OpSpec
 from spyrec.device_ops import CASTS, MATMULS
 from spyrec.diagnostics import Location, refuse
@@ -124,9 +125,10 @@ def needs_cast_row(spec: OpSpec, stick_dim: str | None, dim_order: tuple[str, ..
     return spec.op in CASTS and stick_dim is not None and dim_order == (stick_dim,)
 
 
-def core_slices(spec: OpSpec, iteration: IterationSpace) -> tuple[dict[str, int], ...]:
+def core_slices(spec: OpSpec, iteration: IterationSpace, dialect: Dialect) -> tuple[dict[str, int], ...]:
     """Return the slice index of each core along each dim, the fastest dim first, as torch-spyre writes them."""
-    dims = list(iteration.work_slices)
-    order = slice_order(list(iteration.work_slices.values()), contracts=spec.op in MATMULS)
-    found = slices_of_cores(list(iteration.work_slices.values()), contracts=spec.op in MATMULS)
+    dims, counts = list(iteration.work_slices), list(iteration.work_slices.values())
+    contracts, least_rank = spec.op in MATMULS, dialect.least_contracted_rank
+    order = slice_order(counts, contracts=contracts, least_rank=least_rank)
+    found = slices_of_cores(counts, contracts=contracts, least_rank=least_rank)
     return tuple({dims[place]: slices[place] for place in order} for slices in found)

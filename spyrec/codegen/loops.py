@@ -2,6 +2,7 @@
 
 A tile step is taken from the device layout: the change of each device coordinate over one tile, times the distance of
 neighbours on that device axis (``docs/compatibility.md``: torch-spyre's two ways of computing it are not reproduced).
+Newer OpSpecs say it themselves, operand by operand (``tile_advance``).
 """
 
 from __future__ import annotations
@@ -126,19 +127,96 @@ def _check_inside(op: PlacedOp, position: int, steps: tuple[tuple[int, ...], ...
             )
 
 
-def step_bytes(argument: TensorArgument, moves: tuple[int, ...]) -> int:
-    """Return the bytes between two tiles that differ by ``moves`` in the device axes."""
+def tile_steps(op: PlacedOp, position: int) -> tuple[int, ...]:
+    """Return how many bytes operand ``position`` moves per iteration of each loop, outermost first.
+
+    An operation with ``tiled_levels`` says it by the operands' ``tile_advance``.  Errors: SPY0523.
+    """
+    argument = op.spec.args[position]
+    if op.spec.tiled_levels is not None and argument.moves is None:
+        return _advances(op, position, op.spec.tiled_levels)
+    return tuple(_step_bytes(argument, moves) for moves in coordinate_steps(op, position))
+
+
+def _advances(op: PlacedOp, position: int, levels: tuple[tuple[str, ...], ...]) -> tuple[int, ...]:
+    argument, at = op.spec.args[position], _at(op, position)
+    if len(levels) != len(op.loops):
+        fact = f"tiled_levels names {len(levels)} loops, {len(op.loops)} are around the operation"
+        raise refuse("SPY0523", fact, None if op.location is None else op.location.child("tiled_levels"))
+    advance = argument.tile_advance
+    if advance is None:
+        return (0,) * len(levels)
+    known = {symbol for level in levels for symbol in level}
+    if advance.indirect_names or not set(advance.symbols) <= known:
+        names = ", ".join(sorted(known)) or "none"
+        fact = f'tile_advance "{advance}" is in other symbols than those of the loops, {names}'
+        raise refuse("SPY0523", fact, None if at is None else at.child("tile_advance"))
+    still = dict.fromkeys(known, 0)
+    elements = tuple(
+        advance.evaluate(still | dict.fromkeys(level, 1)) - advance.evaluate(still) if level else 0 for level in levels
+    )
+    lanes = argument.device_dtype.elements_per_stick
+    assert lanes is not None, "formats without sticks hold no tensor"
+    if any(step % lanes for step in elements):
+        fact = f'tile_advance "{advance}" is no whole number of sticks of {lanes} elements'
+        raise refuse("SPY0523", fact, None if at is None else at.child("tile_advance"))
+    steps = tuple(step // lanes * STICK_BYTES for step in elements)
+    _check_advance(op, position, steps)
+    return steps
+
+
+def _check_advance(op: PlacedOp, position: int, steps: tuple[int, ...]) -> None:
+    """Check that no tile leaves the buffer; the extents of gathered dims are not known here."""
+    argument = op.spec.args[position]
+    if any(coordinate.indirect_names for coordinate in argument.device_coordinates):
+        return
+    last = {dim.symbol: dim.size - 1 for dim in op.spec.iteration_space}
+    moves = [step * (max(loop.count, 1) - 1) for loop, step in zip(op.loops, steps, strict=True)]
+    sizes = argument.device_size
+    begin = sum(
+        coordinate.evaluate(last) * prod(sizes[axis + 1 : -1])
+        for axis, coordinate in enumerate(argument.device_coordinates[:-1])
+    )
+    past = (begin + 1) * STICK_BYTES + sum(move for move in moves if move > 0)
+    size_bytes = prod(sizes[:-1]) * STICK_BYTES
+    if sum(move for move in moves if move < 0) < 0 or past > size_bytes:
+        at = _at(op, position)
+        fact = f"the last tile ends at byte {past} of a buffer of {size_bytes} bytes"
+        hint = "give the full device_size, or leave tile_advance out for a buffer that every tile reuses"
+        raise refuse("SPY0523", fact, None if at is None else at.child("tile_advance"), hint=hint)
+
+
+def _step_bytes(argument: TensorArgument, moves: tuple[int, ...]) -> int:
     sizes = argument.device_size
     sticks = sum(move * prod(sizes[axis + 1 : -1]) for axis, move in enumerate(moves[:-1]))
     return sticks * STICK_BYTES
 
 
+def without_tiled_symbols(specs: tuple[OpSpec | LoopSpec, ...]) -> tuple[OpSpec | LoopSpec, ...]:
+    """Return the specs as a writer reads them that knows ``tiled_levels`` only."""
+    return tuple(
+        replace(spec, tiled_symbols=(), body=without_tiled_symbols(spec.body))
+        if isinstance(spec, LoopSpec)
+        else replace(spec, tiled_symbols=())
+        for spec in specs
+    )
+
+
 def unrolled(op: PlacedOp, iterations: tuple[int, ...]) -> OpSpec:
     """Return the operation as it is in one iteration of each enclosing loop: its windows moved, no loops left."""
     arguments = tuple(
-        _moved(argument, coordinate_steps(op, position), iterations) for position, argument in enumerate(op.spec.args)
+        _advanced(argument, tile_steps(op, position), iterations)
+        if op.spec.tiled_levels is not None and argument.moves is None
+        else _moved(argument, coordinate_steps(op, position), iterations)
+        for position, argument in enumerate(op.spec.args)
     )
-    return replace(op.spec, args=arguments, tiled_symbols=())
+    return replace(op.spec, args=arguments, tiled_symbols=(), tiled_levels=None)
+
+
+def _advanced(argument: TensorArgument, steps: tuple[int, ...], iterations: tuple[int, ...]) -> TensorArgument:
+    total = sum(step * iteration for step, iteration in zip(steps, iterations, strict=True))
+    own = argument.allocation
+    return replace(argument, allocation=replace(own, start_bytes=own.start_bytes + total), tile_advance=None)
 
 
 def _moved(argument: TensorArgument, steps: tuple[tuple[int, ...], ...], iterations: tuple[int, ...]) -> TensorArgument:

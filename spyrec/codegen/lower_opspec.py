@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from spyrec.bundle.dialects import Dialect
 from spyrec.bundle.superdsc import Component, ComputeOp, Indirection, LabelInfo, Operand, SuperDsc
 from spyrec.codegen.checks import (
     check_combination,
@@ -66,11 +67,12 @@ class StartBinder(Protocol):
 class LoweringOptions:
     """What a lowering depends on besides the OpSpec.
 
-    ``fixed_mask_id``: write 0 for the id of the mask constant wherever it stands, as torch-spyre does.
+    ``dialect``: whose files are written; ``is_exact``: as its own writer writes them, known mistakes included.
     """
 
     target: Target
-    fixed_mask_id: bool = False
+    dialect: Dialect
+    is_exact: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,11 +100,11 @@ def lower_opspec(
     operation = _read_operation(spec, options.target, location)
     output = len(spec.args) - 1
     iteration = operation.iteration
-    masking = mask_ranges(iteration, operation.dims[output].scales)
+    masking = mask_ranges(spec, iteration, operation.dims[output].scales, options.dialect)
     data_formats = tuple(_data_format(operation, position) for position in range(len(spec.args)))
     op_format = data_formats[1 if operation.related else 0]
     constants = constant_entries(spec.op, spec.op_info.constants, op_format, is_masked=bool(masking))
-    slices = core_slices(spec, iteration)
+    slices = core_slices(spec, iteration, options.dialect)
     op_func_name = _op_func_name(spec, operation.dims[output])
     return SuperDsc(
         index=index,
@@ -120,11 +122,13 @@ def lower_opspec(
         coordinate_masking=masking,
         masking_constant_id=_mask_id(len(constants) - 1, options) if masking else -1,
         compute=_compute(operation, op_func_name, op_format),
+        dialect=options.dialect,
+        debug_handle=spec.debug_handle,
     )
 
 
 def _mask_id(last: int, options: LoweringOptions) -> int:
-    return 0 if options.fixed_mask_id else last
+    return 0 if options.is_exact else last
 
 
 def _read_operation(spec: OpSpec, target: Target, location: Location | None) -> _Operation:

@@ -9,6 +9,7 @@ from math import inf, isfinite, prod
 from operator import attrgetter
 from typing import Literal
 
+from spyrec.bundle.debug_handle import DebugHandle
 from spyrec.codegen.expression import INTEGER_LIMIT, CoordinateExpression, parse_expression
 from spyrec.diagnostics import Diagnostic, Location, refuse
 from spyrec.files.json_form import NOT_IN_FILE, Form, Parsed, Shape, json, omitted, optional
@@ -130,12 +131,23 @@ _DEVICE_FORMAT = Form(
 _COORDINATE = Form(shape=Shape(str, parse_expression, str, otherwise=CoordinateExpression.constant(0)))
 
 
+_ADVANCE = replace(_COORDINATE, schema={"description": "elements of the device layout per step of each loop level"})
+
+
+@dataclass(frozen=True, slots=True)
+class OwnedSlices:
+    """Who owns what of an LX tensor: slices per symbol (1 where absent), and each core's slice of them (else 0)."""
+
+    work_slices: Mapping[str, int] = field(metadata=json(Form(keys=_NAME, each=_SIZE)))
+    core_id_to_work_slice: Mapping[str, CoordinateExpression] = field(metadata=json(Form(keys=_NAME, each=_COORDINATE)))
+
+
 @dataclass(frozen=True, slots=True)
 class TensorArgument:
     """One operand of an operation; ``device_coordinates`` has one expression per device dim.
 
     ``moves`` is the compiler's word, never a file's, how many positions each device dim moves per iteration of each
-    loop around the operation, outermost first; ``None``: it follows from ``tiled_symbols``.
+    loop around the operation, outermost first; ``None``: it follows from ``tile_advance`` or ``tiled_symbols``.
     ``ends_in_padding`` is the compiler's word, never a file's, that no element lies behind the window along the stick
     dim, so that a store may fill its last stick.
     """
@@ -155,6 +167,11 @@ class TensorArgument:
     name: str | None = field(
         default=None, metadata=optional(_described(_NAME, "only needed on the index tensor of a gather"))
     )
+    tile_advance: CoordinateExpression | None = field(default=None, metadata=omitted(_ADVANCE))
+    element_arrangement: Literal["STANDARD", "DL16_TO_FP32", "QFP8CH", "EXX2", "FP32_TO_DL16", "QFP8WT"] = field(
+        default="STANDARD", metadata=omitted(_described(Form(), "how elements lie inside of a stick"))
+    )
+    work_division: OwnedSlices | None = field(default=None, metadata=omitted())
     ends_in_padding: bool = field(default=False, metadata=NOT_IN_FILE)
     moves: tuple[tuple[int, ...], ...] | None = field(default=None, metadata=NOT_IN_FILE)
 
@@ -191,13 +208,20 @@ _CONSTANT_SCHEMA: Mapping[str, object] = {
     "anyOf": [{"type": "boolean"}, {"type": "integer"}, {"type": "number"}, {"enum": ["inf", "-inf"], "type": "string"}]
 }
 _CONSTANTS = Form(each=Form(parsed=Parsed(_constant, _shown_constant, _CONSTANT_SCHEMA, type=object)))
+_PARAMETERS = Form(schema={"description": "window, strides and padding of a convolution"})
 
 
 @dataclass(frozen=True, slots=True)
 class OpInfo:
-    """What an operation carries besides its operands; ``shared_weight_unit_bmm``: torch-spyre's, not lowered."""
+    """What an operation carries besides its operands.
+
+    ``conv_params``: of convolutions.  ``shared_weight_unit_bmm``: torch-spyre's, not lowered.
+    """
 
     constants: Mapping[str, float] = field(default_factory=dict[str, float], metadata=omitted(_CONSTANTS))
+    conv_params: Mapping[str, float | str] = field(
+        default_factory=dict[str, float | str], metadata=omitted(_PARAMETERS)
+    )
     shared_weight_unit_bmm: object = field(
         default=None, metadata=omitted(_described(Form(), "torch-spyre's; refused by name (SPY0532)"))
     )
@@ -208,6 +232,10 @@ class OpSpec:
     """One device operation over an iteration space.
 
     Of the arguments index tensors come first, then inputs, the output last.
+
+    ``tiled_levels``: for each enclosing loop, outermost first, the symbols that stand for one of its steps in the
+    operands' ``tile_advance``; ``None``: loops are told by ``tiled_symbols``.  ``tiled_symbol_trip_counts``: carried
+    along.  ``node_output_ranges``: of pools and convolutions, [N, C, H, W].
     """
 
     op: str = field(metadata=json(_NAME))
@@ -215,6 +243,16 @@ class OpSpec:
     iteration_space: tuple[IterationDim, ...] = field(metadata=json(Form(max_length=MAX_DIMS)))
     op_info: OpInfo = field(default=OpInfo(), kw_only=True, metadata=optional())
     tiled_symbols: tuple[str, ...] = field(default=(), kw_only=True, metadata=optional(_NAMES))
+    tiled_levels: tuple[tuple[str, ...], ...] | None = field(
+        default=None, kw_only=True, metadata=omitted(Form(max_length=MAX_DIMS, each=_NAMES))
+    )
+    tiled_symbol_trip_counts: Mapping[str, int] = field(
+        default_factory=dict[str, int], kw_only=True, metadata=omitted(Form(keys=_NAME, each=_COUNT))
+    )
+    node_output_ranges: tuple[int, ...] | None = field(
+        default=None, kw_only=True, metadata=omitted(Form(max_length=MAX_DIMS, each=_SIZE))
+    )
+    debug_handle: DebugHandle | None = field(default=None, kw_only=True, metadata=omitted())
     args: tuple[TensorArgument, ...] = field(
         metadata=json(Form(min_length=1, max_length=MAX_DIMS, each=Form(check=TensorArgument.contradictions)))
     )

@@ -1,17 +1,20 @@
 """Symbols: start addresses that a program with symbolic arguments computes instead of baking them in.
 
 An address is a kernel argument (or the pool) plus a constant, plus a step per enclosing loop.  Within one SuperDSC
-equal addresses share one symbol id; ids count down from -1 over the whole program.
+equal addresses share one symbol id; ids count down from -1 over the whole program.  Which addresses get one, and under
+which names, is a matter of the dialect.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from spyrec.bundle.program import Add, ArgumentExtract, Constant, InputArgument, Statement
 from spyrec.codegen.opspec import AllocationKind, TensorArgument
 from spyrec.diagnostics import Location, refuse
+from spyrec.hardware.target import SEGMENT_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,27 +44,22 @@ class Base:
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """One symbolic address: base plus offset in bytes, before any loop step; ``value`` names what holds it in MLIR."""
+    """One symbolic address before any loop step.
 
-    base: Base
-    offset_bytes: int
+    ``value`` names what holds it in MLIR: ``counted_from`` plus ``offset_bytes``, a constant named ``constant``.
+    A bare argument counts from nothing.
+    """
+
     value: str
-
-    @classmethod
-    def of(cls, base: Base, offset_bytes: int) -> Address:
-        """Return the address, named."""
-        if base.arg_index is None:
-            return cls(base, offset_bytes, f"pool_addr_{offset_bytes}")
-        return cls(base, offset_bytes, f"{base.name}_core_{offset_bytes}" if offset_bytes else base.name)
+    counted_from: str | None = None
+    offset_bytes: int = 0
+    constant: str = ""
 
     def declaration(self) -> tuple[Statement, ...]:
         """Return the statements that compute the address; none for a bare argument."""
-        name = self.base.name
-        if self.value == name:
+        if self.counted_from is None:
             return ()
-        is_pool = self.base.arg_index is None
-        constant = f"{name}_{'' if is_pool else 'core_'}offset_{self.offset_bytes}"
-        return (Constant(constant, self.offset_bytes), Add(self.value, name, constant))
+        return (Constant(self.constant, self.offset_bytes), Add(self.value, self.counted_from, self.constant))
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,31 +68,23 @@ class BoundSymbol:
 
     symbol_id: int
     address: Address
-    steps: tuple[LoopStep, ...]
 
 
-class SymbolTable:
-    """Allocates symbol ids and collects what the program must declare.
+class SymbolTable(ABC):
+    """Allocates symbol ids and collects what the program must declare."""
 
-    ``argument_bases`` is the byte address at which each kernel argument begins, by ``arg_index``: addresses in the
-    OpSpecs count from 0 of the device, symbols count from the argument.
-    """
-
-    def __init__(self, argument_bases: Mapping[int, int]) -> None:
-        self._argument_bases = argument_bases
-        self._bases = {index: Base(index) for index in (*argument_bases, None)}
+    def __init__(self) -> None:
         self._allocated = 0
         # Dictionaries for their order: first seen, first declared.
         self._used_bases: dict[Base, None] = {}
-        self._declared: dict[tuple[int | None, int], Address] = {}
-        self._current: dict[tuple[Base, tuple[LoopStep, ...]], dict[int, BoundSymbol]] = {}
-        self._symbols: list[BoundSymbol] = []
+        self._declared: dict[Address, None] = {}
+        self._by_id: dict[int, BoundSymbol] = {}
 
+    @abstractmethod
     def begin_superdsc(self) -> None:
-        """Forget the symbols of the SuperDSC before: ids are shared within one only."""
-        self._current = {}
-        self._symbols = []
+        """Start another SuperDSC: nothing is shared with the one before."""
 
+    @abstractmethod
     def bind(
         self,
         argument: TensorArgument,
@@ -103,49 +93,24 @@ class SymbolTable:
         location: Location | None,
     ) -> tuple[int, ...]:
         """Return the symbol id of each core's start.  Errors: SPY0526 no argument stands behind the operand."""
-        base, start = self._base(argument, location)
-        self._used_bases.setdefault(base)
-        known = self._current.setdefault((base, steps), {})
-        places = [start + offset for offset in offsets_bytes]
-        for place in places:
-            if place not in known:
-                known[place] = self._allocate(base, place, steps)
-        return tuple(known[place].symbol_id for place in places)
 
-    def _allocate(self, base: Base, offset_bytes: int, steps: tuple[LoopStep, ...]) -> BoundSymbol:
-        place = (base.arg_index, offset_bytes)
-        address = self._declared.get(place)
-        if address is None:
-            address = self._declared[place] = Address.of(base, offset_bytes)
+    @abstractmethod
+    def _ordered_arguments(self) -> list[Base]:
+        """Return the arguments in the order of their parameters."""
+
+    def address(self, symbol_id: int) -> Address:
+        """Return what an id stands for."""
+        return self._by_id[symbol_id].address
+
+    def _allocate(self, address: Address) -> BoundSymbol:
+        self._declared.setdefault(address)
         self._allocated += 1
-        symbol = BoundSymbol(-self._allocated, address, steps)
-        self._symbols.append(symbol)
+        symbol = self._by_id[-self._allocated] = BoundSymbol(-self._allocated, address)
         return symbol
 
-    def _base(self, argument: TensorArgument, location: Location | None) -> tuple[Base, int]:
-        """Return the base of an operand and where its allocation begins relative to it."""
-        if argument.allocation.kind is AllocationKind.POOL:
-            return self._bases[None], argument.allocation.start_bytes
-        if argument.arg_index is None:
-            raise refuse(
-                "SPY0526",
-                f"operand at device address {argument.allocation.start_bytes} is no kernel argument, so that a program "
-                "with symbolic arguments cannot find it",
-                location,
-                hint="give it an arg_index, put it into the pool, or use --no-symbolic-args",
-            )
-        start = argument.allocation.start_bytes - self._argument_bases[argument.arg_index]
-        return self._bases[argument.arg_index], start
-
-    def symbols(self) -> tuple[BoundSymbol, ...]:
-        """Return the symbols of the current SuperDSC in order of their ids."""
-        return tuple(self._symbols)
-
     def _ordered_bases(self) -> list[Base]:
-        """Return the bases in the order of the parameters: the pool first, then arguments as first seen."""
-        pool = self._bases[None]
-        arguments = [base for base in self._used_bases if base is not pool]
-        return [pool, *arguments] if pool in self._used_bases else arguments
+        """Return the bases in the order of the parameters, the pool first."""
+        return [*([_POOL] if _POOL in self._used_bases else []), *self._ordered_arguments()]
 
     def parameters(self) -> tuple[InputArgument, ...]:
         """Return the parameters of the program's function."""
@@ -157,4 +122,138 @@ class SymbolTable:
 
     def declarations(self) -> tuple[Statement, ...]:
         """Return the statements that compute the addresses, each once, in order of first use."""
-        return tuple(statement for address in self._declared.values() for statement in address.declaration())
+        return tuple(statement for address in self._declared for statement in address.declaration())
+
+
+_POOL = Base(None)
+
+
+def _in_pool(offset_bytes: int) -> Address:
+    return Address(f"pool_addr_{offset_bytes}", _POOL.name, offset_bytes, f"pool_offset_{offset_bytes}")
+
+
+def _argument_of(argument: TensorArgument, location: Location | None) -> Base:
+    """Return the argument that an operand in device memory belongs to.  Errors: SPY0526."""
+    if argument.arg_index is None:
+        raise refuse(
+            "SPY0526",
+            f"operand at device address {argument.allocation.start_bytes} is no kernel argument, so that a program "
+            "with symbolic arguments cannot find it",
+            location,
+            hint="give it an arg_index, put it into the pool, or use --no-symbolic-args",
+        )
+    return Base(argument.arg_index)
+
+
+class PlaceSymbols(SymbolTable):
+    """One symbol for every distinct place and movement; parameters in order of first use.
+
+    ``argument_bases`` is the byte address at which each kernel argument begins, by ``arg_index``: addresses in the
+    OpSpecs count from 0 of the device, symbols count from the argument.
+    """
+
+    def __init__(self, argument_bases: Mapping[int, int]) -> None:
+        super().__init__()
+        self._argument_bases = argument_bases
+        self._current: dict[tuple[Base, tuple[LoopStep, ...]], dict[int, BoundSymbol]] = {}
+
+    def begin_superdsc(self) -> None:
+        """Start another SuperDSC: nothing is shared with the one before."""
+        self._current = {}
+
+    def bind(
+        self,
+        argument: TensorArgument,
+        offsets_bytes: Sequence[int],
+        steps: tuple[LoopStep, ...],
+        location: Location | None,
+    ) -> tuple[int, ...]:
+        """Return the symbol id of each core's start.  Errors: SPY0526."""
+        if argument.allocation.kind is AllocationKind.POOL:
+            base, start = _POOL, argument.allocation.start_bytes
+        else:
+            base = _argument_of(argument, location)
+            assert base.arg_index is not None
+            start = argument.allocation.start_bytes - self._argument_bases[base.arg_index]
+        self._used_bases.setdefault(base)
+        known = self._current.setdefault((base, steps), {})
+        places = [start + offset for offset in offsets_bytes]
+        for place in places:
+            if place not in known:
+                known[place] = self._allocate(_in_pool(place) if base == _POOL else _behind(base, place))
+        return tuple(known[place].symbol_id for place in places)
+
+    def _ordered_arguments(self) -> list[Base]:
+        return [base for base in self._used_bases if base != _POOL]
+
+
+def _behind(base: Base, offset_bytes: int) -> Address:
+    """Return the address of what lies so many bytes behind the beginning of an argument."""
+    if not offset_bytes:
+        return Address(base.name)
+    return Address(
+        f"{base.name}_core_{offset_bytes}", base.name, offset_bytes, f"{base.name}_core_offset_{offset_bytes}"
+    )
+
+
+class WindowSymbols(SymbolTable):
+    """A symbol for each argument, for the start of a window in it, and for the cores that begin elsewhere.
+
+    ``separates_steps``: operands that begin at one place and move differently have symbols of their own.  Upstream
+    serves the later one with the earlier one's movement.
+    """
+
+    def __init__(self, *, separates_steps: bool) -> None:
+        super().__init__()
+        self._separates_steps = separates_steps
+        self._current: dict[tuple[Base, int | None, tuple[LoopStep, ...]], BoundSymbol] = {}
+
+    def begin_superdsc(self) -> None:
+        """Start another SuperDSC: nothing is shared with the one before."""
+        self._current = {}
+
+    def bind(
+        self,
+        argument: TensorArgument,
+        offsets_bytes: Sequence[int],
+        steps: tuple[LoopStep, ...],
+        location: Location | None,
+    ) -> tuple[int, ...]:
+        """Return the symbol id of each core's start.  Errors: SPY0526."""
+        own = steps if self._separates_steps else ()
+        start = argument.allocation.start_bytes
+        if argument.allocation.kind is AllocationKind.POOL:
+            self._used_bases.setdefault(_POOL)
+            found = [self._known(_POOL, start + offset, own, _in_pool(start + offset)) for offset in offsets_bytes]
+            return tuple(symbol.symbol_id for symbol in found)
+        base = _argument_of(argument, location)
+        self._used_bases.setdefault(base)
+        places = [start % SEGMENT_BYTES + offset for offset in offsets_bytes]
+        first = self._known(base, None, own, Address(base.name))  # taken even where nothing refers to it afterwards
+        if places[0]:
+            first = self._known(base, places[0], own, _window(base, places[0]))
+        found = [
+            first if place == places[0] else self._known(base, place, own, _from(first, place - places[0]))
+            for place in places
+        ]
+        return tuple(symbol.symbol_id for symbol in found)
+
+    def _known(self, base: Base, place: int | None, steps: tuple[LoopStep, ...], address: Address) -> BoundSymbol:
+        key = (base, place, steps)
+        if key not in self._current:
+            self._current[key] = self._allocate(address)
+        return self._current[key]
+
+    def _ordered_arguments(self) -> list[Base]:
+        indices = sorted(base.arg_index for base in self._used_bases if base.arg_index is not None)
+        return [Base(index) for index in indices]
+
+
+def _window(base: Base, start_bytes: int) -> Address:
+    name = f"{base.name}_slice"
+    return Address(f"{name}_{start_bytes}", base.name, start_bytes, f"{name}_offset_{start_bytes}")
+
+
+def _from(first: BoundSymbol, distance_bytes: int) -> Address:
+    name = f"{first.address.value}_core"
+    return Address(f"{name}_{distance_bytes}", first.address.value, distance_bytes, f"{name}_offset_{distance_bytes}")

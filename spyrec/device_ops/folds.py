@@ -59,6 +59,7 @@ def _reduction(name: str, summary: str, fold: Fold, error: ErrorBehaviour) -> De
         unary=None,
         pointwise=None,
         fold=fold,
+        padding_mask=None,
     )
 
 
@@ -116,6 +117,7 @@ _STATISTICS = DeviceOperation(
     pointwise=None,
     # it finds the dim that it folds by its sticks, which a tile of one element does not have
     fold=_sum((SUM, SUM_OF_SQUARES), "exx2scale", least_tile=2),
+    padding_mask=None,
 )
 
 _SCALE = DeviceOperation(
@@ -135,6 +137,7 @@ _SCALE = DeviceOperation(
     unary=None,
     pointwise=None,
     fold=None,
+    padding_mask=None,
 )
 
 
@@ -156,6 +159,7 @@ def _product(name: str, summary: str, accepts: Formats, *, is_uniform: bool = Tr
         unary=None,
         pointwise=None,
         fold=_sum((SUM,)),
+        padding_mask=None,
     )
 
 

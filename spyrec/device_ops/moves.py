@@ -39,6 +39,7 @@ def _move(name: str, summary: str, family: Family, accepts: Formats, gives: Form
         unary=None,
         pointwise=None,
         fold=None,
+        padding_mask=None,
     )
 
 

@@ -46,6 +46,7 @@ def _unary(  # noqa: PLR0913 - the fields of a row, by name
     *,
     formats: Formats = HALF_OR_SINGLE,
     constants: tuple[str, ...] = (),
+    padding_mask: float | None = None,
 ) -> DeviceOperation:
     return DeviceOperation(
         name=name,
@@ -64,6 +65,7 @@ def _unary(  # noqa: PLR0913 - the fields of a row, by name
         unary=function,
         pointwise=None,
         fold=None,
+        padding_mask=padding_mask,
     )
 
 
@@ -123,7 +125,7 @@ _SOFTPLUS = ("softplusBeta", "softplusThresh")
 _FUNCTIONS = (
     _unary("abs", "absolute value", _plain(np.abs), _linear(0.0)),
     _unary("neg", "negation", _plain(np.negative), _EXACT),
-    _unary("exp", "e to the power of x", _plain(np.exp), _TABLE),
+    _unary("exp", "e to the power of x", _plain(np.exp), _TABLE, padding_mask=-math.inf),
     _unary("log", "natural logarithm", _plain(np.log), _TABLE, formats=HALF),
     _unary("sqrt", "square root", _plain(np.sqrt), _shaped()),
     _unary("rsqrt", "1 / sqrt(x)", _plain(lambda x: 1.0 / np.sqrt(x)), _shaped(ulps=2.0)),
@@ -171,6 +173,7 @@ def _formula(
         unary=None,
         pointwise=pointwise,
         fold=None,
+        padding_mask=None,
     )
 
 

@@ -152,7 +152,8 @@ class DeviceOperation:
     ``inputs``, the last ones, may be absent.  ``constants``: names that it needs, in the file's order.  ``accepts``,
     ``gives``: formats of inputs and output; ``is_uniform``: all operands of one execution share theirs.
     ``vector_passes``: results that the vector unit makes per point.  ``flops``: operations counted per point.
-    ``unary``, ``pointwise``, ``fold``: what it computes, by family.
+    ``unary``, ``pointwise``, ``fold``: what it computes, by family.  ``padding_mask``: what stands in for padding,
+    where a writer masks an operation that folds nothing.
     """
 
     name: str
@@ -171,6 +172,7 @@ class DeviceOperation:
     unary: UnaryFunction | None
     pointwise: Pointwise | None
     fold: Fold | None
+    padding_mask: float | None
 
     def __post_init__(self) -> None:
         folds = self.family in {Family.REDUCTION, Family.MATMUL, Family.NORM_STATISTICS}

@@ -9,13 +9,14 @@ from itertools import pairwise
 from spyrec.hardware.target import RING_CORES
 
 
-def slices_of_cores(counts: Sequence[int], *, contracts: bool) -> tuple[tuple[int, ...], ...]:
+def slices_of_cores(counts: Sequence[int], *, contracts: bool, least_rank: int = 3) -> tuple[tuple[int, ...], ...]:
     """Return the slice index of every core along each dim: mixed radix, the first dim varies fastest.
 
     ``counts``: slices per dim.  With ``contracts`` the last dim is the one that a matmul contracts: where it is divided
-    it comes first, so that the cores which combine partial results are neighbours (torch-spyre's ``k_fast`` order).
+    it comes first, so that the cores which combine partial results are neighbours (torch-spyre's ``k_fast`` order);
+    so it is from ``least_rank`` dims on.
     """
-    order = slice_order(counts, contracts=contracts)
+    order = slice_order(counts, contracts=contracts, least_rank=least_rank)
     slices: list[tuple[int, ...]] = []
     for core in range(math.prod(counts)):
         rest, entry = core, [0] * len(counts)
@@ -25,10 +26,10 @@ def slices_of_cores(counts: Sequence[int], *, contracts: bool) -> tuple[tuple[in
     return tuple(slices)
 
 
-def slice_order(counts: Sequence[int], *, contracts: bool) -> list[int]:
+def slice_order(counts: Sequence[int], *, contracts: bool, least_rank: int = 3) -> list[int]:
     """Return the dims from the one whose slice varies fastest between cores to the slowest."""
     order = list(range(len(counts)))
-    if contracts and len(counts) >= 3 and counts[-1] > 1:
+    if contracts and len(counts) >= least_rank and counts[-1] > 1:
         order = [order[-1], *order[:-1]]
     return order
 

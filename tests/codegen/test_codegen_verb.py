@@ -17,7 +17,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("case", ["layernorm", "softmax_lx_symbolic"])
-@pytest.mark.parametrize("compat", [[], ["--compat", "torch-spyre"]])
+@pytest.mark.parametrize("compat", [[], ["--compat", "torch-spyre@2026-06"]])
 def test_the_verb_writes_the_bytes_of_torch_spyre(tmp_path: Path, case: str, compat: list[str]) -> None:
     output = tmp_path / "out"
     assert main(["codegen", str(EXAMPLES / case / "opspecs.json"), "-o", str(output), *compat]) == 0

@@ -18,7 +18,7 @@ from tests.codegen.builders import FP32, SEGMENT, Along, argument, file_of, matm
 
 
 def lowered(spec: OpSpec, *, compat: bool = False) -> SuperDsc:
-    (dsc,) = emit_opspecs(file_of(spec), CodegenOptions(compat_torch_spyre=compat)).superdscs.values()
+    (dsc,) = emit_opspecs(file_of(spec), CodegenOptions(is_exact=compat)).superdscs.values()
     return dsc
 
 

@@ -37,7 +37,7 @@ def emitted_files(emitted: EmittedProgram) -> dict[str, bytes]:
 @pytest.mark.parametrize("compat", [True, False])
 @pytest.mark.parametrize("case", WITHOUT_LOOPS)
 def test_codegen_reproduces_every_byte_of_the_cases_without_loops(case: str, compat: bool) -> None:
-    assert emitted_files(emit(case, CodegenOptions(compat_torch_spyre=compat))) == written(case)
+    assert emitted_files(emit(case, CodegenOptions(is_exact=compat))) == written(case)
 
 
 def test_kept_loops_differ_from_torch_spyre_in_the_steps_alone() -> None:

@@ -171,4 +171,9 @@ CODE_GENERATION: dict[str, Code] = {
         "How often it goes round is known when the bundle runs, not before.",
         hint="keep the loops, or give the dim one extent",
     ),
+    "SPY0534": Code(
+        "the dialect does not have it",
+        "Its writer knows no such addresses or loops: the files would be none of that dialect.",
+        hint="leave the option out, or choose another dialect",
+    ),
 }

@@ -1,0 +1,82 @@
+"""Dialects of SuperDSC: what the writers of a date put into a bundle, as data.
+
+A dialect is a record; whoever writes, reads or lowers asks it, and nobody asks for its name.  The next dialect is one
+more record here, with its cases under ``tests/fixtures`` (``CONTRIBUTING.md`` shows it as a diff).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """What files of a date look like, and how the code generator of that date divides and addresses.
+
+    The form of ``sdsc_N.json``.  ``has_debug_handles``: ``debug_handle_`` is the first key of every SuperDSC.
+    ``has_stage_details``: both data stages end with six keys of details.  ``has_own_size_order``: ``maxDimSizes_``
+    stands in the order of the operand's own dims, not in that of its label.
+
+    The lowering.  ``has_windows``: symbols for the start of a window and for what lies behind it, an id for each
+    argument, parameters in ascending order (else a symbol for every distinct address, parameters in order of use).
+    ``advances``: what an operand moves by in a loop is said by its own ``tile_advance`` (else by the loop's symbols).
+    ``least_contracted_rank``: dims from which on a product counts the divided dim that it contracts first.
+    ``masks_pointwise``: operations that fold nothing mask padded dims too, where their record has a mask.
+    ``gathers_on_one_core``: operations with an index tensor are not divided.
+    """
+
+    name: str
+    has_debug_handles: bool
+    has_stage_details: bool
+    has_own_size_order: bool
+    has_windows: bool
+    advances: bool
+    least_contracted_rank: int
+    masks_pointwise: bool
+    gathers_on_one_core: bool
+
+
+JUNE_2026 = Dialect(
+    name="2026-06",
+    has_debug_handles=False,
+    has_stage_details=False,
+    has_own_size_order=False,
+    has_windows=False,
+    advances=False,
+    least_contracted_rank=3,
+    masks_pointwise=False,
+    gathers_on_one_core=False,
+)
+
+AUGUST_2026 = Dialect(
+    name="2026-08",
+    has_debug_handles=True,
+    has_stage_details=True,
+    has_own_size_order=True,
+    has_windows=True,
+    advances=True,
+    least_contracted_rank=1,
+    masks_pointwise=True,
+    gathers_on_one_core=True,
+)
+
+DIALECTS: Mapping[str, Dialect] = MappingProxyType({item.name: item for item in (JUNE_2026, AUGUST_2026)})
+"""All dialects by name, the newest last."""
+
+NEWEST = AUGUST_2026
+"""What ``--compat torch-spyre`` means."""
+
+_WRITER = "torch-spyre"
+
+COMPATIBLE = (_WRITER, *(f"{_WRITER}@{name}" for name in DIALECTS))
+"""What ``--compat`` takes: a writer, and the date of its sources."""
+
+
+def dialect_of(compatible_with: str | None) -> Dialect | None:
+    """Return the dialect of a value of ``--compat``; ``None`` for none."""
+    if compatible_with is None:
+        return None
+    _, _, name = compatible_with.partition("@")
+    return DIALECTS[name] if name else NEWEST
