@@ -24,7 +24,10 @@ class Dialect:
     ``advances``: what an operand moves by in a loop is said by its own ``tile_advance`` (else by the loop's symbols).
     ``least_contracted_rank``: dims from which on a product counts the divided dim that it contracts first.
     ``masks_pointwise``: operations that fold nothing mask padded dims too, where their record has a mask.
-    ``gathers_on_one_core``: operations with an index tensor are not divided.
+    ``gathers_on_one_core``: operations with an index tensor are not divided.  ``scatters``: outputs are written through
+    index tensors too.  ``adds_unit_dims``: an index without a symbol, or without one along its sticks, and the one
+    element of a top-k have a dim of size 1.  ``sizes_index_dims``: ``maxDimSizes_`` of a table has the extents of the
+    index (else 1 where they are smaller than those of the table).
     """
 
     name: str
@@ -36,6 +39,9 @@ class Dialect:
     least_contracted_rank: int
     masks_pointwise: bool
     gathers_on_one_core: bool
+    scatters: bool
+    adds_unit_dims: bool
+    sizes_index_dims: bool
 
 
 JUNE_2026 = Dialect(
@@ -48,6 +54,9 @@ JUNE_2026 = Dialect(
     least_contracted_rank=3,
     masks_pointwise=False,
     gathers_on_one_core=False,
+    scatters=False,
+    adds_unit_dims=False,
+    sizes_index_dims=False,
 )
 
 AUGUST_2026 = Dialect(
@@ -60,6 +69,9 @@ AUGUST_2026 = Dialect(
     least_contracted_rank=1,
     masks_pointwise=True,
     gathers_on_one_core=True,
+    scatters=True,
+    adds_unit_dims=True,
+    sizes_index_dims=True,
 )
 
 DIALECTS: Mapping[str, Dialect] = MappingProxyType({item.name: item for item in (JUNE_2026, AUGUST_2026)})

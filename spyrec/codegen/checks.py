@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from spyrec.bundle.dialects import Dialect
 from spyrec.codegen.iteration import IterationSpace
 from spyrec.codegen.operand_dims import EXTENDS, OperandDims
 from spyrec.codegen.opspec import AllocationKind, OpSpec, TensorArgument
@@ -57,15 +58,15 @@ def _check_allocation(argument: TensorArgument, location: Location | None) -> No
         )
 
 
-def check_gather(spec: OpSpec, value: int, index: int | None, location: Location | None) -> int:
-    """Check the operands of a gather and return the index tensor's position.  Errors: SPY0521."""
+def check_gather(spec: OpSpec, value: int, index: int | None, dialect: Dialect, location: Location | None) -> int:
+    """Check the operands of a gather or scatter and return the index tensor's position.  Errors: SPY0521."""
 
     def wrong(fact: str, position: int) -> SpyrecError:
         return refuse("SPY0521", fact, None if location is None else location.child("args", position))
 
     if index is None:
         raise wrong("rows are read through a name that no operand has", value)
-    if value == len(spec.args) - 1:
+    if value == len(spec.args) - 1 and not dialect.scatters:
         raise wrong("the output cannot be scattered through an index tensor", value)
     if index in {value, len(spec.args) - 1}:
         raise wrong("an index tensor must be an input of its own", index)

@@ -8,7 +8,7 @@ Anything else has no field in SuperDSC and is refused.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from spyrec.codegen.expression import CoordinateExpression, Floor, IndirectAccess, Modulo, Symbol
@@ -31,6 +31,7 @@ class ArgumentView:
 
     ``dim_order`` is inner to outer over the device axes.  ``axes`` has the axis of each dim except the dims of a
     gather's rows (``indirect_dims``, all on ``indirect_axis``) and a stick dim that has one stick and no axis.
+    ``coordinate_dims`` are the dims of all coordinates, those of the outermost device axis first.
     """
 
     argument: TensorArgument
@@ -38,6 +39,7 @@ class ArgumentView:
     stick_dim: str | None
     dim_order: tuple[str, ...]
     axes: Mapping[str, DeviceAxis]
+    coordinate_dims: tuple[str, ...] = ()
     index_name: str | None = None
     indirect_axis: int | None = None
     indirect_dims: tuple[str, ...] = ()
@@ -46,6 +48,14 @@ class ArgumentView:
     def word_bytes(self) -> int:
         """Bytes of one element."""
         return STICK_BYTES // self.elements_per_stick
+
+    def with_row(self, dim: str) -> ArgumentView:
+        """Return the view with ``dim`` on the axis of the rows, where their index has no dim."""
+        if self.indirect_axis is None or self.indirect_dims:
+            return self
+        place = sum(axis.index > self.indirect_axis for axis in self.axes.values())
+        order = (*self.dim_order[:place], dim, *self.dim_order[place:])
+        return replace(self, dim_order=order, indirect_dims=(dim,))
 
     def unit_elements(self, axis: int) -> int:
         """Return the distance between neighbours on a device axis, in elements."""
@@ -150,10 +160,16 @@ class _AxisWalk:
             self._stick_dim,
             tuple(self._order),
             self._axes,
+            self._coordinate_dims(),
             self._index_name,
             self._indirect_axis,
             () if self._index_name is None else self._reader.rows_dims(self._index_name) or (),
         )
+
+    def _coordinate_dims(self) -> tuple[str, ...]:
+        symbols = (symbol for coordinate in self._argument.device_coordinates for symbol in coordinate.symbols)
+        found = (self._reader.label(symbol) for symbol in symbols)
+        return tuple(dict.fromkeys(dim for dim in found if dim is not None))
 
     def _visit(self, axis: int) -> None:
         coordinate = self._argument.device_coordinates[axis]

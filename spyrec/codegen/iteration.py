@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from math import prod
 
 from spyrec.bundle.dialects import Dialect
 from spyrec.codegen.opspec import OpSpec
 from spyrec.device_ops import CASTS, MATMULS
-from spyrec.diagnostics import Location, refuse
+from spyrec.diagnostics import Location, SpyrecError, refuse
 from spyrec.hardware.work_slices import slice_order, slices_of_cores
 
 _MATMUL_LABELS = ("ki", "kj", "y", "x", "mb", "out", "in")
@@ -60,6 +60,11 @@ class IterationSpace:
             missing_stick=label,
         )
 
+    def with_unit_dims(self, labels: Iterable[str]) -> IterationSpace:
+        """Return the space with undivided dims of size 1 after its dims."""
+        ones = dict.fromkeys(labels, 1)
+        return replace(self, sizes={**self.sizes, **ones}, work_slices={**self.work_slices, **ones})
+
     def padded(self, dim: str, stick_size: int) -> IterationSpace:
         """Return the space with the extent of ``dim`` rounded up to whole sticks."""
         rest = -self.sizes[dim] % stick_size
@@ -99,25 +104,37 @@ def label_symbols(spec: OpSpec, location: Location | None) -> dict[str, str]:
     return dict(zip(names, labels[: len(names)] if names else (), strict=True))
 
 
-def initial_iteration(spec: OpSpec, labels: Mapping[str, str]) -> IterationSpace:
-    """Return the space as the OpSpec gives it, in dim labels."""
+def initial_iteration(spec: OpSpec, labels: Mapping[str, str], *, is_divided: bool = True) -> IterationSpace:
+    """Return the space as the OpSpec gives it, in dim labels; not ``is_divided``: on one core all the same."""
     return IterationSpace(
         {labels[dim.symbol]: dim.size for dim in spec.iteration_space},
-        {labels[dim.symbol]: dim.work_division for dim in spec.iteration_space},
+        {labels[dim.symbol]: dim.work_division if is_divided else 1 for dim in spec.iteration_space},
         {},
     )
 
 
-def missing_stick_label(spec: OpSpec, location: Location | None) -> str:
-    """Return the label of the synthetic stick dim; SPY0507 where the operation has too many dims for one."""
+def next_label(spec: OpSpec, lacking: str, location: Location | None) -> str:
+    """Return the label of one more dim, which is ``lacking``; SPY0507 where the operation has too many dims for one."""
     count = len(spec.iteration_space)
     if count >= len(_LEADING_LABELS):
-        raise refuse(
-            "SPY0507",
-            f'"{spec.op}" iterates {count} dims without a stick dim, a SuperDSC has no name for one more',
-            None if location is None else location.child("iteration_space"),
-        )
+        raise _too_many(spec, lacking, location)
     return _LEADING_LABELS[count]
+
+
+def free_label(spec: OpSpec, taken: Collection[str], location: Location | None) -> str:
+    """Return the first label that is not ``taken``, for a dim of an index; SPY0507 where there is none."""
+    found = next((label for label in _LEADING_LABELS if label not in taken), None)
+    if found is None:
+        raise _too_many(spec, "a dim for its index", location)
+    return found
+
+
+def _too_many(spec: OpSpec, lacking: str, location: Location | None) -> SpyrecError:
+    return refuse(
+        "SPY0507",
+        f'"{spec.op}" iterates {len(spec.iteration_space)} dims without {lacking}, a SuperDSC has no name for one more',
+        None if location is None else location.child("iteration_space"),
+    )
 
 
 def needs_cast_row(spec: OpSpec, stick_dim: str | None, dim_order: tuple[str, ...]) -> bool:

@@ -29,14 +29,15 @@ from spyrec.codegen.iteration import (
     core_slices,
     initial_iteration,
     label_symbols,
-    missing_stick_label,
     needs_cast_row,
+    next_label,
 )
 from spyrec.codegen.operand_dims import (
     ONE_LANE_PER_STICK,
     DimsContext,
     OperandDims,
     ReferenceDims,
+    SizeRule,
     index_dims,
     max_dim_sizes,
     operand_dims,
@@ -44,6 +45,7 @@ from spyrec.codegen.operand_dims import (
 from spyrec.codegen.opspec import AllocationKind, OpSpec, TensorArgument
 from spyrec.codegen.padding import pad_contraction, pad_sticks
 from spyrec.codegen.stick_labels import assign_labels
+from spyrec.codegen.unit_dims import UnitDims, unit_dims
 from spyrec.device_ops import IDENTITY, MATMULS, RESTICKIFY, TOPKS
 from spyrec.diagnostics import Location
 from spyrec.hardware.dtypes import DeviceFormat
@@ -88,6 +90,7 @@ class _Operation:
     label_of: tuple[str, ...]
     related: Mapping[int, int]
     """Partner of each operand that takes part in a gather."""
+    sizes: SizeRule
 
 
 def lower_opspec(
@@ -97,7 +100,7 @@ def lower_opspec(
 
     Errors: SPY0506 to SPY0522, SPY0526 and SPY0529 to SPY0531, each at the part of the OpSpec that is to blame.
     """
-    operation = _read_operation(spec, options.target, location)
+    operation = _read_operation(spec, options, location)
     output = len(spec.args) - 1
     iteration = operation.iteration
     masking = mask_ranges(spec, iteration, operation.dims[output].scales, options.dialect)
@@ -131,50 +134,56 @@ def _mask_id(last: int, options: LoweringOptions) -> int:
     return 0 if options.is_exact else last
 
 
-def _read_operation(spec: OpSpec, target: Target, location: Location | None) -> _Operation:
-    index_of = _index_of_values(spec, location)
+def _read_operation(spec: OpSpec, options: LoweringOptions, location: Location | None) -> _Operation:
+    dialect = options.dialect
+    index_of = _index_of_values(spec, dialect, location)
     check_operation(spec, location)
     check_operand_list(spec, location)
     indices = frozenset(index_of.values())
     labels = label_symbols(spec, location)
-    ragged = initial_iteration(spec, labels)
-    check_cores(ragged, target, location)
+    ragged = initial_iteration(spec, labels, is_divided=not (indices and dialect.gathers_on_one_core))
+    check_cores(ragged, options.target, location)
     views = _read_views(spec, labels, ragged, indices, location)
     check_formats(spec, indices, location)
     reference_view = views[0 if spec.is_reduction or spec.op in MATMULS else -1]
     reference = ReferenceDims(reference_view.dim_order, reference_view.stick_dim)
     ragged = _with_synthetic_dims(spec, ragged, reference, location)
+    unit = unit_dims(spec, views, indices, reference.dim_order, location) if dialect.adds_unit_dims else UnitDims()
+    ragged = ragged.with_unit_dims(unit.labels)
+    views = _with_rows(views, unit)
     whole = pad_contraction(spec, views, ragged)
+    dims_context = DimsContext(reference, whole, unit, options.is_exact)
     dims = tuple(
-        index_dims(view, _argument_at(location, position))
+        index_dims(view, unit, _argument_at(location, position))
         if position in indices
-        else operand_dims(spec, position, view, DimsContext(reference, whole), _argument_at(location, position))
+        else operand_dims(spec, position, view, dims_context, _argument_at(location, position))
         for position, view in enumerate(views)
     )
     label_of, label_infos = assign_labels(spec, views, dims, indices, location)
     iteration = pad_sticks(spec, views, dims, whole)
     check_even(iteration, location)
     check_combination(spec, dims, iteration, location)
-    context = FootprintContext(ragged, iteration, target, spec.op == RESTICKIFY, _stick_sizes(views))
+    context = FootprintContext(ragged, iteration, options.target, spec.op == RESTICKIFY, _stick_sizes(views))
     footprints = tuple(
         FootprintReader(view, dims[position], context, _argument_at(location, position)).read()
         for position, view in enumerate(views)
     )
     related = index_of | {index: value for value, index in index_of.items()}
-    return _Operation(spec, views, dims, iteration, footprints, label_infos, label_of, related)
+    sizes = SizeRule(dialect, unit)
+    return _Operation(spec, views, dims, iteration, footprints, label_infos, label_of, related, sizes)
 
 
 def _argument_at(location: Location | None, position: int) -> Location | None:
     return None if location is None else location.child("args", position)
 
 
-def _index_of_values(spec: OpSpec, location: Location | None) -> dict[int, int]:
-    """Return, for each operand that reads rows through an index tensor, the position of the index tensor."""
+def _index_of_values(spec: OpSpec, dialect: Dialect, location: Location | None) -> dict[int, int]:
+    """Return, for each operand whose rows an index tensor names, the position of the index tensor."""
     positions = {argument.name: position for position, argument in enumerate(spec.args) if argument.name is not None}
     found: dict[int, int] = {}
     for value, argument in enumerate(spec.args):
         for name in (name for coordinate in argument.device_coordinates for name in coordinate.indirect_names):
-            found[value] = check_gather(spec, value, positions.get(name), location)
+            found[value] = check_gather(spec, value, positions.get(name), dialect, location)
     return found
 
 
@@ -201,8 +210,13 @@ def _with_synthetic_dims(
         return iteration.with_cast_row()
     if reference.stick_dim is None:
         lanes = elements_per_stick(spec.args[0], _argument_at(location, 0))
-        return iteration.with_missing_stick(missing_stick_label(spec, location), lanes)
+        return iteration.with_missing_stick(next_label(spec, "a stick dim", location), lanes)
     return iteration
+
+
+def _with_rows(views: Sequence[ArgumentView], unit: UnitDims) -> tuple[ArgumentView, ...]:
+    """Return the views with the row dim, where there is one, on the axes of tables that have no dim there."""
+    return tuple(view.with_row(unit.row) if unit.row and view.index_name else view for view in views)
 
 
 def _stick_sizes(views: Sequence[ArgumentView]) -> dict[str, int]:
@@ -245,7 +259,7 @@ def _operand(
         component=Component.LX if is_lx else Component.HBM,
         layout_dim_order=dims.dim_order,
         scales=dims.scales,
-        max_dim_sizes=max_dim_sizes(dims, view, index_view),
+        max_dim_sizes=max_dim_sizes(dims, view, index_view, operation.sizes),
         start_addresses=starts,
         is_symbolic=binder.is_symbolic and not is_lx,
         back_gap=footprint.back_gap,

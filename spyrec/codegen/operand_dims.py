@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from spyrec.bundle.dialects import Dialect
 from spyrec.codegen.coordinates import ArgumentView
 from spyrec.codegen.iteration import IterationSpace
 from spyrec.codegen.opspec import OpSpec
+from spyrec.codegen.unit_dims import UnitDims
 from spyrec.device_ops import LAYERNORM_SCALE, MATMULS, TOPKS
 from spyrec.diagnostics import Location, refuse
 
@@ -46,14 +48,19 @@ class DimsContext:
 
     reference: ReferenceDims
     iteration: IterationSpace
+    unit: UnitDims
+    is_exact: bool
 
 
-def index_dims(view: ArgumentView, location: Location | None) -> OperandDims:
+def index_dims(view: ArgumentView, unit: UnitDims, location: Location | None) -> OperandDims:
     """Return the dims of an index tensor: its own, all of them extended along."""
-    if view.stick_dim is None:
-        raise refuse("SPY0521", "an index tensor without a stick dim cannot be gathered by", location)
-    order = view.dim_order
-    return OperandDims(order, order, view.stick_dim, dict.fromkeys(order, EXTENDS), is_index=True)
+    order, stick_dim = view.dim_order, view.stick_dim
+    if stick_dim is None:
+        stick_dim = unit.index_stick if order else unit.row
+        if stick_dim is None:
+            raise refuse("SPY0521", "an index tensor without a stick dim cannot be gathered by", location)
+        order = (*order, stick_dim)
+    return OperandDims(order, order, stick_dim, dict.fromkeys(order, EXTENDS), is_index=True)
 
 
 def operand_dims(
@@ -68,7 +75,8 @@ def operand_dims(
     order = list(view.dim_order)
     reduced: list[str] = []
     if spec.op not in MATMULS | TOPKS and order != list(iteration.sizes):
-        reduced = [dim for dim in reference.dim_order if dim not in order]
+        own = () if context.unit.index_stick is None else (context.unit.index_stick,)
+        reduced = [dim for dim in (*reference.dim_order, *own) if dim not in order]
         order += reduced
     stick_dim = view.stick_dim
     if reference.stick_dim is None:
@@ -83,11 +91,15 @@ def operand_dims(
     lane_dim = stick_dim if spec.op == LAYERNORM_SCALE else reference.stick_dim
     if view.stick_dim is None and lane_dim in reduced:
         scales[lane_dim] = ONE_LANE_PER_STICK
+    if view.index_name is not None:
+        # torch-spyre has a table extend along everything, which is right of what has one entry
+        scales |= {dim: EXTENDS for dim in reduced if context.is_exact or iteration.sizes[dim] == 1}
     stride_order = (*(dim for dim in order if dim not in reduced), *reduced)
     if iteration.cast_row is not None:
         order.insert(0, iteration.cast_row)
         scales = {iteration.cast_row: EXTENDS, **scales}
-    return OperandDims(tuple(order), stride_order, label_stick, scales)
+    order = context.unit.completed(order, view, is_output=position == len(spec.args) - 1, is_exact=context.is_exact)
+    return OperandDims(tuple(order), stride_order, label_stick, dict.fromkeys(order, EXTENDS) | scales)
 
 
 def _synthetic_stick(view: ArgumentView, iteration: IterationSpace, location: Location | None) -> str:
@@ -127,18 +139,49 @@ def _label_stick(view: ArgumentView, stick_dim: str | None, order: Sequence[str]
     return stick_dim
 
 
-def max_dim_sizes(dims: OperandDims, view: ArgumentView, index_view: ArgumentView | None) -> dict[str, int]:
-    """Return ``maxDimSizes_``: -1 everywhere but in the gathered dims of a value tensor.
+@dataclass(frozen=True, slots=True)
+class SizeRule:
+    """How ``maxDimSizes_`` of gathered dims is found: by the dialect, and 1 along the unit dims of an operation."""
 
-    There it is 1 where the index tensor's device dim at the same place is smaller than the value tensor's.  Places
-    count from the innermost non-stick axis, in torch-spyre's walk order, whatever the axes mean.
+    dialect: Dialect
+    unit: UnitDims
+
+
+def max_dim_sizes(
+    dims: OperandDims, view: ArgumentView, index_view: ArgumentView | None, rule: SizeRule
+) -> dict[str, int]:
+    """Return ``maxDimSizes_``: -1 everywhere but in the gathered dims of a value tensor, and what is added to them.
+
+    Places count from the innermost non-stick axis, in torch-spyre's walk order, whatever the axes mean.
     """
     sizes = dict.fromkeys(dims.dim_order, -1)
+    if rule.unit.index_stick in sizes:
+        sizes[rule.unit.index_stick] = 1
     if index_view is None:
         return sizes
+    if rule.unit.row is not None:
+        sizes[rule.unit.row] = 1
     for place, dim in enumerate(dims.stride_order):
-        axis = -place - 2
-        index_size, value_size = index_view.argument.device_size, view.argument.device_size
-        if dim in view.indirect_dims and dim != view.stick_dim and -axis <= min(len(index_size), len(value_size)):
-            sizes[dim] = 1 if index_size[axis] < value_size[axis] else -1
+        if dim in view.indirect_dims and dim not in {view.stick_dim, rule.unit.row}:
+            sizes[dim] = (
+                _size_by_index(dim, -place - 2, index_view)
+                if rule.dialect.sizes_index_dims
+                else _size_by_table(-place - 2, view, index_view)
+            )
     return sizes
+
+
+def _size_by_index(dim: str, axis: int, index_view: ArgumentView) -> int:
+    """Return the index tensor's extent at the same place; 1 along the last dim of its coordinates."""
+    size, active = index_view.argument.device_size, index_view.coordinate_dims
+    if -axis > len(size):
+        return -1
+    return size[axis] if len(active) > 1 and dim != active[-1] else 1
+
+
+def _size_by_table(axis: int, view: ArgumentView, index_view: ArgumentView) -> int:
+    """Return 1 where the index tensor's device dim at the same place is smaller than the value tensor's."""
+    index_size, value_size = index_view.argument.device_size, view.argument.device_size
+    if -axis > min(len(index_size), len(value_size)):
+        return -1
+    return 1 if index_size[axis] < value_size[axis] else -1
