@@ -512,11 +512,16 @@ def perform(execution: DefinedExecution) -> None:
 
 
 def _one_input(execution: DefinedExecution) -> None:
-    """The function of the value and of the operation's constants, in float64, rounded once."""
+    """The function of the value and of the operation's constants, in float64, rounded once.
+
+    An element that a mask hides, which only exp has, counts as the mask's number.
+    """
     function = device_operation(execution.superdsc.op_func_name).unary
     assert function is not None
     for core in execution.cores:
-        values = execution.values(execution.inputs[0], core).astype(np.float64)
+        hidden = _masked(execution, core, list(execution.box))
+        elements = np.where(hidden, _mask_value(execution), execution.values(execution.inputs[0], core))
+        values = elements.astype(np.float64)
         execution.store_rounded(core, function(values, execution.constants))
 
 
@@ -635,13 +640,13 @@ def _lanes(execution: DefinedExecution, folded: Sequence[str]) -> list[int]:
     return lanes
 
 
-def _masked(execution: DefinedExecution, core: int, folded: Sequence[str]) -> Flags:
-    """Return which elements a mask hides: it counts in coordinates of the whole iteration."""
+def _masked(execution: DefinedExecution, core: int, dims: Sequence[str]) -> Flags:
+    """Return which elements a mask hides along these dims: it counts in coordinates of the whole iteration."""
     superdsc, box = execution.superdsc, execution.box
     hidden = np.zeros([1] * len(box), bool)
     for axis, (dim, extent) in enumerate(box.items()):
         place = superdsc.core_work_slices[core][dim] * superdsc.core_extent[dim] + np.arange(extent)
-        for first, count in superdsc.coordinate_masking.get(dim, ()) if dim in folded else ():
+        for first, count in superdsc.coordinate_masking.get(dim, ()) if dim in dims else ():
             hidden = hidden | _at_axis(axis, box, (first <= place) & (place < first + count))
     return hidden
 

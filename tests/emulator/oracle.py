@@ -245,6 +245,7 @@ class Execution:
             first, second = (self.load(self.inputs[0], core, at, lane) for lane in (0, 1))
             return 1 / np.sqrt(second - first**2 + self.constants["eps"])
         values = [self.load(i, core, at) for i in self.inputs]
+        values[0] = self.masked(values[0], core, at)
         if self.op in BINARY:
             return BINARY[self.op](*values)
         if self.op == "where3":
@@ -326,9 +327,13 @@ class Execution:
     def terms(self, base: str, core: int, at: dict[str, npt.NDArray[np.int64]]) -> list[Doubles]:
         if "matmul" in base:
             return [self.products(core)]
-        values = self.load(self.inputs[0], core, at)
+        values = self.masked(self.load(self.inputs[0], core, at), core, at)
+        return [values, values**2] if base == "exx2" else [values]
+
+    def masked(self, values: Doubles, core: int, at: dict[str, npt.NDArray[np.int64]]) -> Doubles:
+        """Elements of input 0 in a masked range, in global coordinates, are the mask constant."""
         for dim, ranges in self.dsc["coordinateMasking_"].items():
             place = self.slices[core][dim] * self.p[dim] + at[dim]
             for start, count in ranges:
                 values = np.where((place >= start) & (place < start + count), self.constants["samv-maskvalue"], values)
-        return [values, values**2] if base == "exx2" else [values]
+        return values

@@ -82,7 +82,18 @@ def pointwise(op: str, generator: Generator, data_format: DeviceFormat = DL16) -
         "clip": {"clipMin": MINUS_TWO, "clipMax": ONE},
         "softplus": {"softplusBeta": TWO, "softplusThresh": ONE},
     }.get(op, {})
-    return Operation(op, dims, tensors, constants)
+    masks: dict[str, tuple[tuple[int, int], ...]] = {}
+    if DEVICE_OPERATIONS[op].padding_mask is not None and generator.random() < 0.8:
+        last = dims[stick][0]
+        masks = {stick: ((last - 20, 20),)}
+        if generator.random() < 0.3:  # a range across sticks and cores, and one of a dim without sticks
+            masks = {
+                names[0]: ((0, 1),),
+                names[-1]: ((dims[names[-1]][0] - 1, 1),),
+                stick: ((3, last // 2), (last - 1, 1)),
+            }
+        constants = {**constants, "samv-maskvalue": 0xFFFF if generator.random() < 0.8 else TWO}
+    return Operation(op, dims, tensors, constants, masks)
 
 
 def reduction(op: str, generator: Generator, data_format: DeviceFormat = DL16) -> Operation:

@@ -223,6 +223,30 @@ def test_one_undefined_element_reaches_exactly_the_results_computed_from_it(op: 
     assert mixed == ([made.addresses[0] + 128 * 3 + 74] if op == "exx2" else [])
 
 
+@pytest.mark.parametrize("data_format", [DeviceFormat.SEN169_FP16, FP32])
+@pytest.mark.parametrize("slices", [1, 2])
+@pytest.mark.parametrize("rows", [4, 8192])
+def test_what_a_mask_hides_is_stored_defined_whatever_was_there(
+    data_format: DeviceFormat, slices: int, rows: int
+) -> None:
+    tensor = Tensor(("mb", "out"), "out", {}, data_format)
+    dims = {"mb": (rows, 2), "out": (256, slices)}
+    masks = {"out": ((200, 56),)}
+    operation = Operation("exp", dims, (tensor, tensor), {"samv-maskvalue": 0xFFFF}, masks)
+    made = HandMade([superdsc_of(operation)], table_of(operation), "init")
+    made.give(0)
+    size = 128 // entry_of(operation, 0).device_size[-1]
+    lanes = 128 // size
+    for column in (37, 210):  # one element of row 3 that counts, and one that does not
+        place = (column // lanes * rows + 3) * 128 + column % lanes * size
+        made.monitor.forgotten(made.addresses[0] + place, size)
+    made.launch()
+    states = made.monitor.states_of(made.addresses[1], entry_of(operation, 1).size_bytes)
+    words = states.reshape(256 // lanes, rows, lanes, size)
+    assert {tuple(place[:3]) for place in np.argwhere(words != 255).tolist()} == {(37 // lanes, 3, 37 % lanes)}
+    assert made.monitor.findings == ()
+
+
 def _one_input(op: str, slices: int) -> Operation:
     rows = Tensor(("mb", "out"), "out")
     sparse = Tensor(("mb", "out"), "out", {"out": -2})

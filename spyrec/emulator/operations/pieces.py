@@ -36,12 +36,12 @@ def pieces_of(setting: Setting, dims: Sequence[str], most_points: int) -> list[P
         if own not in known:
             known[own] = replace(setting, extents={**setting.extents, **dict(zip(sizes, own, strict=True))})
         firsts = dict(zip(sizes, (first for first, _ in cut), strict=True))
-        pieces.append(Piece(known[own], _moved(setting, firsts)))
+        pieces.append(Piece(known[own], moved_to(setting, firsts)))
     return pieces
 
 
 def _sizes(setting: Setting, dims: Sequence[str], most_points: int) -> Mapping[str, int]:
-    units = {dim: math.lcm(*(g.stick_size for g in setting.geometries if g.stick_dim == dim)) for dim in dims}
+    units = {dim: unit_of(setting, dim) for dim in dims}
     sizes = {dim: setting.extents[dim] for dim in dims}
     # Dims of whole sticks first: their pieces leave runs of adjacent elements as they are.
     for dim in sorted(dims, key=lambda dim: units[dim] > 1):
@@ -51,7 +51,13 @@ def _sizes(setting: Setting, dims: Sequence[str], most_points: int) -> Mapping[s
     return sizes
 
 
-def _moved(setting: Setting, firsts: Mapping[str, int]) -> Integers:
+def unit_of(setting: Setting, dim: str) -> int:
+    """Return the elements along a dim that fill whole sticks of every operand."""
+    return math.lcm(*(geometry.stick_size for geometry in setting.geometries if geometry.stick_dim == dim))
+
+
+def moved_to(setting: Setting, firsts: Mapping[str, int]) -> Integers:
+    """Return the emulated bytes ``[operand, 1]`` from the start of a box to the coordinates ``firsts``."""
     offsets = [sum(item.offset(dim, first) for dim, first in firsts.items()) for item in setting.geometries]
     return np.array(offsets, np.int64)[:, None] * setting.numerics.expansion
 

@@ -210,14 +210,15 @@ def _lx_gaps(superdsc: SuperDsc, where: Location) -> Iterator[Diagnostic]:
 
 
 def _masks(superdsc: SuperDsc, where: Location) -> Iterator[Diagnostic]:
-    """V14: masks belong to dims that are reduced."""
+    """V14: masks belong to dims that are reduced, and to functions that have a number for what is hidden."""
     if not superdsc.coordinate_masking:
         return
-    family = device_operation(superdsc.op_func_name).family if superdsc.op_func_name in DEVICE_OPERATIONS else None
+    record = device_operation(superdsc.op_func_name)
+    folds, fills = record.family in {Family.REDUCTION, Family.NORM_STATISTICS}, record.padding_mask is not None
     output = superdsc.operands[superdsc.compute.outputs[0]]
     for dim in superdsc.coordinate_masking:
-        if family not in {Family.REDUCTION, Family.NORM_STATISTICS} or output.scales.get(dim) == 1:
-            yield _rule(14, f'a mask on dim "{dim}", which "{superdsc.op_func_name}" does not reduce', where)
+        if not (folds or fills) or (output.scales.get(dim) == 1) != fills:
+            yield _rule(14, f'a mask on dim "{dim}", which "{superdsc.op_func_name}" has no mask for', where)
         elif dim not in superdsc.iteration:
             yield _rule(11, f'a mask on dim "{dim}", which is not iterated', where)
     if mask_constant(superdsc) is None:

@@ -17,6 +17,7 @@ from spyrec.emulator.portion import Portion, WatchedCalls
 from spyrec.emulator.rules.fault_places import operand_field
 from spyrec.emulator.sanitizers.fold_propagation import FoldPropagation
 from spyrec.emulator.sanitizers.kernel_shadow import DEFINED, FIRST_MARK
+from spyrec.emulator.sanitizers.masked_propagation import MaskedPropagation
 from spyrec.emulator.sanitizers.matmul_propagation import MatmulPropagation
 from spyrec.emulator.sanitizers.places import NamedPlaces, Spot
 from spyrec.emulator.sanitizers.propagation import (
@@ -297,6 +298,8 @@ def plan_propagation(setting: Setting, marks: Marks) -> Propagation:
             return TopPropagation(setting, marks)
         case Family.NORM_SCALE:
             return ElementPropagation(setting, marks, (setting.inputs[0], setting.inputs[0]), second_lane=True)
+        case Family.UNARY if setting.superdsc.coordinate_masking:
+            return MaskedPropagation(setting, marks)
         case Family.IDENTITY if setting.superdsc.compute.indirect_access_indices:
             return GatherPropagation(setting, marks)
         case _:
