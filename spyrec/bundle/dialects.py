@@ -28,6 +28,7 @@ class Dialect:
     index tensors too.  ``adds_unit_dims``: an index without a symbol, or without one along its sticks, and the one
     element of a top-k have a dim of size 1.  ``sizes_index_dims``: ``maxDimSizes_`` of a table has the extents of the
     index (else 1 where they are smaller than those of the table).
+    ``has_shuffles``: a copy in LX between two divisions is a shuffle.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Dialect:
     scatters: bool
     adds_unit_dims: bool
     sizes_index_dims: bool
+    has_shuffles: bool
 
 
 JUNE_2026 = Dialect(
@@ -57,6 +59,7 @@ JUNE_2026 = Dialect(
     scatters=False,
     adds_unit_dims=False,
     sizes_index_dims=False,
+    has_shuffles=False,
 )
 
 AUGUST_2026 = Dialect(
@@ -72,6 +75,7 @@ AUGUST_2026 = Dialect(
     scatters=True,
     adds_unit_dims=True,
     sizes_index_dims=True,
+    has_shuffles=True,
 )
 
 DIALECTS: Mapping[str, Dialect] = MappingProxyType({item.name: item for item in (JUNE_2026, AUGUST_2026)})

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+from math import prod
 
 from spyrec.bundle.debug_handle import DebugHandle
 from spyrec.bundle.dialects import JUNE_2026, Dialect
@@ -39,6 +40,45 @@ class LabelInfo:
 
 
 @dataclass(frozen=True, slots=True)
+class Fold:
+    """One fold of a dim: its index, below ``factor``, moves ``alpha`` elements along the dim."""
+
+    alpha: int
+    factor: int
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """Who owns what of an operand of a shuffle, which need not be how the operation itself is divided.
+
+    ``core_slices[i]``: the slice of core ``SuperDsc.core_ids[i]`` along each dim of the iteration.  ``folds``: of each
+    dim of the operand those of core, corelet and row, then those of its elements from outer to inner.
+    ``corelets``: of each core, 1 or 2.
+    """
+
+    core_slices: tuple[Mapping[str, int], ...]
+    folds: Mapping[str, tuple[Fold, ...]]
+    corelets: int = 1
+
+    def slices(self, dim: str) -> int:
+        """Return the number of slices along a dim."""
+        return self.folds[dim][0].factor
+
+    def corelet_elements(self, dim: str) -> int:
+        """Return how many elements along a dim one corelet holds.
+
+        A dim that corelets cut may state the elements of one of them, or those of the whole core.
+        """
+        _, corelet, _, *elements = self.folds[dim]
+        stated = prod(fold.factor for fold in elements)
+        return stated if corelet.factor == 1 else min(stated, corelet.alpha)
+
+    def core_elements(self, dim: str) -> int:
+        """Return how many elements along a dim one core holds."""
+        return self.folds[dim][1].factor * self.corelet_elements(dim)
+
+
+@dataclass(frozen=True, slots=True)
 class Operand:
     """One operand: its node in ``scheduleTree_`` joined with its entry in ``labeledDs_`` on ``ldsIdx_``.
 
@@ -46,6 +86,7 @@ class Operand:
     where ``is_symbolic``, a negative symbol id bound by ``sdsc_execute``.
     ``layout_dim_order`` is this operand's own order, inner to outer; ``scales`` and ``max_dim_sizes`` are keyed
     by dim (the file stores them in the label's order).  ``back_gap`` is in elements of the dim.
+    ``distribution``: of the operands of a shuffle, and of no others.
     """
 
     label: str
@@ -60,6 +101,7 @@ class Operand:
     word_length: int
     indirection: Indirection = Indirection.NONE
     related_operand: int | None = None
+    distribution: Distribution | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +150,11 @@ class SuperDsc:
     compute: ComputeOp
     dialect: Dialect = JUNE_2026
     debug_handle: DebugHandle | None = None
+
+    @property
+    def corelets(self) -> int:
+        """Corelets of each core that hold parts of an operand."""
+        return max((item.distribution.corelets for item in self.operands if item.distribution), default=1)
 
     @property
     def file_name(self) -> str:

@@ -9,6 +9,7 @@ from typing import TypeVar
 from spyrec.bundle.dialects import Dialect
 from spyrec.bundle.json_cursor import CONTRADICTORY, MALFORMED, NOT_UNDERSTOOD, Cursor
 from spyrec.bundle.superdsc import Component, Indirection, LabelInfo, Operand
+from spyrec.bundle.superdsc_distribution import DistributionReader
 from spyrec.bundle.superdsc_writer import CORE_FOLD_KINDS
 from spyrec.hardware.dtypes import DeviceFormat
 
@@ -28,12 +29,16 @@ def read_format(cursor: Cursor) -> DeviceFormat:
 
 @dataclass(frozen=True, slots=True)
 class OperandReader:
-    """What every operand of one SuperDSC shares: its dialect, cores and labels, and the index of each node by name."""
+    """What every operand of one SuperDSC shares: its dialect, cores and labels, and the index of each node by name.
+
+    ``distributions``: reads who owns an operand, where the operation is one that asks for it.
+    """
 
     dialect: Dialect
     core_ids: tuple[int, ...]
     labels: Mapping[str, LabelInfo]
     nodes: Mapping[str, int]
+    distributions: DistributionReader | None
 
     def read(self, node: Cursor, labeled: Cursor) -> Operand:
         """Read one operand; SPY0620 malformed, SPY0621 not understood, SPY0622 contradictory."""
@@ -60,6 +65,7 @@ class OperandReader:
             word_length=labeled.member("wordLength").integer(1, 128),
             indirection=_indirection(node),
             related_operand=self._related(node.optional("relatedIndirectAccessAlloc_")),
+            distribution=None if self.distributions is None else self.distributions.read(node, label),
         )
 
     def _max_dim_sizes(self, node: Cursor, label: LabelInfo, own: tuple[str, ...]) -> dict[str, int]:

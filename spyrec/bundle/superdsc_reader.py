@@ -18,9 +18,10 @@ from spyrec.bundle.json_cursor import CONTRADICTORY, LARGEST_INTEGER, MALFORMED,
 from spyrec.bundle.known_texts import READ_SUPERDSCS
 from spyrec.bundle.superdsc import ComputeOp, ConstantEntry, LabelInfo, Operand, SuperDsc
 from spyrec.bundle.superdsc_derived import check_derived
+from spyrec.bundle.superdsc_distribution import DistributionReader
 from spyrec.bundle.superdsc_operands import OperandReader, read_format
 from spyrec.bundle.superdsc_writer import STAGE_DETAILS
-from spyrec.device_ops import known_operations
+from spyrec.device_ops import SHUFFLE, known_operations
 from spyrec.diagnostics import DiagnosticSink, Location
 from spyrec.diagnostics.json_reading import JsonValue, load_json
 
@@ -100,7 +101,8 @@ def _read_root(root: Cursor, sink: DiagnosticSink) -> SuperDsc | None:
     labels = attempt(sink, lambda: _read_labels(inner.member("primaryDsInfo_"), division))
     if division is None or labels is None:
         return None
-    operands = _read_operands(inner, _OperandContext(dialect, division, labels), sink)
+    distributions = DistributionReader(division.core_ids, tuple(division.iteration)) if name == SHUFFLE else None
+    operands = _read_operands(inner, _OperandContext(dialect, division, labels, distributions), sink)
     constants = attempt(sink, lambda: _read_constants(inner))
     masking = attempt(sink, lambda: _read_masking(inner, division.iteration))
     compute = attempt(sink, lambda: _read_compute(inner, name))
@@ -275,6 +277,7 @@ class _OperandContext:
     dialect: Dialect
     division: _Division
     labels: Mapping[str, LabelInfo]
+    distributions: DistributionReader | None
 
 
 def _read_operands(inner: Cursor, context: _OperandContext, sink: DiagnosticSink) -> tuple[Operand, ...] | None:
@@ -282,7 +285,7 @@ def _read_operands(inner: Cursor, context: _OperandContext, sink: DiagnosticSink
     if pairs is None:
         return None
     names = {node.member("name_").text(): index for index, (node, _) in enumerate(pairs) if _is_named(node)}
-    reader = OperandReader(context.dialect, context.division.core_ids, context.labels, names)
+    reader = OperandReader(context.dialect, context.division.core_ids, context.labels, names, context.distributions)
     read = [attempt(sink, partial(reader.read, node, labeled)) for node, labeled in pairs]
     operands = tuple(operand for operand in read if operand is not None)
     return operands if len(operands) == len(read) else None

@@ -13,7 +13,7 @@ from functools import lru_cache
 import orjson
 
 from spyrec.bundle.known_texts import WRITTEN_SUPERDSCS
-from spyrec.bundle.superdsc import Component, Indirection, LabelInfo, Operand, SuperDsc
+from spyrec.bundle.superdsc import Component, Distribution, Fold, Indirection, LabelInfo, Operand, SuperDsc
 from spyrec.diagnostics.json_reading import JsonValue
 
 JsonObject = dict[str, JsonValue]
@@ -34,6 +34,9 @@ STAGE_DETAILS = (
 
 CORE_FOLD_KINDS = ("Map", "Const", "Const")
 """How a start address depends on (core, corelet, time)."""
+
+SPATIAL_FOLDS = ("core_fold", "corelet_fold", "row_fold")
+"""Folds of a dim before those of its elements, outer to inner."""
 
 
 def to_bytes(dsc: SuperDsc) -> bytes:
@@ -80,7 +83,7 @@ def document(dsc: SuperDsc) -> JsonObject:
                 "data_": {"[0]": "0"},
             },
             "coreFoldProp_": _fold_property(cores, "core"),
-            "coreletFoldProp_": _fold_property(1, "corelet"),
+            "coreletFoldProp_": _fold_property(dsc.corelets, "corelet"),
             "numCoresUsed_": cores,
             "coreIdToDsc_": dict.fromkeys(keys, 0),
             "numWkSlicesPerDim_": dict(dsc.work_slices),
@@ -110,8 +113,8 @@ def _core_keys(core_ids: tuple[int, ...]) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=64)
-def _start_keys(core_ids: tuple[int, ...]) -> tuple[str, ...]:
-    return tuple(f"[{core}, 0, 0]" for core in core_ids)
+def _start_keys(core_ids: tuple[int, ...], corelets: int = 1) -> tuple[str, ...]:
+    return tuple(f"[{core}, {corelet}, 0]" for core in core_ids for corelet in range(corelets))
 
 
 @lru_cache(maxsize=256)
@@ -130,8 +133,8 @@ def _kinds(*kinds: str) -> list[JsonValue]:
 
 
 @lru_cache(maxsize=64)
-def _core_corelet_time(cores: int) -> list[JsonValue]:
-    return [_fold_property(cores, "core"), _fold_property(1, "corelet"), _fold_property(1, "time")]
+def _core_corelet_time(cores: int, corelets: int = 1) -> list[JsonValue]:
+    return [_fold_property(cores, "core"), _fold_property(corelets, "corelet"), _fold_property(1, "time")]
 
 
 def _underscored(name: str, extents: Mapping[str, int]) -> JsonObject:
@@ -143,7 +146,7 @@ def _design_space(dsc: SuperDsc) -> JsonObject:
     operands = range(len(dsc.operands))
     return {
         "numCoresUsed_": len(dsc.core_ids),
-        "numCoreletsUsed_": 1,
+        "numCoreletsUsed_": dsc.corelets,
         "coreIdsUsed_": list(dsc.core_ids),
         "N_": _underscored("n", dsc.iteration),
         "coordinateMasking_": {
@@ -193,18 +196,30 @@ def _allocate_node(dsc: SuperDsc, index: int) -> JsonObject:
         node["relatedIndirectAccessAlloc_"] = node_name(partner, dsc.operands[partner])
     if operand.indirection is Indirection.INDEX:
         node["indexTensorType_"] = "index"
-    node["startAddressCoreCorelet_"] = _start_addresses(dsc.core_ids, operand.start_addresses)
+    node["startAddressCoreCorelet_"] = _start_addresses(dsc.core_ids, operand)
     if operand.back_gap:
         node["backGapCore_"] = _back_gap(dsc.core_ids, operand)
-    node["coordinates_"] = {"coordInfo": _coordinates(dsc, operand), "coreIdToWkSlice_": {}}
+    owned = {} if operand.distribution is None else _owned(dsc, operand.distribution)
+    node["coordinates_"] = {"coordInfo": _coordinates(dsc, operand), "coreIdToWkSlice_": owned}
     return node
 
 
-def _start_addresses(core_ids: tuple[int, ...], addresses: Sequence[int]) -> JsonObject:
+def _owned(dsc: SuperDsc, distribution: Distribution) -> JsonObject:
+    """Return who owns which slices, dims in the order of the iteration."""
+    in_order = ({dim: slices[dim] for dim in dsc.iteration} for slices in distribution.core_slices)
+    return dict(zip(_core_keys(dsc.core_ids), map(dict[str, JsonValue], in_order), strict=True))
+
+
+def _start_addresses(core_ids: tuple[int, ...], operand: Operand) -> JsonObject:
+    corelets = 1 if operand.distribution is None else operand.distribution.corelets
+    keys = _start_keys(core_ids, corelets)
+    starts = operand.start_addresses
+    if corelets > 1:
+        starts = tuple(start for start in starts for _ in range(corelets))
     return {
         "dim_prop_func": _kinds(*CORE_FOLD_KINDS),
-        "dim_prop_attr": _core_corelet_time(len(core_ids)),
-        "data_": dict(zip(_start_keys(core_ids), map(str, addresses), strict=True)),
+        "dim_prop_attr": _core_corelet_time(len(core_ids), corelets),
+        "data_": dict(zip(keys, map(str, starts), strict=True)),
     }
 
 
@@ -217,6 +232,9 @@ def _coordinates(dsc: SuperDsc, operand: Operand) -> JsonObject:
     label = dsc.labels[operand.label]
     info: JsonObject = {}
     for dim in label.layout_dim_order:
+        if operand.distribution is not None:
+            info[dim] = _own_folds(operand.distribution.folds[dim])
+            continue
         scale = operand.scales[dim]
         extends = scale == EXTENDS
         extent = dsc.core_extent[dim] if extends else 1
@@ -240,6 +258,14 @@ def _stick_folds(extent: int, slices: int, stick_size: int, is_one_lane: bool) -
     alphas = (stick_size if is_one_lane else extent, 0, 0, stick_size, 0 if is_one_lane else 1)
     cores = ((slices, "core_fold"), (1, "corelet_fold"), (1, "row_fold"))
     return _fold_info(alphas, (*cores, (sticks, "elem_arr_1"), (stick_size, "elem_arr_0")))
+
+
+@lru_cache(maxsize=256)
+def _own_folds(folds: tuple[Fold, ...]) -> JsonObject:
+    elements = (f"elem_arr_{number}" for number in reversed(range(len(folds) - len(SPATIAL_FOLDS))))
+    labels = (*SPATIAL_FOLDS, *elements)
+    factors = [(fold.factor, label) for fold, label in zip(folds, labels, strict=True)]
+    return _fold_info([fold.alpha for fold in folds], factors)
 
 
 def _fold_info(alphas: Sequence[int], factors: Sequence[tuple[int, str]]) -> JsonObject:

@@ -8,7 +8,7 @@ from spyrec.bundle.dialects import Dialect
 from spyrec.codegen.iteration import IterationSpace
 from spyrec.codegen.operand_dims import EXTENDS, OperandDims
 from spyrec.codegen.opspec import AllocationKind, OpSpec, TensorArgument
-from spyrec.device_ops import DEVICE_OPERATIONS, MATMULS, device_operation
+from spyrec.device_ops import DEVICE_OPERATIONS, MATMULS, SHUFFLE, device_operation
 from spyrec.device_ops.record import ANY_FORMAT
 from spyrec.diagnostics import Location, SpyrecError, refuse
 from spyrec.hardware.dtypes import DeviceFormat
@@ -128,10 +128,10 @@ def check_combination(
 
 def check_operation(spec: OpSpec, location: Location | None) -> None:
     """Check that the device has the operation.  Errors: SPY0530."""
-    # an OpSpec names a reduction alike whatever dim it folds
-    if spec.op not in DEVICE_OPERATIONS or device_operation(spec.op).name != spec.op:
+    # an OpSpec names a reduction alike whatever dim it folds, and a shuffle is an identity between two owners
+    if spec.op == SHUFFLE or spec.op not in DEVICE_OPERATIONS or device_operation(spec.op).name != spec.op:
         at = None if location is None else location.child("op")
-        hint = "the device has " + ", ".join(sorted({record.name for record in DEVICE_OPERATIONS.values()}))
+        hint = "the device has " + ", ".join(sorted({record.name for record in DEVICE_OPERATIONS.values()} - {SHUFFLE}))
         raise refuse("SPY0530", f'operation "{spec.op}" is not known', at, hint=hint)
 
 

@@ -7,7 +7,7 @@ result differs on purpose.  What SuperDSC cannot express is refused, nothing is 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from spyrec.bundle.dialects import Dialect
@@ -43,10 +43,11 @@ from spyrec.codegen.operand_dims import (
     operand_dims,
 )
 from spyrec.codegen.opspec import AllocationKind, OpSpec, TensorArgument
+from spyrec.codegen.ownership import OwnedSpace, check_owners, distribution_of, owned_spaces
 from spyrec.codegen.padding import pad_contraction, pad_sticks
 from spyrec.codegen.stick_labels import assign_labels
 from spyrec.codegen.unit_dims import UnitDims, unit_dims
-from spyrec.device_ops import IDENTITY, MATMULS, RESTICKIFY, TOPKS
+from spyrec.device_ops import IDENTITY, MATMULS, RESTICKIFY, SHUFFLE, TOPKS
 from spyrec.diagnostics import Location
 from spyrec.hardware.dtypes import DeviceFormat
 from spyrec.hardware.target import Target
@@ -91,6 +92,8 @@ class _Operation:
     related: Mapping[int, int]
     """Partner of each operand that takes part in a gather."""
     sizes: SizeRule
+    owned: tuple[OwnedSpace, ...]
+    """How each operand of a shuffle is divided; nothing for other operations."""
 
 
 def lower_opspec(
@@ -100,6 +103,7 @@ def lower_opspec(
 
     Errors: SPY0506 to SPY0522, SPY0526 and SPY0529 to SPY0531, each at the part of the OpSpec that is to blame.
     """
+    check_owners(spec, options.dialect, location)
     operation = _read_operation(spec, options, location)
     output = len(spec.args) - 1
     iteration = operation.iteration
@@ -108,7 +112,7 @@ def lower_opspec(
     op_format = data_formats[1 if operation.related else 0]
     constants = constant_entries(spec.op, spec.op_info.constants, op_format, is_masked=bool(masking))
     slices = core_slices(spec, iteration, options.dialect)
-    op_func_name = _op_func_name(spec, operation.dims[output])
+    op_func_name = SHUFFLE if operation.owned else _op_func_name(spec, operation.dims[output])
     return SuperDsc(
         index=index,
         op_func_name=op_func_name,
@@ -163,14 +167,16 @@ def _read_operation(spec: OpSpec, options: LoweringOptions, location: Location |
     iteration = pad_sticks(spec, views, dims, whole)
     check_even(iteration, location)
     check_combination(spec, dims, iteration, location)
+    owned = owned_spaces(spec, labels, iteration, location, is_exact=options.is_exact)
     context = FootprintContext(ragged, iteration, options.target, spec.op == RESTICKIFY, _stick_sizes(views))
+    own = [replace(context, iteration=item.space) for item in owned] or [context] * len(views)
     footprints = tuple(
-        FootprintReader(view, dims[position], context, _argument_at(location, position)).read()
+        FootprintReader(view, dims[position], own[position], _argument_at(location, position)).read()
         for position, view in enumerate(views)
     )
     related = index_of | {index: value for value, index in index_of.items()}
     sizes = SizeRule(dialect, unit)
-    return _Operation(spec, views, dims, iteration, footprints, label_infos, label_of, related, sizes)
+    return _Operation(spec, views, dims, iteration, footprints, label_infos, label_of, related, sizes, owned)
 
 
 def _argument_at(location: Location | None, position: int) -> Location | None:
@@ -267,6 +273,7 @@ def _operand(
         word_length=view.word_bytes,
         indirection=Indirection.INDEX if dims.is_index else Indirection.VALUE if is_value else Indirection.NONE,
         related_operand=partner,
+        distribution=distribution_of(operation.owned[position], dims, view) if operation.owned else None,
     )
 
 

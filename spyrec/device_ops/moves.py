@@ -32,7 +32,7 @@ def _move(name: str, summary: str, family: Family, accepts: Formats, gives: Form
         constants=(),
         accepts=accepts,
         gives=gives,
-        is_uniform=family is Family.RESTICKIFY or family is Family.TOP,
+        is_uniform=family in {Family.RESTICKIFY, Family.SHUFFLE, Family.TOP},
         vector_passes=1,
         flops=0,
         error=ErrorBehaviour(ErrorKind.MOVED, rounds=family is Family.CAST),
@@ -45,6 +45,7 @@ def _move(name: str, summary: str, family: Family, accepts: Formats, gives: Form
 
 OPERATIONS = (
     _move("identity", "a copy", Family.IDENTITY, ANY_FORMAT, ANY_FORMAT),
+    _move("shuffle", "a copy in LX from the cores that own a tensor to others", Family.SHUFFLE, ANY_FORMAT, ANY_FORMAT),
     _move("ReStickifyOpHBM", "a copy whose sticks run along another dim", Family.RESTICKIFY, ANY_FORMAT, ANY_FORMAT),
     _move("dl16tofp32", "DLFloat16 to float32", Family.CAST, HALF, SINGLE),
     _move("fp32todl16", "float32 to DLFloat16", Family.CAST, SINGLE, HALF),

@@ -46,6 +46,7 @@ class Family(Enum):
     UNARY = "unary"
     POINTWISE = "pointwise"
     IDENTITY = "identity"
+    SHUFFLE = "shuffle"
     RESTICKIFY = "restickify"
     CAST = "cast"
     REDUCTION = "reduction"

@@ -176,4 +176,20 @@ CODE_GENERATION: dict[str, Code] = {
         "Its writer knows no such addresses or loops: the files would be none of that dialect.",
         hint="leave the option out, or choose another dialect",
     ),
+    "SPY0542": Code(
+        "owners without a shuffle",
+        "Who owns what of a tensor is said of both operands of a copy from scratchpad to scratchpad, in a dialect that "
+        "has shuffles, and of nothing else.",
+        hint='leave "work_division" out: the operation\'s own division counts',
+    ),
+    "SPY0543": Code(
+        "slices of a shuffle do not make the cores",
+        "The slices along all dims, multiplied, are the cores of the operation, and divide the extents.",
+        hint="divide both operands among as many cores as the operation",
+    ),
+    "SPY0544": Code(
+        "slice of a shuffle that nobody can own",
+        "A core's slice lies below the number of slices of its dim, and every slice has an owner.",
+        hint='for n slices write "Mod(core_id, n)", or floor(core_id / m) where m cores come first',
+    ),
 }
