@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from math import prod
+from itertools import pairwise
+from math import gcd, prod
 
 from spyrec.bundle.debug_handle import DebugHandle
 from spyrec.bundle.dialects import JUNE_2026, Dialect
@@ -63,6 +64,31 @@ class Distribution:
     def slices(self, dim: str) -> int:
         """Return the number of slices along a dim."""
         return self.folds[dim][0].factor
+
+    def owned_folds(self, dim: str) -> tuple[Fold, ...] | None:
+        """Return the folds of a dim without repetition: core, corelet, then the elements of one corelet.
+
+        Elements that are stated of the whole core are cut to those of a corelet; ``None`` where that is no box of them.
+        """
+        core, corelet, _, *elements = self.folds[dim]
+        stated = prod(fold.factor for fold in elements)
+        if corelet.factor == 1 or stated == corelet.alpha:
+            return (core, corelet, *elements)
+        rest, cut = corelet.factor, list[Fold]()
+        for fold in elements:
+            shared = gcd(rest, fold.factor)
+            if rest > 1 and shared not in {rest, fold.factor}:
+                return None
+            rest //= shared
+            cut.append(Fold(fold.alpha, fold.factor // shared))
+        return (core, corelet, *cut) if rest == 1 and stated == corelet.alpha * corelet.factor else None
+
+    def cuts_neighbours(self, dim: str) -> bool:
+        """Whether a core's elements along a dim are neighbours, in the order of the dim."""
+        folds = [fold for fold in (self.owned_folds(dim) or ())[1:] if fold.factor > 1]
+        return all(outer.alpha == inner.alpha * inner.factor for outer, inner in pairwise(folds)) and (
+            not folds or folds[-1].alpha == 1
+        )
 
     def corelet_elements(self, dim: str) -> int:
         """Return how many elements along a dim one corelet holds.
@@ -150,6 +176,11 @@ class SuperDsc:
     compute: ComputeOp
     dialect: Dialect = JUNE_2026
     debug_handle: DebugHandle | None = None
+
+    def core_elements(self, operand: Operand, dim: str) -> int:
+        """Return how many elements along a dim of an operand in LX each core holds, gaps not counted."""
+        own = operand.distribution
+        return self.core_extent[dim] if own is None else own.core_elements(dim)
 
     @property
     def corelets(self) -> int:

@@ -230,16 +230,31 @@ def _file_extents(superdsc: SuperDsc, operand: Operand) -> dict[str, int]:
         if dim in rows and dim != row_dim:
             extents[dim] = 1
             continue
-        iterated = superdsc.iteration[dim] if operand.component is Component.HBM else superdsc.core_extent[dim]
+        is_hbm = operand.component is Component.HBM
+        iterated = superdsc.iteration[dim] if is_hbm else superdsc.core_elements(operand, dim)
         gap = operand.back_gap.get(dim, 0)
         elements = iterated - gap if dim in short else iterated + gap
         extents[dim] = -(-elements // label.stick_size) if dim == label.stick_dim else elements
     return extents
 
 
+def owned_extents(superdsc: SuperDsc, operand: Operand) -> dict[str, int]:
+    """Return the extents of what each core owns of an operand of a shuffle, dims in the order of the file."""
+    own = operand.distribution
+    assert own is not None
+    dims = extending_dims(operand)
+    return {dim: own.core_elements(dim) if dim in dims else 1 for dim in superdsc.iteration}
+
+
 def valid_extents(superdsc: SuperDsc, geometries: Sequence[OperandGeometry]) -> dict[str, int]:
-    """Return the extents per core that are really executed: restickify and ragged casts stop at the shorter tensor."""
+    """Return the extents per core that are really executed: restickify and ragged casts stop at the shorter tensor.
+
+    Of a shuffle they are those of the result, which each core stores.
+    """
     extents = dict(superdsc.core_extent)
+    result = superdsc.operands[superdsc.compute.outputs[0]]
+    if result.distribution is not None:
+        return owned_extents(superdsc, result)
     if superdsc.op_func_name != RESTICKIFY and superdsc.op_func_name not in CASTS:
         return extents
     for operand, geometry in zip(superdsc.operands, geometries):

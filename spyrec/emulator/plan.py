@@ -25,6 +25,7 @@ from spyrec.emulator.operations.pointwise import (
     plan_identity,
 )
 from spyrec.emulator.operations.reduction import plan_reduction, plan_statistics
+from spyrec.emulator.operations.shuffle import Shuffle
 from spyrec.emulator.operations.top import Top
 from spyrec.emulator.operations.unary import plan_unary
 from spyrec.emulator.operations.weight_cache import WeightCache
@@ -105,6 +106,8 @@ def _executable(setting: Setting, weights: WeightCache) -> Executable:
             return plan_identity(setting)
         case Family.RESTICKIFY | Family.CAST:
             return plan_conversion(setting)
+        case Family.SHUFFLE:
+            return HostExecutable(Shuffle(setting))
         case Family.REDUCTION:
             return plan_reduction(setting)
         case Family.MATMUL:

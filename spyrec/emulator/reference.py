@@ -294,7 +294,8 @@ def view_of(superdsc: SuperDsc, operand: Operand, entry: TableEntry | None) -> V
     extents: dict[str, int] = {}
     for dim in operand.layout_dim_order:
         if operand.scales[dim] == 1:
-            iterated = superdsc.iteration[dim] if operand.component is Component.HBM else superdsc.core_extent[dim]
+            is_hbm = operand.component is Component.HBM
+            iterated = superdsc.iteration[dim] if is_hbm else superdsc.core_elements(operand, dim)
             gap = operand.back_gap.get(dim, 0)
             elements = iterated - gap if _is_short(superdsc, operand, dim) else iterated + gap
             extents[dim] = -(-elements // label.stick_size) if dim == label.stick_dim else elements
@@ -423,7 +424,10 @@ class DefinedExecution:
     def store(self, core: int, patterns: Patterns, lane: int = 0) -> None:
         """Store the output of a core: each element that it extends to, and nothing else of its sticks."""
         view = self.views[self.output]
-        offsets = view.offsets(self.box) + lane * view.element_bytes
+        self.store_at(core, view.offsets(self.box) + lane * view.element_bytes, patterns)
+
+    def store_at(self, core: int, offsets: Integers, patterns: Patterns) -> None:
+        """Store elements of the output of a core, ``offsets`` bytes behind its start."""
         memory, places = self._bytes(self.output, core, offsets)
         whole = np.broadcast_to(patterns, offsets.shape).astype(_CARRIERS[places.shape[-1]])
         memory[places] = np.ascontiguousarray(whole)[..., None].view(np.uint8)
@@ -497,6 +501,8 @@ def perform(execution: DefinedExecution) -> None:
             _gather(execution)
         case Family.IDENTITY | Family.RESTICKIFY | Family.CAST:
             _copy(execution)
+        case Family.SHUFFLE:
+            _shuffle(execution)
         case Family.UNARY:
             _one_input(execution)
         case Family.POINTWISE:
@@ -556,6 +562,45 @@ def _copy(execution: DefinedExecution) -> None:
         else:
             offsets = execution.views[source].offsets(execution.box)
             execution.store(core, execution.patterns(source, core, offsets))
+
+
+def _shuffle(execution: DefinedExecution) -> None:
+    """Every core gets what it shall own, from the cores that own it: all is read first, then it is stored.
+
+    Of several owners of an element the lowest core counts.  Bits are copied, whatever they mean.
+    """
+    source, target = execution.inputs[0], execution.output
+    owned: dict[tuple[int, ...], np.unsignedinteger] = {}
+    for core in execution.cores:
+        coordinates, offsets = _owned_elements(execution, source, core)
+        for coordinate, pattern in zip(coordinates, execution.patterns(source, core, offsets), strict=True):
+            owned.setdefault(coordinate, pattern)
+    for core in execution.cores:
+        coordinates, offsets = _owned_elements(execution, target, core)
+        execution.store_at(core, offsets, np.array([owned[coordinate] for coordinate in coordinates]))
+
+
+def _owned_elements(execution: DefinedExecution, position: int, core: int) -> tuple[list[tuple[int, ...]], Integers]:
+    """Return the coordinates in the tensor of what a core owns of an operand, and the byte of each from its start.
+
+    Elements lie as those of any operand in LX, in the order in which the folds count them, corelet by corelet.
+    """
+    superdsc, view = execution.superdsc, execution.views[position]
+    own = superdsc.operands[position].distribution
+    assert own is not None
+    places: list[Integers] = []
+    for dim in view.extents:
+        core_fold, corelet_fold, _, *elements = own.folds[dim]
+        inside = np.zeros(1, np.int64)
+        for fold in elements:
+            inside = (inside[:, None] + fold.alpha * np.arange(fold.factor)).reshape(-1)
+        inside = inside[: own.corelet_elements(dim)]
+        corelets = corelet_fold.alpha * np.arange(corelet_fold.factor)
+        first = core_fold.alpha * own.core_slices[core][dim]
+        places.append(first + (corelets[:, None] + inside).reshape(-1))
+    box = {dim: len(at) for dim, at in zip(view.extents, places, strict=True)}
+    points = np.meshgrid(*places, indexing="ij")
+    return list(zip(*(axis.reshape(-1).tolist() for axis in points), strict=True)), view.offsets(box).reshape(-1)
 
 
 def _gather(execution: DefinedExecution) -> None:

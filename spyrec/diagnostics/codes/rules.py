@@ -134,6 +134,17 @@ EMULATOR: dict[str, Code] = {
         rule="V14",
         hint="use operations and formats that `spyrec check` knows",
     ),
+    "SPY0725": Code(
+        "folds of a shuffle that do not count the tensor",
+        "The folds of each dim of a shuffle's operands (cores, corelets, elements) name every element of it once.",
+        hint="each alpha is the product of the factors of all smaller ones; `spyrec codegen` writes such folds",
+    ),
+    "SPY0726": Code(
+        "slice of a shuffle without an owner",
+        "Every slice of both operands of a shuffle belongs to a core: what nobody owns has no value, and what nobody "
+        "shall own is lost.",
+        hint="give every combination of slices in coreIdToWkSlice_ to one core or more",
+    ),
     # 0730-0749 sanitizers
     "SPY0730": Code(
         "access out of bounds",

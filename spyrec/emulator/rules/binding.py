@@ -16,7 +16,7 @@ from spyrec.device_ops.record import Family
 from spyrec.diagnostics import Diagnostic, Location, Severity, SpyrecError
 from spyrec.emulator.engine import Setting
 from spyrec.emulator.footprint import box_runs
-from spyrec.emulator.geometry import index_dims, row_dim_of
+from spyrec.emulator.geometry import index_dims, owned_extents, row_dim_of
 from spyrec.emulator.resolve import POOL, ScheduledCall, ScheduledLoop
 from spyrec.emulator.rules.fault_places import Fault, FaultSpot, operand_field, place_of
 from spyrec.emulator.rules.races import races
@@ -66,6 +66,8 @@ def operand_runs(setting: Setting, position: int) -> Integers:
     """Return the byte runs ``[first, past)`` that one core touches of an operand, relative to its start."""
     geometry, operand = setting.geometries[position], setting.superdsc.operands[position]
     extents = dict(setting.extents)
+    if operand.distribution is not None:
+        extents = owned_extents(setting.superdsc, operand)
     if operand.indirection is Indirection.VALUE:
         # Any row may be read: the footprint is every row the table has.
         row_dim = row_dim_of(setting.superdsc, operand)

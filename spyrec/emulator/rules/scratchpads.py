@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from spyrec.bundle.superdsc import Component
+from spyrec.bundle.superdsc import Component, Distribution
 from spyrec.diagnostics import Diagnostic, Location
 from spyrec.emulator.plan import PlannedCall
 from spyrec.emulator.rules.fault_places import START, FaultSpot, operand_field, place_of
@@ -87,10 +87,25 @@ def _slices(planned: PlannedCall, position: int) -> Slices:
     """Return how an operand is divided; labels carry no identity across SuperDSCs, places in the layout do."""
     superdsc = planned.call.superdsc
     strides = planned.setting.geometries[position].stride_sticks
+    own = superdsc.operands[position].distribution
+    if own is not None:
+        return _owned_slices(superdsc.core_ids, strides, own)
     divided = [dim for dim in strides if superdsc.work_slices[dim] > 1]
     return tuple(
         sorted(
             (core, tuple((strides[dim], superdsc.work_slices[dim], of_core[dim]) for dim in divided))
             for core, of_core in zip(superdsc.core_ids, superdsc.core_work_slices)
+        )
+    )
+
+
+def _owned_slices(core_ids: Sequence[int], strides: Mapping[str, int], own: Distribution) -> Slices:
+    """Return how an operand of a shuffle is divided; what is not cut into neighbours is no division of others."""
+    divided = [dim for dim in strides if own.slices(dim) > 1]
+    slices = {dim: own.slices(dim) if own.cuts_neighbours(dim) else -own.slices(dim) for dim in divided}
+    return tuple(
+        sorted(
+            (core, tuple((strides[dim], slices[dim], of_core[dim]) for dim in divided))
+            for core, of_core in zip(core_ids, own.core_slices)
         )
     )

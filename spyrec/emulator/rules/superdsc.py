@@ -15,6 +15,7 @@ from spyrec.device_ops import DEVICE_OPERATIONS, device_operation, known_operati
 from spyrec.device_ops.record import Family
 from spyrec.diagnostics import Diagnostic, Location
 from spyrec.emulator.geometry import RESTICKIFY, extending_dims, short_gap_dims, stick_dim_of
+from spyrec.emulator.rules.shuffles import ShuffleFault, is_shuffle, shuffle_faults
 from spyrec.hardware.dtypes import DeviceFormat
 from spyrec.hardware.target import SEGMENT_BYTES, STICK_BYTES, Target
 from spyrec.runtime.findings import FaultPlace, RuleDiagnostic
@@ -29,8 +30,14 @@ def check_superdsc(file: str, superdsc: SuperDsc, target: Target) -> list[Diagno
     """Return every violation found in one SuperDSC; an empty list means that its geometry can be computed."""
     where = Location(file)
     malformed = [*_operation(superdsc, where), *_form(superdsc, where)]
+    if not malformed and is_shuffle(superdsc):
+        malformed = [_shuffle_fault(superdsc, where, item) for item in shuffle_faults(superdsc)]
     if malformed:
         return [_of_operation(superdsc, item) for item in malformed]
+    if is_shuffle(superdsc):  # what counts is who owns its operands, not how it is divided itself
+        return [
+            _of_operation(superdsc, item) for item in (*_extents(superdsc, where), *_sizes(superdsc, where, target))
+        ]
     rules: tuple[Callable[[SuperDsc, Location], Iterator[Diagnostic]], ...] = (
         _grid,
         _extents,
@@ -41,6 +48,12 @@ def check_superdsc(file: str, superdsc: SuperDsc, target: Target) -> list[Diagno
     )
     found = [diagnostic for rule in rules for diagnostic in rule(superdsc, where)]
     return [_of_operation(superdsc, item) for item in (*found, *_sizes(superdsc, where, target))]
+
+
+def _shuffle_fault(superdsc: SuperDsc, where: Location, fault: ShuffleFault) -> Diagnostic:
+    place = replace(_place_in_lx(superdsc, fault.position), field=f"scheduleTree_[{fault.position}].coordinates_")
+    plain = Diagnostic(fault.code, f"{name_of(superdsc, fault.position)}: {fault.message}", where)
+    return RuleDiagnostic.of(plain, place)
 
 
 def _of_operation(superdsc: SuperDsc, found: Diagnostic) -> Diagnostic:
@@ -91,7 +104,7 @@ _FLOATS = frozenset({DeviceFormat.SEN169_FP16, DeviceFormat.IEEE_FP16, DeviceFor
 def _formats(superdsc: SuperDsc, where: Location) -> Iterator[Diagnostic]:
     """V14: arithmetic is defined on the float formats only; copies take any format."""
     family = device_operation(superdsc.compute.op_func_name).family
-    if family in {Family.IDENTITY, Family.RESTICKIFY}:
+    if family in {Family.IDENTITY, Family.RESTICKIFY, Family.SHUFFLE}:
         return
     computed = [*input_positions(superdsc), *(superdsc.compute.outputs if family is not Family.TOP else ())]
     for position in computed:
@@ -275,13 +288,14 @@ def _sizes(superdsc: SuperDsc, where: Location, target: Target) -> Iterator[Diag
         )
     for position, operand in enumerate(superdsc.operands):
         size = superdsc.labels[operand.label].stick_size
-        extent_of = superdsc.core_extent if operand.component is Component.LX else superdsc.iteration
+        is_lx = operand.component is Component.LX
         stick_dim = stick_dim_of(superdsc, operand)
         short = short_gap_dims(superdsc, operand) if superdsc.op_func_name == RESTICKIFY else frozenset[str]()
         sticks = 1
         for dim in extending_dims(operand):
             gap = operand.back_gap.get(dim, 0)
-            extent = extent_of[dim] - gap if dim in short else extent_of[dim] + gap
+            own = superdsc.core_elements(operand, dim) if is_lx else superdsc.iteration[dim]
+            extent = own - gap if dim in short else own + gap
             sticks *= -(-extent // size) if dim == stick_dim else extent
         size_bytes = sticks * STICK_BYTES
         if size_bytes > SEGMENT_BYTES:

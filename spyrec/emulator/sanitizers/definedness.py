@@ -30,7 +30,7 @@ from spyrec.emulator.sanitizers.propagation import (
     Starts,
 )
 from spyrec.emulator.sanitizers.report import Report
-from spyrec.emulator.sanitizers.selection_propagation import GatherPropagation, TopPropagation
+from spyrec.emulator.sanitizers.selection_propagation import GatherPropagation, ShufflePropagation, TopPropagation
 from spyrec.emulator.sanitizers.shadow import PADDING, UNWRITTEN, Shadow, States
 from spyrec.emulator.sanitizers.state_driver import StateDriver, shadow_starts
 from spyrec.emulator.sanitizers.window_stores import is_window
@@ -296,6 +296,8 @@ def plan_propagation(setting: Setting, marks: Marks) -> Propagation:
             return MatmulPropagation(setting, marks)
         case Family.TOP:
             return TopPropagation(setting, marks)
+        case Family.SHUFFLE:
+            return ShufflePropagation(setting, marks)
         case Family.NORM_SCALE:
             return ElementPropagation(setting, marks, (setting.inputs[0], setting.inputs[0]), second_lane=True)
         case Family.UNARY if setting.superdsc.coordinate_masking:

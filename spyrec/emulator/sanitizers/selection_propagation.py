@@ -1,4 +1,4 @@
-"""Carrying states through what depends on data: topk and gather."""
+"""Carrying states through what selects, or moves between cores: topk, gather and shuffle."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from spyrec.emulator.engine import Setting
 from spyrec.emulator.geometry import adjacent_runs, build_nests, index_dims, outer_sum, row_dim_of
 from spyrec.emulator.kernels.copies import run_copy
 from spyrec.emulator.kernels.nests import NO_TABLE
+from spyrec.emulator.operations.shuffle import Shuffle
 from spyrec.emulator.sanitizers.kernel_shadow import DEFINED, FIRST_MARK
 from spyrec.emulator.sanitizers.kernel_shadow_folds import fold_lanes, fold_rows, store_outer
 from spyrec.emulator.sanitizers.propagation import (
@@ -139,6 +140,27 @@ class GatherPropagation(Propagation):
         size = geometry.stick_size if self.row_dim == geometry.stick_dim else 1
         inside = np.clip(rows, 0, geometry.extents[self.row_dim] * size - 1)
         return geometry.offsets(self.row_dim, inside) * self.setting.numerics.expansion
+
+
+class ShufflePropagation(Propagation):
+    """Elements carry their states to other cores."""
+
+    def __init__(self, setting: Setting, marks: Marks) -> None:
+        super().__init__(setting, marks)
+        self.work = Shuffle(setting)
+
+    def run(self, starts: Starts) -> Outcome:
+        """Carry the states of one execution."""
+        source, outcome = self.setting.inputs[0], Outcome()
+        words = self.work.load(starts.shadow)
+        states = words.view(np.uint8).reshape(*words.shape, -1)
+        low = states.min(axis=-1)
+        for core, place in np.argwhere(low < FIRST_MARK).tolist()[:1]:
+            at = int(starts.shadow[source, core] + self.work.source_offsets()[place])
+            outcome.sighting.note(weight_of(int(low[core, place])), source, core, at)
+        states[:] = self.marked(states)
+        self.work.store(starts.shadow, words)
+        return outcome
 
 
 def _words_at(places: Integers, word_bytes: int) -> Integers:

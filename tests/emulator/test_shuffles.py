@@ -1,0 +1,381 @@
+"""Shuffles: the nine validation cases of their contract, further owners, and what is refused at load."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from spyrec.bundle.dialects import AUGUST_2026
+from spyrec.bundle.program import SdscExecute
+from spyrec.bundle.superdsc import Distribution, Fold, SuperDsc
+from spyrec.bundle.superdsc_reader import parse_superdsc
+from spyrec.bundle.superdsc_writer import to_bytes
+from spyrec.codegen.emit_opspecs import CodegenOptions, EmittedProgram, emit_opspecs
+from spyrec.codegen.opspec_json import read_opspecs
+from spyrec.diagnostics import DiagnosticSink, SpyrecError
+from spyrec.emulator.reference import DefinedLaunch, Machine
+from spyrec.hardware import dlfloat
+from spyrec.hardware.dtypes import DeviceFormat
+from spyrec.runtime.device import ArgumentTable
+from tests.support.both_engines import Launched
+from tests.support.shuffles import (
+    Bytes,
+    Owners,
+    Shape,
+    chain,
+    copy,
+    distribution,
+    emitted,
+    entry,
+    hbm,
+    launched,
+    lx,
+    patterned,
+    shuffle,
+    with_distribution,
+    with_superdsc,
+)
+
+ROWS, COLUMNS = Owners({"r": 8}), Owners({"c": 8})
+TENSOR = Shape({"r": 16, "c": 512})
+FAR = 66560
+
+
+def held(launch: Launched, engine: str = "fast") -> Bytes:
+    launch.assert_equal()
+    return launch.memory(engine)[0]["argument 1"]
+
+
+def moves(shape: Shape, *states: tuple[int, Owners]) -> None:
+    """Assert that a tensor comes through the scratchpads as it was."""
+    contents = patterned(shape)
+    program = emitted(chain(shape, states))
+    assert [item.op_func_name for item in program.superdscs.values()][1:-1] == ["shuffle"] * (len(states) - 1)
+    assert np.array_equal(held(launched(program, shape, contents)), contents)
+
+
+def test_rows_to_columns() -> None:
+    """Cases 1 and 3: one to one, and core 0 keeps what it has of both."""
+    moves(TENSOR, (0, ROWS), (FAR, COLUMNS))
+
+
+def test_bases_that_differ_and_are_not_zero() -> None:
+    """Case 5."""
+    moves(TENSOR, (1024, ROWS), (FAR, COLUMNS))
+
+
+def test_there_and_back_over_other_orders_of_cores() -> None:
+    halves, turned = Owners({"r": 2, "c": 4}, ("c", "r")), Owners({"r": 8}, ("r",))
+    moves(TENSOR, (0, ROWS), (FAR, halves), (0, COLUMNS), (FAR, turned))
+
+
+def test_the_case_of_the_examples() -> None:
+    case = Path(__file__).parent.parent / "fixtures" / "examples_2026_08" / "lx_shuffle_chain"
+    options = CodegenOptions(dialect=AUGUST_2026, is_exact=True)
+    program = emit_opspecs(read_opspecs((case / "opspecs.json").read_bytes()), options)
+    shape = Shape({"r": 256, "c": 512})
+    table = ArgumentTable(tuple(entry(index, shape) for index in range(3)))
+    generator = np.random.default_rng(0)
+    factors = [generator.integers(-9, 9, 256 * 512).astype(np.float32) for _ in range(2)]
+    contents = {index: dlfloat.encode(values).view(np.uint8) for index, values in enumerate(factors)}
+    launch = Launched(program.program, program.superdscs, table, contents)
+    launch.assert_equal()
+    result = dlfloat.decode(launch.memory("fast")[0]["argument 2"].view(np.uint16))
+    assert np.array_equal(result, -(factors[0] * factors[1]))
+
+
+@pytest.mark.parametrize("numerics", ["ieee", "f32"])
+def test_other_numerics_move_the_same(numerics: str) -> None:
+    launched(emitted(chain(TENSOR, [(0, ROWS), (FAR, COLUMNS)])), TENSOR, patterned(TENSOR)).assert_equal(numerics)
+
+
+@pytest.mark.parametrize("data_format", [DeviceFormat.IEEE_FP32, DeviceFormat.SEN143_FP8, DeviceFormat.SENUINT32])
+def test_formats_are_moved_and_not_looked_at(data_format: DeviceFormat) -> None:
+    shape = Shape({"r": 4, "c": 512}, data_format)
+    moves(shape, (0, Owners({"r": 4})), (FAR, Owners({"c": 4})))
+
+
+def gathered() -> EmittedProgram:
+    """Case 2: eight owners of rows to two groups of four, each of whom has its group's half; then four copies of it."""
+    wide = Shape({"x": 4, **TENSOR.sizes})
+    load, move, _ = chain(TENSOR, [(0, ROWS), (FAR, COLUMNS)])
+    store = copy(
+        wide,
+        {"x": 4, "r": 2},
+        TENSOR.argument(lx(FAR), is_input=True),
+        wide.argument(hbm(1), index=1, is_input=False),
+    )
+    program = emitted((load, move, store))
+    superdsc = program.superdscs["sdsc_1.json"]
+    rows = (Fold(8, 2), Fold(0, 1), Fold(0, 1), Fold(1, 8))
+    columns = (Fold(512, 1), Fold(0, 1), Fold(0, 1), Fold(64, 8), Fold(1, 64))
+    slots = tuple({"mb": core // 4, "out": 0} for core in range(8))
+    own = Distribution(slots, {"mb": rows, "out": columns})
+    return with_superdsc(program, with_distribution(superdsc, 1, own))
+
+
+def test_every_core_of_a_group_gets_what_the_group_has() -> None:
+    contents = patterned(TENSOR)
+    result = held(launched(gathered(), TENSOR, contents, Shape({"x": 4, **TENSOR.sizes})))
+    assert np.array_equal(result.reshape(4, -1), np.stack([contents] * 4))
+
+
+NARROW = Shape({"r": 16, "c": 128})
+SPANS_CORE = (Fold(64, 2), Fold(1, 64))
+SPANS_CORELET = (Fold(64, 1), Fold(1, 64))
+HALVES = Fold(64, 2)
+ONE_FOLD = (Fold(1, 128),)
+
+
+def in_corelets(elements: tuple[Fold, ...], corelet: Fold = HALVES, corelets: int = 2) -> EmittedProgram:
+    """Case 4: rows in another order of cores, the 128 columns in two corelets; then back."""
+    turned = Owners({"r": 8, "c": 1}, ("c", "r"))
+    program = emitted(chain(NARROW, [(0, ROWS), (FAR, turned), (0, ROWS)]))
+    slots = tuple({"mb": 7 - core, "out": 0} for core in range(8))
+    for name, position in (("sdsc_1.json", 1), ("sdsc_2.json", 0)):
+        own = distribution(program.superdscs[name], position)
+        columns = (Fold(128, 1), corelet, Fold(0, 1), *elements)
+        cut = Distribution(slots, {"mb": own.folds["mb"], "out": columns}, corelets)
+        program = with_superdsc(program, with_distribution(program.superdscs[name], position, cut))
+    return program
+
+
+@pytest.mark.parametrize("elements", [SPANS_CORE, SPANS_CORELET, ONE_FOLD])
+def test_a_dim_in_two_corelets(elements: tuple[Fold, ...]) -> None:
+    contents, program = patterned(NARROW), in_corelets(elements)
+    assert np.array_equal(held(launched(program, NARROW, contents)), contents)
+
+
+def test_corelets_are_written_and_read_again() -> None:
+    superdsc = in_corelets(SPANS_CORE).superdscs["sdsc_1.json"]
+    sink = DiagnosticSink()
+    # corelets of one operand only: the other one's are compared with what follows from its own folds
+    assert parse_superdsc(to_bytes(superdsc), None, sink) == superdsc
+    assert sink.diagnostics == []
+
+
+def test_interleaved_elements_lie_as_the_folds_count_them() -> None:
+    """Rows 0, 4, 8, .. first: the tensor's order in LX is another one, and the way back undoes it."""
+    program = emitted(chain(TENSOR, [(0, ROWS), (FAR, COLUMNS), (0, ROWS)]))
+    for name, position in (("sdsc_1.json", 1), ("sdsc_2.json", 0)):
+        own = distribution(program.superdscs[name], position)
+        rows = (*own.folds["mb"][:3], Fold(1, 4), Fold(4, 4))
+        cut = replace(own, folds={**own.folds, "mb": rows})
+        program = with_superdsc(program, with_distribution(program.superdscs[name], position, cut))
+    contents = patterned(TENSOR)
+    assert np.array_equal(held(launched(program, TENSOR, contents)), contents)
+
+
+def scratchpads(program: EmittedProgram, shape: Shape, contents: Bytes) -> dict[int, Bytes]:
+    """Return what each core's LX holds in the end, by the definition."""
+    regions = {0: contents.copy(), 1: np.zeros(shape.size_bytes, np.uint8)}
+    memories = {core: np.zeros(1 << 17, np.uint8) for core in range(8)}
+    table = ArgumentTable((entry(0, shape), entry(1, shape)))
+    DefinedLaunch(program.program, program.superdscs, table, Machine(regions, memories), {}).run()
+    return memories
+
+
+def test_each_element_lies_where_folds_and_layout_say() -> None:
+    """Rows interleaved, on cores in falling order: element by element, from the text of the contract alone."""
+    turned = Owners({"r": 1, "c": 8})
+    program = emitted(chain(TENSOR, [(0, ROWS), (FAR, turned), (0, ROWS)])[:2])
+    superdsc = program.superdscs["sdsc_1.json"]
+    own = distribution(superdsc, 1)
+    rows = (*own.folds["mb"][:3], Fold(1, 4), Fold(4, 4))
+    slots = tuple({"mb": 0, "out": 7 - core} for core in range(8))
+    changed = with_distribution(superdsc, 1, Distribution(slots, {**own.folds, "mb": rows}))
+    contents = patterned(TENSOR)
+    found = scratchpads(with_superdsc(program, changed), TENSOR, contents)
+    tensor = contents.view(np.uint16).reshape(8, 16, 64)  # [stick of columns, row, lane]
+    for core in range(8):
+        held_rows = found[core][FAR : FAR + 16 * 128].view(np.uint16).reshape(16, 64)
+        for row in range(16):
+            assert np.array_equal(held_rows[row], tensor[7 - core, row // 4 + 4 * (row % 4)])
+
+
+@pytest.mark.parametrize("elements", [SPANS_CORE, SPANS_CORELET, ONE_FOLD])
+def test_corelets_lie_one_behind_the_other(elements: tuple[Fold, ...]) -> None:
+    program = in_corelets(elements)
+    first = {name: program.superdscs[name] for name in ("sdsc_0.json", "sdsc_1.json")}
+    statements = [item for item in program.program.body if not isinstance(item, SdscExecute)]
+    calls = [item for item in program.program.body if isinstance(item, SdscExecute)][:2]
+    begun = replace(program, superdscs=first, program=replace(program.program, body=(*statements, *calls)))
+    contents = patterned(NARROW)
+    found = scratchpads(begun, NARROW, contents)
+    tensor = contents.view(np.uint16).reshape(2, 16, 64)  # [stick of columns, row, lane]
+    for core in range(8):
+        sticks = found[core][FAR : FAR + 2 * 2 * 128].view(np.uint16).reshape(2, 2, 64)
+        assert np.array_equal(sticks, tensor[:, 2 * (7 - core) : 2 * (8 - core)])
+
+
+def test_an_interleaved_result_is_no_tensor_of_an_ordinary_reader() -> None:
+    """Its reader would take the rows in order: cores that own every eighth row hold other rows than it thinks."""
+    program = emitted(chain(TENSOR, [(0, COLUMNS), (FAR, ROWS)]))
+    superdsc = program.superdscs["sdsc_1.json"]
+    own = distribution(superdsc, 1)
+    rows = (Fold(1, 8), Fold(0, 1), Fold(0, 1), Fold(8, 2))
+    changed = with_distribution(superdsc, 1, replace(own, folds={**own.folds, "mb": rows}))
+    with pytest.raises(SpyrecError, match="SPY0718"):
+        held(launched(with_superdsc(program, changed), TENSOR, patterned(TENSOR)))
+
+
+# What is refused.
+
+Change = Callable[[SuperDsc], SuperDsc]
+
+
+def owners(position: int, **slots: Callable[[int], int]) -> Change:
+    def change(superdsc: SuperDsc) -> SuperDsc:
+        own = distribution(superdsc, position)
+        cores = tuple(
+            {dim: slots[dim](core) if dim in slots else slot for dim, slot in slices.items()}
+            for core, slices in enumerate(own.core_slices)
+        )
+        return with_distribution(superdsc, position, replace(own, core_slices=cores))
+
+    return change
+
+
+def folds(position: int, **changed: tuple[Fold, ...]) -> Change:
+    def change(superdsc: SuperDsc) -> SuperDsc:
+        own = distribution(superdsc, position)
+        return with_distribution(superdsc, position, replace(own, folds={**own.folds, **changed}))
+
+    return change
+
+
+def starts(position: int, start: int) -> Change:
+    def change(superdsc: SuperDsc) -> SuperDsc:
+        operands = list(superdsc.operands)
+        operands[position] = replace(operands[position], start_addresses=(start,) * len(superdsc.core_ids))
+        return replace(superdsc, operands=tuple(operands))
+
+    return change
+
+
+PLAIN = (Fold(0, 1), Fold(0, 1))
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "fact"),
+    [
+        (owners(1, out=lambda core: core // 2), "SPY0726", "nobody owns"),  # case 7
+        (owners(0, mb=lambda core: max(core, 1)), "SPY0726", "nobody owns"),  # a piece is dropped
+        (owners(1, out=lambda core: core + 1), "SPY0726", "which has 8"),
+        (folds(1, out=(Fold(32, 8), *PLAIN, Fold(64, 1), Fold(1, 64))), "SPY0725", "twice"),  # case 8
+        (folds(1, out=(Fold(128, 4), *PLAIN, Fold(64, 1), Fold(1, 64))), "SPY0725", "leave elements out"),
+        (folds(1, out=(Fold(64, 4), *PLAIN, Fold(64, 1), Fold(1, 64))), "SPY0725", "256 elements, fewer"),
+        (folds(0, mb=(Fold(2, 8), *PLAIN, Fold(1, 4))), "SPY0725", "twice"),
+        (folds(0, mb=(Fold(2, 16), *PLAIN, Fold(1, 2))), "SPY0725", "more"),
+        (folds(0, mb=(Fold(2, 8), Fold(0, 1), Fold(1, 2), Fold(1, 1))), "SPY0725", "rows"),
+        (folds(1, mb=(Fold(16, 1), Fold(8, 2), Fold(0, 1), Fold(1, 16))), "SPY0725", "corelet"),
+        (starts(1, 512), "SPY0717", "overlaps"),  # case 8: S1 and S2 on one core
+        (starts(1, (2 << 20) - 1024), "SPY0718", "exceeds"),  # case 9
+        (starts(0, 64), "SPY0715", "aligned"),
+    ],
+)
+def test_what_is_refused_at_load(change: Change, code: str, fact: str) -> None:
+    program = emitted(chain(TENSOR, [(0, ROWS), (FAR, COLUMNS)]))
+    changed = with_superdsc(program, change(program.superdscs["sdsc_1.json"]))
+    with pytest.raises(SpyrecError, match=code) as found:
+        launched(changed, TENSOR, patterned(TENSOR)).memory("fast")
+    assert any(fact in item.message for item in found.value.diagnostics if item.code == code)
+
+
+@pytest.mark.parametrize(
+    ("elements", "corelet", "corelets"),
+    [
+        (SPANS_CORE, Fold(64, 4), 2),  # case 6: a cardinality that is not that of the memory
+        (SPANS_CORE, Fold(64, 1), 2),  # left out
+        (SPANS_CORE, Fold(64, 2), 1),
+        (SPANS_CORE, Fold(32, 2), 2),
+        ((Fold(64, 3), Fold(1, 64)), Fold(96, 2), 2),
+    ],
+)
+def test_corelets_that_do_not_fit_are_refused(elements: tuple[Fold, ...], corelet: Fold, corelets: int) -> None:
+    with pytest.raises(SpyrecError, match="SPY0725"):
+        launched(in_corelets(elements, corelet, corelets), NARROW, patterned(NARROW)).memory("fast")
+
+
+def test_sticks_are_not_cut_between_cores() -> None:
+    program = emitted(chain(NARROW, [(0, ROWS), (FAR, Owners({"r": 4, "c": 2}))]))
+    superdsc = program.superdscs["sdsc_1.json"]
+    own = distribution(superdsc, 1)
+    cut = {"mb": (Fold(8, 2), *PLAIN, Fold(1, 8)), "out": (Fold(32, 4), *PLAIN, Fold(32, 1), Fold(1, 32))}
+    slots = tuple({"mb": core % 2, "out": core // 2} for core in range(8))
+    changed = with_distribution(superdsc, 1, replace(own, folds=cut, core_slices=slots))
+    with pytest.raises(SpyrecError, match="SPY0713"):
+        launched(with_superdsc(program, changed), NARROW, patterned(NARROW)).memory("fast")
+
+
+def test_a_consumer_that_reads_the_source_is_refused() -> None:
+    load, move, store = chain(TENSOR, [(0, ROWS), (FAR, COLUMNS)])
+    early = replace(store.args[0], allocation=lx(0))
+    program = emitted((load, move, replace(store, args=(early, store.args[1]))))
+    with pytest.raises(SpyrecError, match="SPY0718"):
+        launched(program, TENSOR, patterned(TENSOR)).memory("fast")
+
+
+def test_a_consumer_before_its_shuffle_is_refused() -> None:
+    load, move, store = chain(TENSOR, [(0, ROWS), (FAR, COLUMNS)])
+    with pytest.raises(SpyrecError, match="SPY0718"):
+        launched(emitted((load, store, move)), TENSOR, patterned(TENSOR)).memory("fast")
+
+
+def test_a_source_in_device_memory_is_refused() -> None:
+    program = emitted((shuffle(TENSOR, (0, ROWS), (FAR, COLUMNS)),))
+    superdsc = program.superdscs["sdsc_0.json"]
+    plain = replace(superdsc.operands[0], distribution=None)
+    changed = replace(superdsc, operands=(plain, superdsc.operands[1]))
+    with pytest.raises(SpyrecError, match="SPY0724"):
+        launched(with_superdsc(program, changed), TENSOR, patterned(TENSOR)).memory("fast")
+
+
+EXAMPLES = max(2, 2 * (settings().max_examples or 0) // 5)
+
+
+@st.composite
+def divisions(draw: st.DrawFn, sizes: dict[str, int], cores: int) -> Owners:
+    """Draw a division of dims among cores, in any order of the dims."""
+    rest, slices = cores, dict.fromkeys(sizes, 1)
+    dims = draw(st.permutations(list(sizes)))
+    for dim in dims:
+        count = sizes[dim] // 64 if dim == "c" else sizes[dim]
+        fitting = [cut for cut in (1, 2, 4, 8, 16) if rest % cut == 0 and count % cut == 0]
+        slices[dim] = draw(st.sampled_from(fitting))
+        rest //= slices[dim]
+    for dim in dims:
+        while rest > 1 and (sizes[dim] // 64 if dim == "c" else sizes[dim]) % (2 * slices[dim]) == 0:
+            slices[dim], rest = 2 * slices[dim], rest // 2
+    return Owners(slices, tuple(draw(st.permutations(list(sizes)))))
+
+
+@settings(deadline=None, max_examples=EXAMPLES)
+@given(st.data())
+def test_random_shuffles_lose_nothing(data: st.DataObject) -> None:
+    """A tensor of any shape goes over any owners, and comes back as it was; both engines, and what is written."""
+    cores = data.draw(st.sampled_from([2, 4, 8]))
+    sizes = {"x": data.draw(st.sampled_from([1, 2, 3, 4])), "r": cores * data.draw(st.integers(1, 3))}
+    sizes |= {"c": 64 * data.draw(st.sampled_from([1, 2, 4]))}
+    if sizes["x"] == 1:
+        del sizes["x"]
+    shape = Shape(sizes)
+    plain = {"x": 1, "r": 1, "c": 1}
+    first = {**{dim: plain[dim] for dim in sizes}, "r": cores}
+    middle = [data.draw(divisions(sizes, cores)) for _ in range(data.draw(st.integers(1, 2)))]
+    states = [Owners(first)]
+    for item in (*middle, Owners(first)):
+        is_whole = np.prod(list(item.slices.values())) == cores
+        states += [item] if is_whole and item.opspec() != states[-1].opspec() else []
+    assume(states[-1] == states[0])
+    program = emitted(chain(shape, [(FAR * (number % 2), item) for number, item in enumerate(states)]))
+    for superdsc in program.superdscs.values():
+        assert parse_superdsc(to_bytes(superdsc)) == superdsc
+    contents = patterned(shape)
+    assert np.array_equal(held(launched(program, shape, contents)), contents)
