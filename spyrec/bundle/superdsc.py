@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from itertools import pairwise
 from math import gcd, prod
@@ -29,6 +29,48 @@ class Indirection(Enum):
     NONE = "no_indirection"
     INDEX = "index_tensor"
     VALUE = "value_tensor"
+
+
+class PaddingKind(Enum):
+    """What an operand has beyond the elements of an axis that a window slides along (``padding_``).
+
+    The names are published; what each holds in memory is not, but for the two that convolutions use: ``NO_ZEROS``
+    where there is padding, which memory does not hold, and ``WHOLE_SPAN`` where there is none.
+    """
+
+    NONE = "nopad"
+    LOWERED = "lowered_padded"
+    NO_ZEROS = "padded_nozeropad"
+    WITH_ZEROS = "padded_wzeropad"
+    SPAN = "padded_fullspan"
+    WHOLE_SPAN = "padded_fullspan_wunneeded"
+
+
+@dataclass(frozen=True, slots=True)
+class UnneededPadding:
+    """Elements of an axis that no window reaches: all of them, and those taken off the padding before and behind."""
+
+    total: int
+    front: int
+    back: int
+
+
+@dataclass(frozen=True, slots=True)
+class PaddingSizes:
+    """How a window slides along one axis of the input (an entry of ``paddingSizes_``).
+
+    ``total_size``: elements of the axis, padding included.  Window element k at output o is element
+    ``o * stride + k * dilation - pad_front`` of the axis without its padding.  ``pad_front``, ``pad_back``: -1 in the
+    stages of a divided axis, whose cores have different ones.  ``window_dim``: the dim that counts k.
+    """
+
+    pad_front: int
+    pad_back: int
+    total_size: int
+    stride: int
+    dilation: int
+    window_dim: str
+    unneeded: UnneededPadding | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +154,8 @@ class Operand:
     where ``is_symbolic``, a negative symbol id bound by ``sdsc_execute``.
     ``layout_dim_order`` is this operand's own order, inner to outer; ``scales`` and ``max_dim_sizes`` are keyed
     by dim (the file stores them in the label's order).  ``back_gap`` is in elements of the dim.
-    ``distribution``: of the operands of a shuffle, and of no others.
+    ``distribution``: of the operands of a shuffle, and of no others.  ``padding``: of an operand that a window slides
+    over, by axis.
     """
 
     label: str
@@ -128,6 +171,7 @@ class Operand:
     indirection: Indirection = Indirection.NONE
     related_operand: int | None = None
     distribution: Distribution | None = None
+    padding: Mapping[str, PaddingKind] = field(default_factory=dict[str, PaddingKind])
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +202,7 @@ class SuperDsc:
     ``index`` and ``op_func_name`` make the root key ``"<index>_<op_func_name>"``.
     ``iteration`` (``N_``), ``work_slices`` (``numWkSlicesPerDim_``) and ``core_extent`` (``ss_`` and ``el_``)
     are keyed by dim in file order.  ``core_work_slices[i]`` is the slice map of core ``core_ids[i]``.
+    ``padding_sizes`` (of ``N_``) and ``stage_padding_sizes`` (of ``ss_`` and ``el_``): by axis, where a window slides.
     ``dialect``: the form of the file.  ``debug_handle``: where the operation comes from, ``None`` where nobody says.
     """
 
@@ -176,6 +221,8 @@ class SuperDsc:
     compute: ComputeOp
     dialect: Dialect = JUNE_2026
     debug_handle: DebugHandle | None = None
+    padding_sizes: Mapping[str, PaddingSizes] = field(default_factory=dict[str, PaddingSizes])
+    stage_padding_sizes: Mapping[str, PaddingSizes] = field(default_factory=dict[str, PaddingSizes])
 
     def core_elements(self, operand: Operand, dim: str) -> int:
         """Return how many elements along a dim of an operand in LX each core holds, gaps not counted."""

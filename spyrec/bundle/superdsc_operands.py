@@ -10,6 +10,7 @@ from spyrec.bundle.dialects import Dialect
 from spyrec.bundle.json_cursor import CONTRADICTORY, MALFORMED, NOT_UNDERSTOOD, Cursor
 from spyrec.bundle.superdsc import Component, Indirection, LabelInfo, Operand
 from spyrec.bundle.superdsc_distribution import DistributionReader
+from spyrec.bundle.superdsc_windows import read_padding
 from spyrec.bundle.superdsc_writer import CORE_FOLD_KINDS
 from spyrec.hardware.dtypes import DeviceFormat
 
@@ -45,8 +46,6 @@ class OperandReader:
         kind = node.member("nodeType_")
         if kind.text() != "allocate":
             kind.refuse(NOT_UNDERSTOOD, f'node type "{kind.text()[:80]}"; only "allocate" is understood (rule V14)')
-        if (padding := node.optional("padding_")) is not None:
-            padding.refuse(NOT_UNDERSTOOD, '"padding_" is not understood (rule V14)')
         label_name = self._label_name(labeled.member("dsType_"))
         label = self.labels[label_name]
         component = _choice(node.member("component_"), Component)
@@ -66,6 +65,7 @@ class OperandReader:
             indirection=_indirection(node),
             related_operand=self._related(node.optional("relatedIndirectAccessAlloc_")),
             distribution=None if self.distributions is None else self.distributions.read(node, label),
+            padding=read_padding(node),
         )
 
     def _max_dim_sizes(self, node: Cursor, label: LabelInfo, own: tuple[str, ...]) -> dict[str, int]:

@@ -16,10 +16,11 @@ from spyrec.bundle.debug_handle import DebugHandle, SourceRange, Transformation
 from spyrec.bundle.dialects import DIALECTS, Dialect
 from spyrec.bundle.json_cursor import CONTRADICTORY, LARGEST_INTEGER, MALFORMED, NOT_UNDERSTOOD, Cursor, attempt
 from spyrec.bundle.known_texts import READ_SUPERDSCS
-from spyrec.bundle.superdsc import ComputeOp, ConstantEntry, LabelInfo, Operand, SuperDsc
+from spyrec.bundle.superdsc import ComputeOp, ConstantEntry, LabelInfo, Operand, PaddingSizes, SuperDsc
 from spyrec.bundle.superdsc_derived import check_derived
 from spyrec.bundle.superdsc_distribution import DistributionReader
 from spyrec.bundle.superdsc_operands import OperandReader, read_format
+from spyrec.bundle.superdsc_windows import PADDING_SIZES, read_sizes
 from spyrec.bundle.superdsc_writer import STAGE_DETAILS
 from spyrec.device_ops import SHUFFLE, known_operations
 from spyrec.diagnostics import DiagnosticSink, Location
@@ -98,8 +99,9 @@ def _read_root(root: Cursor, sink: DiagnosticSink) -> SuperDsc | None:
     dialect = _dialect(outer)
     handle = attempt(sink, lambda: _read_handle(outer))
     division = attempt(sink, lambda: _read_division(outer, inner))
+    windows = attempt(sink, lambda: _read_windows(inner, name))
     labels = attempt(sink, lambda: _read_labels(inner.member("primaryDsInfo_"), division))
-    if division is None or labels is None:
+    if division is None or labels is None or windows is None:
         return None
     distributions = DistributionReader(division.core_ids, tuple(division.iteration)) if name == SHUFFLE else None
     operands = _read_operands(inner, _OperandContext(dialect, division, labels, distributions), sink)
@@ -125,7 +127,20 @@ def _read_root(root: Cursor, sink: DiagnosticSink) -> SuperDsc | None:
         compute=compute,
         dialect=dialect,
         debug_handle=handle,
+        padding_sizes=windows[0],
+        stage_padding_sizes=windows[1],
     )
+
+
+def _read_windows(inner: Cursor, name: str) -> tuple[dict[str, PaddingSizes], dict[str, PaddingSizes]]:
+    """Read how a window slides along its axes, as a whole and per core."""
+    whole = inner.member("N_")
+    dims = _read_extents(whole)
+    stage = inner.member("dataStageParam_").only_member("stage")[1]
+    both = [read_sizes(stage.member(key), name, dims) for key in ("ss_", "el_")]
+    if both[0] != both[1]:
+        stage.refuse(CONTRADICTORY, f'"{PADDING_SIZES}" of ss_ and el_ differ (rule V2)')
+    return read_sizes(whole, name, dims), both[0]
 
 
 def _dialect(outer: Cursor) -> Dialect:
@@ -232,7 +247,7 @@ def _read_extents(cursor: Cursor) -> dict[str, int]:
     for key, member in cursor.members():
         if key == "name_":
             continue
-        if member.value in _NOTHING:
+        if member.value in _NOTHING or key == PADDING_SIZES:
             continue
         if key in STAGE_DETAILS:
             member.refuse(NOT_UNDERSTOOD, f'"{key}" is not understood (rule V14)')

@@ -14,6 +14,15 @@ import orjson
 
 from spyrec.bundle.known_texts import WRITTEN_SUPERDSCS
 from spyrec.bundle.superdsc import Component, Distribution, Fold, Indirection, LabelInfo, Operand, SuperDsc
+from spyrec.bundle.superdsc_windows import (
+    PADDING_SIZES,
+    axis_span,
+    has_padding_first,
+    is_reused,
+    memory_organisation,
+    padding_document,
+    sizes_document,
+)
 from spyrec.diagnostics.json_reading import JsonValue
 
 JsonObject = dict[str, JsonValue]
@@ -28,7 +37,7 @@ ONE_LANE_PER_STICK = -2
 """Scale code, stick dim only: one stick whose lane 0 holds the value."""
 
 STAGE_DETAILS = (
-    "symbolicDimInfo_", "maxSymbolicVolume_", "coreletSplit_", "rowSplit_", "peSfpSplit_", "paddingSizes_",
+    "symbolicDimInfo_", "maxSymbolicVolume_", "coreletSplit_", "rowSplit_", "peSfpSplit_", PADDING_SIZES,
 )  # fmt: skip
 """Keys that end a data stage, in this order."""
 
@@ -144,17 +153,20 @@ def _underscored(name: str, extents: Mapping[str, int]) -> JsonObject:
 def _design_space(dsc: SuperDsc) -> JsonObject:
     stage = _underscored("core", dsc.core_extent) | _stage_details(dsc)
     operands = range(len(dsc.operands))
+    sizes: JsonObject = {PADDING_SIZES: sizes_document(dsc.padding_sizes)} if dsc.padding_sizes else {}
+    relation: JsonObject = {"pdsRelation_": {"isPdsReuse": 1}} if is_reused(dsc) else {}
     return {
         "numCoresUsed_": len(dsc.core_ids),
         "numCoreletsUsed_": dsc.corelets,
         "coreIdsUsed_": list(dsc.core_ids),
-        "N_": _underscored("n", dsc.iteration),
+        "N_": _underscored("n", dsc.iteration) | sizes,
         "coordinateMasking_": {
             dim: [[start, count] for start, count in ranges] for dim, ranges in dsc.coordinate_masking.items()
         },
         "maskingConstId_": dsc.masking_constant_id,
         "dataStageParam_": {"0": {"ss_": stage, "el_": stage}},
-        "primaryDsInfo_": {name: _label(label) for name, label in dsc.labels.items()},
+        "primaryDsInfo_": {name: _label(dsc, label) for name, label in dsc.labels.items()},
+        **relation,
         "scheduleTree_": [_allocate_node(dsc, index) for index in operands],
         "labeledDs_": [_labeled(dsc, index) for index in operands],
         "constantInfo_": _constants(dsc),
@@ -164,14 +176,18 @@ def _design_space(dsc: SuperDsc) -> JsonObject:
 
 def _stage_details(dsc: SuperDsc) -> JsonObject:
     """Return what ends a data stage, as the dialect has it."""
-    return {key: {} for key in STAGE_DETAILS} if dsc.dialect.has_stage_details else {}
+    if not dsc.dialect.has_stage_details:
+        return {}
+    return {**{key: {} for key in STAGE_DETAILS}, PADDING_SIZES: sizes_document(dsc.stage_padding_sizes)}
 
 
-def _label(label: LabelInfo) -> JsonObject:
+def _label(dsc: SuperDsc, label: LabelInfo) -> JsonObject:
+    replicated: JsonObject = {"stickRepl_": [1]} if is_reused(dsc) else {}
     return {
         "layoutDimOrder_": list(label.layout_dim_order),
         "stickDimOrder_": [label.stick_dim],
         "stickSize_": [label.stick_size],
+        **replicated,
     }
 
 
@@ -185,6 +201,9 @@ def _allocate_node(dsc: SuperDsc, index: int) -> JsonObject:
         "ldsIdx_": index,
         "component_": operand.component.value,
     }
+    padding: JsonObject = {"padding_": padding_document(operand)} if operand.padding else {}
+    if has_padding_first(dsc):
+        node |= padding
     if operand.is_symbolic:
         node["isStartAddrSymbolic_"] = 1
     node["layoutDimOrder_"] = list(operand.layout_dim_order)
@@ -197,10 +216,12 @@ def _allocate_node(dsc: SuperDsc, index: int) -> JsonObject:
     if operand.indirection is Indirection.INDEX:
         node["indexTensorType_"] = "index"
     node["startAddressCoreCorelet_"] = _start_addresses(dsc.core_ids, operand)
+    if not has_padding_first(dsc):
+        node |= padding
     if operand.back_gap:
         node["backGapCore_"] = _back_gap(dsc.core_ids, operand)
     owned = {} if operand.distribution is None else _owned(dsc, operand.distribution)
-    node["coordinates_"] = {"coordInfo": _coordinates(dsc, operand), "coreIdToWkSlice_": owned}
+    node["coordinates_"] = {"coordInfo": _coordinates(dsc, index), "coreIdToWkSlice_": owned}
     return node
 
 
@@ -228,9 +249,10 @@ def _back_gap(core_ids: tuple[int, ...], operand: Operand) -> JsonObject:
     return {dim: dict.fromkeys(keys, str(gap)) for dim, gap in operand.back_gap.items()}
 
 
-def _coordinates(dsc: SuperDsc, operand: Operand) -> JsonObject:
+def _coordinates(dsc: SuperDsc, index: int) -> JsonObject:
+    operand = dsc.operands[index]
     label = dsc.labels[operand.label]
-    info: JsonObject = {}
+    info: dict[str, JsonObject] = {}
     for dim in label.layout_dim_order:
         if operand.distribution is not None:
             info[dim] = _own_folds(operand.distribution.folds[dim])
@@ -241,15 +263,25 @@ def _coordinates(dsc: SuperDsc, operand: Operand) -> JsonObject:
         slices = dsc.work_slices[dim] if extends else 1
         if dim == label.stick_dim:
             info[dim] = _stick_folds(extent, slices, label.stick_size, scale == ONE_LANE_PER_STICK)
+        elif (span := axis_span(dsc, index, dim)) is not None:
+            info[dim] = _axis_folds(slices, span)
         else:
             info[dim] = _plain_folds(extent, slices)
-    return info
+        if dim in operand.padding:
+            info[dim] = {**info[dim], "padding": operand.padding[dim].value}
+    return {**info}
 
 
 @lru_cache(maxsize=4096)
 def _plain_folds(extent: int, slices: int) -> JsonObject:
     factors = ((slices, "core_fold"), (1, "corelet_fold"), (1, "row_fold"), (extent, "elem_arr_0"))
     return _fold_info((extent, 0, 0, 1), factors)
+
+
+def _axis_folds(slices: int, span: tuple[int, int]) -> JsonObject:
+    """Return the folds of an axis that a window slides along: cores begin ``span[0]`` apart, each has ``span[1]``."""
+    factors = ((slices, "core_fold"), (1, "corelet_fold"), (1, "row_fold"), (span[1], "elem_arr_0"))
+    return _fold_info((span[0], 0, 0, 1), factors)
 
 
 @lru_cache(maxsize=4096)
@@ -291,7 +323,7 @@ def _labeled(dsc: SuperDsc, index: int) -> JsonObject:
         "scale_": [operand.scales[dim] for dim in dsc.labels[operand.label].layout_dim_order],
         "wordLength": operand.word_length,
         "dataFormat_": operand.data_format.name,
-        "memOrg_": _memory_organisation(operand),
+        "memOrg_": memory_organisation(dsc, index, node_name(index, operand)) or _memory_organisation(operand),
     }
 
 

@@ -7,7 +7,7 @@ executor of a SuperDSC has no field that could tell it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from spyrec.codegen.coordinates import ArgumentView
 from spyrec.codegen.iteration import IterationSpace
@@ -32,13 +32,18 @@ class Footprint:
 
 @dataclass(frozen=True, slots=True)
 class FootprintContext:
-    """What all operands of one operation share: the space before and after stick padding, and the device."""
+    """What all operands of one operation share: the space before and after stick padding, and the device.
+
+    ``strides``, of one operand: dims that a window slides along, whose extent is not the iteration's, with the entries
+    that a step of the iteration moves there.
+    """
 
     ragged: IterationSpace
     iteration: IterationSpace
     target: Target
     is_restickify: bool
     other_stick_sizes: Mapping[str, int]
+    strides: Mapping[str, int] = field(default_factory=dict[str, int])
 
 
 class FootprintReader:
@@ -66,6 +71,8 @@ class FootprintReader:
         gaps: dict[str, int] = {}
         short: dict[str, int] = {}
         for dim in (dim for dim in self._dims.stride_order if dim in self._view.axes and dim in self._carried):
+            if dim in self._context.strides:
+                continue
             gap = self._window_gap(dim)
             if gap > 0:
                 gaps[dim] = gap
@@ -153,7 +160,7 @@ class FootprintReader:
     def _slice_bytes(self, dim: str, unit_bytes: int) -> int:
         extent = self._context.iteration.core_extent(dim)
         if dim != self._view.stick_dim:
-            return extent * unit_bytes
+            return extent * self._context.strides.get(dim, 1) * unit_bytes
         if extent % self._view.elements_per_stick:
             # An index tensor divided below one stick: its columns are adjacent only where a stick is not split.
             return extent * self._view.word_bytes
@@ -194,7 +201,8 @@ class FootprintReader:
                 )
             elements = view.elements_per_stick if dim == view.stick_dim else 1
             offset += view.axes[dim].offset * unit
-            unit *= _ceil(iteration.core_extent(dim) + gaps.get(dim, 0), elements)
+            slid = dim in self._context.strides
+            unit *= view.extent(dim) if slid else _ceil(iteration.core_extent(dim) + gaps.get(dim, 0), elements)
         end = view.argument.allocation.start_bytes + unit
         if end > self._context.target.lx_bytes:
             raise refuse(

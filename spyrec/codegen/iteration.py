@@ -144,7 +144,8 @@ def needs_cast_row(spec: OpSpec, stick_dim: str | None, dim_order: tuple[str, ..
 
 def core_slices(spec: OpSpec, iteration: IterationSpace, dialect: Dialect) -> tuple[dict[str, int], ...]:
     """Return the slice index of each core along each dim, the fastest dim first, as torch-spyre writes them."""
-    dims, counts = list(iteration.work_slices), list(iteration.work_slices.values())
+    dims = list(iteration.sizes)
+    counts = [iteration.work_slices[dim] for dim in dims]
     contracts, least_rank = spec.op in MATMULS, dialect.least_contracted_rank
     order = slice_order(counts, contracts=contracts, least_rank=least_rank)
     found = slices_of_cores(counts, contracts=contracts, least_rank=least_rank)

@@ -47,8 +47,21 @@ from spyrec.codegen.ownership import OwnedSpace, check_owners, distribution_of, 
 from spyrec.codegen.padding import pad_contraction, pad_sticks
 from spyrec.codegen.stick_labels import assign_labels
 from spyrec.codegen.unit_dims import UnitDims, unit_dims
+from spyrec.codegen.windows import (
+    PositionalFootprint,
+    WindowPlan,
+    plan_window,
+    positional_footprint,
+    weights_view,
+    window_form,
+    window_labels,
+    with_channels,
+    with_input_extents,
+    with_whole_windows,
+)
 from spyrec.device_ops import IDENTITY, MATMULS, RESTICKIFY, SHUFFLE, TOPKS
-from spyrec.diagnostics import Location
+from spyrec.device_ops.record import WindowForm
+from spyrec.diagnostics import Location, refuse
 from spyrec.hardware.dtypes import DeviceFormat
 from spyrec.hardware.target import Target
 
@@ -86,7 +99,7 @@ class _Operation:
     views: tuple[ArgumentView, ...]
     dims: tuple[OperandDims, ...]
     iteration: IterationSpace
-    footprints: tuple[Footprint, ...]
+    footprints: tuple[Footprint | PositionalFootprint, ...]
     labels: Mapping[str, LabelInfo]
     label_of: tuple[str, ...]
     related: Mapping[int, int]
@@ -94,6 +107,7 @@ class _Operation:
     sizes: SizeRule
     owned: tuple[OwnedSpace, ...]
     """How each operand of a shuffle is divided; nothing for other operations."""
+    window: WindowPlan | None = None
 
 
 def lower_opspec(
@@ -101,7 +115,8 @@ def lower_opspec(
 ) -> SuperDsc:
     """Return the SuperDSC number ``index`` for one OpSpec.
 
-    Errors: SPY0506 to SPY0522, SPY0526 and SPY0529 to SPY0531, each at the part of the OpSpec that is to blame.
+    Errors: SPY0506 to SPY0522, SPY0526, SPY0529 to SPY0531 and SPY0538 to SPY0541, each at the part of the OpSpec that
+    is to blame.
     """
     check_owners(spec, options.dialect, location)
     operation = _read_operation(spec, options, location)
@@ -110,9 +125,10 @@ def lower_opspec(
     masking = mask_ranges(spec, iteration, operation.dims[output].scales, options.dialect)
     data_formats = tuple(_data_format(operation, position) for position in range(len(spec.args)))
     op_format = data_formats[1 if operation.related else 0]
-    constants = constant_entries(spec.op, spec.op_info.constants, op_format, is_masked=bool(masking))
+    constants = constant_entries(spec.op, _constants(spec), op_format, is_masked=bool(masking))
     slices = core_slices(spec, iteration, options.dialect)
     op_func_name = SHUFFLE if operation.owned else _op_func_name(spec, operation.dims[output])
+    window = operation.window
     return SuperDsc(
         index=index,
         op_func_name=op_func_name,
@@ -131,7 +147,15 @@ def lower_opspec(
         compute=_compute(operation, op_func_name, op_format),
         dialect=options.dialect,
         debug_handle=spec.debug_handle,
+        padding_sizes={} if window is None else window.sizes,
+        stage_padding_sizes={} if window is None else window.stage_sizes,
     )
+
+
+def _constants(spec: OpSpec) -> Mapping[str, float]:
+    """Return the constants that the file has: of a pool the scale alone, under another name."""
+    found = spec.op_info.constants
+    return {"nmap": found.get("scaling_factor", 1.0)} if window_form(spec) is WindowForm.POOL else found
 
 
 def _mask_id(last: int, options: LoweringOptions) -> int:
@@ -142,12 +166,20 @@ def _read_operation(spec: OpSpec, options: LoweringOptions, location: Location |
     dialect = options.dialect
     index_of = _index_of_values(spec, dialect, location)
     check_operation(spec, location)
+    form = window_form(spec)
+    if form is not None and not options.dialect.has_stage_details:
+        fact = f'"{spec.op}" slides a window, for which dialect {options.dialect.name} has no fields'
+        raise refuse("SPY0541", fact, location, hint="write a newer dialect")
     check_operand_list(spec, location)
     indices = frozenset(index_of.values())
-    labels = label_symbols(spec, location)
+    labels = label_symbols(spec, location) if form is None else window_labels(spec, form, location)
     ragged = initial_iteration(spec, labels, is_divided=not (indices and dialect.gathers_on_one_core))
+    if form is not None:
+        ragged = with_whole_windows(spec, form, ragged)
     check_cores(ragged, options.target, location)
     views = _read_views(spec, labels, ragged, indices, location)
+    if form is WindowForm.DEPTHWISE:
+        views = (views[0], weights_view(views[1], ragged), *views[2:])
     check_formats(spec, indices, location)
     reference_view = views[0 if spec.is_reduction or spec.op in MATMULS else -1]
     reference = ReferenceDims(reference_view.dim_order, reference_view.stick_dim)
@@ -167,16 +199,57 @@ def _read_operation(spec: OpSpec, options: LoweringOptions, location: Location |
     iteration = pad_sticks(spec, views, dims, whole)
     check_even(iteration, location)
     check_combination(spec, dims, iteration, location)
-    owned = owned_spaces(spec, labels, iteration, location, is_exact=options.is_exact)
+    related = index_of | {index: value for value, index in index_of.items()}
+    found = _Operation(
+        spec, views, dims, iteration, (), label_infos, label_of, related, SizeRule(dialect, unit),
+        owned_spaces(spec, labels, iteration, location, is_exact=options.is_exact),
+    )  # fmt: skip
+    if form is not None and options.is_exact:
+        window = plan_window(spec, form, iteration, location, is_exact=True)
+        counted = tuple(
+            positional_footprint(view, dims[position], ragged, iteration, form) for position, view in enumerate(views)
+        )
+        return _with_window(replace(found, footprints=counted), window)
+    window = None
+    if form is not None:
+        window = plan_window(spec, form, iteration, location, is_exact=False)
+        window = with_input_extents(spec, views[0], window, iteration, location)
     context = FootprintContext(ragged, iteration, options.target, spec.op == RESTICKIFY, _stick_sizes(views))
-    own = [replace(context, iteration=item.space) for item in owned] or [context] * len(views)
+    own = [replace(context, iteration=item.space) for item in found.owned] or [context] * len(views)
     footprints = tuple(
-        FootprintReader(view, dims[position], own[position], _argument_at(location, position)).read()
+        FootprintReader(
+            view,
+            dims[position],
+            replace(own[position], strides=_window_strides(window, position)),
+            _argument_at(location, position),
+        ).read()
         for position, view in enumerate(views)
     )
-    related = index_of | {index: value for value, index in index_of.items()}
-    sizes = SizeRule(dialect, unit)
-    return _Operation(spec, views, dims, iteration, footprints, label_infos, label_of, related, sizes, owned)
+    found = replace(found, footprints=footprints)
+    return found if window is None else _with_window(found, window)
+
+
+def _window_strides(window: WindowPlan | None, position: int) -> Mapping[str, int]:
+    """Return the dims of an operand that a window slides along, with how far a step of the output moves there.
+
+    Where the window dims stand beside their axes, an entry of an axis is a whole step.
+    """
+    if window is None or position != 0:
+        return {}
+    is_split = window.form is not WindowForm.DEPTHWISE
+    axes = {axis: 1 if is_split else sizes.stride for axis, sizes in window.sizes.items()}
+    return axes | {sizes.window_dim: 1 for sizes in window.sizes.values()}
+
+
+def _with_window(operation: _Operation, window: WindowPlan) -> _Operation:
+    """Return the operation as files show it: without the window dims of operands that do not list them."""
+    dims = tuple(window.listed(item, label) for item, label in zip(operation.dims, operation.label_of, strict=True))
+    footprints = tuple(
+        replace(item, back_gap={dim: gap for dim, gap in item.back_gap.items() if dim in own.dim_order})
+        for item, own in zip(operation.footprints, dims, strict=True)
+    )
+    labels = {name: window.listed_label(name, info) for name, info in operation.labels.items()}
+    return replace(operation, dims=dims, footprints=footprints, labels=labels, window=window)
 
 
 def _argument_at(location: Location | None, position: int) -> Location | None:
@@ -214,6 +287,9 @@ def _with_synthetic_dims(
 ) -> IterationSpace:
     if needs_cast_row(spec, reference.stick_dim, reference.dim_order):
         return iteration.with_cast_row()
+    form = window_form(spec)
+    if reference.stick_dim is None and form in {WindowForm.POOL, WindowForm.DEPTHWISE}:
+        return with_channels(spec, form, iteration, location)
     if reference.stick_dim is None:
         lanes = elements_per_stick(spec.args[0], _argument_at(location, 0))
         return iteration.with_missing_stick(next_label(spec, "a stick dim", location), lanes)
@@ -239,7 +315,7 @@ def _data_format(operation: _Operation, position: int) -> DeviceFormat:
 
 
 def _op_func_name(spec: OpSpec, output: OperandDims) -> str:
-    is_plain = not spec.is_reduction or spec.op in MATMULS | TOPKS
+    is_plain = not spec.is_reduction or spec.op in MATMULS | TOPKS or window_form(spec) is not None
     return spec.op if is_plain or ONE_LANE_PER_STICK in output.scales.values() else f"{spec.op}nonstick"
 
 
@@ -274,10 +350,15 @@ def _operand(
         indirection=Indirection.INDEX if dims.is_index else Indirection.VALUE if is_value else Indirection.NONE,
         related_operand=partner,
         distribution=distribution_of(operation.owned[position], dims, view) if operation.owned else None,
+        padding={}
+        if operation.window is None
+        else operation.window.padding_of(position, len(operation.dims), dims.dim_order),
     )
 
 
-def _core_offsets(footprint: Footprint, slices: Sequence[Mapping[str, int]]) -> list[int]:
+def _core_offsets(footprint: Footprint | PositionalFootprint, slices: Sequence[Mapping[str, int]]) -> list[int]:
+    if isinstance(footprint, PositionalFootprint):
+        return [footprint.offset_of(entry) for entry in slices]
     steps = tuple(footprint.slice_bytes.items())
     if len(steps) == 1:
         ((dim, step),) = steps
@@ -289,14 +370,15 @@ def _compute(operation: _Operation, op_func_name: str, op_format: DeviceFormat) 
     spec, count = operation.spec, len(operation.spec.args)
     indices = tuple(position for position in range(count) if operation.dims[position].is_index)
     # torch-spyre lists the output of a reduction among its inputs; readers drop it there.
-    if spec.op in TOPKS:
+    form = window_form(spec)
+    if spec.op in TOPKS or form is WindowForm.POOL:
         inputs = 1
-    elif spec.is_reduction and spec.op not in MATMULS:
+    elif spec.is_reduction and spec.op not in MATMULS and form is not WindowForm.CONVOLUTION:
         inputs = count
     else:
         inputs = count - 1
     return ComputeOp(
-        execution_unit="pt" if spec.op in MATMULS else "sfp",
+        execution_unit="pt" if spec.op in MATMULS or form is WindowForm.CONVOLUTION else "sfp",
         op_func_name=op_func_name,
         data_format=op_format,
         inputs=tuple(position for position in range(inputs) if position not in indices),

@@ -10,13 +10,19 @@ from spyrec.codegen.coordinates import ArgumentView
 from spyrec.codegen.iteration import IterationSpace
 from spyrec.codegen.opspec import OpSpec
 from spyrec.codegen.unit_dims import UnitDims
-from spyrec.device_ops import LAYERNORM_SCALE, MATMULS, TOPKS
+from spyrec.device_ops import LAYERNORM_SCALE, MATMULS, TOPKS, device_operation, names_of
+from spyrec.device_ops.record import Family
 from spyrec.diagnostics import Location, refuse
 
 EXTENDS = 1
 DOES_NOT_VARY = -1
 ONE_LANE_PER_STICK = -2
 """The three codes of ``scale_``: see ``spyrec.bundle.superdsc_writer``."""
+
+
+_CONVOLUTIONS = frozenset(name for name in names_of(Family.WINDOW) if device_operation(name).inputs > 1)
+_OWN_DIMS = MATMULS | TOPKS | _CONVOLUTIONS
+"""Operations whose operands list their own dims only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,14 +80,15 @@ def operand_dims(
     reference, iteration = context.reference, context.iteration
     order = list(view.dim_order)
     reduced: list[str] = []
-    if spec.op not in MATMULS | TOPKS and order != list(iteration.sizes):
+    if spec.op not in _OWN_DIMS and order != list(iteration.sizes):
         own = () if context.unit.index_stick is None else (context.unit.index_stick,)
         reduced = [dim for dim in (*reference.dim_order, *own) if dim not in order]
         order += reduced
     stick_dim = view.stick_dim
     if reference.stick_dim is None:
         stick_dim = _synthetic_stick(view, iteration, location)
-        order.append(stick_dim)
+        if stick_dim not in order:
+            order.append(stick_dim)
     if spec.op == LAYERNORM_SCALE and position == 0:
         reduced = [_layernorm_stick(stick_dim, reference, location)]
     label_stick = _label_stick(view, stick_dim or reference.stick_dim, order, location)

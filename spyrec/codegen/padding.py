@@ -8,7 +8,8 @@ from spyrec.codegen.coordinates import ArgumentView
 from spyrec.codegen.iteration import IterationSpace
 from spyrec.codegen.operand_dims import OperandDims
 from spyrec.codegen.opspec import OpSpec
-from spyrec.device_ops import CASTS, MATMULS, RESTICKIFY
+from spyrec.device_ops import CASTS, MATMULS, RESTICKIFY, window_of
+from spyrec.device_ops.record import WindowForm
 
 
 def pad_contraction(spec: OpSpec, views: Sequence[ArgumentView], iteration: IterationSpace) -> IterationSpace:
@@ -31,8 +32,8 @@ def pad_sticks(
 ) -> IterationSpace:
     """Return the space with ragged stick dims rounded up.
 
-    Which operands' sticks count depends on the family: all of them for matmuls, casts and restickify, the input of
-    other reductions, else the output.  A restickify does not divide the dims it pads.
+    Which operands' sticks count depends on the family: all of them for matmuls, convolutions, casts and restickify, the
+    input of other reductions, else the output.  A restickify does not divide the dims it pads.
     """
     for position in _padding_operands(spec, len(views)):
         stick_dim = dims[position].stick_dim
@@ -44,6 +45,7 @@ def pad_sticks(
 
 
 def _padding_operands(spec: OpSpec, count: int) -> range:
-    if spec.op in MATMULS or spec.op in CASTS or spec.op == RESTICKIFY:
+    is_convolution = window_of(spec.op) in {WindowForm.CONVOLUTION, WindowForm.DEPTHWISE}
+    if spec.op in MATMULS or spec.op in CASTS or spec.op == RESTICKIFY or is_convolution:
         return range(count)
     return range(1) if spec.is_reduction else range(count - 1, count)

@@ -8,12 +8,17 @@ from spyrec.bundle.superdsc import LabelInfo
 from spyrec.codegen.coordinates import ArgumentView
 from spyrec.codegen.operand_dims import OperandDims
 from spyrec.codegen.opspec import OpSpec
-from spyrec.device_ops import MATMULS
+from spyrec.device_ops import MATMULS, window_of
+from spyrec.device_ops.record import WindowForm
 from spyrec.diagnostics import Location, refuse
 
 _INDEX_LABEL = "KERNEL_IDX"
 _MATMUL_ORDER = ("INPUT", "KERNEL", "OUTPUT", _INDEX_LABEL)
 _OTHER_ORDER = ("OUTPUT", "KERNEL", "INPUT", _INDEX_LABEL)
+_ORDER_OF_WINDOW: dict[WindowForm | None, tuple[str, ...]] = {
+    WindowForm.CONVOLUTION: _MATMUL_ORDER,
+    WindowForm.DEPTHWISE: ("OUTPUT", "INPUT", "KERNEL", _INDEX_LABEL),
+}
 
 
 def assign_labels(
@@ -28,7 +33,7 @@ def assign_labels(
     Operands share a label when stick dim, set of dims and stick size agree; the first one's dim order is the label's.
     In a gather, index tensors have a label of their own and all others share one.  Errors: SPY0514.
     """
-    names = _MATMUL_ORDER if spec.op in MATMULS else _OTHER_ORDER
+    names = _ORDER_OF_WINDOW.get(window_of(spec.op), _MATMUL_ORDER if spec.op in MATMULS else _OTHER_ORDER)
     labels: dict[str, LabelInfo] = {}
     chosen: list[str] = []
     for position, operand in enumerate(dims):

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from spyrec.device_ops import folds, moves, pointwise
-from spyrec.device_ops.record import DeviceOperation, ErrorKind, Family
+from spyrec.device_ops import folds, moves, pointwise, windows
+from spyrec.device_ops.record import DeviceOperation, ErrorKind, Family, WindowForm
 from spyrec.hardware.dtypes import DeviceFormat
 
 
 def _by_name() -> dict[str, DeviceOperation]:
     found: dict[str, DeviceOperation] = {}
-    for record in (*pointwise.OPERATIONS, *folds.OPERATIONS, *moves.OPERATIONS):
+    for record in (*pointwise.OPERATIONS, *folds.OPERATIONS, *moves.OPERATIONS, *windows.OPERATIONS):
         for name in (record.name, record.outer_name):
             assert name is None or name not in found, name
             if name is not None:
@@ -27,6 +27,12 @@ DEVICE_OPERATIONS: Mapping[str, DeviceOperation] = MappingProxyType(_by_name())
 def device_operation(name: str) -> DeviceOperation:
     """Return the record of an operation that the device has."""
     return DEVICE_OPERATIONS[name]
+
+
+def window_of(name: str) -> WindowForm | None:
+    """Return how an operation slides a window, ``None`` where it has none or is not known."""
+    record = DEVICE_OPERATIONS.get(name)
+    return None if record is None else record.window
 
 
 def names_of(family: Family) -> frozenset[str]:

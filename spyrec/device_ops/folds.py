@@ -60,6 +60,7 @@ def _reduction(name: str, summary: str, fold: Fold, error: ErrorBehaviour) -> De
         pointwise=None,
         fold=fold,
         padding_mask=None,
+        window=None,
     )
 
 
@@ -118,6 +119,7 @@ _STATISTICS = DeviceOperation(
     # it finds the dim that it folds by its sticks, which a tile of one element does not have
     fold=_sum((SUM, SUM_OF_SQUARES), "exx2scale", least_tile=2),
     padding_mask=None,
+    window=None,
 )
 
 _SCALE = DeviceOperation(
@@ -138,6 +140,7 @@ _SCALE = DeviceOperation(
     pointwise=None,
     fold=None,
     padding_mask=None,
+    window=None,
 )
 
 
@@ -160,6 +163,7 @@ def _product(name: str, summary: str, accepts: Formats, *, is_uniform: bool = Tr
         pointwise=None,
         fold=_sum((SUM,)),
         padding_mask=None,
+        window=None,
     )
 
 

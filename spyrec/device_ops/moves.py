@@ -40,6 +40,7 @@ def _move(name: str, summary: str, family: Family, accepts: Formats, gives: Form
         pointwise=None,
         fold=None,
         padding_mask=None,
+        window=None,
     )
 
 

@@ -66,6 +66,7 @@ def _unary(  # noqa: PLR0913 - the fields of a row, by name
         pointwise=None,
         fold=None,
         padding_mask=padding_mask,
+        window=None,
     )
 
 
@@ -174,6 +175,7 @@ def _formula(
         pointwise=pointwise,
         fold=None,
         padding_mask=None,
+        window=None,
     )
 
 

@@ -54,6 +54,18 @@ class Family(Enum):
     NORM_STATISTICS = "exx2"
     NORM_SCALE = "layernormscale"
     TOP = "topk"
+    WINDOW = "window"
+
+
+class WindowForm(Enum):
+    """How files describe an operation that slides a window along the axes ``i`` and ``j`` of its first input."""
+
+    POOL = "pool"
+    """The window holds nothing: its elements are summed."""
+    CONVOLUTION = "convolution"
+    """Every output channel has a window of weights over all input channels."""
+    DEPTHWISE = "depthwise"
+    """Every channel has a window of weights of its own."""
 
 
 class ErrorKind(Enum):
@@ -154,7 +166,7 @@ class DeviceOperation:
     ``gives``: formats of inputs and output; ``is_uniform``: all operands of one execution share theirs.
     ``vector_passes``: results that the vector unit makes per point.  ``flops``: operations counted per point.
     ``unary``, ``pointwise``, ``fold``: what it computes, by family.  ``padding_mask``: what stands in for padding,
-    where a writer masks an operation that folds nothing.
+    where a writer masks an operation that folds nothing.  ``window``: of operations that slide one, which are few.
     """
 
     name: str
@@ -174,12 +186,14 @@ class DeviceOperation:
     pointwise: Pointwise | None
     fold: Fold | None
     padding_mask: float | None
+    window: WindowForm | None
 
     def __post_init__(self) -> None:
-        folds = self.family in {Family.REDUCTION, Family.MATMUL, Family.NORM_STATISTICS}
+        folds = self.family in {Family.REDUCTION, Family.MATMUL, Family.NORM_STATISTICS, Family.WINDOW}
         assert folds == (self.fold is not None), f"{self.name}: a fold has an identity, and nothing else has one"
         assert (self.family is Family.UNARY) == (self.unary is not None), f"{self.name}: a function of one input"
         assert (self.family is Family.POINTWISE) == (self.pointwise is not None), f"{self.name}: a formula"
+        assert (self.family is Family.WINDOW) == (self.window is not None), f"{self.name}: a window"
         assert 0 <= self.optional_inputs < self.inputs <= _MOST_INPUTS, self.name
         if self.pointwise is not None:
             assert len(self.pointwise.formula.operands) == self.inputs, self.name

@@ -176,6 +176,27 @@ CODE_GENERATION: dict[str, Code] = {
         "Its writer knows no such addresses or loops: the files would be none of that dialect.",
         hint="leave the option out, or choose another dialect",
     ),
+    "SPY0538": Code(
+        "dims of a window unclear",
+        "The iteration space of a pool or convolution does not fit the operation: a dim has no part in it, or two have "
+        "the same.",
+        hint="give node_output_ranges [N, C, H, W], and iterate the dims of extents above 1 in the operation's order",
+    ),
+    "SPY0539": Code(
+        "parameter of a window",
+        "A pool or convolution lacks a parameter, or has one that is no such number.",
+        hint="give kernel, strides, padding and, of a depthwise convolution, total sizes as integers",
+    ),
+    "SPY0540": Code(
+        "input does not fit the window",
+        "The input's device layout is not what the window slides over: rows or columns are missing or stand elsewhere.",
+        hint="lay rows and columns out in whole steps of the window",
+    ),
+    "SPY0541": Code(
+        "no fields for windows",
+        "The dialect has no fields for operations that slide a window.",
+        hint="write a newer dialect",
+    ),
     "SPY0542": Code(
         "owners without a shuffle",
         "Who owns what of a tensor is said of both operands of a copy from scratchpad to scratchpad, in a dialect that "
