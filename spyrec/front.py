@@ -10,12 +10,12 @@ from __future__ import annotations
 import os
 from collections.abc import Generator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from spyrec.bundle.bundle import Bundle
-from spyrec.diagnostics import Diagnostic, SpyrecError, refuse
+from spyrec.diagnostics import Diagnostic, DiagnosticSink, SpyrecError, listed, refuse
 from spyrec.hardware.target import PROFILES, Profile
 from spyrec.options import (
     CompileOptions,
@@ -179,9 +179,11 @@ def run(
     Errors: SPY06xx for the bundle, SPY07xx for inputs, options and what the device finds.
     """
     chosen = options or RunOptions()
-    loaded = bundle if isinstance(bundle, Bundle) else Bundle.load(Path(bundle))
+    sink = DiagnosticSink()
+    loaded = bundle if isinstance(bundle, Bundle) else Bundle.load(Path(bundle), strict=chosen.strict, warnings=sink)
     with opened(loaded, chosen) as found:
-        return found if isinstance(found, RunResult) else found.run(inputs)
+        result = found if isinstance(found, RunResult) else found.run(inputs)
+    return replace(result, warnings=(*listed(sink.diagnostics), *result.warnings)) if sink.diagnostics else result
 
 
 @contextmanager

@@ -98,6 +98,7 @@ class RunOptions:
     ``weight_cache_bytes``: most memory that decoded weights may take between their uses.
     ``engine``: ``fast``, or ``reference`` for the interpreter that defines what programs do, which nothing can watch
     (SPY0780).  It takes about a second for some ten million multiply-adds.
+    ``strict``: of a bundle that is read for the run, unknown keys of SuperDSCs that hold nothing are errors (SPY0626).
     """
 
     numerics: Numerics | str = Numerics.DL16
@@ -112,6 +113,7 @@ class RunOptions:
     allow_tiled_launch: bool = True
     force: bool = False
     engine: Engine | str = Engine.FAST
+    strict: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +153,8 @@ class RunResult:
     ``outputs`` are in graph order, carried in NumPy arrays; ``dtypes`` are the graph's names of their dtypes (a
     bfloat16 output is its raw bits in uint16).
     ``check`` is ``None`` where it was not asked for.  ``sanitizer``: the bugs that ``sanitize`` looked
-    for and found; one that ends the run leaves no outputs.  ``warnings``: what a sanitizer watches instead of refusing.
+    for and found; one that ends the run leaves no outputs.  ``warnings``: what reading the bundle had to
+    say, and what a sanitizer watches instead of refusing.
     ``tiles``: of a run on larger inputs, how each program was launched in tiles.
     """
 

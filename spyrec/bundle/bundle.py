@@ -19,6 +19,7 @@ from spyrec.bundle.manifest_json import write_manifest
 from spyrec.bundle.program_image import program_files
 from spyrec.bundle.spyrecode import CODE_DIRECTORY, PLAN_FILE
 from spyrec.bundle.spyrecode_json import write_plan
+from spyrec.diagnostics import DiagnosticSink
 
 __all__ = ["Bundle", "DeviceProgram", "load_foreign", "write_artifact", "write_files"]
 
@@ -48,24 +49,38 @@ class Bundle(BundleContent):
             directory.write(MANIFEST_FILE, write_manifest(self.manifest, directory.digests))
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], verify: bool = True) -> Bundle:
+    def load(
+        cls,
+        path: str | os.PathLike[str],
+        verify: bool = True,
+        *,
+        strict: bool = False,
+        warnings: DiagnosticSink | None = None,
+    ) -> Bundle:
         """Read a bundle's directory and check that its files agree with each other.
 
-        ``verify`` compares every file with its hash.  All problems are collected.  Errors: SPY0601 to SPY0606 (files
+        ``verify`` compares every file with its hash.  ``strict``: an unknown key of a SuperDSC that holds nothing is an
+        error (SPY0626) and not one of the ``warnings``.  All problems are collected.  Errors: SPY0601 to SPY0606 (files
         missing, altered, outside, too large, unreadable, not listed), SPY0610 and SPY0611 (manifest), SPY0615 (no
         manifest), SPY0616 (constants), SPY0620 to SPY0635 (program files), SPY0640 to SPY0657 (launch artefacts),
         SPY0316 (conversion tables).
         """
-        return _with_methods(read_bundle(Path(path), verify=verify))
+        return _with_methods(read_bundle(Path(path), verify=verify, strict=strict, warnings=warnings))
 
 
-def load_foreign(path: str | os.PathLike[str], args: str | os.PathLike[str]) -> Bundle:
+def load_foreign(
+    path: str | os.PathLike[str],
+    args: str | os.PathLike[str],
+    *,
+    strict: bool = False,
+    warnings: DiagnosticSink | None = None,
+) -> Bundle:
     """Read a bundle written by others: ``bundle.mlir`` and its SuperDSCs, with a ``spyrec.args/1`` table beside it.
 
     Further files in the directory are ignored.  Errors: SPY0617 (the table contradicts itself), else as
     :meth:`Bundle.load`.
     """
-    return _with_methods(read_foreign_bundle(Path(path), Path(args)))
+    return _with_methods(read_foreign_bundle(Path(path), Path(args), strict=strict, warnings=warnings))
 
 
 def write_files(directory: NewDirectory, folder: str, files: Mapping[str, bytes]) -> None:

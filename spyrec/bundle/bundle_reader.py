@@ -27,6 +27,7 @@ from spyrec.bundle.program_image import program_files
 from spyrec.bundle.spyrecode import CODE_DIRECTORY, PLAN_FILE, artifact_of
 from spyrec.bundle.spyrecode_reader import check_same_program, read_files
 from spyrec.bundle.superdsc import SuperDsc
+from spyrec.bundle.superdsc_derived import STRICT
 from spyrec.bundle.superdsc_reader import parse_superdsc
 from spyrec.bundle.validate import check_manifest, check_program, check_tables
 from spyrec.diagnostics import DiagnosticSink, Location, SpyrecError, refuse
@@ -41,7 +42,9 @@ Tables = dict[str, tuple[DataConversionInfo, Location]]
 """The conversion tables by path, each with its place."""
 
 
-def read_bundle(root: Path, *, verify: bool, warnings: DiagnosticSink | None = None) -> BundleContent:
+def read_bundle(
+    root: Path, *, verify: bool, strict: bool = False, warnings: DiagnosticSink | None = None
+) -> BundleContent:
     """Read the directory of a bundle with a manifest; errors as ``Bundle.load`` lists them."""
     _require_directory(root)
     if not (root / MANIFEST_FILE).exists():
@@ -52,7 +55,7 @@ def read_bundle(root: Path, *, verify: bool, warnings: DiagnosticSink | None = N
     text = BundleFiles(root, None).read(MANIFEST_FILE, MAX_JSON_BYTES)
     manifest, digests, where = read_manifest(text, str(root / MANIFEST_FILE))
     files = BundleFiles(root, digests if verify else None)
-    sink = DiagnosticSink()
+    sink = _sink(strict)
     check_manifest(manifest, where, sink)
     check_contracts(manifest, where, sink)
     sink.raise_if_errors()
@@ -87,16 +90,23 @@ def are_constants_altered(root: Path) -> bool:
     return False
 
 
-def read_foreign_bundle(root: Path, args: Path, warnings: DiagnosticSink | None = None) -> BundleContent:
+def read_foreign_bundle(
+    root: Path, args: Path, *, strict: bool = False, warnings: DiagnosticSink | None = None
+) -> BundleContent:
     """Read a directory without manifest; the ``spyrec.args/1`` file ``args`` says what its arguments are."""
     _require_directory(root)
     table, where = read_foreign_table(read_whole(args, MAX_JSON_BYTES, takes_pipes=True), str(args))
     manifest = manifest_of_table(root.resolve().name or "bundle", table, where)
-    sink = DiagnosticSink()
+    sink = _sink(strict)
     programs = _read_programs(BundleFiles(root, None), manifest, sink)
     sink.raise_if_errors()
     _pass_on(sink, warnings)
     return BundleContent(manifest, programs, root=str(root))
+
+
+def _sink(strict: bool) -> DiagnosticSink:
+    """Return what takes the problems of a bundle: to a strict reader, more of them are errors."""
+    return DiagnosticSink(STRICT if strict else frozenset())
 
 
 def read_device_program(files: BundleFiles, directory: str, sink: DiagnosticSink) -> DeviceProgram | None:

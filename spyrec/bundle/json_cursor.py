@@ -21,6 +21,8 @@ CONTRADICTORY = "SPY0622"
 
 LARGEST_INTEGER = (1 << 63) - 1
 
+_NOTHING: tuple[JsonValue, ...] = (None, {}, [], "", "{}")
+
 _HINTS = {
     MALFORMED: "`spyrec schema superdsc` describes the form",
     NOT_UNDERSTOOD: "spyrec executes the forms that torch-spyre writes; have the file written in one of them",
@@ -47,6 +49,11 @@ def describe(value: JsonValue) -> str:
             return str(value).lower()
         case _:
             return str(value) if isinstance(value, float) or abs(value) < 1 << 128 else "a huge integer"
+
+
+def is_nothing(value: JsonValue) -> bool:
+    """Whether a value says nothing: null, or empty in one of the forms that writers give it."""
+    return value in _NOTHING
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +109,10 @@ class Cursor:
         for key, value in self.object().items():
             yield key, self.child(key, value)
 
+    def entries(self) -> Iterator[tuple[str, Cursor]]:
+        """Yield the keys and members of an object by name, without those that say nothing."""
+        return ((key, member) for key, member in self.members() if not is_nothing(member.value))
+
     def items(self) -> Iterator[Cursor]:
         """Yield the items of an array."""
         for index, value in enumerate(self.array()):
@@ -117,12 +128,13 @@ class Cursor:
         return self.child(0, items[0])
 
     def only_member(self, what: str) -> tuple[str, Cursor]:
-        """Return the one key and member of an object."""
-        members = self.object()
+        """Return the one key and member of an object; beside it may stand what says nothing."""
+        members = list(self.members())
+        if len(members) > 1:
+            members = list(self.entries())
         if len(members) != 1:
             self._expected(f"an object of one key, the {what}")
-        ((key, value),) = members.items()
-        return key, self.child(key, value)
+        return members[0]
 
     def text(self) -> str:
         """Return the value as a string."""
@@ -163,14 +175,14 @@ class Cursor:
         return tuple(item.integer(minimum, maximum) for item in self.items())
 
     def integers_by(self, keys: Iterable[str], minimum: int = 0) -> dict[str, int]:
-        """Return an object of integers that has exactly the given keys, in file order."""
-        members = self.object()
+        """Return an object of integers that has the given keys, in file order, and no other that says anything."""
         expected = set(keys)
-        for key in sorted(expected - members.keys()):
+        for key in sorted(expected - self.object().keys()):
             self.refuse(MALFORMED, f'key "{key}" is missing')
+        members = {key: member for key, member in self.members() if key in expected or not is_nothing(member.value)}
         for key in sorted(members.keys() - expected):
             self.refuse(CONTRADICTORY, f'key "{key}" is none of {sorted(expected)}')
-        return {key: member.integer(minimum) for key, member in self.members()}
+        return {key: member.integer(minimum) for key, member in members.items()}
 
 
 def attempt(sink: DiagnosticSink, read: Callable[[], Result]) -> Result | None:

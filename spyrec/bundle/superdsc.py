@@ -235,6 +235,11 @@ class SuperDsc:
         return max((item.distribution.corelets for item in self.operands if item.distribution), default=1)
 
     @property
+    def provenance(self) -> str | None:
+        """What its debug handle names, such as ``aten.add.Tensor at model.py:12``; ``None`` where that is nothing."""
+        return (self.debug_handle.shown or None) if self.debug_handle is not None else None
+
+    @property
     def file_name(self) -> str:
         """The name the writer gives the file of this SuperDSC inside its program's directory."""
         return f"sdsc_{self.index}.json"

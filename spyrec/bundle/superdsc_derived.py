@@ -1,20 +1,30 @@
 """Compares what a SuperDSC file repeats with what follows from the rest of it.
 
 Nothing here decides execution: folds, names, memory organisation and schedules are verified and never computed from.
-A differing value is a warning (SPY0623); a key that no writer known to us puts there is refused (SPY0621), because it
-might change the meaning.
+A differing value is a warning (SPY0623).  A key that no writer known to us puts there is refused (SPY0621), because it
+might change the meaning; where it holds nothing it changes none, and is a warning (SPY0626).
 """
 
 from __future__ import annotations
 
-from spyrec.bundle.json_cursor import NOT_UNDERSTOOD, Cursor, describe
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+
+from spyrec.bundle.json_cursor import NOT_UNDERSTOOD, Cursor, describe, is_nothing
 from spyrec.bundle.superdsc import SuperDsc
 from spyrec.bundle.superdsc_writer import document
-from spyrec.diagnostics import DiagnosticSink
+from spyrec.diagnostics import Diagnostic, DiagnosticSink
 from spyrec.diagnostics.json_reading import JsonValue
 
 DISAGREES = "SPY0623"
 """Code of a repeated field that disagrees with the rest of the file."""
+
+IGNORED = "SPY0626"
+"""Code of a key that is not known and holds nothing."""
+
+STRICT = frozenset({IGNORED})
+"""Codes of the warnings that are errors to whoever asks for strict reading."""
 
 MASK_CONSTANT = "samv-maskvalue"
 """Name by which the mask constant is found (semantics: the name decides, not ``maskingConstId_``)."""
@@ -51,15 +61,21 @@ def check_derived(dsc: SuperDsc, root: Cursor, sink: DiagnosticSink) -> None:
     if expected != root.value:
         _compare(expected, root, found)
     _check_mask_constant(dsc, root, found)
-    warnings = len(found.diagnostics) - len(found.errors)
-    for item in [*found.errors, *(item for item in found.diagnostics if item not in found.errors)][
-        : len(found.errors) + MAX_WARNINGS
-    ]:
+    differences = [item for item in found.diagnostics if item.code == DISAGREES]
+    for item in (*found.errors, *_counted(found), *differences[:MAX_WARNINGS]):
         sink.add(item)
-    if warnings > MAX_WARNINGS:
-        sink.warning(
-            DISAGREES, f"{warnings - MAX_WARNINGS} further differences of this kind are not shown", root.location
-        )
+    if len(differences) > MAX_WARNINGS:
+        fact = f"{len(differences) - MAX_WARNINGS} further differences of this kind are not shown"
+        sink.warning(DISAGREES, fact, root.location)
+
+
+def _counted(found: DiagnosticSink) -> Iterator[Diagnostic]:
+    """Yield one warning for each name of keys that are ignored, at the first of its places."""
+    ignored = [item for item in found.diagnostics if item.code == IGNORED]
+    counts = Counter(item.message for item in ignored)
+    for item in {item.message: item for item in reversed(ignored)}.values():
+        count = counts[item.message]
+        yield replace(item, notes=(f"it stands in {count} places of the file",)) if count > 1 else item
 
 
 def _compare(expected: JsonValue, actual: Cursor, sink: DiagnosticSink) -> None:
@@ -84,9 +100,13 @@ def _compare_objects(expected: dict[str, JsonValue], actual: Cursor, sink: Diagn
         if key in expected:
             if expected[key] != member.value:
                 _compare(expected[key], member, sink)
+        elif key in _INERT_KEYS:
+            continue
+        elif is_nothing(member.value):
+            sink.warning(IGNORED, f'key "{key[:80]}" is not known and holds nothing', member.location)
         elif actual.tokens and actual.tokens[-1] in _DERIVED_OBJECTS:
             sink.warning(DISAGREES, f'"{key[:80]}" does not follow from the rest of the file', member.location)
-        elif key not in _INERT_KEYS:
+        else:
             sink.error(NOT_UNDERSTOOD, f'key "{key[:80]}" is not understood (rule V14)', member.location)
 
 

@@ -91,7 +91,7 @@ class OperandReader:
         corelets = self._corelets(folds)
         data = folds.member("data_")
         expected = {f"[{core}, {corelet}, 0]" for core in self.core_ids for corelet in range(corelets)}
-        unexpected = sorted(data.object().keys() - expected)
+        unexpected = sorted({key for key, _ in data.entries()} - expected)
         if unexpected:
             data.refuse(CONTRADICTORY, f'start "{unexpected[0][:40]}" is of no core in coreIdsUsed_')
         starts = tuple(data.member(f"[{core}, 0, 0]").decimal() for core in self.core_ids)
@@ -128,13 +128,14 @@ class OperandReader:
     def _back_gap(self, cursor: Cursor | None, component: Component, label: LabelInfo) -> dict[str, int]:
         gaps: dict[str, int] = {}
         keys = {"-1"} if component is Component.HBM else {str(core) for core in self.core_ids}
-        for dim, by_core in () if cursor is None else cursor.members():
+        for dim, by_core in () if cursor is None else cursor.entries():
             if dim not in label.layout_dim_order:
                 order = list(label.layout_dim_order)
                 by_core.refuse(CONTRADICTORY, f'gap in dim "{dim[:80]}" outside {order} (rule V11)')
-            if by_core.object().keys() != keys:
-                by_core.refuse(CONTRADICTORY, f"gaps of {sorted(by_core.object())[:40]} where {sorted(keys)} are due")
-            values = {member.decimal() for _, member in by_core.members()}
+            given = dict(by_core.entries())
+            if given.keys() != keys:
+                by_core.refuse(CONTRADICTORY, f"gaps of {sorted(given)[:40]} where {sorted(keys)} are due")
+            values = {member.decimal() for member in given.values()}
             if len(values) != 1:
                 by_core.refuse(NOT_UNDERSTOOD, f"gaps {sorted(values)} that differ by core (rule V14)")
             gaps[dim] = values.pop()

@@ -37,8 +37,6 @@ MAX_MASK_RANGES = 1024
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 _ROOT_KEY = re.compile(r"([0-9]{1,9})_([A-Za-z_][A-Za-z0-9_]{0,63})")
-_NOTHING: tuple[JsonValue, ...] = (None, {}, [], "", "{}")
-"""What a key without meaning for an operation may hold."""
 
 
 def parse_superdsc(text: str | bytes, file: str | None = None, sink: DiagnosticSink | None = None) -> SuperDsc:
@@ -52,16 +50,18 @@ def parse_superdsc(text: str | bytes, file: str | None = None, sink: DiagnosticS
     dsc = from_json(data, Location(file, "", source=source), told)
     if not told.diagnostics:
         READ_SUPERDSCS.remember(octets, dsc)
-    if sink is not None:
-        sink.diagnostics.extend(told.diagnostics)
+    for warning in told.diagnostics if sink is not None else ():
+        assert sink is not None
+        sink.add(warning)
     return dsc
 
 
 def from_json(data: JsonValue, where: Location | None = None, sink: DiagnosticSink | None = None) -> SuperDsc:
     """Read the content of one ``sdsc_N.json``; ``where`` is the place of ``data``.
 
-    Warnings go to ``sink``; all errors are collected and raised together: SPY0620 malformed, SPY0621 a form that is
-    not understood, SPY0622 fields that contradict each other.  Whether the numbers make a legal operation (rules V1
+    Warnings go to ``sink``, among them SPY0626 for each unknown key that holds nothing; all errors are collected and
+    raised together: SPY0620 malformed, SPY0621 a form that is not understood, SPY0622 fields that contradict each
+    other.  Whether the numbers make a legal operation (rules V1
     to V13) is for the executor's rules to say: here only what cannot be represented is refused.
     """
     collected = DiagnosticSink()
@@ -158,7 +158,7 @@ def _read_one_handle(cursor: Cursor, depth: int) -> DebugHandle:
     if depth > MAX_FUSIONS:
         cursor.refuse(MALFORMED, f"fused_from is nested more than {MAX_FUSIONS} deep")
     known = {"id", "source", "aten_op", "ir_chain", "fused_from", "transform_history"}
-    for key, member in cursor.members():
+    for key, member in cursor.entries():
         if key not in known:
             member.refuse(NOT_UNDERSTOOD, f'key "{key[:80]}" of a debug handle is not understood (rule V14)')
     source, steps = _given(cursor, "source"), cursor.member("transform_history")
@@ -227,7 +227,7 @@ def _read_division(outer: Cursor, inner: Cursor) -> _Division:
 
 
 def _require_cores(by_core: Cursor, core_ids: tuple[int, ...]) -> None:
-    unexpected = sorted(by_core.object().keys() - {str(core) for core in core_ids})
+    unexpected = sorted({key for key, _ in by_core.entries()} - {str(core) for core in core_ids})
     if unexpected:
         by_core.refuse(CONTRADICTORY, f'core "{unexpected[0][:40]}" is not in coreIdsUsed_ (rule V1)')
 
@@ -236,7 +236,7 @@ def _require_one_dsc_per_core(outer: Cursor) -> None:
     mapping = outer.optional("coreIdToDsc_")
     if mapping is None:
         return
-    for core, index in mapping.members():
+    for core, index in mapping.entries():
         if index.integer() != 0:
             index.refuse(NOT_UNDERSTOOD, f"core {core[:40]} runs DSC {index.value}, only 0 is understood (rule V14)")
 
@@ -244,10 +244,10 @@ def _require_one_dsc_per_core(outer: Cursor) -> None:
 def _read_extents(cursor: Cursor) -> dict[str, int]:
     """Read ``{"name_": .., "mb_": 64, ..}``: extents by dim, in file order."""
     extents: dict[str, int] = {}
-    for key, member in cursor.members():
+    for key, member in cursor.entries():
         if key == "name_":
             continue
-        if member.value in _NOTHING or key == PADDING_SIZES:
+        if key == PADDING_SIZES:
             continue
         if key in STAGE_DETAILS:
             member.refuse(NOT_UNDERSTOOD, f'"{key}" is not understood (rule V14)')
@@ -268,7 +268,7 @@ def _read_same_extents(cursor: Cursor, iteration: Mapping[str, int]) -> dict[str
 
 def _read_labels(cursor: Cursor, division: _Division | None) -> dict[str, LabelInfo]:
     labels: dict[str, LabelInfo] = {}
-    for name, member in cursor.members():
+    for name, member in cursor.entries():
         if not _NAME.fullmatch(name):
             member.refuse(MALFORMED, f'"{name[:80]}" is not a label')
         order = member.member("layoutDimOrder_")
@@ -336,7 +336,7 @@ def _read_constants(inner: Cursor) -> tuple[ConstantEntry, ...]:
     if len(cursor.object()) > MAX_CONSTANTS:
         cursor.refuse(MALFORMED, f"{len(cursor.object())} constants, more than {MAX_CONSTANTS}")
     entries: list[ConstantEntry] = []
-    for key, member in cursor.members():
+    for key, member in cursor.entries():
         if key != str(len(entries)):
             member.refuse(CONTRADICTORY, f'constant "{key[:40]}" stands where "{len(entries)}" is due')
         bits = member.member("data_").member("data_").member("[0, 0, 0]")
@@ -349,7 +349,7 @@ def _read_constants(inner: Cursor) -> tuple[ConstantEntry, ...]:
 def _read_masking(inner: Cursor, iteration: Mapping[str, int]) -> dict[str, tuple[tuple[int, int], ...]]:
     cursor = inner.optional("coordinateMasking_")
     masking: dict[str, tuple[tuple[int, int], ...]] = {}
-    for dim, ranges in () if cursor is None else cursor.members():
+    for dim, ranges in () if cursor is None else cursor.entries():
         if dim not in iteration:
             ranges.refuse(CONTRADICTORY, f'masked dim "{dim[:80]}" is not in N_ {list(iteration)}')
         if len(ranges.array()) > MAX_MASK_RANGES:

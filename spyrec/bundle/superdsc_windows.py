@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from spyrec.bundle.json_cursor import CONTRADICTORY, NOT_UNDERSTOOD, Cursor
+from spyrec.bundle.json_cursor import CONTRADICTORY, NOT_UNDERSTOOD, Cursor, is_nothing
 from spyrec.bundle.superdsc import Component, Operand, PaddingKind, PaddingSizes, SuperDsc, UnneededPadding
 from spyrec.device_ops import window_of
 from spyrec.device_ops.record import WindowForm
@@ -85,7 +85,7 @@ def read_padding(node: Cursor) -> dict[str, PaddingKind]:
     cursor = node.optional("padding_")
     known = {kind.value: kind for kind in PaddingKind}
     found: dict[str, PaddingKind] = {}
-    for axis, member in () if cursor is None else cursor.members():
+    for axis, member in () if cursor is None or is_nothing(cursor.value) else cursor.members():
         if member.text() not in known:
             member.refuse(NOT_UNDERSTOOD, f'"{member.text()[:80]}" is none of {list(known)} (rule V14)')
         found[axis] = known[member.text()]

@@ -86,6 +86,8 @@ def _bisect_lines(report: BisectReport) -> list[str]:
     lines = [f"bisect: {_guilt_line(found)}; {compared}"]
     if found.node is not None:
         lines.append(f'  node "{found.node}" at {found.location}')
+    if found.provenance is not None:
+        lines.append(f"  from {found.provenance}")
     if found.element is not None:
         element = found.element
         index, device = (",".join(map(str, part)) for part in (element.index, element.device_coordinate))

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 @click.option("--profile", type=click.Choice(["emitted", "spec"]), default="emitted", show_default=True,
               help="Hold SuperDSCs against what torch-spyre emits, or against the public schema.")  # fmt: skip
 @click.option("--mlir", "with_mlir", is_flag=True, help="Have MLIR itself verify bundle.mlir (extra: mlir).")
+@click.option("--strict", is_flag=True, help="Refuse unknown keys even where they hold nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object (spyrec.check/1).")
-def command(*, path: Path, profile: str, with_mlir: bool, as_json: bool) -> int:
+def command(*, path: Path, profile: str, with_mlir: bool, strict: bool, as_json: bool) -> int:
     """Validate PATH, whose kind is decided by its content; report all problems; exit code 1 when there is an error."""
     from spyrec.bundle.profiles import FormatProfile
     from spyrec.compare.validate_path import CheckOptions, validate_path
@@ -28,7 +29,7 @@ def command(*, path: Path, profile: str, with_mlir: bool, as_json: bool) -> int:
     console = current_console()
     console.object_format = "spyrec.check/1" if as_json else None
     with console.progress(f"checking {path.name}"):
-        verdict = validate_path(path, CheckOptions(FormatProfile(profile), with_mlir))
+        verdict = validate_path(path, CheckOptions(FormatProfile(profile), with_mlir, strict))
     console.emit(verdict.diagnostics)
     click.echo(json.dumps(_as_json(path, verdict), indent=2) if as_json else _summary(path, verdict))
     return 0 if verdict.is_ok else 1

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from spyrec.cli._console import Console, current_console
-from spyrec.diagnostics import DiagnosticSink, SpyrecError
+from spyrec.diagnostics import DiagnosticSink, SpyrecError, listed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,6 +31,7 @@ class _Source:
     inputs: Path | None
     seed: int | None
     is_verified: bool
+    is_strict: bool
 
 
 @click.command(name="run")
@@ -50,6 +51,7 @@ class _Source:
 @click.option("--max-executions", type=click.IntRange(min=0), default=10**9, show_default=True, help="Loop guard.")
 @click.option("--no-tiled-launch", is_flag=True, help="Refuse inputs larger than compiled for.")
 @click.option("--no-verify", is_flag=True, help="Do not compare the files with the manifest's hashes.")
+@click.option("--strict", is_flag=True, help="Refuse unknown keys of SuperDSCs even where they hold nothing.")
 @click.option("--force", is_flag=True, help="Replace files that spyrec did not write (--outputs, --trace).")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object (spyrec.run/1).")
 def command(  # noqa: PLR0913 -- one parameter per option of the verb
@@ -70,6 +72,7 @@ def command(  # noqa: PLR0913 -- one parameter per option of the verb
     max_executions: int,
     no_tiled_launch: bool,
     no_verify: bool,
+    strict: bool,
     force: bool,
     as_json: bool,
 ) -> int:
@@ -98,7 +101,7 @@ def command(  # noqa: PLR0913 -- one parameter per option of the verb
         allow_tiled_launch=not no_tiled_launch,
         force=force,
     )
-    result = _execute(_Source(bundle, args, inputs, seed, not no_verify), options, console)
+    result = _execute(_Source(bundle, args, inputs, seed, not no_verify, strict), options, console)
     if outputs is not None and result.outputs and (result.bisect is None or result.bisect.ok):
         write_npz(outputs, result.outputs, force=force)
     _print_result(result, stats, as_json)
@@ -111,7 +114,7 @@ def _execute(source: _Source, options: RunOptions, console: Console) -> RunResul
 
     with ExitStack() as held:
         with console.progress("loading the bundle"):
-            bundle = _load(source, bisect=options.bisect)
+            bundle = _load(source, console, bisect=options.bisect)
             found = held.enter_context(opened(bundle, options))
             if isinstance(found, RunResult):
                 return _with_findings(found, console)
@@ -149,16 +152,23 @@ def _warn_of_missing_bounds(reports: Mapping[str, CheckReport], console: Console
     console.emit(sink.diagnostics)
 
 
-def _load(source: _Source, *, bisect: bool) -> Bundle:
-    from spyrec.bundle.bundle import Bundle, load_foreign
+def _load(source: _Source, console: Console, *, bisect: bool) -> Bundle:
     from spyrec.bundle.bundle_reader import are_constants_altered
 
-    if source.args is not None:
-        return load_foreign(source.bundle, source.args)
-    bundle = Bundle.load(source.bundle, verify=source.is_verified)
-    if bisect and not source.is_verified:
+    sink = DiagnosticSink()
+    bundle = _read(source, sink)
+    console.emit(listed(sink.diagnostics))
+    if source.args is None and bisect and not source.is_verified:
         return replace(bundle, has_altered_constants=are_constants_altered(source.bundle))
     return bundle
+
+
+def _read(source: _Source, warnings: DiagnosticSink) -> Bundle:
+    from spyrec.bundle.bundle import Bundle, load_foreign
+
+    if source.args is not None:
+        return load_foreign(source.bundle, source.args, strict=source.is_strict, warnings=warnings)
+    return Bundle.load(source.bundle, verify=source.is_verified, strict=source.is_strict, warnings=warnings)
 
 
 def _inputs(source: _Source, opened: OpenedBundle) -> dict[str, HostArray]:

@@ -58,7 +58,8 @@ class Divergence:
     """The first guilty step.
 
     ``name`` is the kernel's, ``op`` what it should compute (``opFuncName``), ``found_op`` what the SuperDSC says;
-    ``node`` the name of the user's node and ``location`` its place in ``graph.json``.  A copy from or to the host has
+    ``node`` the name of the user's node and ``location`` its place in ``graph.json``; ``provenance`` what the SuperDSC
+    says it comes from.  A copy from or to the host has
     no ``file``, ``op`` and ``inputs``.  ``iteration`` is the round of each loop around it, outermost first, from 0.
     """
 
@@ -75,6 +76,7 @@ class Divergence:
     element_count: int
     inputs: tuple[DivergentOperand, ...] = ()
     iteration: tuple[int, ...] = ()
+    provenance: str | None = None
 
     def to_json(self) -> dict[str, object]:
         """Return the object of ``spyrec run --json`` under ``bisect.guilty``."""
@@ -89,6 +91,7 @@ class Divergence:
             "found_op": self.found_op,
             "node": self.node,
             "location": {"file": place.file, "pointer": place.pointer, "line": place.line, "column": place.column},
+            "provenance": self.provenance,
             "tensor": self.tensor,
             "worst": None if element is None else _element_json(element),
             "failed_elements": self.failed_elements,

@@ -30,6 +30,7 @@ def guilty_call(known: Provenance, call: CompiledCall, guilt: Guilt, buffer: Buf
         failed_elements=0,
         element_count=int(np.prod(buffer.type.shape)),
         inputs=_operands(known, call),
+        provenance=call.superdsc.provenance,
     )
 
 

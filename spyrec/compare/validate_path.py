@@ -22,6 +22,7 @@ from spyrec.bundle.program_scope import check_scope
 from spyrec.bundle.spyrecode import CODE_DIRECTORY, PLAN_FILE
 from spyrec.bundle.spyrecode_reader import read_artifact
 from spyrec.bundle.superdsc import SuperDsc
+from spyrec.bundle.superdsc_derived import STRICT
 from spyrec.bundle.superdsc_reader import from_json
 from spyrec.bundle.validate import check_program
 from spyrec.compare.mlir_bindings import verify_with_mlir
@@ -49,10 +50,14 @@ class ContentKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class CheckOptions:
-    """``profile``: whose rules SuperDSCs are held against.  ``with_mlir``: ask MLIR's own verifier as well."""
+    """``profile``: whose rules SuperDSCs are held against.  ``with_mlir``: ask MLIR's own verifier as well.
+
+    ``strict``: unknown keys that hold nothing are errors.
+    """
 
     profile: FormatProfile = FormatProfile.EMITTED
     with_mlir: bool = False
+    strict: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +79,8 @@ def validate_path(path: Path, options: CheckOptions | None = None) -> Verdict:
 
     SPY0820 where the kind is not known, SPY0601 to SPY0605 where the path cannot be read; both have no kind.
     """
-    checker = _Checker(path, options or CheckOptions(), DiagnosticSink())
+    chosen = options or CheckOptions()
+    checker = _Checker(path, chosen, DiagnosticSink(STRICT if chosen.strict else frozenset()))
     found = attempt(checker.sink, checker.bundle if path.is_dir() else checker.file)
     kind, summary = found or (ContentKind.UNKNOWN, "")
     return Verdict(kind, summary, tuple(listed(checker.sink.diagnostics)))
@@ -166,7 +172,7 @@ class _Checker:
         return f"{_counted(len(artifact.slots), 'correction slot')}, {artifact.allocation_bytes} bytes on the device"
 
     def bundle_with_manifest(self) -> str:
-        bundle = attempt(self.sink, lambda: Bundle.load(self.path))
+        bundle = attempt(self.sink, lambda: Bundle.load(self.path, warnings=self.sink))
         if bundle is None:
             return ""
         for program in bundle.programs:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Generator, Hashable, Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -224,13 +225,19 @@ def _below(item: Diagnostic, directory: str) -> Diagnostic:
 
 
 class DiagnosticSink:
-    """Collects diagnostics; ``raise_if_errors`` ends the collecting of a stage."""
+    """Collects diagnostics; ``raise_if_errors`` ends the collecting of a stage.
 
-    def __init__(self) -> None:
+    ``refused``: codes of which warnings, too, are kept as errors.
+    """
+
+    def __init__(self, refused: AbstractSet[str] = frozenset()) -> None:
         self.diagnostics: list[Diagnostic] = []
+        self._refused = refused
 
     def add(self, diagnostic: Diagnostic) -> None:
         """Keep one diagnostic."""
+        if diagnostic.code in self._refused:
+            diagnostic = replace(diagnostic, severity=Severity.ERROR)
         self.diagnostics.append(diagnostic)
 
     def error(

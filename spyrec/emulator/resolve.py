@@ -336,12 +336,13 @@ class _Walker:
 
 def _place_of_start(superdsc: SuperDsc, address: int) -> FaultPlace:
     """Return the place of an address that a file may hold itself."""
+    place = FaultPlace(superdsc.op_func_name, address=address, provenance=superdsc.provenance)
     for position, operand in enumerate(superdsc.operands):
         for core, start in zip(superdsc.core_ids, operand.start_addresses):
             if start == address and operand.component is Component.HBM:
                 field = f"scheduleTree_[{position}].startAddressCoreCorelet_"
-                return FaultPlace(superdsc.op_func_name, core, None, name_of(superdsc, position), address, field=field)
-    return FaultPlace(superdsc.op_func_name, address=address, field="sdsc_execute of bundle.mlir")
+                return replace(place, core=core, operand=name_of(superdsc, position), field=field)
+    return replace(place, field="sdsc_execute of bundle.mlir")
 
 
 def _base_name(base: int) -> str:

@@ -59,6 +59,7 @@ class FaultPlace:
     device_coordinate: tuple[int, ...] | None = None
     field: str | None = None
     iteration: tuple[int, ...] | None = None
+    provenance: str | None = None
 
     def __str__(self) -> str:
         return ", ".join(f"{name} {value}" for name, value in self._facts().items() if value is not None)
@@ -73,6 +74,7 @@ class FaultPlace:
             "element": None if self.element is None else list(self.element),
             "device coordinate": None if self.device_coordinate is None else list(self.device_coordinate),
             "field": self.field,
+            "from": self.provenance,
         }
 
 
@@ -125,7 +127,8 @@ class Finding:
     ``pool`` or ``lx``; ``operand`` the operand of ``file`` that lies there.  ``address`` is a device address in bytes,
     in LX the core's own.  ``iteration`` is the round of each loop around the operation, outermost first, from 0.
     ``element`` is the host index where a conversion table knows it; ``device_coordinate`` the place in the argument's
-    device layout.  ``None`` where there is no such thing or it is not known.  ``details``: what else there is to say,
+    device layout.  ``provenance``: the operation of the user's program that it comes from, as the bundle says.
+    ``None`` where there is no such thing or it is not known.  ``details``: what else there is to say,
     ``advice``: what to do.  ``code``: where its sanitizer has several.
     """
 
@@ -144,12 +147,14 @@ class Finding:
     details: tuple[str, ...] = ()
     advice: str | None = None
     code: str | None = None
+    provenance: str | None = None
 
     def to_json(self) -> dict[str, object]:
         """Return the record under its names in ``spyrec.run/1``."""
         return {
             "sanitizer": self.sanitizer.value,
             "op": self.op,
+            "provenance": self.provenance,
             "file": self.file,
             "iteration": None if self.iteration is None else list(self.iteration),
             "core": self.core,
@@ -174,6 +179,7 @@ class Finding:
             "address": self.address,
             "element": None if self.element is None else list(self.element),
             "device coordinate": None if self.device_coordinate is None else list(self.device_coordinate),
+            "from": self.provenance,
         }
         note = ", ".join(f"{name} {value}" for name, value in facts.items() if value is not None)
         return Diagnostic(
@@ -240,6 +246,7 @@ def _finding_of(kind: Sanitizer, item: Diagnostic) -> Finding:
         device_coordinate=place.device_coordinate,
         field=place.field or _FIELDS[kind],
         iteration=place.iteration,
+        provenance=place.provenance,
     )
 
 

@@ -92,7 +92,7 @@ def test_provenance_is_kept_and_its_text_is_written_in_ascii() -> None:
 
 @pytest.mark.parametrize(
     ("key", "value"),
-    [("id", 7), ("ir_chain", "add"), ("source", {"file": "x"}), ("fused_from", [{"id": "1"}]), ("further", {})],
+    [("id", 7), ("ir_chain", "add"), ("source", {"file": "x"}), ("fused_from", [{"id": "1"}]), ("further", {"a": 1})],
 )
 def test_a_malformed_handle_is_refused(key: str, value: object) -> None:
     data = json.loads(written("debug_handle")["sdsc_0.json"])

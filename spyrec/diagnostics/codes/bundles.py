@@ -112,6 +112,12 @@ BUNDLE: dict[str, Code] = {
         "what torch-spyre writes.",
         hint="use --profile emitted for files as torch-spyre writes them",
     ),
+    "SPY0626": Code(
+        "unknown key ignored",
+        "A key of a SuperDSC is not known here and holds nothing (null, or empty), so it changes nothing: a warning, "
+        "and an error where reading is strict.",
+        hint="a later version of spyrec may know the key; --strict refuses the file",
+    ),
     "SPY0630": Code(
         "bundle.mlir syntax",
         "The text is not the subset of MLIR that device programs are written in.",

@@ -68,7 +68,13 @@ class Gather:
         hint = f"rows go from 0 to {self.row_count - 1}; their count is that of the value argument's device_size"
         found = Diagnostic("SPY0706", message, Location(setting.file), hint=hint)
         operand = name_of(superdsc, self.index)
-        named = FaultPlace(superdsc.op_func_name, own_core, operand=operand, field=operand_field(self.index, START))
+        named = FaultPlace(
+            superdsc.op_func_name,
+            own_core,
+            operand=operand,
+            field=operand_field(self.index, START),
+            provenance=superdsc.provenance,
+        )
         return IndexOutsideTable(found, named, int(starts[self.index, core] + offset))
 
     def _count(self, starts: Integers, offsets: Integers) -> DataReads:

@@ -99,6 +99,7 @@ def place_of(
         address=spot.byte + (0 if entry is None else entry.baked_base),
         device_coordinate=None if entry is None or base == POOL else _coordinate(entry, spot.byte),
         field=field,
+        provenance=superdsc.provenance,
     )
 
 

@@ -60,7 +60,7 @@ def _of_operation(superdsc: SuperDsc, found: Diagnostic) -> Diagnostic:
     """Return a diagnostic that names the operation, unless it names more."""
     if isinstance(found, RuleDiagnostic):
         return found
-    return RuleDiagnostic.of(found, FaultPlace(op=superdsc.op_func_name))
+    return RuleDiagnostic.of(found, FaultPlace(op=superdsc.op_func_name, provenance=superdsc.provenance))
 
 
 def name_of(superdsc: SuperDsc, position: int) -> str:
@@ -277,6 +277,7 @@ def _place_in_lx(superdsc: SuperDsc, position: int) -> FaultPlace:
         operand=name_of(superdsc, position),
         address=superdsc.operands[position].start_addresses[0],
         field=f"scheduleTree_[{position}].startAddressCoreCorelet_, N_",
+        provenance=superdsc.provenance,
     )
 
 

@@ -263,7 +263,9 @@ class DefinednessTracker:
         field = None
         if writer is not None:
             field = f"N_, {operand_field(writer.setting.output, 'startAddressCoreCorelet_')}"
-            finding = replace(finding, file=self._places.file_of(writer), op=writer.call.superdsc.op_func_name)
+            superdsc = writer.call.superdsc
+            named = replace(finding, op=superdsc.op_func_name, provenance=superdsc.provenance)
+            finding = replace(named, file=self._places.file_of(writer))
         return replace(finding, tensor=copy.name, address=address, device_coordinate=coordinate, field=field)
 
 

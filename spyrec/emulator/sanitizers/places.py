@@ -106,4 +106,5 @@ class NamedPlaces:
             device_coordinate=coordinate,
             field=field,
             iteration=self.iteration or None,
+            provenance=superdsc.provenance,
         )
