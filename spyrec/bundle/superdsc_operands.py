@@ -32,7 +32,8 @@ def read_format(cursor: Cursor) -> DeviceFormat:
 class OperandReader:
     """What every operand of one SuperDSC shares: its dialect, cores and labels, and the index of each node by name.
 
-    ``distributions``: reads who owns an operand, where the operation is one that asks for it.
+    ``distributions``: reads who owns an operand, where the operation is one that asks for it.  ``has_window``: whether
+    the operation slides one, so that operands may be padded.
     """
 
     dialect: Dialect
@@ -40,6 +41,7 @@ class OperandReader:
     labels: Mapping[str, LabelInfo]
     nodes: Mapping[str, int]
     distributions: DistributionReader | None
+    has_window: bool
 
     def read(self, node: Cursor, labeled: Cursor) -> Operand:
         """Read one operand; SPY0620 malformed, SPY0621 not understood, SPY0622 contradictory."""
@@ -65,7 +67,7 @@ class OperandReader:
             indirection=_indirection(node),
             related_operand=self._related(node.optional("relatedIndirectAccessAlloc_")),
             distribution=None if self.distributions is None else self.distributions.read(node, label),
-            padding=read_padding(node),
+            padding=read_padding(node, has_window=self.has_window),
         )
 
     def _max_dim_sizes(self, node: Cursor, label: LabelInfo, own: tuple[str, ...]) -> dict[str, int]:

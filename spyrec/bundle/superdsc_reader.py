@@ -20,7 +20,7 @@ from spyrec.bundle.superdsc import ComputeOp, ConstantEntry, LabelInfo, Operand,
 from spyrec.bundle.superdsc_derived import check_derived
 from spyrec.bundle.superdsc_distribution import DistributionReader
 from spyrec.bundle.superdsc_operands import OperandReader, read_format
-from spyrec.bundle.superdsc_windows import PADDING_SIZES, read_sizes
+from spyrec.bundle.superdsc_windows import PADDING_SIZES, read_sizes, window_of
 from spyrec.bundle.superdsc_writer import STAGE_DETAILS
 from spyrec.device_ops import SHUFFLE, known_operations
 from spyrec.diagnostics import DiagnosticSink, Location
@@ -104,7 +104,9 @@ def _read_root(root: Cursor, sink: DiagnosticSink) -> SuperDsc | None:
     if division is None or labels is None or windows is None:
         return None
     distributions = DistributionReader(division.core_ids, tuple(division.iteration)) if name == SHUFFLE else None
-    operands = _read_operands(inner, _OperandContext(dialect, division, labels, distributions), sink)
+    operands = _read_operands(
+        inner, _OperandContext(dialect, division, labels, distributions, window_of(name) is not None), sink
+    )
     constants = attempt(sink, lambda: _read_constants(inner))
     masking = attempt(sink, lambda: _read_masking(inner, division.iteration))
     compute = attempt(sink, lambda: _read_compute(inner, name))
@@ -293,6 +295,7 @@ class _OperandContext:
     division: _Division
     labels: Mapping[str, LabelInfo]
     distributions: DistributionReader | None
+    has_window: bool
 
 
 def _read_operands(inner: Cursor, context: _OperandContext, sink: DiagnosticSink) -> tuple[Operand, ...] | None:
@@ -300,7 +303,14 @@ def _read_operands(inner: Cursor, context: _OperandContext, sink: DiagnosticSink
     if pairs is None:
         return None
     names = {node.member("name_").text(): index for index, (node, _) in enumerate(pairs) if _is_named(node)}
-    reader = OperandReader(context.dialect, context.division.core_ids, context.labels, names, context.distributions)
+    reader = OperandReader(
+        context.dialect,
+        context.division.core_ids,
+        context.labels,
+        names,
+        context.distributions,
+        has_window=context.has_window,
+    )
     read = [attempt(sink, partial(reader.read, node, labeled)) for node, labeled in pairs]
     operands = tuple(operand for operand in read if operand is not None)
     return operands if len(operands) == len(read) else None

@@ -80,9 +80,11 @@ def _read_entry(axis: str, cursor: Cursor, dims: Mapping[str, int]) -> PaddingSi
     return PaddingSizes(front, back, total, stride, dilation, window.text(), unneeded)
 
 
-def read_padding(node: Cursor) -> dict[str, PaddingKind]:
-    """Read ``padding_`` of an allocate node; SPY0621 for a kind that is not known."""
+def read_padding(node: Cursor, *, has_window: bool) -> dict[str, PaddingKind]:
+    """Read ``padding_`` of an allocate node; SPY0621 for a kind that is not known, and without a window for any."""
     cursor = node.optional("padding_")
+    if cursor is not None and not has_window and not is_nothing(cursor.value):
+        cursor.refuse(NOT_UNDERSTOOD, '"padding_" without a window is not understood (rule V14)')
     known = {kind.value: kind for kind in PaddingKind}
     found: dict[str, PaddingKind] = {}
     for axis, member in () if cursor is None or is_nothing(cursor.value) else cursor.members():
