@@ -83,7 +83,7 @@ class LabelInfo:
 
 
 @dataclass(frozen=True, slots=True)
-class Fold:
+class DimFold:
     """One fold of a dim: its index, below ``factor``, moves ``alpha`` elements along the dim."""
 
     alpha: int
@@ -100,14 +100,14 @@ class Distribution:
     """
 
     core_slices: tuple[Mapping[str, int], ...]
-    folds: Mapping[str, tuple[Fold, ...]]
+    folds: Mapping[str, tuple[DimFold, ...]]
     corelets: int = 1
 
     def slices(self, dim: str) -> int:
         """Return the number of slices along a dim."""
         return self.folds[dim][0].factor
 
-    def owned_folds(self, dim: str) -> tuple[Fold, ...] | None:
+    def owned_folds(self, dim: str) -> tuple[DimFold, ...] | None:
         """Return the folds of a dim without repetition: core, corelet, then the elements of one corelet.
 
         Elements that are stated of the whole core are cut to those of a corelet; ``None`` where that is no box of them.
@@ -116,13 +116,13 @@ class Distribution:
         stated = prod(fold.factor for fold in elements)
         if corelet.factor == 1 or stated == corelet.alpha:
             return (core, corelet, *elements)
-        rest, cut = corelet.factor, list[Fold]()
+        rest, cut = corelet.factor, list[DimFold]()
         for fold in elements:
             shared = gcd(rest, fold.factor)
             if rest > 1 and shared not in {rest, fold.factor}:
                 return None
             rest //= shared
-            cut.append(Fold(fold.alpha, fold.factor // shared))
+            cut.append(DimFold(fold.alpha, fold.factor // shared))
         return (core, corelet, *cut) if rest == 1 and stated == corelet.alpha * corelet.factor else None
 
     def cuts_neighbours(self, dim: str) -> bool:

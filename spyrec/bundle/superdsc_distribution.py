@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from spyrec.bundle.json_cursor import CONTRADICTORY, MALFORMED, NOT_UNDERSTOOD, Cursor
-from spyrec.bundle.superdsc import Distribution, Fold, LabelInfo
+from spyrec.bundle.superdsc import DimFold, Distribution, LabelInfo
 from spyrec.bundle.superdsc_writer import SPATIAL_FOLDS
 
 _MOST_FOLDS = 16
@@ -42,7 +42,7 @@ class DistributionReader:
         return Distribution(slices, folds, corelets.member("factor_").integer(1, 2))
 
 
-def _folds(info: Cursor) -> tuple[Fold, ...]:
+def _folds(info: Cursor) -> tuple[DimFold, ...]:
     folds = info.member("folds")
     functions, attributes = (list(folds.member(key).items()) for key in ("dim_prop_func", "dim_prop_attr"))
     if len(functions) != len(attributes) or not len(SPATIAL_FOLDS) < len(functions) <= _MOST_FOLDS:
@@ -54,7 +54,7 @@ def _folds(info: Cursor) -> tuple[Fold, ...]:
         fact = f"folds {list(names)} where {[*SPATIAL_FOLDS, *elements]} are understood (rule V14)"
         folds.member("dim_prop_attr").refuse(NOT_UNDERSTOOD, fact)
     return tuple(
-        Fold(_alpha(function), item.member("factor_").integer(1, _LARGEST))
+        DimFold(_alpha(function), item.member("factor_").integer(1, _LARGEST))
         for function, item in zip(functions, attributes, strict=True)
     )
 

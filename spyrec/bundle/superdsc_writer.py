@@ -13,7 +13,7 @@ from functools import lru_cache
 import orjson
 
 from spyrec.bundle.known_texts import WRITTEN_SUPERDSCS
-from spyrec.bundle.superdsc import Component, Distribution, Fold, Indirection, LabelInfo, Operand, SuperDsc
+from spyrec.bundle.superdsc import Component, DimFold, Distribution, Indirection, LabelInfo, Operand, SuperDsc
 from spyrec.bundle.superdsc_windows import (
     PADDING_SIZES,
     axis_span,
@@ -293,7 +293,7 @@ def _stick_folds(extent: int, slices: int, stick_size: int, is_one_lane: bool) -
 
 
 @lru_cache(maxsize=256)
-def _own_folds(folds: tuple[Fold, ...]) -> JsonObject:
+def _own_folds(folds: tuple[DimFold, ...]) -> JsonObject:
     elements = (f"elem_arr_{number}" for number in reversed(range(len(folds) - len(SPATIAL_FOLDS))))
     labels = (*SPATIAL_FOLDS, *elements)
     factors = [(fold.factor, label) for fold, label in zip(folds, labels, strict=True)]

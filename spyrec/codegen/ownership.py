@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from spyrec.bundle.dialects import Dialect
-from spyrec.bundle.superdsc import Distribution, Fold
+from spyrec.bundle.superdsc import DimFold, Distribution
 from spyrec.codegen.coordinates import ArgumentView
 from spyrec.codegen.iteration import IterationSpace
 from spyrec.codegen.operand_dims import EXTENDS, ONE_LANE_PER_STICK, OperandDims
@@ -115,13 +115,13 @@ def distribution_of(owned: OwnedSpace, dims: OperandDims, view: ArgumentView) ->
     return Distribution(owned.core_slices, {dim: _folds(owned.space, dims, dim, view) for dim in dims.dim_order})
 
 
-def _folds(space: IterationSpace, dims: OperandDims, dim: str, view: ArgumentView) -> tuple[Fold, ...]:
+def _folds(space: IterationSpace, dims: OperandDims, dim: str, view: ArgumentView) -> tuple[DimFold, ...]:
     extends = dims.scales[dim] == EXTENDS
     slices, extent = (space.work_slices[dim], space.core_extent(dim)) if extends else (1, 1)
-    spatial = (Fold(extent, slices), Fold(0, 1), Fold(0, 1))
+    spatial = (DimFold(extent, slices), DimFold(0, 1), DimFold(0, 1))
     if dim != dims.stick_dim:
-        return (*spatial, Fold(1, extent))
+        return (*spatial, DimFold(1, extent))
     size = view.elements_per_stick
     if dims.scales[dim] == ONE_LANE_PER_STICK:
-        return (Fold(size, 1), *spatial[1:], Fold(size, 1), Fold(0, size))
-    return (*spatial, Fold(size, max(1, extent // size)), Fold(1, size))
+        return (DimFold(size, 1), *spatial[1:], DimFold(size, 1), DimFold(0, size))
+    return (*spatial, DimFold(size, max(1, extent // size)), DimFold(1, size))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from spyrec.bundle.dialects import AUGUST_2026
 from spyrec.bundle.program import SdscExecute
-from spyrec.bundle.superdsc import Distribution, Fold, SuperDsc
+from spyrec.bundle.superdsc import DimFold, Distribution, SuperDsc
 from spyrec.bundle.superdsc_reader import parse_superdsc
 from spyrec.bundle.superdsc_writer import to_bytes
 from spyrec.codegen.emit_opspecs import CodegenOptions, EmittedProgram, emit_opspecs
@@ -113,8 +113,8 @@ def gathered() -> EmittedProgram:
     )
     program = emitted((load, move, store))
     superdsc = program.superdscs["sdsc_1.json"]
-    rows = (Fold(8, 2), Fold(0, 1), Fold(0, 1), Fold(1, 8))
-    columns = (Fold(512, 1), Fold(0, 1), Fold(0, 1), Fold(64, 8), Fold(1, 64))
+    rows = (DimFold(8, 2), DimFold(0, 1), DimFold(0, 1), DimFold(1, 8))
+    columns = (DimFold(512, 1), DimFold(0, 1), DimFold(0, 1), DimFold(64, 8), DimFold(1, 64))
     slots = tuple({"mb": core // 4, "out": 0} for core in range(8))
     own = Distribution(slots, {"mb": rows, "out": columns})
     return with_superdsc(program, with_distribution(superdsc, 1, own))
@@ -127,27 +127,27 @@ def test_every_core_of_a_group_gets_what_the_group_has() -> None:
 
 
 NARROW = Shape({"r": 16, "c": 128})
-SPANS_CORE = (Fold(64, 2), Fold(1, 64))
-SPANS_CORELET = (Fold(64, 1), Fold(1, 64))
-HALVES = Fold(64, 2)
-ONE_FOLD = (Fold(1, 128),)
+SPANS_CORE = (DimFold(64, 2), DimFold(1, 64))
+SPANS_CORELET = (DimFold(64, 1), DimFold(1, 64))
+HALVES = DimFold(64, 2)
+ONE_FOLD = (DimFold(1, 128),)
 
 
-def in_corelets(elements: tuple[Fold, ...], corelet: Fold = HALVES, corelets: int = 2) -> EmittedProgram:
+def in_corelets(elements: tuple[DimFold, ...], corelet: DimFold = HALVES, corelets: int = 2) -> EmittedProgram:
     """Case 4: rows in another order of cores, the 128 columns in two corelets; then back."""
     turned = Owners({"r": 8, "c": 1}, ("c", "r"))
     program = emitted(chain(NARROW, [(0, ROWS), (FAR, turned), (0, ROWS)]))
     slots = tuple({"mb": 7 - core, "out": 0} for core in range(8))
     for name, position in (("sdsc_1.json", 1), ("sdsc_2.json", 0)):
         own = distribution(program.superdscs[name], position)
-        columns = (Fold(128, 1), corelet, Fold(0, 1), *elements)
+        columns = (DimFold(128, 1), corelet, DimFold(0, 1), *elements)
         cut = Distribution(slots, {"mb": own.folds["mb"], "out": columns}, corelets)
         program = with_superdsc(program, with_distribution(program.superdscs[name], position, cut))
     return program
 
 
 @pytest.mark.parametrize("elements", [SPANS_CORE, SPANS_CORELET, ONE_FOLD])
-def test_a_dim_in_two_corelets(elements: tuple[Fold, ...]) -> None:
+def test_a_dim_in_two_corelets(elements: tuple[DimFold, ...]) -> None:
     contents, program = patterned(NARROW), in_corelets(elements)
     assert np.array_equal(held(launched(program, NARROW, contents)), contents)
 
@@ -165,7 +165,7 @@ def test_interleaved_elements_lie_as_the_folds_count_them() -> None:
     program = emitted(chain(TENSOR, [(0, ROWS), (FAR, COLUMNS), (0, ROWS)]))
     for name, position in (("sdsc_1.json", 1), ("sdsc_2.json", 0)):
         own = distribution(program.superdscs[name], position)
-        rows = (*own.folds["mb"][:3], Fold(1, 4), Fold(4, 4))
+        rows = (*own.folds["mb"][:3], DimFold(1, 4), DimFold(4, 4))
         cut = replace(own, folds={**own.folds, "mb": rows})
         program = with_superdsc(program, with_distribution(program.superdscs[name], position, cut))
     contents = patterned(TENSOR)
@@ -187,7 +187,7 @@ def test_each_element_lies_where_folds_and_layout_say() -> None:
     program = emitted(chain(TENSOR, [(0, ROWS), (FAR, turned), (0, ROWS)])[:2])
     superdsc = program.superdscs["sdsc_1.json"]
     own = distribution(superdsc, 1)
-    rows = (*own.folds["mb"][:3], Fold(1, 4), Fold(4, 4))
+    rows = (*own.folds["mb"][:3], DimFold(1, 4), DimFold(4, 4))
     slots = tuple({"mb": 0, "out": 7 - core} for core in range(8))
     changed = with_distribution(superdsc, 1, Distribution(slots, {**own.folds, "mb": rows}))
     contents = patterned(TENSOR)
@@ -200,7 +200,7 @@ def test_each_element_lies_where_folds_and_layout_say() -> None:
 
 
 @pytest.mark.parametrize("elements", [SPANS_CORE, SPANS_CORELET, ONE_FOLD])
-def test_corelets_lie_one_behind_the_other(elements: tuple[Fold, ...]) -> None:
+def test_corelets_lie_one_behind_the_other(elements: tuple[DimFold, ...]) -> None:
     program = in_corelets(elements)
     first = {name: program.superdscs[name] for name in ("sdsc_0.json", "sdsc_1.json")}
     statements = [item for item in program.program.body if not isinstance(item, SdscExecute)]
@@ -219,7 +219,7 @@ def test_an_interleaved_result_is_no_tensor_of_an_ordinary_reader() -> None:
     program = emitted(chain(TENSOR, [(0, COLUMNS), (FAR, ROWS)]))
     superdsc = program.superdscs["sdsc_1.json"]
     own = distribution(superdsc, 1)
-    rows = (Fold(1, 8), Fold(0, 1), Fold(0, 1), Fold(8, 2))
+    rows = (DimFold(1, 8), DimFold(0, 1), DimFold(0, 1), DimFold(8, 2))
     changed = with_distribution(superdsc, 1, replace(own, folds={**own.folds, "mb": rows}))
     with pytest.raises(SpyrecError, match="SPY0718"):
         held(launched(with_superdsc(program, changed), TENSOR, patterned(TENSOR)))
@@ -242,7 +242,7 @@ def owners(position: int, **slots: Callable[[int], int]) -> Change:
     return change
 
 
-def folds(position: int, **changed: tuple[Fold, ...]) -> Change:
+def folds(position: int, **changed: tuple[DimFold, ...]) -> Change:
     def change(superdsc: SuperDsc) -> SuperDsc:
         own = distribution(superdsc, position)
         return with_distribution(superdsc, position, replace(own, folds={**own.folds, **changed}))
@@ -259,7 +259,7 @@ def starts(position: int, start: int) -> Change:
     return change
 
 
-PLAIN = (Fold(0, 1), Fold(0, 1))
+PLAIN = (DimFold(0, 1), DimFold(0, 1))
 
 
 @pytest.mark.parametrize(
@@ -268,13 +268,13 @@ PLAIN = (Fold(0, 1), Fold(0, 1))
         (owners(1, out=lambda core: core // 2), "SPY0726", "nobody owns"),  # case 7
         (owners(0, mb=lambda core: max(core, 1)), "SPY0726", "nobody owns"),  # a piece is dropped
         (owners(1, out=lambda core: core + 1), "SPY0726", "which has 8"),
-        (folds(1, out=(Fold(32, 8), *PLAIN, Fold(64, 1), Fold(1, 64))), "SPY0725", "twice"),  # case 8
-        (folds(1, out=(Fold(128, 4), *PLAIN, Fold(64, 1), Fold(1, 64))), "SPY0725", "leave elements out"),
-        (folds(1, out=(Fold(64, 4), *PLAIN, Fold(64, 1), Fold(1, 64))), "SPY0725", "256 elements, fewer"),
-        (folds(0, mb=(Fold(2, 8), *PLAIN, Fold(1, 4))), "SPY0725", "twice"),
-        (folds(0, mb=(Fold(2, 16), *PLAIN, Fold(1, 2))), "SPY0725", "more"),
-        (folds(0, mb=(Fold(2, 8), Fold(0, 1), Fold(1, 2), Fold(1, 1))), "SPY0725", "rows"),
-        (folds(1, mb=(Fold(16, 1), Fold(8, 2), Fold(0, 1), Fold(1, 16))), "SPY0725", "corelet"),
+        (folds(1, out=(DimFold(32, 8), *PLAIN, DimFold(64, 1), DimFold(1, 64))), "SPY0725", "twice"),  # case 8
+        (folds(1, out=(DimFold(128, 4), *PLAIN, DimFold(64, 1), DimFold(1, 64))), "SPY0725", "leave elements out"),
+        (folds(1, out=(DimFold(64, 4), *PLAIN, DimFold(64, 1), DimFold(1, 64))), "SPY0725", "256 elements, fewer"),
+        (folds(0, mb=(DimFold(2, 8), *PLAIN, DimFold(1, 4))), "SPY0725", "twice"),
+        (folds(0, mb=(DimFold(2, 16), *PLAIN, DimFold(1, 2))), "SPY0725", "more"),
+        (folds(0, mb=(DimFold(2, 8), DimFold(0, 1), DimFold(1, 2), DimFold(1, 1))), "SPY0725", "rows"),
+        (folds(1, mb=(DimFold(16, 1), DimFold(8, 2), DimFold(0, 1), DimFold(1, 16))), "SPY0725", "corelet"),
         (starts(1, 512), "SPY0717", "overlaps"),  # case 8: S1 and S2 on one core
         (starts(1, (2 << 20) - 1024), "SPY0718", "exceeds"),  # case 9
         (starts(0, 64), "SPY0715", "aligned"),
@@ -291,14 +291,14 @@ def test_what_is_refused_at_load(change: Change, code: str, fact: str) -> None:
 @pytest.mark.parametrize(
     ("elements", "corelet", "corelets"),
     [
-        (SPANS_CORE, Fold(64, 4), 2),  # case 6: a cardinality that is not that of the memory
-        (SPANS_CORE, Fold(64, 1), 2),  # left out
-        (SPANS_CORE, Fold(64, 2), 1),
-        (SPANS_CORE, Fold(32, 2), 2),
-        ((Fold(64, 3), Fold(1, 64)), Fold(96, 2), 2),
+        (SPANS_CORE, DimFold(64, 4), 2),  # case 6: a cardinality that is not that of the memory
+        (SPANS_CORE, DimFold(64, 1), 2),  # left out
+        (SPANS_CORE, DimFold(64, 2), 1),
+        (SPANS_CORE, DimFold(32, 2), 2),
+        ((DimFold(64, 3), DimFold(1, 64)), DimFold(96, 2), 2),
     ],
 )
-def test_corelets_that_do_not_fit_are_refused(elements: tuple[Fold, ...], corelet: Fold, corelets: int) -> None:
+def test_corelets_that_do_not_fit_are_refused(elements: tuple[DimFold, ...], corelet: DimFold, corelets: int) -> None:
     with pytest.raises(SpyrecError, match="SPY0725"):
         launched(in_corelets(elements, corelet, corelets), NARROW, patterned(NARROW)).memory("fast")
 
@@ -307,7 +307,10 @@ def test_sticks_are_not_cut_between_cores() -> None:
     program = emitted(chain(NARROW, [(0, ROWS), (FAR, Owners({"r": 4, "c": 2}))]))
     superdsc = program.superdscs["sdsc_1.json"]
     own = distribution(superdsc, 1)
-    cut = {"mb": (Fold(8, 2), *PLAIN, Fold(1, 8)), "out": (Fold(32, 4), *PLAIN, Fold(32, 1), Fold(1, 32))}
+    cut = {
+        "mb": (DimFold(8, 2), *PLAIN, DimFold(1, 8)),
+        "out": (DimFold(32, 4), *PLAIN, DimFold(32, 1), DimFold(1, 32)),
+    }
     slots = tuple({"mb": core % 2, "out": core // 2} for core in range(8))
     changed = with_distribution(superdsc, 1, replace(own, folds=cut, core_slices=slots))
     with pytest.raises(SpyrecError, match="SPY0713"):
