@@ -29,6 +29,7 @@ class Dialect:
     element of a top-k have a dim of size 1.  ``sizes_index_dims``: ``maxDimSizes_`` of a table has the extents of the
     index (else 1 where they are smaller than those of the table).
     ``has_shuffles``: a copy in LX between two divisions is a shuffle.
+    ``interleaves_fp8``: the first operand of an 8-bit product states the order inside its sticks.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Dialect:
     adds_unit_dims: bool
     sizes_index_dims: bool
     has_shuffles: bool
+    interleaves_fp8: bool
 
 
 JUNE_2026 = Dialect(
@@ -60,6 +62,7 @@ JUNE_2026 = Dialect(
     adds_unit_dims=False,
     sizes_index_dims=False,
     has_shuffles=False,
+    interleaves_fp8=False,
 )
 
 AUGUST_2026 = Dialect(
@@ -76,6 +79,7 @@ AUGUST_2026 = Dialect(
     adds_unit_dims=True,
     sizes_index_dims=True,
     has_shuffles=True,
+    interleaves_fp8=True,
 )
 
 DIALECTS: Mapping[str, Dialect] = MappingProxyType({item.name: item for item in (JUNE_2026, AUGUST_2026)})

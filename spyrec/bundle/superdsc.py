@@ -73,13 +73,30 @@ class PaddingSizes:
     unneeded: UnneededPadding | None = None
 
 
+PAIRED_STICK = (2, 64)
+"""Elements along each dim of a stick of two dims: pairs of rows, interleaved element by element."""
+
+
 @dataclass(frozen=True, slots=True)
 class LabelInfo:
-    """One entry of ``primaryDsInfo_``: dims inner to outer, the stick dim, elements per stick."""
+    """One entry of ``primaryDsInfo_``: dims inner to outer, the dims of a stick, and its elements along each.
+
+    A stick of two dims holds ``stick_sizes[0]`` entries of the first one, interleaved element by element.
+    """
 
     layout_dim_order: tuple[str, ...]
-    stick_dim: str
-    stick_size: int
+    stick_dims: tuple[str, ...]
+    stick_sizes: tuple[int, ...]
+
+    @property
+    def stick_dim(self) -> str:
+        """The dim whose elements fill sticks; of a stick of two dims the last one."""
+        return self.stick_dims[-1]
+
+    @property
+    def stick_size(self) -> int:
+        """Elements per stick."""
+        return prod(self.stick_sizes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +173,7 @@ class Operand:
     by dim (the file stores them in the label's order).  ``back_gap`` is in elements of the dim.
     ``distribution``: of the operands of a shuffle, and of no others.  ``padding``: of an operand that a window slides
     over, by axis.
+    ``is_interleaved``: the halves of each stick alternate every 8 elements (0-7, 64-71, 8-15, ...).
     """
 
     label: str
@@ -172,6 +190,7 @@ class Operand:
     related_operand: int | None = None
     distribution: Distribution | None = None
     padding: Mapping[str, PaddingKind] = field(default_factory=dict[str, PaddingKind])
+    is_interleaved: bool = False
 
 
 @dataclass(frozen=True, slots=True)

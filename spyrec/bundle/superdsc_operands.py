@@ -11,7 +11,7 @@ from spyrec.bundle.json_cursor import CONTRADICTORY, MALFORMED, NOT_UNDERSTOOD, 
 from spyrec.bundle.superdsc import Component, Indirection, LabelInfo, Operand
 from spyrec.bundle.superdsc_distribution import DistributionReader
 from spyrec.bundle.superdsc_windows import read_padding
-from spyrec.bundle.superdsc_writer import CORE_FOLD_KINDS
+from spyrec.bundle.superdsc_writer import CORE_FOLD_KINDS, INTERLEAVED
 from spyrec.hardware.dtypes import DeviceFormat
 
 _NO_LIMIT = -1
@@ -68,6 +68,7 @@ class OperandReader:
             related_operand=self._related(node.optional("relatedIndirectAccessAlloc_")),
             distribution=None if self.distributions is None else self.distributions.read(node, label),
             padding=read_padding(node, has_window=self.has_window),
+            is_interleaved=_is_interleaved(node, label),
         )
 
     def _max_dim_sizes(self, node: Cursor, label: LabelInfo, own: tuple[str, ...]) -> dict[str, int]:
@@ -163,6 +164,30 @@ def _own_order(cursor: Cursor, label: LabelInfo) -> tuple[str, ...]:
     if set(dims) != set(label.layout_dim_order):
         cursor.refuse(CONTRADICTORY, f"dims {list(dims)}, the label has {list(label.layout_dim_order)} (rule V11)")
     return dims
+
+
+def _is_interleaved(node: Cursor, label: LabelInfo) -> bool:
+    """Whether the folds of the stick dim state that halves of a stick alternate every 8 elements.
+
+    Folds are no more than compared elsewhere; these alone say what nothing else in the file does.
+    """
+    coordinates = node.optional("coordinates_")
+    info = None if coordinates is None else coordinates.optional("coordInfo")
+    stick = None if info is None else info.optional(label.stick_dims[0])
+    count = None if stick is None else stick.optional("elemArr")
+    if stick is None or count is None or count.integer() <= 2:
+        return False
+    folds = stick.member("folds")
+    functions = tuple(folds.member("dim_prop_func").items())[-len(INTERLEAVED) :]
+    factors = tuple(folds.member("dim_prop_attr").items())[-len(INTERLEAVED) :]
+    found = [
+        (function.member("Affine").member("alpha_").integer(), attribute.member("factor_").integer())
+        for function, attribute in zip(functions, factors)
+    ]
+    wanted = [(alpha, own if factor is None else factor) for (alpha, factor), (_, own) in zip(INTERLEAVED, found)]
+    if count.integer() != len(INTERLEAVED) or found != wanted:
+        count.refuse(NOT_UNDERSTOOD, f"the order {found} of elements inside a stick is not understood (rule V14)")
+    return True
 
 
 def _per_dim(cursor: Cursor, order: tuple[str, ...]) -> dict[str, int]:

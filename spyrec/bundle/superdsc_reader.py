@@ -16,7 +16,15 @@ from spyrec.bundle.debug_handle import DebugHandle, SourceRange, Transformation
 from spyrec.bundle.dialects import DIALECTS, Dialect
 from spyrec.bundle.json_cursor import CONTRADICTORY, LARGEST_INTEGER, MALFORMED, NOT_UNDERSTOOD, Cursor, attempt
 from spyrec.bundle.known_texts import READ_SUPERDSCS
-from spyrec.bundle.superdsc import ComputeOp, ConstantEntry, LabelInfo, Operand, PaddingSizes, SuperDsc
+from spyrec.bundle.superdsc import (
+    PAIRED_STICK,
+    ComputeOp,
+    ConstantEntry,
+    LabelInfo,
+    Operand,
+    PaddingSizes,
+    SuperDsc,
+)
 from spyrec.bundle.superdsc_derived import check_derived
 from spyrec.bundle.superdsc_distribution import DistributionReader
 from spyrec.bundle.superdsc_operands import OperandReader, read_format
@@ -277,14 +285,24 @@ def _read_labels(cursor: Cursor, division: _Division | None) -> dict[str, LabelI
         dims = order.texts()
         if division is not None and not set(dims) <= division.iteration.keys():
             order.refuse(CONTRADICTORY, f"dims {list(dims)} are not all in N_ {list(division.iteration)} (rule V11)")
-        stick = member.member("stickDimOrder_").only_item("stick dim")
-        if stick.text() not in dims:
-            stick.refuse(CONTRADICTORY, f"stick dim {stick.value!r} is not in layoutDimOrder_ {list(dims)} (rule V11)")
-        size = member.member("stickSize_").only_item("stick size").integer(1, 1 << 16)
-        labels[name] = LabelInfo(dims, stick.text(), size)
+        labels[name] = LabelInfo(dims, *_read_stick(member, dims))
     if not labels:
         cursor.refuse(MALFORMED, "no label")
     return labels
+
+
+def _read_stick(label: Cursor, dims: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    """Return the dims of a label's stick and its elements along each: one dim, or two of which the first has pairs."""
+    order = label.member("stickDimOrder_")
+    stick_dims, sizes = order.texts(), label.member("stickSize_").integers(1, 1 << 16)
+    for stick in order.items():
+        if stick.text() not in dims:
+            stick.refuse(CONTRADICTORY, f"stick dim {stick.value!r} is not in layoutDimOrder_ {list(dims)} (rule V11)")
+    is_plain = len(stick_dims) == len(sizes) == 1
+    if not is_plain and not (len(set(stick_dims)) == len(stick_dims) == 2 and sizes == PAIRED_STICK):
+        fact = f"sticks of {list(sizes)} elements along {list(stick_dims)}"
+        order.refuse(NOT_UNDERSTOOD, f"{fact}; one dim, or {list(PAIRED_STICK)} of two are understood (rule V14)")
+    return stick_dims, sizes
 
 
 @dataclass(frozen=True, slots=True)

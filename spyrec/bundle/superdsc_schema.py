@@ -98,8 +98,8 @@ def _dsc() -> Schema:
     label = _object(
         {
             "layoutDimOrder_": _array(_TEXT),
-            "stickDimOrder_": _array(_TEXT, minItems=1, maxItems=1),
-            "stickSize_": _array(_integer(1), minItems=1, maxItems=1),
+            "stickDimOrder_": _array(_TEXT, minItems=1, maxItems=2),
+            "stickSize_": _array(_integer(1), minItems=1, maxItems=2),
         },
         ["layoutDimOrder_", "stickDimOrder_", "stickSize_"],
     )

@@ -24,6 +24,7 @@ from spyrec.bundle.superdsc_windows import (
     sizes_document,
 )
 from spyrec.diagnostics.json_reading import JsonValue
+from spyrec.hardware.dtypes import DeviceFormat
 
 JsonObject = dict[str, JsonValue]
 
@@ -185,8 +186,8 @@ def _label(dsc: SuperDsc, label: LabelInfo) -> JsonObject:
     replicated: JsonObject = {"stickRepl_": [1]} if is_reused(dsc) else {}
     return {
         "layoutDimOrder_": list(label.layout_dim_order),
-        "stickDimOrder_": [label.stick_dim],
-        "stickSize_": [label.stick_size],
+        "stickDimOrder_": list(label.stick_dims),
+        "stickSize_": list(label.stick_sizes),
         **replicated,
     }
 
@@ -261,12 +262,15 @@ def _coordinates(dsc: SuperDsc, index: int) -> JsonObject:
         extends = scale == EXTENDS
         extent = dsc.core_extent[dim] if extends else 1
         slices = dsc.work_slices[dim] if extends else 1
-        if dim == label.stick_dim:
-            info[dim] = _stick_folds(extent, slices, label.stick_size, scale == ONE_LANE_PER_STICK)
-        elif (span := axis_span(dsc, index, dim)) is not None:
-            info[dim] = _axis_folds(slices, span)
+        if dim not in label.stick_dims:
+            span = axis_span(dsc, index, dim)
+            info[dim] = _plain_folds(extent, slices) if span is None else _axis_folds(slices, span)
+        elif len(label.stick_dims) == 2 and dim == label.stick_dim and operand.data_format is DeviceFormat.SEN143_FP8:
+            info[dim] = _paired_folds(extent, slices)
+        elif operand.is_interleaved:
+            info[dim] = _interleaved_folds(extent, slices)
         else:
-            info[dim] = _plain_folds(extent, slices)
+            info[dim] = _stick_folds(extent, slices, label.stick_size, scale == ONE_LANE_PER_STICK)
         if dim in operand.padding:
             info[dim] = {**info[dim], "padding": operand.padding[dim].value}
     return {**info}
@@ -298,6 +302,27 @@ def _own_folds(folds: tuple[DimFold, ...]) -> JsonObject:
     labels = (*SPATIAL_FOLDS, *elements)
     factors = [(fold.factor, label) for fold, label in zip(folds, labels, strict=True)]
     return _fold_info([fold.alpha for fold in folds], factors)
+
+
+INTERLEAVED = ((128, None), (8, 8), (64, 2), (1, 8))
+"""Alpha and factor of each element fold of a stick whose halves alternate every 8 elements; the first counts sticks."""
+
+
+@lru_cache(maxsize=4096)
+def _interleaved_folds(extent: int, slices: int) -> JsonObject:
+    cores = ((slices, "core_fold"), (1, "corelet_fold"), (1, "row_fold"))
+    return _fold_info(
+        (extent, 0, 0, *(alpha for alpha, _ in INTERLEAVED)),
+        (*cores, *((factor or extent // 128, f"elem_arr_{3 - at}") for at, (_, factor) in enumerate(INTERLEAVED))),
+    )
+
+
+@lru_cache(maxsize=4096)
+def _paired_folds(extent: int, slices: int) -> JsonObject:
+    """Folds of the second dim of a two-dimensional stick, as they are written (docs/compatibility.md, Q22)."""
+    cores = ((slices, "core_fold"), (1, "corelet_fold"), (1, "row_fold"))
+    elements = ((64, "elem_arr_2"), (2, "elem_arr_1"), (1, "elem_arr_0"))
+    return _fold_info((extent, 0, 0, extent // 8, 8, 1), (*cores, *elements))
 
 
 def _fold_info(alphas: Sequence[int], factors: Sequence[tuple[int, str]]) -> JsonObject:

@@ -126,6 +126,28 @@ def check_combination(
         )
 
 
+def check_pairs(spec: OpSpec, dims: Sequence[OperandDims], location: Location | None) -> None:
+    """Check that sticks of pairs run along the dims that the operation has for them.  Errors: SPY0545."""
+    for position, operand in enumerate(dims):
+        if not operand.has_pairs:
+            continue
+        rows, lanes = operand.stick_dims
+        output = dims[-1].scales
+        if lanes != operand.stick_dim or {operand.scales[rows], operand.scales[lanes]} != {EXTENDS}:
+            fact = (
+                f'pairs of "{rows}" in sticks along "{lanes}", the elements of a stick run along "{operand.stick_dim}"'
+            )
+        elif spec.op in MATMULS and (position != 1 or rows in output or lanes not in output):
+            fact = f'operand {position} has pairs of "{rows}" along "{lanes}"; the second operand has pairs of the dim'
+            fact += " that is contracted"
+        elif any(other.stick_dim != lanes for other in dims) and spec.op not in MATMULS:
+            fact = f'pairs in sticks along "{lanes}", another operand has sticks along another dim'
+        else:
+            continue
+        at = None if location is None else location.child("args", position, "element_arrangement")
+        raise refuse("SPY0545", fact, at)
+
+
 def check_operation(spec: OpSpec, location: Location | None) -> None:
     """Check that the device has the operation.  Errors: SPY0530."""
     # an OpSpec names a reduction alike whatever dim it folds, and a shuffle is an identity between two owners

@@ -36,6 +36,8 @@ class FootprintContext:
 
     ``strides``, of one operand: dims that a window slides along, whose extent is not the iteration's, with the entries
     that a step of the iteration moves there.
+    ``unallocated``: dims that are rounded up to whole sticks of pairs though no buffer need have them: a mistake of
+    upstream (Q20), whose files are asked for as they are.
     """
 
     ragged: IterationSpace
@@ -44,6 +46,7 @@ class FootprintContext:
     is_restickify: bool
     other_stick_sizes: Mapping[str, int]
     strides: Mapping[str, int] = field(default_factory=dict[str, int])
+    unallocated: frozenset[str] = frozenset()
 
 
 class FootprintReader:
@@ -89,6 +92,8 @@ class FootprintReader:
         room, begin = view.extent(dim), axis.offset * unit
         other = context.other_stick_sizes.get(dim, 0) if context.is_restickify and dim != view.stick_dim else 0
         ragged = context.ragged.sizes[dim]
+        if dim in context.unallocated and begin >= 0 and begin + ragged <= room:
+            return max(0, room - _round_up(self._without_padding(dim), unit))
         if other and ragged < covered and room == ragged and begin == 0:
             return room - covered
         if begin < 0 or begin + covered > room:
@@ -102,6 +107,11 @@ class FootprintReader:
                 hint="copy the slice into a tensor of its own first",
             )
         return room - covered
+
+    def _without_padding(self, dim: str) -> int:
+        """Return the extent that is iterated but for what rounds up sticks; that of a contraction stays."""
+        iteration = self._context.iteration
+        return iteration.sizes[dim] - iteration.padding.get(dim, 0)
 
     def _outside(self, dim: str, begin: int, covered: int, room: int) -> SpyrecError:
         ragged = self._context.ragged.sizes[dim]
@@ -121,6 +131,7 @@ class FootprintReader:
         if self._dims.is_index:
             self._check_index_slices()
             return
+        self._check_pair_slices()
         dim = self._view.stick_dim
         if dim is None or context.iteration.work_slices[dim] == 1 or self._dims.scales.get(dim) != EXTENDS:
             return
@@ -132,6 +143,21 @@ class FootprintReader:
                 f"{elements} elements",
                 self._location,
                 hint="choose a work division that gives every core whole sticks",
+            )
+
+    def _check_pair_slices(self) -> None:
+        """Check that no core begins or ends between the rows of a pair, wherever the window lies."""
+        if not self._dims.has_pairs or self._context.unallocated:
+            return
+        dim = self._dims.stick_dims[0]
+        axis, extent = self._view.axes.get(dim), self._context.iteration.core_extent(dim)
+        first = 0 if axis is None else axis.offset
+        if extent % 2 or first % 2:
+            raise refuse(
+                "SPY0512",
+                f'each core gets {extent} rows along "{dim}" from row {first} on, and a stick holds pairs of them',
+                self._location,
+                hint="choose windows and a work division of whole pairs of rows",
             )
 
     def _check_index_slices(self) -> None:
@@ -159,6 +185,10 @@ class FootprintReader:
 
     def _slice_bytes(self, dim: str, unit_bytes: int) -> int:
         extent = self._context.iteration.core_extent(dim)
+        if dim in self._context.unallocated:
+            unit = self._view.elements_per_stick if dim == self._view.stick_dim else 1
+            whole = min(self._view.extent(dim), _round_up(self._without_padding(dim), unit))
+            return whole // unit * unit_bytes // self._context.iteration.work_slices[dim]
         if dim != self._view.stick_dim:
             return extent * self._context.strides.get(dim, 1) * unit_bytes
         if extent % self._view.elements_per_stick:

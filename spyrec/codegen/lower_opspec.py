@@ -20,6 +20,7 @@ from spyrec.codegen.checks import (
     check_gather,
     check_operand_list,
     check_operation,
+    check_pairs,
 )
 from spyrec.codegen.constants import constant_entries, mask_ranges
 from spyrec.codegen.coordinates import ArgumentView, CoordinateReader, elements_per_stick
@@ -59,7 +60,7 @@ from spyrec.codegen.windows import (
     with_input_extents,
     with_whole_windows,
 )
-from spyrec.device_ops import IDENTITY, MATMULS, RESTICKIFY, SHUFFLE, TOPKS
+from spyrec.device_ops import FP8_CASTS, FP8_PRODUCTS, IDENTITY, MATMULS, RESTICKIFY, SHUFFLE, TOPKS
 from spyrec.device_ops.record import WindowForm
 from spyrec.diagnostics import Location, refuse
 from spyrec.hardware.dtypes import DeviceFormat
@@ -96,6 +97,7 @@ class _Operation:
     """An OpSpec with its views and spaces: what the parts of the file are made from."""
 
     spec: OpSpec
+    options: LoweringOptions
     views: tuple[ArgumentView, ...]
     dims: tuple[OperandDims, ...]
     iteration: IterationSpace
@@ -201,9 +203,16 @@ def _read_operation(spec: OpSpec, options: LoweringOptions, location: Location |
     check_combination(spec, dims, iteration, location)
     related = index_of | {index: value for value, index in index_of.items()}
     found = _Operation(
-        spec, views, dims, iteration, (), label_infos, label_of, related, SizeRule(dialect, unit),
+        spec, options, views, dims, iteration, (), label_infos, label_of, related, SizeRule(dialect, unit),
         owned_spaces(spec, labels, iteration, location, is_exact=options.is_exact),
     )  # fmt: skip
+    return _with_footprints(found, ragged, location)
+
+
+def _with_footprints(found: _Operation, ragged: IterationSpace, location: Location | None) -> _Operation:
+    """Return an operation with what each operand covers; ``ragged``: its space before sticks are rounded up."""
+    spec, options, form = found.spec, found.options, window_form(found.spec)
+    views, dims, iteration = found.views, found.dims, found.iteration
     if form is not None and options.is_exact:
         window = plan_window(spec, form, iteration, location, is_exact=True)
         counted = tuple(
@@ -214,7 +223,17 @@ def _read_operation(spec: OpSpec, options: LoweringOptions, location: Location |
     if form is not None:
         window = plan_window(spec, form, iteration, location, is_exact=False)
         window = with_input_extents(spec, views[0], window, iteration, location)
-    context = FootprintContext(ragged, iteration, options.target, spec.op == RESTICKIFY, _stick_sizes(views))
+    paired = frozenset(dim for operand in dims if operand.has_pairs for dim in operand.stick_dims)
+    if not options.is_exact:
+        check_pairs(spec, dims, location)
+    context = FootprintContext(
+        ragged,
+        iteration,
+        options.target,
+        spec.op == RESTICKIFY,
+        _stick_sizes(views),
+        unallocated=paired if options.is_exact else frozenset(),
+    )
     own = [replace(context, iteration=item.space) for item in found.owned] or [context] * len(views)
     footprints = tuple(
         FootprintReader(
@@ -353,7 +372,22 @@ def _operand(
         padding={}
         if operation.window is None
         else operation.window.padding_of(position, len(operation.dims), dims.dim_order),
+        is_interleaved=_is_interleaved(operation, position),
     )
+
+
+def _is_interleaved(operation: _Operation, position: int) -> bool:
+    """Whether the halves of an operand's sticks alternate: as 8-bit products take it, and casts leave it.
+
+    Upstream's own casts do not state it; without ``is_exact`` the file does.
+    """
+    spec, options = operation.spec, operation.options
+    if not options.dialect.interleaves_fp8:
+        return False
+    if spec.op in FP8_PRODUCTS:
+        return position == 0
+    is_left = spec.args[position].element_arrangement == "QFP8CH"
+    return is_left and not options.is_exact and spec.op in FP8_CASTS
 
 
 def _core_offsets(footprint: Footprint | PositionalFootprint, slices: Sequence[Mapping[str, int]]) -> list[int]:

@@ -30,7 +30,8 @@ class OperandDims:
     """The dims of one operand, inner to outer, with the scale of each.
 
     ``stick_dim`` is that of the operand's layout label.  ``stride_order`` is the order in which torch-spyre walks the
-    device axes; only ``maxDimSizes_`` and key orders depend on it.
+    device axes; only ``maxDimSizes_`` and key orders depend on it.  ``has_pairs``: a stick holds pairs of the last dim
+    but one, 64 elements of each.
     """
 
     dim_order: tuple[str, ...]
@@ -38,6 +39,12 @@ class OperandDims:
     stick_dim: str
     scales: Mapping[str, int]
     is_index: bool = False
+    has_pairs: bool = False
+
+    @property
+    def stick_dims(self) -> tuple[str, ...]:
+        """The dims of a stick, the one that its elements run along last."""
+        return self.dim_order[-2:] if self.has_pairs else (self.stick_dim,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +113,11 @@ def operand_dims(
         order.insert(0, iteration.cast_row)
         scales = {iteration.cast_row: EXTENDS, **scales}
     order = context.unit.completed(order, view, is_output=position == len(spec.args) - 1, is_exact=context.is_exact)
-    return OperandDims(tuple(order), stride_order, label_stick, dict.fromkeys(order, EXTENDS) | scales)
+    has_pairs = view.argument.element_arrangement == "QFP8WT"
+    if has_pairs and len(order) < 2:
+        raise refuse("SPY0515", f'sticks of pairs need two dims, the operand has "{label_stick}" alone', location)
+    all_scales = dict.fromkeys(order, EXTENDS) | scales
+    return OperandDims(tuple(order), stride_order, label_stick, all_scales, has_pairs=has_pairs)
 
 
 def _synthetic_stick(view: ArgumentView, iteration: IterationSpace, location: Location | None) -> str:

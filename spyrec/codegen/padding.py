@@ -33,14 +33,15 @@ def pad_sticks(
     """Return the space with ragged stick dims rounded up.
 
     Which operands' sticks count depends on the family: all of them for matmuls, convolutions, casts and restickify, the
-    input of other reductions, else the output.  A restickify does not divide the dims it pads.
+    input of other reductions, else the output.  Sticks of pairs round up both of their dims, to the elements of a
+    stick.  A restickify does not divide the dims it pads.
     """
     for position in _padding_operands(spec, len(views)):
-        stick_dim = dims[position].stick_dim
         # The synthetic row of a cast has no device axis: counting it would leave one-dimensional casts unpadded.
         order = [dim for dim in dims[position].dim_order if dim != iteration.cast_row]
-        if stick_dim in order and order.index(stick_dim) < len(views[position].argument.device_size) - 1:
-            iteration = iteration.padded(stick_dim, views[position].elements_per_stick)
+        for stick_dim in dims[position].stick_dims:
+            if stick_dim in order and order.index(stick_dim) < len(views[position].argument.device_size) - 1:
+                iteration = iteration.padded(stick_dim, views[position].elements_per_stick)
     return iteration.undivided(iteration.padding) if spec.op == RESTICKIFY else iteration
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from spyrec.bundle.superdsc import LabelInfo
+from spyrec.bundle.superdsc import PAIRED_STICK, LabelInfo
 from spyrec.codegen.coordinates import ArgumentView
 from spyrec.codegen.operand_dims import OperandDims
 from spyrec.codegen.opspec import OpSpec
@@ -30,14 +30,15 @@ def assign_labels(
 ) -> tuple[tuple[str, ...], dict[str, LabelInfo]]:
     """Return the label of each operand, and the labels in order of first use.
 
-    Operands share a label when stick dim, set of dims and stick size agree; the first one's dim order is the label's.
+    Operands share a label when stick dims, set of dims and stick sizes agree; the first one's dim order is the label's.
     In a gather, index tensors have a label of their own and all others share one.  Errors: SPY0514.
     """
     names = _ORDER_OF_WINDOW.get(window_of(spec.op), _MATMUL_ORDER if spec.op in MATMULS else _OTHER_ORDER)
     labels: dict[str, LabelInfo] = {}
     chosen: list[str] = []
     for position, operand in enumerate(dims):
-        info = LabelInfo(operand.dim_order, operand.stick_dim, views[position].elements_per_stick)
+        sizes = PAIRED_STICK if operand.has_pairs else (views[position].elements_per_stick,)
+        info = LabelInfo(operand.dim_order, operand.stick_dims, sizes)
         if indices:
             name = _INDEX_LABEL if position in indices else _OTHER_ORDER[0]
             _check_shared(labels.get(name), info, position, location)
@@ -52,8 +53,8 @@ def assign_labels(
 
 def _agree(one: LabelInfo, other: LabelInfo) -> bool:
     return (
-        one.stick_dim == other.stick_dim
-        and one.stick_size == other.stick_size
+        one.stick_dims == other.stick_dims
+        and one.stick_sizes == other.stick_sizes
         and sorted(one.layout_dim_order) == sorted(other.layout_dim_order)
     )
 

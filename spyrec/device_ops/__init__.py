@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from spyrec.device_ops import folds, moves, pointwise, windows
-from spyrec.device_ops.record import DeviceOperation, ErrorKind, Family, WindowForm
+from spyrec.device_ops.record import FP8, DeviceOperation, ErrorKind, Family, WindowForm
 from spyrec.hardware.dtypes import DeviceFormat
 
 
@@ -43,6 +43,12 @@ def names_of(family: Family) -> frozenset[str]:
 MULTIPLICATION = pointwise.MULTIPLICATION
 MATMULS = names_of(Family.MATMUL)
 CASTS = names_of(Family.CAST)
+FP8_PRODUCTS = frozenset(name for name in MATMULS if DEVICE_OPERATIONS[name].accepts == FP8)
+"""Products whose first operand has sticks with interleaved halves."""
+
+FP8_CASTS = frozenset(name for name in CASTS if DEVICE_OPERATIONS[name].gives == FP8)
+"""Casts that leave such sticks."""
+
 TOPKS = names_of(Family.TOP)
 (RESTICKIFY,) = names_of(Family.RESTICKIFY)
 (IDENTITY,) = names_of(Family.IDENTITY)

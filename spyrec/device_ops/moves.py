@@ -35,7 +35,7 @@ def _move(name: str, summary: str, family: Family, accepts: Formats, gives: Form
         is_uniform=family in {Family.RESTICKIFY, Family.SHUFFLE, Family.TOP},
         vector_passes=1,
         flops=0,
-        error=ErrorBehaviour(ErrorKind.MOVED, rounds=family is Family.CAST),
+        error=ErrorBehaviour(ErrorKind.MOVED, rounds=family in {Family.CAST, Family.PACK}),
         unary=None,
         pointwise=None,
         fold=None,
@@ -52,6 +52,8 @@ OPERATIONS = (
     _move("fp32todl16", "float32 to DLFloat16", Family.CAST, SINGLE, HALF),
     _move("fp8todl16", "8-bit float to DLFloat16", Family.CAST, FP8, HALF),
     _move("qfp8ch", "DLFloat16 to 8-bit float", Family.CAST, HALF, FP8),
+    # no cast to a writer: it injects no row, and looks at the output alone for padding
+    _move("qfp8wt", "DLFloat16 to 8-bit float weights, in sticks of two rows", Family.PACK, HALF, FP8),
     _move("topkvalue", "the largest elements, in order", Family.TOP, HALF_OR_SINGLE, HALF_OR_SINGLE),
     _move(
         "topkindex",

@@ -49,6 +49,7 @@ class Family(Enum):
     SHUFFLE = "shuffle"
     RESTICKIFY = "restickify"
     CAST = "cast"
+    PACK = "pack"
     REDUCTION = "reduction"
     MATMUL = "matmul"
     NORM_STATISTICS = "exx2"

@@ -74,7 +74,7 @@ def _dims(group: Sequence[PlannedCall]) -> list[str]:
 
 def _is_free(planned: PlannedCall, dim: str, extent: int) -> bool:
     setting = planned.setting
-    is_whole = all(geometry.stick_dim != dim for geometry in setting.geometries)
+    is_whole = not any(geometry.breaks(dim) for geometry in setting.geometries)
     return setting.extents.get(dim) == extent and is_whole and setting.extends(setting.output, dim)
 
 

@@ -284,13 +284,8 @@ class _Scaled:
     geometry: OperandGeometry
     expansion: int
 
-    @property
-    def stick_dim(self) -> str | None:
-        return self.geometry.stick_dim
-
-    @property
-    def stick_size(self) -> int:
-        return self.geometry.stick_size
+    def breaks(self, dim: str) -> tuple[int, ...]:
+        return self.geometry.breaks(dim)
 
     def offset(self, dim: str, coordinate: int) -> int:
         return self.expansion * self.geometry.offset(dim, coordinate)

@@ -23,12 +23,41 @@ Integers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
+class _Digits:
+    """Addresses along a dim: a coordinate's digits, each below the next of ``sizes``, times one of ``steps`` bytes.
+
+    ``sizes``: elements that a digit of the next place stands for; there is one step more than sizes.
+    """
+
+    sizes: tuple[int, ...]
+    steps: tuple[int, ...]
+
+    def offset(self, coordinate: int) -> int:
+        """Return the byte offset of a coordinate."""
+        total = 0
+        for size, step in zip(reversed(self.sizes), reversed(self.steps[1:])):
+            digit, coordinate = divmod(coordinate, size)
+            total += digit * step
+        return total + coordinate * self.steps[0]
+
+    def offsets(self, coordinates: Integers) -> Integers:
+        """Return the byte offsets of coordinates."""
+        total = np.zeros_like(coordinates)
+        for size, step in zip(reversed(self.sizes), reversed(self.steps[1:])):
+            digits, coordinates = np.divmod(coordinates, size)
+            total += digits * step
+        return total + coordinates * self.steps[0]
+
+
+@dataclass(frozen=True, slots=True)
 class OperandGeometry:
     """The addressing of one operand.
 
     ``extents``: entries of the buffer per dim that the operand extends along (sticks on the stick dim), inner to outer.
     ``stride_sticks``: distance of neighbours along a dim, keyed like ``extents``.  ``stick_dim`` is ``None`` where the
     operand has one stick along it.  ``table_extents`` says that the extents came from the argument table.
+    ``pair_dim``: two entries along it share two sticks, element by element; each stick has 64 elements of both.
+    ``is_interleaved``: the halves of a stick alternate every 8 elements.
     """
 
     extents: Mapping[str, int]
@@ -37,6 +66,8 @@ class OperandGeometry:
     stick_size: int
     element_bytes: int
     table_extents: bool = False
+    pair_dim: str | None = None
+    is_interleaved: bool = False
 
     @property
     def buffer_bytes(self) -> int:
@@ -45,44 +76,40 @@ class OperandGeometry:
 
     def offset(self, dim: str, coordinate: int) -> int:
         """Return the byte offset of ``coordinate`` along ``dim``."""
-        if dim not in self.stride_sticks:
-            return 0
-        step = STICK_BYTES * self.stride_sticks[dim]
-        if dim != self.stick_dim:
-            return coordinate * step
-        return coordinate // self.stick_size * step + coordinate % self.stick_size * self.element_bytes
+        return self._digits(dim).offset(coordinate)
 
     def offsets(self, dim: str, coordinates: Integers) -> Integers:
         """Return the byte offsets of ``coordinates`` along ``dim``."""
-        if dim not in self.stride_sticks:
-            return np.zeros_like(coordinates)
-        step = STICK_BYTES * self.stride_sticks[dim]
-        if dim != self.stick_dim:
-            return coordinates * step
-        return coordinates // self.stick_size * step + coordinates % self.stick_size * self.element_bytes
+        return self._digits(dim).offsets(coordinates)
 
     def unit_step(self, dim: str, unit: int) -> int:
-        """Return the bytes that ``unit`` elements along ``dim`` advance; a unit divides a stick or is whole sticks."""
-        if dim not in self.stride_sticks:
-            return 0
+        """Return the bytes that ``unit`` elements along ``dim`` advance, counted from a multiple of them."""
+        return self._digits(dim).offset(unit)
+
+    def breaks(self, dim: str) -> tuple[int, ...]:
+        """Return the numbers of elements along ``dim``, each a multiple of the one before, that addresses jump at."""
+        return self._digits(dim).sizes
+
+    def _digits(self, dim: str) -> _Digits:
+        """Return how addresses along ``dim`` go on."""
+        step = STICK_BYTES * self.stride_sticks.get(dim, 0)
+        if dim == self.pair_dim:
+            return _Digits((2,), (self.element_bytes if step else 0, 2 * step))
         if dim != self.stick_dim:
-            return unit * STICK_BYTES * self.stride_sticks[dim]
-        if unit < self.stick_size:
-            return unit * self.element_bytes
-        return unit // self.stick_size * STICK_BYTES * self.stride_sticks[dim]
+            return _Digits((), (step,))
+        if self.pair_dim is not None:
+            pair_step = STICK_BYTES * self.stride_sticks.get(self.pair_dim, 0)
+            return _Digits((64, self.stick_size), (2 * self.element_bytes, pair_step, step))
+        if self.is_interleaved:
+            return _Digits((8, 64, self.stick_size), (*(k * self.element_bytes for k in (1, 16, 8)), step))
+        return _Digits((self.stick_size,), (self.element_bytes, step))
 
 
 class Addressing(Protocol):
     """What a loop nest needs to know of an operand; device operands and dense arrays have it."""
 
-    @property
-    def stick_dim(self) -> str | None:
-        """The dim that is cut into sticks, if one is."""
-        ...
-
-    @property
-    def stick_size(self) -> int:
-        """Elements per stick."""
+    def breaks(self, dim: str) -> tuple[int, ...]:
+        """Return the numbers of elements along ``dim`` that addresses jump at, ascending."""
         ...
 
     def offset(self, dim: str, coordinate: int) -> int:
@@ -99,8 +126,6 @@ class DenseGeometry:
     """A dense array beside the device: bytes per step along each dim it has."""
 
     strides_bytes: Mapping[str, int]
-    stick_dim: str | None = None
-    stick_size: int = 1
 
     @staticmethod
     def of(extents: Mapping[str, int], element_bytes: int) -> DenseGeometry:
@@ -111,6 +136,11 @@ class DenseGeometry:
             strides[dim] = stride
             stride *= extent
         return DenseGeometry(strides)
+
+    def breaks(self, dim: str) -> tuple[int, ...]:
+        """Return nothing: addresses along ``dim`` go on evenly."""
+        assert dim
+        return ()
 
     def offset(self, dim: str, coordinate: int) -> int:
         """Return the byte offset of ``coordinate`` along ``dim``."""
@@ -198,7 +228,10 @@ def describe(superdsc: SuperDsc, operand: Operand, entry: TableEntry | None) -> 
         row_dim = row_dim_of(superdsc, operand)
         strides = {dim: step for dim, step in strides.items() if dim == row_dim or dim not in index_dims(superdsc)}
     stick_dim = label.stick_dim if operand.scales.get(label.stick_dim) == 1 else None
-    return OperandGeometry(extents, strides, stick_dim, label.stick_size, operand.word_length, from_table)
+    pair_dim = label.stick_dims[0] if len(label.stick_dims) == 2 else None
+    return OperandGeometry(
+        extents, strides, stick_dim, label.stick_size, operand.word_length, from_table, pair_dim, operand.is_interleaved
+    )
 
 
 def _row_extent(superdsc: SuperDsc, value: Operand, extents: Mapping[str, int], entry: TableEntry) -> Mapping[str, int]:
@@ -301,7 +334,7 @@ def build_nests(extents: Mapping[str, int], geometries: Sequence[Addressing]) ->
     """Split the box ``extents`` so that every operand advances affinely; ragged tails become nests of their own."""
     pieces: list[tuple[list[tuple[str, int, int]], dict[str, int]]] = [([], {})]
     for dim, extent in extents.items():
-        sizes = sorted({item.stick_size for item in geometries if item.stick_dim == dim})
+        sizes = sorted({size for item in geometries for size in item.breaks(dim)})
         segments = _segments(extent, sizes)
         pieces = [
             (loops + [(dim, count, unit) for count, unit in segment], {**origin, dim: first})

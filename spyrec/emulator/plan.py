@@ -104,7 +104,7 @@ def _executable(setting: Setting, weights: WeightCache) -> Executable:
             return PointwiseExecutable(setting, superdsc.op_func_name)
         case Family.IDENTITY:
             return plan_identity(setting)
-        case Family.RESTICKIFY | Family.CAST:
+        case Family.RESTICKIFY | Family.CAST | Family.PACK:
             return plan_conversion(setting)
         case Family.SHUFFLE:
             return HostExecutable(Shuffle(setting))

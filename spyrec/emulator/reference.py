@@ -251,6 +251,10 @@ class View:
     the stick dim sticks.  ``strides``: sticks from one entry to the next.  A dim that is not there does not advance.
     ``stick_dim``: the dim whose elements fill sticks of ``stick_size``; ``None`` where one stick is all there is, and
     lane 0 counts.  ``is_of_table``: the argument table corrects the extents of the file.
+
+    Inside of a stick elements stand in order, but: ``is_interleaved``: the two halves alternate every 8 elements.
+    ``pair_dim``: two entries along this dim, row 0 and row 1, share two sticks, the first for the first 64 elements of
+    both, row 0 and row 1 alternating element by element, the second one for the others.
     """
 
     data_format: DeviceFormat
@@ -260,15 +264,28 @@ class View:
     extents: Mapping[str, int]
     strides: Mapping[str, int]
     is_of_table: bool
+    pair_dim: str | None = None
+    is_interleaved: bool = False
 
     def along(self, dim: str | None, coordinates: Integers) -> Integers:
         """Return how many bytes coordinates along a dim lie behind coordinate 0."""
         if dim is None or dim not in self.strides:
             return np.zeros_like(coordinates)
         stick_bytes = STICK_BYTES * self.strides[dim]
+        if dim == self.pair_dim:
+            pairs, rows = np.divmod(coordinates, 2)
+            return pairs * 2 * stick_bytes + rows * self.element_bytes
         if dim != self.stick_dim:
             return coordinates * stick_bytes
         sticks, lanes = np.divmod(coordinates, self.stick_size)
+        if self.pair_dim is not None:
+            halves, lanes = np.divmod(lanes, 64)
+            pair_bytes = STICK_BYTES * self.strides[self.pair_dim]
+            return sticks * stick_bytes + halves * pair_bytes + lanes * 2 * self.element_bytes
+        if self.is_interleaved:
+            halves, lanes = np.divmod(lanes, 64)
+            eights, lanes = np.divmod(lanes, 8)
+            lanes = 16 * eights + 8 * halves + lanes
         return sticks * stick_bytes + lanes * self.element_bytes
 
     def offsets(self, box: Mapping[str, int], but: str | None = None) -> Integers:
@@ -310,8 +327,10 @@ def view_of(superdsc: SuperDsc, operand: Operand, entry: TableEntry | None) -> V
         is_of_table, extents = corrected != extents, corrected
     strides = {dim: math.prod(list(extents.values())[:place]) for place, dim in enumerate(extents) if dim not in still}
     stick_dim = label.stick_dim if operand.scales.get(label.stick_dim) == 1 else None
+    pair_dim = label.stick_dims[0] if len(label.stick_dims) == 2 else None
     return View(
-        operand.data_format, operand.word_length, stick_dim, label.stick_size, extents, strides, is_of_table
+        operand.data_format, operand.word_length, stick_dim, label.stick_size, extents, strides, is_of_table,
+        pair_dim, operand.is_interleaved,
     )  # fmt: skip
 
 
@@ -499,7 +518,7 @@ def perform(execution: DefinedExecution) -> None:
     match device_operation(name).family:
         case Family.IDENTITY if execution.superdsc.compute.indirect_access_indices:
             _gather(execution)
-        case Family.IDENTITY | Family.RESTICKIFY | Family.CAST:
+        case Family.IDENTITY | Family.RESTICKIFY | Family.CAST | Family.PACK:
             _copy(execution)
         case Family.SHUFFLE:
             _shuffle(execution)

@@ -29,6 +29,9 @@ class Tensor:
     first: Mapping[str, int] = field(default_factory=dict[str, int])
     lx_start: int | None = None
     indirection: Indirection = Indirection.NONE
+    pairs: str | None = None
+    """The dim of which a stick holds pairs."""
+    is_interleaved: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +88,8 @@ def superdsc_of(operation: Operation, index: int = 0, bases: Sequence[int] | Non
         size = tensor.data_format.elements_per_stick
         assert size is not None
         label = f"LABEL{position}"
-        labels[label] = LabelInfo(tensor.order, tensor.stick, size)
+        in_pairs = ((tensor.pairs, tensor.stick), (2, 64)) if tensor.pairs is not None else None
+        labels[label] = LabelInfo(tensor.order, *(in_pairs or ((tensor.stick,), (size,))))
         base = position * SEGMENT_BYTES if bases is None else bases[position]
         operands.append(
             Operand(
@@ -100,6 +104,7 @@ def superdsc_of(operation: Operation, index: int = 0, bases: Sequence[int] | Non
                 data_format=tensor.data_format,
                 word_length=128 // size,
                 indirection=tensor.indirection,
+                is_interleaved=tensor.is_interleaved,
             )
         )
     indices = tuple(i for i, item in enumerate(operation.tensors) if item.indirection is Indirection.INDEX)

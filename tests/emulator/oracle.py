@@ -54,8 +54,18 @@ class Operand:
         label = dsc["primaryDsInfo_"][entry["dsType_"]]
         self.order = node["layoutDimOrder_"]
         self.scale = dict(zip(label["layoutDimOrder_"], entry["scale_"]))
-        self.stick = label["stickDimOrder_"][0]
-        self.size = label["stickSize_"][0]
+        *paired, self.stick = label["stickDimOrder_"]
+        self.size = prod(label["stickSize_"])
+        self.pairs = paired[0] if paired else None
+        # coordinate -> place in a stick, from the folds of the file, outermost first
+        info = node["coordinates_"]["coordInfo"][self.stick]
+        count = 2 if paired else info["elemArr"]
+        alphas = [item["Affine"]["alpha_"] for item in info["folds"]["dim_prop_func"][-count:]][1:]
+        factors = [item["factor_"] for item in info["folds"]["dim_prop_attr"][-count:]][1:]
+        self.place = np.zeros(self.size, np.int64)
+        for place in range(prod(factors)):
+            digits = np.unravel_index(place, factors)
+            self.place[sum(alpha * int(digit) for alpha, digit in zip(alphas, digits)) % self.size] = place
         self.bytes = entry["wordLength"]
         self.format = entry["dataFormat_"]
         self.is_lx = node["component_"] == "lx"
@@ -90,8 +100,13 @@ class Operand:
     ) -> npt.NDArray[np.int64]:
         result = np.full(len(next(iter(at.values()))), start, np.int64)
         for dim, stride in strides.items():
-            if dim == self.stick:
-                result += at[dim] // self.size * stride * 128 + at[dim] % self.size * self.bytes
+            if dim == self.stick and self.pairs is not None:
+                # two rows of 128 are two sticks: of 64 columns, row 0 and row 1 in turn
+                row, column = at[self.pairs] % 2, at[dim] % self.size
+                result += at[dim] // self.size * stride * 128 + column // 64 * strides[self.pairs] * 128
+                result += (column % 64) * 2 + row - row * strides[self.pairs] * 128
+            elif dim == self.stick:
+                result += at[dim] // self.size * stride * 128 + self.place[at[dim] % self.size] * self.bytes
             else:
                 result += at[dim] * stride * 128
         return result

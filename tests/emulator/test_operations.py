@@ -132,8 +132,10 @@ def matmul(op: str, generator: Generator) -> Operation:
         "in": (depth, int(generator.choice(divisors(depth, unit, 3)))),
     }
     shared = generator.random() < 0.3
-    a = Tensor(shuffled(generator, ("x", "mb", "in")), "in", {}, narrow)
-    b = Tensor(shuffled(generator, ("in", "out") if shared else ("x", "in", "out")), "out", {}, narrow)
+    is_packed = narrow is FP8 and bool(generator.random() < 0.7)
+    a = Tensor(shuffled(generator, ("x", "mb", "in")), "in", {}, narrow, is_interleaved=is_packed)
+    order = shuffled(generator, ("in", "out") if shared else ("x", "in", "out"))
+    b = Tensor(order, "out", {}, narrow, pairs="in" if is_packed else None)
     return Operation(op, dims, (a, b, Tensor(shuffled(generator, ("x", "mb", "out")), "out")), unit="pt")
 
 
@@ -158,6 +160,14 @@ def cast(op: str, generator: Generator) -> Operation:
     return Operation(op, dims, (Tensor(order, "out", {}, source), Tensor(order, "out", {}, target)))
 
 
+def pack(op: str, generator: Generator) -> Operation:
+    dims = random_dims(generator, ("mb", "out"), "out", 128)
+    rows = 2 * int(generator.choice([1, 3, 8]))
+    dims["mb"] = (rows, int(generator.choice(divisors(rows, 2, 4))))
+    order = shuffled(generator, ("mb", "out"))
+    return Operation(op, dims, (Tensor(order, "out"), Tensor(order, "out", {}, FP8, pairs="mb")))
+
+
 def layernormscale(_op: str, generator: Generator) -> Operation:
     dims = {"out": (12, int(generator.choice([1, 3, 4]))), "x": (64, 1)}
     source = Tensor(("out", "x"), "x", {"x": -2})
@@ -176,6 +186,7 @@ BUILDERS: dict[Family, Callable[[str, Generator], Operation]] = {
     Family.IDENTITY: pointwise,
     Family.RESTICKIFY: restickify,
     Family.CAST: cast,
+    Family.PACK: pack,
     Family.REDUCTION: reduction,
     Family.NORM_STATISTICS: reduction,
     Family.NORM_SCALE: layernormscale,

@@ -213,4 +213,9 @@ CODE_GENERATION: dict[str, Code] = {
         "A core's slice lies below the number of slices of its dim, and every slice has an owner.",
         hint='for n slices write "Mod(core_id, n)", or floor(core_id / m) where m cores come first',
     ),
+    "SPY0545": Code(
+        "sticks of pairs along the wrong dims",
+        "A stick of 8-bit weights holds pairs of rows of the contracted dim, interleaved along the dim of the sticks.",
+        hint="put the contracted dim next to the sticks, and give qfp8wt an input with the same stick dim",
+    ),
 }

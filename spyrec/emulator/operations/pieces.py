@@ -53,7 +53,7 @@ def _sizes(setting: Setting, dims: Sequence[str], most_points: int) -> Mapping[s
 
 def unit_of(setting: Setting, dim: str) -> int:
     """Return the elements along a dim that fill whole sticks of every operand."""
-    return math.lcm(*(geometry.stick_size for geometry in setting.geometries if geometry.stick_dim == dim))
+    return math.lcm(*(size for geometry in setting.geometries for size in geometry.breaks(dim)))
 
 
 def moved_to(setting: Setting, firsts: Mapping[str, int]) -> Integers:

@@ -31,7 +31,7 @@ from spyrec.runtime.findings import RuleDiagnostic
 
 Integers = npt.NDArray[np.int64]
 
-_ELEMENTWISE = frozenset({Family.UNARY, Family.POINTWISE, Family.IDENTITY, Family.CAST, Family.RESTICKIFY})
+_ELEMENTWISE = frozenset({Family.UNARY, Family.POINTWISE, Family.IDENTITY, Family.CAST, Family.PACK, Family.RESTICKIFY})
 _MOST_SHIFTS = 1 << 12  # distances that loops make between two operands; beyond that the span of all of them counts
 
 Region = tuple[int | None, int]
@@ -148,7 +148,8 @@ class _Overlaps:
         if superdsc.operands[position].indirection is not Indirection.NONE:
             return False
         mine, other = setting.geometries[position], setting.geometries[setting.output]
-        if (mine.element_bytes, mine.stick_size) != (other.element_bytes, other.stick_size):
+        orders = [(item.element_bytes, item.stick_size, item.pair_dim, item.is_interleaved) for item in (mine, other)]
+        if orders[0] != orders[1]:
             return False
         walked = [dim for dim, extent in setting.extents.items() if extent > 1]
         alike = all(mine.stride_sticks.get(dim) == other.stride_sticks.get(dim) for dim in walked)

@@ -42,6 +42,7 @@ def check_superdsc(file: str, superdsc: SuperDsc, target: Target) -> list[Diagno
         _grid,
         _extents,
         _whole_sticks_per_core,
+        _sticks_of_pairs,
         _lx_gaps,
         _masks,
         _combinations,
@@ -211,6 +212,34 @@ def _whole_sticks_per_core(superdsc: SuperDsc, where: Location) -> Iterator[Diag
             continue
         message = f'{name_of(superdsc, position)}: {per_core} elements of stick dim "{stick_dim}" per core'
         yield _rule(3, f"{message} are not whole sticks of {size}", where, "split the stick dim by whole sticks")
+
+
+def _sticks_of_pairs(superdsc: SuperDsc, where: Location) -> Iterator[Diagnostic]:
+    """V3 and V14: pairs are whole on every core, and of the dims that the operation has for them."""
+    for position, operand in enumerate(superdsc.operands):
+        label = superdsc.labels[operand.label]
+        if len(label.stick_dims) < 2:
+            continue
+        name, (rows, lanes) = name_of(superdsc, position), label.stick_dims
+        if superdsc.core_extent[rows] % 2:
+            message = f'{name}: {superdsc.core_extent[rows]} entries of dim "{rows}" per core'
+            yield _rule(3, f"{message} are no whole pairs", where, "split the dim by whole pairs")
+        if operand.is_interleaved or operand.scales.get(rows) != 1 or operand.scales.get(lanes) != 1:
+            yield _rule(14, f'{name}: pairs of "{rows}" along "{lanes}", which it does not extend along', where)
+        if device_operation(superdsc.op_func_name).family is Family.MATMUL:
+            yield from _pairs_of_product(superdsc, position, where)
+        elif any(stick_dim_of(superdsc, other) != lanes for other in superdsc.operands):
+            yield _rule(14, f'{name}: sticks along "{lanes}", another operand has them along another dim', where)
+
+
+def _pairs_of_product(superdsc: SuperDsc, position: int, where: Location) -> Iterator[Diagnostic]:
+    rows, lanes = superdsc.labels[superdsc.operands[position].label].stick_dims
+    first, second = (superdsc.operands[t].scales for t in input_positions(superdsc))
+    output = superdsc.operands[superdsc.compute.outputs[0]].scales
+    is_contracted = first.get(rows) == second.get(rows) == 1 and output.get(rows) != 1
+    if position != input_positions(superdsc)[1] or not is_contracted or output.get(lanes) != 1:
+        message = f'{name_of(superdsc, position)}: pairs of "{rows}" in sticks along "{lanes}"'
+        yield _rule(14, f"{message}; the second operand has pairs of the dim that is contracted", where)
 
 
 def _lx_gaps(superdsc: SuperDsc, where: Location) -> Iterator[Diagnostic]:

@@ -1,0 +1,229 @@
+"""Products of 8-bit floats: weights packed on the device, in sticks of pairs, against NumPy in float64."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from math import prod
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spyrec.bundle.dialects import AUGUST_2026
+from spyrec.codegen.emit_opspecs import CodegenOptions, emit_opspecs
+from spyrec.codegen.opspec import OpSpec, OpSpecFile
+from spyrec.codegen.opspec_json import read_opspecs
+from spyrec.diagnostics import SpyrecError
+from spyrec.hardware import dlfloat
+from spyrec.runtime.device import ArgumentTable, TableEntry
+from tests.support.both_engines import Launched
+from tests.support.examples import examples
+
+Json = dict[str, object]
+Doubles = npt.NDArray[np.float64]
+FINITE = np.array(
+    [fraction / 512 if exponent == 0 else (1 + fraction / 8) * 2.0 ** (exponent - 7)
+     for exponent in range(16) for fraction in range(8)][:127]
+)  # fmt: skip
+"""The magnitudes of E4M3."""
+
+
+def rounded(values: Doubles) -> Doubles:
+    """Round to E4M3: to the nearest magnitude, of two the even one, and what is too large to the last."""
+    magnitude = np.minimum(np.abs(values), FINITE[-1])
+    distance = np.abs(magnitude[..., None] - FINITE)
+    distance += np.arange(len(FINITE)) % 2 * 1e-30 * (distance == distance.min(axis=-1, keepdims=True))
+    ties = distance == distance.min(axis=-1, keepdims=True)
+    even = np.where(ties & (np.arange(len(FINITE)) % 2 == 0), 1, 0).argmax(axis=-1)
+    found = np.where((ties & (np.arange(len(FINITE)) % 2 == 0)).any(axis=-1), even, ties.argmax(axis=-1))
+    return np.copysign(FINITE[found], values)
+
+
+def argument(index: int, shape: tuple[int, int], symbols: tuple[str, str], kind: str, arrangement: str = "") -> Json:
+    """An operand of two dims in default layout; ``kind``: its format."""
+    lanes = 64 if kind == "SEN169_FP16" else 128
+    (rows, columns), (row, column) = shape, symbols
+    found: Json = {
+        "is_input": True, "arg_index": index, "device_dtype": kind,
+        "device_size": [-(-columns // lanes), rows, lanes],
+        "device_coordinates": [f"floor({column}/{lanes})", row, f"Mod({column}, {lanes})"],
+        "allocation": {"hbm": index << 34},
+    }  # fmt: skip
+    return found | ({"element_arrangement": arrangement} if arrangement else {})
+
+
+def operation(op: str, sizes: dict[str, tuple[int, int]], args: list[Json], *, folds: bool = False) -> Json:
+    space = [{"symbol": name, "size": size, "work_division": cut} for name, (size, cut) in sizes.items()]
+    return {
+        "op": op,
+        "is_reduction": folds,
+        "iteration_space": space,
+        "args": [*args[:-1], args[-1] | {"is_input": False}],
+    }
+
+
+def read(specs: list[Json]) -> OpSpecFile:
+    return read_opspecs(
+        json.dumps({"format": "spyrec.opspec/1", "symbolic_args": True, "unroll_loops": False, "specs": specs})
+    )
+
+
+HALF, EIGHT = "SEN169_FP16", "SEN143_FP8"
+
+
+def chain(m: int, k: int, n: int, cuts: tuple[int, int, int] = (1, 1, 1)) -> OpSpecFile:
+    """``x @ w`` in 8 bits: arguments x, w, x in 8 bits, w in 8 bits, the product."""
+    of_m, of_k, of_n = cuts
+    x8 = argument(2, (m, k), ("c0", "c1"), EIGHT, "QFP8CH")
+    w8 = argument(3, (k, n), ("c0", "c1"), EIGHT, "QFP8WT")
+    product = [
+        argument(2, (m, k), ("c0", "c2"), EIGHT, "QFP8CH"), argument(3, (k, n), ("c2", "c1"), EIGHT, "QFP8WT"),
+        argument(4, (m, n), ("c0", "c1"), HALF),
+    ]  # fmt: skip
+    return read(
+        [
+            operation("qfp8ch", {"c0": (m, of_m), "c1": (k, 1)}, [argument(0, (m, k), ("c0", "c1"), HALF), x8]),
+            operation("qfp8wt", {"c0": (k, of_k), "c1": (n, of_n)}, [argument(1, (k, n), ("c0", "c1"), HALF), w8]),
+            operation("batchmatmulfp8", {"c0": (m, of_m), "c1": (n, of_n), "c2": (k, of_k)}, product, folds=True),
+        ]
+    )
+
+
+OWN = CodegenOptions(dialect=AUGUST_2026)
+EXACT = replace(OWN, is_exact=True)
+
+
+def launched(file: OpSpecFile, contents: dict[int, Doubles]) -> Launched:
+    emitted = emit_opspecs(file, OWN)
+    entries: dict[int, TableEntry] = {}
+    for spec in file.specs:
+        assert isinstance(spec, OpSpec)
+        for item in spec.args:
+            index, size = item.arg_index or 0, item.device_size
+            entry = TableEntry(f"a{index}", index, size, item.device_dtype, index << 34, 128 * prod(size[:-1]))
+            entries[index] = entry
+    held = {index: device_bytes(values) for index, values in contents.items()}
+    return Launched(emitted.program, emitted.superdscs, ArgumentTable(tuple(entries[i] for i in sorted(entries))), held)
+
+
+def device_bytes(values: Doubles) -> npt.NDArray[np.uint8]:
+    """DLFloat16 in default layout: sticks of 64 columns, one column of sticks after the other."""
+    rows, columns = values.shape
+    sticks = values.reshape(rows, columns // 64, 64).transpose(1, 0, 2)
+    return np.ascontiguousarray(dlfloat.encode(sticks)).view(np.uint8).reshape(-1)
+
+
+@examples(40)
+@given(st.integers(0, 1 << 30))
+def test_a_product_of_packed_operands_is_that_of_rounded_ones(seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    m, k, n = int(generator.choice([1, 3, 8])), *(128 * int(generator.choice([1, 2, 3])) for _ in range(2))
+    of_m, of_k, of_n = (
+        int(generator.choice([cut for cut in (1, 2, 3, 4) if extent % (unit * cut) == 0]))
+        for extent, unit in ((m, 1), (k, 128), (n, 128))
+    )
+    x, w = (dlfloat.decode(dlfloat.encode(generator.standard_normal(shape))).astype(np.float64)
+            for shape in ((m, k), (k, n)))  # fmt: skip
+    case = launched(chain(m, k, n, (of_m, of_k, of_n)), {0: x, 1: w})
+    case.assert_equal()
+    held, _ = case.memory("fast")
+    got = dlfloat.decode(held["argument 4"].view(np.uint16)).astype(np.float64)
+    got = got.reshape(n // 64, m, 64).transpose(1, 0, 2).reshape(m, n)
+    want = rounded(x) @ rounded(w)
+    # sums in float32, rounded to 9 bits behind the point once
+    assert np.all(np.abs(got - want) <= 2.0**-9 * np.abs(want) + 1e-5 * (np.abs(rounded(x)) @ np.abs(rounded(w))))
+
+
+def test_weights_lie_in_pairs_of_rows_element_by_element() -> None:
+    k, n = 128, 256
+    weights = np.arange(k * n, dtype=np.float64).reshape(k, n) % 448
+    held, _ = launched(chain(1, k, n), {0: np.zeros((1, k)), 1: weights}).memory("fast")
+    sticks = held["argument 3"].reshape(n // 128, k, 128)
+    values = np.where(sticks >> 3 == 0, sticks / 512, (1 + (sticks & 7) / 8) * 2.0 ** ((sticks >> 3).astype(int) - 7))
+    for row, column in ((0, 0), (1, 0), (0, 1), (6, 63), (7, 64), (5, 127), (127, 130)):
+        at = values[column // 128, row // 2 * 2 + column % 128 // 64, 2 * (column % 64) + row % 2]
+        assert at == rounded(weights)[row, column]
+
+
+@pytest.mark.parametrize("op", ["qfp8ch", "batchmatmulfp8"])
+def test_the_halves_of_a_stick_alternate_every_eight_elements(op: str) -> None:
+    k = 256
+    x = np.arange(k, dtype=np.float64)[None, :] % 127
+    held, _ = launched(chain(1, k, 128), {0: np.zeros((1, k)) + x, 1: np.eye(k, 128)}).memory("fast")
+    if op == "qfp8ch":
+        stick = held["argument 2"][:128]
+        order = [*range(8), *range(64, 72), *range(8, 16), *range(72, 80)]
+        values = (1 + (stick & 7) / 8) * 2.0 ** ((stick >> 3).astype(int) - 7)
+        assert values[1:32].tolist() == rounded(x)[0, order].tolist()[1:]
+    else:
+        got = dlfloat.decode(held["argument 4"].view(np.uint16))
+        assert got.tolist() == rounded(x)[0, :128].tolist()
+
+
+def test_ragged_weights_are_written_as_upstream_has_them_and_refused_else() -> None:
+    args = [argument(0, (200, 100), ("c0", "c1"), HALF), argument(1, (200, 100), ("c0", "c1"), EIGHT, "QFP8WT")]
+    file = read([operation("qfp8wt", {"c0": (200, 4), "c1": (100, 1)}, args)])
+    superdsc = emit_opspecs(file, EXACT).superdscs["sdsc_0.json"]
+    assert dict(superdsc.iteration) == {"mb": 256, "out": 128}
+    assert all(not operand.back_gap for operand in superdsc.operands)
+    assert [line for line in str(emit_opspecs(file, EXACT).program).split() if "6400" in line]  # 50 rows of 128 bytes
+    with pytest.raises(SpyrecError, match="SPY0516"):
+        emit_opspecs(file, OWN)
+
+
+def planted(change: str) -> OpSpecFile:
+    m, k, n = 2, 128, 128
+    x = argument(0, (m, k), ("c0", "c2"), EIGHT, "QFP8CH")
+    w = argument(1, (k, n), ("c2", "c1"), EIGHT, "QFP8WT")
+    args = [x, w, argument(2, (m, n), ("c0", "c1"), HALF)]
+    if change == "first operand":
+        args[0] = x | {"element_arrangement": "QFP8WT"}
+        return read([operation("batchmatmulfp8", {"c0": (m, 1), "c1": (n, 1), "c2": (k, 1)}, args, folds=True)])
+    if change == "stick elsewhere":
+        source = argument(0, (k, n), ("c0", "c1"), HALF)
+        return read(
+            [
+                operation(
+                    "qfp8wt", {"c0": (k, 1), "c1": (n, 1)}, [source, argument(1, (n, k), ("c1", "c0"), EIGHT, "QFP8WT")]
+                )
+            ]
+        )
+    source, target = (
+        argument(i, (6, n), ("c0", "c1"), kind, to) for i, kind, to in ((0, HALF, ""), (1, EIGHT, "QFP8WT"))
+    )
+    return read([operation("qfp8wt", {"c0": (6, 2), "c1": (n, 1)}, [source, target])])
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [("first operand", "SPY0545"), ("stick elsewhere", "SPY0545"), ("ragged pairs", "SPY0516")],
+)
+def test_pairs_of_the_wrong_dims_are_refused(change: str, code: str) -> None:
+    with pytest.raises(SpyrecError, match=code):
+        emit_opspecs(planted(change), OWN)
+
+
+@pytest.mark.parametrize(("change", "code"), [("first operand", "SPY0724"), ("stick elsewhere", "SPY0724")])
+def test_files_with_pairs_of_the_wrong_dims_are_not_executed(change: str, code: str) -> None:
+    file = planted(change)
+    emitted = emit_opspecs(file, EXACT)
+    good = launched(chain(1, 128, 128), {})
+    with pytest.raises(SpyrecError, match=code):
+        replace(good, program=emitted.program, superdscs=emitted.superdscs).memory("fast")
+
+
+def test_formats_of_the_operands_are_those_of_the_table() -> None:
+    file = read(
+        [
+            operation(
+                "qfp8wt",
+                {"c0": (128, 1), "c1": (128, 1)},
+                [argument(0, (128, 128), ("c0", "c1"), HALF), argument(1, (128, 128), ("c0", "c1"), HALF)],
+            )
+        ]
+    )
+    with pytest.raises(SpyrecError, match="SPY0531"):
+        emit_opspecs(file, OWN)
