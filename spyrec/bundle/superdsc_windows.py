@@ -5,7 +5,8 @@ Pools and convolutions share one form; depthwise convolutions have another one, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from math import prod
 
 from spyrec.bundle.json_cursor import CONTRADICTORY, NOT_UNDERSTOOD, Cursor, is_nothing
 from spyrec.bundle.superdsc import Component, Operand, PaddingKind, PaddingSizes, SuperDsc, UnneededPadding
@@ -140,3 +141,60 @@ def memory_organisation(dsc: SuperDsc, index: int, node_name: str) -> JsonObject
     padded = int(index not in dsc.compute.outputs)
     common: JsonObject = {"isPresent": 1, "isPadded": padded, "isZeroPadded": 0, "dsOffset": 0}
     return {"hbm": {**common, "allocateNode_": node_name}, "lx": {**common, "allocateNode_": ""}}
+
+
+def source_of(dsc: SuperDsc) -> int | None:
+    """Return the operand that a window slides over, the first input."""
+    return next((index for index in dsc.compute.inputs if index not in dsc.compute.outputs), None)
+
+
+def slid_axes(dsc: SuperDsc, index: int) -> dict[str, PaddingSizes]:
+    """Return the axes of an operand that a window slides along, of which it has elements."""
+    if not dsc.padding_sizes or index != source_of(dsc):
+        return {}
+    scales = dsc.operands[index].scales
+    return {axis: sizes for axis, sizes in dsc.padding_sizes.items() if scales.get(axis) == 1}
+
+
+def padding_of(sizes: PaddingSizes) -> int:
+    """Return the elements of an axis that are padding, needed or not."""
+    rest = sizes.unneeded
+    return sizes.pad_front + sizes.pad_back + (0 if rest is None else rest.front + rest.back)
+
+
+def input_extents(
+    dsc: SuperDsc, index: int, extents: Mapping[str, int], device_size: Sequence[int] | None
+) -> dict[str, int]:
+    """Return the entries of a buffer that a window slides over, of which ``extents`` has those of other dims right.
+
+    Memory holds an axis without its padding.  Pools and convolutions say how far their windows reach; where there is no
+    padding, memory has whole steps, with those of the gap.  An argument of another size (``device_size``) says it
+    instead, where only one way to cut it into these dims gives every axis what the windows reach.
+    """
+    axes = slid_axes(dsc, index)
+    found = dict(extents)
+    for axis, sizes in axes.items():
+        found[axis] = sizes.total_size - padding_of(sizes)
+        if sizes.unneeded is None and not padding_of(sizes):
+            steps = dsc.iteration[axis] + dsc.operands[index].back_gap.get(axis, 0)
+            found[axis] = max(found[axis], steps * sizes.stride)
+    if device_size is None or not axes or prod(found.values()) == prod(device_size[:-1]):
+        return found
+    cuts = _cuts(found, [dim for dim in found if dim in axes], tuple(reversed(device_size[:-1])))
+    possible = [cut for cut in cuts if all(cut[axis] >= found[axis] for axis in axes)]
+    return {**found, **possible[0]} if len(possible) == 1 else found
+
+
+def _cuts(extents: Mapping[str, int], axes: Sequence[str], device_dims: Sequence[int]) -> list[dict[str, int]]:
+    """Return the extents of one or two axes that fill a buffer, an axis ending where a device dim ends."""
+    order = list(extents)
+    others = prod(extent for dim, extent in extents.items() if dim not in axes)
+    total = prod(device_dims)
+    if total % others or len(axes) > 2:
+        return []
+    if len(axes) == 1:
+        return [{axes[0]: total // others}]
+    before = prod(extents[dim] for dim in order[: order.index(axes[0])])
+    ends = {prod(device_dims[:place]) for place in range(1, len(device_dims) + 1)}
+    firsts = sorted({end // before for end in ends if end % before == 0})
+    return [{axes[0]: first, axes[1]: total // others // first} for first in firsts if total // others % first == 0]

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spyrec.bundle.superdsc import Component, Indirection, Operand, SuperDsc
+from spyrec.bundle.superdsc_windows import input_extents, slid_axes
 from spyrec.device_ops import CASTS, RESTICKIFY
 from spyrec.hardware.target import STICK_BYTES
 from spyrec.runtime.device import TableEntry
@@ -194,6 +195,19 @@ def short_gap_dims(superdsc: SuperDsc, operand: Operand) -> frozenset[str]:
     return frozenset(short)
 
 
+def window_elements(superdsc: SuperDsc, position: int) -> dict[str, Integers]:
+    """Return, by axis of an operand that a window slides along, the elements ``[output, tap]`` that one core takes.
+
+    They count from the core's start; before and behind the axis there are none (``window_inside``).
+    """
+    found: dict[str, Integers] = {}
+    for axis, sizes in slid_axes(superdsc, position).items():
+        outputs = np.arange(superdsc.core_extent[axis], dtype=np.int64)[:, None]
+        taps = np.arange(superdsc.iteration[sizes.window_dim], dtype=np.int64)[None, :]
+        found[axis] = outputs * sizes.stride + taps * sizes.dilation - sizes.pad_front
+    return found
+
+
 def table_extents(operand: Operand, entry: TableEntry) -> Mapping[str, int] | None:
     """Return the extents (sticks on the stick dim) that the table gives the dims, or ``None`` if that is ambiguous."""
     order = operand.layout_dim_order
@@ -210,6 +224,10 @@ def describe(superdsc: SuperDsc, operand: Operand, entry: TableEntry | None) -> 
     label = superdsc.labels[operand.label]
     extents = _file_extents(superdsc, operand)
     from_table = False
+    if superdsc.padding_sizes:
+        size = None if entry is None else entry.device_size
+        position = next(index for index, item in enumerate(superdsc.operands) if item is operand)
+        extents = input_extents(superdsc, position, extents, size)
     if entry is not None and operand.indirection is Indirection.VALUE:
         extents |= _row_extent(superdsc, operand, extents, entry)
     elif entry is not None and _takes_table(superdsc):

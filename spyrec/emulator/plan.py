@@ -29,6 +29,7 @@ from spyrec.emulator.operations.shuffle import Shuffle
 from spyrec.emulator.operations.top import Top
 from spyrec.emulator.operations.unary import plan_unary
 from spyrec.emulator.operations.weight_cache import WeightCache
+from spyrec.emulator.operations.window import Window
 from spyrec.emulator.resolve import ScheduledCall
 from spyrec.emulator.restriding import restrided
 from spyrec.emulator.rules.binding import Binding, check_binding
@@ -118,6 +119,8 @@ def _executable(setting: Setting, weights: WeightCache) -> Executable:
             return NormScaleExecutable(setting)
         case Family.TOP:
             return HostExecutable(Top(setting))
+        case Family.WINDOW:
+            return HostExecutable(Window(setting))
         case _:
             assert_never(family)
 

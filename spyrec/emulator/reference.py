@@ -27,9 +27,10 @@ import numpy.typing as npt
 
 from spyrec.bundle import program as mlir
 from spyrec.bundle.superdsc import Component, Indirection, Operand, SuperDsc
+from spyrec.bundle.superdsc_windows import input_extents
 from spyrec.device_ops import CASTS, RESTICKIFY, TOP_PLACES, device_operation
 from spyrec.device_ops.expression import ArrayAlgebra
-from spyrec.device_ops.record import Accumulator, Family
+from spyrec.device_ops.record import Accumulator, Family, WindowForm
 from spyrec.diagnostics import Location, refuse
 from spyrec.hardware import dlfloat
 from spyrec.hardware.dtypes import DeviceFormat
@@ -322,6 +323,9 @@ def view_of(superdsc: SuperDsc, operand: Operand, entry: TableEntry | None) -> V
         still = {dim for dim in _index_dims(superdsc) if dim in extents} - {_row_dim(superdsc, operand)}
         extents |= dict.fromkeys(still, 1)
         extents = _with_rows(extents, _row_dim(superdsc, operand), entry)
+    elif superdsc.padding_sizes:
+        position = next(index for index, item in enumerate(superdsc.operands) if item is operand)
+        extents = input_extents(superdsc, position, extents, None if entry is None else entry.device_size)
     elif entry is not None and (superdsc.op_func_name == RESTICKIFY or superdsc.op_func_name in CASTS):
         corrected = _corrected(operand, extents, entry)
         is_of_table, extents = corrected != extents, corrected
@@ -440,6 +444,27 @@ class DefinedExecution:
         offsets = self.views[position].offsets(self.box) + lane * self.views[position].element_bytes
         return decode(self.stored(position), self.patterns(position, core, offsets))
 
+    def slid_values(self, core: int) -> Floats:
+        """Return the values of the first input on a core, an axis per dim of the box, those of the window too.
+
+        Element k of the window at output o is element ``o * stride + k * dilation - pad_front`` of the axis, the core's
+        first window beginning at its start.  What lies before or behind the axis is padding, and counts as zero.
+        """
+        superdsc, position = self.superdsc, self.inputs[0]
+        view, dims = self.views[position], list(self.box)
+        axes = {axis: sizes for axis, sizes in superdsc.padding_sizes.items() if axis in view.strides}
+        offsets = view.offsets({dim: 1 if dim in axes else extent for dim, extent in self.box.items()})
+        is_inside = np.ones([1] * len(dims), bool)
+        for axis, sizes in axes.items():
+            outputs = _at_axis(dims.index(axis), self.box, np.arange(self.box[axis]))
+            taps = _at_axis(dims.index(sizes.window_dim), self.box, np.arange(self.box[sizes.window_dim]))
+            first = superdsc.core_work_slices[core][axis] * superdsc.core_extent[axis] * sizes.stride
+            place = outputs * sizes.stride + taps * sizes.dilation - sizes.pad_front
+            is_element = (first + place >= 0) & (first + place < view.extents[axis])
+            is_inside = is_inside & is_element
+            offsets = offsets + view.along(axis, np.where(is_element, place, 0))
+        return np.where(is_inside, decode(self.stored(position), self.patterns(position, core, offsets)), np.float32(0))
+
     def store(self, core: int, patterns: Patterns, lane: int = 0) -> None:
         """Store the output of a core: each element that it extends to, and nothing else of its sticks."""
         view = self.views[self.output]
@@ -532,6 +557,8 @@ def perform(execution: DefinedExecution) -> None:
             _norm_scale(execution)
         case Family.MATMUL:
             _matmul(execution)
+        case Family.WINDOW:
+            _window(execution)
         case Family.TOP:
             _top(execution, is_index=name == TOP_PLACES)
 
@@ -767,6 +794,44 @@ def _matmul(execution: DefinedExecution) -> None:
             left = np.where(_padding(execution, core, folded), np.float32(0), execution.values(a, core))
             rows = execution.folded_first(left, folded)
             columns = execution.folded_first(execution.values(b, core), folded)
+            part = np.zeros(np.broadcast_shapes(rows.shape[1:], columns.shape[1:]), np.float32)
+            for row, column in zip(rows.astype(np.float32), columns.astype(np.float32), strict=True):
+                part = fused_multiply_add(row, column, part)
+            total = part if total is None else total + part
+        assert total is not None
+        execution.store_rounded(members[0], total)
+
+
+def _window(execution: DefinedExecution) -> None:
+    """Slide a window: a pool sums in float64 and scales, a depthwise convolution sums products in float64.
+
+    A convolution over all channels is a matrix product whose K is input channels and window, in the order of the file;
+    each core has a part of the channels, and whole windows.
+    """
+    form = device_operation(execution.superdsc.op_func_name).window
+    if form is WindowForm.CONVOLUTION:
+        _convolve(execution)
+        return
+    folded = [dim for dim in execution.box if not execution.extends(execution.output, dim)]
+    for core in execution.cores:
+        values = execution.slid_values(core).astype(np.float64)
+        if form is WindowForm.DEPTHWISE:
+            values = values * execution.values(execution.inputs[1], core)
+        elements = execution.folded_first(values, folded)
+        total = np.zeros(elements.shape[1:])
+        for element in elements.astype(np.float64):
+            total = total + element
+        execution.store_rounded(core, total * execution.constants["nmap"] if form is WindowForm.POOL else total)
+
+
+def _convolve(execution: DefinedExecution) -> None:
+    folded = [dim for dim in execution.box if not execution.extends(execution.output, dim)]
+    for members in execution.cohorts(folded):
+        total: Floats | None = None
+        for core in members:
+            left = np.where(_padding(execution, core, folded), np.float32(0), execution.slid_values(core))
+            rows = execution.folded_first(left, folded)
+            columns = execution.folded_first(execution.values(execution.inputs[1], core), folded)
             part = np.zeros(np.broadcast_shapes(rows.shape[1:], columns.shape[1:]), np.float32)
             for row, column in zip(rows.astype(np.float32), columns.astype(np.float32), strict=True):
                 part = fused_multiply_add(row, column, part)

@@ -1,11 +1,12 @@
 """The fallback: what kernels alone cannot do, computed by NumPy between kernels that move elements.
 
-There are four such things, and nothing else may become one without a reason as good as theirs:
+There are five such things, and nothing else may become one without a reason as good as theirs:
 
 * gather: where elements lie depends on an index that has to be read, and refused, first (``gather``);
 * top-k: sorting (``top``);
 * shuffle: a core stores what others own, so that all is read before anything is stored (``shuffle``);
-* functions of one input on formats too wide for a table of all results (``unary``).
+* functions of one input on formats too wide for a table of all results (``unary``);
+* sliding windows, whose elements overlap: kernels walk boxes that advance evenly (``window``).
 
 The compiled driver, chains and fusion leave them out: each execution is dispatched from Python, by itself.
 """

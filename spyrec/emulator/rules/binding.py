@@ -11,12 +11,20 @@ import numpy as np
 import numpy.typing as npt
 
 from spyrec.bundle.superdsc import Component, Indirection, SuperDsc
+from spyrec.bundle.superdsc_windows import slid_axes
 from spyrec.device_ops import device_operation
 from spyrec.device_ops.record import Family
 from spyrec.diagnostics import Diagnostic, Location, Severity, SpyrecError
 from spyrec.emulator.engine import Setting
-from spyrec.emulator.footprint import box_runs
-from spyrec.emulator.geometry import index_dims, owned_extents, row_dim_of
+from spyrec.emulator.footprint import box_runs, merge, shifted
+from spyrec.emulator.geometry import (
+    OperandGeometry,
+    index_dims,
+    outer_sum,
+    owned_extents,
+    row_dim_of,
+    window_elements,
+)
 from spyrec.emulator.resolve import POOL, ScheduledCall, ScheduledLoop
 from spyrec.emulator.rules.fault_places import Fault, FaultSpot, operand_field, place_of
 from spyrec.emulator.rules.races import races
@@ -74,7 +82,20 @@ def operand_runs(setting: Setting, position: int) -> Integers:
         if row_dim is not None and row_dim in geometry.extents:
             size = geometry.stick_size if row_dim == geometry.stick_dim else 1
             extents[row_dim] = geometry.extents[row_dim] * size
+    slid = window_elements(setting.superdsc, position)
+    if slid:
+        return _window_runs(geometry, extents, slid)
     return box_runs(geometry, extents, 2 if _touches_two_lanes(setting, position) else 1)
+
+
+def _window_runs(geometry: OperandGeometry, extents: Mapping[str, int], slid: Mapping[str, Integers]) -> Integers:
+    """Return the runs of the elements that windows take, each once however many windows have it; padding has none."""
+    rest = box_runs(geometry, {dim: extent for dim, extent in extents.items() if dim not in slid})
+    parts: list[Integers] = []
+    for axis, elements in slid.items():
+        taken = np.unique(elements)
+        parts.append(geometry.offsets(axis, taken[(taken >= 0) & (taken < geometry.extents[axis])]))
+    return merge(shifted(rest, outer_sum(parts)))
 
 
 def _touches_two_lanes(setting: Setting, position: int) -> bool:
@@ -186,10 +207,11 @@ class _Checker:
         exempt = index_dims(superdsc) if operand.indirection is Indirection.VALUE else ()
         keys = [tuple(of_core[dim] for dim in exempt) for of_core in superdsc.core_work_slices]
         expected = np.zeros(len(offsets), np.int64)
+        slid = slid_axes(superdsc, position)
         for dim in superdsc.iteration:
             if dim in geometry.stride_sticks and dim not in exempt:
                 first = np.array([s[dim] for s in superdsc.core_work_slices], np.int64) * superdsc.core_extent[dim]
-                expected += geometry.offsets(dim, first)
+                expected += geometry.offsets(dim, first * slid[dim].stride if dim in slid else first)
         reference: dict[tuple[int, ...], int] = {}
         for core, (key, offset, wanted) in enumerate(zip(keys, offsets.tolist(), expected.tolist())):
             base = reference.setdefault(key, offset - wanted)
@@ -270,8 +292,9 @@ class _Checker:
         """
         setting = self.setting
         geometry = setting.geometries[position]
+        slid = slid_axes(setting.superdsc, position)
         steps = {
-            dim: geometry.unit_step(dim, setting.superdsc.iteration[dim])
+            dim: geometry.unit_step(dim, setting.superdsc.iteration[dim] * (slid[dim].stride if dim in slid else 1))
             for dim in geometry.stride_sticks
             if dim != geometry.stick_dim or setting.superdsc.iteration[dim] % geometry.stick_size == 0
         }
@@ -305,6 +328,8 @@ class _Checker:
         """V10: the tiles that loops walk stay inside each dim of the argument's buffer."""
         setting, base = self.setting, binding.bases[position]
         geometry, entry = setting.geometries[position], self.entries.get(base) if base is not None else None
+        if slid_axes(setting.superdsc, position):
+            return  # windows overlap: tiles of the output do not cut the input into tiles
         if entry is None or geometry.buffer_bytes != entry.size_bytes or geometry.table_extents or self.problems:
             return
         if setting.superdsc.operands[position].indirection is not Indirection.NONE or not self.call.is_executed:

@@ -11,11 +11,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from spyrec.bundle.superdsc import Component, Indirection, Operand, SuperDsc
+from spyrec.bundle.superdsc_windows import slid_axes
 from spyrec.device_ops import DEVICE_OPERATIONS, device_operation, known_operations
 from spyrec.device_ops.record import Family
 from spyrec.diagnostics import Diagnostic, Location
 from spyrec.emulator.geometry import RESTICKIFY, extending_dims, short_gap_dims, stick_dim_of
 from spyrec.emulator.rules.shuffles import ShuffleFault, is_shuffle, shuffle_faults
+from spyrec.emulator.rules.windows import check_windows
 from spyrec.hardware.dtypes import DeviceFormat
 from spyrec.hardware.target import SEGMENT_BYTES, STICK_BYTES, Target
 from spyrec.runtime.findings import FaultPlace, RuleDiagnostic
@@ -46,6 +48,7 @@ def check_superdsc(file: str, superdsc: SuperDsc, target: Target) -> list[Diagno
         _lx_gaps,
         _masks,
         _combinations,
+        check_windows,
     )
     found = [diagnostic for rule in rules for diagnostic in rule(superdsc, where)]
     return [_of_operation(superdsc, item) for item in (*found, *_sizes(superdsc, where, target))]
@@ -321,12 +324,13 @@ def _sizes(superdsc: SuperDsc, where: Location, target: Target) -> Iterator[Diag
         is_lx = operand.component is Component.LX
         stick_dim = stick_dim_of(superdsc, operand)
         short = short_gap_dims(superdsc, operand) if superdsc.op_func_name == RESTICKIFY else frozenset[str]()
+        slid = {axis: sizes.total_size for axis, sizes in slid_axes(superdsc, position).items()}
         sticks = 1
         for dim in extending_dims(operand):
             gap = operand.back_gap.get(dim, 0)
             own = superdsc.core_elements(operand, dim) if is_lx else superdsc.iteration[dim]
             extent = own - gap if dim in short else own + gap
-            sticks *= -(-extent // size) if dim == stick_dim else extent
+            sticks *= -(-extent // size) if dim == stick_dim else max(extent, slid.get(dim, 0))
         size_bytes = sticks * STICK_BYTES
         if size_bytes > SEGMENT_BYTES:
             message = f"{name_of(superdsc, position)}: its buffer of {size_bytes} bytes exceeds a segment"

@@ -75,6 +75,8 @@ def _class_of(setting: Setting) -> OperationClass:
             return OperationClass.BROADCAST
         case Family.NORM_STATISTICS | Family.TOP:
             return OperationClass.REDUCTION
+        case Family.WINDOW:
+            return OperationClass.OUTER_REDUCTION
         case Family.REDUCTION:
             stick_dim = setting.geometries[setting.inputs[0]].stick_dim
             is_stick = stick_dim is not None and not setting.extends(setting.output, stick_dim)

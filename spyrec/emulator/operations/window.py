@@ -1,0 +1,165 @@
+"""Pools and convolutions, on the host: the axes that a window slides along are loaded whole, and cut into windows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import reduce
+from itertools import product
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from spyrec.device_ops import device_operation
+from spyrec.device_ops.record import WindowForm
+from spyrec.emulator.engine import NO_DATA_READS, DataReads, Doubles, Integers, Mover, Setting
+from spyrec.emulator.geometry import window_elements
+from spyrec.emulator.operations.pointwise import constants_of
+from spyrec.emulator.rules.races import combination_owners
+
+Flags = npt.NDArray[np.bool_]
+Point = Mapping[str, int]
+Element = TypeVar("Element", bound=np.generic)
+
+
+class Window:
+    """One operation that slides a window over its first input; implements ``host.HostWork``.
+
+    Arrays have an axis per dim of the box, in its order: folded dims and those that an operand lacks are 1 long.
+    """
+
+    def __init__(self, setting: Setting) -> None:
+        self.setting = setting
+        self.form = device_operation(setting.superdsc.op_func_name).window
+        self.constants = constants_of(setting)
+        source, output = setting.inputs[0], setting.output
+        self.folded = [dim for dim in setting.extents if not setting.extends(output, dim)]
+        self.elements = window_elements(setting.superdsc, source)
+        self.windows = {axis: setting.superdsc.padding_sizes[axis].window_dim for axis in self.elements}
+        self.source = Mover(setting, source, self._loaded(source))
+        self.weights = Mover(setting, setting.inputs[1], self._loaded(setting.inputs[1])) if self._has_weights else None
+        self.result = Mover(setting, output, self._loaded(output))
+        owners = combination_owners(setting)
+        self.cohorts = [self._in_slice_order([core for core, own in enumerate(owners) if own == owner])
+                        for owner in dict.fromkeys(owners)]  # fmt: skip
+
+    @property
+    def _has_weights(self) -> bool:
+        return len(self.setting.inputs) > 1
+
+    def _in_slice_order(self, cores: list[int]) -> list[int]:
+        slices = self.setting.superdsc.core_work_slices
+        return sorted(cores, key=lambda core: [slices[core][dim] for dim in self.folded])
+
+    def _loaded(self, position: int) -> dict[str, int]:
+        """Return how much of an operand is moved: of an axis that a window slides along all that windows reach."""
+        setting = self.setting
+        found: dict[str, int] = {}
+        for dim, extent in setting.extents.items():
+            if position == setting.inputs[0] and dim in self.elements:
+                found[dim] = min(int(self.elements[dim].max()) + 1, setting.geometries[position].extents[dim])
+            elif setting.extends(position, dim):
+                found[dim] = extent
+        return found
+
+    def run(self, starts: Integers) -> DataReads:
+        """Execute once."""
+        for members in self.cohorts:
+            total = reduce(np.add, [self._of_core(starts, core) for core in members])
+            shape = [extent if self.setting.extends(self.setting.output, dim) else 1
+                     for dim, extent in self.setting.extents.items()]  # fmt: skip
+            patterns = self.setting.codec(self.setting.output).encode(
+                np.broadcast_to(total, shape).astype(np.float64).reshape(-1)
+            )
+            self.result.store(starts[self.setting.output, members[:1]], patterns[None, :])
+        return NO_DATA_READS
+
+    def _values(self, mover: Mover, starts: Integers, core: int) -> Doubles:
+        patterns = mover.load(starts[mover.position, core : core + 1])
+        shape = [mover.extents.get(dim, 1) for dim in self.setting.extents]
+        return self.setting.codec(mover.position).decode(patterns).reshape(shape)
+
+    def _of_core(self, starts: Integers, core: int) -> npt.NDArray[np.floating]:
+        """Return the sums of one core: of a convolution in float32, of others in float64."""
+        source = self._values(self.source, starts, core)
+        weights = None if self.weights is None else self._values(self.weights, starts, core)
+        ranges = [range(self.setting.extents[dim]) for dim in self.folded]
+        points: list[Point] = [dict(zip(self.folded, point, strict=True)) for point in product(*ranges)]
+        with np.errstate(all="ignore"):
+            if self.form is WindowForm.CONVOLUTION:
+                assert weights is not None
+                return self._convolved(source, weights, points, self._absent(starts, core))
+            return self._summed(source, weights, points)
+
+    def _summed(self, source: Doubles, weights: Doubles | None, points: list[Point]) -> Doubles:
+        total = np.zeros([1] * source.ndim)
+        for point in points:
+            element = self._slid(source, point)
+            total = total + (element if weights is None else element * self._at(weights, point))
+        return total * self.constants["nmap"] if weights is None else total
+
+    def _convolved(
+        self, source: Doubles, weights: Doubles, points: list[Point], absent: Flags
+    ) -> npt.NDArray[np.float32]:
+        total = np.zeros((), np.float32)
+        for point in points:
+            element = self._slid(source, point)
+            if self._at(absent, point).any():
+                element = np.zeros_like(element)
+            total = multiply_add(element, self._at(weights, point), total)
+        return total
+
+    def _at(self, array: npt.NDArray[Element], point: Point) -> npt.NDArray[Element]:
+        """Return an operand at one point of the folded dims, along which it keeps an axis of extent 1."""
+        for axis, dim in enumerate(self.setting.extents):
+            if dim in point and array.shape[axis] > 1:
+                array = np.take(array, [point[dim]], axis)
+        return array
+
+    def _slid(self, source: Doubles, point: Point) -> Doubles:
+        """Return the element of each window at one point of the folded dims; padding is zero."""
+        dims = list(self.setting.extents)
+        found = self._at(source, {dim: at for dim, at in point.items() if dim not in self.elements})
+        for axis, elements in self.elements.items():
+            wanted = elements[:, point.get(self.windows[axis], 0)]
+            is_inside = (wanted >= 0) & (wanted < source.shape[dims.index(axis)])
+            found = np.take(found, np.where(is_inside, wanted, 0), dims.index(axis))
+            shape = [-1 if dim == axis else 1 for dim in dims]
+            found = np.where(is_inside.reshape(shape), found, 0.0)
+        return found
+
+    def _absent(self, starts: Integers, core: int) -> Flags:
+        """Return the channels that count as zero: of the last stick of them, where every weight of every core is zero.
+
+        They may be padding, and what the input holds there is undefined.
+        """
+        setting, superdsc = self.setting, self.setting.superdsc
+        source, weights = setting.inputs[0], setting.inputs[1]
+        dims, stick_dim = list(setting.extents), setting.geometries[source].stick_dim
+        if stick_dim is None or stick_dim not in self.folded or self.weights is None:
+            return np.zeros([1] * len(dims), bool)
+        slices = superdsc.core_work_slices
+        channels = slices[core][stick_dim] * superdsc.core_extent[stick_dim] + np.arange(setting.extents[stick_dim])
+        is_last = channels >= superdsc.iteration[stick_dim] - setting.geometries[source].stick_size
+        shared = [dim for dim in dims if setting.extends(source, dim) and setting.extends(weights, dim)]
+        columns = tuple(axis for axis, dim in enumerate(dims) if setting.extends(weights, dim) and dim not in shared)
+        found = is_last.reshape([-1 if dim == stick_dim else 1 for dim in dims])
+        for other in range(setting.cores if is_last.any() else 0):
+            if all(slices[other][dim] == slices[core][dim] for dim in shared):
+                found = found & np.all(self._values(self.weights, starts, other) == 0, axis=columns, keepdims=True)
+        return found
+
+
+def multiply_add(x: Doubles, y: Doubles, total: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """Return ``x * y + total``, rounded once to float32; x and y are values of float32.
+
+    The product is exact in float64.  Where the sum is not, it becomes the neighbour whose last bit is set (rounding to
+    odd), and rounding that to float32 is rounding the exact sum.
+    """
+    product_, addend = x * y, total.astype(np.float64)
+    near = product_ + addend
+    part = near - product_
+    lost = (product_ - (near - part)) + (addend - part)
+    is_even = near.view(np.int64) % 2 == 0
+    moves = np.isfinite(near) & (lost != 0) & is_even
+    return np.where(moves, np.nextafter(near, np.copysign(np.inf, lost)), near).astype(np.float32)
