@@ -271,7 +271,7 @@ class EmulatedDevice:
         """
         rounds = bound_values(loops_of(loaded.schedule), loaded.value_maxima, values)
         counts = {
-            id(item.call): OperationCounts(math.prod(len(rounds[loop.number]) for loop in item.call.loops), 0, 0)
+            id(item.call): OperationCounts(math.prod(len(rounds[loop.number]) for loop in item.call.loops))
             for item in loaded.planned.values()
         }
         stats = launch_stats(loaded.schedule, loaded.planned.values(), counts, rounds, loaded.call_times)

@@ -56,7 +56,8 @@ class EmulatedProgram:
         rows: dict[int, int] = {}
         for planned in self.planned.values():
             gather = gather_of(planned.executable)
-            base = None if gather is None else planned.binding.bases[gather.index]
-            if gather is not None and base is not None and base > POOL:
-                rows[base] = min(gather.row_count, rows.get(base, gather.row_count))
+            for index, count in () if gather is None else gather.row_counts.items():
+                base = planned.binding.bases[index]
+                if base is not None and base > POOL:
+                    rows[base] = min(count, rows.get(base, count))
         return rows

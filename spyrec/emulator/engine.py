@@ -114,14 +114,22 @@ class Setting:
 
 
 @dataclass(frozen=True, slots=True)
-class DataReads:
-    """Device memory read at places that depend on data: distinct sticks over all cores, and summed over cores."""
+class DataTraffic:
+    """Device memory moved at places that depend on data: distinct sticks of all cores, and reads summed over cores."""
 
     hbm_read_bytes: int = 0
     hbm_core_read_bytes: int = 0
+    hbm_write_bytes: int = 0
+
+    def __add__(self, other: DataTraffic) -> DataTraffic:
+        return DataTraffic(
+            self.hbm_read_bytes + other.hbm_read_bytes,
+            self.hbm_core_read_bytes + other.hbm_core_read_bytes,
+            self.hbm_write_bytes + other.hbm_write_bytes,
+        )
 
 
-NO_DATA_READS = DataReads()
+NO_DATA_TRAFFIC = DataTraffic()
 
 
 class Doers(Enum):
@@ -182,9 +190,9 @@ class Executable(ABC):
         return False
 
     @property
-    def data_reads(self) -> DataReads:
-        """What the latest execution read beyond the counters known at load."""
-        return NO_DATA_READS
+    def data_traffic(self) -> DataTraffic:
+        """What the latest execution moved beyond the counters known at load."""
+        return NO_DATA_TRAFFIC
 
 
 class KernelExecutable(Executable):

@@ -173,6 +173,12 @@ def index_dims(superdsc: SuperDsc) -> tuple[str, ...]:
     return tuple(dict.fromkeys(dims))
 
 
+def index_of(superdsc: SuperDsc, value: Operand) -> int:
+    """Return the position of the index tensor that names a value tensor's rows."""
+    own = value.related_operand
+    return superdsc.compute.indirect_access_indices[0] if own is None else own
+
+
 def row_dim_of(superdsc: SuperDsc, value: Operand) -> str | None:
     """Return the dim of a gather's value tensor that stands for the table's rows."""
     rows = index_dims(superdsc)

@@ -6,7 +6,6 @@ that kernels alone compute run in the compiled driver, in the order of the dispa
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -15,7 +14,7 @@ import numpy as np
 
 from spyrec.emulator.dispatch_table import DispatchTable, is_drivable
 from spyrec.emulator.dispatch_trace import Trace, Tracer, TripCounts
-from spyrec.emulator.engine import NO_DATA_READS, Integers
+from spyrec.emulator.engine import NO_DATA_TRAFFIC, DataTraffic, Integers
 from spyrec.emulator.memory import Scratchpads
 from spyrec.emulator.plan import PlannedCall, lx_used_bytes
 from spyrec.emulator.resolve import Schedule
@@ -51,31 +50,28 @@ class Places:
 
 
 class Counters:
-    """What a launch has executed: per unit, how often, and what it read at places that depend on data."""
+    """What a launch has executed: per unit, how often, and what it moved at places that depend on data."""
 
     def __init__(self, units: Sequence[DispatchUnit]) -> None:
         self._units = units
         self.executions = np.zeros(len(units), np.int64)
-        self._data_reads: Counter[int] = Counter()
-        self._data_core_reads: Counter[int] = Counter()
+        self._data: dict[int, DataTraffic] = {}
 
     def clear(self) -> None:
         """Begin at zero."""
         self.executions[:] = 0
-        self._data_reads.clear()
-        self._data_core_reads.clear()
+        self._data.clear()
 
     def note_reads(self, number: int) -> None:
-        """Count what the latest execution of a unit read beyond its footprint."""
-        reads = self._units[number].executable.data_reads
-        if reads is not NO_DATA_READS:
-            self._data_reads[number] += reads.hbm_read_bytes
-            self._data_core_reads[number] += reads.hbm_core_read_bytes
+        """Count what the latest execution of a unit moved beyond its footprint."""
+        found = self._units[number].executable.data_traffic
+        if found is not NO_DATA_TRAFFIC:
+            self._data[number] = self._data.get(number, NO_DATA_TRAFFIC) + found
 
     def by_call(self) -> dict[int, OperationCounts]:
         """Return the counts of each call, by its identity."""
         return {
-            id(planned.call): OperationCounts(int(times), self._data_reads[number], self._data_core_reads[number])
+            id(planned.call): OperationCounts(int(times), self._data.get(number, NO_DATA_TRAFFIC))
             for number, (unit, times) in enumerate(zip(self._units, self.executions, strict=True))
             for planned in unit.members
         }
@@ -199,11 +195,10 @@ def stores_of(calls: Iterable[PlannedCall], places: Places) -> Integers:
 
 @dataclass(frozen=True, slots=True)
 class OperationCounts:
-    """How often one call ran, and what it read at places that depend on data."""
+    """How often one call ran, and what it moved at places that depend on data."""
 
     executions: int
-    data_read_bytes: int
-    data_core_read_bytes: int
+    data: DataTraffic = NO_DATA_TRAFFIC
 
 
 def launch_stats(
@@ -217,10 +212,16 @@ def launch_stats(
         counted = counts[id(planned.call)]
         traffic, executions = planned.traffic, counted.executions
         more, core_more = moving_reads(planned, values, executions)
-        read = executions * traffic.hbm_read_bytes + counted.data_read_bytes + more
-        core_read = executions * traffic.hbm_core_read_bytes + counted.data_core_read_bytes + core_more
+        read = executions * traffic.hbm_read_bytes + counted.data.hbm_read_bytes + more
+        core_read = executions * traffic.hbm_core_read_bytes + counted.data.hbm_core_read_bytes + core_more
+        written = executions * traffic.hbm_write_bytes + counted.data.hbm_write_bytes
         each = max(1, executions)
-        once = replace(traffic, hbm_read_bytes=read // each, hbm_core_read_bytes=core_read // each)
+        once = replace(
+            traffic,
+            hbm_read_bytes=read // each,
+            hbm_core_read_bytes=core_read // each,
+            hbm_write_bytes=written // each,
+        )
         time = times[id(planned.call)] = call_times.of(planned, once)
         operations.append(
             OperationStats(
@@ -229,7 +230,7 @@ def launch_stats(
                 cores=len(planned.call.superdsc.core_ids),
                 executions=executions,
                 hbm_read_bytes=read,
-                hbm_write_bytes=executions * traffic.hbm_write_bytes,
+                hbm_write_bytes=written,
                 hbm_core_read_bytes=core_read,
                 flops=executions * traffic.flops,
                 lx_peak_bytes=lx_used_bytes(planned),

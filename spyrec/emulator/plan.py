@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -16,7 +16,8 @@ from spyrec.diagnostics import SpyrecError
 from spyrec.emulator.engine import Executable, Setting
 from spyrec.emulator.geometry import describe, valid_extents
 from spyrec.emulator.numerics import StorageNumerics
-from spyrec.emulator.operations.host import HostExecutable
+from spyrec.emulator.operations.host import HostExecutable, HostWork
+from spyrec.emulator.operations.indexed_function import IndexedFunction
 from spyrec.emulator.operations.matmul import MatmulExecutable
 from spyrec.emulator.operations.norm_scale import NormScaleExecutable
 from spyrec.emulator.operations.pointwise import (
@@ -95,10 +96,19 @@ def _entry_of(call: ScheduledCall, position: int, entries: Mapping[int, TableEnt
     return entries.get(places[0].base)
 
 
+_HOST_WORK: Mapping[Family, Callable[[Setting], HostWork]] = {
+    Family.SHUFFLE: Shuffle,
+    Family.TOP: Top,
+    Family.WINDOW: Window,
+}
+
+
 def _executable(setting: Setting, weights: WeightCache) -> Executable:
     superdsc = setting.superdsc
     family = device_operation(superdsc.op_func_name).family
     match family:
+        case Family.UNARY | Family.POINTWISE if superdsc.compute.indirect_access_indices:
+            return HostExecutable(IndexedFunction(setting))
         case Family.UNARY:
             return plan_unary(setting)
         case Family.POINTWISE:
@@ -107,8 +117,6 @@ def _executable(setting: Setting, weights: WeightCache) -> Executable:
             return plan_identity(setting)
         case Family.RESTICKIFY | Family.CAST | Family.PACK:
             return plan_conversion(setting)
-        case Family.SHUFFLE:
-            return HostExecutable(Shuffle(setting))
         case Family.REDUCTION:
             return plan_reduction(setting)
         case Family.MATMUL:
@@ -117,10 +125,8 @@ def _executable(setting: Setting, weights: WeightCache) -> Executable:
             return plan_statistics(setting)
         case Family.NORM_SCALE:
             return NormScaleExecutable(setting)
-        case Family.TOP:
-            return HostExecutable(Top(setting))
-        case Family.WINDOW:
-            return HostExecutable(Window(setting))
+        case Family.SHUFFLE | Family.TOP | Family.WINDOW:
+            return HostExecutable(_HOST_WORK[family](setting))
         case _:
             assert_never(family)
 

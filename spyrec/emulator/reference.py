@@ -439,9 +439,30 @@ class DefinedExecution:
         memory, places = self._bytes(position, core, offsets)
         return np.ascontiguousarray(memory[places]).view(_CARRIERS[places.shape[-1]])[..., 0]
 
+    def offsets(self, position: int, core: int) -> Integers:
+        """Return the bytes from the start of an operand to each of its elements, an axis per dim of the box.
+
+        Of a table, which one side of a gather or scatter is, the index names the rows, counted from its start.
+        """
+        superdsc, view = self.superdsc, self.views[position]
+        operand = superdsc.operands[position]
+        if operand.indirection is not Indirection.VALUE:
+            return view.offsets(self.box)
+        row_dim = _row_dim(superdsc, operand)
+        count = 1 if row_dim is None else view.extents[row_dim] * (view.stick_size if row_dim == view.stick_dim else 1)
+        index = (
+            superdsc.compute.indirect_access_indices[0] if operand.related_operand is None else operand.related_operand
+        )
+        numbers = self.patterns(index, core, self.views[index].offsets(self.box))
+        rows = _index_values(self.stored(index), numbers)
+        for row in rows.flat:
+            if not 0 <= row < count:
+                raise refuse("SPY0706", f"row {row} of a table of {count} rows", Location(self.file))
+        return view.offsets(self.box, but=row_dim) + view.along(row_dim, rows)
+
     def values(self, position: int, core: int, lane: int = 0) -> Floats:
         """Return the values of an operand on a core, or of those ``lane`` elements behind."""
-        offsets = self.views[position].offsets(self.box) + lane * self.views[position].element_bytes
+        offsets = self.offsets(position, core) + lane * self.views[position].element_bytes
         return decode(self.stored(position), self.patterns(position, core, offsets))
 
     def slid_values(self, core: int) -> Floats:
@@ -467,14 +488,18 @@ class DefinedExecution:
 
     def store(self, core: int, patterns: Patterns, lane: int = 0) -> None:
         """Store the output of a core: each element that it extends to, and nothing else of its sticks."""
-        view = self.views[self.output]
-        self.store_at(core, view.offsets(self.box) + lane * view.element_bytes, patterns)
+        offsets = self.offsets(self.output, core) + lane * self.views[self.output].element_bytes
+        self.store_at(core, offsets, patterns)
 
     def store_at(self, core: int, offsets: Integers, patterns: Patterns) -> None:
-        """Store elements of the output of a core, ``offsets`` bytes behind its start."""
+        """Store elements of the output of a core, ``offsets`` bytes behind its start, in the order of the box.
+
+        Of rows that an index names twice the later one stays.
+        """
         memory, places = self._bytes(self.output, core, offsets)
         whole = np.broadcast_to(patterns, offsets.shape).astype(_CARRIERS[places.shape[-1]])
-        memory[places] = np.ascontiguousarray(whole)[..., None].view(np.uint8)
+        octets = np.ascontiguousarray(whole)[..., None].view(np.uint8)
+        memory[places.reshape(-1)] = octets.reshape(-1)  # flat, where NumPy keeps the order
 
     def store_rounded(self, core: int, values: Floating, lane: int = 0) -> None:
         """Round and store the output of a core."""
@@ -541,8 +566,6 @@ def perform(execution: DefinedExecution) -> None:
     """Execute one SuperDSC.  A trailing ``nonstick`` only says that no output has one element per stick."""
     name = execution.superdsc.op_func_name
     match device_operation(name).family:
-        case Family.IDENTITY if execution.superdsc.compute.indirect_access_indices:
-            _gather(execution)
         case Family.IDENTITY | Family.RESTICKIFY | Family.CAST | Family.PACK:
             _copy(execution)
         case Family.SHUFFLE:
@@ -599,15 +622,17 @@ def _pointwise(execution: DefinedExecution) -> None:
 
 
 def _copy(execution: DefinedExecution) -> None:
-    """Coordinate by coordinate, lane n to lane n: bits between equal formats and 32-bit ones, values between floats."""
+    """Coordinate by coordinate, lane n to lane n: bits between equal formats and 32-bit ones, values between floats.
+
+    With an index this is a gather or a scatter.
+    """
     source, target = execution.inputs[0], execution.output
     formats = {execution.stored(source), execution.stored(target)}
     for core in execution.cores:
         if len(formats) == 2 and formats <= _FLOATS:
             execution.store_rounded(core, execution.values(source, core))
         else:
-            offsets = execution.views[source].offsets(execution.box)
-            execution.store(core, execution.patterns(source, core, offsets))
+            execution.store(core, execution.patterns(source, core, execution.offsets(source, core)))
 
 
 def _shuffle(execution: DefinedExecution) -> None:
@@ -647,23 +672,6 @@ def _owned_elements(execution: DefinedExecution, position: int, core: int) -> tu
     box = {dim: len(at) for dim, at in zip(view.extents, places, strict=True)}
     points = np.meshgrid(*places, indexing="ij")
     return list(zip(*(axis.reshape(-1).tolist() for axis in points), strict=True)), view.offsets(box).reshape(-1)
-
-
-def _gather(execution: DefinedExecution) -> None:
-    """Copy elements of a table: the row is what the index holds at the same coordinates, counted from its start."""
-    superdsc, box = execution.superdsc, execution.box
-    index = superdsc.compute.indirect_access_indices[0]
-    table = next(t for t, item in enumerate(superdsc.operands) if item.indirection is Indirection.VALUE)
-    view, row_dim = execution.views[table], _row_dim(superdsc, superdsc.operands[table])
-    count = 1 if row_dim is None else view.extents[row_dim] * (view.stick_size if row_dim == view.stick_dim else 1)
-    for core in execution.cores:
-        numbers = execution.patterns(index, core, execution.views[index].offsets(box))
-        rows = _index_values(execution.stored(index), numbers)
-        for row in rows.flat:
-            if not 0 <= row < count:
-                raise refuse("SPY0706", f"row {row} of a table of {count} rows", Location(execution.file))
-        offsets = view.offsets(box, but=row_dim) + view.along(row_dim, rows)
-        execution.store(core, execution.patterns(table, core, offsets))
 
 
 def _index_values(data_format: DeviceFormat, patterns: Patterns) -> Integers:

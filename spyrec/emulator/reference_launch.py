@@ -9,7 +9,7 @@ import numpy as np
 
 from spyrec.bundle.program import For, SdscExecute, Statement
 from spyrec.emulator.emulated_program import EmulatedProgram
-from spyrec.emulator.engine import Integers
+from spyrec.emulator.engine import NO_DATA_TRAFFIC, DataTraffic, Integers
 from spyrec.emulator.launch import OperationCounts, Places
 from spyrec.emulator.operations.gather import gather_of
 from spyrec.emulator.plan import PlannedCall
@@ -22,11 +22,11 @@ def run_reference(
 ) -> dict[int, OperationCounts]:
     """Execute a program by its definition and return how often each call ran, by its identity.
 
-    What a gather reads depends on the index: the plan counts it before each execution.
+    What rows move depends on the index: the plan counts it before each execution.
     """
     calls = list(calls_of(loaded.schedule))
     numbers = {id(item): number for number, item in enumerate(_calls_in(loaded.program.body))}
-    executions, reads, core_reads = Counter[int](), Counter[int](), Counter[int]()
+    executions, moved = Counter[int](), dict[int, DataTraffic]()
 
     def count(statement: SdscExecute, starts: Starts) -> None:
         number = numbers[id(statement)]
@@ -34,13 +34,12 @@ def run_reference(
         planned = loaded.planned[id(calls[number])]
         gather = gather_of(planned.executable)
         if gather is not None:
-            found = gather.look_up(_addresses(planned, starts, loaded, places)).reads
-            reads[number] += found.hbm_read_bytes
-            core_reads[number] += found.hbm_core_read_bytes
+            found = gather.look_up(_addresses(planned, starts, loaded, places)).traffic
+            moved[number] = moved.get(number, NO_DATA_TRAFFIC) + found
 
     DefinedLaunch(loaded.program, loaded.superdscs, loaded.table, machine, values, count).run()
     return {
-        id(call): OperationCounts(executions[number], reads[number], core_reads[number])
+        id(call): OperationCounts(executions[number], moved.get(number, NO_DATA_TRAFFIC))
         for number, call in enumerate(calls)
     }
 

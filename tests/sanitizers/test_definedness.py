@@ -190,6 +190,24 @@ def test_defined_indices_carry_the_states_of_their_rows() -> None:
     assert (finding.operand, finding.address) == ("operand 1 (LABEL1, hbm)", copy.address + 5 * 128)
 
 
+@pytest.mark.parametrize("op", ["identity", "exp"])
+def test_a_scattered_row_carries_its_states_and_other_rows_keep_theirs(op: str) -> None:
+    target = replace(TABLE, indirection=Indirection.VALUE)
+    operation = Operation(op, {"mb": (64, 1), "out": (128, 1)}, (INDEX, Tensor(("mb", "out"), "out"), target))
+    made = HandMade([superdsc_of(operation)], table_of(operation), "init")
+    rows = np.arange(64, dtype=np.int32)
+    rows[[3, 9, 11]] = 5, 5, 10  # row 5 is stored twice more, 3, 9 and 11 never
+    made.give(0, rows)
+    made.give(1)
+    source = made.copy_of(1, is_to_device=True)
+    for row in (5, 3, 11):  # what indices 3 and 5 store in row 5 is stored over by index 9
+        made.monitor.forgotten(source.address + row * 128, 128)
+    made.launch()
+    states = made.monitor.states_of(made.addresses[2], entry_of(operation, 2).size_bytes)
+    undefined = np.argwhere((states.reshape(2, 64, 128) != 255).any(axis=2)).tolist()
+    assert undefined == [[0, 3], [0, 9], [0, 10], [0, 11], [1, 3], [1, 9], [1, 11]]
+
+
 def test_a_selection_among_undefined_candidates_is_named() -> None:
     source = Tensor(("mb", "in"), "in")
     result = Tensor(("mb", "out"), "mb")

@@ -2,7 +2,8 @@
 
 There are five such things, and nothing else may become one without a reason as good as theirs:
 
-* gather: where elements lie depends on an index that has to be read, and refused, first (``gather``);
+* rows that an index names, gathered or scattered: where elements lie depends on data that have to be read, and
+  refused, first (``gather``, and ``indexed_function`` where more than a copy is done to them);
 * top-k: sorting (``top``);
 * shuffle: a core stores what others own, so that all is read before anything is stored (``shuffle``);
 * functions of one input on formats too wide for a table of all results (``unary``);
@@ -15,14 +16,14 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from spyrec.emulator.engine import NO_DATA_READS, DataReads, Executable, Integers
+from spyrec.emulator.engine import NO_DATA_TRAFFIC, DataTraffic, Executable, Integers
 
 
 class HostWork(Protocol):
     """What one SuperDSC does in NumPy."""
 
-    def run(self, starts: Integers) -> DataReads:
-        """Execute once, operand t of core c at ``starts[t, c]``; return what it read at places that depend on data."""
+    def run(self, starts: Integers) -> DataTraffic:
+        """Execute once, operand t of core c at ``starts[t, c]``; return what it moved at places that depend on data."""
         ...
 
 
@@ -31,13 +32,13 @@ class HostExecutable(Executable):
 
     def __init__(self, work: HostWork) -> None:
         self.work = work
-        self._data_reads = NO_DATA_READS
+        self._data_traffic = NO_DATA_TRAFFIC
 
     def run(self, starts: Integers) -> None:
         """Execute once; raises what the work raises."""
-        self._data_reads = self.work.run(starts)
+        self._data_traffic = self.work.run(starts)
 
     @property
-    def data_reads(self) -> DataReads:
-        """What the latest execution read at places that depend on data."""
-        return self._data_reads
+    def data_traffic(self) -> DataTraffic:
+        """What the latest execution moved at places that depend on data."""
+        return self._data_traffic

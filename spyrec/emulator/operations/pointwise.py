@@ -14,6 +14,7 @@ from spyrec.emulator.numerics import ElementStorage, constant_value
 from spyrec.emulator.operations.bound_calls import BoundCalls
 from spyrec.emulator.operations.gather import Gather
 from spyrec.emulator.operations.host import HostExecutable
+from spyrec.emulator.operations.indexed_function import IndexedFunction
 from spyrec.emulator.operations.pointwise_steps import copy_steps, pointwise_steps
 
 
@@ -68,16 +69,21 @@ class CopyExecutable(NestExecutable):
 
 def plan_identity(setting: Setting) -> Executable:
     """Return the plan of a copy: patterns where the formats agree, values where both are floats."""
-    if setting.superdsc.compute.indirect_access_indices:
-        return HostExecutable(Gather(setting))
-    return plan_conversion(setting)
+    if not setting.superdsc.compute.indirect_access_indices:
+        return plan_conversion(setting)
+    return HostExecutable(Gather(setting) if _moves_patterns(setting) else IndexedFunction(setting))
 
 
 def plan_conversion(setting: Setting) -> Executable:
     """Return the plan of a copy between two formats; errors SPY0724 where no conversion is defined."""
+    return CopyExecutable(setting) if _moves_patterns(setting) else PointwiseExecutable(setting, CONVERT)
+
+
+def _moves_patterns(setting: Setting) -> bool:
+    """Whether a copy moves patterns, else it converts; errors SPY0724."""
     source, target = setting.codec(setting.inputs[0]), setting.codec(setting.output)
     if source == target or {source.storage, target.storage} == {ElementStorage.WORD, ElementStorage.SINGLE}:
-        return CopyExecutable(setting)
+        return True
     if not (source.is_float and target.is_float):
         formats = [setting.superdsc.operands[t].data_format.name for t in (setting.inputs[0], setting.output)]
         raise refuse(
@@ -85,4 +91,4 @@ def plan_conversion(setting: Setting) -> Executable:
             f'"{setting.superdsc.op_func_name}" from {formats[0]} to {formats[1]} is not defined',
             Location(setting.file),
         )
-    return PointwiseExecutable(setting, CONVERT)
+    return False

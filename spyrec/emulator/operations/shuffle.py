@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from spyrec.bundle.superdsc import Distribution
-from spyrec.emulator.engine import NO_DATA_READS, DataReads, Integers, Mover, Patterns, Setting
+from spyrec.emulator.engine import NO_DATA_TRAFFIC, DataTraffic, Integers, Mover, Patterns, Setting
 from spyrec.emulator.geometry import extending_dims, outer_sum
 
 
@@ -33,10 +33,10 @@ class Shuffle:
             extents = {dim: own.core_elements(dim) for dim in dims}
             self._movers[position] = Mover(setting, position, extents)
 
-    def run(self, starts: Integers) -> DataReads:
+    def run(self, starts: Integers) -> DataTraffic:
         """Execute once."""
         self.store(starts, self.load(starts))
-        return NO_DATA_READS
+        return NO_DATA_TRAFFIC
 
     def load(self, starts: Integers) -> Patterns:
         """Return what each core owns of the source: [core, element]."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from spyrec.device_ops import TOP_PLACES
 from spyrec.diagnostics import Location, refuse
-from spyrec.emulator.engine import NO_DATA_READS, DataReads, Integers, Mover, Patterns, Setting
+from spyrec.emulator.engine import NO_DATA_TRAFFIC, DataTraffic, Integers, Mover, Patterns, Setting
 from spyrec.emulator.operations.pieces import distinct_pieces, pieces_of
 
 _TEMPORARY_BYTES = 32 << 20
@@ -39,7 +39,7 @@ class Top:
         self._movers = {id(piece.setting): _movers_of(piece.setting, shared, only_input, only_output)
                         for piece in distinct_pieces(self._pieces)}  # fmt: skip
 
-    def run(self, starts: Integers) -> DataReads:
+    def run(self, starts: Integers) -> DataTraffic:
         """Execute once."""
         setting = self.setting
         for first in range(0, setting.cores, self._cores_at_once):
@@ -47,7 +47,7 @@ class Top:
                 at = starts[:, first : first + self._cores_at_once] + piece.moved
                 source, target = self._movers[id(piece.setting)]
                 target.store(at[setting.output], self._taken(source.load(at[setting.inputs[0]])))
-        return NO_DATA_READS
+        return NO_DATA_TRAFFIC
 
     def _taken(self, patterns: Patterns) -> Patterns:
         """Return the patterns [core, result] of the first values of each row, or of their places."""

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spyrec.device_ops import device_operation
-from spyrec.emulator.engine import NO_DATA_READS, DataReads, Executable, Integers, Setting, StepRequest
+from spyrec.emulator.engine import NO_DATA_TRAFFIC, DataTraffic, Executable, Integers, Setting, StepRequest
 from spyrec.emulator.geometry import DenseGeometry, Nest, build_nests, outer_sum
 from spyrec.emulator.kernels.copies import run_copy
 from spyrec.emulator.kernels.nests import NO_TABLE
@@ -36,13 +36,13 @@ class WideFunction:
         self.function = function
         self.codecs = [setting.codec(position) for position in self.positions]
 
-    def run(self, starts: Integers) -> DataReads:
+    def run(self, starts: Integers) -> DataTraffic:
         """Execute once."""
         used = starts[list(self.positions)]
         for nest in self.nests:
             part = partial(self._run_tasks, nest, _task_starts(nest, used))
             self.setting.threads.run(starts.shape[1] * nest.outer_points, starts.shape[1] * nest.points, part)
-        return NO_DATA_READS
+        return NO_DATA_TRAFFIC
 
     def _run_tasks(self, nest: Nest, at: Integers, first: int, past: int) -> None:
         step = max(1, _DENSE_ELEMENTS // int(nest.loops[0, 0] * nest.loops[1, 0]))
@@ -119,7 +119,7 @@ class WideMaskedFunction:
         ]  # fmt: skip
         self._value = _result_of_mask(setting)
 
-    def run(self, starts: Integers) -> DataReads:
+    def run(self, starts: Integers) -> DataTraffic:
         """Execute once."""
         self._all.run(starts)
         setting, place = self._all.setting, self._value.ctypes.data
@@ -128,7 +128,7 @@ class WideMaskedFunction:
             for nest in nests:
                 at = np.stack([np.full(len(cores), place), targets + nest.offsets[1]])
                 run_copy(self._value.itemsize, NO_TABLE, at, nest.loops, 0, len(cores) * nest.outer_points)
-        return NO_DATA_READS
+        return NO_DATA_TRAFFIC
 
 
 def _result_of_mask(setting: Setting) -> npt.NDArray[np.unsignedinteger]:

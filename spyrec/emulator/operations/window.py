@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from spyrec.device_ops import device_operation
 from spyrec.device_ops.record import WindowForm
-from spyrec.emulator.engine import NO_DATA_READS, DataReads, Doubles, Integers, Mover, Setting
+from spyrec.emulator.engine import NO_DATA_TRAFFIC, DataTraffic, Doubles, Integers, Mover, Setting
 from spyrec.emulator.geometry import window_elements
 from spyrec.emulator.operations.pointwise import constants_of
 from spyrec.emulator.rules.races import combination_owners
@@ -62,7 +62,7 @@ class Window:
                 found[dim] = extent
         return found
 
-    def run(self, starts: Integers) -> DataReads:
+    def run(self, starts: Integers) -> DataTraffic:
         """Execute once."""
         for members in self.cohorts:
             total = reduce(np.add, [self._of_core(starts, core) for core in members])
@@ -72,7 +72,7 @@ class Window:
                 np.broadcast_to(total, shape).astype(np.float64).reshape(-1)
             )
             self.result.store(starts[self.setting.output, members[:1]], patterns[None, :])
-        return NO_DATA_READS
+        return NO_DATA_TRAFFIC
 
     def _values(self, mover: Mover, starts: Integers, core: int) -> Doubles:
         patterns = mover.load(starts[mover.position, core : core + 1])

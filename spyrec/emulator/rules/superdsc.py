@@ -7,7 +7,7 @@ the rest of V4 and V8 need addresses or the whole program: ``binding_rules``, ``
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from spyrec.bundle.superdsc import Component, Indirection, Operand, SuperDsc
@@ -98,8 +98,20 @@ def _operation(superdsc: SuperDsc, where: Location) -> Iterator[Diagnostic]:
         if constant not in names:
             yield _rule(14, f'"{compute.op_func_name}" has no constant "{constant}", it has {sorted(names)}', where)
     yield from _formats(superdsc, where)
-    if compute.indirect_access_indices and function.family is not Family.IDENTITY:
-        yield _rule(14, f'"{compute.op_func_name}" with an index tensor: only "identity" gathers', where)
+    if compute.indirect_access_indices and function.family not in _BY_ELEMENT:
+        message = f'"{compute.op_func_name}" with an index tensor'
+        hint = "copies and functions of single elements read and store rows by an index: gather first"
+        yield _rule(14, f"{message} is not executed", where, hint)
+    dims = {frozenset(superdsc.operands[t].layout_dim_order) for t in _known(superdsc, compute.indirect_access_indices)}
+    if len(dims) > 1:
+        yield _rule(14, f"index tensors over different dims, {sorted(map(sorted, dims))}, are not executed", where)
+
+
+_BY_ELEMENT = frozenset({Family.IDENTITY, Family.UNARY, Family.POINTWISE})
+
+
+def _known(superdsc: SuperDsc, positions: Sequence[int]) -> list[int]:
+    return [position for position in positions if 0 <= position < len(superdsc.operands)]
 
 
 _FLOATS = frozenset({DeviceFormat.SEN169_FP16, DeviceFormat.IEEE_FP16, DeviceFormat.IEEE_FP32, DeviceFormat.SEN143_FP8})

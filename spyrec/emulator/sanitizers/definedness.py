@@ -30,7 +30,7 @@ from spyrec.emulator.sanitizers.propagation import (
     Starts,
 )
 from spyrec.emulator.sanitizers.report import Report
-from spyrec.emulator.sanitizers.selection_propagation import GatherPropagation, ShufflePropagation, TopPropagation
+from spyrec.emulator.sanitizers.selection_propagation import IndexedPropagation, ShufflePropagation, TopPropagation
 from spyrec.emulator.sanitizers.shadow import PADDING, UNWRITTEN, Shadow, States
 from spyrec.emulator.sanitizers.state_driver import StateDriver, shadow_starts
 from spyrec.emulator.sanitizers.window_stores import is_window
@@ -302,9 +302,9 @@ def plan_propagation(setting: Setting, marks: Marks) -> Propagation:
             return ShufflePropagation(setting, marks)
         case Family.NORM_SCALE:
             return ElementPropagation(setting, marks, (setting.inputs[0], setting.inputs[0]), second_lane=True)
+        case _ if setting.superdsc.compute.indirect_access_indices:
+            return IndexedPropagation(setting, marks)
         case Family.UNARY if setting.superdsc.coordinate_masking:
             return MaskedPropagation(setting, marks)
-        case Family.IDENTITY if setting.superdsc.compute.indirect_access_indices:
-            return GatherPropagation(setting, marks)
         case _:
             return ElementPropagation(setting, marks, setting.inputs)

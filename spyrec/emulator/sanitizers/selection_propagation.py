@@ -1,4 +1,4 @@
-"""Carrying states through what selects, or moves between cores: topk, gather and shuffle."""
+"""Carrying states through what depends on data, or moves between cores: topk, rows that an index names, shuffles."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from spyrec.bundle.superdsc import Indirection
 from spyrec.emulator.engine import Setting
-from spyrec.emulator.geometry import adjacent_runs, build_nests, index_dims, outer_sum, row_dim_of
+from spyrec.emulator.geometry import adjacent_runs, build_nests, index_dims, index_of, outer_sum, row_dim_of
 from spyrec.emulator.kernels.copies import run_copy
 from spyrec.emulator.kernels.nests import NO_TABLE
 from spyrec.emulator.operations.shuffle import Shuffle
@@ -87,59 +87,65 @@ class TopPropagation(Propagation):
         return outcome
 
 
-class GatherPropagation(Propagation):
-    """Rows carry their own states; an undefined index is an error whatever it selects."""
+class IndexedPropagation(Propagation):
+    """Rows that an index names carry their own states; an undefined index is an error whatever it selects."""
 
     reads_data = True
 
     def __init__(self, setting: Setting, marks: Marks) -> None:
         super().__init__(setting, marks)
         superdsc = setting.superdsc
-        self.index = superdsc.compute.indirect_access_indices[0]
-        self.value = next(t for t, item in enumerate(superdsc.operands) if item.indirection is Indirection.VALUE)
-        self.row_dim = row_dim_of(superdsc, superdsc.operands[self.value])
         rows = index_dims(superdsc)
-        indexed = [dim for dim in setting.extents if dim in rows]
+        self.indexed = [dim for dim in setting.extents if dim in rows]
         rest = {dim: extent for dim, extent in setting.extents.items() if dim not in rows}
-        self.index_offsets = outer_sum([setting.offsets(self.index, dim) for dim in indexed])
-        self.targets = outer_sum([setting.offsets(setting.output, dim) for dim in indexed])
-        operands = [setting.geometries[self.value], setting.geometries[setting.output]]
-        self.nests = setting.scaled(build_nests(rest, operands))
-        self.widths = np.array([setting.codec(t).word_bytes for t in (self.value, setting.output)], np.int64)
+        self.positions = (*setting.inputs, setting.output)
+        self.nests = setting.scaled(build_nests(rest, [setting.geometries[t] for t in self.positions]))
+        self.widths = np.array([setting.codec(t).word_bytes for t in self.positions], np.int64)
 
     def run(self, starts: Starts) -> Outcome:
         """Carry the states of one execution."""
-        setting, outcome = self.setting, Outcome()
-        single = np.zeros(1, np.int64)
-        runs = adjacent_runs(self.index_offsets, setting.step_bytes(self.index))
-        states = np.empty((setting.cores, len(self.index_offsets)), np.uint8)
-        width, step = setting.codec(self.index).word_bytes, setting.step_bytes(self.index)
-        own = starts.shadow[self.index]
-        fold_rows(width, step, own, runs, single, NO_SKIPS, states, 0, setting.cores * len(runs))
-        for core, place in np.argwhere(states != DEFINED).tolist()[:16]:
-            at = int(own[core]) + int(self.index_offsets[place])
-            outcome.mixes.append(Mix(self.index, core, at, int(states[core, place])))
+        outcome = Outcome()
+        for index in self.setting.superdsc.compute.indirect_access_indices:
+            outcome.mixes += self._undefined(index, starts.shadow[index])
         if outcome.mixes:
             return outcome  # nobody knows which rows would be taken
-        offsets = self._row_offsets(starts.data[self.index])
-        sources = (starts.shadow[self.value][:, None] + offsets).reshape(-1)
-        targets = (starts.shadow[setting.output][:, None] + self.targets[None, :]).reshape(-1)
+        rows = [self._offsets(position, starts.data) for position in self.positions]
+        used = [(starts.shadow[t][:, None] + own).reshape(-1) for t, own in zip(self.positions, rows, strict=True)]
+        each = len(used[0]) // self.setting.cores
         for nest in self.nests:
-            at = np.stack([sources + nest.offsets[0], targets + nest.offsets[1]])
-            seen = run_nest(self, self.widths, (at, nest.loops), (nest.outer_points, nest.points))
-            outcome.sighting.note(seen.weight, self.value, seen.core // len(self.targets), seen.place)
+            at = np.stack([own + offset for own, offset in zip(used, nest.offsets.tolist(), strict=True)])
+            # of rows that are stored twice the later one's states stay: no threads share them
+            seen = run_nest(self, self.widths, (at, nest.loops), (nest.outer_points, 0))
+            outcome.sighting.note(seen.weight, self.positions[seen.operand], seen.core // each, seen.place)
         return outcome
 
-    def _row_offsets(self, starts: Integers) -> Integers:
-        """Return the emulated byte offset of the row that each index [core, place] names, kept inside the table."""
-        geometry = self.setting.geometries[self.value]
-        places = starts[:, None] + self.index_offsets[None, :]
-        rows = _words_at(places, self.setting.codec(self.index).word_bytes)
-        if self.row_dim is None:
+    def _undefined(self, index: int, own: Integers) -> list[Mix]:
+        setting, single = self.setting, np.zeros(1, np.int64)
+        offsets = outer_sum([setting.offsets(index, dim) for dim in self.indexed])
+        runs = adjacent_runs(offsets, setting.step_bytes(index))
+        states = np.empty((setting.cores, len(offsets)), np.uint8)
+        width, step = setting.codec(index).word_bytes, setting.step_bytes(index)
+        fold_rows(width, step, own, runs, single, NO_SKIPS, states, 0, setting.cores * len(runs))
+        found = np.argwhere(states != DEFINED).tolist()[:16]
+        return [
+            Mix(index, core, int(own[core]) + int(offsets[place]), int(states[core, place])) for core, place in found
+        ]
+
+    def _offsets(self, position: int, starts: Integers) -> Integers:
+        """Return the emulated bytes ``[core, index]`` from an operand's start; rows are kept inside of the table."""
+        setting = self.setting
+        operand = setting.superdsc.operands[position]
+        if operand.indirection is not Indirection.VALUE:
+            return outer_sum([setting.offsets(position, dim) for dim in self.indexed])[None, :]
+        index = index_of(setting.superdsc, operand)
+        places = starts[index][:, None] + outer_sum([setting.offsets(index, dim) for dim in self.indexed])[None, :]
+        rows = _words_at(places, setting.codec(index).word_bytes)
+        geometry, dim = setting.geometries[position], row_dim_of(setting.superdsc, operand)
+        if dim is None:
             return np.zeros_like(rows)
-        size = geometry.stick_size if self.row_dim == geometry.stick_dim else 1
-        inside = np.clip(rows, 0, geometry.extents[self.row_dim] * size - 1)
-        return geometry.offsets(self.row_dim, inside) * self.setting.numerics.expansion
+        size = geometry.stick_size if dim == geometry.stick_dim else 1
+        inside = np.clip(rows, 0, geometry.extents[dim] * size - 1)
+        return geometry.offsets(dim, inside) * setting.numerics.expansion
 
 
 class ShufflePropagation(Propagation):

@@ -42,7 +42,9 @@ def traffic_of(setting: Setting, binding: Binding) -> Traffic:
         found = bytes_read(binding, positions)
         read, core_read = read + found[0], core_read + found[1]
     written = 0
-    if operands[setting.output].component is Component.HBM:
+    output = operands[setting.output]
+    # rows that an index names are counted when it runs
+    if output.component is Component.HBM and output.indirection is not Indirection.VALUE:
         sticks = {setting.output: whole_sticks(binding.runs[setting.output])}
         written = _union(sticks, {setting.output: binding.offsets[setting.output]}, [setting.output], 0)
     return Traffic(read, written, core_read, _flops(setting))
