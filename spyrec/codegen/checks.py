@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from math import prod
 
 from spyrec.bundle.dialects import Dialect
 from spyrec.codegen.iteration import IterationSpace
 from spyrec.codegen.operand_dims import EXTENDS, OperandDims
 from spyrec.codegen.opspec import AllocationKind, OpSpec, TensorArgument
-from spyrec.device_ops import DEVICE_OPERATIONS, MATMULS, SHUFFLE, device_operation
+from spyrec.device_ops import DEVICE_OPERATIONS, MATMULS, SHUFFLE, TOPKS, device_operation
 from spyrec.device_ops.record import ANY_FORMAT
 from spyrec.diagnostics import Location, SpyrecError, refuse
 from spyrec.hardware.dtypes import DeviceFormat
-from spyrec.hardware.target import DATA_SEGMENTS, SEGMENT_BYTES, STICK_BYTES, Target
+from spyrec.hardware.target import (
+    DATA_SEGMENTS,
+    SEGMENT_BYTES,
+    STICK_BYTES,
+    TOPK_ELEMENTS,
+    TOPK_ELEMENTS_PER_CORE,
+    Target,
+)
 
 
 def check_operand_list(spec: OpSpec, location: Location | None) -> None:
@@ -146,6 +154,22 @@ def check_pairs(spec: OpSpec, dims: Sequence[OperandDims], location: Location | 
             continue
         at = None if location is None else location.child("args", position, "element_arrangement")
         raise refuse("SPY0545", fact, at)
+
+
+def check_top(spec: OpSpec, dims: Sequence[OperandDims], iteration: IterationSpace, location: Location | None) -> None:
+    """Check how many elements a top-k takes, on each core and of how many.  Errors: SPY0535."""
+    if spec.op not in TOPKS:
+        return
+    source, target = dims[0].dim_order, dims[-1].dim_order
+    taken = [dim for dim in target if dim not in source]
+    count = prod(iteration.sizes[dim] for dim in taken)
+    own = prod(iteration.core_extent(dim) for dim in taken)
+    of = prod(iteration.sizes[dim] for dim in source if dim not in target)
+    limits = ((count, TOPK_ELEMENTS, ""), (own, TOPK_ELEMENTS_PER_CORE, " on each core"), (count, of, f" of {of}"))
+    for found, most, where in limits:
+        if found > most:
+            fact = f'"{spec.op}" takes {found} elements{where}, at most {most} are possible'
+            raise refuse("SPY0535", fact, None if location is None else location.child("iteration_space"))
 
 
 def check_operation(spec: OpSpec, location: Location | None) -> None:

@@ -21,6 +21,7 @@ from spyrec.codegen.checks import (
     check_operand_list,
     check_operation,
     check_pairs,
+    check_top,
 )
 from spyrec.codegen.constants import constant_entries, mask_ranges
 from spyrec.codegen.coordinates import ArgumentView, CoordinateReader, elements_per_stick
@@ -226,6 +227,7 @@ def _with_footprints(found: _Operation, ragged: IterationSpace, location: Locati
     paired = frozenset(dim for operand in dims if operand.has_pairs for dim in operand.stick_dims)
     if not options.is_exact:
         check_pairs(spec, dims, location)
+        check_top(spec, dims, iteration, location)
     context = FootprintContext(
         ragged,
         iteration,

@@ -767,16 +767,21 @@ def _norm_scale(execution: DefinedExecution) -> None:
 
 
 def _top(execution: DefinedExecution, *, is_index: bool) -> None:
-    """Sort along the dim that only the input has, descending, NaN last, equal ones as they stand; store the first."""
+    """Sort along the dim that only the input has, descending, NaN last, equal ones as they stand; store the first.
+
+    How many is said by the dim that only the output has, of which a core has its slice; without such a dim it is one.
+    """
     source, target = execution.inputs[0], execution.output
     (sorted_dim,) = (d for d in execution.box if execution.extends(source, d) and not execution.extends(target, d))
-    (taken_dim,) = (d for d in execution.box if execution.extends(target, d) and not execution.extends(source, d))
+    own = [d for d in execution.box if execution.extends(target, d) and not execution.extends(source, d)]
+    taken_dim = own[0] if own else sorted_dim
+    count, slices = (execution.box[taken_dim] if own else 1), execution.superdsc.core_work_slices
     dims = list(execution.box)
     for core in execution.cores:
         rows = np.swapaxes(execution.values(source, core), dims.index(sorted_dim), dims.index(taken_dim))
         axis = dims.index(taken_dim)
         places = np.argsort(-rows, axis=axis, kind="stable")
-        places = np.take(places, np.arange(execution.box[taken_dim]), axis=axis)
+        places = np.take(places, slices[core][taken_dim] * count + np.arange(count), axis=axis)
         if is_index and execution.views[target].data_format not in _FLOATS:
             execution.store(core, places.astype(np.uint32))
         else:

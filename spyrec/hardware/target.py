@@ -25,6 +25,13 @@ PROGRAM_SEGMENT_BASE = DATA_SEGMENTS * SEGMENT_BYTES
 """0x1C00000000: base of the program segment (seed 000, stated)."""
 
 
+TOPK_ELEMENTS = 128
+"""Most elements that a top-k takes (torch-spyre of August 2026, stated)."""
+
+TOPK_ELEMENTS_PER_CORE = 4
+"""Most of them that one core takes: more are divided among cores (torch-spyre of August 2026, stated)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
     """One device model.

@@ -151,6 +151,20 @@ def test_one_element_taken_has_a_dim_that_counts_past_the_iterated_ones() -> Non
     assert dsc.operands[0].layout_dim_order == ("out", "mb")
 
 
+@pytest.mark.parametrize(
+    ("taken", "cores", "searched", "fact"),
+    [(8, 1, 128, "takes 8 elements on each core"), (160, 32, 256, "takes 160 elements,"), (4, 1, 3, "4 elements of 3")],
+)
+def test_a_top_k_takes_no_more_than_the_device_can(taken: int, cores: int, searched: int, fact: str) -> None:
+    sizes = {"k": taken, "c": 64, "n": searched}
+    source = operand(0, [1, searched, 64], ["floor(c/64)", "n", "Mod(c, 64)"])
+    out = operand(1, [1, taken, 64], ["floor(c/64)", "k", "Mod(c, 64)"])
+    spec = OpSpec("topkvalue", True, space(sizes, {"k": cores}), (source, out))
+    with pytest.raises(SpyrecError, match=f"SPY0535.*{fact}"):
+        lowered(spec, exact=False)
+    lowered(spec)  # its writer does not look
+
+
 def test_older_files_have_no_dims_without_symbols() -> None:
     spec = gathered_by_column()
     args = (*spec.args[:-1], replace(spec.args[-1], is_input=False))

@@ -231,20 +231,21 @@ class Execution:
             self.machine.write(self.operands[self.out], core, addresses, patterns)
 
     def top(self) -> None:
-        """One core; first k of each row in descending order, ties by position."""
+        """First k of each row in descending order, ties by position; a core has its slice of them."""
         (folded,) = (d for d in self.dims if d not in self.strides[self.out])
-        (taken,) = (d for d in self.dims if d not in self.strides[self.inputs[0]])
+        taken = next((d for d in self.dims if d not in self.strides[self.inputs[0]]), "")
         (other,) = (d for d in self.dims if d not in {folded, taken})
         for row in range(self.n[other]):
             values = []
             for place in range(self.n[folded]):
                 at = {d: np.array([{folded: place, other: row}.get(d, 0)]) for d in self.dims}
                 values.append((-float(self.load(self.inputs[0], 0, at)[0]), place))
-            for rank, (value, place) in enumerate(sorted(values)[: self.n[taken]]):
-                at = {d: np.array([{taken: rank, other: row}.get(d, 0)]) for d in self.dims}
+            for rank, (value, place) in enumerate(sorted(values)[: self.n.get(taken, 1)]):
+                core = next(c for c, s in self.slices.items() if s.get(taken, 0) == rank // self.p.get(taken, 1))
+                at = {d: np.array([{taken: rank % self.p.get(taken, 1), other: row}.get(d, 0)]) for d in self.dims}
                 stored = np.array([float(place) if self.op == "topkindex" else -value])
                 out = self.operands[self.out]
-                self.machine.write(out, 0, self.where(self.out, 0, at), encode(out.format, stored))
+                self.machine.write(out, core, self.where(self.out, core, at), encode(out.format, stored))
 
     def patterns(self, core: int, at: dict[str, npt.NDArray[np.int64]]) -> npt.NDArray[np.unsignedinteger]:
         out = self.operands[self.out]

@@ -175,8 +175,12 @@ def layernormscale(_op: str, generator: Generator) -> Operation:
 
 
 def topk(op: str, generator: Generator) -> Operation:
-    dims = {"mb": (64, 1), "k": (3, 1), "n": (int(generator.choice([5, 40])), 1)}
+    taken, slices = [(3, 1), (3, 3), (4, 2), (1, 1)][int(generator.integers(4))]
+    dims = {"mb": (64, 1), "k": (taken, slices), "n": (int(generator.choice([5, 40])), 1)}
     result = DeviceFormat.IEEE_INT32 if op == "topkindex" else DL16
+    if taken == 1 and generator.random() < 0.5:  # one element needs no dim of its own
+        del dims["k"]
+        return Operation(op, dims, (Tensor(("mb", "n"), "mb"), Tensor(("mb",), "mb", {}, result)))
     return Operation(op, dims, (Tensor(("mb", "n"), "mb"), Tensor(("k", "mb"), "mb", {}, result)))
 
 

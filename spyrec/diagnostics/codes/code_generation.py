@@ -107,8 +107,9 @@ CODE_GENERATION: dict[str, Code] = {
     ),
     "SPY0521": Code(
         "gather not possible",
-        "Rows are read through an index tensor of 32-bit elements in device memory, by an input, in one dim.",
-        hint="keep the index tensor in device memory with 32-bit elements, one gathered dim an input",
+        "An index tensor of 32-bit elements in device memory names rows, along one dim of an operand: of an input, or, "
+        "in a dialect that scatters, of the output.",
+        hint="keep the index tensor in device memory with 32-bit elements, one gathered dim an operand",
     ),
     "SPY0522": Code(
         "partial results cannot be combined",
@@ -175,6 +176,11 @@ CODE_GENERATION: dict[str, Code] = {
         "the dialect does not have it",
         "Its writer knows no such addresses or loops: the files would be none of that dialect.",
         hint="leave the option out, or choose another dialect",
+    ),
+    "SPY0535": Code(
+        "top-k takes too many elements",
+        "One core takes 4 elements of a row at most, all together 128, and none more than there are.",
+        hint="divide the dim of the elements taken among more cores",
     ),
     "SPY0538": Code(
         "dims of a window unclear",

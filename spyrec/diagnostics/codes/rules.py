@@ -34,7 +34,7 @@ EMULATOR: dict[str, Code] = {
     ),
     "SPY0706": Code(
         "row outside the table",
-        "A gather reads rows of the value argument; its device_size gives their number.",
+        "An index names rows of the table that is read or stored; the argument's device_size gives their number.",
         hint="keep the index values below the number of rows",
     ),
     "SPY0707": Code(
