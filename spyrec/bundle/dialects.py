@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Dialect:
     """What files of a date look like, and how the code generator of that date divides and addresses.
 
@@ -46,6 +46,9 @@ class Dialect:
     sizes_index_dims: bool
     has_shuffles: bool
     interleaves_fp8: bool
+
+    def __repr__(self) -> str:
+        return f"<Dialect {self.name}>"
 
 
 JUNE_2026 = Dialect(

@@ -14,7 +14,16 @@ from functools import partial
 
 from spyrec.bundle.debug_handle import DebugHandle, SourceRange, Transformation
 from spyrec.bundle.dialects import DIALECTS, Dialect
-from spyrec.bundle.json_cursor import CONTRADICTORY, LARGEST_INTEGER, MALFORMED, NOT_UNDERSTOOD, Cursor, attempt
+from spyrec.bundle.dsc_schedule import DscCounts, read_schedule, stretches
+from spyrec.bundle.json_cursor import (
+    CONTRADICTORY,
+    LARGEST_INTEGER,
+    MALFORMED,
+    NOT_UNDERSTOOD,
+    Cursor,
+    attempt,
+    is_nothing,
+)
 from spyrec.bundle.known_texts import READ_SUPERDSCS
 from spyrec.bundle.superdsc import (
     PAIRED_STICK,
@@ -101,6 +110,7 @@ def _read_root(root: Cursor, sink: DiagnosticSink) -> SuperDsc | None:
     match = _ROOT_KEY.fullmatch(key)
     if match is None:
         root.refuse(MALFORMED, f'the root key "{key[:80]}" is not "<index>_<operation>"')
+    _require_one_dsc(outer)
     name, inner = outer.member("dscs_").only_item("DSC").only_member("operation's name")
     if name != match[2]:
         inner.refuse(CONTRADICTORY, f'the DSC is named "{name[:80]}", the root "{match[2]}"')
@@ -216,7 +226,7 @@ def _read_division(outer: Cursor, inner: Cursor) -> _Division:
         count = holder.member("numCoresUsed_")
         if count.integer() != len(core_ids):
             count.refuse(CONTRADICTORY, f"{count.value} cores used, but coreIdsUsed_ lists {len(core_ids)} (rule V1)")
-    _require_one_dsc_per_core(outer)
+    read_schedule(outer, core_ids, DscCounts(1, 0))
     iteration = _read_extents(inner.member("N_"))
     stage_number, stage = inner.member("dataStageParam_").only_member("stage")
     if stage_number != "0":
@@ -242,13 +252,19 @@ def _require_cores(by_core: Cursor, core_ids: tuple[int, ...]) -> None:
         by_core.refuse(CONTRADICTORY, f'core "{unexpected[0][:40]}" is not in coreIdsUsed_ (rule V1)')
 
 
-def _require_one_dsc_per_core(outer: Cursor) -> None:
-    mapping = outer.optional("coreIdToDsc_")
-    if mapping is None:
+def _require_one_dsc(outer: Cursor) -> None:
+    """Check that one DSC computes and none moves data: what schedules of more say is read, and refused by name."""
+    dscs, moving = outer.member("dscs_"), outer.optional("datadscs_")
+    counts = DscCounts(len(dscs.array()), 0 if moving is None or is_nothing(moving.value) else len(moving.array()))
+    if counts == DscCounts(1, 0):
         return
-    for core, index in mapping.entries():
-        if index.integer() != 0:
-            index.refuse(NOT_UNDERSTOOD, f"core {core[:40]} runs DSC {index.value}, only 0 is understood (rule V14)")
+    cores = sorted(int(core) for core in outer.member("coreIdToDscSchedule").object() if core.isdecimal() and len(core) < 10)
+    if not cores or cores[-1] >= MAX_CORES:
+        dscs.refuse(CONTRADICTORY, f"the schedule names cores {cores[-1:]}, there are {MAX_CORES}")
+    schedule = read_schedule(outer, cores, counts)
+    waits = max(len(stretches(steps)) - 1 for steps in schedule.values())
+    fact = f"{counts.dscs} DSCs and {counts.data_dscs} data DSCs with {waits} barriers"
+    dscs.refuse(NOT_UNDERSTOOD, f"{fact}; executed is one DSC that moves no data (rule V14)")
 
 
 def _read_extents(cursor: Cursor) -> dict[str, int]:

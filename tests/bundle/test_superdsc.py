@@ -141,7 +141,7 @@ REFUSED: list[tuple[str, Json, str]] = [
     ("coreIdsUsed_/3", 99, "SPY0620"),
     ("numCoresUsed_", 31, "SPY0622"),
     ("^/numCoresUsed_", 31, "SPY0622"),
-    ("^/coreIdToDsc_/5", 1, "SPY0621"),
+    ("^/coreIdToDsc_/5", 1, "SPY0622"),
     ("^/coreIdToWkSlice_/5", ..., "SPY0620"),
     ("^/coreIdToWkSlice_/5/out", ..., "SPY0620"),
     ("^/coreIdToWkSlice_/40", {"mb": 0, "out": 0}, "SPY0622"),

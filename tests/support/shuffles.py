@@ -149,3 +149,9 @@ def distribution(superdsc: SuperDsc, position: int) -> Distribution:
     own = superdsc.operands[position].distribution
     assert own is not None
     return own
+
+
+def held(launch: Launched) -> Bytes:
+    """Return what argument 1 holds in the end, by both engines."""
+    launch.assert_equal()
+    return launch.memory("fast")[0]["argument 1"]

@@ -1,0 +1,138 @@
+"""When each core of a SuperDSC runs what: the steps of ``coreIdToDscSchedule``, and the barriers between them.
+
+A core takes its steps in order.  A step runs a data DSC (an entry of ``datadscs_``) and then a DSC (one of ``dscs_``);
+either may be missing.  Before and after it the core may wait for the others; two barriers in a row are one.
+Between barriers nothing orders the steps of different cores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from spyrec.bundle.json_cursor import CONTRADICTORY, MALFORMED, Cursor
+
+MAX_STEPS = 1024
+"""Steps of one core."""
+
+_NONE = -1
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleStep:
+    """One step of a core: what it runs, ``None`` for nothing, and whether it waits before and after it."""
+
+    data_dsc: int | None
+    dsc: int | None
+    waits_before: bool
+    waits_after: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DscCounts:
+    """How many entries the file has to schedule."""
+
+    dscs: int
+    data_dscs: int
+
+
+Steps = tuple[ScheduleStep, ...]
+
+
+def stretches(steps: Sequence[ScheduleStep]) -> tuple[Steps, ...]:
+    """Return a core's steps between barriers; what stands before the first barrier, or behind the last, may be empty.
+
+    Each border between two stretches is one barrier, so that their number less one is how often the core waits.
+    """
+    found: list[list[ScheduleStep]] = [[]]
+    waited = False
+    for step in steps:
+        if step.waits_before and not waited:
+            found.append([])
+        found[-1].append(step)
+        waited = step.waits_after
+        if waited:
+            found.append([])
+    return tuple(map(tuple, found))
+
+
+def read_schedule(outer: Cursor, core_ids: Sequence[int], counts: DscCounts) -> dict[int, Steps]:
+    """Read the steps of each core; where the file has no schedule each core runs the DSC that is its own, once.
+
+    Errors: SPY0620 malformed steps; SPY0622 steps that run nothing, or what is not there, or another core's DSC; cores
+    of one DSC whose steps differ (dead-locks are among these); cores that never run their DSC.
+    """
+    own = _own_dscs(outer.optional("coreIdToDsc_"), core_ids, counts)
+    cursor = outer.optional("coreIdToDscSchedule")
+    if cursor is None:
+        return {core: (ScheduleStep(None, own[core], False, False),) for core in core_ids}
+    unexpected = sorted(cursor.object().keys() - {str(core) for core in core_ids})
+    if unexpected:
+        cursor.refuse(CONTRADICTORY, f'core "{unexpected[0][:40]}" is not in coreIdsUsed_ (rule V1)')
+    schedule = {core: _read_steps(cursor.member(str(core)), counts) for core in core_ids}
+    for core, steps in schedule.items():
+        _check_core(cursor.member(str(core)), steps, own[core], counts)
+    _check_alike(cursor, schedule, own)
+    return schedule
+
+
+def _own_dscs(cursor: Cursor | None, core_ids: Sequence[int], counts: DscCounts) -> dict[int, int]:
+    """Return which DSC is each core's."""
+    if cursor is None:
+        return dict.fromkeys(core_ids, 0)
+    own = dict.fromkeys(core_ids, 0)
+    for core, member in cursor.members():
+        number = member.integer(0)
+        if number >= max(1, counts.dscs):
+            member.refuse(CONTRADICTORY, f"core {core[:40]} runs DSC {number}, there are {counts.dscs}")
+        if core.isascii() and core.isdecimal() and int(core) in own:
+            own[int(core)] = number
+    return own
+
+
+def _read_steps(cursor: Cursor, counts: DscCounts) -> Steps:
+    items = list(cursor.items())
+    if not 1 <= len(items) <= MAX_STEPS:
+        cursor.refuse(MALFORMED, f"{len(items)} steps, not 1 to {MAX_STEPS}")
+    return tuple(_read_step(item, counts) for item in items)
+
+
+def _read_step(cursor: Cursor, counts: DscCounts) -> ScheduleStep:
+    numbers = cursor.integers(_NONE)
+    if len(numbers) != 4 or not set(numbers[2:]) <= {0, 1}:
+        cursor.refuse(MALFORMED, f"step {list(numbers)[:8]} where [data DSC, DSC, 0 or 1, 0 or 1] is due")
+    data, compute, before, after = numbers
+    if data == compute == _NONE:
+        cursor.refuse(CONTRADICTORY, "the step runs neither a data DSC nor a DSC")
+    for number, count, kind in ((data, counts.data_dscs, "data DSC"), (compute, counts.dscs, "DSC")):
+        if number >= count:
+            cursor.refuse(CONTRADICTORY, f"the step runs {kind} {number}, there are {count}")
+    return ScheduleStep(_given(data), _given(compute), bool(before), bool(after))
+
+
+def _given(number: int) -> int | None:
+    return None if number == _NONE else number
+
+
+def _check_core(cursor: Cursor, steps: Steps, own: int, counts: DscCounts) -> None:
+    """Check that a core runs its own DSC, once, and no other's."""
+    runs = [step.dsc for step in steps if step.dsc is not None]
+    other = next((number for number in runs if number != own), None)
+    if other is not None:
+        cursor.refuse(CONTRADICTORY, f"the core runs DSC {other}, its own is {own} (coreIdToDsc_)")
+    if counts.dscs and len(runs) != 1:
+        cursor.refuse(CONTRADICTORY, f"the core runs DSC {own} {len(runs)} times, not once")
+
+
+def _check_alike(cursor: Cursor, schedule: dict[int, Steps], own: dict[int, int]) -> None:
+    """Check that all cores of one DSC have the same steps."""
+    firsts: dict[int, int] = {}
+    for core, steps in schedule.items():
+        first = firsts.setdefault(own[core], core)
+        if schedule[first] == steps:
+            continue
+        waits = [len(stretches(schedule[item])) - 1 for item in (first, core)]
+        fact = f"cores {first} and {core} of DSC {own[core]} have different steps"
+        if waits[0] != waits[1]:
+            fact += f": one waits {waits[0]} times and the other {waits[1]}, which is a dead-lock"
+        cursor.member(str(core)).refuse(CONTRADICTORY, fact)
