@@ -30,14 +30,19 @@ class OwnedSpace:
 def is_shuffle(spec: OpSpec) -> bool:
     """Return whether a copy is a shuffle: both operands in LX, owned in different ways."""
     owners = [argument.work_division for argument in spec.args]
+    return _moves_in_lx(spec) and None not in owners and owners[0] != owners[1]
+
+
+def _moves_in_lx(spec: OpSpec) -> bool:
+    """Whether it is a copy of one operand in LX into another."""
     in_lx = all(argument.allocation.kind is AllocationKind.LX for argument in spec.args)
-    return spec.op == IDENTITY and in_lx and len(owners) == 2 and None not in owners and owners[0] != owners[1]
+    return spec.op == IDENTITY and in_lx and len(spec.args) == 2
 
 
 def check_owners(spec: OpSpec, dialect: Dialect, location: Location | None) -> None:
-    """Check that only copies say who owns their operands, in a dialect that has shuffles.  Errors: SPY0542."""
+    """Check that only copies in LX say who owns their operands, in a dialect that has shuffles.  Errors: SPY0542."""
     for position, argument in enumerate(spec.args):
-        if argument.work_division is None or (spec.op == IDENTITY and dialect.has_shuffles):
+        if argument.work_division is None or (_moves_in_lx(spec) and dialect.has_shuffles):
             continue
         fact = f'"{spec.op}" says who owns operand {position}'
         if not dialect.has_shuffles:

@@ -15,7 +15,7 @@ from spyrec.bundle.superdsc_reader import parse_superdsc
 from spyrec.bundle.superdsc_writer import to_bytes
 from spyrec.codegen.emit_opspecs import CodegenOptions, emit_opspecs
 from spyrec.codegen.expression import parse_expression
-from spyrec.codegen.opspec import OpSpec, OwnedSlices
+from spyrec.codegen.opspec import AllocationKind, ArgumentAllocation, OpSpec, OwnedSlices
 from spyrec.codegen.opspec_json import read_opspecs
 from spyrec.diagnostics import DiagnosticSink, SpyrecError
 
@@ -93,6 +93,15 @@ def named(op: str) -> Change:
 def test_what_is_no_shuffle_is_refused(change: Change, code: str) -> None:
     with pytest.raises(SpyrecError, match=code):
         shuffled(change)
+
+
+def test_owners_of_what_does_not_lie_in_lx_are_refused() -> None:
+    def from_memory(spec: OpSpec) -> OpSpec:
+        source = replace(spec.args[0], arg_index=0, allocation=ArgumentAllocation(AllocationKind.HBM, 0))
+        return replace(spec, args=(source, spec.args[1]))
+
+    with pytest.raises(SpyrecError, match="SPY0542"):
+        shuffled(from_memory)
 
 
 def test_upstream_lets_slices_without_an_owner_pass() -> None:

@@ -15,6 +15,8 @@ from spyrec.bundle.superdsc import DimFold, Distribution, SuperDsc
 from spyrec.bundle.superdsc_reader import parse_superdsc
 from spyrec.bundle.superdsc_writer import to_bytes
 from spyrec.codegen.emit_opspecs import CodegenOptions, EmittedProgram, emit_opspecs
+from spyrec.codegen.expression import parse_expression
+from spyrec.codegen.opspec import LoopSpec
 from spyrec.codegen.opspec_json import read_opspecs
 from spyrec.diagnostics import DiagnosticSink, SpyrecError
 from spyrec.emulator.reference import DefinedLaunch, Machine
@@ -93,6 +95,23 @@ def test_other_numerics_move_the_same(numerics: str) -> None:
 def test_formats_are_moved_and_not_looked_at(data_format: DeviceFormat) -> None:
     shape = Shape({"r": 4, "c": 512}, data_format)
     moves(shape, (0, Owners({"r": 4})), (FAR, Owners({"c": 4})))
+
+
+@pytest.mark.parametrize("rounds", [1, 3])
+def test_a_shuffle_in_a_loop_moves_each_tile(rounds: int) -> None:
+    """A tile of rows is taken, shuffled and stored in each round."""
+    whole = Shape({"r": 16 * rounds, "c": 512})
+    load, move, store = chain(TENSOR, [(0, ROWS), (FAR, COLUMNS)])
+    step = parse_expression(f"{16 * 64}*t")
+    source = replace(load.args[0], device_size=whole.device_size, tile_advance=step)
+    target = replace(store.args[1], device_size=whole.device_size, tile_advance=step)
+    body = (
+        replace(load, args=(source, load.args[1]), tiled_levels=(("t",),)),
+        replace(move, tiled_levels=((),)),
+        replace(store, args=(store.args[0], target), tiled_levels=(("t",),)),
+    )
+    contents = patterned(whole)
+    assert np.array_equal(held(launched(emitted([LoopSpec(rounds, (), body)]), whole, contents)), contents)
 
 
 def gathered() -> EmittedProgram:
