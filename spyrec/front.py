@@ -149,6 +149,7 @@ def pipeline_options(options: CompileOptions) -> PipelineOptions:
         profile=checked_profile(options),
         lx_planner=options.lx_planner,
         auto_tile=options.auto_tile,
+        symbolic_args=options.symbolic_args,
     )
 
 

@@ -258,7 +258,9 @@ def _require_one_dsc(outer: Cursor) -> None:
     counts = DscCounts(len(dscs.array()), 0 if moving is None or is_nothing(moving.value) else len(moving.array()))
     if counts == DscCounts(1, 0):
         return
-    cores = sorted(int(core) for core in outer.member("coreIdToDscSchedule").object() if core.isdecimal() and len(core) < 10)
+    cores = sorted(
+        int(core) for core in outer.member("coreIdToDscSchedule").object() if core.isdecimal() and len(core) < 10
+    )
     if not cores or cores[-1] >= MAX_CORES:
         dscs.refuse(CONTRADICTORY, f"the schedule names cores {cores[-1:]}, there are {MAX_CORES}")
     schedule = read_schedule(outer, cores, counts)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
 import click
 
 from spyrec.diagnostics import Location, SpyrecError, refuse
-from spyrec.hardware.target import Target
+from spyrec.hardware.target import TARGETS, Target
 
-_KNOWN = {"spyre": Target()}
+_NO_NUMBERS = frozenset({"lx_reserved_fraction", "limits_symbolic_arguments"})
 _FORMAT = "spyrec.target/1"
 _LONGEST_BYTES = 1 << 20
 
@@ -21,13 +21,13 @@ def resolve_target(name_or_file: str) -> Target:
     Neither is a usage error.  Errors: SPY0774 a file that describes no target, SPY01xx one that is no JSON.
 
     The file is ``{"format": "spyrec.target/1", "name": .., "cores": .., "lx_bytes": .., "span_limit_bytes": ..}``;
-    a figure that is left out is that of ``spyre``.
+    a figure (a field of ``Target``) that is left out is that of ``spyre``.
     """
-    if name_or_file in _KNOWN:
-        return _KNOWN[name_or_file]
+    if name_or_file in TARGETS:
+        return TARGETS[name_or_file]
     path = Path(name_or_file)
     if not path.is_file():
-        known = ", ".join(_KNOWN)
+        known = ", ".join(TARGETS)
         message = f'there is no target "{name_or_file}": name one of {known}, or a target file'
         raise click.BadParameter(message, param_hint="--target")
     return _read(path)
@@ -50,10 +50,18 @@ def _read(path: Path) -> Target:
     name = data.get("name", path.stem)
     if not isinstance(name, str):
         raise _wrong(place.child("name"), "the name is not a string")
-    figures = {key: _figure(key, data[key], place) for key in data.keys() & (known - {"name"})}
+    figures = {key: _figure(key, data[key], place) for key in data.keys() & (known - {"name", *_NO_NUMBERS})}
     if not 1 <= figures.get("cores", 1) <= Target().cores:
         raise _wrong(place.child("cores"), f"cores is {figures['cores']}, it must be 1 to {Target().cores}")
-    return Target(name, **figures)
+    fraction = data.get("lx_reserved_fraction", Target().lx_reserved_fraction)
+    if isinstance(fraction, bool) or not isinstance(fraction, int | float) or not 0 <= fraction <= 1:
+        raise _wrong(place.child("lx_reserved_fraction"), f"lx_reserved_fraction is {fraction!r}, it must be 0 to 1")
+    is_limited = data.get("limits_symbolic_arguments", Target().limits_symbolic_arguments)
+    if not isinstance(is_limited, bool):
+        fact = f"limits_symbolic_arguments is {is_limited!r}, it must be true or false"
+        raise _wrong(place.child("limits_symbolic_arguments"), fact)
+    known_figures = Target(name, lx_reserved_fraction=fraction, limits_symbolic_arguments=is_limited)
+    return replace(known_figures, **figures)
 
 
 def _figure(key: str, value: object, place: Location) -> int:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from spyrec.cli._console import current_console
+from spyrec.cli._target import resolve_target
 
 if TYPE_CHECKING:
     from spyrec.compare.validate_path import Verdict
@@ -19,17 +20,21 @@ if TYPE_CHECKING:
 @click.option("--profile", type=click.Choice(["emitted", "spec"]), default="emitted", show_default=True,
               help="Hold SuperDSCs against what torch-spyre emits, or against the public schema.")  # fmt: skip
 @click.option("--mlir", "with_mlir", is_flag=True, help="Have MLIR itself verify bundle.mlir (extra: mlir).")
+@click.option("--target", metavar="NAME|FILE", help="Hold programs against the limits of this device model.")
 @click.option("--strict", is_flag=True, help="Refuse unknown keys even where they hold nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object (spyrec.check/1).")
-def command(*, path: Path, profile: str, with_mlir: bool, strict: bool, as_json: bool) -> int:
+def command(  # noqa: PLR0913 -- one parameter per option of the verb
+    *, path: Path, profile: str, with_mlir: bool, target: str | None, strict: bool, as_json: bool
+) -> int:
     """Validate PATH, whose kind is decided by its content; report all problems; exit code 1 when there is an error."""
     from spyrec.bundle.profiles import FormatProfile
     from spyrec.compare.validate_path import CheckOptions, validate_path
 
+    device = None if target is None else resolve_target(target)
     console = current_console()
     console.object_format = "spyrec.check/1" if as_json else None
     with console.progress(f"checking {path.name}"):
-        verdict = validate_path(path, CheckOptions(FormatProfile(profile), with_mlir, strict))
+        verdict = validate_path(path, CheckOptions(FormatProfile(profile), with_mlir, strict, device))
     console.emit(verdict.diagnostics)
     click.echo(json.dumps(_as_json(path, verdict), indent=2) if as_json else _summary(path, verdict))
     return 0 if verdict.is_ok else 1

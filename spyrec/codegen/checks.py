@@ -15,6 +15,7 @@ from spyrec.diagnostics import Location, SpyrecError, refuse
 from spyrec.hardware.dtypes import DeviceFormat
 from spyrec.hardware.target import (
     DATA_SEGMENTS,
+    MOST_ARGUMENTS,
     SEGMENT_BYTES,
     STICK_BYTES,
     TOPK_ELEMENTS,
@@ -24,7 +25,7 @@ from spyrec.hardware.target import (
 
 
 def check_operand_list(spec: OpSpec, location: Location | None) -> None:
-    """Check number, order and places of the operands.  Errors: SPY0505, SPY0506."""
+    """Check number and order of the operands.  Errors: SPY0506."""
     at = None if location is None else location.child("args")
     if not spec.args or spec.args[-1].is_input or not all(argument.is_input for argument in spec.args[:-1]):
         raise refuse("SPY0506", f'"{spec.op}" needs its inputs first and one output last', at)
@@ -39,11 +40,16 @@ def check_operand_list(spec: OpSpec, location: Location | None) -> None:
     if not least <= inputs <= most:
         wanted = str(least) if least == most else f"{least} to {most}"
         raise refuse("SPY0506", f'"{spec.op}" takes {wanted} inputs, {inputs} are given', at)
+
+
+def check_places(spec: OpSpec, is_symbolic: bool, location: Location | None) -> None:
+    """Check where the operands lie, whose addresses are symbols or baked in.  Errors: SPY0505."""
+    at = None if location is None else location.child("args")
     for position, argument in enumerate(spec.args):
-        _check_allocation(argument, None if at is None else at.child(position))
+        _check_allocation(argument, is_symbolic, None if at is None else at.child(position))
 
 
-def _check_allocation(argument: TensorArgument, location: Location | None) -> None:
+def _check_allocation(argument: TensorArgument, is_symbolic: bool, location: Location | None) -> None:
     at = None if location is None else location.child("allocation", argument.allocation.kind.value)
     start = argument.allocation.start_bytes
     if start % STICK_BYTES:
@@ -58,7 +64,9 @@ def _check_allocation(argument: TensorArgument, location: Location | None) -> No
         limit = (start // SEGMENT_BYTES + 1) * SEGMENT_BYTES
     else:
         limit = SEGMENT_BYTES
-    if end > limit or start >= DATA_SEGMENTS * SEGMENT_BYTES:
+    # a symbol needs no segment: what counts then is the offset in the argument
+    segments = MOST_ARGUMENTS if is_symbolic and argument.arg_index is not None else DATA_SEGMENTS
+    if end > limit or start >= segments * SEGMENT_BYTES:
         raise refuse(
             "SPY0505",
             f"operand of {sticks * STICK_BYTES} bytes at byte {start} leaves its segment of {SEGMENT_BYTES} bytes",

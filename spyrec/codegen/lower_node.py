@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from spyrec.codegen.expression import CoordinateExpression
 from spyrec.codegen.opspec import AllocationKind, ArgumentAllocation, IterationDim, OpInfo, OpSpec, TensorArgument
-from spyrec.hardware.target import segment_base
+from spyrec.hardware.target import SEGMENT_BYTES
 from spyrec.ir.device_access import DeviceAccess, DeviceDim, VariablePart
 from spyrec.ir.kernel import Buffer, Kernel, KernelGraph, KernelProgram
 from spyrec.ir.kernel_form import KernelForm, Rule, stands_at_one_position, synthetic_count
@@ -162,5 +162,8 @@ def _argument(buffer: Buffer, program: KernelProgram, kernel: Kernel, dims: list
 
 
 def argument_address(program: KernelProgram, index: int) -> int:
-    """Return the address of argument ``index``: the base of its segment, after that of the pool where there is one."""
-    return segment_base(index + (1 if program.pool_bytes else 0))
+    """Return the address of argument ``index``: the base of its segment, after that of the pool where there is one.
+
+    Where addresses are parameters there may be more arguments than segments: the address is then a name and no place.
+    """
+    return (index + (1 if program.pool_bytes else 0)) * SEGMENT_BYTES

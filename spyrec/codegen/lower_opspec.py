@@ -21,6 +21,7 @@ from spyrec.codegen.checks import (
     check_operand_list,
     check_operation,
     check_pairs,
+    check_places,
     check_top,
 )
 from spyrec.codegen.constants import constant_entries, mask_ranges
@@ -122,6 +123,7 @@ def lower_opspec(
     is to blame.
     """
     check_owners(spec, options.dialect, location)
+    check_places(spec, binder.is_symbolic, location)
     operation = _read_operation(spec, options, location)
     output = len(spec.args) - 1
     iteration = operation.iteration

@@ -112,8 +112,10 @@ def _are_equal(bundle: BundleContent, name: str, other: str) -> bool:
 def _options_of(bundle: BundleContent) -> PipelineOptions:
     """Return the options a bundle was planned with; the defaults where it does not name them."""
     target, known = bundle.manifest.target, bundle.manifest.planned_with
+    operands = (item for program in bundle.programs for dsc in program.superdscs.values() for item in dsc.operands)
+    symbolic_args = any(item.is_symbolic for item in operands)
     if known is None:
-        return PipelineOptions(target, target.cores)
+        return PipelineOptions(target, target.cores, symbolic_args=symbolic_args)
     return PipelineOptions(
         target,
         min(known.cores, target.cores),
@@ -121,6 +123,7 @@ def _options_of(bundle: BundleContent) -> PipelineOptions:
         profile=PROFILES.get(known.profile, CALIBRATED),
         lx_planner=known.lx_planner,
         auto_tile=known.auto_tile,
+        symbolic_args=symbolic_args,
     )
 
 

@@ -29,7 +29,7 @@ from spyrec.compare.mlir_bindings import verify_with_mlir
 from spyrec.diagnostics import Diagnostic, DiagnosticSink, Location, SpyrecError, files_below, listed, refuse
 from spyrec.diagnostics.json_reading import JsonValue, load_json
 from spyrec.diagnostics.source_text import SourceText
-from spyrec.hardware.target import Target
+from spyrec.hardware.target import TARGETS, Target
 from spyrec.runtime.inputs.binding import program_directory
 
 UNKNOWN_KIND = "SPY0820"
@@ -52,12 +52,14 @@ class ContentKind(Enum):
 class CheckOptions:
     """``profile``: whose rules SuperDSCs are held against.  ``with_mlir``: ask MLIR's own verifier as well.
 
-    ``strict``: unknown keys that hold nothing are errors.
+    ``strict``: unknown keys that hold nothing are errors.  ``target``: whose limits programs keep; ``None``: those of
+    the target that a manifest names, or else of the device at the date of the files.
     """
 
     profile: FormatProfile = FormatProfile.EMITTED
     with_mlir: bool = False
     strict: bool = False
+    target: Target | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +143,16 @@ class _Checker:
     def rules(self, file: str, dsc: SuperDsc) -> None:
         from spyrec.emulator.rules.superdsc import check_superdsc  # late: the emulator, whose rules these are
 
-        for diagnostic in check_superdsc(file, dsc, Target()):
+        found = check_superdsc(file, dsc, Target())
+        for diagnostic in found:
+            self.sink.add(diagnostic)
+        if not found:
+            self.limits(file, dsc, TARGETS.get(dsc.dialect.name, Target()))
+
+    def limits(self, file: str, dsc: SuperDsc, target: Target) -> None:
+        from spyrec.emulator.rules.target_limits import exceeded_limits  # late: as above
+
+        for diagnostic in exceeded_limits(file, dsc, self.options.target or target):
             self.sink.add(diagnostic)
 
     def program(self, text: bytes) -> str:
@@ -179,9 +190,25 @@ class _Checker:
             self.files_of(program)
         if not self.sink.errors:
             attempt(self.sink, lambda: _load_on_device(bundle))
+        if not self.sink.errors:
+            self.limits_of(bundle)
         files = sum(len(program.superdscs) for program in bundle.programs)
         name = bundle.manifest.name
         return f'"{name}", {_counted(len(bundle.programs), "program")}, {_counted(files, "SuperDSC")}'
+
+    def limits_of(self, bundle: Bundle) -> None:
+        """Hold the programs of a plan against the limits of its target."""
+        from spyrec.emulator.rules.target_limits import exceeded_arguments  # late: the emulator
+
+        target = self.options.target or bundle.manifest.target
+        programs = {program.directory: program for program in bundle.programs}
+        for program in bundle.programs:
+            for name, dsc in program.superdscs.items():
+                self.limits(str(self.path / program.path(name)), dsc, target)
+        for step in bundle.manifest.plan:
+            file = str(self.path / programs[step.program].path(PROGRAM_FILE))
+            for diagnostic in exceeded_arguments(step, programs[step.program], target, file):
+                self.sink.add(diagnostic)
 
     def bundle_of_others(self) -> str:
         program = read_device_program(BundleFiles(self.path, None), ".", self.sink)

@@ -6,11 +6,12 @@ Each figure names its source and how far it can be trusted.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Self
 
-from spyrec.files.json_form import COUNT, NAME, Form, json, optional
+from spyrec.files.json_form import COUNT, NAME, Form, json, omitted, optional
 
 STICK_BYTES = 128
 """Bytes of one stick, the unit of transfer (torch-spyre, stated)."""
@@ -30,15 +31,26 @@ TOPK_ELEMENTS = 128
 
 TOPK_ELEMENTS_PER_CORE = 4
 """Most of them that one core takes: more are divided among cores (torch-spyre of August 2026, stated)."""
+ARGUMENTS_WITHOUT_POOL = 6
+"""Tensors that one device program may take as arguments (torch-spyre's fusion limit, stated): a segment for each."""
+
+ARGUMENTS_WITH_POOL = 5
+"""The same for a program with a pool of intermediates, which takes a segment of its own (stated)."""
+
+MOST_ARGUMENTS = 1 << 16
+"""Arguments that a program image lists, where nothing else limits them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One device model.
+    """One device model; ``FIGURES`` says where the figures of each come from, and of which date they are.
 
-    ``cores``: cores that may share one SuperDSC, 1 to 32 (stated).  ``lx_bytes``: scratchpad per core (stated);
-    ``lx_reserved_fraction``: how much of it is kept back for the back end (``DXP_LX_FRAC_AVAIL``, stated).
-    ``span_limit_bytes``: most bytes of one operand that one core may touch, inclusive (torch-spyre, stated).
+    ``cores``: cores that may share one SuperDSC, 1 to 32.  ``lx_bytes``: scratchpad per core;
+    ``lx_reserved_fraction``: how much of it is kept back for the back end.  ``lx_tensor_bytes``: the first byte of it
+    that no tensor may lie on, where that is known; ``None``: what is not kept back, in whole sticks.
+    ``span_limit_bytes``: most bytes of one operand that one core may touch, inclusive.  ``limits_symbolic_arguments``:
+    a program whose addresses are its parameters takes no more arguments than one with baked addresses, which has a
+    segment for each.  ``topk_limit``: most values that a topk gives, ``topk_core_limit``: those of one core.
     """
 
     name: str = field(default="spyre", metadata=json(NAME))
@@ -46,24 +58,29 @@ class Target:
     lx_bytes: int = field(default=2 << 20, metadata=optional(COUNT))
     lx_reserved_fraction: float = field(default=0.2, metadata=optional(Form(at_least=0.0, at_most=1.0)))
     span_limit_bytes: int = field(default=256 << 20, metadata=optional(COUNT))
+    lx_tensor_bytes: int | None = field(default=None, metadata=omitted(COUNT))
+    limits_symbolic_arguments: bool = field(default=True, metadata=omitted())
+    topk_limit: int = field(default=4, metadata=omitted(COUNT))
+    topk_core_limit: int = field(default=4, metadata=omitted(COUNT))
 
     @property
     def lx_usable_bytes(self) -> int:
-        """Bytes of a scratchpad that may hold tensors, in whole sticks: 1,677,696 of 2 MiB."""
+        """Bytes of a scratchpad that may hold tensors, counted from its begin, in whole sticks."""
+        if self.lx_tensor_bytes is not None:
+            return self.lx_tensor_bytes // STICK_BYTES * STICK_BYTES
         return int(self.lx_bytes * (1 - self.lx_reserved_fraction)) // STICK_BYTES * STICK_BYTES
+
+    def most_arguments(self, *, symbolic: bool, has_pool: bool) -> int:
+        """Return how many tensors a program may take, whose addresses are parameters (``symbolic``) or baked in."""
+        if symbolic and not self.limits_symbolic_arguments:
+            return MOST_ARGUMENTS
+        return ARGUMENTS_WITH_POOL if has_pool else ARGUMENTS_WITHOUT_POOL
 
 
 def segment_base(segment: int) -> int:
     """Return the byte address at which data segment ``segment`` (0 to 6) begins."""
     assert 0 <= segment < DATA_SEGMENTS
     return segment * SEGMENT_BYTES
-
-
-ARGUMENTS_WITHOUT_POOL = 6
-"""Tensors that one device program may take as arguments (torch-spyre's fusion limit, stated)."""
-
-ARGUMENTS_WITH_POOL = 5
-"""The same for a program with a pool of intermediates, which takes a segment of its own (stated)."""
 
 
 class Trust(Enum):
@@ -74,6 +91,64 @@ class Trust(Enum):
     FITTED = "fitted"
     INFERRED = "inferred"
     ASSUMED = "assumed"
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a figure of a target stands, of which date (ISO 8601) that is, and how far it can be trusted."""
+
+    source: str
+    date: str
+    trust: Trust
+
+
+_JUNE = "2026-06"
+_AUGUST = "2026-08"
+_STATED_IN_JUNE = {
+    "cores": Origin("torch-spyre: cores of one chip", _JUNE, Trust.STATED),
+    "lx_bytes": Origin("torch-spyre: scratchpad of one core", _JUNE, Trust.STATED),
+    "lx_reserved_fraction": Origin("torch-spyre: DXP_LX_FRAC_AVAIL", _JUNE, Trust.STATED),
+    "span_limit_bytes": Origin("torch-spyre: span of an operand, 256 MiB", _JUNE, Trust.STATED),
+    "lx_tensor_bytes": Origin("follows from lx_bytes and lx_reserved_fraction", _JUNE, Trust.STATED),
+    "limits_symbolic_arguments": Origin("torch-spyre: fusion stops at six arguments", _JUNE, Trust.STATED),
+    "topk_limit": Origin("torch-spyre: k of topk", _JUNE, Trust.STATED),
+    "topk_core_limit": Origin("torch-spyre: k of topk", _JUNE, Trust.STATED),
+}
+_STATED_IN_AUGUST = {
+    **_STATED_IN_JUNE,
+    "span_limit_bytes": Origin("torch-spyre: 65,535 steps of 4 KiB; 256 MiB made a card fail", _AUGUST, Trust.MEASURED),
+    "lx_tensor_bytes": Origin(
+        "torch-spyre: 80 % of what 64 KiB of programs leave, rounded up to 128; exclusive, the back end allocates "
+        "from there on",
+        _AUGUST,
+        Trust.STATED,
+    ),
+    "limits_symbolic_arguments": Origin("torch-spyre: addresses are parameters of a program", _AUGUST, Trust.STATED),
+    "topk_limit": Origin("torch-spyre: k is divided among cores", _AUGUST, Trust.STATED),
+    "topk_core_limit": Origin("torch-spyre: k of one core", _AUGUST, Trust.STATED),
+}
+
+SPYRE_2026_06 = Target(_JUNE)
+"""The device as the sources of June 2026 describe it; the default target has the same figures."""
+
+SPYRE_2026_08 = Target(
+    _AUGUST,
+    span_limit_bytes=65_535 * 4_096,
+    lx_tensor_bytes=1_625_344,
+    limits_symbolic_arguments=False,
+    topk_limit=128,
+)
+"""The device as the sources of 19 August 2026 describe it."""
+
+TARGETS = {target.name: target for target in (Target(), SPYRE_2026_06, SPYRE_2026_08)}
+"""Every target that ``--target`` knows by name."""
+
+FIGURES: Mapping[str, Mapping[str, Origin]] = {
+    Target().name: _STATED_IN_JUNE,
+    SPYRE_2026_06.name: _STATED_IN_JUNE,
+    SPYRE_2026_08.name: _STATED_IN_AUGUST,
+}
+"""Where each figure of each of ``TARGETS`` comes from, by its field."""
 
 
 class Figure(float):

@@ -55,6 +55,7 @@ class PipelineOptions:
     ``lx_planner``: what packs the scratchpads, or ``none``: all tensors lie in device memory.
     ``auto_tile``: whether the compiler may choose loops where a graph asks for none; ``tile_groups``: what it chose.
     ``profile``: the parameters of the times that plans are compared by.
+    ``symbolic_args``: addresses are parameters of the programs, not baked in.
     """
 
     target: Target = field(default_factory=Target)
@@ -65,6 +66,11 @@ class PipelineOptions:
     lx_planner: str = "best-fit"
     tile_groups: tuple[TileGroup, ...] = ()
     profile: Profile = CALIBRATED
+    symbolic_args: bool = True
+
+    def most_arguments(self, *, has_pool: bool) -> int:
+        """Return how many tensors from outside one program may use."""
+        return self.target.most_arguments(symbolic=self.symbolic_args, has_pool=has_pool)
 
 
 @dataclass(frozen=True, slots=True)

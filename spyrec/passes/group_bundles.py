@@ -7,21 +7,20 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from spyrec.diagnostics import SpyrecError, refuse
-from spyrec.hardware.target import ARGUMENTS_WITH_POOL, ARGUMENTS_WITHOUT_POOL
 from spyrec.ir.graph import location_of
 from spyrec.ir.kernel import BufferRole, KernelGraph, KernelProgram
-from spyrec.passes.base import Lack, PassContext, Refused
+from spyrec.passes.base import Lack, PassContext, PipelineOptions, Refused
 from spyrec.passes.lifetimes import lifetimes
 
 
 def group_bundles(graph: KernelGraph, context: PassContext) -> KernelGraph | Refused:
     """Cut the kernels into as few programs as the argument limits allow; what stays inside one goes to its pool.
 
-    A program has at most 6 tensors as arguments, or 5 where it also has a pool of intermediates.  An intermediate that
-    two programs use is an argument of both.  A loop is in one program.  Refused: SPY0422 a loop that does not fit.
+    The target says how many tensors a program has as arguments at most: 6, or 5 where it also has a pool of
+    intermediates, or any number.  An intermediate that two programs use is an argument of both.  A loop is in one
+    program.  Refused: SPY0422 a loop that does not fit.
     """
-    del context
-    borders = _Borders(graph)
+    borders = _Borders(graph, context.options)
     cuts = _fewest_programs(graph, borders)
     if cuts is None:
         return Refused(Lack.ARGUMENTS, _refusal(graph, borders))
@@ -30,11 +29,12 @@ def group_bundles(graph: KernelGraph, context: PassContext) -> KernelGraph | Ref
 
 
 class _Borders:
-    """Which buffers cross the borders of a program."""
+    """Which buffers cross the borders of a program; ``limit``: most of them, without a pool and with one."""
 
-    def __init__(self, graph: KernelGraph) -> None:
+    def __init__(self, graph: KernelGraph, options: PipelineOptions) -> None:
         self.lifetimes = lifetimes(graph.kernels)
         self.graph = graph
+        self.limit = {has_pool: options.most_arguments(has_pool=has_pool) for has_pool in (False, True)}
 
     def is_external(self, name: str, first: int, end: int) -> bool:
         """Whether a buffer used by kernels ``first`` to ``end`` lives outside of them too."""
@@ -45,7 +45,7 @@ class _Borders:
     def fits(self, used: AbstractSet[str], first: int, end: int) -> bool:
         """Whether kernels ``first`` to ``end``, which use these buffers, keep the argument limit."""
         external = sum(self.is_external(name, first, end) for name in used)
-        return external <= (ARGUMENTS_WITHOUT_POOL if external == len(used) else ARGUMENTS_WITH_POOL)
+        return external <= self.limit[external < len(used)]
 
 
 class _Window:
@@ -87,8 +87,7 @@ class _Window:
     @property
     def fits(self) -> bool:
         """Whether the program keeps the argument limit where it ends now."""
-        limit = ARGUMENTS_WITH_POOL if self._internal else ARGUMENTS_WITHOUT_POOL
-        return self.opened + self._pending <= limit
+        return self.opened + self._pending <= self._borders.limit[self._internal > 0]
 
 
 def _fewest_programs(graph: KernelGraph, borders: _Borders) -> list[tuple[int, int]] | None:
@@ -107,13 +106,15 @@ def _fewest_programs(graph: KernelGraph, borders: _Borders) -> list[tuple[int, i
         window = _Window(borders, first)
         for end in range(first + 1, count + 1):
             window.add(end - 1)
-            if window.opened > ARGUMENTS_WITHOUT_POOL:
+            if window.opened > borders.limit[False]:
                 break
             if not _parts_no_loop(graph, end) or not window.fits:
                 continue
             known, cost = reach[end], (here[0] + 1, here[1] + window.handed_on_bytes)
             if known is None or known[:2] > cost:
                 reach[end] = (*cost, first)
+        if first == 0 and reach[count] is not None:
+            break  # one program is the fewest
     cuts: list[tuple[int, int]] = []
     end = count
     while end:
@@ -141,7 +142,7 @@ def _refusal(graph: KernelGraph, borders: _Borders) -> SpyrecError:
     return refuse(
         "SPY0422",
         f"a loop of {end - first} operations uses {len(names)} tensors from outside, a program has at most "
-        f"{ARGUMENTS_WITHOUT_POOL}",
+        f"{borders.limit[False]}",
         location_of(graph.kernels[first].origin),
         notes=("they are " + ", ".join(f'"{name}"' for name in names),),
         hint="part the loop into two",

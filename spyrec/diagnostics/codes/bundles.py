@@ -118,6 +118,12 @@ BUNDLE: dict[str, Code] = {
         "and an error where reading is strict.",
         hint="a later version of spyrec may know the key; --strict refuses the file",
     ),
+    "SPY0627": Code(
+        "limit of the target exceeded",
+        "A program uses more of the scratchpads, a wider operand, more arguments or more values of a topk than its "
+        "target has; the message names the figure. The emulated device runs it, a card does not.",
+        hint="compile for this target, or name another one with --target",
+    ),
     "SPY0630": Code(
         "bundle.mlir syntax",
         "The text is not the subset of MLIR that device programs are written in.",

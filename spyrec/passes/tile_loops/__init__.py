@@ -50,7 +50,7 @@ def tile_loops(graph: KernelGraph, context: PassContext) -> KernelGraph:
     buffers = dict(graph.buffers)
     kernels = _with_written_views(graph.kernels, paths, buffers)
     kernels = group_together(kernels, paths)
-    borders = part_groups(kernels, paths, buffers, context.options.spare_arguments)
+    borders = part_groups(kernels, paths, buffers, context.options)
     tree = LoopTree()
     for kernel in kernels:
         if kernel.name in borders:

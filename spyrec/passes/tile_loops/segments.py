@@ -5,26 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
-from spyrec.hardware.target import ARGUMENTS_WITH_POOL, ARGUMENTS_WITHOUT_POOL
 from spyrec.ir.kernel import Buffer, BufferRole, Kernel
+from spyrec.passes.base import PipelineOptions
 from spyrec.passes.tile_loops.levels import Path
 from spyrec.passes.tile_loops.tree import dim_of
 
 
 def part_groups(
-    kernels: Sequence[Kernel], paths: Mapping[str, Path], buffers: Mapping[str, Buffer], spare: int
+    kernels: Sequence[Kernel], paths: Mapping[str, Path], buffers: Mapping[str, Buffer], options: PipelineOptions
 ) -> frozenset[str]:
-    """Return the names of the kernels before which open loops end, so that the fewest loops are parted.
-
-    ``spare``: arguments that are left for the copies that layouts may need.
-    """
+    """Return the names of the kernels before which open loops end, so that the fewest loops are parted."""
     users: dict[str, list[int]] = {}
     for position, kernel in enumerate(kernels):
         for use in kernel.uses:
             users.setdefault(use.buffer, []).append(position)
     found: set[str] = set()
     for first, end in _groups(kernels, paths):
-        part = _Part(kernels, paths, buffers, users, spare)
+        part = _Part(kernels, paths, buffers, users, options)
         found.update(kernels[place].name for place in _fewest(part, first, end)[1:])
     return frozenset(found)
 
@@ -46,13 +43,14 @@ class _Part:
         paths: Mapping[str, Path],
         buffers: Mapping[str, Buffer],
         users: Mapping[str, Sequence[int]],
-        spare: int,
+        options: PipelineOptions,
     ) -> None:
         self._kernels = kernels
         self._paths = paths
         self._buffers = buffers
         self._users = users
-        self._spare = spare
+        self._spare = options.spare_arguments
+        self._limit = {has_pool: options.most_arguments(has_pool=has_pool) for has_pool in (False, True)}
 
     def ends(self, first: int, end: int) -> Iterator[int]:
         """Yield where kernels from ``first`` on may end so that they keep the argument limit; one alone always may try.
@@ -72,11 +70,10 @@ class _Part:
                     used.add(name)
                     opened, pending = opened + is_open, pending + (not is_open)
                 pending -= not is_open and users[-1] == place
-            if place > first and opened + self._spare > ARGUMENTS_WITHOUT_POOL:
+            if place > first and opened + self._spare > self._limit[False]:
                 return
             outside = opened + pending
-            has_pool = accumulates or outside < len(used)
-            most = ARGUMENTS_WITH_POOL if has_pool else ARGUMENTS_WITHOUT_POOL
+            most = self._limit[accumulates or outside < len(used)]
             if place == first or outside + accumulates + self._spare <= most:
                 yield place + 1
 
