@@ -31,6 +31,7 @@ from spyrec.options import (
 from spyrec.plan_record import PlanOptions
 
 if TYPE_CHECKING:
+    from spyrec.bundle.dialects import Dialect
     from spyrec.compare.check import CheckReport
     from spyrec.emulator.backend import EmulatorBackend
     from spyrec.frontends.graph_builder import GraphBuilder
@@ -82,6 +83,7 @@ def emit(kernels: KernelGraph, options: CompileOptions) -> Bundle:
 
     Errors: SPY05xx, SPY0440 strides without a correction, SPY0750, SPY0771 for ``loops`` that are no choice.
     """
+    from spyrec.bundle.dialects import NEWEST
     from spyrec.codegen.emit import emit_bundle
     from spyrec.codegen.emit_opspecs import CodegenOptions
     from spyrec.contracts.tile_contracts import with_contracts
@@ -95,7 +97,10 @@ def emit(kernels: KernelGraph, options: CompileOptions) -> Bundle:
     if options.symbolic_strides and not options.symbolic_args:
         fact = "symbolic_strides is set and symbolic_args is not: a program without corrections takes no strides"
         raise refuse("SPY0440", fact, hint="leave --no-symbolic-args out")
+    dialect = _dialect(options)
     codegen = CodegenOptions(
+        dialect=dialect or NEWEST,
+        is_exact=dialect is not None,
         symbolic_args=options.symbolic_args,
         unroll_loops=unroll_loops,
         target=options.target,
@@ -106,6 +111,15 @@ def emit(kernels: KernelGraph, options: CompileOptions) -> Bundle:
     )
     figures = plan_figures(kernels, options.target, checked_profile(options))
     return with_contracts(emit_bundle(kernels, codegen, figures), kernels, codegen)
+
+
+def _dialect(options: CompileOptions) -> Dialect | None:
+    """Return the dialect that ``compat`` names.  Errors: SPY0771."""
+    from spyrec.bundle.dialects import COMPATIBLE, dialect_of
+
+    if options.compat is not None and options.compat not in COMPATIBLE:
+        raise refuse("SPY0771", f'compat is "{options.compat}"', hint=f"choose one of {', '.join(COMPATIBLE)}")
+    return dialect_of(options.compat)
 
 
 def _planned_with(kernels: KernelGraph, options: CompileOptions) -> PlanOptions:

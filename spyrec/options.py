@@ -58,6 +58,8 @@ class CompileOptions:
 
     ``cores``: most cores that one operation is divided among, at most those of the target; all of them where ``None``.
     ``symbolic_args``: addresses arrive as operands of ``bundle.mlir``; else they are baked into the SuperDSCs.
+    ``compat``: the writer whose files are written as it writes them, known mistakes included: a value of ``--compat``
+    as ``torch-spyre@2026-08``; ``None`` for spyrec's own.
     ``fixed_io_layouts``: inputs and outputs keep the default layout even where another would save a copy.
     ``loops``: ``keep`` the graph's loops in ``bundle.mlir``, or ``unroll`` them, a SuperDSC per iteration.
     ``profile``: the parameters of the simulated times by which the planner chooses, by name.
@@ -80,6 +82,7 @@ class CompileOptions:
     correction_slots: int = 1
     symbolic_strides: bool = False
     tile_reductions: bool = False
+    compat: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,7 +80,7 @@ def test_the_golden_gate_of_a_ci_holds_the_example_as_committed(name: str, tmp_p
 
 
 def test_the_foreign_operations_become_the_files_that_torch_spyre_wrote(tmp_path: Path) -> None:
-    written = EXAMPLES.parent / "tests" / "fixtures" / "examples" / "matmul_ksplit"
+    written = EXAMPLES.parent / "tests" / "fixtures" / "examples_2026_08" / "matmul_ksplit"
     example = EXAMPLES / "foreign_bundle" / "opspecs.json"
     assert main(["codegen", str(example), "-o", str(tmp_path / "out"), "--compat", "torch-spyre"]) == 0
     files = sorted(path.name for path in (tmp_path / "out").iterdir() if path.is_file())

@@ -151,7 +151,7 @@ class Manifest:
     run may choose for dims without one extent.  ``figures``: what the compiler predicts; ``planned_with``: the options
     that made its plan; bundles of others have neither.  ``tile_contracts``: by the directory of a program, which loops
     a launch may repeat it in; empty where nobody knows.  ``tile_steps``: programs outside of the plan that launches of
-    many tiles run, with their arguments.
+    many tiles run, with their arguments.  ``dialect``: that of the SuperDSCs, by name; ``None`` where nobody says.
     """
 
     name: str
@@ -167,6 +167,7 @@ class Manifest:
     planned_with: PlanOptions | None = None
     tile_contracts: Mapping[str, TileContract] = field(default_factory=dict[str, "TileContract"])
     tile_steps: tuple[PlanStep, ...] = ()
+    dialect: str | None = None
 
     @property
     def steps(self) -> tuple[PlanStep, ...]:

@@ -92,13 +92,14 @@ class TileContracts:
 class ManifestFile:
     """``manifest.json``; ``lx``, ``traffic`` and ``tile_contract`` are null where the compiler did not plan them.
 
-    ``symbolic_dims`` is absent where every dim has one extent; ``planned_with`` is null where spyrec's compiler did not
-    make the plan.
+    ``dialect``: that of the SuperDSCs.  ``planned_with`` is null where spyrec's compiler did not make the plan.
+    ``symbolic_dims`` is absent where every dim has one extent.
     """
 
     format: Literal["spyrec.bundle/1"]
     name: str = field(metadata=key(NAME))
     target: Target
+    dialect: str | None = field(metadata=optional(replace(NAME, pattern="^[0-9]{4}-[0-9]{2}$"), absent=None))
     planned_with: PlanOptions | None = field(metadata=optional(absent=None))
     inputs: tuple[str, ...] = field(metadata=key(NAMES))
     outputs: tuple[tuple[str, str], ...] = field(metadata=key(_OUTPUTS))
@@ -120,6 +121,7 @@ class ManifestFile:
             format=BUNDLE_FORMAT,
             name=manifest.name,
             target=manifest.target,
+            dialect=manifest.dialect,
             planned_with=manifest.planned_with,
             inputs=manifest.inputs,
             outputs=manifest.outputs,
@@ -152,6 +154,7 @@ class ManifestFile:
             planned_with=self.planned_with,
             tile_contracts=contracts.programs,
             tile_steps=contracts.steps,
+            dialect=self.dialect,
         )
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from spyrec.bundle.dialects import COMPATIBLE, JUNE_2026, dialect_of
+from spyrec.bundle.dialects import COMPATIBLE, NEWEST, dialect_of
 from spyrec.cli._console import current_console
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def command(  # noqa: PLR0913 -- one parameter per option of the verb
     unroll_loops = None if loops is None else loops == "unroll"
     dialect = dialect_of(compat)
     options = CodegenOptions(
-        dialect or JUNE_2026, dialect is not None, symbolic_args, unroll_loops, correction_slots=correction_slots
+        dialect or NEWEST, dialect is not None, symbolic_args, unroll_loops, correction_slots=correction_slots
     )
     emitted = _emit(opspecs, output, options, force)
     count = len(emitted.superdscs)

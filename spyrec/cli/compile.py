@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from spyrec.bundle.dialects import COMPATIBLE
 from spyrec.cli._console import current_console
 
 if TYPE_CHECKING:
@@ -33,6 +34,11 @@ _SHOWN_DIFFERENCES = 20
     help="Loops as scf.for, or a SuperDSC per iteration.",
 )
 @click.option("--symbolic-args/--no-symbolic-args", default=True, help="Addresses as operands, or baked in.")
+@click.option(
+    "--compat",
+    type=click.Choice(COMPATIBLE),
+    help="Write what its writer of that date writes, known mistakes included; without a date the newest one.",
+)
 @click.option("--fixed-io-layouts", is_flag=True, help="Keep the default layouts of inputs and outputs.")
 @click.option("--profile", default="calibrated", show_default=True, metavar="NAME", help="Parameters of plan times.")
 @click.option(
@@ -70,6 +76,7 @@ def command(  # noqa: PLR0913 -- one parameter per option of the verb
     target: str,
     symbolic_args: bool,
     loops: str,
+    compat: str | None,
     fixed_io_layouts: bool,
     profile: str,
     lx_planner: str,
@@ -95,7 +102,7 @@ def command(  # noqa: PLR0913 -- one parameter per option of the verb
     options = CompileOptions(
         cores, device, symbolic_args, fixed_io_layouts, loops, profile, lx_planner, auto_tile=not no_auto_tile,
         correction_slots=correction_slots, symbolic_strides=symbolic_strides,
-        tile_reductions=tile_reductions,
+        tile_reductions=tile_reductions, compat=compat,
     )  # fmt: skip
     if output is not None and watch.stop_after is None:
         refuse_unwritable(output, force=force)

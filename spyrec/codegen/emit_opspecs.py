@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from spyrec.bundle.dialects import JUNE_2026, Dialect
+from spyrec.bundle.dialects import NEWEST, Dialect
 from spyrec.bundle.program import (
     AffineApply,
     AffineMap,
@@ -48,7 +48,7 @@ class CodegenOptions:
     ``tile_reductions``: programs that join the parts of a result stand beside those of the plan.
     """
 
-    dialect: Dialect = JUNE_2026
+    dialect: Dialect = NEWEST
     is_exact: bool = False
     symbolic_args: bool | None = None
     unroll_loops: bool | None = None

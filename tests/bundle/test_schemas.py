@@ -67,7 +67,7 @@ def test_manifest_and_argument_table_obey_the_schema(tmp_path: Path) -> None:
     add_bundle(tmp_path).save(tmp_path / "out")
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
     MANIFEST.validate(manifest)
-    for key in manifest.keys() - {"lx", "traffic", "tile_contract", "planned_with"}:
+    for key in manifest.keys() - {"dialect", "lx", "traffic", "tile_contract", "planned_with"}:
         broken = copy.deepcopy(manifest)
         del broken[key]
         assert not MANIFEST.is_valid(broken), key

@@ -10,6 +10,8 @@ import pytest
 from spyrec.cli import main
 
 EXAMPLES = Path(__file__).parent.parent / "fixtures" / "examples"
+AUGUST = Path(__file__).parent.parent / "fixtures" / "examples_2026_08"
+OF_JUNE = ("--compat", "torch-spyre@2026-06")
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -17,18 +19,29 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("case", ["layernorm", "softmax_lx_symbolic"])
-@pytest.mark.parametrize("compat", [[], ["--compat", "torch-spyre@2026-06"]])
-def test_the_verb_writes_the_bytes_of_torch_spyre(tmp_path: Path, case: str, compat: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("options", "written"),
+    [
+        (OF_JUNE, EXAMPLES),
+        (("--compat", "torch-spyre@2026-08"), AUGUST),
+        (("--compat", "torch-spyre"), AUGUST),
+        (("--symbolic-args",), AUGUST),
+    ],
+)
+def test_the_verb_writes_the_bytes_of_torch_spyre(
+    tmp_path: Path, case: str, options: tuple[str, ...], written: Path
+) -> None:
     output = tmp_path / "out"
-    assert main(["codegen", str(EXAMPLES / case / "opspecs.json"), "-o", str(output), *compat]) == 0
-    assert contents(output) == contents(EXAMPLES / case)
+    assert main(["codegen", str(EXAMPLES / case / "opspecs.json"), "-o", str(output), *options]) == 0
+    assert contents(output) == contents(written / case)
 
 
 def test_the_flags_override_the_file(tmp_path: Path) -> None:
     source = str(EXAMPLES / "add_symbolic" / "opspecs.json")
-    assert main(["codegen", source, "-o", str(tmp_path / "a"), "--no-symbolic-args"]) == 0
+    assert main(["codegen", source, "-o", str(tmp_path / "a"), "--no-symbolic-args", *OF_JUNE]) == 0
     assert contents(tmp_path / "a") == contents(EXAMPLES / "add")
-    assert main(["codegen", str(EXAMPLES / "add" / "opspecs.json"), "-o", str(tmp_path / "b"), "--symbolic-args"]) == 0
+    baked = str(EXAMPLES / "add" / "opspecs.json")
+    assert main(["codegen", baked, "-o", str(tmp_path / "b"), "--symbolic-args", *OF_JUNE]) == 0
     assert contents(tmp_path / "b") == contents(EXAMPLES / "add_symbolic")
     nest = str(EXAMPLES / "nested_loop_symbolic" / "opspecs.json")
     assert main(["codegen", nest, "-o", str(tmp_path / "c"), "--loops", "unroll", "--no-symbolic-args"]) == 0
@@ -63,10 +76,11 @@ def test_an_output_that_exists_is_kept_without_force(tmp_path: Path) -> None:
     output = tmp_path / "out"
     assert main(["codegen", source, "-o", str(output)]) == 0
     before = contents(output)
+    assert len(before) == 2
     other = str(EXAMPLES / "matmul" / "opspecs.json")
     assert main(["codegen", other, "-o", str(output)]) == 1
     assert contents(output) == before
-    assert main(["codegen", other, "-o", str(output), "--force"]) == 0
+    assert main(["codegen", other, "-o", str(output), "--force", *OF_JUNE]) == 0
     assert contents(output) == contents(EXAMPLES / "matmul")
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from spyrec.bundle.dialects import AUGUST_2026, DIALECTS, JUNE_2026, NEWEST, Dialect
 from spyrec.bundle.mlir_printer import print_program
 from spyrec.bundle.program import Add, Constant, SdscExecute
 from spyrec.bundle.superdsc import Indirection, SuperDsc
@@ -175,18 +176,33 @@ def test_index_slices_below_a_stick_start_inside_it() -> None:
     assert dsc.operands[0].start_addresses == tuple(32 * core for core in range(8))
 
 
-def windows_of_one_argument() -> EmittedProgram:
+def windows_of_one_argument(dialect: Dialect = NEWEST) -> EmittedProgram:
     sizes = {"a": 4, "b": 64}
     args = (
         argument([Along("b", 1, 2), Along("a")], "b", sizes, index=0),
         argument([Along("b", 3, 0), Along("a")], "b", sizes, index=0),
         argument([Along("b"), Along("a")], "b", sizes, index=1, is_input=False),
     )
-    return emit_opspecs(file_of(OpSpec("add", False, space(sizes, {"a": 2}), args), symbolic=True))
+    spec = OpSpec("add", False, space(sizes, {"a": 2}), args)
+    return emit_opspecs(file_of(spec, symbolic=True), CodegenOptions(dialect))
+
+
+def test_a_window_has_a_symbol_that_its_cores_count_from() -> None:
+    emitted = windows_of_one_argument()
+    (execute,) = (item for item in emitted.program.body if isinstance(item, SdscExecute))
+    assert execute.operands == (
+        "arg_0_slice_512",
+        "arg_0_slice_512_core_256",
+        "arg_0_slice_1536",
+        "arg_0_slice_1536_core_256",
+        "arg_1",
+        "arg_1_core_256",
+    )
+    assert execute.symbol_ids == (-2, -3, -4, -5, -6, -7)  # -1 is the argument, of which windows alone are used
 
 
 def test_windows_keep_their_offsets_under_symbolic_arguments() -> None:
-    emitted = windows_of_one_argument()
+    emitted = windows_of_one_argument(JUNE_2026)
     assert [item.name for item in emitted.program.parameters] == ["arg_0_base_addr", "arg_1_base_addr"]
     (execute,) = (item for item in emitted.program.body if isinstance(item, SdscExecute))
     assert execute.operands == (
@@ -202,10 +218,10 @@ def test_windows_keep_their_offsets_under_symbolic_arguments() -> None:
     assert all(item.result == f"{item.left}_core_{declared[item.right]}" for item in added)
 
 
-def test_no_value_is_defined_twice() -> None:
-    lines = [
-        line.split(" = ")[0] for line in print_program(windows_of_one_argument().program).splitlines() if " = " in line
-    ]
+@pytest.mark.parametrize("dialect", DIALECTS.values())
+def test_no_value_is_defined_twice(dialect: Dialect) -> None:
+    text = print_program(windows_of_one_argument(dialect).program)
+    lines = [line.split(" = ")[0] for line in text.splitlines() if " = " in line]
     assert len(lines) == len(set(lines))
 
 
@@ -221,12 +237,14 @@ def test_a_restickify_does_not_divide_the_dims_it_pads() -> None:
     assert dict(dsc.operands[1].back_gap) == {}
 
 
-def test_two_allocations_of_one_argument_count_from_the_lower() -> None:
+@pytest.mark.parametrize(("dialect", "name"), [(JUNE_2026, "arg_0_core_1024"), (AUGUST_2026, "arg_0_slice_1024")])
+def test_two_allocations_of_one_argument_count_from_the_lower(dialect: Dialect, name: str) -> None:
     spec = pointwise("mul", {"a": 8, "b": 64}, inputs=2)
     view = replace(spec.args[1], arg_index=0, allocation=ArgumentAllocation(AllocationKind.HBM, 1024))
-    emitted = emit_opspecs(file_of(replace(spec, args=(spec.args[0], view, spec.args[2])), symbolic=True))
+    given = file_of(replace(spec, args=(spec.args[0], view, spec.args[2])), symbolic=True)
+    emitted = emit_opspecs(given, CodegenOptions(dialect))
     (execute,) = (item for item in emitted.program.body if isinstance(item, SdscExecute))
-    assert execute.operands == ("arg_0", "arg_0_core_1024", "arg_2")
+    assert execute.operands == ("arg_0", name, "arg_2")
 
 
 def test_an_operand_used_twice_has_its_symbols_once() -> None:

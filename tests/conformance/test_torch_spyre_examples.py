@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from spyrec.bundle.dialects import JUNE_2026
 from spyrec.bundle.mlir_parser import parse_program
 from spyrec.bundle.mlir_printer import print_program
 from spyrec.bundle.superdsc_writer import to_bytes
@@ -37,11 +38,11 @@ def emitted_files(emitted: EmittedProgram) -> dict[str, bytes]:
 @pytest.mark.parametrize("compat", [True, False])
 @pytest.mark.parametrize("case", WITHOUT_LOOPS)
 def test_codegen_reproduces_every_byte_of_the_cases_without_loops(case: str, compat: bool) -> None:
-    assert emitted_files(emit(case, CodegenOptions(is_exact=compat))) == written(case)
+    assert emitted_files(emit(case, CodegenOptions(JUNE_2026, is_exact=compat))) == written(case)
 
 
 def test_kept_loops_differ_from_torch_spyre_in_the_steps_alone() -> None:
-    files = emitted_files(emit("nested_loop_symbolic", CodegenOptions()))
+    files = emitted_files(emit("nested_loop_symbolic", CodegenOptions(JUNE_2026)))
     theirs = written("nested_loop_symbolic")
     wrong = b"(s0 + 33554432*d0 + 2147483648*d1)"
     assert wrong in theirs["bundle.mlir"]
@@ -50,7 +51,7 @@ def test_kept_loops_differ_from_torch_spyre_in_the_steps_alone() -> None:
 
 
 def test_unrolled_tiles_advance_through_the_device_layout_and_keep_its_extent() -> None:
-    emitted = emit("nested_loop_unrolled", CodegenOptions())
+    emitted = emit("nested_loop_unrolled", CodegenOptions(JUNE_2026))
     theirs = written("nested_loop_unrolled")
     assert print_program(emitted.program).encode() == theirs["bundle.mlir"]
     for number, superdsc in enumerate(emitted.superdscs.values()):
@@ -77,9 +78,9 @@ def test_unrolled_tiles_advance_through_the_device_layout_and_keep_its_extent() 
 
 @pytest.mark.parametrize("case", CASES)
 def test_symbols_resolve_to_the_baked_addresses(case: str) -> None:
-    unrolled = CodegenOptions(unroll_loops=True, symbolic_args=False)
+    unrolled = CodegenOptions(JUNE_2026, unroll_loops=True, symbolic_args=False)
     baked = emit(case, unrolled)
-    symbolic = emit(case, CodegenOptions(unroll_loops=True, symbolic_args=True))
+    symbolic = emit(case, CodegenOptions(JUNE_2026, unroll_loops=True, symbolic_args=True))
     values = resolve(print_program(symbolic.program), has_pool="pool" in case)
     for name, superdsc in symbolic.superdscs.items():
         for operand, fixed in zip(superdsc.operands, baked.superdscs[name].operands, strict=True):
