@@ -27,6 +27,7 @@ Array = npt.NDArray[np.generic]
 Evaluate = Callable[..., Doubles]
 TABLES = EXAMPLES.parent / "examples_args"
 UNIT = dlfloat.UNIT_ROUNDOFF
+AUGUST = EXAMPLES.parent / "examples_2026_08"
 FORMS = ("host", "device")
 
 
@@ -218,9 +219,10 @@ def test_every_example_has_its_cases_and_its_tables_describe_what_the_opspecs_al
         assert host == device
 
 
+@pytest.mark.parametrize("written", [EXAMPLES, AUGUST], ids=["2026-06", "2026-08"])
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", list(CASES))
-def test_the_numbers_are_right(name: str, form: str, tmp_path: Path) -> None:
+def test_the_numbers_are_right(name: str, form: str, written: Path, tmp_path: Path) -> None:
     case = CASES[name]
     entries = {entry["name"]: entry for entry in read_table(name, "host")["arguments"]}
     host = host_inputs(name)
@@ -229,7 +231,7 @@ def test_the_numbers_are_right(name: str, form: str, tmp_path: Path) -> None:
         inputs = {n: in_device_form(entries[n], array) for n, array in host.items()}
     if form == "device" and name == "matmul_kpad":
         inputs["t1"] = np.where(np.isinf(inputs["t1"].astype(np.float64)), 0.0, inputs["t1"]).astype(np.float32)
-    bundle = EXAMPLES / name.partition(".")[0]
+    bundle = written / name.partition(".")[0]
     only = () if case.only is None else ("--only", case.only)
     outputs = run(bundle, TABLES / f"{name}.{form}.json", inputs, tmp_path, *only)
     ((result, array),) = outputs.items()
