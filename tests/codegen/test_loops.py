@@ -10,8 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from spyrec.bundle.dialects import AUGUST_2026, DIALECTS, Dialect
 from spyrec.bundle.program import Add, AffineApply, ArgumentExtract, Constant, For, Program, SdscExecute, Statement
 from spyrec.codegen.emit_opspecs import CodegenOptions, EmittedProgram, emit_opspecs
+from spyrec.codegen.expression import parse_expression
 from spyrec.codegen.opspec import LoopSpec, OpSpec, TensorArgument
 from spyrec.diagnostics import SpyrecError
 from tests.codegen.builders import SEGMENT, Along, argument, direct_address, file_of, space
@@ -199,3 +201,77 @@ def test_a_loop_that_runs_never_unrolls_to_nothing() -> None:
     emitted = emit_opspecs(file_of(LoopSpec(0, ("a",), (one_tiled_add(),))), CodegenOptions(unroll_loops=True))
     assert not emitted.superdscs
     assert not emitted.program.body
+
+
+def advancing(spec: OpSpec, order: str) -> OpSpec:
+    """Return the operation with the movement of its operands said by themselves, a symbol per loop."""
+    still = dict.fromkeys(TILES, 0)
+    args: list[TensorArgument] = []
+    for arg in spec.args:
+        lanes = arg.device_dtype.elements_per_stick or 0
+        steps = [direct_address(arg, still | {symbol: TILES[symbol]}) - direct_address(arg, still) for symbol in order]
+        terms = [f"{step // 128 * lanes}*t{level}" for level, step in enumerate(steps) if step]
+        args.append(replace(arg, tile_advance=parse_expression(" + ".join(terms)) if terms else None))
+    levels = tuple((f"t{level}",) for level in range(len(order)))
+    return replace(spec, args=tuple(args), tiled_symbols=(), tiled_levels=levels)
+
+
+def nest_of(spec: OpSpec, counts: Mapping[str, int], order: str) -> LoopSpec:
+    body: OpSpec | LoopSpec = spec
+    for symbol in reversed(order):
+        body = LoopSpec(counts[symbol], (), (body,))
+    assert isinstance(body, LoopSpec)
+    return body
+
+
+@settings(max_examples=40, deadline=None)
+@given(tiled_adds(), st.sampled_from(["ab", "ba"]), st.sampled_from(list(DIALECTS.values())), st.booleans())
+def test_operands_that_say_how_they_advance_are_at_their_tiles(
+    drawn: tuple[OpSpec, dict[str, int]], order: str, dialect: Dialect, unroll: bool
+) -> None:
+    spec, counts = drawn
+    nest = nest_of(advancing(spec, order), counts, order)
+    options = CodegenOptions(dialect, symbolic_args=True, unroll_loops=unroll)
+    assert starts_per_execution(emit_opspecs(file_of(nest), options)) == expected_starts(spec, counts, order)
+
+
+def square(*, moves: tuple[str | None, str | None]) -> OpSpec:
+    """Return ``x * x`` that reads its one argument as two operands of different movement."""
+    axes = [Along("b"), Along("a")]
+    whole = {"a": 12, "b": 128}
+    x = argument(axes, "b", whole, index=0)
+    y = argument(axes, "b", whole, index=1, is_input=False)
+    args = tuple(replace(x, tile_advance=None if move is None else parse_expression(move)) for move in moves)
+    output = replace(y, tile_advance=parse_expression("384*t0"))
+    return OpSpec("mul", False, space(TILES, {}), (*args, output), tiled_levels=(("t0",),))
+
+
+@pytest.mark.parametrize(("is_exact", "second"), [(False, [0, 0]), (True, [0, 768])])
+def test_two_movements_from_one_start_have_symbols_of_their_own(is_exact: bool, second: list[int]) -> None:
+    nest = LoopSpec(2, (), (square(moves=("384*t0", None)),))
+    options = CodegenOptions(AUGUST_2026, is_exact=is_exact, symbolic_args=not is_exact or None)
+    starts = starts_per_execution(emit_opspecs(file_of(nest, unroll=False), options))
+    assert [first[0][0] for first in starts] == [0, 768]
+    assert [item[1][0] for item in starts] == second  # upstream lets the second follow the first (Q19)
+
+
+@pytest.mark.parametrize(
+    ("advance", "fact"),
+    [
+        ("100*t0", "whole number of sticks"),
+        ("448*t0", "ends at byte"),
+        ("-384*t0", "ends at byte"),
+        ("384*t7", "other symbols"),
+    ],
+)
+def test_an_advance_that_leads_nowhere_is_refused(advance: str, fact: str) -> None:
+    nest = LoopSpec(2, (), (square(moves=(advance, None)),))
+    with pytest.raises(SpyrecError, match="SPY0523") as caught:
+        emit_opspecs(file_of(nest, unroll=False), CodegenOptions(AUGUST_2026, symbolic_args=True))
+    assert fact in str(caught.value)
+
+
+def test_levels_stand_for_the_loops_around_an_operation() -> None:
+    spec = replace(square(moves=(None, None)), tiled_levels=(("t0",), ("t1",)))
+    with pytest.raises(SpyrecError, match="tiled_levels names 2 loops, 1 are around"):
+        emit_opspecs(file_of(LoopSpec(2, (), (spec,)), unroll=False), CodegenOptions(symbolic_args=True))
