@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spyrec.diagnostics import SpyrecError
+from tests.codegen.builders import FP16
 from tests.conformance.op_runner import decoded
 from tests.support.both_engines import differing
 from tests.support.examples import examples
@@ -50,3 +51,34 @@ def test_a_row_outside_of_its_table_is_refused_by_name(scatters: bool, row: int,
     contents = {**case.contents, 0: operation.memory(0, rows.astype(np.float64))}
     with pytest.raises(SpyrecError, match=f"SPY0706.*row {row}"):
         replace(case, contents=contents).memory(engine)
+
+
+GATHER = IndexedOperation(
+    op="identity",
+    sizes={"a": 40, "c": 100},
+    rows=50,
+    rank=1,
+    columns=False,
+    scatters=False,
+    table_axes=("c", "r"),
+    plain_axes=("c", "a"),
+    data_format=FP16,
+    exact=False,
+    splits={},
+    seed=1,
+)
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        # rows outside of the columns, which torch-spyre describes as if they lay inside
+        replace(GATHER, sizes={"c": 100}, rank=0, table_axes=("r", "c"), plain_axes=("c",)),
+        # a dim that the table lacks, along which torch-spyre has it extend
+        replace(GATHER, sizes={"a": 40, "b": 3, "c": 100}, plain_axes=("c", "b", "a")),
+    ],
+)
+def test_what_torch_spyre_describes_wrong_is_refused_and_spyrec_describes_right(operation: IndexedOperation) -> None:
+    with pytest.raises(SpyrecError, match="SPY0716"):
+        replace(operation, exact=True).case()[0].memory("fast")
+    operation.case()[0].assert_equal()

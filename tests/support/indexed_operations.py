@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
@@ -23,6 +23,17 @@ from tests.support.both_engines import Launched
 Doubles = npt.NDArray[np.float64]
 INT32 = DeviceFormat.IEEE_INT32
 FUNCTIONS = {"identity": 1, "exp": 1, "neg": 1, "add": 2, "maximum": 2}
+
+
+def launched(spec: OpSpec, contents: Mapping[int, npt.NDArray[np.uint8]], *, exact: bool) -> Launched:
+    """Return a launch of one operation in the dialect of August, operand ``i`` being argument ``i``."""
+    options = CodegenOptions(dialect=AUGUST_2026, is_exact=exact)
+    emitted = emit_opspecs(file_of(spec, symbolic=True, unroll=False), options)
+    entries = tuple(
+        TableEntry(f"t{at}", at, arg.device_size, arg.device_dtype, at * SEGMENT, 128 * math.prod(arg.device_size[:-1]))
+        for at, arg in enumerate(spec.args)
+    )
+    return Launched(emitted.program, emitted.superdscs, ArgumentTable(entries), contents)
 
 
 @dataclass(frozen=True)
@@ -138,15 +149,7 @@ class IndexedOperation:
                   for at in range(1, len(spec.args))]  # fmt: skip
         contents = {0: self.memory(0, rows.astype(np.float64))}
         contents |= {at: self.memory(at, arrays[at - 1]) for at in range(1, len(spec.args))}
-        emitted = emit_opspecs(file_of(spec, symbolic=True, unroll=False),
-                               CodegenOptions(dialect=AUGUST_2026, is_exact=self.exact))  # fmt: skip
-        entries = tuple(
-            TableEntry(
-                f"t{at}", at, arg.device_size, arg.device_dtype, at * SEGMENT, 128 * math.prod(arg.device_size[:-1])
-            )
-            for at, arg in enumerate(spec.args)
-        )
-        case = Launched(emitted.program, emitted.superdscs, ArgumentTable(entries), contents)
+        case = launched(spec, contents, exact=self.exact)
         inputs = [array[rows] if self._is_table(1 + at) else array for at, array in enumerate(arrays[:-1])]
         values = self.function(inputs)
         read = sum(128 * len(self._sticks(at, rows)) for at in range(len(spec.args) - 1))
