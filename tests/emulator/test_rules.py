@@ -22,7 +22,7 @@ from spyrec.bundle.program import (
     SdscExecute,
     Statement,
 )
-from spyrec.bundle.superdsc import SuperDsc
+from spyrec.bundle.superdsc import Indirection, SuperDsc
 from spyrec.diagnostics import SpyrecError
 from spyrec.diagnostics.codes import CODES
 from spyrec.emulator.device import EmulatedDevice
@@ -616,3 +616,32 @@ def test_a_launch_without_an_argument_or_pool_is_refused() -> None:
         with pytest.raises(SpyrecError) as error:
             device.launch(loaded, arguments, pool)
         assert error.value.diagnostics[0].code == "SPY0703"
+
+
+PLAIN = Tensor(("mb", "out"), "out")
+
+
+@pytest.mark.parametrize("op", ["neg", "sumnonstick"])
+def test_v14_a_mask_where_nothing_stands_for_what_it_hides(op: str) -> None:
+    masks = {"out": ((200, 56),)}
+    dims = {"mb": (8, 1), "out": (256, 1)}
+    result = PLAIN if op == "neg" else replace(PLAIN, scale={"mb": -1})
+    operation = Operation(op, dims, (PLAIN, result), {"samv-maskvalue": 0xFFFF}, masks)
+    assert refused(superdsc_of(operation), table_of(operation)) == {"SPY0724"}
+    legal = replace(operation, op="exp", tensors=(PLAIN, PLAIN))
+    EmulatedDevice().load(program_of(), {"sdsc_0.json": superdsc_of(legal)}, table_of(legal))
+
+
+def test_v14_an_index_of_what_is_not_computed_by_element() -> None:
+    index = Tensor(("mb",), "mb", {}, DeviceFormat.SENUINT32, indirection=Indirection.INDEX)
+    table = replace(PLAIN, data_format=FP32, indirection=Indirection.VALUE)
+    operation = Operation("fp32todl16", {"mb": (64, 1), "out": (128, 1)}, (index, table, PLAIN))
+    assert refused(superdsc_of(operation), table_of(operation)) == {"SPY0724"}
+    legal = replace(operation, op="neg")
+    EmulatedDevice().load(program_of(), {"sdsc_0.json": superdsc_of(legal)}, table_of(legal))
+
+
+def test_v14_a_selection_of_more_than_there_is() -> None:
+    dims = {"mb": (64, 1), "k": (4, 1), "n": (3, 1)}
+    operation = Operation("topkvalue", dims, (Tensor(("mb", "n"), "mb"), Tensor(("k", "mb"), "mb")))
+    assert refused(superdsc_of(operation), table_of(operation)) == {"SPY0724"}
