@@ -94,7 +94,7 @@ def spec_of(problem: Problem) -> OpSpec:
         *outer,
         (problem.outputs[0], "h"),
         (problem.outputs[1], "w"),
-        (problem.images, "n" if "n" in iterated else "0"),
+        *([(problem.images, "n")] if "n" in iterated else []),
     ]
     arguments.append(_argument(len(arguments), axes, last, is_input=False))
     return OpSpec(problem.op, True, space, tuple(arguments), op_info=_op_info(problem),
@@ -114,11 +114,11 @@ def _channel_axes(channels: int, symbol: str, iterated: Sequence[str]) -> tuple[
 def _input_axes(problem: Problem, iterated: Sequence[str]) -> tuple[list[tuple[int, str]], str]:
     outer, last = _channel_axes(problem.source_channels, "d" if problem.op == "conv2d" else "c", iterated)
     rows, columns = problem.extent
-    images = (problem.images, "n" if "n" in iterated else "0")
+    images = [(problem.images, "n")] if "n" in iterated else []
     if problem.op == "depthwiseconv2dnative":
-        return [*outer, (rows, "h"), (columns, "w"), images], last
+        return [*outer, (rows, "h"), (columns, "w"), *images], last
     down, across = problem.strides
-    return [*outer, (rows // down, "h"), (down, "p"), (columns // across, "w"), (across, "q"), images], last
+    return [*outer, (rows // down, "h"), (down, "p"), (columns // across, "w"), (across, "q"), *images], last
 
 
 def _argument(index: int, axes: Sequence[tuple[int, str]], last: str, *, is_input: bool = True) -> TensorArgument:

@@ -33,6 +33,7 @@ from spyrec.emulator.sanitizers.report import Report
 from spyrec.emulator.sanitizers.selection_propagation import IndexedPropagation, ShufflePropagation, TopPropagation
 from spyrec.emulator.sanitizers.shadow import PADDING, UNWRITTEN, Shadow, States
 from spyrec.emulator.sanitizers.state_driver import StateDriver, shadow_starts
+from spyrec.emulator.sanitizers.window_propagation import WindowPropagation
 from spyrec.emulator.sanitizers.window_stores import is_window
 from spyrec.layout.conversion_table import CopyNest
 from spyrec.runtime.findings import Finding, Sanitizer
@@ -296,6 +297,8 @@ def plan_propagation(setting: Setting, marks: Marks) -> Propagation:
             return FoldPropagation(setting, marks, lanes=2)
         case Family.MATMUL:
             return MatmulPropagation(setting, marks)
+        case Family.WINDOW:
+            return WindowPropagation(setting, marks)
         case Family.TOP:
             return TopPropagation(setting, marks)
         case Family.SHUFFLE:

@@ -1,0 +1,121 @@
+"""Carrying states through operations that slide a window."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from spyrec.emulator.engine import Setting
+from spyrec.emulator.geometry import adjacent_runs, outer_sum, window_elements
+from spyrec.emulator.rules.races import combination_owners
+from spyrec.emulator.sanitizers.kernel_shadow import DEFINED, FIRST_MARK
+from spyrec.emulator.sanitizers.kernel_shadow_folds import fold_lanes, store_outer
+from spyrec.emulator.sanitizers.propagation import NO_SKIPS, Marks, Outcome, Propagation, Starts, weight_of
+
+Integers = npt.NDArray[np.int64]
+States = npt.NDArray[np.uint8]
+Scalar = TypeVar("Scalar", bound=np.generic)
+
+_ONE_ELEMENT = np.array([[0, 1, 0]], np.int64)
+
+
+class WindowPropagation(Propagation):
+    """A result is as defined as the worst element of its window, and the worst weight; padding is defined.
+
+    Padding channels are computed like others: which results count shows where they are used.
+    """
+
+    def __init__(self, setting: Setting, marks: Marks) -> None:
+        super().__init__(setting, marks)
+        self.dims = [dim for dim in setting.extents if setting.extends(setting.output, dim)]
+        self.folded = [dim for dim in setting.extents if dim not in self.dims]
+        self.elements = window_elements(setting.superdsc, setting.inputs[0])
+        self.windows = {axis: setting.superdsc.padding_sizes[axis].window_dim for axis in self.elements}
+        self.owners = np.array(combination_owners(setting))
+        stored = outer_sum([setting.offsets(setting.output, dim) for dim in self.dims])
+        self.target_runs = adjacent_runs(stored, setting.step_bytes(setting.output))
+
+    def run(self, starts: Starts) -> Outcome:
+        """Carry the states of one execution."""
+        setting, outcome = self.setting, Outcome()
+        shape = [setting.extents[dim] for dim in self.dims]
+        worst = np.full((setting.cores, *shape), DEFINED, np.uint8)
+        for position in setting.inputs:
+            for kept, is_padding, runs in self._walks(position):
+                states = self._folded(position, starts, kept.reshape(-1), runs).reshape(-1, *kept.shape)
+                states = np.where(is_padding, np.uint8(DEFINED), states).astype(np.uint8)
+                self._sight(outcome, position, starts, kept, states)
+                worst = np.minimum(worst, states)
+        firsts = [int(np.flatnonzero(self.owners == owner)[0]) for owner in range(int(self.owners.max()) + 1)]
+        joined = np.stack([worst[self.owners == owner].min(axis=0) for owner in range(len(firsts))])
+        self._store(starts, firsts, self.marked(joined.reshape(len(firsts), -1)))
+        return outcome
+
+    def _walks(self, position: int) -> Iterator[tuple[Integers, npt.NDArray[np.bool_], Integers]]:
+        """Yield, tap by tap, where the operand's elements of each result lie, whether they are padding, and what is
+        folded behind each.
+        """
+        setting = self.setting
+        is_source = position == setting.inputs[0]
+        taps = [
+            dim for dim in self.folded if (dim in self.windows.values() if is_source else self._extends(position, dim))
+        ]
+        rest = [dim for dim in self.folded if dim not in taps and self._extends(position, dim)]
+        behind = outer_sum([setting.offsets(position, dim) for dim in rest])
+        runs = adjacent_runs(behind, setting.step_bytes(position)) if rest else _ONE_ELEMENT
+        for point in product(*(range(setting.extents[dim]) for dim in taps)):
+            at = dict(zip(taps, point, strict=True))
+            yield *self._places(position, at, is_source=is_source), runs
+
+    def _extends(self, position: int, dim: str) -> bool:
+        return self.setting.extends(position, dim)
+
+    def _places(self, position: int, at: dict[str, int], *, is_source: bool) -> tuple[Integers, npt.NDArray[np.bool_]]:
+        setting = self.setting
+        geometry, expansion = setting.geometries[position], setting.numerics.expansion
+        kept, is_padding = np.zeros([1] * len(self.dims), np.int64), np.zeros([1] * len(self.dims), np.bool_)
+        for axis, dim in enumerate(self.dims):
+            if is_source and dim in self.elements:
+                elements = self.elements[dim][:, at.get(self.windows[dim], 0)]
+                outside = (elements < 0) | (elements >= geometry.extents[dim])
+                offsets = geometry.offsets(dim, np.where(outside, 0, elements)) * expansion
+                is_padding = is_padding | self._along(axis, outside)
+            elif self._extends(position, dim):
+                offsets = setting.offsets(position, dim)
+            else:
+                continue
+            kept = kept + self._along(axis, offsets)
+        own = (setting.offsets(position, dim)[place] for dim, place in at.items() if self._extends(position, dim))
+        return kept + sum(own), is_padding
+
+    def _along(self, axis: int, values: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
+        return values.reshape([-1 if other == axis else 1 for other in range(len(self.dims))])
+
+    def _folded(self, position: int, starts: Starts, kept: Integers, runs: Integers) -> States:
+        """Return the worst state [core, result] of an operand."""
+        setting = self.setting
+        low = np.empty((setting.cores, len(kept)), np.uint8)
+        high = np.empty_like(low)
+        layout = setting.codec(position).word_bytes, setting.step_bytes(position)
+        fold_lanes(*layout, starts.shadow[position], kept, runs, NO_SKIPS, low, high, 0, low.size)
+        return low
+
+    def _sight(self, outcome: Outcome, position: int, starts: Starts, kept: Integers, states: States) -> None:
+        for core, *place in np.argwhere(states < FIRST_MARK).tolist()[:1]:
+            at = int(starts.shadow[position, core]) + int(kept[tuple(place)])
+            outcome.sighting.note(weight_of(int(states[core, *place])), position, core, at)
+
+    def _store(self, starts: Starts, firsts: Sequence[int], states: States) -> None:
+        setting = self.setting
+        layout = np.array([setting.codec(setting.output).word_bytes, setting.step_bytes(setting.output)], np.int64)
+        rows = np.zeros(1, np.int64)
+        row_states = np.full((len(states), 1), DEFINED, np.uint8)
+        self.forget_lanes(starts.shadow)
+        at = np.ascontiguousarray(starts.shadow[setting.output, firsts])
+        store_outer(
+            layout, at, rows, self.target_runs, row_states, states, self.marks.clobbered, 0, len(states)
+        )  # fmt: skip
