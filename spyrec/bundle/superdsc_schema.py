@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 
-from spyrec.bundle.superdsc import Component, Indirection
+from spyrec.bundle.superdsc import Component, Indirection, PaddingKind
+from spyrec.bundle.superdsc_windows import PADDING_SIZES
+from spyrec.bundle.superdsc_writer import STAGE_DETAILS
 from spyrec.diagnostics.json_reading import JsonValue
 from spyrec.hardware.dtypes import DeviceFormat
 
@@ -39,7 +41,8 @@ def superdsc_schema() -> str:
             "compute": _compute(),
             "constant": _constant(),
             "fold": _fold(),
-            "extents": _by_pattern("^name_$|^[A-Za-z_][A-Za-z0-9_]*_$", {"type": ["integer", "string"], "minimum": 1}),
+            "extents": _extents(),
+            "window": _window(),
             "format": {"enum": [item.name for item in DeviceFormat]},
         },
     }
@@ -124,6 +127,33 @@ def _dsc() -> Schema:
     )  # fmt: skip
 
 
+def _extents() -> Schema:
+    """Return extents by dim, with a name and, of operations that slide a window, how it slides along each axis."""
+    others = "|".join(f"{key}$" for key in STAGE_DETAILS)
+    dims = f"^name_$|^(?!{others})[A-Za-z_][A-Za-z0-9_]*_$"
+    extents = _by_pattern(dims, {"type": ["integer", "string"], "minimum": 1})
+    windows = _by_pattern(_NAME, _ref("window"))
+    details: Schema = {key: windows if key == PADDING_SIZES else {"type": "object"} for key in STAGE_DETAILS}
+    extents["properties"] = details
+    return extents
+
+
+def _window() -> Schema:
+    numbers: Schema = {
+        "padFront_": _integer(-1),
+        "padBack_": _integer(-1),
+        "unneededPad_": {"type": "integer"},
+        "unneededPadFront_": {"type": "integer"},
+        "unneededPadBack_": {"type": "integer"},
+        "totalSize_": _integer(1),
+        "stride_": _integer(1),
+        "dilation_": _integer(1),
+        "windowDim_": _TEXT,
+    }
+    needed = ["padFront_", "padBack_", "totalSize_", "stride_", "dilation_", "windowDim_"]
+    return _object(numbers, needed) | {"additionalProperties": False}
+
+
 def _fold() -> Schema:
     function: Schema = {"type": "object", "minProperties": 1, "maxProperties": 1}
     attribute = _object({"factor_": _integer(1), "label_": _TEXT}, ["factor_", "label_"])
@@ -149,6 +179,7 @@ def _node() -> Schema:
             "prev_": _TEXT,
             "ldsIdx_": _integer(0),
             "component_": {"enum": [item.value for item in Component]},
+            "padding_": _by_pattern(_NAME, {"enum": [item.value for item in PaddingKind]}),
             "isStartAddrSymbolic_": _FLAG,
             "layoutDimOrder_": _array(_TEXT),
             "maxDimSizes_": _array({"type": "integer"}),
