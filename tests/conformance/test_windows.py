@@ -14,11 +14,13 @@ import pytest
 
 from spyrec.bundle.dialects import AUGUST_2026, JUNE_2026
 from spyrec.bundle.mlir_parser import parse_program
+from spyrec.bundle.superdsc import UnneededPadding
 from spyrec.bundle.superdsc_reader import parse_superdsc
 from spyrec.bundle.superdsc_writer import to_bytes
 from spyrec.codegen.emit_opspecs import CodegenOptions, EmittedProgram, emit_opspecs
 from spyrec.codegen.opspec import OpSpec, OpSpecFile
 from spyrec.diagnostics import DiagnosticSink, SpyrecError
+from spyrec.emulator.operations.window import multiply_add
 from spyrec.hardware import dlfloat
 from spyrec.hardware.target import SEGMENT_BYTES
 from spyrec.runtime.device import ArgumentTable, TableEntry
@@ -372,3 +374,64 @@ def test_a_window_that_a_file_leaves_open_is_not_executed(name: str) -> None:
         with pytest.raises(SpyrecError) as error:
             replace(made, superdscs=dict.fromkeys(made.superdscs, superdsc)).memory(engine)
         assert {item.code for item in error.value.diagnostics} == {code}
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_a_sum_of_products_rounds_once(sign: float) -> None:
+    """2**24 + 2 + (1 - 2**-46) lies below the middle of two neighbours; in float64 it would lie in the middle."""
+    x, y = np.array([sign * (1 + 2.0**-23)]), np.array([1 - 2.0**-23])
+    total = np.array([sign * (2.0**24 + 2)], np.float32)
+    assert multiply_add(x, y, total)[0] == sign * (2.0**24 + 2)
+    assert (x * y + total).astype(np.float32)[0] == sign * (2.0**24 + 4)
+
+
+def symbols(spec: OpSpec) -> dict[str, str]:
+    """Return the label of each symbol, as the file has them."""
+    (superdsc,) = emitted(spec, EXACT).superdscs.values()
+    return dict(zip((dim.symbol for dim in spec.iteration_space), superdsc.iteration, strict=False))
+
+
+def test_dims_are_called_by_their_part() -> None:
+    assert symbols(spec_of(Problem(POOL, 2, 64, (2, 3), (2, 2)))) == {
+        "n": "mb", "h": "i", "w": "j", "c": "out", "p": "ki", "q": "kj"
+    }  # fmt: skip
+    assert symbols(spec_of(Problem(CONVOLUTION, 2, 64, (2, 3), (2, 2)))) == {
+        "n": "mb", "h": "i", "w": "j", "c": "out", "d": "in", "p": "ki", "q": "kj"
+    }  # fmt: skip
+    assert symbols(spec_of(Problem(DEPTHWISE, 1, 64, (2, 3), (2, 2)))) == {
+        "c": "out", "h": "i", "w": "j", "p": "ki", "q": "kj"
+    }  # fmt: skip
+
+
+def test_a_convolution_is_told_by_structure_and_not_by_place() -> None:
+    spec = spec_of(Problem(CONVOLUTION, 1, 64, (2, 3), (2, 3)))
+    turned = replace(spec, iteration_space=tuple(reversed(spec.iteration_space)))
+    assert symbols(turned) == {"q": "kj", "p": "ki", "d": "in", "c": "out", "w": "j", "h": "i"}
+
+
+def test_an_output_of_one_element_iterates_its_axes_behind_the_window() -> None:
+    spec = spec_of(Problem(DEPTHWISE, 2, 64, (1, 1), (3, 3)))
+    order = {dim.symbol: dim for dim in spec.iteration_space}
+    behind = replace(spec, iteration_space=tuple(order[name] for name in "ncpqhw"))
+    assert symbols(behind) == {"n": "mb", "c": "out", "p": "ki", "q": "kj", "h": "i", "w": "j"}
+
+
+@pytest.mark.parametrize(("op", "iterated", "divided"), [
+    (POOL, ["mb", "i", "j", "ki", "kj", "out"], ["mb", "i", "j", "ki", "kj", "out"]),
+    (DEPTHWISE, ["out", "mb", "i", "j", "ki", "kj"], ["mb", "i", "j", "ki", "kj", "out"]),
+])  # fmt: skip
+def test_one_channel_is_iterated_as_a_stick(op: str, iterated: list[str], divided: list[str]) -> None:
+    (superdsc,) = emitted(spec_of(Problem(op, 2, 1, (2, 2), (2, 2))), EXACT).superdscs.values()
+    assert list(superdsc.iteration) == iterated
+    assert list(superdsc.work_slices) == divided
+    assert superdsc.iteration["out"] == 64
+    assert all(operand.layout_dim_order.count("out") == 1 for operand in superdsc.operands)
+
+
+def test_padding_that_no_window_needs_is_taken_off_behind_first() -> None:
+    """5 elements with 2 of padding on both sides, 2 taps at every third: 3 outputs need 8 of 9."""
+    spec = spec_of(Problem(DEPTHWISE, 1, 64, (3, 3), (2, 2), (3, 3), padding=(2, 2), rest=(1, 1)))
+    (superdsc,) = emitted(spec, EXACT).superdscs.values()
+    sizes = superdsc.padding_sizes["i"]
+    assert (sizes.pad_front, sizes.pad_back, sizes.total_size) == (2, 1, 9)
+    assert sizes.unneeded == UnneededPadding(total=1, front=0, back=1)
