@@ -63,7 +63,8 @@ class OperationRecord:
     ``element_bytes``: of the widest operand.  ``passes``: results that the vector unit makes per point.
     ``result_elements``: of the whole operation.  ``read_bytes``: distinct bytes of device memory that any core reads;
     ``core_read_bytes``: summed over cores; ``shared_reads``: the same by operand.  ``lx_*``: bytes of one core.
-    ``batch_slices``: cores' slices of a matmul's batch dims.
+    ``batch_slices``: cores' slices of a matmul's batch dims.  ``ring_bytes``: what a core gets from others, each byte
+    as often as there are links on its way; of the core where that is most.
     """
 
     operation_class: OperationClass
@@ -83,6 +84,7 @@ class OperationRecord:
     lx_write_bytes: int = 0
     combination: Combination = Combination()
     batch_slices: int = 1
+    ring_bytes: int = 0
 
     @property
     def writing_cores(self) -> int:
@@ -243,8 +245,12 @@ def _compute_us(record: OperationRecord, profile: Profile) -> float:
 
 
 def _ring_us(record: OperationRecord, profile: Profile) -> float:
-    """Return the time to combine partial results: each slice passes its own on; the links between carry ``hops``."""
+    """Return the time to combine partial results: each slice passes its own on; the links between carry ``hops``.
+
+    What a shuffle moves passes link by link too.
+    """
     combination = record.combination
     steps = combination.slices - 1
     passed = steps * combination.core_result_bytes * combination.hops / profile.ring_bytes_per_us
-    return passed + steps * record.result_elements * profile.partial_sum_us
+    moved = record.ring_bytes / profile.ring_bytes_per_us
+    return passed + moved + steps * record.result_elements * profile.partial_sum_us

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,7 +22,11 @@ from spyrec.codegen.expression import parse_expression
 from spyrec.codegen.opspec import LoopSpec
 from spyrec.codegen.opspec_json import read_opspecs
 from spyrec.diagnostics import DiagnosticSink, SpyrecError
+from spyrec.diagnostics.json_reading import JsonValue
+from spyrec.emulator.engine import Integers
+from spyrec.emulator.operations import shuffle as operation
 from spyrec.emulator.reference import DefinedLaunch, Machine
+from spyrec.emulator.timeline.shuffle_traffic import ring_bytes
 from spyrec.hardware import dlfloat
 from spyrec.hardware.dtypes import DeviceFormat
 from spyrec.runtime.device import ArgumentTable
@@ -287,6 +294,7 @@ PLAIN = (DimFold(0, 1), DimFold(0, 1))
         (folds(0, mb=(DimFold(2, 8), *PLAIN, DimFold(1, 4))), "SPY0725", "twice"),
         (folds(0, mb=(DimFold(2, 16), *PLAIN, DimFold(1, 2))), "SPY0725", "more"),
         (folds(0, mb=(DimFold(2, 8), DimFold(0, 1), DimFold(1, 2), DimFold(1, 1))), "SPY0725", "rows"),
+        (folds(0, mb=(DimFold(2, 1 << 40), *PLAIN, DimFold(1, 2))), "SPY0726", "nobody owns"),
         (folds(1, mb=(DimFold(16, 1), DimFold(8, 2), DimFold(0, 1), DimFold(1, 16))), "SPY0725", "corelet"),
         (starts(1, 512), "SPY0717", "overlaps"),  # case 8: S1 and S2 on one core
         (starts(1, (2 << 20) - 1024), "SPY0718", "exceeds"),  # case 9
@@ -351,3 +359,91 @@ def test_a_source_in_device_memory_is_refused() -> None:
     changed = replace(superdsc, operands=(plain, superdsc.operands[1]))
     with pytest.raises(SpyrecError, match="SPY0724"):
         launched(with_superdsc(program, changed), TENSOR, patterned(TENSOR)).memory("fast")
+
+
+DEEP = Shape({"x": 4, "r": 8, "c": 64})
+
+
+def brute_force_ring_bytes(superdsc: SuperDsc) -> int:
+    """Element by element: who owns it, who gets it, and how far that is round a ring of 32."""
+    source, target = distribution(superdsc, 0), distribution(superdsc, 1)
+
+    def owned(own: Distribution, core: int) -> Iterator[tuple[int, ...]]:
+        ranges: list[list[int]] = []
+        for dim, (cut, corelet, _, *elements) in own.folds.items():
+            inside = [0]
+            for fold in elements:
+                inside = [at + fold.alpha * number for at in inside for number in range(fold.factor)]
+            first = cut.alpha * own.core_slices[core][dim]
+            wanted = inside[: corelet.alpha] if corelet.factor > 1 else inside
+            ranges.append([first + corelet.alpha * half + at for half in range(corelet.factor) for at in wanted])
+        yield from itertools.product(*ranges)
+
+    owners: dict[tuple[int, ...], int] = {}
+    for core in superdsc.core_ids:
+        for element in owned(source, core):
+            owners.setdefault(element, core)
+    most = 0
+    for core in superdsc.core_ids:
+        apart = [abs(core - owners[element]) for element in owned(target, core)]
+        most = max(most, sum(min(links, 32 - links) for links in apart))
+    return most * superdsc.operands[1].word_length
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        emitted(chain(NARROW, [(0, ROWS), (FAR, Owners({"r": 4, "c": 2}, ("c", "r")))])),
+        emitted(chain(DEEP, [(0, Owners({"x": 4, "r": 8})), (FAR, Owners({"r": 8, "x": 4}))])),
+        gathered(),
+        in_corelets(SPANS_CORE),
+    ],
+    ids=["halves", "32 cores", "groups", "corelets"],
+)
+def test_bytes_on_the_ring(program: EmittedProgram) -> None:
+    superdsc = program.superdscs["sdsc_1.json"]
+    assert ring_bytes(superdsc) == brute_force_ring_bytes(superdsc) > 0
+
+
+def test_a_bug_planted_in_the_fast_path_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    launch = launched(emitted(chain(TENSOR, [(0, ROWS), (FAR, COLUMNS)])), TENSOR, patterned(TENSOR))
+    launch.assert_equal()
+    right = operation.coordinates_of
+
+    def dropped(own: Distribution, dim: str, number: int) -> Integers:
+        """Give core 5's columns to core 4 as well."""
+        return right(own, dim, 4 if number == 5 and own.slices("out") == 8 else number)
+
+    monkeypatch.setattr(operation, "coordinates_of", dropped)
+    with pytest.raises(AssertionError):
+        launch.assert_equal()
+
+
+def values_in(node: JsonValue) -> Iterator[tuple[dict[str, JsonValue] | list[JsonValue], str | int]]:
+    """Yield every place of a JSON value that holds something."""
+    items = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
+    for key, member in items:
+        assert isinstance(node, dict | list)
+        yield node, key
+        yield from values_in(member)
+
+
+def test_a_damaged_shuffle_is_refused_or_moves_what_it_says() -> None:
+    """Any value of the file replaced by any other: no crash, nothing that both engines see differently."""
+    program = emitted(chain(NARROW, [(0, ROWS), (FAR, Owners({"r": 4, "c": 2}))]))
+    text = to_bytes(program.superdscs["sdsc_1.json"])
+    generator = np.random.default_rng(3)
+    outcomes: Counter[str] = Counter()
+    for _ in range(150):
+        data = json.loads(text)
+        places = list(values_in(data))
+        node, key = places[generator.integers(len(places))]
+        node[key] = [0, 1, 2, -1, 1 << 39, "x", None, [], {}, 64][generator.integers(10)]  # type: ignore[index, call-overload]
+        try:
+            changed = replace(parse_superdsc(json.dumps(data)), index=1)
+            launched(with_superdsc(program, changed), NARROW, patterned(NARROW)).assert_equal()
+            outcomes["moved"] += 1
+        except SpyrecError:
+            outcomes["refused"] += 1
+    assert outcomes["moved"] > 5
+    assert outcomes["refused"] > 50

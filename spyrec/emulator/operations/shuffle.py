@@ -28,7 +28,7 @@ class Shuffle:
             assert own is not None
             cores = range(setting.cores)
             self._places[position] = [
-                [_coordinates(own, dim, own.core_slices[core][dim]) for dim in dims] for core in cores
+                [coordinates_of(own, dim, own.core_slices[core][dim]) for dim in dims] for core in cores
             ]
             extents = {dim: own.core_elements(dim) for dim in dims}
             self._movers[position] = Mover(setting, position, extents)
@@ -59,7 +59,7 @@ class Shuffle:
         return expansion * outer_sum([geometry.offsets(dim, np.arange(extent)) for dim, extent in extents])
 
 
-def _coordinates(own: Distribution, dim: str, number: int) -> Integers:
+def coordinates_of(own: Distribution, dim: str, number: int) -> Integers:
     """Return the coordinates of a slice along a dim, in the order in which its elements lie in LX."""
     folds = own.owned_folds(dim)
     assert folds is not None, "checked at load"

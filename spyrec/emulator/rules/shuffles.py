@@ -6,9 +6,8 @@ count.  Capacity, alignment and overlap are the rules of all operands in LX (V4,
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import product
 from math import prod
 
 from spyrec.bundle.superdsc import Component, Distribution, Operand, SuperDsc
@@ -33,7 +32,8 @@ def is_shuffle(superdsc: SuperDsc) -> bool:
 
 def shuffle_faults(superdsc: SuperDsc) -> Iterator[ShuffleFault]:
     """Yield what is wrong with a shuffle: SPY0713 sticks, SPY0724 form, SPY0725 folds, SPY0726 owners."""
-    source, target = superdsc.compute.inputs[0], superdsc.compute.outputs[0]
+    (target,) = superdsc.compute.outputs
+    source = next(position for position in superdsc.compute.inputs if position != target)
     found = [fault for position in (source, target) for fault in _form(superdsc, position)]
     first, second = superdsc.operands[source], superdsc.operands[target]
     if _extending(first) != _extending(second):
@@ -120,6 +120,14 @@ def _owners(superdsc: SuperDsc, own: Distribution, dims: list[str]) -> Iterator[
                 return
     owned = {tuple(slices[dim] for dim in dims) for slices in own.core_slices}
     if prod(counts.values()) > len(owned):
-        grid = product(*(range(count) for count in counts.values()))
-        missing = dict(zip(dims, next(place for place in grid if place not in owned), strict=True))
+        missing = next(place for place in _grid(counts) if tuple(place.values()) not in owned)
         yield f"nobody owns slices {missing}, {len(owned)} of {prod(counts.values())} have an owner"
+
+
+def _grid(counts: Mapping[str, int]) -> Iterator[dict[str, int]]:
+    """Yield all combinations of slices, the first dim's fastest, without making them first: a file may name many."""
+    for number in range(prod(counts.values())):
+        rest, place = number, dict[str, int]()
+        for dim, count in counts.items():
+            rest, place[dim] = divmod(rest, count)
+        yield place

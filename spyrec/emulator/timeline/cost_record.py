@@ -14,6 +14,7 @@ from spyrec.emulator.engine import Setting
 from spyrec.emulator.footprint import length, whole_sticks
 from spyrec.emulator.operations.matmul import roles_of
 from spyrec.emulator.rules.binding import Binding
+from spyrec.emulator.timeline.shuffle_traffic import ring_bytes
 from spyrec.emulator.timeline.traffic import Traffic
 from spyrec.hardware.cost import Combination, OperandRead, OperationClass, OperationRecord, Unit
 from spyrec.hardware.target import PARTIAL_SUM_BYTES
@@ -45,6 +46,7 @@ def record_of(setting: Setting, binding: Binding, traffic: Traffic) -> Operation
         lx_write_bytes=_lx_bytes(setting, binding, (setting.output,)),
         combination=_combination(setting),
         batch_slices=math.prod(superdsc.work_slices[dim] for dim in roles.batch) if roles else 1,
+        ring_bytes=ring_bytes(superdsc),
     )
 
 
