@@ -1,6 +1,7 @@
 """Compares what a SuperDSC file repeats with what follows from the rest of it.
 
-Nothing here decides execution: folds, names, memory organisation and schedules are verified and never computed from.
+Nothing here decides execution: folds (but those of a shuffle), names and memory organisation are verified and never
+computed from.
 A differing value is a warning (SPY0623).  A key that no writer known to us puts there is refused (SPY0621), because it
 might change the meaning; where it holds nothing it changes none, and is a warning (SPY0626).
 """

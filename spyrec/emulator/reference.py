@@ -58,9 +58,9 @@ POOL = -1
 class Machine:
     """The memories of a device.  They keep what they hold from one launch to the next.
 
-    ``regions``: device memory, by argument index, ``POOL``, or below.  ``scratchpads``: LX, by core id; nothing moves
-    data between them.  ``half``: the format that stands where a tensor is DLFloat16 (``--numerics``); one that is twice
-    as wide has twice the memory: ``expansion`` bytes for each byte of the device.
+    ``regions``: device memory, by argument index, ``POOL``, or below.  ``scratchpads``: LX, by core id; only a
+    shuffle moves data between them.  ``half``: the format that stands where a tensor is DLFloat16 (``--numerics``); one
+    that is twice as wide has twice the memory: ``expansion`` bytes for each byte of the device.
     """
 
     regions: Mapping[int, Bytes]

@@ -93,7 +93,7 @@ EMULATOR: dict[str, Code] = {
     ),
     "SPY0718": Code(
         "scratchpad rule broken (V8)",
-        "An LX operand fits the core's LX, and is read under the slices it was written with: nothing moves data "
+        "An LX operand fits the core's LX, and is read under the slices it was written with: only a shuffle moves data "
         "between cores' LX.",
         rule="V8",
         hint="read from LX what the same core wrote there, in the same slices",

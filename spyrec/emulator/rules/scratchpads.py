@@ -55,7 +55,7 @@ def _check_read(
     for source in sources:
         if source.slices != read.slices:
             message = f'{subject}: read under other slices than "{source.file}" wrote it with'
-            hint = "nothing moves data between the cores' LX: both operations must divide the tensor alike"
+            hint = "only a shuffle moves data between the cores' LX: else both operations must divide the tensor alike"
             found = Diagnostic(RULE_CODES[8], message, where, hint=hint)
             return [_placed(found, planned, position, _first_other(read.slices, source.slices), "coreIdToWkSlice_")]
     return []
