@@ -66,21 +66,29 @@ def read_schedule(outer: Cursor, core_ids: Sequence[int], counts: DscCounts) -> 
     cursor = outer.optional("coreIdToDscSchedule")
     if cursor is None:
         return {core: (ScheduleStep(None, own[core], False, False),) for core in core_ids}
-    unexpected = sorted(cursor.object().keys() - {str(core) for core in core_ids})
+    rows = cursor.object()
+    unexpected = sorted(rows.keys() - {str(core) for core in core_ids})
     if unexpected:
         cursor.refuse(CONTRADICTORY, f'core "{unexpected[0][:40]}" is not in coreIdsUsed_ (rule V1)')
-    schedule = {core: _read_steps(cursor.member(str(core)), counts) for core in core_ids}
-    for core, steps in schedule.items():
-        _check_core(cursor.member(str(core)), steps, own[core], counts)
+    schedule: dict[int, Steps] = {}
+    firsts: dict[int, int] = {}
+    for core in core_ids:
+        first = firsts.setdefault(own[core], core)
+        if first != core and rows.get(str(core)) == rows[str(first)]:  # as a rule: all cores do the same
+            schedule[core] = schedule[first]
+            continue
+        member = cursor.member(str(core))
+        schedule[core] = _read_steps(member, counts)
+        _check_core(member, schedule[core], own[core], counts)
     _check_alike(cursor, schedule, own)
     return schedule
 
 
 def _own_dscs(cursor: Cursor | None, core_ids: Sequence[int], counts: DscCounts) -> dict[int, int]:
     """Return which DSC is each core's."""
-    if cursor is None:
-        return dict.fromkeys(core_ids, 0)
     own = dict.fromkeys(core_ids, 0)
+    if cursor is None or all(type(number) is int and number == 0 for number in cursor.object().values()):
+        return own
     for core, member in cursor.members():
         number = member.integer(0)
         if number >= max(1, counts.dscs):
