@@ -30,6 +30,7 @@ class Dialect:
     index (else 1 where they are smaller than those of the table).
     ``has_shuffles``: a copy in LX between two divisions is a shuffle.
     ``interleaves_fp8``: the first operand of an 8-bit product states the order inside its sticks.
+    ``has_dynamic_sizes``: extents may be parameters of the program.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Dialect:
     sizes_index_dims: bool
     has_shuffles: bool
     interleaves_fp8: bool
+    has_dynamic_sizes: bool
 
     def __repr__(self) -> str:
         return f"<Dialect {self.name}>"
@@ -66,6 +68,7 @@ JUNE_2026 = Dialect(
     sizes_index_dims=False,
     has_shuffles=False,
     interleaves_fp8=False,
+    has_dynamic_sizes=False,
 )
 
 AUGUST_2026 = Dialect(
@@ -83,6 +86,7 @@ AUGUST_2026 = Dialect(
     sizes_index_dims=True,
     has_shuffles=True,
     interleaves_fp8=True,
+    has_dynamic_sizes=True,
 )
 
 DIALECTS: Mapping[str, Dialect] = MappingProxyType({item.name: item for item in (JUNE_2026, AUGUST_2026)})

@@ -11,6 +11,7 @@ import orjson
 from spyrec.bundle.argument_uses import ARGUMENT_PARAMETER, AddressSpan, argument_uses
 from spyrec.bundle.correction_word import Word, WordKind, read_words
 from spyrec.bundle.device_program import DeviceProgram
+from spyrec.bundle.dynamic_sizes import largest_sizes
 from spyrec.bundle.json_cursor import LARGEST_INTEGER, MALFORMED, Cursor
 from spyrec.bundle.manifest import Argument, Manifest, PlanStep
 from spyrec.bundle.program import is_value_parameter
@@ -132,7 +133,8 @@ def completed(program: DeviceProgram, table: ImageTable) -> ImageTable:
         )
         for index, item in enumerate(table.arguments)
     )
-    return ImageTable(arguments, table.pool_bytes, table.value_maxima, program_words(program))
+    maxima = {**largest_sizes(program.program), **table.value_maxima}
+    return ImageTable(arguments, table.pool_bytes, maxima, program_words(program))
 
 
 def program_words(program: DeviceProgram) -> tuple[Word, ...]:

@@ -29,7 +29,7 @@ def print_program(program: Program) -> str:
         *(f"#{item.name} = {_affine_map(item)}" for item in program.maps),
         "module {",
         f"\tfunc.func @{FUNCTION_NAME}({parameters}) {{",
-        *_custom_lines(program.body, 2),
+        *_custom_lines(program.body, {item.name: argument_type(item) for item in program.parameters}, 2),
         "\t\treturn",
         "\t}",
         "}",
@@ -88,22 +88,25 @@ def _values(names: Sequence[str]) -> str:
     return ", ".join(f"%{name}" for name in names)
 
 
-def _custom_lines(body: Sequence[Statement], depth: int) -> Iterator[str]:
+def _custom_lines(body: Sequence[Statement], types: dict[str, str], depth: int) -> Iterator[str]:
     indent = "\t" * depth
     for statement in body:
         if isinstance(statement, For):
             bounds = f"%{statement.lower} to %{statement.upper} step %{statement.step}"
             yield f"{indent}scf.for %{statement.induction} = {bounds} {{"
-            yield from _custom_lines(statement.body, depth + 1)
+            yield from _custom_lines(statement.body, types, depth + 1)
             yield f"{indent}}}"
         else:
-            yield indent + _custom(statement)
+            yield indent + _custom(statement, types)
 
 
-def _custom(statement: Add | AffineApply | ArgumentExtract | Constant | DeviceMemoryAllocate | SdscExecute) -> str:
+def _custom(
+    statement: Add | AffineApply | ArgumentExtract | Constant | DeviceMemoryAllocate | SdscExecute,
+    types: dict[str, str],
+) -> str:
     match statement:
         case ArgumentExtract(result, argument):
-            conversion = "!sdscbundle.input_arg<index> -> index"
+            conversion = f"{types.get(argument, '!sdscbundle.input_arg<index>')} -> index"
             return f"%{result} = sdscbundle.input_arg_extract value from %{argument} : {conversion}"
         case Constant(result, value):
             return f"%{result} = arith.constant {value} : index"

@@ -5,6 +5,7 @@ Values are names without the leading ``%``.  ``mlir_printer`` and ``mlir_parser`
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 
@@ -31,7 +32,15 @@ VALUE_SUFFIX = "_value"
 
 def is_value_parameter(name: str) -> bool:
     """Whether a parameter of this name holds an integer that each launch gives, not an address."""
-    return name.endswith(VALUE_SUFFIX) and len(name) > len(VALUE_SUFFIX)
+    return (name.endswith(VALUE_SUFFIX) and len(name) > len(VALUE_SUFFIX)) or is_size_parameter(name)
+
+
+_SIZE = re.compile(r"sym_[0-9]{1,9}_[0-9]{1,9}_base")
+
+
+def is_size_parameter(name: str) -> bool:
+    """Whether a parameter of this name is a dynamic size: the extent of dims, which each launch may give."""
+    return _SIZE.fullmatch(name) is not None
 
 
 @dataclass(frozen=True, slots=True)

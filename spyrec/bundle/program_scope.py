@@ -93,7 +93,7 @@ class _Scope:
                     self.error(UNDEFINED, f'allocation "%{result}" of {size_bytes} bytes')
                 self.define(result, _Kind.INDEX)
             case SdscExecute(_, operands, _):
-                self.use(operands)
+                self.use(name for name in operands if self.kinds.get(name) is not _Kind.GIVEN)
             case For():
                 self.loop(statement)
 

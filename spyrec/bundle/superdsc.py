@@ -194,6 +194,19 @@ class Operand:
 
 
 @dataclass(frozen=True, slots=True)
+class DynamicDim:
+    """A dim whose extent each launch gives: the symbol that stands for it, its name, and its share on one core.
+
+    ``max_size`` and ``granularity`` are those of a core's share: of the whole, divided by the slices.
+    """
+
+    symbol_id: int
+    name: str
+    max_size: int
+    granularity: int
+
+
+@dataclass(frozen=True, slots=True)
 class ConstantEntry:
     """One entry of ``constantInfo_``: ``bits`` is the raw unsigned integer of the file."""
 
@@ -223,6 +236,7 @@ class SuperDsc:
     are keyed by dim in file order.  ``core_work_slices[i]`` is the slice map of core ``core_ids[i]``.
     ``padding_sizes`` (of ``N_``) and ``stage_padding_sizes`` (of ``ss_`` and ``el_``): by axis, where a window slides.
     ``dialect``: the form of the file.  ``debug_handle``: where the operation comes from, ``None`` where nobody says.
+    ``dynamic_dims``: by dim, in file order; extents elsewhere are the largest there can be.
     """
 
     index: int
@@ -242,11 +256,17 @@ class SuperDsc:
     debug_handle: DebugHandle | None = None
     padding_sizes: Mapping[str, PaddingSizes] = field(default_factory=dict[str, PaddingSizes])
     stage_padding_sizes: Mapping[str, PaddingSizes] = field(default_factory=dict[str, PaddingSizes])
+    dynamic_dims: Mapping[str, DynamicDim] = field(default_factory=dict[str, DynamicDim])
 
     def core_elements(self, operand: Operand, dim: str) -> int:
         """Return how many elements along a dim of an operand in LX each core holds, gaps not counted."""
         own = operand.distribution
         return self.core_extent[dim] if own is None else own.core_elements(dim)
+
+    @property
+    def split_dynamic_dims(self) -> tuple[str, ...]:
+        """Dynamic dims that cores share, which no writer known gives right addresses (docs/compatibility.md, Q18)."""
+        return tuple(dim for dim in self.dynamic_dims if self.work_slices[dim] > 1)
 
     @property
     def corelets(self) -> int:

@@ -29,6 +29,7 @@ from spyrec.bundle.superdsc import (
     PAIRED_STICK,
     ComputeOp,
     ConstantEntry,
+    DynamicDim,
     LabelInfo,
     Operand,
     PaddingSizes,
@@ -125,10 +126,11 @@ def _read_root(root: Cursor, sink: DiagnosticSink) -> SuperDsc | None:
     operands = _read_operands(
         inner, _OperandContext(dialect, division, labels, distributions, window_of(name) is not None), sink
     )
+    dynamic = attempt(sink, lambda: _read_dynamic(outer, inner, division))
     constants = attempt(sink, lambda: _read_constants(inner))
     masking = attempt(sink, lambda: _read_masking(inner, division.iteration))
     compute = attempt(sink, lambda: _read_compute(inner, name))
-    if operands is None or constants is None or masking is None or compute is None:
+    if operands is None or dynamic is None or constants is None or masking is None or compute is None:
         return None
     mask_id = inner.optional("maskingConstId_")
     return SuperDsc(
@@ -149,6 +151,7 @@ def _read_root(root: Cursor, sink: DiagnosticSink) -> SuperDsc | None:
         debug_handle=handle,
         padding_sizes=windows[0],
         stage_padding_sizes=windows[1],
+        dynamic_dims=dynamic,
     )
 
 
@@ -277,6 +280,8 @@ def _read_extents(cursor: Cursor) -> dict[str, int]:
             continue
         if key == PADDING_SIZES:
             continue
+        if key == "symbolicDimInfo_":
+            continue  # read with the symbols
         if key in STAGE_DETAILS:
             member.refuse(NOT_UNDERSTOOD, f'"{key}" is not understood (rule V14)')
         if not key.endswith("_") or not _NAME.fullmatch(key[:-1]):
@@ -292,6 +297,30 @@ def _read_same_extents(cursor: Cursor, iteration: Mapping[str, int]) -> dict[str
     if extents.keys() != iteration.keys():
         cursor.refuse(CONTRADICTORY, f"dims {list(extents)} where N_ has {list(iteration)}")
     return extents
+
+
+def _read_dynamic(outer: Cursor, inner: Cursor, division: _Division) -> dict[str, DynamicDim]:
+    """Read the dims whose extent is a symbol: its id, name, and a core's share of maximum and granularity."""
+    stage = inner.member("dataStageParam_").member("0")
+    infos = [holder.optional("symbolicDimInfo_") for holder in (stage.member("ss_"), stage.member("el_"))]
+    told = [None if item is None or is_nothing(item.value) else item for item in infos]
+    mapping, tags = inner.optional("dimToSymbolMapping_"), outer.optional("inputSymbolsAndTags_")
+    ids = {} if mapping is None else {dim: item.only_item("symbol id") for dim, item in mapping.members()}
+    info = told[0]
+    if (info is None) != (not ids) or (None if told[1] is None else told[1].value) != (info and info.value):
+        fact = f"dims {list(ids)} have symbols, symbolicDimInfo_ of the stages does not say the same"
+        (info or mapping or inner).refuse(CONTRADICTORY, fact)
+    if info is None:
+        return {}
+    found: dict[str, DynamicDim] = {}
+    for dim, cursor in ids.items():
+        if dim not in division.iteration or cursor.integer() >= 0 or dim not in info.object():
+            cursor.refuse(CONTRADICTORY, f'symbol {cursor.integer()} of dim "{dim[:80]}" (rule V9)')
+        item, number = info.member(dim), cursor.integer()
+        name = None if tags is None else tags.optional(str(number))
+        sizes = item.member("maxSize_").integer(1), item.member("granularity_").integer(1)
+        found[dim] = DynamicDim(number, f"symbol_{-number}" if name is None else name.text(), *sizes)
+    return found
 
 
 def _read_labels(cursor: Cursor, division: _Division | None) -> dict[str, LabelInfo]:

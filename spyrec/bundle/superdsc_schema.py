@@ -91,6 +91,7 @@ def _super_dsc() -> Schema:
             "coreIdToWkSlice_": _by_core(_by_pattern(_NAME, _integer(0))),
             "coreIdToDscSchedule": _by_core(_array(_array({"type": "integer"}, minItems=4, maxItems=4))),
             "dscs_": _array(dsc, minItems=1, maxItems=1),
+            "inputSymbolsAndTags_": _by_pattern("^-[0-9]+$", _TEXT),
         },
         ["numCoresUsed_", "numWkSlicesPerDim_", "coreIdToWkSlice_", "dscs_"],
     )
@@ -115,6 +116,7 @@ def _dsc() -> Schema:
             "N_": _ref("extents"),
             "coordinateMasking_": _by_pattern(_NAME, ranges),
             "maskingConstId_": _integer(-1),
+            "dimToSymbolMapping_": _by_pattern(_NAME, _array({"type": "integer", "maximum": -1}, maxItems=1)),
             "dataStageParam_": _by_pattern("^0$", stage),
             "primaryDsInfo_": _by_pattern(_NAME, label),
             "scheduleTree_": _array(_ref("node"), minItems=1, maxItems=64),

@@ -100,7 +100,20 @@ def document(dsc: SuperDsc) -> JsonObject:
             "coreIdToWkSlice_": dict(zip(keys, map(dict[str, JsonValue], dsc.core_work_slices), strict=True)),
             "coreIdToDscSchedule": dict.fromkeys(keys, _SCHEDULE),
             "dscs_": [{dsc.op_func_name: _design_space(dsc)}],
+            **_symbols(dsc),
         }
+    }
+
+
+def _symbols(dsc: SuperDsc) -> JsonObject:
+    """Return what ends the file of an operation with dynamic dims: the names of their symbols."""
+    if not dsc.dynamic_dims:
+        return {}
+    return {
+        "datadscs_": [],
+        "dimToSymbolMappingOpcodeCorrection_": {},
+        "inputSymbolsAndTags_": {str(item.symbol_id): item.name for item in dsc.dynamic_dims.values()},
+        "symbolDefinitions_": {},
     }
 
 
@@ -153,7 +166,7 @@ def _underscored(name: str, extents: Mapping[str, int]) -> JsonObject:
 
 def _design_space(dsc: SuperDsc) -> JsonObject:
     stage = _underscored("core", dsc.core_extent) | _stage_details(dsc)
-    operands = range(len(dsc.operands))
+    operands, dynamic = range(len(dsc.operands)), dsc.dynamic_dims
     sizes: JsonObject = {PADDING_SIZES: sizes_document(dsc.padding_sizes)} if dsc.padding_sizes else {}
     relation: JsonObject = {"pdsRelation_": {"isPdsReuse": 1}} if is_reused(dsc) else {}
     return {
@@ -165,6 +178,7 @@ def _design_space(dsc: SuperDsc) -> JsonObject:
             dim: [[start, count] for start, count in ranges] for dim, ranges in dsc.coordinate_masking.items()
         },
         "maskingConstId_": dsc.masking_constant_id,
+        **({"dimToSymbolMapping_": {d: [item.symbol_id] for d, item in dynamic.items()}} if dynamic else {}),
         "dataStageParam_": {"0": {"ss_": stage, "el_": stage}},
         "primaryDsInfo_": {name: _label(dsc, label) for name, label in dsc.labels.items()},
         **relation,
@@ -179,7 +193,12 @@ def _stage_details(dsc: SuperDsc) -> JsonObject:
     """Return what ends a data stage, as the dialect has it."""
     if not dsc.dialect.has_stage_details:
         return {}
-    return {**{key: {} for key in STAGE_DETAILS}, PADDING_SIZES: sizes_document(dsc.stage_padding_sizes)}
+    details: JsonObject = {key: {} for key in STAGE_DETAILS}
+    details["symbolicDimInfo_"] = {
+        dim: {"maxSize_": item.max_size, "granularity_": item.granularity} for dim, item in dsc.dynamic_dims.items()
+    }
+    details[PADDING_SIZES] = sizes_document(dsc.stage_padding_sizes)
+    return details
 
 
 def _label(dsc: SuperDsc, label: LabelInfo) -> JsonObject:

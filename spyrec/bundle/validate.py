@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from spyrec.bundle.device_program import DeviceProgram, executes
+from spyrec.bundle.dynamic_sizes import refuse_shared
+from spyrec.bundle.json_cursor import attempt
 from spyrec.bundle.manifest import Argument, Manifest, PlanStep, Role
 from spyrec.bundle.program import InputArgument, SdscExecute, is_value_parameter
 from spyrec.bundle.program_scope import check_scope
@@ -144,6 +147,7 @@ def check_program(program: DeviceProgram, manifest: Manifest | None, file: str, 
     for call in executes(program.program.body):
         if call.sdsc_filename in program.superdscs:
             _check_symbols(call, program.superdscs[call.sdsc_filename], where, sink)
+            attempt(sink, partial(refuse_shared, program.superdscs[call.sdsc_filename], call.sdsc_filename))
     for step in () if manifest is None else manifest.steps:
         if step.program == program.directory:
             check_parameters(program.program.parameters, step, where, sink)
@@ -153,6 +157,7 @@ def _check_symbols(call: SdscExecute, dsc: SuperDsc, where: Location, sink: Diag
     """Rule V9: one symbol id per operand, none twice, exactly the ids that the SuperDSC holds."""
     ids = call.symbol_ids or ()
     used = {start for operand in dsc.operands if operand.is_symbolic for start in operand.start_addresses}
+    used |= {item.symbol_id for item in dsc.dynamic_dims.values()}
     file = call.sdsc_filename
     if len(ids) != len(call.operands):
         fact = f'{len(call.operands)} operands and {len(ids)} symbol ids in the call of "{file}" (rule V9)'

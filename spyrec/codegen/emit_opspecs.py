@@ -28,7 +28,7 @@ from spyrec.codegen.loops import (
     without_tiled_symbols,
 )
 from spyrec.codegen.lower_opspec import LoweringOptions, lower_opspec
-from spyrec.codegen.opspec import AllocationKind, LoopSpec, OpSpec, OpSpecFile, TensorArgument
+from spyrec.codegen.opspec import AllocationKind, DynamicBound, LoopSpec, OpSpec, OpSpecFile, TensorArgument
 from spyrec.codegen.symbols import Address, LoopStep, PlaceSymbols, SymbolTable, WindowSymbols
 from spyrec.diagnostics import Diagnostic, Location, SpyrecError, refuse
 from spyrec.hardware.target import Target
@@ -100,8 +100,14 @@ class _BakedStarts:
 
     is_symbolic = False
 
-    def bind(self, position: int, argument: TensorArgument, offsets_bytes: Sequence[int]) -> tuple[int, ...]:
+    def bind_size(self, name: str, bound: DynamicBound) -> int:
+        raise AssertionError(f"{name} of {bound} without symbolic addresses is refused before")
+
+    def bind(
+        self, position: int, argument: TensorArgument, offsets_bytes: Sequence[int], *, is_unplaced: bool
+    ) -> tuple[int, ...]:
         assert position >= 0
+        assert not is_unplaced
         return tuple(argument.allocation.start_bytes + offset for offset in offsets_bytes)
 
 
@@ -111,11 +117,24 @@ class _SymbolicStarts:
 
     table: SymbolTable
     op: PlacedOp
+    number: int
     is_symbolic: bool = True
 
-    def bind(self, position: int, argument: TensorArgument, offsets_bytes: Sequence[int]) -> tuple[int, ...]:
+    def bind_size(self, name: str, bound: DynamicBound) -> int:
+        at = None if self.op.location is None else self.op.location.child("symbolic_dim_bounds")
+        return self.table.bind_size(name, bound, self.number, at)
+
+    def bind(
+        self, position: int, argument: TensorArgument, offsets_bytes: Sequence[int], *, is_unplaced: bool
+    ) -> tuple[int, ...]:
         at = None if self.op.location is None else self.op.location.child("args", position)
-        return self.table.bind(argument, offsets_bytes, _loop_steps(self.op, position), at)
+        steps = _loop_steps(self.op, position)
+        if is_unplaced and steps:
+            fact = "an operand moves along a loop and lies along a dynamic dim that cores share"
+            raise refuse("SPY0547", fact, at)
+        if is_unplaced and argument.arg_index is not None and argument.allocation.kind is AllocationKind.HBM:
+            return self.table.bind_unplaced(argument, offsets_bytes, at)
+        return self.table.bind(argument, offsets_bytes, steps, at)
 
 
 def _loop_steps(op: PlacedOp, position: int) -> tuple[LoopStep, ...]:
@@ -217,15 +236,15 @@ class ProgramLowering:
         self._check_movement(op)
         symbolic = self._options.symbolic_args
         self._symbols.begin_superdsc()
-        binder = _SymbolicStarts(self._symbols, op) if symbolic else _BakedStarts()
+        binder = _SymbolicStarts(self._symbols, op, len(self._superdscs)) if symbolic else _BakedStarts()
         superdsc = lower_opspec(op.spec, len(self._superdscs), binder, self._options.lowering, op.location)
         self._superdscs[superdsc.file_name] = superdsc
         if not symbolic:
             return (SdscExecute(superdsc.file_name),)
         applies = self._applies(op, superdsc)
-        ids = tuple(
-            dict.fromkeys(start for item in superdsc.operands if item.is_symbolic for start in item.start_addresses)
-        )
+        sizes = (item.symbol_id for item in superdsc.dynamic_dims.values())
+        places = (start for item in superdsc.operands if item.is_symbolic for start in item.start_addresses)
+        ids = tuple(dict.fromkeys((*sizes, *places)))
         operands = tuple(
             applies[number].result if number in applies else self._symbols.address(number).value for number in ids
         )

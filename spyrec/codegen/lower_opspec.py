@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from spyrec.bundle.dialects import Dialect
-from spyrec.bundle.superdsc import Component, ComputeOp, Indirection, LabelInfo, Operand, SuperDsc
+from spyrec.bundle.superdsc import Component, ComputeOp, DynamicDim, Indirection, LabelInfo, Operand, SuperDsc
 from spyrec.codegen.checks import (
     check_combination,
     check_cores,
@@ -36,6 +36,7 @@ from spyrec.codegen.iteration import (
     next_label,
 )
 from spyrec.codegen.operand_dims import (
+    EXTENDS,
     ONE_LANE_PER_STICK,
     DimsContext,
     OperandDims,
@@ -45,7 +46,7 @@ from spyrec.codegen.operand_dims import (
     max_dim_sizes,
     operand_dims,
 )
-from spyrec.codegen.opspec import AllocationKind, OpSpec, TensorArgument
+from spyrec.codegen.opspec import AllocationKind, DynamicBound, DynamicSize, OpSpec, TensorArgument
 from spyrec.codegen.ownership import OwnedSpace, check_owners, distribution_of, owned_spaces
 from spyrec.codegen.padding import pad_contraction, pad_sticks
 from spyrec.codegen.stick_labels import assign_labels
@@ -77,8 +78,17 @@ class StartBinder(Protocol):
         """Whether the numbers are symbol ids."""
         ...
 
-    def bind(self, position: int, argument: TensorArgument, offsets_bytes: Sequence[int]) -> tuple[int, ...]:
-        """Return one number per core for operand ``position``; offsets count from the argument's allocation."""
+    def bind_size(self, name: str, bound: DynamicBound) -> int:
+        """Return the symbol id of a dynamic size; SPY0534 and SPY0546 where it cannot have one."""
+        ...
+
+    def bind(
+        self, position: int, argument: TensorArgument, offsets_bytes: Sequence[int], *, is_unplaced: bool
+    ) -> tuple[int, ...]:
+        """Return one number per core for operand ``position``; offsets count from the argument's allocation.
+
+        ``is_unplaced``: it lies along a dynamic dim that cores share, as upstream places such (Q18).
+        """
         ...
 
 
@@ -127,6 +137,7 @@ def lower_opspec(
     operation = _read_operation(spec, options, location)
     output = len(spec.args) - 1
     iteration = operation.iteration
+    dynamic = _dynamic_dims(spec, iteration, binder, options, location)
     masking = mask_ranges(spec, iteration, operation.dims[output].scales, options.dialect)
     data_formats = tuple(_data_format(operation, position) for position in range(len(spec.args)))
     op_format = data_formats[1 if operation.related else 0]
@@ -152,6 +163,7 @@ def lower_opspec(
         compute=_compute(operation, op_func_name, op_format),
         dialect=options.dialect,
         debug_handle=spec.debug_handle,
+        dynamic_dims=dynamic,
         padding_sizes={} if window is None else window.sizes,
         stage_padding_sizes={} if window is None else window.stage_sizes,
     )
@@ -161,6 +173,29 @@ def _constants(spec: OpSpec) -> Mapping[str, float]:
     """Return the constants that the file has: of a pool the scale alone, under another name."""
     found = spec.op_info.constants
     return {"nmap": found.get("scaling_factor", 1.0)} if window_form(spec) is WindowForm.POOL else found
+
+
+def _dynamic_dims(
+    spec: OpSpec, iteration: IterationSpace, binder: StartBinder, options: LoweringOptions, location: Location | None
+) -> dict[str, DynamicDim]:
+    """Return the dynamic dims; their symbols come before those of the operands.  Errors: SPY0534, SPY0546, SPY0547."""
+    found: dict[str, DynamicDim] = {}
+    labels = label_symbols(spec, location)
+    for position, dim in enumerate(spec.iteration_space):
+        if not isinstance(dim.size, DynamicSize):
+            continue
+        at = None if location is None else location.child("iteration_space", position)
+        label, name = labels[dim.symbol], dim.size.name
+        bound, slices = spec.symbolic_dim_bounds[name], iteration.work_slices[labels[dim.symbol]]
+        if not options.dialect.has_dynamic_sizes or not binder.is_symbolic:
+            fact = f'"{name}" is given when the program starts; that takes symbolic addresses, and a later dialect'
+            raise refuse("SPY0534", fact, at)
+        if slices > 1 and not options.is_exact:
+            fact = f'{slices} slices divide the dynamic dim "{dim.symbol}" ("{name}"); where they begin is known late'
+            raise refuse("SPY0547", fact, at)
+        symbol_id = binder.bind_size(name, bound)
+        found[label] = DynamicDim(symbol_id, name, bound.max // slices, max(1, bound.granularity // slices))
+    return found
 
 
 def _mask_id(last: int, options: LoweringOptions) -> int:
@@ -358,7 +393,9 @@ def _operand(
     if is_lx:
         starts = (argument.allocation.start_bytes + footprint.offset_bytes,) * len(slices)
     else:
-        starts = binder.bind(position, argument, _core_offsets(footprint, slices))
+        starts = binder.bind(
+            position, argument, _core_offsets(footprint, slices), is_unplaced=_is_unplaced(operation, position)
+        )
     return Operand(
         label=operation.label_of[position],
         component=Component.LX if is_lx else Component.HBM,
@@ -378,6 +415,17 @@ def _operand(
         else operation.window.padding_of(position, len(operation.dims), dims.dim_order),
         is_interleaved=_is_interleaved(operation, position),
     )
+
+
+def _is_unplaced(operation: _Operation, position: int) -> bool:
+    """Whether an operand extends along a dynamic dim that cores share."""
+    labels, dims = label_symbols(operation.spec, None), operation.dims[position]
+    shared = (
+        labels[dim.symbol]
+        for dim in operation.spec.iteration_space
+        if isinstance(dim.size, DynamicSize) and operation.iteration.work_slices[labels[dim.symbol]] > 1
+    )
+    return any(dims.scales.get(dim) == EXTENDS for dim in shared)
 
 
 def _is_interleaved(operation: _Operation, position: int) -> bool:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from math import inf, isfinite, prod
 from operator import attrgetter
-from typing import Literal
+from typing import Literal, Self
 
 from spyrec.bundle.debug_handle import DebugHandle
 from spyrec.codegen.expression import INTEGER_LIMIT, CoordinateExpression, parse_expression
@@ -83,6 +84,60 @@ _ALLOCATION = Form(
 
 
 @dataclass(frozen=True, slots=True)
+class DynamicBound:
+    """What is known of a dynamic size before a launch: the largest one, and what every one is a multiple of."""
+
+    max: int = field(metadata=json(_SIZE))
+    granularity: int = field(metadata=json(_SIZE))
+
+
+class DynamicSize(int):
+    """The extent of a dim whose size a launch gives: a number, the largest there can be, with the size's name."""
+
+    name: str
+
+    def __new__(cls, name: str, largest: int = 1) -> Self:
+        """Return the size; whoever reads a file learns the largest number later."""
+        found = super().__new__(cls, largest)
+        found.name = name
+        return found
+
+    def __reduce__(self) -> tuple[type[DynamicSize], tuple[str, int]]:
+        """Return what a copy is made of."""
+        return DynamicSize, (self.name, int(self))
+
+
+_SIZE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]{0,127}")
+
+
+def _extent(found: int | str) -> int:
+    if isinstance(found, str):
+        if not _SIZE_NAME.fullmatch(found):
+            raise refuse(MALFORMED, f'"{found[:60]}" is neither an extent nor the name of a dynamic size')
+        return DynamicSize(found)
+    if not 1 <= found <= _LIMIT:
+        raise refuse(MALFORMED, f"input should be greater than or equal to 1 and less than 2**63, found {found}")
+    return found
+
+
+def _shown_extent(size: int) -> int | str:
+    return size.name if isinstance(size, DynamicSize) else size
+
+
+_EXTENT = Form(
+    shape=Shape(
+        int | str,
+        _extent,
+        _shown_extent,
+        _described(
+            Form(), "extent in elements; inside a loop that of one tile; or the name of one of symbolic_dim_bounds"
+        ),
+        otherwise=1,
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
 class IterationDim:
     """One iteration symbol: its extent in elements and the number of work slices (cores) along it.
 
@@ -90,7 +145,7 @@ class IterationDim:
     """
 
     symbol: str = field(metadata=json(_NAME))
-    size: int = field(metadata=json(_described(_SIZE, "extent in elements; inside a loop that of one tile")))
+    size: int = field(metadata=json(_EXTENT))
     work_division: int = field(default=1, metadata=optional(_described(_SIZE, "slices (cores) along the symbol")))
 
 
@@ -235,7 +290,8 @@ class OpSpec:
 
     ``tiled_levels``: for each enclosing loop, outermost first, the symbols that stand for one of its steps in the
     operands' ``tile_advance``; ``None``: loops are told by ``tiled_symbols``.  ``tiled_symbol_trip_counts``: carried
-    along.  ``node_output_ranges``: of pools and convolutions, [N, C, H, W].
+    along.  ``node_output_ranges``: of pools and convolutions, [N, C, H, W].  ``symbolic_dim_bounds``: of the dynamic
+    sizes that the iteration space names.
     """
 
     op: str = field(metadata=json(_NAME))
@@ -253,15 +309,24 @@ class OpSpec:
         default=None, kw_only=True, metadata=omitted(Form(max_length=MAX_DIMS, each=_SIZE))
     )
     debug_handle: DebugHandle | None = field(default=None, kw_only=True, metadata=omitted())
+    symbolic_dim_bounds: Mapping[str, DynamicBound] = field(
+        default_factory=dict[str, DynamicBound], kw_only=True, metadata=omitted(Form(keys=_NAME))
+    )
     args: tuple[TensorArgument, ...] = field(
         metadata=json(Form(min_length=1, max_length=MAX_DIMS, each=Form(check=TensorArgument.contradictions)))
     )
 
 
 def _refusals(spec: OpSpec | LoopSpec) -> Iterator[Diagnostic]:
-    """Yield what no operation may carry: SPY0532 for a unit batch dim, SPY0503 for a constant."""
+    """Yield what no operation may carry: SPY0532 for a unit batch dim, SPY0503 for a constant, SPY0546 for a size."""
     if isinstance(spec, LoopSpec):
         return
+    for position, dim in enumerate(spec.iteration_space):
+        if isinstance(dim.size, DynamicSize) and dim.size.name not in spec.symbolic_dim_bounds:
+            fact = (
+                f'size "{dim.size.name}" is none of symbolic_dim_bounds, which has {sorted(spec.symbolic_dim_bounds)}'
+            )
+            yield Diagnostic("SPY0546", fact, Location().child("iteration_space", position, "size"))
     place = Location().child("op_info")
     if spec.op_info.shared_weight_unit_bmm is not None:
         fact = f'"{spec.op}" with a unit batch dim is not lowered'

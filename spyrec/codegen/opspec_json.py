@@ -8,7 +8,7 @@ from dataclasses import replace
 from pydantic import ValidationError
 
 from spyrec.codegen.expression import INTEGER_LIMIT
-from spyrec.codegen.opspec import FORMAT, MALFORMED, OpSpecFile
+from spyrec.codegen.opspec import FORMAT, MALFORMED, DynamicSize, LoopSpec, OpSpec, OpSpecFile
 from spyrec.diagnostics import Diagnostic, Location, SpyrecError, capped, refuse, standing_for
 from spyrec.diagnostics.json_reading import load_json
 from spyrec.files.json_records import JsonRecord, Problem, problems
@@ -30,10 +30,27 @@ def read_opspecs(text: str | bytes, file: str | None = None) -> OpSpecFile:
         shown = json.dumps(found)[:60] if "format" in data else "no format"
         raise refuse("SPY0504", f'expected format "{FORMAT}", found {shown}', root.child("format"))
     try:
-        return replace(_OPSPEC_FILE.read(data, root), location=root)
+        found = _OPSPEC_FILE.read(data, root)
+        return replace(found, location=root, specs=tuple(map(_with_largest_sizes, found.specs)))
     except ValidationError as error:
         listed = capped(problems(error), lambda item: item.kind)
         raise SpyrecError([standing_for(_diagnostic(item, root), count) for item, count in listed]) from None
+
+
+def _with_largest_sizes(spec: OpSpec | LoopSpec) -> OpSpec | LoopSpec:
+    """Return a spec whose dynamic sizes know how large they can be."""
+    if isinstance(spec, LoopSpec):
+        return replace(spec, body=tuple(map(_with_largest_sizes, spec.body)))
+    if not spec.symbolic_dim_bounds:
+        return spec
+    sizes = (
+        DynamicSize(dim.size.name, spec.symbolic_dim_bounds[dim.size.name].max)
+        if isinstance(dim.size, DynamicSize)
+        else dim.size
+        for dim in spec.iteration_space
+    )
+    space = tuple(replace(dim, size=size) for dim, size in zip(spec.iteration_space, sizes, strict=True))
+    return replace(spec, iteration_space=space)
 
 
 def _diagnostic(problem: Problem, root: Location) -> Diagnostic:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from spyrec.bundle.program import Add, ArgumentExtract, Constant, InputArgument, Statement
-from spyrec.codegen.opspec import AllocationKind, TensorArgument
+from spyrec.codegen.opspec import AllocationKind, DynamicBound, TensorArgument
 from spyrec.diagnostics import Location, refuse
 from spyrec.hardware.target import SEGMENT_BYTES
 
@@ -57,14 +57,32 @@ class Address:
 
     def declaration(self) -> tuple[Statement, ...]:
         """Return the statements that compute the address; none for a bare argument."""
+        if self.is_number:
+            return (Constant(self.value, self.offset_bytes),)
         if self.counted_from is None:
             return ()
         return (Constant(self.constant, self.offset_bytes), Add(self.value, self.counted_from, self.constant))
 
+    is_number: bool = False
+    """Whether the value is no address but a constant, which counts from nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """A dynamic size as the program takes it: the value that holds it, and what is known of it."""
+
+    value: str
+    bound: DynamicBound
+
+    @property
+    def parameter(self) -> InputArgument:
+        """The function parameter that the value is extracted from."""
+        return InputArgument(f"{self.value}_base", self.bound.granularity, self.bound.max)
+
 
 @dataclass(frozen=True, slots=True)
 class BoundSymbol:
-    """A symbol of one SuperDSC: its id and the address it stands for."""
+    """A symbol of one SuperDSC: its id and the address or size it stands for."""
 
     symbol_id: int
     address: Address
@@ -79,10 +97,39 @@ class SymbolTable(ABC):
         self._used_bases: dict[Base, None] = {}
         self._declared: dict[Address, None] = {}
         self._by_id: dict[int, BoundSymbol] = {}
+        self._sizes: dict[str, Size] = {}
+        self._own_sizes: dict[str, BoundSymbol] = {}
 
-    @abstractmethod
     def begin_superdsc(self) -> None:
         """Start another SuperDSC: nothing is shared with the one before."""
+        self._own_sizes = {}
+        self._forget_places()
+
+    @abstractmethod
+    def _forget_places(self) -> None:
+        """Share no place with the SuperDSC before."""
+
+    def bind_size(self, name: str, bound: DynamicBound, number: int, location: Location | None) -> int:
+        """Return the symbol id of a dynamic size of SuperDSC ``number``; SPY0546 where an earlier one has other bounds.
+
+        All SuperDSCs that name it share the parameter, which has the number of the first one.
+        """
+        if name not in self._own_sizes:
+            size = self._sizes.setdefault(name, Size(f"sym_{number}_{len(self._own_sizes) + 1}", bound))
+            if size.bound != bound:
+                fact = f'"{name}" is at most {bound.max} in steps of {bound.granularity} here, at most {size.bound.max}'
+                raise refuse("SPY0546", f"{fact} in steps of {size.bound.granularity} before", location)
+            self._own_sizes[name] = self._allocate(Address(size.value))
+        return self._own_sizes[name].symbol_id
+
+    @abstractmethod
+    def bind_unplaced(
+        self, argument: TensorArgument, offsets_bytes: Sequence[int], location: Location | None
+    ) -> tuple[int, ...]:
+        """Return the symbol id of each core's start of a kernel argument, as upstream writes them that it cannot place.
+
+        Those of the cores but the first are numbers counted from nothing (docs/compatibility.md, Q18).
+        """
 
     @abstractmethod
     def bind(
@@ -114,11 +161,13 @@ class SymbolTable(ABC):
 
     def parameters(self) -> tuple[InputArgument, ...]:
         """Return the parameters of the program's function."""
-        return tuple(InputArgument(base.parameter) for base in self._ordered_bases())
+        bases = (InputArgument(base.parameter) for base in self._ordered_bases())
+        return (*bases, *(size.parameter for size in self._sizes.values()))
 
     def extracts(self) -> tuple[Statement, ...]:
         """Return the statements that read the parameters."""
-        return tuple(ArgumentExtract(base.name, base.parameter) for base in self._ordered_bases())
+        bases = (ArgumentExtract(base.name, base.parameter) for base in self._ordered_bases())
+        return (*bases, *(ArgumentExtract(size.value, size.parameter.name) for size in self._sizes.values()))
 
     def declarations(self) -> tuple[Statement, ...]:
         """Return the statements that compute the addresses, each once, in order of first use."""
@@ -157,9 +206,14 @@ class PlaceSymbols(SymbolTable):
         self._argument_bases = argument_bases
         self._current: dict[tuple[Base, tuple[LoopStep, ...]], dict[int, BoundSymbol]] = {}
 
-    def begin_superdsc(self) -> None:
-        """Start another SuperDSC: nothing is shared with the one before."""
+    def _forget_places(self) -> None:
         self._current = {}
+
+    def bind_unplaced(
+        self, argument: TensorArgument, offsets_bytes: Sequence[int], location: Location | None
+    ) -> tuple[int, ...]:
+        """Return nothing: where places have symbols, no dialect has dynamic sizes."""
+        raise AssertionError((argument, offsets_bytes, location))
 
     def bind(
         self,
@@ -207,10 +261,26 @@ class WindowSymbols(SymbolTable):
         super().__init__()
         self._separates_steps = separates_steps
         self._current: dict[tuple[Base, int | None, tuple[LoopStep, ...]], BoundSymbol] = {}
+        self._unplaced: dict[tuple[Base, int], BoundSymbol] = {}
 
-    def begin_superdsc(self) -> None:
-        """Start another SuperDSC: nothing is shared with the one before."""
-        self._current = {}
+    def _forget_places(self) -> None:
+        self._current, self._unplaced = {}, {}
+
+    def bind_unplaced(
+        self, argument: TensorArgument, offsets_bytes: Sequence[int], location: Location | None
+    ) -> tuple[int, ...]:
+        """Return the symbol id of each core's start of an argument that upstream cannot place (Q18)."""
+        (first,) = self.bind(argument, offsets_bytes[:1], (), location)
+        base, start = _argument_of(argument, location), argument.allocation.start_bytes % SEGMENT_BYTES
+        assert base.arg_index is not None
+        found = [first]
+        for core, offset in enumerate(offsets_bytes[1:], 1):
+            if (base, core) not in self._unplaced:
+                number = base.arg_index + start + offset
+                value = f"sym_{self._allocated + 1}"
+                self._unplaced[base, core] = self._allocate(Address(value, None, number, is_number=True))
+            found.append(self._unplaced[base, core].symbol_id)
+        return tuple(found)
 
     def bind(
         self,

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from spyrec.bundle.program import Program
+from spyrec.bundle.dynamic_sizes import at_sizes, largest_sizes, with_sizes
+from spyrec.bundle.program import Program, is_size_parameter
 from spyrec.bundle.superdsc import SuperDsc
 from spyrec.diagnostics import Location, SpyrecError, refuse
 from spyrec.emulator.core_chains import chained
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from spyrec.emulator.sanitizers.monitor import Monitor
 
 MAX_EXECUTIONS = 10**9
+_SIZES_KEPT = 8  # plans of one program at other dynamic sizes than the largest
 """SuperDSC executions of one launch beyond which a program is refused."""
 
 
@@ -167,6 +169,20 @@ class EmulatedDevice:
             resolved.value_maxima,
         )
 
+    def _at_sizes(self, loaded: EmulatedProgram, values: Mapping[str, int]) -> EmulatedProgram:
+        """Return a program planned for the dynamic sizes of a launch; the latest ones are kept."""
+        sizes = {name: value for name, value in values.items() if is_size_parameter(name)}
+        if sizes == largest_sizes(loaded.program):
+            return loaded
+        key = tuple(sorted(sizes.items()))
+        if key not in loaded.at_sizes:
+            if len(loaded.at_sizes) >= _SIZES_KEPT:
+                loaded.at_sizes.clear()
+            # programs do not allocate while sizes are dynamic: what they allocate would be reserved once more
+            smaller = self.load(loaded.program, at_sizes(loaded.program, loaded.superdscs, sizes), loaded.table)
+            loaded.at_sizes[key] = replace(smaller, superdscs=loaded.superdscs)
+        return loaded.at_sizes[key]
+
     def launch(
         self,
         loaded: EmulatedProgram,
@@ -181,6 +197,8 @@ class EmulatedDevice:
         Errors: SPY0702, SPY0703, SPY0706, SPY0708, SPY0717.
         """
         with self._turn:
+            values = with_sizes(loaded.program, values)
+            loaded = self._at_sizes(loaded, values)
             bases = self._bases(loaded.table, arguments, pool_address)
             bases |= {base: self._memory.view(address, 0).ctypes.data for base, address in loaded.own_memory.items()}
             if loaded.lx_peak_bytes:
@@ -269,6 +287,8 @@ class EmulatedDevice:
 
         Errors: SPY0708.
         """
+        values = with_sizes(loaded.program, values)
+        loaded = self._at_sizes(loaded, values)
         rounds = bound_values(loops_of(loaded.schedule), loaded.value_maxima, values)
         counts = {
             id(item.call): OperationCounts(math.prod(len(rounds[loop.number]) for loop in item.call.loops))

@@ -21,7 +21,8 @@ class EmulatedProgram:
     """A program that obeys every rule, planned for this device; ``own_memory``: addresses of what it allocates.
 
     ``units``: what is dispatched where nobody watches.  ``value_maxima``: of the value parameters.
-    ``program`` and ``superdscs``: what was loaded.  ``latest``: its latest launch.
+    ``program`` and ``superdscs``: what was loaded.  ``latest``: its latest launch.  ``at_sizes``: the same at other
+    dynamic sizes than the largest, by their values.
     """
 
     program: Program
@@ -35,6 +36,9 @@ class EmulatedProgram:
     call_times: CallTimes
     region_bytes: Mapping[int, int]
     value_maxima: Mapping[str, int]
+    at_sizes: dict[tuple[tuple[str, int], ...], EmulatedProgram] = field(
+        default_factory=dict[tuple[tuple[str, int], ...], "EmulatedProgram"], init=False, compare=False
+    )
     latest: LatestLaunch = field(default_factory=LatestLaunch, init=False, compare=False)
 
     @property

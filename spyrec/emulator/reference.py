@@ -204,7 +204,9 @@ class DefinedLaunch:
             self.watcher(statement, starts)
         entries = {entry.arg_index: entry for entry in self.table.entries}  # the arguments, by region
         with np.errstate(all="ignore"):
-            perform(DefinedExecution(statement.sdsc_filename, superdsc, self.machine, starts, entries))
+            given = {dim: (bound[item.symbol_id].offset, item) for dim, item in superdsc.dynamic_dims.items()}
+            sizes = {dim: size for dim, (size, item) in given.items() if size < item.max_size}
+            perform(DefinedExecution(statement.sdsc_filename, superdsc, self.machine, starts, entries, sizes))
 
     def _starts(self, superdsc: SuperDsc, operand: Operand, bound: Mapping[int, Place]) -> list[Place]:
         """Return where the operand begins on each core.
@@ -410,15 +412,23 @@ def box_of(superdsc: SuperDsc, views: Sequence[View]) -> dict[str, int]:
 class DefinedExecution:
     """One execution of a SuperDSC: loads and stores whole operands of one core, an axis per dim of the box."""
 
-    def __init__(
-        self, file: str, superdsc: SuperDsc, machine: Machine, starts: Starts, entries: Mapping[int, TableEntry]
+    def __init__(  # noqa: PLR0913 -- an operation, and all that a call binds it to
+        self,
+        file: str,
+        superdsc: SuperDsc,
+        machine: Machine,
+        starts: Starts,
+        entries: Mapping[int, TableEntry],
+        sizes: Mapping[str, int],
     ) -> None:
         self.file, self.superdsc, self.machine = file, superdsc, machine
         self._starts, self._entries = starts, entries
         regions = [places[0].region for places in starts]
         arguments = [None if region is None else entries.get(region) for region in regions]
         self.views = [view_of(superdsc, *pair) for pair in zip(superdsc.operands, arguments, strict=True)]
-        self.box = box_of(superdsc, self.views)
+        # A dynamic dim ends where the launch says, in a buffer of the largest size; no other core has a part of it.
+        self.box = {dim: min(extent, sizes.get(dim, extent)) for dim, extent in box_of(superdsc, self.views).items()}
+        self.iteration = {dim: min(extent, sizes.get(dim, extent)) for dim, extent in superdsc.iteration.items()}
         self.cores = range(len(superdsc.core_ids))
         compute = superdsc.compute
         (self.output,) = compute.outputs
@@ -882,7 +892,7 @@ def _padding(execution: DefinedExecution, core: int, folded: Sequence[str]) -> F
         return np.zeros([1] * len(box), bool)
     slices = superdsc.core_work_slices
     place = slices[core][stick_dim] * superdsc.core_extent[stick_dim] + np.arange(box[stick_dim])
-    first = superdsc.iteration[stick_dim] - execution.views[a].stick_size
+    first = execution.iteration[stick_dim] - execution.views[a].stick_size
     is_last = _at_axis(list(box).index(stick_dim), box, place >= first)
     if not is_last.any():
         return is_last

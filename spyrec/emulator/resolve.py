@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from spyrec.bundle.dynamic_sizes import refuse_shared
 from spyrec.bundle.program import (
     Add,
     AffineApply,
@@ -268,6 +269,7 @@ class _Walker:
         superdsc = self.superdscs.get(file)
         if superdsc is None:
             raise self.wrong(f'"{file}" is executed but there is no such SuperDSC')
+        refuse_shared(superdsc, file)
         bound = self.bind(statement, superdsc, scope)
         places = tuple(
             None
@@ -292,6 +294,8 @@ class _Walker:
             for start in operand.start_addresses
             if operand.is_symbolic or start < 0
         }
+        sizes = {item.symbol_id for item in superdsc.dynamic_dims.values()}
+        used |= sizes
         where = Location(statement.sdsc_filename)
         if len(ids) != len(statement.operands):
             self.problem(f"{len(statement.operands)} operands are bound to {len(ids)} symbol ids", where)
@@ -301,10 +305,14 @@ class _Walker:
             missing, unused = sorted(used - set(ids)), sorted(set(ids) - used)
             self.problem(f"symbol ids of the file that are not bound: {missing}; bound but not in it: {unused}", where)
         else:
-            values = (self.known(scope, name) for name in statement.operands)
+            for identity, name in zip(ids, statement.operands, strict=True):
+                if (self.value(scope, name).parameter is None) == (identity in sizes):
+                    raise self.wrong(f'"%{name}" is bound to symbol {identity} of "{statement.sdsc_filename}"')
+            values = (self.value(scope, name) for name in statement.operands)
             return {
                 identity: self.baked(place.offset, statement.sdsc_filename, place) if place.base is None else place
-                for identity, place in zip(ids, values)
+                for identity, place in zip(ids, values, strict=True)
+                if identity not in sizes
             }
         return {}
 

@@ -34,12 +34,11 @@ FINITE = np.array(
 def rounded(values: Doubles) -> Doubles:
     """Round to E4M3: to the nearest magnitude, of two the even one, and what is too large to the last."""
     magnitude = np.minimum(np.abs(values), FINITE[-1])
-    distance = np.abs(magnitude[..., None] - FINITE)
-    distance += np.arange(len(FINITE)) % 2 * 1e-30 * (distance == distance.min(axis=-1, keepdims=True))
-    ties = distance == distance.min(axis=-1, keepdims=True)
-    even = np.where(ties & (np.arange(len(FINITE)) % 2 == 0), 1, 0).argmax(axis=-1)
-    found = np.where((ties & (np.arange(len(FINITE)) % 2 == 0)).any(axis=-1), even, ties.argmax(axis=-1))
-    return np.copysign(FINITE[found], values)
+    above = np.searchsorted(FINITE, magnitude)
+    below = np.maximum(above - 1, 0)
+    down, up = magnitude - FINITE[below], FINITE[above] - magnitude
+    is_below = (down < up) | ((down == up) & (below % 2 == 0))
+    return np.copysign(np.where(is_below, FINITE[below], FINITE[above]), values)
 
 
 def argument(index: int, shape: tuple[int, int], symbols: tuple[str, str], kind: str, arrangement: str = "") -> Json:

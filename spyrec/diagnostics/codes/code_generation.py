@@ -224,4 +224,15 @@ CODE_GENERATION: dict[str, Code] = {
         "A stick of 8-bit weights holds pairs of rows of the contracted dim, interleaved along the dim of the sticks.",
         hint="put the contracted dim next to the sticks, and give qfp8wt an input with the same stick dim",
     ),
+    "SPY0546": Code(
+        "dynamic size without bounds",
+        "A size that is a name is an entry of symbolic_dim_bounds, with one maximum and one granularity in a program.",
+        hint="give the name a maximum and a granularity, or the dim a number",
+    ),
+    "SPY0547": Code(
+        "dynamic dim divided",
+        "Where the slices of a dynamic dim begin depends on a size that only the launch knows; torch-spyre writes "
+        "addresses that count from nothing there.",
+        hint="divide the work along another dim",
+    ),
 }

@@ -12,6 +12,7 @@ from spyrec.bundle.host_compute import HostComputeSpec
 from spyrec.bundle.image_table import ImageTable, check_stride_words, stride_words
 from spyrec.bundle.launch_plan import ComputeOnDevice, ComputeOnHost, DataTransfer, ExecutionStep, LaunchArtifact
 from spyrec.bundle.manifest import Role, TripCount
+from spyrec.bundle.program import is_size_parameter
 from spyrec.bundle.tile_contract import TileContract, programs_beside
 from spyrec.diagnostics import Location, refuse
 from spyrec.hardware.target import PROGRAM_SEGMENT_BASE
@@ -258,10 +259,12 @@ class Job:
         extents = extents_of(self.signature.arguments, request.arguments)
         counts = self.signature.trip_counts.items()
         trips = {name: count.trips(extents.get(count.dim, count.max_elements)) for name, count in counts}
-        known = {**self.signature.values, **trips, **request.values}
         assert self.binary is not None
+        maxima = self.binary.table.value_maxima
+        sizes = {name: maxima[name] for name in self.value_names if is_size_parameter(name) and name in maxima}
+        known = {**sizes, **self.signature.values, **trips, **request.values}
         for name in sorted(self.value_names):
-            value, largest = known.get(name), self.binary.table.value_maxima.get(name)
+            value, largest = known.get(name), maxima.get(name)
             if value is None or value < 0 or (largest is not None and value > largest):
                 has = "no value" if value is None else f"the value {value}"
                 span = "0 or more" if largest is None else f"0 to {largest}"

@@ -1,0 +1,242 @@
+"""Programs whose extents a launch gives: NumPy on the elements that there are; what lies behind is left alone."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from math import prod
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spyrec.bundle.dialects import AUGUST_2026, JUNE_2026
+from spyrec.bundle.mlir_parser import parse_program
+from spyrec.bundle.mlir_printer import print_program
+from spyrec.bundle.superdsc_reader import parse_superdsc
+from spyrec.bundle.superdsc_writer import to_bytes
+from spyrec.codegen.emit_opspecs import CodegenOptions, emit_opspecs
+from spyrec.codegen.opspec import OpSpec, OpSpecFile
+from spyrec.codegen.opspec_json import read_opspecs
+from spyrec.diagnostics import SpyrecError
+from spyrec.hardware import dlfloat
+from spyrec.runtime.device import ArgumentTable, TableEntry
+from tests.support.both_engines import Launched
+from tests.support.examples import examples
+
+Json = dict[str, object]
+Doubles = npt.NDArray[np.float64]
+OWN = CodegenOptions(dialect=AUGUST_2026)
+EXACT = replace(OWN, is_exact=True)
+AUGUST = Path(__file__).parent.parent / "fixtures" / "examples_2026_08"
+
+
+def argument(index: int, rows: int, columns: int, coordinates: tuple[str, str]) -> Json:
+    row, column = coordinates
+    outer, inner = (f"floor({column}/64)", f"Mod({column}, 64)") if column != "0" else ("0", "0")
+    return {
+        "is_input": True, "arg_index": index, "device_dtype": "SEN169_FP16",
+        "device_size": [columns // 64 if column != "0" else 1, rows, 64],
+        "device_coordinates": [outer, row, inner], "allocation": {"hbm": index << 34},
+    }  # fmt: skip
+
+
+def operation(
+    op: str, space: dict[str, tuple[int | str, int]], args: list[Json], bounds: dict[str, tuple[int, int]]
+) -> Json:
+    found: Json = {
+        "op": op, "is_reduction": op in {"sum", "batchmatmul"},
+        "iteration_space": [
+            {"symbol": name, "size": size, "work_division": cut} for name, (size, cut) in space.items()
+        ],
+        "args": [*args[:-1], args[-1] | {"is_input": False}],
+        "symbolic_dim_bounds": {name: {"max": most, "granularity": step} for name, (most, step) in bounds.items()},
+    }  # fmt: skip
+    return found
+
+
+def read(*specs: Json) -> OpSpecFile:
+    content = {"format": "spyrec.opspec/1", "symbolic_args": True, "unroll_loops": False, "specs": specs}
+    return read_opspecs(json.dumps(content))
+
+
+def chain(rows: int, columns: int, step: int, cut: int = 1) -> OpSpecFile:
+    """``sum over the rows of (x + y) * y``, the rows being dynamic: x, y, x + y, the product, its sum."""
+    bounds = {"rows": (rows, step)}
+    space: dict[str, tuple[int | str, int]] = {"c0": ("rows", 1), "c1": (columns, cut)}
+    x, y, total, scaled = (argument(i, rows, columns, ("c0", "c1")) for i in range(4))
+    folded: dict[str, tuple[int | str, int]] = {"c0": (columns, cut), "c1": ("rows", 1)}
+    source, target = argument(3, rows, columns, ("c1", "c0")), argument(4, 1, columns, ("0", "c0"))
+    return read(
+        operation("add", space, [x, y, total], bounds),
+        operation("mul", space, [total, y, scaled], bounds),
+        operation("sum", folded, [source, target], bounds),
+    )
+
+
+def launched(file: OpSpecFile, contents: dict[int, Doubles], values: dict[str, int]) -> Launched:
+    emitted = emit_opspecs(file, OWN)
+    entries: dict[int, TableEntry] = {}
+    for spec in file.specs:
+        assert isinstance(spec, OpSpec)
+        for item in spec.args:
+            index, size = item.arg_index or 0, item.device_size
+            entries[index] = TableEntry(f"a{index}", index, size, item.device_dtype, index << 34, 128 * prod(size[:-1]))
+    held = {index: device_bytes(found) for index, found in contents.items()}
+    table = ArgumentTable(tuple(entries[i] for i in sorted(entries)))
+    return Launched(emitted.program, emitted.superdscs, table, held, values)
+
+
+def device_bytes(values: Doubles) -> npt.NDArray[np.uint8]:
+    rows, columns = values.shape
+    sticks = values.reshape(rows, columns // 64, 64).transpose(1, 0, 2)
+    return np.ascontiguousarray(dlfloat.encode(sticks)).view(np.uint8).reshape(-1)
+
+
+def host(memory: npt.NDArray[np.uint8], rows: int, columns: int) -> Doubles:
+    values = dlfloat.decode(memory.view(np.uint16)).astype(np.float64)
+    return values.reshape(columns // 64, rows, 64).transpose(1, 0, 2).reshape(rows, columns)
+
+
+@examples(40)
+@given(st.integers(0, 1 << 30))
+def test_elements_up_to_the_size_are_computed_and_no_others(seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    step, count = int(generator.choice([1, 2, 8])), int(generator.integers(1, 6))
+    rows, columns = step * count, 64 * int(generator.choice([1, 2, 4]))
+    size = step * int(generator.integers(1, count + 1))
+    cut = int(generator.choice([n for n in (1, 2, 4) if columns // 64 % n == 0]))
+    x, y, before = (
+        dlfloat.decode(dlfloat.encode(generator.standard_normal((rows, columns)))).astype(np.float64) for _ in range(3)
+    )
+    values = {"sym_0_1_base": size} if size < rows or generator.random() < 0.5 else {}
+    case = launched(chain(rows, columns, step, cut), {0: x, 1: y, 2: before, 3: before}, values)
+    case.assert_equal()
+    held, _ = case.memory("fast")
+    total, scaled = (host(held[f"argument {i}"], rows, columns) for i in (2, 3))
+    assert np.all(np.abs(total[:size] - (x + y)[:size]) <= 2.0**-10 * np.abs((x + y)[:size]))
+    assert np.all(np.abs(scaled[:size] - (total * y)[:size]) <= 2.0**-10 * np.abs((total * y)[:size]))
+    assert np.array_equal(total[size:], before[size:])
+    assert np.array_equal(scaled[size:], before[size:])
+    folded = host(held["argument 4"], 1, columns)[0]
+    assert np.all(np.abs(folded - scaled[:size].sum(axis=0)) <= 2.0**-9 * np.abs(scaled[:size]).sum(axis=0))
+
+
+@pytest.mark.parametrize("size", [64, 128, 192])
+def test_a_dynamic_contraction_ends_where_the_size_says(size: int) -> None:
+    m, k, n = 3, 192, 64
+    bounds = {"depth": (k, 64)}
+    args = [argument(0, m, k, ("c0", "c2")), argument(1, k, n, ("c2", "c1")), argument(2, m, n, ("c0", "c1"))]
+    file = read(operation("batchmatmul", {"c0": (m, 1), "c1": (n, 1), "c2": ("depth", 1)}, args, bounds))
+    generator = np.random.default_rng(size)
+    a, b = (dlfloat.decode(dlfloat.encode(generator.standard_normal(shape))).astype(np.float64)
+            for shape in ((m, k), (k, n)))  # fmt: skip
+    a[:, size:] = np.inf
+    case = launched(file, {0: a, 1: b}, {"sym_0_1_base": size})
+    case.assert_equal()
+    held, _ = case.memory("fast")
+    want = a[:, :size] @ b[:size]
+    got = host(held["argument 2"], m, n)
+    assert np.all(np.abs(got - want) <= 2.0**-9 * np.abs(want) + 1e-5 * (np.abs(a[:, :size]) @ np.abs(b[:size])))
+
+
+def test_one_program_runs_at_one_size_after_the_other() -> None:
+    rows, columns = 8, 64
+    x = np.ones((rows, columns))
+    for size in (2, 8, 4, 2):
+        case = launched(chain(rows, columns, 2), {0: x, 1: x}, {"sym_0_1_base": size})
+        held, stats = case.memory("fast")
+        assert host(held["argument 4"], 1, columns)[0, 0] == 2 * size
+        # each row of 64 elements is read and written once by each of the first two operations
+        assert stats.operations[0].hbm_read_bytes == 2 * 128 * size
+        assert stats.operations[1].hbm_write_bytes == 128 * size
+
+
+@pytest.mark.parametrize(
+    ("values", "code"),
+    [({"sym_0_1_base": 3}, "SPY0708"), ({"sym_0_1_base": 10}, "SPY0708"), ({"sym_0_1_base": 0}, "SPY0708"),
+     ({"sym_0_2_base": 2}, "SPY0708")],
+)  # fmt: skip
+def test_a_size_that_the_program_does_not_take_is_refused(values: dict[str, int], code: str) -> None:
+    for engine in ("fast", "reference"):
+        with pytest.raises(SpyrecError, match=code):
+            launched(chain(8, 64, 2), {}, values).memory(engine)
+
+
+def test_a_size_that_ends_inside_a_stick_is_refused() -> None:
+    args = [argument(i, 2, 128, ("c0", "c1")) for i in range(2)]
+    file = read(operation("abs", {"c0": (2, 1), "c1": ("n", 1)}, args, {"n": (128, 32)}))
+    launched(file, {}, {"sym_0_1_base": 64}).memory("fast")
+    with pytest.raises(SpyrecError, match="SPY0708"):
+        launched(file, {}, {"sym_0_1_base": 32}).memory("fast")
+
+
+def split() -> OpSpecFile:
+    path = AUGUST / "add_dynamic_rows_split" / "opspecs.json"
+    return read_opspecs(path.read_bytes(), str(path))
+
+
+def test_a_dynamic_dim_that_cores_share_is_refused_and_written_under_compat_only() -> None:
+    with pytest.raises(SpyrecError, match="SPY0547"):
+        emit_opspecs(split(), OWN)
+    emitted = emit_opspecs(split(), EXACT)
+    case = launched(chain(8, 64, 2), {}, {})
+    with pytest.raises(SpyrecError, match=r"SPY0547.*Q18"):
+        replace(case, program=emitted.program, superdscs=emitted.superdscs).memory("fast")
+
+
+def test_a_name_that_two_dims_and_two_operations_share_has_one_parameter() -> None:
+    args = [argument(i, 64, 64, ("c0", "c1")) for i in range(2)]
+    space: dict[str, tuple[int | str, int]] = {"c0": ("n", 1), "c1": ("n", 1)}
+    other: dict[str, tuple[int | str, int]] = {"c0": ("m", 1), "c1": ("n", 1)}
+    bounds = {"n": (64, 64), "m": (64, 2)}
+    emitted = emit_opspecs(read(operation("abs", space, args, bounds), operation("neg", other, args, bounds)), OWN)
+    text = print_program(emitted.program)
+    assert [name for name in text.split("(")[1].split(")")[0].split("%") if name.startswith("sym")] == [
+        "sym_0_1_base: !sdscbundle.input_arg<index, granularity=64, max_value=64>, ",
+        "sym_1_1_base: !sdscbundle.input_arg<index, granularity=2, max_value=64>",
+    ]
+    first, second = emitted.superdscs.values()
+    assert [item.symbol_id for item in first.dynamic_dims.values()] == [-1, -1]
+    assert [item.symbol_id for item in second.dynamic_dims.values()] == [-4, -5]
+    assert parse_program(text) == emitted.program
+    for superdsc in (first, second):
+        assert parse_superdsc(to_bytes(superdsc)) == superdsc
+
+
+def test_sizes_without_bounds_or_with_others_are_refused() -> None:
+    args = [argument(i, 8, 64, ("c0", "c1")) for i in range(2)]
+    space: dict[str, tuple[int | str, int]] = {"c0": ("n", 1), "c1": (64, 1)}
+    with pytest.raises(SpyrecError, match="SPY0546"):
+        read(operation("abs", space, args, {}))
+    two = read(operation("abs", space, args, {"n": (8, 2)}), operation("abs", space, args, {"n": (8, 4)}))
+    with pytest.raises(SpyrecError, match="SPY0546"):
+        emit_opspecs(two, OWN)
+    for wrong in (0, -1, "", "a b", True, 1.5, None):
+        with pytest.raises(SpyrecError, match="SPY0503"):
+            read(operation("abs", space | {"c1": (wrong, 1)}, args, {"n": (8, 2)}))  # pyright: ignore[reportArgumentType]
+
+
+def test_older_dialects_and_baked_addresses_have_no_dynamic_sizes() -> None:
+    for options in (CodegenOptions(dialect=JUNE_2026), replace(OWN, symbolic_args=False)):
+        with pytest.raises(SpyrecError, match="SPY0534"):
+            emit_opspecs(chain(8, 64, 2), options)
+
+
+@pytest.mark.parametrize("change", ["no mapping", "other stage", "positive", "unbound"])
+def test_symbols_that_disagree_are_refused(change: str) -> None:
+    data = json.loads((AUGUST / "add_dynamic_rows" / "sdsc_0.json").read_bytes())
+    inner = data["0_add"]["dscs_"][0]["add"]
+    if change == "no mapping":
+        del inner["dimToSymbolMapping_"]
+    elif change == "other stage":
+        inner["dataStageParam_"]["0"]["el_"]["symbolicDimInfo_"]["mb"]["maxSize_"] = 7
+    elif change == "positive":
+        inner["dimToSymbolMapping_"]["mb"] = [1]
+    else:
+        inner["dimToSymbolMapping_"] = {"x": [-1]}
+    with pytest.raises(SpyrecError, match="SPY0622"):
+        parse_superdsc(json.dumps(data))
