@@ -96,6 +96,11 @@ def _of_bilinear(step: Step, errors: Errors) -> Floats:
     return step.apply(left, present(errors, 1)) + step.apply(present(errors, 0), right + present(errors, 1))
 
 
+def _of_factors(step: Step, errors: Errors) -> Floats:
+    magnitude = np.abs(step.value(0))
+    return step.apply(magnitude + present(errors, 0)) - step.apply(magnitude)
+
+
 def gamma(count: int) -> float:
     """Return the relative error of a float32 sum of ``count`` products: ``n u / (1 - n u)``."""
     product = count * SINGLE_ROUNDOFF
@@ -114,6 +119,11 @@ def term_count(step: Step) -> int:
     if step.definition.kind is OpKind.REDUCTION:
         return step.value(0).size // max(step.result.size, 1)
     return shape[-1]
+
+
+def _multiplication(step: Step, errors: Errors) -> Floats:
+    """A product of n factors in any order: gamma(n) times the product of the magnitudes."""
+    return gamma(term_count(step)) * step.apply(np.abs(step.value(0)) + present(errors, 0))
 
 
 def _product_accumulation(step: Step, errors: Errors) -> Floats:
@@ -189,6 +199,7 @@ _SPREADS: Mapping[ErrorKind, Spread] = {
     ErrorKind.CHOICE: _of_choice,
     ErrorKind.TOTAL: moved,
     ErrorKind.EXTREMUM: _of_extremum,
+    ErrorKind.FACTORS: _of_factors,
     ErrorKind.CONTRACTION: _of_bilinear,
     ErrorKind.STATISTICS: _of_exx2,
     ErrorKind.STATISTICS_SCALE: _of_layernormscale,
@@ -199,6 +210,7 @@ _SPREADS: Mapping[ErrorKind, Spread] = {
 _ARITHMETIC: Mapping[ErrorKind, Spread] = {
     ErrorKind.TOTAL: _accumulation,
     ErrorKind.CONTRACTION: _product_accumulation,
+    ErrorKind.FACTORS: _multiplication,
     ErrorKind.STATISTICS: _accumulation,
     ErrorKind.STATISTICS_SCALE: _layernormscale_arithmetic,
     ErrorKind.NORMALISATION: _layernormnorm_arithmetic,

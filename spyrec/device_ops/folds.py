@@ -29,6 +29,7 @@ def _accumulator(name: str, identity: float, step: str, merge: str) -> Accumulat
 
 SUM = _accumulator("sum", 0.0, "total + x", "total + x")
 SUM_OF_SQUARES = _accumulator("sum of squares", 0.0, "total + x * x", "total + x")
+PRODUCT = _accumulator("product", 1.0, "total * x", "total * x")
 NOTHING = _accumulator("nothing", 0.0, "total", "total")
 """What a fold keeps that nobody asks for: zero, whatever the elements are."""
 
@@ -91,6 +92,16 @@ def _extremum(accumulator: Accumulator, join: str) -> Fold:
 
 
 _TOTAL = ErrorBehaviour(ErrorKind.TOTAL)
+_PRODUCT = Fold(
+    accumulators=(PRODUCT,),
+    mask=1.0,
+    join="mul",
+    is_split_exact=False,
+    is_average=False,
+    scale=None,
+    cores_combine=True,
+    least_tile=1,
+)
 _EXTREMUM = ErrorBehaviour(ErrorKind.EXTREMUM, rounds=False, has_kinks=True)
 
 _REDUCTIONS = (
@@ -98,6 +109,8 @@ _REDUCTIONS = (
     _reduction("mean", "arithmetic mean", _sum((SUM,), "scaling_factor"), _TOTAL),
     _reduction("max", "largest element", _extremum(MAXIMUM, "maximum"), _EXTREMUM),
     _reduction("min", "smallest element", _extremum(MINIMUM, "minimum"), _EXTREMUM),
+    # torch-spyre folds other dims than that of the sticks only; so does its table of masks
+    _reduction("prod", "product", _PRODUCT, ErrorBehaviour(ErrorKind.FACTORS)),
 )
 
 _STATISTICS = DeviceOperation(

@@ -81,6 +81,7 @@ class ErrorKind(Enum):
     COMPARISON = "either answer is right where operands may change order"
     CHOICE = "one of two operands, by a condition"
     TOTAL = "a sum of many terms"
+    FACTORS = "a product of many factors"
     EXTREMUM = "the largest or smallest of many"
     CONTRACTION = "a sum of products"
     STATISTICS = "mean and mean of squares"

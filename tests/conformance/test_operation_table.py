@@ -347,6 +347,7 @@ def test_gather(splits: Sizes) -> None:
 
 def test_every_operation_of_the_emulator_and_of_the_code_generator_stands_in_this_file() -> None:
     here = {*POINTWISE, *CASTS, "ReStickifyOpHBM", "sum", "mean", "max", "min", "exx2", "layernormscale"}
+    here |= {"qfp8wt", "prod"}  # those of tests/emulator/test_fp8_products.py and test_products_of_elements.py
     here |= {"topkvalue", "topkindex", "matmul", "batchmatmul", "batchmatmulfp8"}
     here |= {"avgpoolfwd", "conv2d", "depthwiseconv2dnative"}  # they have a file of their own, test_windows.py
     here |= {"shuffle"}  # tests/emulator/test_shuffles.py

@@ -156,7 +156,7 @@ BINARY = {
     "maximum": np.maximum, "minimum": np.minimum, "equal": np.equal, "notequal": np.not_equal,
     "greaterequal": np.greater_equal, "greaterthan": np.greater, "lesserequal": np.less_equal, "lesserthan": np.less,
 }  # fmt: skip
-FOLDS = {"sum": np.add, "mean": np.add, "max": np.maximum, "min": np.minimum, "exx2": np.add}
+FOLDS = {"sum": np.add, "mean": np.add, "max": np.maximum, "min": np.minimum, "exx2": np.add, "prod": np.multiply}
 
 
 class Execution:

@@ -114,7 +114,7 @@ def reduction(op: str, generator: Generator, data_format: DeviceFormat = DL16) -
     if folded == [stick] and generator.random() < 0.5:
         extent = dims[stick][0]
         masks = {stick: ((extent - 20, 20),)}
-        value = {"max": 0xFFFF, "min": 0x7FFF}.get(op, 0)
+        value = {"max": 0xFFFF, "min": 0x7FFF, "prod": ONE}.get(op, 0)
         constants = {**constants, "samv-maskvalue": value}
     return Operation(op, dims, (source, result), constants, masks)
 
