@@ -279,8 +279,11 @@ class OpenedBundle:
 
     def _checked(self, inputs: Mapping[str, HostArray], record: RunRecord) -> Mapping[str, CheckReport]:
         from spyrec.compare.check import check_bundle, check_tiled
+        from spyrec.compare.check_opspecs import check_opspecs
 
         check = check_tiled if record.plans else check_bundle
+        if self.bundle.graph_json is None:
+            check = check_opspecs
         return check(self.bundle, inputs, record.outputs, checked_numerics(self.options).value)
 
     def _profiled(self) -> AbstractContextManager[object]:
@@ -312,7 +315,7 @@ def _refuse_options(bundle: Bundle, options: RunOptions) -> None:
         raise refuse(
             "SPY0771", "bisect stops at the first wrong operation, sanitize watches whole runs", hint="leave one out"
         )
-    if options.check or options.bisect:
+    if options.bisect or (options.check and bundle.opspecs_json is None):
         refuse_uncheckable(bundle)
     if options.bisect and options.only is not None:
         raise refuse("SPY0771", f'bisect executes the whole bundle, only names "{options.only}"', hint="leave one out")

@@ -10,7 +10,7 @@ from pathlib import Path
 import orjson
 
 from spyrec.bundle.atomic_directory import MANIFEST_FILE, NewDirectory, atomic_directory
-from spyrec.bundle.bundle_content import CONSTANTS_FILE, GRAPH_FILE, BundleContent, constant_forms
+from spyrec.bundle.bundle_content import CONSTANTS_FILE, GRAPH_FILE, OPSPECS_FILE, BundleContent, constant_forms
 from spyrec.bundle.bundle_reader import read_bundle, read_foreign_bundle
 from spyrec.bundle.constants import write_constants
 from spyrec.bundle.device_program import DeviceProgram
@@ -46,6 +46,8 @@ class Bundle(BundleContent):
                     write_constants(write, self.constants, constant_forms(self.manifest))
             if self.graph_json is not None:
                 directory.write(GRAPH_FILE, self.graph_json)
+            if self.opspecs_json is not None:
+                directory.write(OPSPECS_FILE, self.opspecs_json)
             directory.write(MANIFEST_FILE, write_manifest(self.manifest, directory.digests))
 
     @classmethod
@@ -105,4 +107,5 @@ def _with_methods(content: BundleContent) -> Bundle:
         root=content.root,
         correction_slots=content.correction_slots,
         read_artifacts=content.read_artifacts,
+        opspecs_json=content.opspecs_json,
     )

@@ -13,6 +13,7 @@ from spyrec.layout.conversion_table import DataConversionInfo
 
 CONSTANTS_FILE = "constants.safetensors"
 GRAPH_FILE = "graph.json"
+OPSPECS_FILE = "opspecs.json"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -20,7 +21,8 @@ class BundleContent:
     """A compiled graph.
 
     ``programs`` are the programs of the plan; ``constants`` host arrays by argument name (read lazily where the
-    bundle was loaded); ``dci`` the conversion tables by path; ``graph_json`` the graph it was compiled from.
+    bundle was loaded); ``dci`` the conversion tables by path; ``graph_json`` the graph it was compiled from,
+    ``opspecs_json`` the OpSpecs that it was generated from instead.
     ``root``: the directory it was read from, for messages.  ``has_altered_constants``: known where a bundle was
     loaded unverified, for ``--bisect``.  ``correction_slots``: of each launch artefact that is made, 1 to 16.
     ``read_artifacts``: those that came with these programs and this manifest.
@@ -35,6 +37,7 @@ class BundleContent:
     root: str | None = None
     correction_slots: int = 1
     read_artifacts: LaunchArtifacts | None = None
+    opspecs_json: bytes | None = None
 
     def __post_init__(self) -> None:
         read = self.read_artifacts

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from spyrec.bundle.atomic_directory import MANIFEST_FILE, PROGRAM_FILE
-from spyrec.bundle.bundle_content import CONSTANTS_FILE, GRAPH_FILE, BundleContent, constant_forms
+from spyrec.bundle.bundle_content import CONSTANTS_FILE, GRAPH_FILE, OPSPECS_FILE, BundleContent, constant_forms
 from spyrec.bundle.constants import HostArray, open_constants
 from spyrec.bundle.contract_checks import check_contracts
 from spyrec.bundle.conversion_checks import check_copy, check_layouts
@@ -66,6 +66,7 @@ def read_bundle(
     _check_copies(manifest, layouts, tables, sink)
     artifacts = _read_artifacts(files, digests.keys(), (programs, manifest), sink)
     graph = attempt(sink, lambda: _read_graph(files, manifest, GRAPH_FILE in digests))
+    opspecs = attempt(sink, lambda: files.read(OPSPECS_FILE, MAX_JSON_BYTES)) if OPSPECS_FILE in digests else None
     constants = attempt(sink, lambda: _open_constants(files, manifest))
     for diagnostic in files.verify_all(where):
         if diagnostic not in sink.diagnostics:
@@ -75,7 +76,9 @@ def read_bundle(
     _pass_on(sink, warnings)
     slots = max((len(item.slots) for item in artifacts.values()), default=0) or 1
     dci = {name: table for name, (table, _) in tables.items()}
-    content = BundleContent(manifest, programs, constants, dci, graph, root=str(root), correction_slots=slots)
+    content = BundleContent(
+        manifest, programs, constants, dci, graph, root=str(root), correction_slots=slots, opspecs_json=opspecs
+    )
     return replace(content, read_artifacts=LaunchArtifacts(programs, manifest, slots, artifacts))
 
 

@@ -84,8 +84,8 @@ class Argument:
 
     ``arg_index`` and ``address`` are those of the first program that uses it (``None`` for an input no program
     reads); ``host_strides`` and ``stride_map`` are in elements, ``address`` in bytes.
-    ``shape``, ``dtype`` and ``stride_map`` are ``None`` only in a table for a foreign bundle: the argument is then
-    given and returned in device form.
+    ``shape``, ``dtype`` and ``stride_map`` are ``None`` in a table for a foreign bundle, and where a bundle was made of
+    OpSpecs: the argument is then given and returned in device form.
     ``dci`` holds the paths of the two conversion tables relative to the bundle, keys ``h2d`` and ``d2h``.
     ``symbolic_axes``: by axis the symbolic dim that it is, ``None`` where it is none; empty where no axis is one.
     ``shape`` has the largest extents.

@@ -40,6 +40,9 @@ _FORMS = {_PROGRAM_DIRECTORY: '"." or "kernels/N"', _TILE_DIRECTORY: '"tiles/mai
 _ARGUMENT_PARAMETER = re.compile(r"arg_([0-9]{1,6})_base_addr")
 
 
+_GIVEN = (Role.INPUT, Role.OUTPUT, Role.INOUT)
+
+
 def _error(sink: DiagnosticSink, code: str, fact: str, where: Location) -> None:
     sink.error(code, fact, where, hint=_HINTS[code])
 
@@ -81,7 +84,10 @@ def _check_argument(item: Argument, place: Location, sink: DiagnosticSink) -> No
         fact = f"the last extent is {item.device_size[-1]}, a stick of {item.device_dtype.name} has {eps} elements"
         _error(sink, CONTRADICTORY_MANIFEST, fact, place.child("device_size"))
     is_copied = item.role is not Role.INTERMEDIATE and item.arg_index is not None
-    if item.shape is None or item.dtype is None or item.stride_map is None or (is_copied and item.dci is None):
+    host_form = (item.shape, item.dtype, item.stride_map, item.dci if is_copied else item.shape)
+    lacks = [part is None for part in host_form]
+    # without any of it the argument is given and returned in device form
+    if any(lacks) and not (all(lacks) and item.role in _GIVEN):
         fact = f'argument "{item.name}" has no host form (shape, dtype, stride_map and dci)'
         _error(sink, CONTRADICTORY_MANIFEST, fact, place)
 

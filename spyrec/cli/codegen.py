@@ -42,7 +42,7 @@ def command(  # noqa: PLR0913 -- one parameter per option of the verb
     correction_slots: int,
     force: bool,
 ) -> int:
-    """Write bundle.mlir, one SuperDSC per operation and the launch artefact of OPSPECS, a spyrec.opspec/1 file."""
+    """Write a bundle of OPSPECS: a spyrec.opspec/1 file, or Python source that holds OpSpec literals (never run)."""
     from spyrec.codegen.emit_opspecs import CodegenOptions
 
     unroll_loops = None if loops is None else loops == "unroll"
@@ -57,25 +57,26 @@ def command(  # noqa: PLR0913 -- one parameter per option of the verb
 
 
 def _emit(opspecs: Path, output: Path, options: CodegenOptions, force: bool) -> EmittedProgram:
-    from spyrec.bundle.atomic_directory import atomic_directory, refuse_unwritable
-    from spyrec.bundle.bundle import write_artifact, write_files
+    from spyrec.bundle.atomic_directory import refuse_unwritable
+    from spyrec.bundle.bundle import Bundle
     from spyrec.bundle.device_program import DeviceProgram
-    from spyrec.bundle.program_image import program_files
-    from spyrec.bundle.spyrecode import artifact_of
     from spyrec.codegen.emit_opspecs import emit_opspecs
-    from spyrec.codegen.opspec_json import read_opspecs
-    from spyrec.codegen.opspec_table import table_of_opspecs
+    from spyrec.codegen.opspec_capture import read_opspecs_or_capture
+    from spyrec.codegen.opspec_json import write_opspecs
+    from spyrec.codegen.opspec_table import manifest_of_opspecs
 
     refuse_unwritable(output, force=force)
     with current_console().progress(f"generating code for {opspecs.name}"):
-        source = read_opspecs(_read(opspecs), str(opspecs))
+        source = read_opspecs_or_capture(_read(opspecs), str(opspecs))
         emitted = emit_opspecs(source, options)
         program = DeviceProgram(".", emitted.program, emitted.superdscs)
-        files = program_files(program)
-        artifact = artifact_of(files, table_of_opspecs(source.specs, program), options.correction_slots)
-        with atomic_directory(output, force=force) as directory:
-            write_files(directory, ".", files)
-            write_artifact(directory, ".", artifact)
+        bundle = Bundle(
+            manifest_of_opspecs(source, program, options.target, output.resolve().name or "bundle"),
+            (program,),
+            correction_slots=options.correction_slots,
+            opspecs_json=write_opspecs(source).encode(),
+        )
+        bundle.save(output, force=force)
     return emitted
 
 

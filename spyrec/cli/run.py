@@ -178,7 +178,19 @@ def _inputs(source: _Source, opened: OpenedBundle) -> dict[str, HostArray]:
 
     if source.inputs is not None:
         return read_inputs(source.inputs, tiled_inputs(opened.bundle.manifest))
-    return random_inputs(opened.inputs, source.seed) if source.seed is not None else {}
+    drawn = random_inputs(opened.inputs, source.seed) if source.seed is not None else {}
+    return _without_padding(opened.bundle, drawn) if opened.bundle.opspecs_json is not None else drawn
+
+
+def _without_padding(bundle: Bundle, drawn: dict[str, HostArray]) -> dict[str, HostArray]:
+    """Return inputs in device form with zeros for padding, which no draw may fill."""
+    from spyrec.bundle.bundle_content import OPSPECS_FILE
+    from spyrec.codegen.opspec_json import read_opspecs
+    from spyrec.compare.opspec_reference import without_padding
+
+    assert bundle.opspecs_json is not None
+    indices = {item.name: item.arg_index for item in bundle.manifest.arguments if item.arg_index is not None}
+    return without_padding(read_opspecs(bundle.opspecs_json, OPSPECS_FILE), drawn, indices)
 
 
 def _print_result(result: RunResult, with_stats: bool, as_json: bool) -> None:

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 from spyrec.bundle.device_program import DeviceProgram
 from spyrec.bundle.image_table import ImageArgument, ImageTable, completed
-from spyrec.codegen.opspec import AllocationKind, LoopSpec, OpSpec, TensorArgument
+from spyrec.bundle.manifest import Argument, Manifest, PlanStep, Role
+from spyrec.codegen.opspec import AllocationKind, LoopSpec, OpSpec, OpSpecFile, TensorArgument
 from spyrec.hardware.dtypes import DeviceFormat
-from spyrec.hardware.target import SEGMENT_BYTES, STICK_BYTES
+from spyrec.hardware.target import SEGMENT_BYTES, STICK_BYTES, Target
 
 
 def table_of_opspecs(specs: Sequence[OpSpec | LoopSpec], program: DeviceProgram) -> ImageTable:
@@ -28,6 +29,62 @@ def table_of_opspecs(specs: Sequence[OpSpec | LoopSpec], program: DeviceProgram)
             seen.setdefault(item.arg_index, []).append(item)
     listed = [_argument(index, seen.get(index, ()), pool_bytes) for index in range(max(seen, default=-1) + 1)]
     return completed(program, ImageTable(tuple(listed), pool_bytes, {}, ()))
+
+
+def manifest_of_opspecs(file: OpSpecFile, program: DeviceProgram, target: Target, name: str) -> Manifest:
+    """Return the manifest of a bundle of one program made of OpSpecs: its arguments are in device form.
+
+    What an operation reads before any writes it is an input; so is a tensor that rows are scattered into.
+    """
+    table = table_of_opspecs(file.specs, program)
+    names = [item.name for item in table.arguments]
+    read, written = _first_uses(file.specs)
+    arguments = tuple(
+        Argument(
+            name=item.name if names.count(item.name) == 1 else f"arg_{index}",
+            role=_role(index in read or index not in written, index in written),
+            arg_index=index,
+            address=item.baked_base,
+            shape=None,
+            dtype=None,
+            host_strides=None,
+            device_size=item.device_size,
+            stride_map=None,
+            device_dtype=item.device_dtype,
+        )
+        for index, item in enumerate(table.arguments)
+    )
+    return Manifest(
+        name=name,
+        target=target,
+        arguments=arguments,
+        inputs=tuple(item.name for item in arguments if item.role is not Role.OUTPUT),
+        outputs=tuple((item.name, item.name) for item in arguments if item.role is not Role.INPUT),
+        plan=(PlanStep(".", tuple(item.name for item in arguments), table.pool_bytes),),
+        pool_bytes=table.pool_bytes,
+        graph_sha256=None,
+    )
+
+
+def _first_uses(specs: Sequence[OpSpec | LoopSpec]) -> tuple[set[int], set[int]]:
+    """Return the arguments that are read before they are written, and those that are written."""
+    read: set[int] = set()
+    written: set[int] = set()
+    for item in _arguments(specs):
+        if item.allocation.kind is not AllocationKind.HBM or item.arg_index is None:
+            continue
+        is_scattered = any(coordinate.indirect_names for coordinate in item.device_coordinates)
+        if (item.is_input or is_scattered) and item.arg_index not in written:
+            read.add(item.arg_index)
+        if not item.is_input:
+            written.add(item.arg_index)
+    return read, written
+
+
+def _role(is_read: bool, is_written: bool) -> Role:
+    if is_read and is_written:
+        return Role.INOUT
+    return Role.OUTPUT if is_written else Role.INPUT
 
 
 def _arguments(specs: Sequence[OpSpec | LoopSpec]) -> Iterator[TensorArgument]:

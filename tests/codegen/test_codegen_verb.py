@@ -14,8 +14,12 @@ AUGUST = Path(__file__).parent.parent / "fixtures" / "examples_2026_08"
 OF_JUNE = ("--compat", "torch-spyre@2026-06")
 
 
+BESIDE = ("opspecs.json", "manifest.json")
+"""What a writer of programs alone does not write."""
+
+
 def contents(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file() and path.name != "opspecs.json"}
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file() and path.name not in BESIDE}
 
 
 @pytest.mark.parametrize("case", ["layernorm", "softmax_lx_symbolic"])

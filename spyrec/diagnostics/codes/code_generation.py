@@ -172,6 +172,23 @@ CODE_GENERATION: dict[str, Code] = {
         "How often it goes round is known when the bundle runs, not before.",
         hint="keep the loops, or give the dim one extent",
     ),
+    "SPY0548": Code(
+        "OpSpec not evaluated",
+        "A bundle without a graph is checked against the float64 evaluation of its OpSpecs, which knows element by "
+        "element operations, copies, folds, products and top-k, in loops whose steps the operands state.",
+        hint="run the bundle without the check",
+    ),
+    "SPY0549": Code(
+        "no OpSpecs in the source",
+        "Python source is read as text and never executed; it has to hold the OpSpecs of one program as literals.",
+        hint="name a spyrec.opspec/1 file, or the source that torch-spyre has generated for one kernel",
+    ),
+    "SPY0550": Code(
+        "part of an OpSpec that is no literal",
+        "Calls of OpSpec, TensorArg, LoopSpec, DebugHandle and SourceLoc have keywords of numbers, texts, lists, "
+        "dictionaries, sympify('..') and DataFormats.NAME; nothing is computed.",
+        hint="write the value out",
+    ),
     "SPY0534": Code(
         "the dialect does not have it",
         "Its writer knows no such addresses or loops: the files would be none of that dialect.",
