@@ -23,9 +23,9 @@ def test_a_product_is_that_of_all_elements(op: str, slices: tuple[int, int], dat
     x = generator.uniform(0.9, 1.1, (rows, columns)) * generator.choice([1.0, -1.0], (rows, columns))
     lanes = 32 if is_single else 64
     sticks = x.reshape(rows, columns // lanes, lanes).transpose(1, 0, 2)
-    patterns = sticks.astype(np.float32) if is_single else dlfloat.encode(sticks)
-    stored = patterns.astype(np.float64) if is_single else dlfloat.decode(patterns).astype(np.float64)
-    held = np.ascontiguousarray(patterns).view(np.uint8).reshape(-1)
+    encoded, singles = dlfloat.encode(sticks), sticks.astype(np.float32)
+    stored = (singles if is_single else dlfloat.decode(encoded)).astype(np.float64)
+    held = np.ascontiguousarray(singles if is_single else encoded).view(np.uint8).reshape(-1)
     case = Launched(program_of(), {"sdsc_0.json": superdsc_of(operation)}, table_of(operation), {0: held})
     case.assert_equal()
     memory, _ = case.memory("fast")

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from spyrec.diagnostics import SpyrecError
 from spyrec.ir.kernel import Buffer, BufferRole, Kernel
 from spyrec.passes import tile_loops
+from spyrec.passes.base import PipelineOptions
 from spyrec.passes.tile_loops.levels import Path
 from spyrec.passes.tile_loops.segments import part_groups
 from tests.support.examples import examples
@@ -21,16 +22,16 @@ from tests.support.random_loops import looped_graph
 Kernels = Sequence[Kernel]
 Paths = Mapping[str, Path]
 Buffers = Mapping[str, Buffer]
-Parted = tuple[Kernels, Paths, Buffers, int, frozenset[str]]
+Parted = tuple[Kernels, Paths, Buffers, PipelineOptions, frozenset[str]]
 
 
 def _partings(data: JsonObject, watch: Callable[[Callable[..., object]], None]) -> list[Parted]:
     """Compile a graph and return what its groups were parted from, and where."""
     found: list[Parted] = []
 
-    def watched(kernels: Kernels, paths: Paths, buffers: Buffers, spare: int) -> frozenset[str]:
-        borders = part_groups(kernels, paths, buffers, spare)
-        found.append((kernels, paths, dict(buffers), spare, borders))
+    def watched(kernels: Kernels, paths: Paths, buffers: Buffers, options: PipelineOptions) -> frozenset[str]:
+        borders = part_groups(kernels, paths, buffers, options)
+        found.append((kernels, paths, dict(buffers), options, borders))
         return borders
 
     watch(watched)
@@ -63,7 +64,7 @@ def test_groups_are_parted_into_the_fewest_parts_that_fit(seed: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         data, _ = looped_graph(seed, steps=10)
         found = _partings(data, lambda watched: patch.setattr(tile_loops, "part_groups", watched))
-    for kernels, paths, buffers, spare, borders in found:
+    for kernels, paths, buffers, options, borders in found:
         for first, end in _group_spans(kernels, paths):
 
             def fits(start: int, stop: int, case: tuple[Kernels, Paths, Buffers, int]) -> bool:
@@ -71,7 +72,7 @@ def test_groups_are_parted_into_the_fewest_parts_that_fit(seed: int) -> None:
                 others = [*items[:start], *items[stop:]]
                 return stop - start == 1 or _fits(items[start:stop], others, levels, tensors, left)
 
-            case = (kernels, paths, buffers, spare)
+            case = (kernels, paths, buffers, options.spare_arguments)
             cuts = [place for place in range(first + 1, end) if kernels[place].name in borders]
             assert all(fits(start, stop, case) for start, stop in pairwise([first, *cuts, end]))
             fewest = {first: 0}
