@@ -66,7 +66,7 @@ def read_schedule(outer: Cursor, core_ids: Sequence[int], counts: DscCounts) -> 
     cursor = outer.optional("coreIdToDscSchedule")
     if cursor is None:
         return {core: (ScheduleStep(None, own[core], False, False),) for core in core_ids}
-    rows = cursor.object()
+    rows = {core: member.value for core, member in cursor.entries()}
     unexpected = sorted(rows.keys() - {str(core) for core in core_ids})
     if unexpected:
         cursor.refuse(CONTRADICTORY, f'core "{unexpected[0][:40]}" is not in coreIdsUsed_ (rule V1)')
@@ -89,7 +89,7 @@ def _own_dscs(cursor: Cursor | None, core_ids: Sequence[int], counts: DscCounts)
     own = dict.fromkeys(core_ids, 0)
     if cursor is None or all(type(number) is int and number == 0 for number in cursor.object().values()):
         return own
-    for core, member in cursor.members():
+    for core, member in cursor.entries():
         number = member.integer(0)
         if number >= max(1, counts.dscs):
             member.refuse(CONTRADICTORY, f"core {core[:40]} runs DSC {number}, there are {counts.dscs}")

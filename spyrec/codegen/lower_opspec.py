@@ -436,9 +436,9 @@ def _is_interleaved(operation: _Operation, position: int) -> bool:
     spec, options = operation.spec, operation.options
     if not options.dialect.interleaves_fp8:
         return False
-    if spec.op in FP8_PRODUCTS:
-        return position == 0
     is_left = spec.args[position].element_arrangement == "QFP8CH"
+    if spec.op in FP8_PRODUCTS:
+        return position == 0 and (options.is_exact or is_left)
     return is_left and not options.is_exact and spec.op in FP8_CASTS
 
 

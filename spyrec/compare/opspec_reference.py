@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from spyrec.codegen.expression import CoordinateExpression, Floor, IndirectAccess, Modulo, Symbol
 from spyrec.codegen.opspec import AllocationKind, LoopSpec, OpSpec, OpSpecFile, TensorArgument
-from spyrec.device_ops import TOP_PLACES, device_operation
+from spyrec.device_ops import FP8_PRODUCTS, TOP_PLACES, device_operation
 from spyrec.device_ops.expression import ArrayAlgebra
 from spyrec.device_ops.record import DeviceOperation, Family
 from spyrec.diagnostics import refuse
@@ -29,6 +29,8 @@ from spyrec.hardware.target import SEGMENT_BYTES, STICK_BYTES
 
 Doubles = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
+
+_REORDERED = frozenset({"QFP8CH", "QFP8WT"})
 
 NOT_EVALUATED = "SPY0548"
 """Code of an OpSpec that has no float64 evaluation here."""
@@ -153,8 +155,6 @@ class _Operation:
         self.indices = {item.name: item for item in spec.args if item.name in tables}
         self.inputs = [item for item in spec.args[:-1] if item.name not in tables]
         self.output = spec.args[-1]
-        if math.prod(self.extents) > _MOST_POINTS and self.record.family is not Family.MATMUL:
-            raise self.refused(f"{math.prod(self.extents)} points, more than {_MOST_POINTS}")
 
     @property
     def record(self) -> DeviceOperation:
@@ -174,6 +174,10 @@ class _Operation:
 
     def run(self) -> None:
         """Evaluate and store."""
+        if not _is_plain(self.spec):
+            raise self.refused("elements of 8-bit sticks, and those of a window, lie in an order that is not evaluated")
+        if math.prod(self.extents) > _MOST_POINTS and self.record.family is not Family.MATMUL:
+            raise self.refused(f"{math.prod(self.extents)} points, more than {_MOST_POINTS}")
         family = self.record.family
         work: Mapping[Family, Callable[[], Estimate]] = {
             Family.UNARY: self._elementwise,
@@ -366,7 +370,9 @@ def without_padding(
         for item in operation.args:
             if item.arg_index is None or item.allocation.kind is not AllocationKind.HBM:
                 continue
-            if operation.tiled_levels or any(place.indirect_names for place in item.device_coordinates):
+            is_known = _is_plain(operation) and math.prod(dim.size for dim in operation.iteration_space) <= _MOST_POINTS
+            is_gathered = any(place.indirect_names for place in item.device_coordinates)
+            if operation.tiled_levels or is_gathered or not is_known:
                 whole.add(item.arg_index)
             else:
                 places = _Operation(evaluation, operation, ()).places(item)
@@ -381,6 +387,12 @@ def without_padding(
         elements[places] = values.ravel()[places]
         kept[name] = elements.reshape(values.shape)
     return kept
+
+
+def _is_plain(spec: OpSpec) -> bool:
+    """Whether the coordinates of an operation's operands say where each element lies."""
+    is_reordered = spec.op in FP8_PRODUCTS or any(item.element_arrangement in _REORDERED for item in spec.args)
+    return not is_reordered and device_operation(spec.op).family is not Family.WINDOW
 
 
 def operations_of(specs: Sequence[OpSpec | LoopSpec]) -> Iterator[OpSpec]:

@@ -9,7 +9,7 @@ from itertools import pairwise
 from spyrec.hardware.target import RING_CORES
 
 
-def slices_of_cores(counts: Sequence[int], *, contracts: bool, least_rank: int = 3) -> tuple[tuple[int, ...], ...]:
+def slices_of_cores(counts: Sequence[int], *, contracts: bool, least_rank: int = 1) -> tuple[tuple[int, ...], ...]:
     """Return the slice index of every core along each dim: mixed radix, the first dim varies fastest.
 
     ``counts``: slices per dim.  With ``contracts`` the last dim is the one that a matmul contracts: where it is divided
@@ -26,7 +26,7 @@ def slices_of_cores(counts: Sequence[int], *, contracts: bool, least_rank: int =
     return tuple(slices)
 
 
-def slice_order(counts: Sequence[int], *, contracts: bool, least_rank: int = 3) -> list[int]:
+def slice_order(counts: Sequence[int], *, contracts: bool, least_rank: int = 1) -> list[int]:
     """Return the dims from the one whose slice varies fastest between cores to the slowest."""
     order = list(range(len(counts)))
     if contracts and len(counts) >= least_rank and counts[-1] > 1:

@@ -19,7 +19,7 @@ from tests.support.planting import other_op, planted
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 CHECKED = [
     "add_unaligned_stick", "args_out_of_order", "clip_constants", "debug_handle", "gather_rows_split", "layernorm",
-    "loop_outer_only_operand", "loop_rows", "matmul_fp8_weight", "matmul_kpad", "max_nonstick", "mul_in_place",
+    "loop_outer_only_operand", "loop_rows", "matmul_kpad", "max_nonstick", "mul_in_place",
     "pool_symbolic", "restickify", "slice_backgap", "softmax_lx", "sum_stick_masked", "two_windows_of_one_arg",
     "where3",
 ]  # fmt: skip
@@ -47,6 +47,17 @@ def test_a_generated_bundle_runs_on_random_inputs_and_passes_its_check(
     assert checks
     assert all(item["ok"] and item["bounded_elements"] == item["element_count"] > 0 for item in checks.values())
     assert main(["check", str(bundle)]) == 0
+
+
+@pytest.mark.parametrize("case", ["matmul_fp8_weight", "conv2d_k3", "avgpool_k2s2"])
+def test_what_is_not_evaluated_is_refused_by_name(
+    case: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bundle = generated(case, tmp_path)
+    assert main(["run", str(bundle), "--random", "1"]) == 0
+    capsys.readouterr()
+    assert main(["run", str(bundle), "--random", "1", "--check"]) == 1
+    assert "SPY0548" in capsys.readouterr().err
 
 
 def test_the_bundle_holds_its_opspecs_and_an_argument_table(tmp_path: Path) -> None:

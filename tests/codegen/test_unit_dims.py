@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from spyrec.bundle.dialects import AUGUST_2026
+from spyrec.bundle.dialects import AUGUST_2026, JUNE_2026
 from spyrec.bundle.superdsc import SuperDsc
 from spyrec.bundle.superdsc_reader import parse_superdsc
 from spyrec.bundle.superdsc_writer import to_bytes
@@ -169,4 +169,4 @@ def test_older_files_have_no_dims_without_symbols() -> None:
     spec = gathered_by_column()
     args = (*spec.args[:-1], replace(spec.args[-1], is_input=False))
     with pytest.raises(SpyrecError, match="SPY0521"):
-        emit_opspecs(file_of(replace(spec, args=args)))
+        emit_opspecs(file_of(replace(spec, args=args)), CodegenOptions(JUNE_2026))

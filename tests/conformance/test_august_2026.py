@@ -21,23 +21,12 @@ FIXTURES = Path(__file__).parent.parent / "fixtures"
 AUGUST = FIXTURES / "examples_2026_08"
 CASES = sorted(path.name for path in AUGUST.iterdir())
 
-# families of operations that are not lowered yet (docs/roadmap.md); a case that passes here fails, and leaves the list
-NOT_WRITTEN: set[str] = {"add_dynamic_rows", "add_dynamic_rows_split"}
-NOT_READ = NOT_WRITTEN
-
-
-def cases(without: set[str]) -> list[object]:
-    """Return the cases; those that are not there yet fail, and nothing else."""
-    missing = pytest.mark.xfail(strict=True, raises=(SpyrecError, AssertionError))
-    return [pytest.param(case, marks=missing) if case in without else case for case in CASES]
+EXACT = CodegenOptions(dialect=AUGUST_2026, is_exact=True)
 
 
 def opspecs_of(case: str) -> Path:
     own = AUGUST / case / "opspecs.json"
     return own if own.exists() else FIXTURES / "examples" / case / "opspecs.json"
-
-
-EXACT = CodegenOptions(dialect=AUGUST_2026, is_exact=True)
 
 
 def emit(case: str, options: CodegenOptions = EXACT) -> EmittedProgram:
@@ -49,14 +38,14 @@ def written(case: str) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in (AUGUST / case).iterdir() if path.name != "opspecs.json"}
 
 
-@pytest.mark.parametrize("case", cases(NOT_WRITTEN))
+@pytest.mark.parametrize("case", CASES)
 def test_codegen_reproduces_every_byte(case: str) -> None:
     emitted = emit(case)
     files = {name: to_bytes(superdsc) for name, superdsc in emitted.superdscs.items()}
     assert files | {"bundle.mlir": print_program(emitted.program).encode()} == written(case)
 
 
-@pytest.mark.parametrize("case", cases(NOT_READ))
+@pytest.mark.parametrize("case", CASES)
 def test_what_is_read_is_written_again(case: str) -> None:
     for name, text in written(case).items():
         if name == "bundle.mlir":

@@ -47,7 +47,9 @@ def with_handle(superdsc: SuperDsc) -> SuperDsc:
 @pytest.fixture
 def mixed(tmp_path: Path) -> Path:
     """Write a bundle whose second file is of August, and return its directory."""
-    compiled = spyrec.compile(GRAPH, CompileOptions(cores=4, lx_planner="none", symbolic_args=False))
+    compiled = spyrec.compile(
+        GRAPH, CompileOptions(cores=4, lx_planner="none", symbolic_args=False, compat="torch-spyre@2026-06")
+    )
     planted(compiled, FILE, with_handle).save(tmp_path / "b")
     return tmp_path / "b"
 

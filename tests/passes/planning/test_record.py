@@ -132,12 +132,9 @@ def test_depth_slices_of_a_matmul_are_neighbours_on_the_ring() -> None:
     assert math.isclose(record.core_points, 64 * 4096 * 512 / 32)
 
 
-@pytest.mark.parametrize(("rows", "columns", "hops"), [(64, 512, 1), (64, 1, 1), (1, 512, 8)])
+@pytest.mark.parametrize(("rows", "columns", "hops"), [(64, 512, 1), (64, 1, 1), (1, 512, 1)])
 def test_the_ring_distance_counts_dims_that_the_file_adds(rows: int, columns: int, hops: int) -> None:
-    """Cores with neighbouring depth slices stand side by side where the file has three dims, a column of one included.
-
-    With two dims they stand as far apart as the other dim has slices.
-    """
+    """Cores with neighbouring depth slices stand side by side, whatever dims of one element the file has."""
     data = graph_data([tensor("a", rows, 4096), tensor("b", 4096, columns)], [node("y", "matmul", "a", "b")], ["y"])
     graph = _scheduled(data, NO_LX)
     assert graph is not None
