@@ -116,19 +116,20 @@ class _SymbolicStarts:
     """Start addresses as symbol ids of one operation."""
 
     table: SymbolTable
-    op: PlacedOp
+    steps: Sequence[tuple[LoopStep, ...]]
     number: int
+    location: Location | None
     is_symbolic: bool = True
 
     def bind_size(self, name: str, bound: DynamicBound) -> int:
-        at = None if self.op.location is None else self.op.location.child("symbolic_dim_bounds")
+        at = None if self.location is None else self.location.child("symbolic_dim_bounds")
         return self.table.bind_size(name, bound, self.number, at)
 
     def bind(
         self, position: int, argument: TensorArgument, offsets_bytes: Sequence[int], *, is_unplaced: bool
     ) -> tuple[int, ...]:
-        at = None if self.op.location is None else self.op.location.child("args", position)
-        steps = _loop_steps(self.op, position)
+        at = None if self.location is None else self.location.child("args", position)
+        steps = self.steps[position]
         if is_unplaced and steps:
             fact = "an operand moves along a loop and lies along a dynamic dim that cores share"
             raise refuse("SPY0547", fact, at)
@@ -233,15 +234,17 @@ class ProgramLowering:
             return ()
 
     def _lowered(self, op: PlacedOp) -> tuple[Statement, ...]:
-        self._check_movement(op)
+        steps = self._movements(op)
         symbolic = self._options.symbolic_args
         self._symbols.begin_superdsc()
-        binder = _SymbolicStarts(self._symbols, op, len(self._superdscs)) if symbolic else _BakedStarts()
+        binder = (
+            _SymbolicStarts(self._symbols, steps, len(self._superdscs), op.location) if symbolic else _BakedStarts()
+        )
         superdsc = lower_opspec(op.spec, len(self._superdscs), binder, self._options.lowering, op.location)
         self._superdscs[superdsc.file_name] = superdsc
         if not symbolic:
             return (SdscExecute(superdsc.file_name),)
-        applies = self._applies(op, superdsc)
+        applies = self._applies(superdsc, steps)
         sizes = (item.symbol_id for item in superdsc.dynamic_dims.values())
         places = (start for item in superdsc.operands if item.is_symbolic for start in item.start_addresses)
         ids = tuple(dict.fromkeys((*sizes, *places)))
@@ -250,20 +253,21 @@ class ProgramLowering:
         )
         return (*applies.values(), SdscExecute(superdsc.file_name, operands, ids))
 
-    def _applies(self, op: PlacedOp, superdsc: SuperDsc) -> dict[int, AffineApply]:
+    def _applies(self, superdsc: SuperDsc, steps: Sequence[tuple[LoopStep, ...]]) -> dict[int, AffineApply]:
         """Return what moves the symbols of an operation along its loops, by id; the first operand's word counts."""
         found: dict[int, AffineApply] = {}
-        for position, operand in enumerate(superdsc.operands if op.loops else ()):
-            steps = _loop_steps(op, position) if operand.is_symbolic else ()
-            for number in operand.start_addresses if steps else ():
+        for operand, own in zip(superdsc.operands, steps, strict=True):
+            for number in operand.start_addresses if own and operand.is_symbolic else ():
                 if number not in found:
-                    found[number] = self._apply(self._symbols.address(number), steps)
+                    found[number] = self._apply(self._symbols.address(number), own)
         return found
 
-    def _check_movement(self, op: PlacedOp) -> None:
-        """Check that what moves along a kept loop has an address that can move."""
-        for position, argument in enumerate(op.spec.args if op.loops else ()):
-            if not any(tile_steps(op, position)):
+    def _movements(self, op: PlacedOp) -> tuple[tuple[LoopStep, ...], ...]:
+        """Return how each operand moves; what moves along a kept loop needs an address that can."""
+        found: list[tuple[LoopStep, ...]] = []
+        for position, argument in enumerate(op.spec.args):
+            found.append(_loop_steps(op, position))
+            if not found[-1]:
                 continue
             at = None if op.location is None else op.location.child("args", position)
             if argument.allocation.kind is AllocationKind.LX:
@@ -274,6 +278,7 @@ class ProgramLowering:
                 fact = "a tiled operand lies in device memory, its baked address would be the same in every iteration"
                 hint = "use --symbolic-args, or --loops unroll"
                 raise refuse("SPY0524", fact, at, hint=hint)
+        return tuple(found)
 
     def _apply(self, address: Address, steps: tuple[LoopStep, ...]) -> AffineApply:
         coefficients = tuple(step.step_bytes for step in steps)

@@ -110,6 +110,8 @@ class _Operation:
 
     spec: OpSpec
     options: LoweringOptions
+    symbol_labels: Mapping[str, str]
+    """Dim label of each iteration symbol."""
     views: tuple[ArgumentView, ...]
     dims: tuple[OperandDims, ...]
     iteration: IterationSpace
@@ -137,7 +139,8 @@ def lower_opspec(
     operation = _read_operation(spec, options, location)
     output = len(spec.args) - 1
     iteration = operation.iteration
-    dynamic = _dynamic_dims(spec, iteration, binder, options, location)
+    dynamic = _dynamic_dims(operation, binder, location)
+    shared = frozenset(dim for dim in dynamic if iteration.work_slices[dim] > 1)
     masking = mask_ranges(spec, iteration, operation.dims[output].scales, options.dialect)
     data_formats = tuple(_data_format(operation, position) for position in range(len(spec.args)))
     op_format = data_formats[1 if operation.related else 0]
@@ -155,7 +158,13 @@ def lower_opspec(
         core_work_slices=slices,
         labels=operation.labels,
         operands=tuple(
-            _operand(operation, position, data_formats[position], binder, slices) for position in range(len(spec.args))
+            _operand(
+                operation,
+                position,
+                data_formats[position],
+                _Starts(binder, slices, shared),
+            )
+            for position in range(len(spec.args))
         ),
         constants=constants,
         coordinate_masking=masking,
@@ -175,18 +184,16 @@ def _constants(spec: OpSpec) -> Mapping[str, float]:
     return {"nmap": found.get("scaling_factor", 1.0)} if window_form(spec) is WindowForm.POOL else found
 
 
-def _dynamic_dims(
-    spec: OpSpec, iteration: IterationSpace, binder: StartBinder, options: LoweringOptions, location: Location | None
-) -> dict[str, DynamicDim]:
+def _dynamic_dims(operation: _Operation, binder: StartBinder, location: Location | None) -> dict[str, DynamicDim]:
     """Return the dynamic dims; their symbols come before those of the operands.  Errors: SPY0534, SPY0546, SPY0547."""
+    spec, options = operation.spec, operation.options
     found: dict[str, DynamicDim] = {}
-    labels = label_symbols(spec, location)
     for position, dim in enumerate(spec.iteration_space):
         if not isinstance(dim.size, DynamicSize):
             continue
         at = None if location is None else location.child("iteration_space", position)
-        label, name = labels[dim.symbol], dim.size.name
-        bound, slices = spec.symbolic_dim_bounds[name], iteration.work_slices[labels[dim.symbol]]
+        label, name = operation.symbol_labels[dim.symbol], dim.size.name
+        bound, slices = spec.symbolic_dim_bounds[name], operation.iteration.work_slices[label]
         if not options.dialect.has_dynamic_sizes or not binder.is_symbolic:
             fact = f'"{name}" is given when the program starts; that takes symbolic addresses, and a later dialect'
             raise refuse("SPY0534", fact, at)
@@ -241,7 +248,7 @@ def _read_operation(spec: OpSpec, options: LoweringOptions, location: Location |
     check_combination(spec, dims, iteration, location)
     related = index_of | {index: value for value, index in index_of.items()}
     found = _Operation(
-        spec, options, views, dims, iteration, (), label_infos, label_of, related, SizeRule(dialect, unit),
+        spec, options, labels, views, dims, iteration, (), label_infos, label_of, related, SizeRule(dialect, unit),
         owned_spaces(spec, labels, iteration, location, is_exact=options.is_exact),
     )  # fmt: skip
     return _with_footprints(found, ragged, location)
@@ -377,12 +384,24 @@ def _op_func_name(spec: OpSpec, output: OperandDims) -> str:
     return spec.op if is_plain or ONE_LANE_PER_STICK in output.scales.values() else f"{spec.op}nonstick"
 
 
+@dataclass(frozen=True, slots=True)
+class _Starts:
+    """What the starts of an operation's operands follow from.
+
+    ``slices``: of each core.  ``shared_dynamic``: dynamic dims that cores share; upstream places no operand that
+    extends along one (Q18).
+    """
+
+    binder: StartBinder
+    slices: Sequence[Mapping[str, int]]
+    shared_dynamic: frozenset[str]
+
+
 def _operand(
     operation: _Operation,
     position: int,
     data_format: DeviceFormat,
-    binder: StartBinder,
-    slices: Sequence[Mapping[str, int]],
+    starts_of: _Starts,
 ) -> Operand:
     argument, dims, view = operation.spec.args[position], operation.dims[position], operation.views[position]
     partner = operation.related.get(position)
@@ -391,11 +410,11 @@ def _operand(
     footprint = operation.footprints[position]
     is_lx = argument.allocation.kind is AllocationKind.LX
     if is_lx:
-        starts = (argument.allocation.start_bytes + footprint.offset_bytes,) * len(slices)
+        starts = (argument.allocation.start_bytes + footprint.offset_bytes,) * len(starts_of.slices)
     else:
-        starts = binder.bind(
-            position, argument, _core_offsets(footprint, slices), is_unplaced=_is_unplaced(operation, position)
-        )
+        is_unplaced = any(dims.scales.get(dim) == EXTENDS for dim in starts_of.shared_dynamic)
+        offsets = _core_offsets(footprint, starts_of.slices)
+        starts = starts_of.binder.bind(position, argument, offsets, is_unplaced=is_unplaced)
     return Operand(
         label=operation.label_of[position],
         component=Component.LX if is_lx else Component.HBM,
@@ -403,7 +422,7 @@ def _operand(
         scales=dims.scales,
         max_dim_sizes=max_dim_sizes(dims, view, index_view, operation.sizes),
         start_addresses=starts,
-        is_symbolic=binder.is_symbolic and not is_lx,
+        is_symbolic=starts_of.binder.is_symbolic and not is_lx,
         back_gap=footprint.back_gap,
         data_format=data_format,
         word_length=view.word_bytes,
@@ -415,17 +434,6 @@ def _operand(
         else operation.window.padding_of(position, len(operation.dims), dims.dim_order),
         is_interleaved=_is_interleaved(operation, position),
     )
-
-
-def _is_unplaced(operation: _Operation, position: int) -> bool:
-    """Whether an operand extends along a dynamic dim that cores share."""
-    labels, dims = label_symbols(operation.spec, None), operation.dims[position]
-    shared = (
-        labels[dim.symbol]
-        for dim in operation.spec.iteration_space
-        if isinstance(dim.size, DynamicSize) and operation.iteration.work_slices[labels[dim.symbol]] > 1
-    )
-    return any(dims.scales.get(dim) == EXTENDS for dim in shared)
 
 
 def _is_interleaved(operation: _Operation, position: int) -> bool:

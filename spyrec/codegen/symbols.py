@@ -47,13 +47,14 @@ class Address:
     """One symbolic address before any loop step.
 
     ``value`` names what holds it in MLIR: ``counted_from`` plus ``offset_bytes``, a constant named ``constant``.
-    A bare argument counts from nothing.
+    A bare argument counts from nothing.  ``is_number``: the value is no address but the number ``offset_bytes``.
     """
 
     value: str
     counted_from: str | None = None
     offset_bytes: int = 0
     constant: str = ""
+    is_number: bool = False
 
     def declaration(self) -> tuple[Statement, ...]:
         """Return the statements that compute the address; none for a bare argument."""
@@ -62,9 +63,6 @@ class Address:
         if self.counted_from is None:
             return ()
         return (Constant(self.constant, self.offset_bytes), Add(self.value, self.counted_from, self.constant))
-
-    is_number: bool = False
-    """Whether the value is no address but a constant, which counts from nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +90,10 @@ class SymbolTable(ABC):
     """Allocates symbol ids and collects what the program must declare."""
 
     def __init__(self) -> None:
-        self._allocated = 0
         # Dictionaries for their order: first seen, first declared.
         self._used_bases: dict[Base, None] = {}
         self._declared: dict[Address, None] = {}
-        self._by_id: dict[int, BoundSymbol] = {}
+        self._by_id: dict[int, Address] = {}
         self._sizes: dict[str, Size] = {}
         self._own_sizes: dict[str, BoundSymbol] = {}
 
@@ -147,13 +144,17 @@ class SymbolTable(ABC):
 
     def address(self, symbol_id: int) -> Address:
         """Return what an id stands for."""
-        return self._by_id[symbol_id].address
+        return self._by_id[symbol_id]
 
     def _allocate(self, address: Address) -> BoundSymbol:
         self._declared.setdefault(address)
-        self._allocated += 1
-        symbol = self._by_id[-self._allocated] = BoundSymbol(-self._allocated, address)
+        symbol = BoundSymbol(-self._next_number, address)
+        self._by_id[symbol.symbol_id] = address
         return symbol
+
+    @property
+    def _next_number(self) -> int:
+        return len(self._by_id) + 1
 
     def _ordered_bases(self) -> list[Base]:
         """Return the bases in the order of the parameters, the pool first."""
@@ -277,7 +278,7 @@ class WindowSymbols(SymbolTable):
         for core, offset in enumerate(offsets_bytes[1:], 1):
             if (base, core) not in self._unplaced:
                 number = base.arg_index + start + offset
-                value = f"sym_{self._allocated + 1}"
+                value = f"sym_{self._next_number}"
                 self._unplaced[base, core] = self._allocate(Address(value, None, number, is_number=True))
             found.append(self._unplaced[base, core].symbol_id)
         return tuple(found)

@@ -136,7 +136,8 @@ SPYRE_2026_08 = Target(
     span_limit_bytes=65_535 * 4_096,
     lx_tensor_bytes=1_625_344,
     limits_symbolic_arguments=False,
-    topk_limit=128,
+    topk_limit=TOPK_ELEMENTS,
+    topk_core_limit=TOPK_ELEMENTS_PER_CORE,
 )
 """The device as the sources of 19 August 2026 describe it."""
 
