@@ -13,7 +13,7 @@ import time
 from benchmarks.measure import Figures, rounded
 from spyrec.emulator.timeline.execution import timeline_of
 from spyrec.hardware.cost import OperandRead, OperationClass, OperationRecord, Unit, cost_of
-from spyrec.hardware.target import CALIBRATED, PROFILES, Figure, Profile, Trust
+from spyrec.hardware.target import CALIBRATED, PROFILES, Figure, TargetProfile, Trust
 
 PUBLISHED_US = {512: 163.4, 1024: 244.1, 2048: 389.0, 4096: 667.5, 8192: 1240.7}
 """Published device times by K: notes of the upstream cost model."""
@@ -50,7 +50,7 @@ def matmul(size: int, depth: int, row_slices: int = 4, column_slices: int = 8) -
 
 def measure() -> Figures:
     """Print the table on stderr; return the errors, and what simulating one operation costs on this machine."""
-    profiles: list[Profile] = [*PROFILES.values(), LARGER_OF_BOTH]
+    profiles: list[TargetProfile] = [*PROFILES.values(), LARGER_OF_BOTH]
     heads = ["K", "published us", *(f"{item.name} (simulated us)" for item in profiles)]
     print("  ".join(heads), file=sys.stderr)
     errors: dict[str, list[float]] = {item.name: [] for item in profiles}

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from spyrec.bundle.bundle import Bundle
 from spyrec.diagnostics import Diagnostic, DiagnosticSink, SpyrecError, listed, refuse
-from spyrec.hardware.target import PROFILES, Profile
+from spyrec.hardware.target import PROFILES, TargetProfile
 from spyrec.options import (
     CompileOptions,
     Engine,
@@ -423,7 +423,7 @@ def checked_engine(options: RunOptions) -> Engine:
     return Engine(name)
 
 
-def checked_profile(options: RunOptions | CompileOptions) -> Profile:
+def checked_profile(options: RunOptions | CompileOptions) -> TargetProfile:
     """Return the parameters of the simulated times that the options name; errors SPY0750 for an unknown name."""
     found = PROFILES.get(options.profile)
     if found is None:

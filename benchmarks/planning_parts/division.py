@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from benchmarks.measure import Figures, rounded
 from benchmarks.timeline import PUBLISHED_US
 from spyrec.hardware.cost import Combination, OperandRead, OperationClass, OperationRecord, Unit, cost_of
-from spyrec.hardware.target import CALIBRATED, PROFILES, STICK_BYTES, Profile
+from spyrec.hardware.target import CALIBRATED, PROFILES, STICK_BYTES, TargetProfile
 from spyrec.ir.kernel import KernelGraph
 from spyrec.ir.reader import read_graph_data
 from spyrec.passes.base import PipelineOptions
@@ -76,7 +76,7 @@ OF_MODELS = (
 """Shapes of Llama-3.1, Ministral, Mistral-Small, gpt-oss and Granite: primes, ragged sticks, large vocabularies."""
 
 
-def chosen_us(matmul: Matmul, profile: Profile) -> tuple[float, str]:
+def chosen_us(matmul: Matmul, profile: TargetProfile) -> tuple[float, str]:
     """Return the simulated time of what the planner makes of a matmul alone, and its divisions."""
     rows, columns = [matmul.rows, matmul.depth], [matmul.depth, matmul.columns]
     shapes = (
@@ -98,7 +98,7 @@ def chosen_us(matmul: Matmul, profile: Profile) -> tuple[float, str]:
     return total, " + ".join("x".join(map(str, kernel.division or ())) for kernel in planned.kernels)
 
 
-def best_even_us(matmul: Matmul, profile: Profile, cores: int = 32) -> float:
+def best_even_us(matmul: Matmul, profile: TargetProfile, cores: int = 32) -> float:
     """Return the least simulated time of any even division in one piece that keeps the span limit; else infinity."""
     return min(
         (cost_of(_record(matmul, slices), profile).total_us for slices in _even(matmul, cores)), default=float("inf")

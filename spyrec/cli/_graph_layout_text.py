@@ -19,7 +19,7 @@ from spyrec.cli._layout_text import (
 from spyrec.codegen.emit import host_layout
 from spyrec.diagnostics import SpyrecError, refuse
 from spyrec.hardware.target import STICK_BYTES
-from spyrec.ir.kernel import Buffer, BufferRole
+from spyrec.ir.kernel import BufferRole, KernelBuffer
 from spyrec.passes.planning.shares import Share
 from spyrec.passes.print_kernels import use_text
 
@@ -155,7 +155,7 @@ def _in_scratchpad(value: GraphValue, share: Share, index: tuple[int, ...], coor
     return Answer(value.name, index, coordinate, address, share.slices.index(slices))
 
 
-def _distance_bytes(buffer: Buffer, coordinate: tuple[int, ...]) -> int:
+def _distance_bytes(buffer: KernelBuffer, coordinate: tuple[int, ...]) -> int:
     device = buffer.placed.device
     return device.element_offset(coordinate) * STICK_BYTES // device.elements_per_stick
 

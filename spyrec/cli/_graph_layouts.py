@@ -9,7 +9,7 @@ from enum import Enum
 
 from spyrec.codegen.lower_node import argument_address
 from spyrec.hardware.target import segment_base
-from spyrec.ir.kernel import Buffer, BufferRole, Kernel, KernelGraph, KernelProgram, LayoutCost, Use
+from spyrec.ir.kernel import BufferRole, Kernel, KernelBuffer, KernelGraph, KernelProgram, LayoutCost, Use
 from spyrec.ir.opdef import OpKind, catalogue
 from spyrec.ir.types import TensorType
 from spyrec.passes.assign_layouts.realize import copy_cost_bytes
@@ -58,12 +58,12 @@ class GraphValue:
     role: str
     type: TensorType
     use: Use | None = None
-    buffer: Buffer | None = None
+    buffer: KernelBuffer | None = None
     place: TensorPlace | None = None
     owner: str | None = None
 
     @property
-    def owned(self) -> Buffer | None:
+    def owned(self) -> KernelBuffer | None:
         """The memory it has of its own."""
         return self.buffer if self.owner is None else None
 
@@ -168,13 +168,13 @@ def _of_source(graph: KernelGraph, name: str, owners: dict[str, str], places: di
     return GraphValue(name, "view", tensor_type, use, buffer, places.get(use.buffer), owner)
 
 
-def _added(graph: KernelGraph, buffer: Buffer, places: dict[str, TensorPlace]) -> GraphValue:
+def _added(graph: KernelGraph, buffer: KernelBuffer, places: dict[str, TensorPlace]) -> GraphValue:
     """Return a buffer that is no value of the graph."""
     use, place = Use(buffer.name, buffer.whole), places.get(buffer.name)
     return GraphValue(buffer.name, _added_role(graph, buffer), buffer.host_type, use, buffer, place)
 
 
-def _added_role(graph: KernelGraph, buffer: Buffer) -> str:
+def _added_role(graph: KernelGraph, buffer: KernelBuffer) -> str:
     writers = [kernel for kernel in graph.kernels if kernel.output.buffer == buffer.name]
     is_inner = buffer.role is BufferRole.INTERMEDIATE
     return "copy" if is_inner and writers and all(kernel.op in _COPIES for kernel in writers) else buffer.role.value

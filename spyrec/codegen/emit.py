@@ -16,7 +16,7 @@ from spyrec.codegen.lower_node import argument_address, lower_node
 from spyrec.codegen.opspec import LoopSpec, OpSpec, OpSpecFile
 from spyrec.hardware.dtypes import DType
 from spyrec.ir.device_layout import row_major
-from spyrec.ir.kernel import Buffer, BufferRole, KernelGraph, KernelProgram, Loop
+from spyrec.ir.kernel import BufferRole, KernelBuffer, KernelGraph, KernelProgram, Loop
 from spyrec.ir.types import TensorType
 from spyrec.layout.conversion_table import DataConversionInfo
 from spyrec.layout.device_layout import DeviceLayout
@@ -123,7 +123,7 @@ def _symbolic_axes(scheduled: KernelGraph, name: str) -> tuple[str | None, ...]:
     return axes if any(axes) else ()
 
 
-def _on_device(scheduled: KernelGraph) -> Iterator[Buffer]:
+def _on_device(scheduled: KernelGraph) -> Iterator[KernelBuffer]:
     """Yield the buffers that are arguments: inputs first, then in order of first use."""
     names = dict.fromkeys(scheduled.inputs)
     for program in scheduled.programs:
@@ -131,7 +131,7 @@ def _on_device(scheduled: KernelGraph) -> Iterator[Buffer]:
     return (scheduled.buffers[name] for name in names)
 
 
-def host_layout(buffer: Buffer) -> DeviceLayout:
+def host_layout(buffer: KernelBuffer) -> DeviceLayout:
     """Return a buffer's layout together with the host tensor it holds."""
     device = buffer.placed.device
     shape = buffer.host_type.shape
@@ -140,7 +140,7 @@ def host_layout(buffer: Buffer) -> DeviceLayout:
     )
 
 
-def host_dtype(buffer: Buffer) -> DType:
+def host_dtype(buffer: KernelBuffer) -> DType:
     """Return the dtype of a buffer's host side: that of its value, but float32 for numbers that a pass made."""
     data = None if buffer.constant is None else buffer.constant.data.array
     if data is not None and data.dtype == np.float64:

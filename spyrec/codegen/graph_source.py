@@ -11,7 +11,7 @@ import numpy.typing as npt
 from spyrec.files.array_memory import per_stored_number
 from spyrec.ir.constants import is_inline, load_constant
 from spyrec.ir.graph import Graph, Value
-from spyrec.ir.kernel import Buffer, BufferRole, KernelGraph
+from spyrec.ir.kernel import BufferRole, KernelBuffer, KernelGraph
 from spyrec.ir.writer import write_graph
 
 HostArray = npt.NDArray[np.generic]
@@ -45,7 +45,7 @@ class ConstantArrays(Mapping[str, HostArray]):
 
     def __init__(self, scheduled: KernelGraph) -> None:
         arguments = dict.fromkeys(name for program in scheduled.programs for name in program.arguments)
-        self._buffers: dict[str, Buffer] = {
+        self._buffers: dict[str, KernelBuffer] = {
             name: scheduled.buffers[name] for name in arguments if scheduled.buffers[name].role is BufferRole.CONSTANT
         }
         self._source = scheduled.source
@@ -65,7 +65,7 @@ class ConstantArrays(Mapping[str, HostArray]):
         return len(self._buffers) + len(self._extra)
 
 
-def _numbers(buffer: Buffer) -> HostArray:
+def _numbers(buffer: KernelBuffer) -> HostArray:
     """Return a constant buffer's numbers, zero-padded to its shape."""
     assert buffer.constant is not None
     origin = Value(buffer.name, buffer.type, (None,) * buffer.type.rank, buffer.origin)

@@ -9,7 +9,7 @@ from spyrec.codegen.expression import CoordinateExpression
 from spyrec.codegen.opspec import AllocationKind, ArgumentAllocation, IterationDim, OpInfo, OpSpec, TensorArgument
 from spyrec.hardware.target import SEGMENT_BYTES
 from spyrec.ir.device_access import DeviceAccess, DeviceDim, VariablePart
-from spyrec.ir.kernel import Buffer, Kernel, KernelGraph, KernelProgram
+from spyrec.ir.kernel import Kernel, KernelBuffer, KernelGraph, KernelProgram
 from spyrec.ir.kernel_form import KernelForm, Rule, stands_at_one_position, synthetic_count
 
 
@@ -137,7 +137,7 @@ def _lane(operand: DeviceAccess, symbols: _Symbols, has_unit_lane: bool) -> _Dim
     return _Dim(operand.lane_extent, CoordinateExpression.constant(0))
 
 
-def _argument(buffer: Buffer, program: KernelProgram, kernel: Kernel, dims: list[_Dim]) -> TensorArgument:
+def _argument(buffer: KernelBuffer, program: KernelProgram, kernel: Kernel, dims: list[_Dim]) -> TensorArgument:
     """Return an operand as an input."""
     arguments: Mapping[str, int] = {name: index for index, name in enumerate(program.arguments)}
     index = arguments.get(buffer.name)

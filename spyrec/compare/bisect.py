@@ -22,7 +22,7 @@ from spyrec.compare.one_kernel import expected, over_extents, places_in_round
 from spyrec.compare.one_op import Expectation, OpVerdict, judge
 from spyrec.compare.provenance import CompiledCall, provenance_of
 from spyrec.compare.storage import Array, Floats
-from spyrec.ir.kernel import Buffer, BufferRole
+from spyrec.ir.kernel import BufferRole, KernelBuffer
 from spyrec.runtime.bundle_run import BundleRun
 from spyrec.runtime.inputs.binding import chosen_extents
 from spyrec.runtime.observer import Execution, LaunchedMemory, RunEnded
@@ -187,7 +187,7 @@ class Bisection:
 
     # --- words ------------------------------------------------------------------------------------------------------
 
-    def _buffer(self, name: str) -> Buffer:
+    def _buffer(self, name: str) -> KernelBuffer:
         return self._known.kernels.buffers[name]
 
     def _altered_constants(self) -> Divergence | None:

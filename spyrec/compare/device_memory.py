@@ -12,7 +12,7 @@ from spyrec.compare.placement import ElementTables, Integers, LxPlaces, bytes_of
 from spyrec.compare.provenance import CompiledCall, Provenance, program_of
 from spyrec.compare.storage import Floats
 from spyrec.hardware.target import STICK_BYTES
-from spyrec.ir.kernel import Buffer
+from spyrec.ir.kernel import KernelBuffer
 from spyrec.passes.lifetimes import lifetimes
 from spyrec.runtime.observer import Execution, LaunchedMemory
 
@@ -29,7 +29,7 @@ class Stored:
 class Overwritten:
     """An element that a store reached and that is not its own; ``row`` is the core's, -1 where no core names it."""
 
-    buffer: Buffer
+    buffer: KernelBuffer
     index: tuple[int, ...]
     was: float
     now: float
@@ -224,7 +224,7 @@ class BufferMemory:
         """Return what is known of a buffer in LX, NaN where nothing has been stored."""
         return self._lx_values.setdefault(name, np.full(self._buffer(name).type.shape, np.nan))
 
-    def _buffer(self, name: str) -> Buffer:
+    def _buffer(self, name: str) -> KernelBuffer:
         return self._known.kernels.buffers[name]
 
     def _place(self, call: CompiledCall, name: str) -> tuple[int, int]:

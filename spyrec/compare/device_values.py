@@ -13,14 +13,14 @@ from spyrec.emulator.numerics import Codec, ElementStorage, StorageNumerics, cod
 from spyrec.hardware.dtypes import DType
 from spyrec.ir.access import Access
 from spyrec.ir.device_layout import BufferLayout
-from spyrec.ir.kernel import Buffer
+from spyrec.ir.kernel import KernelBuffer
 from spyrec.ir.numbers import decode
 
 Bytes = npt.NDArray[np.uint8]
 Patterns = npt.NDArray[np.unsignedinteger]
 
 
-def buffer_values(buffer: Buffer, memory: Bytes, numerics: str) -> Floats:
+def buffer_values(buffer: KernelBuffer, memory: Bytes, numerics: str) -> Floats:
     """Return the numbers in a buffer's device bytes, in its shape: what is stored, for bools and integers too.
 
     Under ``f32`` memory is twice as wide, and an element of a format that stays narrow leads its slot.
@@ -34,7 +34,7 @@ def buffer_values(buffer: Buffer, memory: Bytes, numerics: str) -> Floats:
     return _decoded(elements_in_order, codec, buffer.type.dtype).reshape(shape)
 
 
-def pattern_values(buffer: Buffer, patterns: Patterns, numerics: str) -> Floats:
+def pattern_values(buffer: KernelBuffer, patterns: Patterns, numerics: str) -> Floats:
     """Return the numbers that bit patterns of a buffer's format stand for."""
     return _decoded(patterns, codec_of(buffer.device_format, StorageNumerics(numerics)), buffer.type.dtype)
 
@@ -107,7 +107,7 @@ def device_numbers(layout: BufferLayout, places: Places) -> npt.NDArray[np.int64
     return total
 
 
-def element_values(buffer: Buffer, memory: Bytes, numbers: npt.NDArray[np.int64], numerics: str) -> Floats:
+def element_values(buffer: KernelBuffer, memory: Bytes, numbers: npt.NDArray[np.int64], numerics: str) -> Floats:
     """Return the numbers that stand at elements of a buffer's device bytes; only those are looked at."""
     codec = codec_of(buffer.device_format, StorageNumerics(numerics))
     slots = memory.reshape(math.prod(buffer.placed.device.device_size), -1)

@@ -9,10 +9,10 @@ from spyrec.compare.divergence import Divergence, DivergentOperand, Element, Gui
 from spyrec.compare.one_op import OpVerdict
 from spyrec.compare.provenance import CompiledCall, Provenance, program_of
 from spyrec.ir.graph import location_of
-from spyrec.ir.kernel import Buffer, BufferRole
+from spyrec.ir.kernel import BufferRole, KernelBuffer
 
 
-def guilty_call(known: Provenance, call: CompiledCall, guilt: Guilt, buffer: Buffer) -> Divergence:
+def guilty_call(known: Provenance, call: CompiledCall, guilt: Guilt, buffer: KernelBuffer) -> Divergence:
     """Return the guilt of a call, as yet without an element."""
     kernel = call.kernel
     location = location_of(kernel.origin)
@@ -47,7 +47,7 @@ def _operands(known: Provenance, call: CompiledCall) -> tuple[DivergentOperand, 
     )
 
 
-def worst_element(buffer: Buffer, verdict: OpVerdict, core: int | None) -> Element:
+def worst_element(buffer: KernelBuffer, verdict: OpVerdict, core: int | None) -> Element:
     """Return the worst element of a verdict, and the core that stored it."""
     return Element(
         index=_host_index(buffer, verdict.index),
@@ -61,7 +61,7 @@ def worst_element(buffer: Buffer, verdict: OpVerdict, core: int | None) -> Eleme
     )
 
 
-def guilty_copy(buffer: Buffer, verdict: OpVerdict, guilt: Guilt = Guilt.COPY_IN) -> Divergence:
+def guilty_copy(buffer: KernelBuffer, verdict: OpVerdict, guilt: Guilt = Guilt.COPY_IN) -> Divergence:
     """Return the guilt of the host's copy of an input, constant or output."""
     is_constant = buffer.role is BufferRole.CONSTANT
     return Divergence(
@@ -79,7 +79,7 @@ def guilty_copy(buffer: Buffer, verdict: OpVerdict, guilt: Guilt = Guilt.COPY_IN
     )
 
 
-def _host_index(buffer: Buffer, index: tuple[int, ...]) -> tuple[int, ...]:
+def _host_index(buffer: KernelBuffer, index: tuple[int, ...]) -> tuple[int, ...]:
     if buffer.host_shape is None:
         return index
     flat = int(np.ravel_multi_index(index, buffer.type.shape))

@@ -13,7 +13,7 @@ from spyrec.compare.one_op import Expectation, OpVerdict, judge, stored
 from spyrec.compare.provenance import Provenance
 from spyrec.compare.storage import HALF, Array, Floats, Storage, storage_of
 from spyrec.hardware.dtypes import DType
-from spyrec.ir.kernel import Buffer, BufferRole
+from spyrec.ir.kernel import BufferRole, KernelBuffer
 from spyrec.ir.numbers import decode
 from spyrec.runtime.bundle_run import BundleRun
 
@@ -32,7 +32,7 @@ class HostCopies:
         buffers = known.kernels.buffers.values()
         self.merges_nan = any(storage_of(item.type.dtype, numerics).merges_nan for item in buffers)
 
-    def first_wrong(self, inputs: Mapping[str, Array]) -> tuple[Buffer, OpVerdict] | None:
+    def first_wrong(self, inputs: Mapping[str, Array]) -> tuple[KernelBuffer, OpVerdict] | None:
         """Return the first argument that does not hold the numbers of the graph, ``None`` where all do."""
         load = constant_loader(self._bundle, self._known.source, self._known.stored)
         arguments = dict.fromkeys(name for item in self._known.kernels.programs for name in item.arguments)
@@ -58,7 +58,7 @@ class HostCopies:
                 return buffer, verdict
         return None
 
-    def first_wrong_result(self, outputs: Mapping[str, Array]) -> tuple[Buffer, OpVerdict] | None:
+    def first_wrong_result(self, outputs: Mapping[str, Array]) -> tuple[KernelBuffer, OpVerdict] | None:
         """Return the first output whose host array is not what its buffer holds, ``None`` where all are."""
         for result, name in self._known.kernels.outputs:
             buffer = self._known.kernels.buffers[name]
@@ -87,13 +87,13 @@ _HOST_ROUNDOFF = {
 }
 
 
-def base_name(buffer: Buffer) -> str:
+def base_name(buffer: KernelBuffer) -> str:
     """Return the name of the graph's value that an argument holds: of a padded constant, the constant's."""
     is_padded = buffer.constant is not None and buffer.constant.shape != buffer.type.shape
     return (buffer.name.rpartition(_PADDED)[0] or buffer.name) if is_padded else buffer.name
 
 
-def _filled_up(numbers: Array, buffer: Buffer, got: Floats) -> Array:
+def _filled_up(numbers: Array, buffer: KernelBuffer, got: Floats) -> Array:
     """Return a host array in its largest shape: what lies behind the extents of a run is not copied, and stays."""
     shape = buffer.host_type.shape
     if numbers.shape == shape:
@@ -103,7 +103,7 @@ def _filled_up(numbers: Array, buffer: Buffer, got: Floats) -> Array:
     return whole
 
 
-def _is_rounded_copy(numbers: Array, buffer: Buffer, got: Floats, storage: Storage) -> bool:
+def _is_rounded_copy(numbers: Array, buffer: KernelBuffer, got: Floats, storage: Storage) -> bool:
     """Whether a buffer holds exactly the rounded numbers: the usual case, told without temporaries of its size."""
     if buffer.constant is not None and buffer.constant.shape != buffer.type.shape:
         return False
@@ -111,7 +111,7 @@ def _is_rounded_copy(numbers: Array, buffer: Buffer, got: Floats, storage: Stora
     return np.array_equal(storage.rounded(values).reshape(got.shape), got)
 
 
-def _padded(numbers: Array, buffer: Buffer) -> Array:
+def _padded(numbers: Array, buffer: KernelBuffer) -> Array:
     """Return host numbers in the shape of their buffer, zeros behind those of a padded constant."""
     values = decode(numbers, buffer.type.dtype).astype(np.float64)
     if buffer.constant is None or buffer.constant.shape == buffer.type.shape:

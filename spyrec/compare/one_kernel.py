@@ -19,7 +19,7 @@ from spyrec.compare.storage import Array, Floats, storage_of
 from spyrec.device_ops import device_operation
 from spyrec.device_ops.record import ErrorKind
 from spyrec.ir.attributes import NO_ATTRIBUTES
-from spyrec.ir.kernel import Buffer, Kernel
+from spyrec.ir.kernel import Kernel, KernelBuffer
 from spyrec.ir.opdef import Attributes, OpDef, OpKind, catalogue
 from spyrec.ir.ops.binary import AlphaAttributes
 from spyrec.ir.ops.movement import ToAttributes
@@ -68,7 +68,9 @@ def over_extents(kernel: Kernel, position: int, numbers: npt.NDArray[np.int64]) 
     return np.broadcast_to(numbers, extents)
 
 
-def expected(call: CompiledCall, buffers: Sequence[Buffer], operands: Sequence[Floats], numerics: str) -> Expectation:
+def expected(
+    call: CompiledCall, buffers: Sequence[KernelBuffer], operands: Sequence[Floats], numerics: str
+) -> Expectation:
     """Return what a call should store; ``operands`` over the extents, ``buffers`` of the inputs and the output."""
     kernel = call.kernel
     if kernel.op in MOVES:

@@ -12,7 +12,7 @@ from spyrec.compare.device_values import host_order
 from spyrec.compare.one_kernel import is_pair
 from spyrec.hardware.work_slices import slice_order
 from spyrec.ir.device_access import DeviceDim, VariablePart
-from spyrec.ir.kernel import Buffer, Kernel
+from spyrec.ir.kernel import Kernel, KernelBuffer
 from spyrec.ir.kernel_form import Rule
 from spyrec.runtime.observer import Execution
 
@@ -20,7 +20,7 @@ Integers = npt.NDArray[np.int64]
 Patterns = npt.NDArray[np.unsignedinteger]
 
 
-def bytes_of(buffer: Buffer) -> int:
+def bytes_of(buffer: KernelBuffer) -> int:
     """Return the bytes of one element on the device."""
     bits = buffer.device_format.bits
     assert bits is not None
@@ -47,7 +47,7 @@ _LX_SPAN = 1 << 40
 """More than any address in LX."""
 
 
-def lx_places(kernel: Kernel, offset: int, buffer: Buffer) -> LxPlaces:
+def lx_places(kernel: Kernel, offset: int, buffer: KernelBuffer) -> LxPlaces:
     """Return where the elements that a kernel writes lie in LX, by their index over the kept extents.
 
     A core holds its slice of every device dim, densely, from ``offset`` on.
@@ -114,7 +114,7 @@ def lx_patterns(places: LxPlaces, execution: Execution, position: int, lanes: in
 class ElementTables:
     """Which element of a buffer stands at each of its device elements, -1 for padding."""
 
-    def __init__(self, buffers: Mapping[str, Buffer]) -> None:
+    def __init__(self, buffers: Mapping[str, KernelBuffer]) -> None:
         self._buffers = buffers
         self._tables: dict[str, Integers] = {}
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from spyrec.contracts.classes import Axes, axes_of, places_of
 from spyrec.contracts.digits import AxisDigit
 from spyrec.contracts.walks import Space
-from spyrec.ir.kernel import Buffer, Kernel, KernelGraph, KernelProgram
+from spyrec.ir.kernel import Kernel, KernelBuffer, KernelGraph, KernelProgram
 
 Signature = tuple[AxisDigit, ...]
 """The axes of a host dim, outermost first."""
@@ -106,7 +106,7 @@ def known_program(graph: KernelGraph, program: KernelProgram) -> KnownProgram:
     return KnownProgram(graph, program, axes, signatures, tuple(name for name in program.arguments if name in made))
 
 
-def _signatures(buffer: Buffer, axes: Axes) -> tuple[Signature, ...]:
+def _signatures(buffer: KernelBuffer, axes: Axes) -> tuple[Signature, ...]:
     """Return the axes of each host dim; one that the layout joins with another has all of both, and so follows none."""
     by_dim = [axes.by_place.get(place, ()) for place in places_of(buffer.name, buffer.type.rank)]
     if buffer.host_shape is None:
@@ -119,7 +119,7 @@ def _signatures(buffer: Buffer, axes: Axes) -> tuple[Signature, ...]:
     return tuple(found)
 
 
-def _is_padded(buffer: Buffer, host_dim: int) -> bool:
+def _is_padded(buffer: KernelBuffer, host_dim: int) -> bool:
     """Whether device memory has room beyond a dim: a tile of it would begin inside of a stick or a block."""
     dim = host_dim
     if buffer.host_shape is not None:

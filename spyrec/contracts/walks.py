@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from spyrec.ir.access import Coordinate, Term
-from spyrec.ir.kernel import Buffer, Kernel, KernelGraph, Use
+from spyrec.ir.kernel import Kernel, KernelBuffer, KernelGraph, Use
 
 
 class Space(Enum):
@@ -54,7 +54,7 @@ def extents_of_kernel(graph: KernelGraph, kernel: Kernel) -> tuple[int, ...]:
     return (*kernel.extents, *(graph.loops[loop].count for loop in kernel.loops))
 
 
-def extents_of_buffer(graph: KernelGraph, buffer: Buffer) -> tuple[int, ...]:
+def extents_of_buffer(graph: KernelGraph, buffer: KernelBuffer) -> tuple[int, ...]:
     """Return the extents of a buffer's dims, then the rounds of the loops that it belongs to."""
     return (*buffer.type.shape, *(graph.loops[loop].count for loop in buffer.home))
 

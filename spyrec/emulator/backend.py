@@ -22,7 +22,7 @@ from spyrec.emulator.numerics import StorageNumerics
 from spyrec.emulator.operand_check import EmulatedOperandCheck
 from spyrec.emulator.program_store import DecodedImage, ProgramStore, entry_at
 from spyrec.hardware.dtypes import DeviceFormat
-from spyrec.hardware.target import CALIBRATED, SEGMENT_BYTES, Profile
+from spyrec.hardware.target import CALIBRATED, SEGMENT_BYTES, TargetProfile
 from spyrec.runtime.device import ArgumentTable, LaunchStats, TableEntry
 from spyrec.runtime.errors import ForeignMemory, NoEntry, OutsideAllocation
 from spyrec.runtime.findings import NO_SANITIZERS, Sanitizer
@@ -110,7 +110,7 @@ class EmulatorBackend:
         cores: int = 32,
         numerics: str = "dl16",
         *,
-        profile: Profile = CALIBRATED,
+        profile: TargetProfile = CALIBRATED,
         max_executions: int = MAX_EXECUTIONS,
         regions: RegionTable,
         engine: str = "fast",

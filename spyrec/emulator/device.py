@@ -42,7 +42,7 @@ from spyrec.emulator.timeline.launch import CallTimes
 from spyrec.emulator.trip_counts import bound_values
 from spyrec.emulator.units import units_of
 from spyrec.emulator.watched_launch import WatchedLaunch, Watchers
-from spyrec.hardware.target import CALIBRATED, Profile, Target
+from spyrec.hardware.target import CALIBRATED, Target, TargetProfile
 from spyrec.runtime.device import NO_VALUES, ArgumentTable, LaunchStats
 from spyrec.runtime.findings import NO_SANITIZERS, Sanitizer
 from spyrec.runtime.observer import ExecutionObserver, RunEnded
@@ -91,7 +91,7 @@ class EmulatedDevice:
         numerics: str = "dl16",
         *,
         max_executions: int = MAX_EXECUTIONS,
-        profile: Profile = CALIBRATED,
+        profile: TargetProfile = CALIBRATED,
         sanitizers: frozenset[Sanitizer] = NO_SANITIZERS,
         memory: DeviceMemory | None = None,
         engine: str = "fast",

@@ -1,7 +1,7 @@
 """The one cost model: bytes, flops and time of one SuperDSC execution, from a plain record of it.
 
 The planner fills the record from a kernel, the emulator from a SuperDSC; both then get the same time.  All figures are
-parameters (:class:`spyrec.hardware.target.Profile`).  Times are simulated: a model's, not a device's.
+parameters (:class:`spyrec.hardware.target.TargetProfile`).  Times are simulated: a model's, not a device's.
 
 One execution is, on every core: fetch the operands, compute, combine partial sums over the ring, store.  A share
 ``overlap`` of it runs pipelined, memory and compute at once; the rest runs one after the other.  Memory is one
@@ -14,7 +14,7 @@ import math
 from dataclasses import dataclass
 from enum import Enum
 
-from spyrec.hardware.target import FP8_MATMUL_SPEEDUP, PT_ROWS, Profile, ReductionRate
+from spyrec.hardware.target import FP8_MATMUL_SPEEDUP, PT_ROWS, ReductionRate, TargetProfile
 
 
 class OperationClass(Enum):
@@ -120,7 +120,7 @@ class OperationCost:
     total_us: float
 
 
-def work_of(record: OperationRecord, profile: Profile) -> OperationWork:
+def work_of(record: OperationRecord, profile: TargetProfile) -> OperationWork:
     """Return what one execution asks of a machine with these parameters."""
     own_rate = _own_rate(record, profile)
     turnaround = 0.0 if own_rate is not None else profile.turnaround_bytes * min(record.read_bytes, record.write_bytes)
@@ -143,7 +143,7 @@ def work_of(record: OperationRecord, profile: Profile) -> OperationWork:
     )
 
 
-def cost_of(record: OperationRecord, profile: Profile) -> OperationCost:
+def cost_of(record: OperationRecord, profile: TargetProfile) -> OperationCost:
     """Return the time of one execution in closed form: what the timeline gives where all cores do the same.
 
     Where cores combine and the pipelined share is neither none nor bounded by compute, writing cores are busier than
@@ -158,7 +158,7 @@ def cost_of(record: OperationRecord, profile: Profile) -> OperationCost:
     return OperationCost(memory_us, work.compute_us, work.ring_us, total_us)
 
 
-def peak_flops_per_us(unit: Unit, element_bytes: int, cores: int, profile: Profile) -> float:
+def peak_flops_per_us(unit: Unit, element_bytes: int, cores: int, profile: TargetProfile) -> float:
     """Return the most flops per microsecond of ``cores`` cores on one unit."""
     if unit is Unit.PT:
         return cores * 2 * _macs_per_us(element_bytes, profile)
@@ -181,7 +181,7 @@ class Roofline:
     limit: str
 
 
-def roofline_of(record: OperationRecord, profile: Profile, simulated_us: float, target_cores: int) -> Roofline:
+def roofline_of(record: OperationRecord, profile: TargetProfile, simulated_us: float, target_cores: int) -> Roofline:
     """Return where an execution that takes ``simulated_us`` stands on a target of ``target_cores`` cores."""
     peak = peak_flops_per_us(record.unit, record.element_bytes, target_cores, profile)
     moved_bytes = record.read_bytes + record.write_bytes
@@ -196,11 +196,11 @@ def roofline_of(record: OperationRecord, profile: Profile, simulated_us: float, 
     )
 
 
-def _macs_per_us(element_bytes: int, profile: Profile) -> float:
+def _macs_per_us(element_bytes: int, profile: TargetProfile) -> float:
     return profile.matmul_macs_per_us * (FP8_MATMUL_SPEEDUP if element_bytes == 1 else 1.0)
 
 
-def _own_rate(record: OperationRecord, profile: Profile) -> float | None:
+def _own_rate(record: OperationRecord, profile: TargetProfile) -> float | None:
     """Return the memory rate measured for one class of operations, turnaround included, if there is one."""
     match record.operation_class:
         case OperationClass.RESTICKIFY:
@@ -221,18 +221,18 @@ def _reduction_rate(record: OperationRecord, fit: ReductionRate, limit: float) -
     return rate * max(share for cores, share in fit.share_by_cores if cores <= max(record.cores, 1))
 
 
-def _dearness(operand: OperandRead, profile: Profile) -> float:
+def _dearness(operand: OperandRead, profile: TargetProfile) -> float:
     return max(1.0, operand.sharing_cores / profile.broadcast_cores)
 
 
-def _contention_bytes(record: OperationRecord, profile: Profile) -> float:
+def _contention_bytes(record: OperationRecord, profile: TargetProfile) -> float:
     """Return the bytes' worth of time that operands cost for being read by more cores than a broadcast serves."""
     if profile.contends_whole:
         return 0.0
     return sum(item.distinct_bytes * (_dearness(item, profile) - 1.0) for item in record.shared_reads)
 
 
-def _compute_us(record: OperationRecord, profile: Profile) -> float:
+def _compute_us(record: OperationRecord, profile: TargetProfile) -> float:
     lx_us = max(
         record.lx_read_bytes / profile.lx_read_bytes_per_us, record.lx_write_bytes / profile.lx_write_bytes_per_us
     )
@@ -244,7 +244,7 @@ def _compute_us(record: OperationRecord, profile: Profile) -> float:
     return max(lx_us, arithmetic_us) + profile.underfill_us * math.log2(1.0 / fill)
 
 
-def _ring_us(record: OperationRecord, profile: Profile) -> float:
+def _ring_us(record: OperationRecord, profile: TargetProfile) -> float:
     """Return the time to combine partial results: each slice passes its own on; the links between carry ``hops``.
 
     What a shuffle moves passes link by link too.

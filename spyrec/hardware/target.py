@@ -94,7 +94,7 @@ class Trust(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class FigureOrigin:
     """Where a figure of a target stands, of which date (ISO 8601) that is, and how far it can be trusted."""
 
     source: str
@@ -105,27 +105,31 @@ class Origin:
 _JUNE = "2026-06"
 _AUGUST = "2026-08"
 _STATED_IN_JUNE = {
-    "cores": Origin("torch-spyre: cores of one chip", _JUNE, Trust.STATED),
-    "lx_bytes": Origin("torch-spyre: scratchpad of one core", _JUNE, Trust.STATED),
-    "lx_reserved_fraction": Origin("torch-spyre: DXP_LX_FRAC_AVAIL", _JUNE, Trust.STATED),
-    "span_limit_bytes": Origin("torch-spyre: span of an operand, 256 MiB", _JUNE, Trust.STATED),
-    "lx_tensor_bytes": Origin("follows from lx_bytes and lx_reserved_fraction", _JUNE, Trust.STATED),
-    "limits_symbolic_arguments": Origin("torch-spyre: fusion stops at six arguments", _JUNE, Trust.STATED),
-    "topk_limit": Origin("torch-spyre: k of topk", _JUNE, Trust.STATED),
-    "topk_core_limit": Origin("torch-spyre: k of topk", _JUNE, Trust.STATED),
+    "cores": FigureOrigin("torch-spyre: cores of one chip", _JUNE, Trust.STATED),
+    "lx_bytes": FigureOrigin("torch-spyre: scratchpad of one core", _JUNE, Trust.STATED),
+    "lx_reserved_fraction": FigureOrigin("torch-spyre: DXP_LX_FRAC_AVAIL", _JUNE, Trust.STATED),
+    "span_limit_bytes": FigureOrigin("torch-spyre: span of an operand, 256 MiB", _JUNE, Trust.STATED),
+    "lx_tensor_bytes": FigureOrigin("follows from lx_bytes and lx_reserved_fraction", _JUNE, Trust.STATED),
+    "limits_symbolic_arguments": FigureOrigin("torch-spyre: fusion stops at six arguments", _JUNE, Trust.STATED),
+    "topk_limit": FigureOrigin("torch-spyre: k of topk", _JUNE, Trust.STATED),
+    "topk_core_limit": FigureOrigin("torch-spyre: k of topk", _JUNE, Trust.STATED),
 }
 _STATED_IN_AUGUST = {
     **_STATED_IN_JUNE,
-    "span_limit_bytes": Origin("torch-spyre: 65,535 steps of 4 KiB; 256 MiB made a card fail", _AUGUST, Trust.MEASURED),
-    "lx_tensor_bytes": Origin(
+    "span_limit_bytes": FigureOrigin(
+        "torch-spyre: 65,535 steps of 4 KiB; 256 MiB made a card fail", _AUGUST, Trust.MEASURED
+    ),
+    "lx_tensor_bytes": FigureOrigin(
         "torch-spyre: 80 % of what 64 KiB of programs leave, rounded up to 128; exclusive, the back end allocates "
         "from there on",
         _AUGUST,
         Trust.STATED,
     ),
-    "limits_symbolic_arguments": Origin("torch-spyre: addresses are parameters of a program", _AUGUST, Trust.STATED),
-    "topk_limit": Origin("torch-spyre: k is divided among cores", _AUGUST, Trust.STATED),
-    "topk_core_limit": Origin("torch-spyre: k of one core", _AUGUST, Trust.STATED),
+    "limits_symbolic_arguments": FigureOrigin(
+        "torch-spyre: addresses are parameters of a program", _AUGUST, Trust.STATED
+    ),
+    "topk_limit": FigureOrigin("torch-spyre: k is divided among cores", _AUGUST, Trust.STATED),
+    "topk_core_limit": FigureOrigin("torch-spyre: k of one core", _AUGUST, Trust.STATED),
 }
 
 SPYRE_2026_06 = Target(_JUNE)
@@ -144,7 +148,7 @@ SPYRE_2026_08 = Target(
 TARGETS = {target.name: target for target in (Target(), SPYRE_2026_06, SPYRE_2026_08)}
 """Every target that ``--target`` knows by name."""
 
-FIGURES: Mapping[str, Mapping[str, Origin]] = {
+FIGURES: Mapping[str, Mapping[str, FigureOrigin]] = {
     Target().name: _STATED_IN_JUNE,
     SPYRE_2026_06.name: _STATED_IN_JUNE,
     SPYRE_2026_08.name: _STATED_IN_AUGUST,
@@ -185,7 +189,7 @@ class ReductionRate:
 
 
 @dataclass(frozen=True, slots=True)
-class Profile:
+class TargetProfile:
     """One set of parameters of the cost model; bytes and multiply-adds are per microsecond.
 
     ``memory_bytes_per_us``: all cores together; ``core_memory_bytes_per_us``: one core's own draw on it;
@@ -263,7 +267,7 @@ def _none(value: float, why: str) -> Figure:
     return Figure(value, why, Trust.ASSUMED)
 
 
-DATASHEET = Profile(
+DATASHEET = TargetProfile(
     name="datasheet",
     memory_bytes_per_us=_PEAK_MEMORY,
     core_memory_bytes_per_us=_RING,
@@ -285,7 +289,7 @@ DATASHEET = Profile(
 )
 """What the published peak figures allow: no measured program reaches it."""
 
-CALIBRATED = Profile(
+CALIBRATED = TargetProfile(
     name="calibrated",
     memory_bytes_per_us=Figure(150_000, f"{_COST_MODEL}: one-way rate", Trust.FITTED),
     core_memory_bytes_per_us=Figure(16_500, f"{_COST_MODEL}: 0.11 of the rate on one core", Trust.FITTED),
@@ -324,7 +328,7 @@ Not in it, because the published matmul times contradict it: re-reading operands
 matmuls of default layout.
 """
 
-PLANNER_2026_06 = Profile(
+PLANNER_2026_06 = TargetProfile(
     name="planner-2026-06",
     memory_bytes_per_us=_PEAK_MEMORY,
     core_memory_bytes_per_us=_none(math.inf, "the planner knows no limit per core"),

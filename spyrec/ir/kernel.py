@@ -1,7 +1,8 @@
 """The scheduled form of a graph: kernels, which are loop nests over buffers, in execution order.
 
 ``form-kernels`` makes it from a graph of device ops: views have become accesses, every node that writes memory a
-kernel.  What later passes decide are the facets ``Buffer.layout``, ``Kernel.division`` and ``KernelGraph.programs``.
+kernel.  What later passes decide are the facets ``KernelBuffer.layout``, ``Kernel.division`` and
+``KernelGraph.programs``.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class ConstantSource:
 
 
 @dataclass(frozen=True, slots=True)
-class Buffer:
+class KernelBuffer:
     """A tensor with memory of its own.
 
     ``type`` has the shape that accesses index.  ``host_shape`` is the shape outside the device where that differs: a
@@ -207,7 +208,7 @@ class KernelGraph:
     """
 
     name: str
-    buffers: Mapping[str, Buffer]
+    buffers: Mapping[str, KernelBuffer]
     kernels: tuple[Kernel, ...]
     inputs: tuple[str, ...]
     outputs: tuple[tuple[str, str], ...]

@@ -12,7 +12,7 @@ from enum import Enum
 from typing import Generic, TypeVar
 
 from spyrec.diagnostics import DiagnosticSink, SpyrecError
-from spyrec.hardware.target import CALIBRATED, Profile, Target
+from spyrec.hardware.target import CALIBRATED, Target, TargetProfile
 from spyrec.ir.graph import Graph
 from spyrec.ir.kernel import KernelGraph
 
@@ -65,7 +65,7 @@ class PipelineOptions:
     auto_tile: bool = True
     lx_planner: str = "best-fit"
     tile_groups: tuple[TileGroup, ...] = ()
-    profile: Profile = CALIBRATED
+    profile: TargetProfile = CALIBRATED
     symbolic_args: bool = True
 
     def most_arguments(self, *, has_pool: bool) -> int:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from spyrec.device_ops import IDENTITY
 from spyrec.ir.access import Access
 from spyrec.ir.graph import Derived, Graph, LayoutPin, Node, Operand, Origin
-from spyrec.ir.kernel import Buffer, BufferRole, Kernel, Use
+from spyrec.ir.kernel import BufferRole, Kernel, KernelBuffer, Use
 from spyrec.ir.kernel_form import Rule
 from spyrec.ir.types import TensorType
 
@@ -20,13 +20,13 @@ class KernelBuilder:
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
-        self.buffers: dict[str, Buffer] = {}
+        self.buffers: dict[str, KernelBuffer] = {}
         self.kernels: list[Kernel] = []
         self.uses: dict[str, Use] = {}
         self.output_buffers: dict[str, str] = {}
         self._kernel_names: set[str] = set()
 
-    def add_buffer(self, buffer: Buffer) -> Buffer:
+    def add_buffer(self, buffer: KernelBuffer) -> KernelBuffer:
         """Add a buffer that is a value of the graph under the same name."""
         self.buffers[buffer.name] = buffer
         self.uses[buffer.name] = Use(buffer.name, buffer.whole)
@@ -41,10 +41,10 @@ class KernelBuilder:
         role: BufferRole = BufferRole.INTERMEDIATE,
         pin: LayoutPin | None = None,
         host_shape: tuple[int, ...] | None = None,
-    ) -> Buffer:
+    ) -> KernelBuffer:
         """Add a buffer that kernels write, under a name of its own."""
         name = unique(stem, lambda candidate: candidate in self.buffers or self._is_value(candidate, stem, role))
-        buffer = Buffer(name, tensor_type, role, Derived(PASS_NAME, (origin,)), pin=pin, host_shape=host_shape)
+        buffer = KernelBuffer(name, tensor_type, role, Derived(PASS_NAME, (origin,)), pin=pin, host_shape=host_shape)
         self.buffers[name] = buffer
         return buffer
 
@@ -67,7 +67,7 @@ class KernelBuilder:
         assert isinstance(operand, str), operand
         return self.graph.values[operand].dims
 
-    def result(self, node: Node) -> Buffer:
+    def result(self, node: Node) -> KernelBuffer:
         """Add the buffer that a node's result gets; its value is all of it."""
         tensor_type = self.graph.values[node.output].type
         stem = node.output if node.output not in self.graph.outputs else f"{node.output}.value"
@@ -100,7 +100,7 @@ def unique(stem: str, is_taken: Callable[[str], bool]) -> str:
     return name
 
 
-def whole(buffer: Buffer) -> Access:
+def whole(buffer: KernelBuffer) -> Access:
     """Return the access to all of a buffer in its own order."""
     return Access.identity(buffer.type.shape)
 
@@ -131,7 +131,7 @@ def copy_between(
 def copy_into(
     builder: KernelBuilder,
     use: Use,
-    target: Buffer,
+    target: KernelBuffer,
     *,
     is_elidable: bool = False,
     reason: str | None = None,

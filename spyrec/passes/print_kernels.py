@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from spyrec.ir.access import Access
-from spyrec.ir.kernel import Buffer, Kernel, KernelGraph, Use
+from spyrec.ir.kernel import Kernel, KernelBuffer, KernelGraph, Use
 
 
 def print_kernels(graph: KernelGraph) -> str:
@@ -27,7 +27,7 @@ def print_kernels(graph: KernelGraph) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _buffer(buffer: Buffer) -> str:
+def _buffer(buffer: KernelBuffer) -> str:
     layout = "" if buffer.layout is None else f" {list(buffer.layout.device.device_size)}"
     return f"  {buffer.role.value} {buffer.name}: {buffer.type}{layout}"
 

@@ -22,7 +22,7 @@ from spyrec.hardware.cost import (
     peak_flops_per_us,
     roofline_of,
 )
-from spyrec.hardware.target import CALIBRATED, DATASHEET, PLANNER_2026_06, PROFILES, Figure, Profile, Trust
+from spyrec.hardware.target import CALIBRATED, DATASHEET, PLANNER_2026_06, PROFILES, Figure, TargetProfile, Trust
 from spyrec.ir.kernel_form import Rule
 from spyrec.passes.planning.record import record_of
 from tests.support.graphs import after, graph_data, node, read, tensor
@@ -195,7 +195,7 @@ FASTER = (
 @settings(max_examples=60, deadline=None)
 @given(record=RECORDS, overlap=OVERLAPS, field=st.sampled_from(FASTER), factor=st.floats(1.0, 8.0))
 def test_more_of_anything_is_never_slower(record: OperationRecord, overlap: float, field: str, factor: float) -> None:
-    base: Profile = dataclasses.replace(CALIBRATED, overlap=assumed(overlap))
+    base: TargetProfile = dataclasses.replace(CALIBRATED, overlap=assumed(overlap))
     more = dataclasses.replace(
         base, **{field: assumed(min(1.0, overlap * factor) if field == "overlap" else getattr(base, field) * factor)}
     )

@@ -10,7 +10,7 @@ import pytest
 
 from spyrec.bundle.program import AffineMap
 from spyrec.emulator.device import EmulatedDevice
-from spyrec.hardware.target import CALIBRATED, DATASHEET, Figure, Profile, Trust
+from spyrec.hardware.target import CALIBRATED, DATASHEET, Figure, TargetProfile, Trust
 from spyrec.runtime.bundle_run import RunRecord
 from spyrec.runtime.device import LaunchStats
 from spyrec.runtime.profiling import program_lanes as trace_program
@@ -31,7 +31,7 @@ def kernel_of(name: str) -> Kernel:
     return replace(kernel, program=replace(kernel.program, maps=maps))
 
 
-def launched(name: str, profile: Profile) -> LaunchStats:
+def launched(name: str, profile: TargetProfile) -> LaunchStats:
     kernel = kernel_of(name)
     device = EmulatedDevice(profile=profile)
     loaded = device.load(kernel.program, kernel.superdscs, kernel.table)
@@ -46,7 +46,7 @@ def record_of(*launches: LaunchStats) -> RunRecord:
     return RunRecord({}, {}, operations, 0, 12_800, 1_280, copies, launches)
 
 
-def trace_of(record: RunRecord, profile: Profile, name: str) -> dict[str, Any]:
+def trace_of(record: RunRecord, profile: TargetProfile, name: str) -> dict[str, Any]:
     """Return the trace as a reader of the file sees it."""
     return json.loads(json.dumps(trace_module.trace_of(record, profile, name), allow_nan=False))
 
@@ -59,7 +59,7 @@ def assert_complete(trace: dict[str, Any], record: RunRecord) -> None:
 
 @pytest.mark.parametrize("profile", [CALIBRATED, DATASHEET, PARTLY_PIPELINED], ids=lambda item: item.name)
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_a_trace_is_valid_and_complete_to_the_byte(name: str, profile: Profile) -> None:
+def test_a_trace_is_valid_and_complete_to_the_byte(name: str, profile: TargetProfile) -> None:
     record = record_of(launched(name, profile), launched("matmul_ksplit", profile))
     trace = trace_of(record, profile, name)
     assert problems_of(trace) == []

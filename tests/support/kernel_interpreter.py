@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spyrec.ir.graph import Graph, Node
-from spyrec.ir.kernel import Buffer, Kernel, KernelGraph, Use
+from spyrec.ir.kernel import Kernel, KernelBuffer, KernelGraph, Use
 from spyrec.ir.numbers import decode
 from spyrec.ir.opdef import Array, catalogue
 from spyrec.ir.ops.reduction import ReductionAttributes
@@ -86,7 +86,7 @@ def _shifted(use: Use, loops: Sequence[int], iterations: Mapping[int, int]) -> U
     return replace(use, access=replace(use.access, coordinates=tuple(coordinates)))
 
 
-def _initial(buffer: Buffer, inputs: Mapping[str, npt.NDArray[np.generic]]) -> Array:
+def _initial(buffer: KernelBuffer, inputs: Mapping[str, npt.NDArray[np.generic]]) -> Array:
     """Return a buffer before the first kernel: numbers, or NaN that shows where it is read unwritten."""
     if buffer.name in inputs:
         return decode(inputs[buffer.name], buffer.type.dtype).astype(np.float64)
@@ -99,7 +99,7 @@ def _initial(buffer: Buffer, inputs: Mapping[str, npt.NDArray[np.generic]]) -> A
     return padded
 
 
-def _execute(kernel: Kernel, node: Node | None, buffers: Mapping[str, Buffer], memory: dict[str, Array]) -> None:
+def _execute(kernel: Kernel, node: Node | None, buffers: Mapping[str, KernelBuffer], memory: dict[str, Array]) -> None:
     paired = _PAIRED_OPERAND.get(kernel.op)
     operands = [_read(use, memory, position == paired) for position, use in enumerate(kernel.inputs)]
     if kernel.op == "spyre.layernormnorm":
@@ -117,7 +117,7 @@ def _read(use: Use, memory: Mapping[str, Array], is_pair: bool) -> Array:
     return np.stack([source[(*places[:-1], places[-1] + lane)] for lane in range(2)], axis=-1)
 
 
-def _result(kernel: Kernel, node: Node | None, operands: list[Array], buffers: list[Buffer]) -> Array:
+def _result(kernel: Kernel, node: Node | None, operands: list[Array], buffers: list[KernelBuffer]) -> Array:
     """Return the values over the extents, the reduced dims left with extent 1."""
     if kernel.op in ("spyre.copy", "spyre.restickify", "to"):
         return operands[0]

@@ -18,7 +18,7 @@ from spyrec.bundle.superdsc import SuperDsc
 from spyrec.hardware.target import STICK_BYTES
 from spyrec.ir.access import Access
 from spyrec.ir.graph import Graph
-from spyrec.ir.kernel import Buffer, Kernel, KernelGraph, KernelProgram, Use
+from spyrec.ir.kernel import Kernel, KernelBuffer, KernelGraph, KernelProgram, Use
 from spyrec.passes.base import PipelineOptions
 from spyrec.passes.driver import DriverOptions, run_pipeline
 from spyrec.passes.tile_loops import levels_of_kernels
@@ -292,7 +292,9 @@ class AddressOracle:
             return (program.arguments.index(use.buffer) + 1) * _ARGUMENT + elements * size
         return _POOL + program.pool_offsets[use.buffer] + elements * size
 
-    def _inside_tile(self, buffer: Buffer, place: list[int], access: Access, kernel: Kernel, call: Call) -> list[int]:
+    def _inside_tile(
+        self, buffer: KernelBuffer, place: list[int], access: Access, kernel: Kernel, call: Call
+    ) -> list[int]:
         """Return the place in a buffer that holds one tile, counted from the tile's first element."""
         tiles = self._tiles(kernel, call)
         for dim, item in enumerate(access.coordinates):
@@ -305,7 +307,7 @@ class AddressOracle:
         return place
 
 
-def _element(buffer: Buffer, index: Sequence[int]) -> int:
+def _element(buffer: KernelBuffer, index: Sequence[int]) -> int:
     """Return the place of an element, in elements: the coordinate that ``stride_map`` leads back from to the host."""
     device, shape = buffer.placed.device, buffer.type.shape
     coordinate = buffer.placed.device_coordinate(index)

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from spyrec.hardware.cost import OperationRecord, OperationWork, Unit, work_of
-from spyrec.hardware.target import Profile
+from spyrec.hardware.target import TargetProfile
 from spyrec.runtime.timeline_records import Activity, CoreEngine, GroupTimeline, OperationTimeline
 
 _TOLERANCE = 1e-12  # relative: ends that differ by rounding alone are one event
@@ -31,7 +31,7 @@ class CoreGroup:
 
 
 def timeline_of(
-    record: OperationRecord, profile: Profile, cores: Sequence[int], writers: Sequence[int]
+    record: OperationRecord, profile: TargetProfile, cores: Sequence[int], writers: Sequence[int]
 ) -> OperationTimeline:
     """Return the timeline of one execution on ``cores``, of which ``writers`` store the results."""
     assert len(cores) == record.cores

@@ -11,7 +11,7 @@ from spyrec.emulator.timeline.cost_record import record_of, writers_of
 from spyrec.emulator.timeline.execution import timeline_of
 from spyrec.emulator.timeline.traffic import Traffic
 from spyrec.hardware.cost import Roofline, roofline_of
-from spyrec.hardware.target import Profile, Target
+from spyrec.hardware.target import Target, TargetProfile
 from spyrec.runtime.timeline_records import OperationTimeline, TimedCall, TimedLoop, TimedSchedule
 
 
@@ -26,7 +26,7 @@ class CallTime:
 class CallTimes:
     """The times of a program's calls on one target; each is computed once, however often the program is launched."""
 
-    def __init__(self, target: Target, profile: Profile) -> None:
+    def __init__(self, target: Target, profile: TargetProfile) -> None:
         self._target = target
         self._profile = profile
         self._known: dict[tuple[int, Traffic], CallTime] = {}

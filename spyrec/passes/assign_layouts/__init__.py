@@ -16,7 +16,7 @@ from spyrec.diagnostics import SpyrecError, refuse
 from spyrec.hardware.target import SEGMENT_BYTES
 from spyrec.ir.device_layout import BufferLayout
 from spyrec.ir.graph import location_of
-from spyrec.ir.kernel import Buffer, BufferRole, Kernel, KernelGraph, LayoutCost, Use
+from spyrec.ir.kernel import BufferRole, Kernel, KernelBuffer, KernelGraph, LayoutCost, Use
 from spyrec.passes.assign_layouts.layout_candidates import candidates, excess_bytes, layout_of_pin, leaves_default
 from spyrec.passes.assign_layouts.layout_refusal import Conflict, refusal
 from spyrec.passes.assign_layouts.operand_costs import TIE_SCALE, OperandCosts
@@ -176,7 +176,7 @@ class LayoutProblem:
         ]
         return refusal(self._graph, Conflict(kernel, chosen, next(filter(None, reasons), None)), self._serves)
 
-    def _serves(self, pinned: Buffer) -> bool:
+    def _serves(self, pinned: KernelBuffer) -> bool:
         """Whether the graph has a choice where one of its buffers has another pin."""
         assert pinned.pin is not None
         layout = layout_of_pin(pinned, pinned.pin)
@@ -202,7 +202,7 @@ def _with_pinned_targets(
     return result
 
 
-def _own_cost(buffer: Buffer, variable: int, layouts: Sequence[BufferLayout]) -> Factor:
+def _own_cost(buffer: KernelBuffer, variable: int, layouts: Sequence[BufferLayout]) -> Factor:
     # An intermediate's padding is not counted: a stick reduction leaves one element per stick, and to avoid that
     # by a copy would move more.  What crosses the border is copied by DMA, padding and all.
     crosses_border = buffer.role is not BufferRole.INTERMEDIATE

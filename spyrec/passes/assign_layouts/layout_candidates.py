@@ -7,7 +7,7 @@ from collections.abc import Callable
 from spyrec.diagnostics import SpyrecError, refuse
 from spyrec.ir.device_layout import BufferLayout, canonical_layout, pinned_layout, row_major
 from spyrec.ir.graph import LayoutPin, location_of
-from spyrec.ir.kernel import Buffer, BufferRole
+from spyrec.ir.kernel import BufferRole, KernelBuffer
 from spyrec.layout.device_layout import DeviceLayout
 from spyrec.passes.assign_layouts.realize import forms_of
 from spyrec.passes.base import Lack, Refused
@@ -16,7 +16,7 @@ MAX_HOST_RANK = 6
 """Dims of a tensor that has a default device layout (torch-spyre, stated)."""
 
 
-def candidates(buffer: Buffer, fixed_io_layouts: bool) -> tuple[BufferLayout, ...] | Refused:
+def candidates(buffer: KernelBuffer, fixed_io_layouts: bool) -> tuple[BufferLayout, ...] | Refused:
     """Return the layouts a buffer may get, the default first.
 
     Refused: SPY0303 rank, SPY0351 a pin without reading, SPY0307 and SPY0308 one that no host copy can follow.
@@ -41,30 +41,30 @@ def candidates(buffer: Buffer, fixed_io_layouts: bool) -> tuple[BufferLayout, ..
     return layouts
 
 
-def _has_conversion(layout: BufferLayout, buffer: Buffer) -> bool:
+def _has_conversion(layout: BufferLayout, buffer: KernelBuffer) -> bool:
     """Whether host copies reach the layout: a conversion table cannot leave out a stick that holds nothing at all."""
     return layout == canonical_layout(buffer.type.shape, buffer.device_format, layout.stick_dim)
 
 
-def default_layout(buffer: Buffer) -> BufferLayout:
+def default_layout(buffer: KernelBuffer) -> BufferLayout:
     """Return the layout of the buffer's shape and dtype alone."""
     stick_dim = buffer.type.rank - 1 if buffer.type.rank else None
     return canonical_layout(buffer.type.shape, buffer.device_format, stick_dim)
 
 
-def excess_bytes(buffer: Buffer, layout: BufferLayout) -> int:
+def excess_bytes(buffer: KernelBuffer, layout: BufferLayout) -> int:
     """Return how many bytes a layout is larger than the buffer's default one."""
     if buffer.pin is not None:
         return 0
     return max(0, layout.size_bytes - default_layout(buffer).size_bytes)
 
 
-def leaves_default(buffer: Buffer, layout: BufferLayout) -> bool:
+def leaves_default(buffer: KernelBuffer, layout: BufferLayout) -> bool:
     """Whether an unpinned input or output would not have its default layout."""
     return buffer.role in (BufferRole.INPUT, BufferRole.OUTPUT) and layout != default_layout(buffer)
 
 
-def layout_of_pin(buffer: Buffer, pin: LayoutPin) -> BufferLayout | Refused:
+def layout_of_pin(buffer: KernelBuffer, pin: LayoutPin) -> BufferLayout | Refused:
     """Return the layout that a pin gives a buffer.
 
     Refused: SPY0351 it does not hold every element once, SPY0307 and SPY0308 no host copy can follow it, what a device
@@ -89,7 +89,7 @@ def layout_of_pin(buffer: Buffer, pin: LayoutPin) -> BufferLayout | Refused:
     return layout
 
 
-def _without_conversion(buffer: Buffer, pin: LayoutPin, device: DeviceLayout) -> Refused | None:
+def _without_conversion(buffer: KernelBuffer, pin: LayoutPin, device: DeviceLayout) -> Refused | None:
     """Return why copies from and to the host cannot follow a pin, ``None`` where they can."""
     shape = buffer.host_type.shape
     note = f'"{buffer.name}" is copied from or to a contiguous host tensor in this layout'
@@ -103,7 +103,7 @@ def _without_conversion(buffer: Buffer, pin: LayoutPin, device: DeviceLayout) ->
     return None
 
 
-def _device_layout(buffer: Buffer, pin: LayoutPin) -> DeviceLayout | Refused:
+def _device_layout(buffer: KernelBuffer, pin: LayoutPin) -> DeviceLayout | Refused:
     if pin.dim_order is not None:
         order = pin.dim_order
         return _made(pin, lambda: DeviceLayout.default(buffer.type.shape, buffer.type.dtype, dim_order=order))

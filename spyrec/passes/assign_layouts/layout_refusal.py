@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from spyrec.diagnostics import SpyrecError, refuse
 from spyrec.ir.device_layout import BufferLayout
 from spyrec.ir.graph import Graph, LayoutPin, location_of
-from spyrec.ir.kernel import Buffer, Kernel, KernelGraph
+from spyrec.ir.kernel import Kernel, KernelBuffer, KernelGraph
 from spyrec.passes.assign_layouts.realize import forms_of
 
 _MOST_STEPS = 8
@@ -24,7 +24,7 @@ class Conflict:
     reason: str | None
 
 
-Serves = Callable[[Buffer], bool]
+Serves = Callable[[KernelBuffer], bool]
 """Does a choice of layouts serve every kernel of the graph where this buffer, with another pin, takes its place?"""
 
 
@@ -127,7 +127,7 @@ def _hint(graph: KernelGraph, conflict: Conflict, serves: Serves) -> str:
     return "fold dims with reshape before the operation: a device kernel walks 8 dims, a contraction 7"
 
 
-def _serving(buffer: Buffer, serves: Serves) -> BufferLayout | None:
+def _serving(buffer: KernelBuffer, serves: Serves) -> BufferLayout | None:
     """Return the first of the buffer's ordinary layouts under which the graph has a choice."""
     for layout in forms_of(buffer.type.shape, buffer.device_format):
         assert buffer.pin is not None

@@ -6,7 +6,7 @@ from collections.abc import Hashable
 from dataclasses import replace
 
 from spyrec.files.array_memory import digest
-from spyrec.ir.kernel import Buffer, BufferRole, KernelGraph, Use
+from spyrec.ir.kernel import BufferRole, KernelBuffer, KernelGraph, Use
 
 
 def share_constants(graph: KernelGraph) -> KernelGraph:
@@ -32,7 +32,7 @@ def share_constants(graph: KernelGraph) -> KernelGraph:
     return replace(graph, buffers=buffers, kernels=kernels, places=places)
 
 
-def _contents(buffer: Buffer) -> Hashable:
+def _contents(buffer: KernelBuffer) -> Hashable:
     """Return what two constants have in common whose bytes on the device are the same."""
     assert buffer.constant is not None, buffer.name
     data = buffer.constant.data

@@ -10,7 +10,7 @@ from spyrec.ir.access import Access
 from spyrec.ir.device_access import Inexpressible, Movement
 from spyrec.ir.device_layout import BufferLayout
 from spyrec.ir.graph import Derived, location_of
-from spyrec.ir.kernel import Buffer, BufferRole, Kernel, KernelGraph, Use
+from spyrec.ir.kernel import BufferRole, Kernel, KernelBuffer, KernelGraph, Use
 from spyrec.ir.kernel_form import OUTPUT, OperandUse, Rule
 from spyrec.ir.types import TensorType
 from spyrec.passes.assign_layouts.layout_refusal import operand_notes
@@ -77,7 +77,7 @@ class _Writer:
         number = sum(1 for name in self.buffers if name.startswith(f"{source}.{suffix}"))
         name = f"{source}.{suffix}{number or ''}"
         dtype = self.buffers[source].type.dtype
-        self.buffers[name] = Buffer(
+        self.buffers[name] = KernelBuffer(
             name, TensorType(step.shape, dtype), BufferRole.INTERMEDIATE, origin, layout=step.layout, home=step.loops
         )
         copy = self._formed(

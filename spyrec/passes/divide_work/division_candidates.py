@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from spyrec.hardware.cost import cost_of
-from spyrec.hardware.target import Profile
+from spyrec.hardware.target import TargetProfile
 from spyrec.ir.kernel import Kernel, KernelGraph
 from spyrec.passes.base import PipelineOptions
 from spyrec.passes.planning.divisions import Axis, Division, DivisionSpace, division_space
@@ -61,7 +61,7 @@ def floor_us(kernel: Kernel, options: PipelineOptions) -> float:
 
 
 @lru_cache(maxsize=4096)
-def _floor_us(record: UndividedRecord, cores: int, profile: Profile) -> float:
+def _floor_us(record: UndividedRecord, cores: int, profile: TargetProfile) -> float:
     whole = record.under((1,) * len(record.space.extents), (False,) * len(record.space.operands))
     return cost_of(replace(whole, cores=cores, core_points=-(-whole.core_points // cores)), profile).total_us
 
@@ -75,12 +75,12 @@ _Ranked = tuple[_Rank, Candidate]
 
 
 @lru_cache(maxsize=4096)
-def _candidates(record: UndividedRecord, space: DivisionSpace, profile: Profile) -> tuple[Candidate, ...]:
+def _candidates(record: UndividedRecord, space: DivisionSpace, profile: TargetProfile) -> tuple[Candidate, ...]:
     ranked = sorted(_priced(record, division, profile) for division in space)
     return tuple(candidate for _, candidate in sorted(_diverse(space, ranked)))
 
 
-def _priced(record: UndividedRecord, division: Division, profile: Profile) -> _Ranked:
+def _priced(record: UndividedRecord, division: Division, profile: TargetProfile) -> _Ranked:
     """Return a division with its rank: cheapest first; of those most cores, least that cores read, outer dims first."""
     operation = record.under(division, (False,) * len(record.space.operands))
     cost_us = round(cost_of(operation, profile).total_us, _COST_DIGITS)

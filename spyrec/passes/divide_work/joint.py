@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spyrec.ir.kernel import Buffer, BufferRole, Kernel, KernelGraph
+from spyrec.ir.kernel import BufferRole, Kernel, KernelBuffer, KernelGraph
 from spyrec.passes.base import NO_PLANNER, PipelineOptions
 from spyrec.passes.divide_work.division_candidates import Candidate
 from spyrec.passes.planning.divisions import Division
@@ -131,7 +131,7 @@ class _Problem:
     def _touched(self, kernel: Kernel, position: int, division: Division) -> tuple[BufferRegion, Share | None]:
         return touched(self._graph.buffers[kernel.uses[position].buffer], kernel, position, division)
 
-    def _states(self, buffer: Buffer, region: BufferRegion, touches: Sequence[_Touch]) -> list[_State]:
+    def _states(self, buffer: KernelBuffer, region: BufferRegion, touches: Sequence[_Touch]) -> list[_State]:
         offers: dict[Share, int] = {}
         for touch in touches:
             for share in dict.fromkeys(touch.shares):
@@ -181,6 +181,6 @@ class _Problem:
         return Factor((touch.kernel, variable), table)
 
 
-def _region_bytes(buffer: Buffer, region: BufferRegion) -> int:
+def _region_bytes(buffer: KernelBuffer, region: BufferRegion) -> int:
     layout = layout_of_region(buffer.placed, buffer.type.shape, region.shape)
     return buffer.placed.size_bytes if layout is None else layout.size_bytes

@@ -9,7 +9,7 @@ from itertools import product
 from spyrec.ir.access import Access
 from spyrec.ir.device_layout import Window, even_windows, folded_shape
 from spyrec.ir.graph import Graph, Node, Value
-from spyrec.ir.kernel import Buffer, BufferRole, ConstantSource, KernelGraph, Use
+from spyrec.ir.kernel import BufferRole, ConstantSource, KernelBuffer, KernelGraph, Use
 from spyrec.ir.opdef import OpKind, catalogue
 from spyrec.ir.types import TensorType
 from spyrec.passes.base import PassContext
@@ -31,12 +31,14 @@ def form_kernels(graph: Graph, context: PassContext) -> KernelGraph:
     for name in graph.inputs:
         value = graph.values[name]
         memory, host_shape = _memory_form(value)
-        builder.add_buffer(Buffer(name, memory, BufferRole.INPUT, value.origin, pin=value.pin, host_shape=host_shape))
+        builder.add_buffer(
+            KernelBuffer(name, memory, BufferRole.INPUT, value.origin, pin=value.pin, host_shape=host_shape)
+        )
         _read_evenly(builder, name)
     for name, data in graph.constants.items():
         value = graph.values[name]
         source = ConstantSource(data, value.type.shape)
-        builder.add_buffer(Buffer(name, value.type, BufferRole.CONSTANT, value.origin, constant=source))
+        builder.add_buffer(KernelBuffer(name, value.type, BufferRole.CONSTANT, value.origin, constant=source))
     for node in graph.nodes:
         _FORMERS[catalogue()[node.op].kind](builder, node)
         _honour_pin(builder, node)
@@ -93,7 +95,7 @@ Windows = tuple[tuple[Window, ...], ...]
 """Parts of a buffer that cover it, each with a window per dim."""
 
 
-def _even_windows(buffer: Buffer) -> Windows:
+def _even_windows(buffer: KernelBuffer) -> Windows:
     """Return the parts of a pinned buffer that kernels can walk: no tile of its layout is ragged inside them."""
     pin = buffer.pin
     if pin is None or pin.device_size is None or pin.stride_map is None:
@@ -113,7 +115,7 @@ def _read_evenly(builder: KernelBuilder, name: str) -> None:
     builder.uses[name] = Use(even.name, even.whole)
 
 
-def _copy_windows(builder: KernelBuilder, source: str, target: Buffer, windows: Windows) -> None:
+def _copy_windows(builder: KernelBuilder, source: str, target: KernelBuffer, windows: Windows) -> None:
     """Copy all of a buffer into another of its shape, window by window."""
     for window in windows:
         access = Access.identity([extent for _, extent in window])

@@ -8,7 +8,7 @@ import numpy as np
 
 from spyrec.ir.access import Access, Coordinate, Term
 from spyrec.ir.graph import ConstantData, Derived, Node
-from spyrec.ir.kernel import Buffer, BufferRole, ConstantSource, Kernel, Use
+from spyrec.ir.kernel import BufferRole, ConstantSource, Kernel, KernelBuffer, Use
 from spyrec.ir.kernel_form import Rule
 from spyrec.ir.types import TensorType
 from spyrec.passes.form_kernels.movements import copy_piece
@@ -58,7 +58,7 @@ def _contracted_name(builder: KernelBuilder, node: Node) -> str | None:
     return left[-1] or right[-2]
 
 
-def _result(builder: KernelBuilder, node: Node, once: tuple[int, ...]) -> Buffer:
+def _result(builder: KernelBuilder, node: Node, once: tuple[int, ...]) -> KernelBuffer:
     """Add the buffer of the product, of extent 1 where it repeats itself."""
     full = builder.graph.values[node.output].type
     if once == full.shape:
@@ -93,7 +93,7 @@ def _padded(builder: KernelBuilder, use: Use, node: Node, inner: int) -> Use:
     return Use(target.name, window)
 
 
-def _walked_host_dim(use: Use, buffer: Buffer, place: int) -> int | None:
+def _walked_host_dim(use: Use, buffer: KernelBuffer, place: int) -> int | None:
     """Return the host dim that iteration dim ``place`` walks from end to end, if one does."""
     extent = use.access.extents[place]
     full = Coordinate(0, (Term(1, place, 1, extent),))
@@ -103,7 +103,7 @@ def _walked_host_dim(use: Use, buffer: Buffer, place: int) -> int | None:
     return found[0]
 
 
-def _padded_constant(builder: KernelBuilder, use: Use, inner: int) -> Buffer | None:
+def _padded_constant(builder: KernelBuilder, use: Use, inner: int) -> KernelBuffer | None:
     """Return the constant padded on the host, ``None`` where only the device can do it.
 
     Columns are padded too: a row has to be zero in every lane, and host copies write no lane that holds no element.
@@ -133,14 +133,14 @@ def _padded_constant(builder: KernelBuilder, use: Use, inner: int) -> Buffer | N
     return padded
 
 
-def _zero(builder: KernelBuilder, like: Buffer) -> Buffer:
+def _zero(builder: KernelBuilder, like: KernelBuffer) -> KernelBuffer:
     """Return the 0-d constant 0 in a buffer's dtype."""
     name = f"zero.{like.type.dtype.value}"
     known = builder.buffers.get(name)
     if known is not None:
         return known
     data = ConstantData(array=np.zeros((), like.type.dtype.carrier))
-    zero = Buffer(
+    zero = KernelBuffer(
         name,
         TensorType((), like.type.dtype),
         BufferRole.CONSTANT,

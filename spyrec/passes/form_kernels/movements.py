@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from spyrec.ir.access import Access, Coordinate
 from spyrec.ir.graph import Node
-from spyrec.ir.kernel import Buffer, Use
+from spyrec.ir.kernel import KernelBuffer, Use
 from spyrec.ir.ops.movement import JoinAttributes
 from spyrec.ir.shapes import normalize_dim
 from spyrec.passes.kernel_builder import DimNames, KernelBuilder, copy_between, copy_into
@@ -32,7 +32,7 @@ def form(builder: KernelBuilder, node: Node) -> None:
 
 
 def copy_piece(
-    builder: KernelBuilder, use: Use, target: Buffer, place: tuple[int, int], reason: str, dims: DimNames = ()
+    builder: KernelBuilder, use: Use, target: KernelBuffer, place: tuple[int, int], reason: str, dims: DimNames = ()
 ) -> None:
     """Copy what ``use`` reads into the window of ``target`` that begins at ``place`` = (dim, start)."""
     dim, start = place

@@ -8,7 +8,7 @@ from spyrec.device_ops import IDENTITY, cast_between, device_operation
 from spyrec.device_ops.record import Family
 from spyrec.ir.access import Access, Coordinate
 from spyrec.ir.graph import Node
-from spyrec.ir.kernel import Buffer, Kernel, Use
+from spyrec.ir.kernel import Kernel, KernelBuffer, Use
 from spyrec.ir.kernel_form import Rule
 from spyrec.ir.opdef import catalogue
 from spyrec.ir.ops.reduction import ReductionAttributes
@@ -77,7 +77,7 @@ def form_cast(builder: KernelBuilder, node: Node) -> None:
     )
 
 
-def _without(result: Buffer, kept: Sequence[int]) -> Access:
+def _without(result: KernelBuffer, kept: Sequence[int]) -> Access:
     """The access of a result whose reduced dim has extent 1, over the ``kept`` dims and the reduced one last."""
     extents = (*(result.type.shape[axis] for axis in kept), 1)
     places: list[int | None] = [None] * len(result.type.shape)

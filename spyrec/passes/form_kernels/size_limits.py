@@ -11,7 +11,7 @@ import math
 from spyrec.diagnostics import SpyrecError, refuse
 from spyrec.hardware.target import SEGMENT_BYTES, STICK_BYTES
 from spyrec.ir.graph import location_of
-from spyrec.ir.kernel import Buffer, BufferRole, Kernel, KernelGraph
+from spyrec.ir.kernel import BufferRole, Kernel, KernelBuffer, KernelGraph
 
 MOST_INTERMEDIATE_BYTES = 1 << 44
 """Bytes of an intermediate, of which only tiles may lie in memory at a time: a thousand segments."""
@@ -39,14 +39,14 @@ def refuse_oversized(graph: KernelGraph) -> None:
             raise _longer(kernel)
 
 
-def _least_bytes(buffer: Buffer) -> int:
+def _least_bytes(buffer: KernelBuffer) -> int:
     """Return the bytes that a buffer takes at least, whatever its layout."""
     lanes = buffer.type.dtype.device_format.elements_per_stick
     assert lanes is not None, buffer.type.dtype
     return -(-buffer.type.element_count // lanes) * STICK_BYTES
 
 
-def _larger(buffer: Buffer, least_bytes: int) -> SpyrecError:
+def _larger(buffer: KernelBuffer, least_bytes: int) -> SpyrecError:
     place, notes = location_of(buffer.origin), (f"it is {buffer.type}",)
     if buffer.role is BufferRole.INTERMEDIATE:
         fact = f'"{buffer.name}" takes at least {least_bytes} device bytes, the limit is {MOST_INTERMEDIATE_BYTES}'

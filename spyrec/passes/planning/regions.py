@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from spyrec.ir.access import Access, Coordinate
 from spyrec.ir.device_layout import BufferLayout, Digit, row_major
-from spyrec.ir.kernel import Buffer, Kernel, Use
+from spyrec.ir.kernel import Kernel, KernelBuffer, Use
 from spyrec.layout.device_layout import DeviceLayout
 
 
@@ -26,7 +26,7 @@ class BufferRegion:
     steps: tuple[tuple[int, ...], ...]
 
 
-def region_of(buffer: Buffer, kernel: Kernel, use: Use) -> BufferRegion:
+def region_of(buffer: KernelBuffer, kernel: Kernel, use: Use) -> BufferRegion:
     """Return the smallest box with everything that a kernel reads of ``buffer`` in one iteration of its loops."""
     low, shape = _box(use.access)
     moving = [depth + 1 for depth, step in enumerate(use.steps) if any(step)]
@@ -36,7 +36,7 @@ def region_of(buffer: Buffer, kernel: Kernel, use: Use) -> BufferRegion:
     return BufferRegion(low, shape, kernel.loops[:depth], steps)
 
 
-def whole_region(buffer: Buffer) -> BufferRegion:
+def whole_region(buffer: KernelBuffer) -> BufferRegion:
     """Return all of a buffer."""
     shape = buffer.type.shape
     still = (0,) * len(shape)
@@ -52,7 +52,7 @@ def _box(access: Access) -> tuple[tuple[int, ...], tuple[int, ...]]:
     return low, shape
 
 
-def fetching_use(buffer: Buffer, region: BufferRegion) -> Use:
+def fetching_use(buffer: KernelBuffer, region: BufferRegion) -> Use:
     """Return how a copy of the region, which iterates over its extents, reads ``buffer``."""
     whole = Access.identity(region.shape)
     coordinates = tuple(

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from spyrec.ir.device_access import Inexpressible, cut_points
-from spyrec.ir.kernel import Buffer, BufferRole, Kernel, KernelGraph, Use
+from spyrec.ir.kernel import BufferRole, Kernel, KernelBuffer, KernelGraph, Use
 from spyrec.passes.lifetimes import start_of_loops
 from spyrec.passes.planning.regions import BufferRegion, region_of, use_of_twin, whole_region
 from spyrec.passes.planning.scratchpad_copies import drain, fetch, twin_of
@@ -45,7 +45,7 @@ class Residence:
     saved_bytes: int
     region: BufferRegion
     readers: frozenset[int] = frozenset()
-    twin: Buffer | None = None
+    twin: KernelBuffer | None = None
     copy: Kernel | None = None
 
 
@@ -103,7 +103,7 @@ class _Finder:
                     result.append(best)
         return tuple(item for item in result if item.saved_bytes > 0)
 
-    def _resident(self, buffer: Buffer, by_region: Mapping[BufferRegion, _Touches]) -> Residence | None:
+    def _resident(self, buffer: KernelBuffer, by_region: Mapping[BufferRegion, _Touches]) -> Residence | None:
         region = whole_region(buffer)
         touches = by_region.get(region)
         is_own = buffer.name in self._internal and buffer.role is BufferRole.INTERMEDIATE
@@ -116,7 +116,9 @@ class _Finder:
         saved = buffer.placed.size_bytes * sum(map(self._trips, (*touches.readers, *touches.writers)))
         return Residence(Way.RESIDENT, buffer.name, buffer.name, share.size_bytes, saved, region)
 
-    def _with_twin(self, buffer: Buffer, region: BufferRegion, touches: _Touches, number: int) -> Residence | None:
+    def _with_twin(
+        self, buffer: KernelBuffer, region: BufferRegion, touches: _Touches, number: int
+    ) -> Residence | None:
         """Return the residence beside device memory, in the share that saves most."""
         twin = twin_of(self._graph, buffer, region, number)
         if twin is None:
@@ -148,7 +150,7 @@ class _Finder:
         writers = self._writers.get(name)
         return end_of_loops(self._kernels, max(writers), depth) if writers else 0
 
-    def _reads_twin(self, number: int, buffer: Buffer, region: BufferRegion, twin: Buffer) -> bool:
+    def _reads_twin(self, number: int, buffer: KernelBuffer, region: BufferRegion, twin: KernelBuffer) -> bool:
         """Whether a kernel that reads the twin has the variables that it has, so that its division holds."""
         kernel = self._kernels[number]
         if kernel.output.buffer == buffer.name:
@@ -173,7 +175,7 @@ class _Finder:
         except Inexpressible:
             return False
 
-    def _is_drained(self, buffer: Buffer, touches: _Touches, share: Share) -> bool:
+    def _is_drained(self, buffer: KernelBuffer, touches: _Touches, share: Share) -> bool:
         """Whether one writer, in the loops that the buffer is at home in, writes it in this share."""
         writers = self._writers.get(buffer.name, [])
         return (
@@ -187,7 +189,7 @@ class _Finder:
 
 
 def touched(
-    buffer: Buffer, kernel: Kernel, position: int, division: tuple[int, ...]
+    buffer: KernelBuffer, kernel: Kernel, position: int, division: tuple[int, ...]
 ) -> tuple[BufferRegion, Share | None]:
     """Return the region of its buffer that an operand is, and how a division cuts it; ``None``: LX cannot serve it.
 

@@ -8,7 +8,7 @@ from spyrec.device_ops import IDENTITY
 from spyrec.ir.access import Access
 from spyrec.ir.device_access import Inexpressible
 from spyrec.ir.graph import Derived
-from spyrec.ir.kernel import Buffer, BufferRole, Kernel, KernelGraph, Use
+from spyrec.ir.kernel import BufferRole, Kernel, KernelBuffer, KernelGraph, Use
 from spyrec.ir.kernel_form import Rule
 from spyrec.ir.types import TensorType
 from spyrec.passes.planning.regions import BufferRegion, fetching_use, layout_of_region
@@ -17,7 +17,7 @@ from spyrec.passes.planning.shares import Share, copy_division
 PASS_NAME = "place-scratchpad"
 
 
-def twin_of(graph: KernelGraph, buffer: Buffer, region: BufferRegion, number: int) -> Buffer | None:
+def twin_of(graph: KernelGraph, buffer: KernelBuffer, region: BufferRegion, number: int) -> KernelBuffer | None:
     """Return the buffer that holds in the scratchpads a region of ``buffer``; ``number`` tells several apart.
 
     ``None`` where the region is no box of the device layout.
@@ -28,7 +28,7 @@ def twin_of(graph: KernelGraph, buffer: Buffer, region: BufferRegion, number: in
     name = f"{buffer.name}.lx{number or ''}"
     while name in graph.buffers:
         name += "_"
-    return Buffer(
+    return KernelBuffer(
         name,
         TensorType(region.shape, buffer.type.dtype),
         BufferRole.INTERMEDIATE,
@@ -38,7 +38,9 @@ def twin_of(graph: KernelGraph, buffer: Buffer, region: BufferRegion, number: in
     )
 
 
-def fetch(graph: KernelGraph, buffer: Buffer, region: BufferRegion, twin: Buffer, share: Share) -> Kernel | None:
+def fetch(
+    graph: KernelGraph, buffer: KernelBuffer, region: BufferRegion, twin: KernelBuffer, share: Share
+) -> Kernel | None:
     """Return the kernel that fetches a region of ``buffer`` into the scratchpads, every core its own share.
 
     ``None`` where no division of a copy gives the cores these shares: where two cores hold one slice, for example.
@@ -49,7 +51,9 @@ def fetch(graph: KernelGraph, buffer: Buffer, region: BufferRegion, twin: Buffer
     return _divided(graph, copy, (buffer, twin), 1, share)
 
 
-def drain(graph: KernelGraph, buffer: Buffer, region: BufferRegion, twin: Buffer, share: Share) -> Kernel | None:
+def drain(
+    graph: KernelGraph, buffer: KernelBuffer, region: BufferRegion, twin: KernelBuffer, share: Share
+) -> Kernel | None:
     """Return the kernel that stores what lies in the scratchpads into ``buffer``; ``None`` as for :func:`fetch`."""
     access = Access.identity(region.shape)
     copy = _copy(twin, Use(twin.name, access), Use(buffer.name, access), region)
@@ -65,7 +69,7 @@ def _dims(graph: KernelGraph, region: BufferRegion) -> tuple[str | None, ...]:
     return tuple(names)
 
 
-def _copy(twin: Buffer, read: Use, write: Use, region: BufferRegion) -> Kernel:
+def _copy(twin: KernelBuffer, read: Use, write: Use, region: BufferRegion) -> Kernel:
     return Kernel(
         name=f"{twin.name}.{'fetch' if write.buffer == twin.name else 'drain'}",
         op="spyre.copy",
@@ -81,7 +85,7 @@ def _copy(twin: Buffer, read: Use, write: Use, region: BufferRegion) -> Kernel:
 
 
 def _divided(
-    graph: KernelGraph, copy: Kernel, twins: tuple[Buffer, Buffer], position: int, share: Share
+    graph: KernelGraph, copy: Kernel, twins: tuple[KernelBuffer, KernelBuffer], position: int, share: Share
 ) -> Kernel | None:
     around = replace(graph, buffers={**graph.buffers, **{twin.name: twin for twin in twins}})
     try:

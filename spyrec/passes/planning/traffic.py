@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from spyrec.hardware.cost import OperationRecord, cost_of
-from spyrec.hardware.target import Profile, Target
+from spyrec.hardware.target import Target, TargetProfile
 from spyrec.ir.kernel import BufferRole, Kernel, KernelGraph
 from spyrec.passes.lifetimes import lifetimes
 from spyrec.passes.planning.kernel_space import OperandSpace
@@ -49,7 +49,7 @@ class KernelTraffic:
         return self.record.write_bytes * self.executions
 
 
-def kernel_traffic(graph: KernelGraph, profile: Profile) -> Iterator[KernelTraffic]:
+def kernel_traffic(graph: KernelGraph, profile: TargetProfile) -> Iterator[KernelTraffic]:
     """Yield what each kernel of a graph with programs does, in the order of the plan."""
     for number, program in enumerate(graph.programs):
         in_lx = frozenset(program.lx_offsets)
@@ -81,7 +81,7 @@ def lower_bound_bytes(graph: KernelGraph) -> int:
     return sum(graph.buffers[name].placed.size_bytes for name in used if graph.buffers[name].role in wanted)
 
 
-def plan_figures(graph: KernelGraph, target: Target, profile: Profile) -> PlanFigures:
+def plan_figures(graph: KernelGraph, target: Target, profile: TargetProfile) -> PlanFigures:
     """Return all figures of a graph with programs, places and divisions."""
     found = list(kernel_traffic(graph, profile))
     residents = tuple(_residents(graph))

@@ -9,7 +9,7 @@ from spyrec.device_ops import IDENTITY
 from spyrec.diagnostics import Location, refuse
 from spyrec.ir.access import Access, Coordinate
 from spyrec.ir.graph import Node, location_of
-from spyrec.ir.kernel import Buffer, BufferRole, Kernel, KernelGraph, Use
+from spyrec.ir.kernel import BufferRole, Kernel, KernelBuffer, KernelGraph, Use
 from spyrec.ir.kernel_form import Rule
 from spyrec.ir.types import TensorType
 from spyrec.passes.assign_layouts.layout_candidates import layout_of_pin
@@ -115,7 +115,7 @@ def _stick_lanes(graph: KernelGraph, nodes: Mapping[Location, Node]) -> dict[str
     return found
 
 
-def _stick_coordinates(buffer: Buffer, use: Use) -> tuple[Coordinate, ...]:
+def _stick_coordinates(buffer: KernelBuffer, use: Use) -> tuple[Coordinate, ...]:
     """Return the coordinate of the dim that lies in sticks: the last one, or what a pin says."""
     if buffer.pin is None:
         return use.access.coordinates[-1:]
@@ -161,7 +161,7 @@ def _parts(size: int, tile: int) -> list[int]:
     return [tile] * (size // tile) + ([rest] if rest else [])
 
 
-def _add(tree: LoopTree, kernel: Kernel, path: Path, buffers: dict[str, Buffer]) -> None:
+def _add(tree: LoopTree, kernel: Kernel, path: Path, buffers: dict[str, KernelBuffer]) -> None:
     depth = next((depth for depth, level in enumerate(path) if dim_of(kernel, level) in kernel.reduced), None)
     if depth is None:
         tree.add(kernel, path)
@@ -178,7 +178,7 @@ def _add(tree: LoopTree, kernel: Kernel, path: Path, buffers: dict[str, Buffer])
 
 
 def _with_written_views(
-    kernels: Sequence[Kernel], paths: dict[str, Path], buffers: dict[str, Buffer]
+    kernels: Sequence[Kernel], paths: dict[str, Path], buffers: dict[str, KernelBuffer]
 ) -> tuple[Kernel, ...]:
     """Write out, outside of all loops, the operands whose views the tiles would cut apart."""
     result: list[Kernel] = []
@@ -202,12 +202,12 @@ def _with_written_views(
     return tuple(result)
 
 
-def _written_view(kernel: Kernel, position: int, buffers: dict[str, Buffer]) -> Kernel:
+def _written_view(kernel: Kernel, position: int, buffers: dict[str, KernelBuffer]) -> Kernel:
     use = kernel.inputs[position]
     name = f"{kernel.name}.view{position}"
     whole = Access.identity(kernel.extents)
     dtype = buffers[use.buffer].type.dtype
-    buffers[name] = Buffer(name, TensorType(kernel.extents, dtype), BufferRole.INTERMEDIATE, kernel.origin)
+    buffers[name] = KernelBuffer(name, TensorType(kernel.extents, dtype), BufferRole.INTERMEDIATE, kernel.origin)
     return Kernel(
         name=name,
         op="spyre.copy",

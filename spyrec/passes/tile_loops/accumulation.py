@@ -16,7 +16,7 @@ from spyrec.device_ops import IDENTITY, cast_between, device_operation
 from spyrec.hardware.dtypes import DType
 from spyrec.ir.access import Access
 from spyrec.ir.graph import ConstantData, Derived
-from spyrec.ir.kernel import Buffer, BufferRole, ConstantSource, Kernel, Use
+from spyrec.ir.kernel import BufferRole, ConstantSource, Kernel, KernelBuffer, Use
 from spyrec.ir.kernel_form import Rule
 from spyrec.ir.types import TensorType
 
@@ -30,7 +30,7 @@ class Accumulation:
     before: Kernel
     inside: tuple[Kernel, ...]
     after: Kernel | None
-    buffers: tuple[Buffer, ...]
+    buffers: tuple[KernelBuffer, ...]
     total: str
     """The buffer that is complete only when the loop has ended."""
 
@@ -41,7 +41,7 @@ def can_accumulate(kernel: Kernel, pieces: Collection[int]) -> bool:
     return fold is not None and all(piece >= fold.least_tile for piece in pieces)
 
 
-def accumulate(kernel: Kernel, buffers: Mapping[str, Buffer]) -> Accumulation:
+def accumulate(kernel: Kernel, buffers: Mapping[str, KernelBuffer]) -> Accumulation:
     """Return the parts of a reduction for a loop over its reduced dim.
 
     ``y = sum(x)  -->  t = 0; loop: p = sum(float32(tile of x)); t = add(t, p);  y = float16(t)``
@@ -50,7 +50,7 @@ def accumulate(kernel: Kernel, buffers: Mapping[str, Buffer]) -> Accumulation:
 
 
 class _Accumulator:
-    def __init__(self, kernel: Kernel, buffers: Mapping[str, Buffer]) -> None:
+    def __init__(self, kernel: Kernel, buffers: Mapping[str, KernelBuffer]) -> None:
         self._kernel = kernel
         fold = device_operation(kernel.op_func).fold
         assert fold is not None, kernel.op_func
@@ -58,7 +58,7 @@ class _Accumulator:
         self._target = buffers[kernel.output.buffer]
         self._source = buffers[kernel.inputs[0].buffer]
         self._origin = Derived(PASS_NAME, (kernel.origin,))
-        self._made: list[Buffer] = []
+        self._made: list[KernelBuffer] = []
         is_half = self._target.type.dtype is not DType.FLOAT32
         self._is_widened = is_half and not self._fold.is_split_exact
 
@@ -109,7 +109,7 @@ class _Accumulator:
 
     def _buffer(self, suffix: str, shape: tuple[int, ...], dtype: DType) -> str:
         name = f"{self._target.name}.{suffix}"
-        self._made.append(Buffer(name, TensorType(shape, dtype), BufferRole.INTERMEDIATE, self._origin))
+        self._made.append(KernelBuffer(name, TensorType(shape, dtype), BufferRole.INTERMEDIATE, self._origin))
         return name
 
     def _identity(self, dtype: DType) -> str:
@@ -118,7 +118,7 @@ class _Accumulator:
         name = f"identity.{number}.{dtype.value}"
         data = ConstantData(array=np.asarray(identity, np.float64))
         source = ConstantSource(data, ())
-        self._made.append(Buffer(name, TensorType((), dtype), BufferRole.CONSTANT, self._origin, constant=source))
+        self._made.append(KernelBuffer(name, TensorType((), dtype), BufferRole.CONSTANT, self._origin, constant=source))
         return name
 
     def _over_target(self, suffix: str, source: Use, target: str, *, is_cast: bool) -> Kernel:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from spyrec.device_ops import MULTIPLICATION
 from spyrec.ir.access import Access
-from spyrec.ir.kernel import Buffer, Kernel, Loop, Use
+from spyrec.ir.kernel import Kernel, KernelBuffer, Loop, Use
 from spyrec.ir.kernel_form import Rule
 from spyrec.ir.types import TensorType
 from spyrec.passes.kernel_builder import unique
@@ -40,7 +40,7 @@ class Expansion:
 
     def __init__(
         self,
-        buffers: Mapping[str, Buffer],
+        buffers: Mapping[str, KernelBuffer],
         extents: Mapping[str, int],
         symbolic: Collection[str],
         depths: Mapping[str, int],

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from spyrec.device_ops import IDENTITY
 from spyrec.ir.access import Access
 from spyrec.ir.graph import Derived
-from spyrec.ir.kernel import Buffer, BufferRole, Kernel, Use
+from spyrec.ir.kernel import BufferRole, Kernel, KernelBuffer, Use
 from spyrec.ir.kernel_form import Rule
 from spyrec.passes.tile_loops.accumulation import PASS_NAME, output_dims
 from spyrec.passes.tile_loops.tree import Body, LoopNode, Serials, TiledKernel, kernels_of
@@ -22,7 +22,7 @@ class _Users:
     readers: list[tuple[TiledKernel, Serials]]
 
 
-def per_tile_depths(body: Body, buffers: Mapping[str, Buffer]) -> dict[str, int]:
+def per_tile_depths(body: Body, buffers: Mapping[str, KernelBuffer]) -> dict[str, int]:
     """Return, for each buffer that lives inside loops, in how many of its outermost loops it holds one tile only.
 
     Those are the loops that everything shares which writes or reads it.  A buffer whose only reader is a copy that may
@@ -63,7 +63,7 @@ def common(paths: Sequence[Serials]) -> Serials:
     return paths[0][:count]
 
 
-def with_full_copies(body: list[LoopNode | TiledKernel], buffers: dict[str, Buffer]) -> None:
+def with_full_copies(body: list[LoopNode | TiledKernel], buffers: dict[str, KernelBuffer]) -> None:
     """Part what is needed inside and outside of the loops it is made in: a tile, and a copy into the full buffer.
 
     ``loop: y = f(x); z = g(y)  then  w = h(y)  -->  loop: y.tile = f(x); y = y.tile; z = g(y.tile)  then  w = h(y)``
@@ -82,7 +82,7 @@ def with_full_copies(body: list[LoopNode | TiledKernel], buffers: dict[str, Buff
         _rewrite(body, writer.kernel.name, inside, (name, tile))
 
 
-def _writes_all(kernel: Kernel, buffer: Buffer) -> bool:
+def _writes_all(kernel: Kernel, buffer: KernelBuffer) -> bool:
     """Whether the kernel writes every element of the buffer."""
     whole = Access.identity(buffer.type.shape)
     return all(
@@ -93,7 +93,9 @@ def _writes_all(kernel: Kernel, buffer: Buffer) -> bool:
     )
 
 
-def _rewrite(body: list[LoopNode | TiledKernel], writer: str, inside: set[str], names: tuple[str, Buffer]) -> None:
+def _rewrite(
+    body: list[LoopNode | TiledKernel], writer: str, inside: set[str], names: tuple[str, KernelBuffer]
+) -> None:
     old, tile = names
     for place, item in reversed(list(enumerate(body))):
         if isinstance(item, LoopNode):
@@ -114,7 +116,7 @@ def _reading(kernel: Kernel, old: str, new: str) -> Kernel:
     return replace(kernel, inputs=inputs)
 
 
-def _full_copy(writer: TiledKernel, name: str, tile: Buffer) -> TiledKernel:
+def _full_copy(writer: TiledKernel, name: str, tile: KernelBuffer) -> TiledKernel:
     kernel, shape = writer.kernel, tile.type.shape
     whole = Access.identity(shape)
     dims = output_dims(kernel, len(shape))

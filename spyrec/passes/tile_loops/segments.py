@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
-from spyrec.ir.kernel import Buffer, BufferRole, Kernel
+from spyrec.ir.kernel import BufferRole, Kernel, KernelBuffer
 from spyrec.passes.base import PipelineOptions
 from spyrec.passes.tile_loops.levels import Path
 from spyrec.passes.tile_loops.tree import dim_of
 
 
 def part_groups(
-    kernels: Sequence[Kernel], paths: Mapping[str, Path], buffers: Mapping[str, Buffer], options: PipelineOptions
+    kernels: Sequence[Kernel], paths: Mapping[str, Path], buffers: Mapping[str, KernelBuffer], options: PipelineOptions
 ) -> frozenset[str]:
     """Return the names of the kernels before which open loops end, so that the fewest loops are parted."""
     users: dict[str, list[int]] = {}
@@ -41,7 +41,7 @@ class _Part:
         self,
         kernels: Sequence[Kernel],
         paths: Mapping[str, Path],
-        buffers: Mapping[str, Buffer],
+        buffers: Mapping[str, KernelBuffer],
         users: Mapping[str, Sequence[int]],
         options: PipelineOptions,
     ) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from spyrec.hardware.target import Profile
+from spyrec.hardware.target import TargetProfile
 from spyrec.runtime.device import LaunchStats
 from spyrec.runtime.profiling.program_lanes import ProgramLanes, ProgramWriter, core_groups
 from spyrec.runtime.profiling.trace_events import Events, Lane, trace_document
@@ -24,7 +24,7 @@ _TO_DEVICE, _TO_HOST, _LAUNCHES = Lane(_HOST, 0), Lane(_HOST, 1), Lane(_HOST, 2)
 _PROGRAM_LANE = Lane(_PROGRAM, 0)
 
 
-def trace_of(record: RunRecord, profile: Profile, name: str) -> dict[str, object]:
+def trace_of(record: RunRecord, profile: TargetProfile, name: str) -> dict[str, object]:
     """Return the trace of a run under a profile: the copies in, the launches one after the other, the copies out."""
     writer = _Writer(record.launches)
     writer.label()
@@ -60,7 +60,7 @@ class _Writer:
         self.events.thread(_PROGRAM_LANE, "SuperDSCs")
         self.program.label_groups()
 
-    def copy(self, copy: HostCopy, profile: Profile) -> None:
+    def copy(self, copy: HostCopy, profile: TargetProfile) -> None:
         rate = profile.host_to_device_bytes_per_us if copy.is_to_device else profile.device_to_host_bytes_per_us
         lane, way = (_TO_DEVICE, "HtoD") if copy.is_to_device else (_TO_HOST, "DtoH")
         first_us = self.program.now_us

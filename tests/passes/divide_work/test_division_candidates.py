@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from benchmarks.planning_parts.division import OF_MODELS, PLANNED, Matmul, best_even_us, chosen_us
 from benchmarks.timeline import PUBLISHED_US
 from spyrec.hardware.cost import OperationCost, OperationRecord, cost_of
-from spyrec.hardware.target import CALIBRATED, PLANNER_2026_06, PROFILES, Profile
+from spyrec.hardware.target import CALIBRATED, PLANNER_2026_06, PROFILES, TargetProfile
 from spyrec.ir.kernel import KernelGraph
 from spyrec.passes.base import PipelineOptions
 from spyrec.passes.divide_work import division_candidates as module
@@ -30,7 +30,9 @@ def _matmul(rows: int, depth: int, columns: int) -> KernelGraph:
 
 @pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES)
 @pytest.mark.parametrize("matmul", [*PLANNED, *OF_MODELS], ids=str)
-def test_a_matmul_takes_at_most_a_tenth_longer_than_the_best_even_division(matmul: Matmul, profile: Profile) -> None:
+def test_a_matmul_takes_at_most_a_tenth_longer_than_the_best_even_division(
+    matmul: Matmul, profile: TargetProfile
+) -> None:
     planned_us, plan = chosen_us(matmul, profile)
     assert planned_us <= 1.1 * best_even_us(matmul, profile), plan
 
@@ -100,7 +102,7 @@ def test_equal_kernels_are_priced_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """A model of 500 operations has few kinds of them."""
     asked: list[OperationRecord] = []
 
-    def counted(record: OperationRecord, profile: Profile) -> OperationCost:
+    def counted(record: OperationRecord, profile: TargetProfile) -> OperationCost:
         asked.append(record)
         return cost_of(record, profile)
 

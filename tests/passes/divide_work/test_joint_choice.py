@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from benchmarks.planning_parts import workloads
 from spyrec import CompileOptions
-from spyrec.ir.kernel import Buffer, BufferRole, KernelGraph
+from spyrec.ir.kernel import BufferRole, KernelBuffer, KernelGraph
 from spyrec.passes.base import NO_PLANNER, PipelineOptions
 from spyrec.passes.divide_work.division_candidates import Candidate, candidates
 from spyrec.passes.divide_work.joint import choose
@@ -36,7 +36,7 @@ _COPY_PS = 1_000
 class _Touched:
     """One region of a tensor under one combination of divisions: who reads and writes it, and in which share."""
 
-    def __init__(self, buffer: Buffer, region: BufferRegion) -> None:
+    def __init__(self, buffer: KernelBuffer, region: BufferRegion) -> None:
         self.buffer, self.region = buffer, region
         self.reads: dict[int, set[Share | None]] = {}
         self.writes: dict[int, set[Share | None]] = {}

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spyrec.diagnostics import SpyrecError
-from spyrec.ir.kernel import Buffer, BufferRole, Kernel
+from spyrec.ir.kernel import BufferRole, Kernel, KernelBuffer
 from spyrec.passes import tile_loops
 from spyrec.passes.base import PipelineOptions
 from spyrec.passes.tile_loops.levels import Path
@@ -21,7 +21,7 @@ from tests.support.random_loops import looped_graph
 
 Kernels = Sequence[Kernel]
 Paths = Mapping[str, Path]
-Buffers = Mapping[str, Buffer]
+Buffers = Mapping[str, KernelBuffer]
 Parted = tuple[Kernels, Paths, Buffers, PipelineOptions, frozenset[str]]
 
 
