@@ -16,6 +16,10 @@ from spyrec.runtime.errors import CorrectionMissing, NoEntry
 _MOST_IMAGES = 256
 """Decoded images that are kept; the oldest goes first."""
 
+_READ: dict[bytes, ProgramImage] = {}
+"""What images of this process say, by the SHA-256 of their code, which is held against the code at every read: one
+image is the same on every device."""
+
 
 @dataclass(frozen=True, slots=True)
 class DecodedImage:
@@ -45,21 +49,21 @@ class ProgramStore:
     def __init__(self) -> None:
         self.memory = AttachedMemory()
         self._decoded: dict[tuple[int, int], DecodedImage] = {}
-        self._read: dict[bytes, ProgramImage] = {}
 
     def read(self, data: ImageBytes, file: str) -> ProgramImage:
-        """Return what an image holds; its code is parsed once, wherever it lies and however many slots it has.
+        """Return what an image holds; its code is parsed once, on whatever device and however many slots it has.
 
         Errors: SPY0652 to SPY0654 no intact image, as of bundles.
         """
         sections = read_sections(data, Location(file))
-        found = self._read.get(code_key(data))
+        key = code_key(data)
+        found = _READ.get(key)
         if found is not None and len(found.words) == sections.words:
             return replace(found, entries=sections.entries)
         found = read_image(data, file)
-        while len(self._read) >= _MOST_IMAGES:
-            self._read.pop(next(iter(self._read)), None)
-        self._read[code_key(data)] = found
+        for oldest in list(_READ)[: max(0, len(_READ) + 1 - _MOST_IMAGES)]:  # other threads may do the same
+            _READ.pop(oldest, None)
+        _READ[key] = found
         return found
 
     def image(self, address: int, size_bytes: int) -> DecodedImage:
