@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +19,10 @@ INFINITE = 1 << 60
 
 TABLE_LIMIT = 1 << 22
 """Entries of the largest joined table; above it a variable is fixed first and the result becomes an upper bound."""
+
+
+_GONE = -1
+"""In place of the size of a variable that was eliminated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,23 +54,25 @@ def minimise(domains: Sequence[int], factors: Sequence[Factor]) -> Assignment:
     offending variable is replaced by independent copies for the lower bound (mini-buckets), and the assignment is
     built greedily against those bounds.
     """
-    remaining = [_saturated(factor) for factor in factors]
+    buckets = _Buckets(len(domains), factors)
     order: list[tuple[int, list[Factor]]] = []
     bound = 0
-    unresolved = set(range(len(domains)))
-    neighbours = _neighbours(len(domains), remaining)
+    neighbours = _neighbours(len(domains), factors)
     sizes = [_joined_size(variable, neighbours, domains) for variable in range(len(domains))]
-    while unresolved:
-        variable = min(unresolved, key=lambda v: (sizes[v], v))
-        unresolved.discard(variable)
-        bucket = [factor for factor in remaining if variable in factor.scope]
-        remaining = [factor for factor in remaining if variable not in factor.scope]
+    smallest = [(size, variable) for variable, size in enumerate(sizes)]
+    heapify(smallest)
+    while smallest:
+        size, variable = heappop(smallest)
+        if size != sizes[variable]:  # it has changed since, or the variable is gone
+            continue
+        sizes[variable] = _GONE
+        bucket = buckets.taken(variable)
         order.append((variable, bucket))
         for group in _mini_buckets(bucket, domains):
             joined = _join(group, variable)
             message = Factor(joined.scope[1:], joined.table.min(axis=0))
             if message.scope:
-                remaining.append(message)
+                buckets.add(message)
             else:
                 bound += int(message.table)
         around = neighbours[variable]
@@ -73,7 +80,10 @@ def minimise(domains: Sequence[int], factors: Sequence[Factor]) -> Assignment:
             neighbours[other] |= around - {other}
             neighbours[other].discard(variable)
         for other in around:
-            sizes[other] = _joined_size(other, neighbours, domains)
+            changed = _joined_size(other, neighbours, domains)
+            if changed != sizes[other]:
+                sizes[other] = changed
+                heappush(smallest, (changed, other))
     values = [0] * len(domains)
     for variable, bucket in reversed(order):
         costs = np.zeros(domains[variable], np.int64)
@@ -82,6 +92,30 @@ def minimise(domains: Sequence[int], factors: Sequence[Factor]) -> Assignment:
             costs = np.minimum(costs + factor.table[index], INFINITE)
         values[variable] = int(costs.argmin())
     return Assignment(tuple(values), total_cost(values, factors), min(bound, INFINITE))
+
+
+class _Buckets:
+    """The factors that are left, by variable, each bucket in the order in which its factors came."""
+
+    def __init__(self, count: int, factors: Sequence[Factor]) -> None:
+        self._numbers: list[list[int]] = [[] for _ in range(count)]
+        self._left: dict[int, Factor] = {}
+        self._next = 0
+        for factor in factors:
+            self.add(_saturated(factor))
+
+    def add(self, factor: Factor) -> None:
+        """Put a factor into the buckets of its variables."""
+        for variable in factor.scope:
+            self._numbers[variable].append(self._next)
+        self._left[self._next] = factor
+        self._next += 1
+
+    def taken(self, variable: int) -> list[Factor]:
+        """Return the factors of a variable, and forget them everywhere."""
+        found = [self._left.pop(number, None) for number in self._numbers[variable]]
+        self._numbers[variable] = []
+        return [factor for factor in found if factor is not None]
 
 
 def total_cost(values: Sequence[int], factors: Sequence[Factor]) -> int:
