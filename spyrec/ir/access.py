@@ -11,6 +11,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from spyrec.ir.remembered_hash import RemembersHash, remembers_hash
+
 
 @dataclass(frozen=True, slots=True)
 class Term:
@@ -57,8 +59,9 @@ def _merged(terms: Sequence[Term]) -> tuple[Term, ...]:
     return tuple(result)
 
 
+@remembers_hash
 @dataclass(frozen=True, slots=True)
-class Access:
+class Access(RemembersHash):
     """A map from an index over ``extents`` to coordinates of a buffer."""
 
     extents: tuple[int, ...]

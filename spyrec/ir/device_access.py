@@ -15,6 +15,7 @@ from itertools import pairwise, product
 
 from spyrec.ir.access import Access, Coordinate
 from spyrec.ir.device_layout import BufferLayout, Digit
+from spyrec.ir.remembered_hash import RemembersHash, remembers_hash
 
 
 class Inexpressible(Exception):
@@ -52,8 +53,9 @@ Movement = tuple[tuple[int, tuple[int, ...]], ...]
 """How an access moves along the loops around its kernel, outermost first: trip count, elements a round and dim."""
 
 
+@remembers_hash
 @dataclass(frozen=True, slots=True)
-class DeviceAccess:
+class DeviceAccess(RemembersHash):
     """An operand in device form; ``lane`` is the variable that walks the lanes of a stick, or ``None``.
 
     ``moves`` has an entry per loop around the kernel: how many positions every device dim moves in each iteration.  It

@@ -12,6 +12,7 @@ from functools import lru_cache
 from itertools import combinations, pairwise
 
 from spyrec.hardware.dtypes import DeviceFormat
+from spyrec.ir.remembered_hash import RemembersHash, remembers_hash
 from spyrec.layout.device_layout import DeviceLayout
 
 
@@ -24,8 +25,9 @@ class Digit:
     extent: int
 
 
+@remembers_hash
 @dataclass(frozen=True, slots=True)
-class BufferLayout:
+class BufferLayout(RemembersHash):
     """The device layout of one buffer with the digits it stands for; ``stick_dim`` is ``None`` when sparse."""
 
     device: DeviceLayout

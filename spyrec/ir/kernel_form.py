@@ -22,6 +22,7 @@ from spyrec.ir.device_access import (
     refine,
 )
 from spyrec.ir.device_layout import BufferLayout
+from spyrec.ir.remembered_hash import RemembersHash, remembers_hash
 
 POINTWISE_LABELS = 8
 """Iteration dims of a SuperDSC that is no contraction (its label list has eight names)."""
@@ -67,8 +68,9 @@ class OperandUse:
     movement: Movement = ()
 
 
+@remembers_hash
 @dataclass(frozen=True, slots=True)
-class KernelForm:
+class KernelForm(RemembersHash):
     """Refined variables and operands; ``unit_lane`` says that a lane variable of extent 1 has to be added."""
 
     variables: tuple[Variable, ...]

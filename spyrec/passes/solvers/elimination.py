@@ -21,6 +21,9 @@ TABLE_LIMIT = 1 << 22
 """Entries of the largest joined table; above it a variable is fixed first and the result becomes an upper bound."""
 
 
+_LARGEST_SIZE = 1 << 62
+"""Where sizes of joined tables end to be told apart."""
+
 _GONE = -1
 """In place of the size of a variable that was eliminated."""
 
@@ -138,7 +141,9 @@ def _neighbours(count: int, factors: Sequence[Factor]) -> list[set[int]]:
 def _joined_size(variable: int, neighbours: Sequence[set[int]], domains: Sequence[int]) -> int:
     size = domains[variable]
     for other in neighbours[variable]:
-        size = min(size * domains[other], 1 << 62)
+        size *= domains[other]
+        if size >= _LARGEST_SIZE:
+            return _LARGEST_SIZE
     return size
 
 
