@@ -163,13 +163,13 @@ def _used(graph: KernelGraph, first: int, end: int) -> set[str]:
 
 
 def _program(graph: KernelGraph, borders: _Borders, first: int, end: int) -> KernelProgram:
-    arguments: list[str] = []
-    outputs: list[str] = []
-    pool: list[str] = []
+    arguments: dict[str, int] = {}
+    outputs: dict[str, int] = {}
+    pool: dict[str, int] = {}
     for kernel in graph.kernels[first:end]:
         for use in kernel.uses:
             known = outputs if use is kernel.output else arguments
             if use.buffer in arguments or use.buffer in outputs or use.buffer in pool:
                 continue
-            (known if borders.is_external(use.buffer, first, end) else pool).append(use.buffer)
-    return KernelProgram(first, end, (*arguments, *outputs), dict.fromkeys(pool, 0), 0)
+            (known if borders.is_external(use.buffer, first, end) else pool)[use.buffer] = 0
+    return KernelProgram(first, end, (*arguments, *outputs), pool, 0)
