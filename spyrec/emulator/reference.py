@@ -6,7 +6,7 @@ path; what each operation computes on its elements stands in its record (``spyre
 
 1. Memory: regions of bytes, in sticks of 128; and how a number is stored in each format.
 2. The program ``bundle.mlir``: numbers, addresses, loops, and the SuperDSCs that it executes one after the other.
-3. Operands: at which byte each element of an operand lies.
+3. Operands: at which byte each element of an operand lies; what a window takes: ``reference_windows.py``.
 4. Operations: what is loaded, computed, rounded and stored.
 
 It is defined for programs that obey the rules checked at load (V1 to V14): nothing here looks for mistakes but what
@@ -32,6 +32,7 @@ from spyrec.device_ops import CASTS, RESTICKIFY, TOP_PLACES, device_operation
 from spyrec.device_ops.expression import ArrayAlgebra
 from spyrec.device_ops.record import Accumulator, Family, WindowForm
 from spyrec.diagnostics import Location, refuse
+from spyrec.emulator.reference_windows import slid_axis
 from spyrec.hardware import dlfloat
 from spyrec.hardware.dtypes import DeviceFormat
 from spyrec.hardware.target import STICK_BYTES
@@ -478,22 +479,17 @@ class DefinedExecution:
     def slid_values(self, core: int) -> Floats:
         """Return the values of the first input on a core, an axis per dim of the box, those of the window too.
 
-        Element k of the window at output o is element ``o * stride + k * dilation - pad_front`` of the axis, the core's
-        first window beginning at its start.  What lies before or behind the axis is padding, and counts as zero.
+        Which element stands where a window slides is said in ``reference_windows.py``; padding counts as zero.
         """
         superdsc, position = self.superdsc, self.inputs[0]
-        view, dims = self.views[position], list(self.box)
-        axes = {axis: sizes for axis, sizes in superdsc.padding_sizes.items() if axis in view.strides}
+        view, slices = self.views[position], superdsc.core_work_slices[core]
+        axes = [axis for axis in superdsc.padding_sizes if axis in view.strides]
         offsets = view.offsets({dim: 1 if dim in axes else extent for dim, extent in self.box.items()})
-        is_inside = np.ones([1] * len(dims), bool)
-        for axis, sizes in axes.items():
-            outputs = _at_axis(dims.index(axis), self.box, np.arange(self.box[axis]))
-            taps = _at_axis(dims.index(sizes.window_dim), self.box, np.arange(self.box[sizes.window_dim]))
-            first = superdsc.core_work_slices[core][axis] * superdsc.core_extent[axis] * sizes.stride
-            place = outputs * sizes.stride + taps * sizes.dilation - sizes.pad_front
-            is_element = (first + place >= 0) & (first + place < view.extents[axis])
-            is_inside = is_inside & is_element
-            offsets = offsets + view.along(axis, np.where(is_element, place, 0))
+        is_inside = np.ones([1] * len(self.box), bool)
+        for axis in axes:
+            slid = slid_axis(superdsc, axis, view.extents[axis], slices, self.box)
+            offsets = offsets + view.along(axis, slid.elements)
+            is_inside = is_inside & slid.is_inside
         return np.where(is_inside, decode(self.stored(position), self.patterns(position, core, offsets)), np.float32(0))
 
     def store(self, core: int, patterns: Patterns, lane: int = 0) -> None:
@@ -800,23 +796,28 @@ def _top(execution: DefinedExecution, *, is_index: bool) -> None:
 
 
 def _matmul(execution: DefinedExecution) -> None:
-    """``C = sum over K of A B``: K is what A and B have and C has not; everything else follows from broadcasting.
-
-    Each element is one chain of fused multiply-adds in float32 from 0 on, k ascending, per slice of K; the slices are
-    added in float32, in order, and the sum is rounded.
-    """
+    """``C = sum over K of A B``: K is what A and B have and C has not; everything else follows from broadcasting."""
     a, b = execution.inputs
     folded = [
         dim
         for dim in execution.box
         if execution.extends(a, dim) and execution.extends(b, dim) and not execution.extends(execution.output, dim)
     ]
+    _contract(execution, folded, lambda core: execution.values(a, core))
+
+
+def _contract(execution: DefinedExecution, folded: Sequence[str], first_input: Callable[[int], Floats]) -> None:
+    """Fold the products of both inputs.
+
+    Each element is one chain of fused multiply-adds in float32 from 0 on, k ascending, per slice of K; the slices are
+    added in float32, in order, and the sum is rounded.
+    """
     for members in execution.cohorts(folded):
         total: Floats | None = None
         for core in members:
-            left = np.where(_padding(execution, core, folded), np.float32(0), execution.values(a, core))
+            left = np.where(_padding(execution, core, folded), np.float32(0), first_input(core))
             rows = execution.folded_first(left, folded)
-            columns = execution.folded_first(execution.values(b, core), folded)
+            columns = execution.folded_first(execution.values(execution.inputs[1], core), folded)
             part = np.zeros(np.broadcast_shapes(rows.shape[1:], columns.shape[1:]), np.float32)
             for row, column in zip(rows.astype(np.float32), columns.astype(np.float32), strict=True):
                 part = fused_multiply_add(row, column, part)
@@ -832,10 +833,10 @@ def _window(execution: DefinedExecution) -> None:
     each core has a part of the channels, and whole windows.
     """
     form = device_operation(execution.superdsc.op_func_name).window
-    if form is WindowForm.CONVOLUTION:
-        _convolve(execution)
-        return
     folded = [dim for dim in execution.box if not execution.extends(execution.output, dim)]
+    if form is WindowForm.CONVOLUTION:
+        _contract(execution, folded, execution.slid_values)
+        return
     for core in execution.cores:
         values = execution.slid_values(core).astype(np.float64)
         if form is WindowForm.DEPTHWISE:
@@ -845,22 +846,6 @@ def _window(execution: DefinedExecution) -> None:
         for element in elements.astype(np.float64):
             total = total + element
         execution.store_rounded(core, total * execution.constants["nmap"] if form is WindowForm.POOL else total)
-
-
-def _convolve(execution: DefinedExecution) -> None:
-    folded = [dim for dim in execution.box if not execution.extends(execution.output, dim)]
-    for members in execution.cohorts(folded):
-        total: Floats | None = None
-        for core in members:
-            left = np.where(_padding(execution, core, folded), np.float32(0), execution.slid_values(core))
-            rows = execution.folded_first(left, folded)
-            columns = execution.folded_first(execution.values(execution.inputs[1], core), folded)
-            part = np.zeros(np.broadcast_shapes(rows.shape[1:], columns.shape[1:]), np.float32)
-            for row, column in zip(rows.astype(np.float32), columns.astype(np.float32), strict=True):
-                part = fused_multiply_add(row, column, part)
-            total = part if total is None else total + part
-        assert total is not None
-        execution.store_rounded(members[0], total)
 
 
 def fused_multiply_add(x: Floats, y: Floats, z: Floats) -> Floats:
