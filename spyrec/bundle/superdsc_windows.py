@@ -162,19 +162,33 @@ def padding_of(sizes: PaddingSizes) -> int:
     return sizes.pad_front + sizes.pad_back + (0 if rest is None else rest.front + rest.back)
 
 
+def holds_padding(operand: Operand, axis: str) -> bool:
+    """Whether memory holds the padding of an axis, as zeros that windows read like any element (D160)."""
+    return operand.padding.get(axis) is PaddingKind.WITH_ZEROS
+
+
+def window_front(operand: Operand, axis: str, sizes: PaddingSizes) -> int:
+    """Return how many elements before the first one that memory holds of an axis the first window begins."""
+    if not holds_padding(operand, axis):
+        return sizes.pad_front
+    return 0 if sizes.unneeded is None else -sizes.unneeded.front
+
+
 def input_extents(
     dsc: SuperDsc, index: int, extents: Mapping[str, int], device_size: Sequence[int] | None
 ) -> dict[str, int]:
     """Return the entries of a buffer that a window slides over, of which ``extents`` has those of other dims right.
 
-    Memory holds an axis without its padding.  Pools and convolutions say how far their windows reach; where there is no
-    padding, memory has whole steps, with those of the gap.  An argument of another size (``device_size``) says it
-    instead, where only one way to cut it into these dims gives every axis what the windows reach.
+    Memory holds an axis without its padding, unless its kind says otherwise.  Pools and convolutions say how far their
+    windows reach; where there is no padding, memory has whole steps, with those of the gap.  An argument of another
+    size (``device_size``) says it instead, where only one way to cut it into these dims gives every axis what the
+    windows reach.
     """
     axes = slid_axes(dsc, index)
     found = dict(extents)
     for axis, sizes in axes.items():
-        found[axis] = sizes.total_size - padding_of(sizes)
+        absent = 0 if holds_padding(dsc.operands[index], axis) else padding_of(sizes)
+        found[axis] = sizes.total_size - absent
         if sizes.unneeded is None and not padding_of(sizes):
             steps = dsc.iteration[axis] + dsc.operands[index].back_gap.get(axis, 0)
             found[axis] = max(found[axis], steps * sizes.stride)

@@ -193,6 +193,10 @@ class WindowPlan:
             return dict(self.padding) if position == 0 else {}
         return {axis: kind for axis, kind in self.padding.items() if axis in dims} if position < count - 1 else {}
 
+    def absent(self, axis: str) -> int:
+        """Return the elements of padding that the input's memory does not hold."""
+        return 0 if self.padding[axis] is PaddingKind.WITH_ZEROS else _both(self.sizes[axis])
+
     def _left_out(self, label: str) -> frozenset[str]:
         if self.form is WindowForm.DEPTHWISE or label == _KEEPS_WINDOWS:
             return frozenset()
@@ -285,17 +289,24 @@ class _Parameters:
     def kind(self, sizes: PaddingSizes) -> PaddingKind:
         """Return what an axis has beyond its elements.
 
-        Upstream says the same of every axis, also of one with padding, whose memory it leaves open.
+        Upstream says the same of every axis, also of one with padding, whose memory it leaves open.  Of its own accord
+        memory holds no padding; an OpSpec may say that it holds zeros there.  Errors: SPY0539, SPY0557.
         """
-        if not self._is_exact and (sizes.pad_front or sizes.pad_back):
-            return PaddingKind.NO_ZEROS
+        named = self._named_kind()
+        is_stored = named is PaddingKind.WITH_ZEROS
+        return PaddingKind.NO_ZEROS if not self._is_exact and _both(sizes) and not is_stored else named
+
+    def _named_kind(self) -> PaddingKind:
         if "pad_type" not in self._values or self._key == "constants":
             return PaddingKind.WHOLE_SPAN
         name = self._values["pad_type"]
+        at = None if self._location is None else self._location.child("op_info", self._key, "pad_type")
         known = {kind.value: kind for kind in PaddingKind}
         if name not in known:
-            at = None if self._location is None else self._location.child("op_info", self._key, "pad_type")
             raise refuse("SPY0539", f'"pad_type" is {str(name)[:60]!r}, none of {list(known)}', at)
+        if known[str(name)] is PaddingKind.LOWERED and not self._is_exact:
+            fact = f'"pad_type" is "{name}": what memory holds of a lowered axis is not published'
+            raise refuse("SPY0557", fact, at)
         return known[str(name)]
 
 
@@ -312,18 +323,18 @@ def with_input_extents(
     for axis, sizes in plan.sizes.items():
         reach = (iteration.sizes[sizes.window_dim] - 1) * sizes.dilation + 1
         outputs = iteration.sizes.get(axis, 1)
-        padded = lengths[axis] + _both(sizes)
+        padded = lengths[axis] + plan.absent(axis)
         if (outputs - 1) * sizes.stride + reach > padded:
             fact = f'the windows of {outputs} outputs along "{axis}" reach over '
             fact += f"{(outputs - 1) * sizes.stride + reach} elements, the input has {lengths[axis]}"
             hint = "give the input's rows and columns whole steps of the window"
-            raise refuse("SPY0540", f"{fact} and {_both(sizes)} of padding", at, hint=hint)
+            raise refuse("SPY0540", f"{fact} and {plan.absent(axis)} of padding", at, hint=hint)
         if view.argument.allocation.kind is AllocationKind.LX and iteration.work_slices.get(axis, 1) > 1:
             fact = f'an input in LX whose axis "{axis}" is divided: the file cannot say what a core holds of it'
             raise refuse("SPY0540", fact, at, hint="put the input into device memory")
     if plan.form is WindowForm.DEPTHWISE:
         return plan
-    sizes = {axis: replace(item, total_size=lengths[axis] + _both(item)) for axis, item in plan.sizes.items()}
+    sizes = {axis: replace(item, total_size=lengths[axis] + plan.absent(axis)) for axis, item in plan.sizes.items()}
     stages = {axis: replace(item, total_size=sizes[axis].total_size) for axis, item in plan.stage_sizes.items()}
     return replace(plan, sizes=sizes, stage_sizes=stages)
 
@@ -342,9 +353,9 @@ def _input_length(spec: OpSpec, view: ArgumentView, plan: WindowPlan, axis: str,
         fact = f'the input of "{spec.op}" has no device dim of its own for "{axis}" that begins at 0'
         raise refuse("SPY0540", fact, location, hint="iterate the axis, with extent 1 if it is the output's")
     if plan.form is WindowForm.DEPTHWISE:
-        if device_size[own.index] + _both(sizes) != sizes.total_size:
+        if device_size[own.index] + plan.absent(axis) != sizes.total_size:
             fact = f"total_size_{axis} is {sizes.total_size}, the input has {device_size[own.index]} elements along it"
-            raise refuse("SPY0540", f"{fact} and {_both(sizes)} of padding", location)
+            raise refuse("SPY0540", f"{fact} and {plan.absent(axis)} of padding", location)
         return device_size[own.index]
     steps = 1 if window is None else device_size[window.index]
     beside = window is None or view.unit_elements(own.index) == steps * view.unit_elements(window.index)

@@ -16,11 +16,11 @@ import numpy as np
 
 from spyrec.emulator.blocks import BLOCK_BYTES, Cut, cut_of
 from spyrec.emulator.engine import Executable, Integers, KernelExecutable, StepRequest, movement
-from spyrec.emulator.footprint import first_conflict
 from spyrec.emulator.kernels.driver import StepRow, run_boxes
 from spyrec.emulator.kernels.records import table_of
 from spyrec.emulator.operations.bound_calls import KernelStep
 from spyrec.emulator.plan import PlannedCall
+from spyrec.emulator.rules.races import loading_conflict
 from spyrec.emulator.units import DispatchUnit
 
 WORTHWHILE_ELEMENTS = 1 << 21
@@ -137,7 +137,7 @@ def _is_apart(store: tuple[PlannedCall, int], other: tuple[PlannedCall, int]) ->
     if storing.binding.steps[target] != touching.binding.steps[position]:
         return False
     stored = storing.binding.runs[target], storing.binding.offsets[target]
-    touched = touching.binding.runs[position], touching.binding.offsets[position]
-    if len(stored[0]) == 0 or len(touched[0]) == 0:
+    if len(stored[0]) == 0:
         return True
-    return first_conflict(stored, touched, range(len(stored[1]))) is None
+    touched, starts = touching.binding.touched(position), touching.binding.offsets[position]
+    return loading_conflict(stored, touched, starts, range(len(stored[1]))) is None

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spyrec.bundle.superdsc import Component, Indirection, Operand, SuperDsc
-from spyrec.bundle.superdsc_windows import input_extents, slid_axes
+from spyrec.bundle.superdsc_windows import input_extents, slid_axes, window_front
 from spyrec.device_ops import CASTS, RESTICKIFY
 from spyrec.hardware.target import STICK_BYTES
 from spyrec.runtime.device import TableEntry
@@ -210,7 +210,30 @@ def window_elements(superdsc: SuperDsc, position: int) -> dict[str, Integers]:
     for axis, sizes in slid_axes(superdsc, position).items():
         outputs = np.arange(superdsc.core_extent[axis], dtype=np.int64)[:, None]
         taps = np.arange(superdsc.iteration[sizes.window_dim], dtype=np.int64)[None, :]
-        found[axis] = outputs * sizes.stride + taps * sizes.dilation - sizes.pad_front
+        front = window_front(superdsc.operands[position], axis, sizes)
+        found[axis] = outputs * sizes.stride + taps * sizes.dilation - front
+    return found
+
+
+def core_firsts(superdsc: SuperDsc, position: int) -> dict[str, Integers]:
+    """Return, by axis of an operand that a window slides along, the element of the axis that each core starts at."""
+    return {
+        axis: np.array([own[axis] for own in superdsc.core_work_slices], np.int64)
+        * (superdsc.core_extent[axis] * sizes.stride)
+        for axis, sizes in slid_axes(superdsc, position).items()
+    }
+
+
+def window_inside(superdsc: SuperDsc, position: int, extents: Mapping[str, int]) -> dict[str, npt.NDArray[np.bool_]]:
+    """Return, by axis of an operand that a window slides along, which elements ``[core, output, tap]`` it has.
+
+    ``extents``: what memory holds of each axis; the rest is padding.
+    """
+    firsts = core_firsts(superdsc, position)
+    found: dict[str, npt.NDArray[np.bool_]] = {}
+    for axis, elements in window_elements(superdsc, position).items():
+        places = firsts[axis][:, None, None] + elements[None, :, :]
+        found[axis] = (places >= 0) & (places < extents[axis])
     return found
 
 

@@ -482,12 +482,12 @@ class DefinedExecution:
         Which element stands where a window slides is said in ``reference_windows.py``; padding counts as zero.
         """
         superdsc, position = self.superdsc, self.inputs[0]
-        view, slices = self.views[position], superdsc.core_work_slices[core]
+        view = self.views[position]
         axes = [axis for axis in superdsc.padding_sizes if axis in view.strides]
         offsets = view.offsets({dim: 1 if dim in axes else extent for dim, extent in self.box.items()})
         is_inside = np.ones([1] * len(self.box), bool)
         for axis in axes:
-            slid = slid_axis(superdsc, axis, view.extents[axis], slices, self.box)
+            slid = slid_axis(superdsc, axis, view.extents[axis], core, self.box)
             offsets = offsets + view.along(axis, slid.elements)
             is_inside = is_inside & slid.is_inside
         return np.where(is_inside, decode(self.stored(position), self.patterns(position, core, offsets)), np.float32(0))

@@ -19,7 +19,7 @@ from spyrec.diagnostics import Location, refuse
 from spyrec.emulator.engine import Setting
 from spyrec.emulator.geometry import OperandGeometry
 from spyrec.emulator.resolve import ScheduledCall
-from spyrec.emulator.rules.binding import Binding, operand_runs
+from spyrec.emulator.rules.binding import Binding, differing_runs, operand_runs
 from spyrec.emulator.rules.superdsc import name_of
 from spyrec.hardware.target import STICK_BYTES
 from spyrec.runtime.device import TableEntry
@@ -82,7 +82,8 @@ def restrided(
     runs = tuple(
         operand_runs(changed, position) if position in moved else old for position, old in enumerate(binding.runs)
     )
-    return changed, replace(binding, offsets=tuple(offsets), steps=tuple(steps), runs=runs)
+    core_runs = {**binding.core_runs, **differing_runs(changed, moved)}
+    return changed, replace(binding, offsets=tuple(offsets), steps=tuple(steps), runs=runs, core_runs=core_runs)
 
 
 class _Walk:

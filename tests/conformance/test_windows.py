@@ -79,6 +79,26 @@ PROBLEMS = {
     "depthwise of one channel": Problem(DEPTHWISE, 1, 1, (3, 3), (3, 3)),
     "depthwise, rows divided": Problem(DEPTHWISE, 2, 64, (4, 3), (3, 3), splits={"h": 4}),
     "depthwise of strides, rows divided": Problem(DEPTHWISE, 1, 64, (4, 3), (3, 3), (2, 2), splits={"h": 2}),
+    "pool padded, rows divided": rounded_up(Problem(POOL, 1, 64, (4, 4), (3, 3), (2, 1), (1, 1), splits={"h": 4})),
+    "pool padded, columns divided": rounded_up(Problem(POOL, 2, 64, (2, 6), (3, 3), (1, 2), (1, 1), splits={"w": 3})),
+    "pool, more padding than windows need": Problem(POOL, 1, 64, (6, 5), (2, 2), (1, 1), (1, 1), splits={"h": 6}),
+    "convolution padded, rows divided": Problem(
+        CONVOLUTION, 1, 64, (4, 4), (3, 3), padding=(1, 1), in_channels=128, splits={"h": 2, "d": 2}
+    ),
+    "convolution padded, all divided": rounded_up(
+        Problem(CONVOLUTION, 1, 64, (4, 4), (3, 3), (2, 1), (2, 2), dilation=(2, 2), splits={"h": 2, "w": 4})
+    ),
+    "convolution, padding in memory": Problem(
+        CONVOLUTION, 1, 64, (4, 4), (3, 3), padding=(1, 1), splits={"h": 2}, pad_type="padded_wzeropad"
+    ),
+    "depthwise padded, rows divided": Problem(DEPTHWISE, 2, 64, (4, 5), (3, 3), padding=(1, 1), splits={"h": 4}),
+    "depthwise padded and dilated, columns divided": Problem(
+        DEPTHWISE, 1, 64, (3, 4), (3, 2), (2, 1), (2, 1), (2, 3), splits={"w": 2}
+    ),
+    "depthwise, padding in memory": Problem(
+        DEPTHWISE, 1, 64, (4, 4), (3, 3), padding=(1, 1), splits={"w": 2}, pad_type="padded_wzeropad"
+    ),
+    "depthwise of no padding": Problem(DEPTHWISE, 1, 64, (4, 4), (3, 3), splits={"w": 2}, pad_type="nopad"),
     "depthwise, channels divided": Problem(DEPTHWISE, 1, 128, (3, 3), (1, 1), splits={"c": 2}),
 }
 
@@ -102,7 +122,9 @@ def launched(problem: Problem, options: CodegenOptions = OWN) -> tuple[Launched,
         TableEntry(f"t{i}", i, arg.device_size, arg.device_dtype, i * SEGMENT_BYTES, 2 * math.prod(arg.device_size))
         for i, arg in enumerate(spec.args)
     )
-    contents = {0: bytes_of(in_device_order(source, spec.args[0]))}
+    front = [(held - own) // 2 for held, own in zip(problem.held, problem.extent, strict=True)]
+    around = [(0, 0), *((size, size) for size in front), (0, 0)]
+    contents = {0: bytes_of(in_device_order(np.pad(source, around), spec.args[0]))}
     if weights is not None:
         contents[1] = bytes_of(weights_in_device_order(problem, weights))
     made = Launched(program.program, program.superdscs, ArgumentTable(entries), contents)
@@ -181,7 +203,9 @@ def sticks_of_input(problem: Problem) -> list[set[tuple[int, ...]]]:
         for h, w, p, q in itertools.product(ranges["h"], ranges["w"], range(problem.taps[0]), range(problem.taps[1])):
             y = h * problem.strides[0] + p * problem.dilation[0] - problem.padding[0]
             x = w * problem.strides[1] + q * problem.dilation[1] - problem.padding[1]
-            if 0 <= y < problem.extent[0] and 0 <= x < problem.extent[1]:
+            front = [(held - own) // 2 for held, own in zip(problem.held, problem.extent, strict=True)]
+            y, x = y + front[0], x + front[1]
+            if 0 <= y < problem.held[0] and 0 <= x < problem.held[1]:
                 found |= {(c // 64, y, x, n) for c in ranges[channels] for n in ranges["n"]}
         per_core.append(found)
     return per_core
@@ -302,6 +326,7 @@ WRONG: dict[str, tuple[OpSpec, str]] = {
     "no stride of a depthwise one": (changed(BASE[DEPTHWISE], stride_i=None), "SPY0539"),
     "half a step": (changed(BASE[POOL], stride_h=1.5), "SPY0539"),
     "stride of nothing": (changed(BASE[CONVOLUTION], stride_w=0), "SPY0539"),
+    "lowered padding": (changed(BASE[DEPTHWISE], pad_type="lowered_padded"), "SPY0557"),
     "unknown padding": (changed(BASE[DEPTHWISE], pad_type="mirrored"), "SPY0539"),
     "rows that fill no step": (spec_of(LOSSY), "SPY0540"),
     "stride that is not the layout's": (changed(BASE[POOL], stride_h=1), "SPY0540"),
@@ -359,7 +384,6 @@ UNRUNNABLE: dict[str, tuple[dict[str, object], str]] = {
     "windows beyond the axis": (edited("totalSize_", 7, *WINDOW_PATH), "SPY0721"),
     "padding of a kind that memory may hold": (edited("padFront_", 1, *WINDOW_PATH), "SPY0724"),
     "padding that is not said": (edited("padBack_", -1, *WINDOW_PATH), "SPY0724"),
-    "no kind of padding": (edited("padding_", None, "scheduleTree_", 0), "SPY0724"),
     "a kind that is not executed": (edited("i", "lowered_padded", "scheduleTree_", 0, "padding_"), "SPY0724"),
     "windows that step too far": (edited("stride_", 3, *WINDOW_PATH), "SPY0721"),
 }
@@ -374,6 +398,29 @@ def test_a_window_that_a_file_leaves_open_is_not_executed(name: str) -> None:
         with pytest.raises(SpyrecError) as error:
             replace(made, superdscs=dict.fromkeys(made.superdscs, superdsc)).memory(engine)
         assert {item.code for item in error.value.diagnostics} == {code}
+
+
+@pytest.mark.parametrize("kind", [None, "nopad", "padded_nozeropad", "padded_wzeropad", "padded_fullspan"])
+def test_without_padding_every_kind_but_the_lowered_one_means_the_same(kind: str | None) -> None:
+    made, result = launched(WRITTEN["avgpool_k2s2"])
+    data = edited("padding_", None if kind is None else dict.fromkeys("ij", kind), "scheduleTree_", 0)
+    foreign = replace(made, superdscs=dict.fromkeys(made.superdscs, parse_superdsc(json.dumps(data))))
+    foreign.assert_equal()
+    found = result_of(WRITTEN["avgpool_k2s2"], foreign, "fast")
+    np.testing.assert_allclose(found, result, rtol=2.01 * dlfloat.UNIT_ROUNDOFF, atol=1e-5)
+
+
+@pytest.mark.parametrize("op", [CONVOLUTION, DEPTHWISE])
+def test_padding_in_memory_is_read_as_it_stands_there(op: str) -> None:
+    """What windows reach before the first element counts with what memory holds: ones instead of zeros are seen."""
+    problem = Problem(op, 1, 64, (3, 3), (3, 3), padding=(1, 1), splits={"h": 3}, pad_type="padded_wzeropad")
+    inner = replace(problem, padding=(0, 0), pad_type=None, splits={})
+    made, _ = launched(problem)
+    other, result = launched(inner)
+    filled = replace(made, contents={**other.contents})
+    filled.assert_equal()
+    found = result_of(problem, filled, "fast")
+    np.testing.assert_allclose(found, result, rtol=1.01 * dlfloat.UNIT_ROUNDOFF, atol=1e-5)
 
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])

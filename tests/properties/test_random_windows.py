@@ -23,17 +23,16 @@ EXAMPLES = max(2, (settings().max_examples or 0) * 2 // 5)  # each of them is ex
 
 @st.composite
 def problems(draw: st.DrawFn, op: str) -> Problem:
-    """Return an operation whose input is small; divided axes have no padding, and channels are whole sticks there."""
+    """Return an operation whose input is small; divided channels are whole sticks."""
     taps_from = 1 if op == DEPTHWISE else 2
     taps: Pair = (draw(st.integers(taps_from, 3)), draw(st.integers(taps_from, 3)))
     outputs: Pair = (draw(st.integers(2, 4)), draw(st.integers(2, 4)))
     dilation: Pair = (1, 1) if op == POOL else (draw(_SMALL), draw(_SMALL))
     is_whole = op == CONVOLUTION or draw(st.booleans())
     channels = 64 * draw(st.integers(1, 2)) if is_whole else draw(st.integers(1, 100))
-    padding: Pair = (draw(st.integers(0, (taps[0] - 1) // 2)), draw(st.integers(0, (taps[1] - 1) // 2)))
-    cuts = {"h": outputs[0] if not padding[0] else 1, "w": outputs[1] if not padding[1] else 1,
-            "c": channels // 64 if channels % 64 == 0 else 1}  # fmt: skip
-    divided = draw(st.sampled_from([None, *cuts]))
+    padding: Pair = (draw(st.integers(0, taps[0] - 1)), draw(st.integers(0, taps[1] - 1)))
+    cuts = {"h": outputs[0], "w": outputs[1], "c": channels // 64 if channels % 64 == 0 else 1}
+    divided = draw(st.sets(st.sampled_from(list(cuts))))
     problem = Problem(
         op,
         draw(st.integers(1, 2)),
@@ -43,7 +42,8 @@ def problems(draw: st.DrawFn, op: str) -> Problem:
         (draw(_SMALL), draw(_SMALL)),
         padding,
         dilation,
-        splits={divided: cuts[divided]} if divided is not None and cuts[divided] > 1 else {},
+        splits={name: cut for name, cut in cuts.items() if name in divided and cut > 1},
+        pad_type=draw(st.sampled_from([None, "padded_nozeropad", "padded_wzeropad"])) if op != POOL else None,
     )
     rest: Pair = (draw(st.integers(0, 2)), draw(st.integers(0, 2)))
     if op == DEPTHWISE:

@@ -22,6 +22,8 @@ PROBLEMS = [
     Problem("conv2d", 1, 64, (3, 3), (2, 2), in_channels=128, splits={"d": 2}),
     Problem("conv2d", 1, 64, (3, 3), (3, 3), padding=(1, 1)),
     Problem("depthwiseconv2dnative", 2, 64, (4, 3), (3, 3), (2, 2), splits={"h": 2}),
+    Problem("depthwiseconv2dnative", 2, 64, (4, 4), (3, 3), padding=(1, 1), splits={"h": 4, "w": 2}),
+    rounded_up(Problem("conv2d", 1, 64, (4, 4), (2, 3), (2, 1), (1, 1), splits={"w": 4})),
 ]
 
 

@@ -35,6 +35,8 @@ class Problem:
     rest: Pair = (0, 0)
     """Elements of the input behind what windows reach; a whole step less one is what pools and convolutions need."""
     splits: Mapping[str, int] = field(default_factory=dict[str, int])
+    pad_type: str | None = None
+    """``padded_wzeropad``: memory holds the padding; ``extent`` is without it all the same."""
 
     @property
     def extent(self) -> Pair:
@@ -43,6 +45,13 @@ class Problem:
                    for n, k, s, p, d, r in zip(self.outputs, self.taps, self.strides, self.padding, self.dilation,
                                                self.rest, strict=True)]  # fmt: skip
         return reached[0], reached[1]
+
+    @property
+    def held(self) -> Pair:
+        """Rows and columns that memory holds of the input."""
+        rows, columns = self.extent
+        more = 2 if self.pad_type == "padded_wzeropad" else 0
+        return rows + more * self.padding[0], columns + more * self.padding[1]
 
     @property
     def source_channels(self) -> int:
@@ -64,7 +73,7 @@ class Problem:
 
 def rounded_up(problem: Problem, rest: Pair = (0, 0)) -> Problem:
     """Return a pool or convolution whose input has whole steps, which is all that its device layout can say."""
-    found = [-(problem.extent[at] + rest[at] * problem.strides[at]) % problem.strides[at]
+    found = [-(problem.held[at] + rest[at] * problem.strides[at]) % problem.strides[at]
              + rest[at] * problem.strides[at] for at in (0, 1)]  # fmt: skip
     return Problem(**{name: getattr(problem, name) for name in problem.__slots__ if name != "rest"},
                    rest=(found[0], found[1]))  # fmt: skip
@@ -113,7 +122,7 @@ def _channel_axes(channels: int, symbol: str, iterated: Sequence[str]) -> tuple[
 
 def _input_axes(problem: Problem, iterated: Sequence[str]) -> tuple[list[tuple[int, str]], str]:
     outer, last = _channel_axes(problem.source_channels, "d" if problem.op == "conv2d" else "c", iterated)
-    rows, columns = problem.extent
+    rows, columns = problem.held
     images = [(problem.images, "n")] if "n" in iterated else []
     if problem.op == "depthwiseconv2dnative":
         return [*outer, (rows, "h"), (columns, "w"), *images], last
@@ -131,7 +140,8 @@ def _argument(index: int, axes: Sequence[tuple[int, str]], last: str, *, is_inpu
 def _op_info(problem: Problem) -> OpInfo:
     if problem.op == "depthwiseconv2dnative":
         return OpInfo(conv_params={
-            "kernel_h": problem.taps[0], "kernel_w": problem.taps[1], "pad_type": "padded_fullspan_wunneeded",
+            "kernel_h": problem.taps[0], "kernel_w": problem.taps[1],
+            "pad_type": problem.pad_type or "padded_fullspan_wunneeded",
             **{f"{name}_{axis}": values[at] for name, values in (("stride", problem.strides), ("pad", problem.padding),
                                                                  ("dilation", problem.dilation))
                for at, axis in enumerate("ij")},
@@ -141,7 +151,7 @@ def _op_info(problem: Problem) -> OpInfo:
                                                                ("pad", problem.padding), ("dil", problem.dilation))
                for at, axis in enumerate("hw")}  # fmt: skip
     if problem.op == "conv2d":
-        return OpInfo(conv_params=numbers)
+        return OpInfo(conv_params=numbers | ({} if problem.pad_type is None else {"pad_type": problem.pad_type}))
     return OpInfo(constants={**numbers, "scaling_factor": 1 / math.prod(problem.taps)})
 
 

@@ -215,6 +215,11 @@ CODE_GENERATION: dict[str, Code] = {
         "The input's device layout is not what the window slides over: rows or columns are missing or stand elsewhere.",
         hint="lay rows and columns out in whole steps of the window",
     ),
+    "SPY0557": Code(
+        "padding that memory holds in an unknown form",
+        "What memory holds of an axis of kind lowered_padded is not published.",
+        hint="give pad_type padded_nozeropad, or padded_wzeropad where the input holds zeros around its elements",
+    ),
     "SPY0541": Code(
         "no fields for windows",
         "The dialect has no fields for operations that slide a window.",

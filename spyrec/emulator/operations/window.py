@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import reduce
 from itertools import product
 from typing import TypeVar
@@ -10,16 +11,30 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from spyrec.bundle.superdsc_windows import slid_axes
 from spyrec.device_ops import device_operation
 from spyrec.device_ops.record import WindowForm
 from spyrec.emulator.engine import NO_DATA_TRAFFIC, DataTraffic, Doubles, Integers, Mover, Setting
-from spyrec.emulator.geometry import window_elements
+from spyrec.emulator.geometry import core_firsts, window_elements, window_inside
 from spyrec.emulator.operations.pointwise import constants_of
 from spyrec.emulator.rules.races import combination_owners
 
 Flags = npt.NDArray[np.bool_]
 Point = Mapping[str, int]
 Element = TypeVar("Element", bound=np.generic)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reach:
+    """What the windows of one core take of the input.
+
+    ``elements``: by axis ``[output, tap]`` the place in what is loaded, -1 for padding.  ``first_bytes``: how far
+    behind the core's start what is loaded begins.
+    """
+
+    mover: Mover
+    elements: Mapping[str, Integers]
+    first_bytes: int
 
 
 class Window:
@@ -34,9 +49,8 @@ class Window:
         self.constants = constants_of(setting)
         source, output = setting.inputs[0], setting.output
         self.folded = [dim for dim in setting.extents if not setting.extends(output, dim)]
-        self.elements = window_elements(setting.superdsc, source)
-        self.windows = {axis: setting.superdsc.padding_sizes[axis].window_dim for axis in self.elements}
-        self.source = Mover(setting, source, self._loaded(source))
+        self.axes = slid_axes(setting.superdsc, source)
+        self.reaches = self._reaches()
         self.weights = Mover(setting, setting.inputs[1], self._loaded(setting.inputs[1])) if self._has_weights else None
         self.result = Mover(setting, output, self._loaded(output))
         owners = combination_owners(setting)
@@ -52,14 +66,34 @@ class Window:
         return sorted(cores, key=lambda core: [slices[core][dim] for dim in self.folded])
 
     def _loaded(self, position: int) -> dict[str, int]:
-        """Return how much of an operand is moved: of an axis that a window slides along all that windows reach."""
+        """Return how much of an operand is moved."""
         setting = self.setting
-        found: dict[str, int] = {}
-        for dim, extent in setting.extents.items():
-            if position == setting.inputs[0] and dim in self.elements:
-                found[dim] = min(int(self.elements[dim].max()) + 1, setting.geometries[position].extents[dim])
-            elif setting.extends(position, dim):
-                found[dim] = extent
+        return {dim: extent for dim, extent in setting.extents.items() if setting.extends(position, dim)}
+
+    def _reaches(self) -> list[_Reach]:
+        """Return what each core loads: of an axis that a window slides along all that its own windows reach.
+
+        Cores whose windows reach alike share it; in a divided axis only outer ones have padding.
+        """
+        setting, source = self.setting, self.setting.inputs[0]
+        superdsc, geometry = setting.superdsc, setting.geometries[source]
+        places = window_elements(superdsc, source)
+        inside, firsts = window_inside(superdsc, source, geometry.extents), core_firsts(superdsc, source)
+        known: dict[tuple[object, ...], _Reach] = {}
+        found: list[_Reach] = []
+        for core in range(setting.cores):
+            taken = {axis: places[axis][inside[axis][core]] for axis in places}
+            # windows of nothing but padding: any element of the axis may be loaded
+            lows = {axis: int(own.min()) if own.size else -int(firsts[axis][core]) for axis, own in taken.items()}
+            key = (tuple(lows.values()), *(inside[axis][core].tobytes() for axis in places))
+            if key not in known:
+                loaded = self._loaded(source)
+                counts = {axis: int(own.max()) + 1 - lows[axis] if own.size else 1 for axis, own in taken.items()}
+                mover = Mover(setting, source, {dim: counts.get(dim, extent) for dim, extent in loaded.items()})
+                elements = {axis: np.where(inside[axis][core], places[axis] - lows[axis], -1) for axis in places}
+                first_bytes = sum(geometry.offset(axis, low) for axis, low in lows.items())
+                known[key] = _Reach(mover, elements, first_bytes * setting.numerics.expansion)
+            found.append(known[key])
         return found
 
     def run(self, starts: Integers) -> DataTraffic:
@@ -74,59 +108,51 @@ class Window:
             self.result.store(starts[self.setting.output, members[:1]], patterns[None, :])
         return NO_DATA_TRAFFIC
 
-    def _values(self, mover: Mover, starts: Integers, core: int) -> Doubles:
-        patterns = mover.load(starts[mover.position, core : core + 1])
+    def _values(self, mover: Mover, starts: Integers) -> Doubles:
+        """Return what stands at the start of one core."""
+        patterns = mover.load(starts)
         shape = [mover.extents.get(dim, 1) for dim in self.setting.extents]
         return self.setting.codec(mover.position).decode(patterns).reshape(shape)
 
+    def _weights(self, mover: Mover, starts: Integers, core: int) -> Doubles:
+        return self._values(mover, starts[mover.position, core : core + 1])
+
     def _of_core(self, starts: Integers, core: int) -> npt.NDArray[np.floating]:
         """Return the sums of one core: of a convolution in float32, of others in float64."""
-        source = self._values(self.source, starts, core)
-        weights = None if self.weights is None else self._values(self.weights, starts, core)
+        reach = self.reaches[core]
+        source = self._values(reach.mover, starts[reach.mover.position, core : core + 1] + reach.first_bytes)
+        slid = _Slid(self, source, reach.elements)
+        weights = None if self.weights is None else self._weights(self.weights, starts, core)
         ranges = [range(self.setting.extents[dim]) for dim in self.folded]
         points: list[Point] = [dict(zip(self.folded, point, strict=True)) for point in product(*ranges)]
         with np.errstate(all="ignore"):
             if self.form is WindowForm.CONVOLUTION:
                 assert weights is not None
-                return self._convolved(source, weights, points, self._absent(starts, core))
-            return self._summed(source, weights, points)
+                return self._convolved(slid, weights, points, self._absent(starts, core))
+            return self._summed(slid, weights, points)
 
-    def _summed(self, source: Doubles, weights: Doubles | None, points: list[Point]) -> Doubles:
-        total = np.zeros([1] * source.ndim)
+    def _summed(self, slid: _Slid, weights: Doubles | None, points: list[Point]) -> Doubles:
+        total = np.zeros([1] * len(self.setting.extents))
         for point in points:
-            element = self._slid(source, point)
-            total = total + (element if weights is None else element * self._at(weights, point))
+            element = slid.at(point)
+            total = total + (element if weights is None else element * self.taken(weights, point))
         return total * self.constants["nmap"] if weights is None else total
 
-    def _convolved(
-        self, source: Doubles, weights: Doubles, points: list[Point], absent: Flags
-    ) -> npt.NDArray[np.float32]:
+    def _convolved(self, slid: _Slid, weights: Doubles, points: list[Point], absent: Flags) -> npt.NDArray[np.float32]:
         total = np.zeros((), np.float32)
         for point in points:
-            element = self._slid(source, point)
-            if self._at(absent, point).any():
+            element = slid.at(point)
+            if self.taken(absent, point).any():
                 element = np.zeros_like(element)
-            total = multiply_add(element, self._at(weights, point), total)
+            total = multiply_add(element, self.taken(weights, point), total)
         return total
 
-    def _at(self, array: npt.NDArray[Element], point: Point) -> npt.NDArray[Element]:
+    def taken(self, array: npt.NDArray[Element], point: Point) -> npt.NDArray[Element]:
         """Return an operand at one point of the folded dims, along which it keeps an axis of extent 1."""
         for axis, dim in enumerate(self.setting.extents):
             if dim in point and array.shape[axis] > 1:
                 array = np.take(array, [point[dim]], axis)
         return array
-
-    def _slid(self, source: Doubles, point: Point) -> Doubles:
-        """Return the element of each window at one point of the folded dims; padding is zero."""
-        dims = list(self.setting.extents)
-        found = self._at(source, {dim: at for dim, at in point.items() if dim not in self.elements})
-        for axis, elements in self.elements.items():
-            wanted = elements[:, point.get(self.windows[axis], 0)]
-            is_inside = (wanted >= 0) & (wanted < source.shape[dims.index(axis)])
-            found = np.take(found, np.where(is_inside, wanted, 0), dims.index(axis))
-            shape = [-1 if dim == axis else 1 for dim in dims]
-            found = np.where(is_inside.reshape(shape), found, 0.0)
-        return found
 
     def _absent(self, starts: Integers, core: int) -> Flags:
         """Return the channels that count as zero: of the last stick of them, where every weight of every core is zero.
@@ -146,7 +172,25 @@ class Window:
         found = is_last.reshape([-1 if dim == stick_dim else 1 for dim in dims])
         for other in range(setting.cores if is_last.any() else 0):
             if all(slices[other][dim] == slices[core][dim] for dim in shared):
-                found = found & np.all(self._values(self.weights, starts, other) == 0, axis=columns, keepdims=True)
+                found = found & np.all(self._weights(self.weights, starts, other) == 0, axis=columns, keepdims=True)
+        return found
+
+
+class _Slid:
+    """What a core has loaded of the input, under its windows."""
+
+    def __init__(self, window: Window, source: Doubles, elements: Mapping[str, Integers]) -> None:
+        self._window, self._source, self._elements = window, source, elements
+
+    def at(self, point: Point) -> Doubles:
+        """Return the element of each window at one point of the folded dims; padding is zero."""
+        window, dims = self._window, list(self._window.setting.extents)
+        found = window.taken(self._source, {dim: at for dim, at in point.items() if dim not in self._elements})
+        for axis, elements in self._elements.items():
+            wanted = elements[:, point.get(window.axes[axis].window_dim, 0)]
+            found = np.take(found, np.maximum(wanted, 0), dims.index(axis))
+            shape = [-1 if dim == axis else 1 for dim in dims]
+            found = np.where((wanted >= 0).reshape(shape), found, 0.0)
         return found
 
 

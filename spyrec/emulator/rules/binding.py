@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 
@@ -18,12 +18,12 @@ from spyrec.diagnostics import Diagnostic, Location, Severity, SpyrecError
 from spyrec.emulator.engine import Setting
 from spyrec.emulator.footprint import box_runs, merge, shifted
 from spyrec.emulator.geometry import (
-    OperandGeometry,
     index_dims,
     outer_sum,
     owned_extents,
     row_dim_of,
     window_elements,
+    window_inside,
 )
 from spyrec.emulator.resolve import POOL, ScheduledCall, ScheduledLoop
 from spyrec.emulator.rules.fault_places import Fault, FaultSpot, operand_field, place_of
@@ -43,6 +43,8 @@ class Binding:
 
     ``bases[t]``: argument index, ``POOL``, or ``None`` in LX.  ``offsets[t][core]``: bytes from the base.
     ``steps[t]``: bytes per loop variable.  ``runs[t]``: bytes one core touches, relative to its start.
+    ``core_runs[t]``: the same core by core, where cores differ, because only outer ones have padding; ``runs[t]`` then
+    is what any of them touches.
     ``limits[t]``: bytes of the memory that operand t lies in, where it is left to a sanitizer whether it stays inside.
     """
 
@@ -53,6 +55,17 @@ class Binding:
     buffer_bytes: tuple[int, ...]
     limits: Mapping[int, int] = field(default_factory=dict[int, int])
     warnings: tuple[Diagnostic, ...] = ()
+    core_runs: Mapping[int, tuple[Integers, ...]] = field(default_factory=dict[int, tuple[Integers, ...]])
+
+    def touched(self, position: int) -> list[tuple[Integers, list[int]]]:
+        """Return the runs of an operand, and the cores that touch these, relative to their own starts."""
+        cores = list(range(len(self.offsets[position])))
+        if position not in self.core_runs:
+            return [(self.runs[position], cores)]
+        alike: dict[bytes, list[int]] = {}
+        for core in cores:
+            alike.setdefault(self.core_runs[position][core].tobytes(), []).append(core)
+        return [(self.core_runs[position][members[0]], members) for members in alike.values()]
 
 
 _MAPS = ("affine_map of bundle.mlir",)
@@ -70,6 +83,12 @@ def check_binding(
     return _Checker(call, setting, entries, region_bytes, target).check()
 
 
+def differing_runs(setting: Setting, positions: Iterable[int]) -> dict[int, tuple[Integers, ...]]:
+    """Return the runs of each core, of those operands of which cores touch different ones."""
+    found = ((position, own_runs(setting, position)) for position in positions)
+    return {position: runs for position, runs in found if runs is not None}
+
+
 def operand_runs(setting: Setting, position: int) -> Integers:
     """Return the byte runs ``[first, past)`` that one core touches of an operand, relative to its start."""
     geometry, operand = setting.geometries[position], setting.superdsc.operands[position]
@@ -82,20 +101,36 @@ def operand_runs(setting: Setting, position: int) -> Integers:
         if row_dim is not None and row_dim in geometry.extents:
             size = geometry.stick_size if row_dim == geometry.stick_dim else 1
             extents[row_dim] = geometry.extents[row_dim] * size
-    slid = window_elements(setting.superdsc, position)
-    if slid:
-        return _window_runs(geometry, extents, slid)
+    if slid_axes(setting.superdsc, position):
+        return merge(np.concatenate(_window_runs(setting, position)))
     return box_runs(geometry, extents, 2 if _touches_two_lanes(setting, position) else 1)
 
 
-def _window_runs(geometry: OperandGeometry, extents: Mapping[str, int], slid: Mapping[str, Integers]) -> Integers:
-    """Return the runs of the elements that windows take, each once however many windows have it; padding has none."""
-    rest = box_runs(geometry, {dim: extent for dim, extent in extents.items() if dim not in slid})
-    parts: list[Integers] = []
-    for axis, elements in slid.items():
-        taken = np.unique(elements)
-        parts.append(geometry.offsets(axis, taken[(taken >= 0) & (taken < geometry.extents[axis])]))
-    return merge(shifted(rest, outer_sum(parts)))
+def own_runs(setting: Setting, position: int) -> tuple[Integers, ...] | None:
+    """Return the runs of each core where they differ: of a divided axis only outer cores have padding."""
+    if not slid_axes(setting.superdsc, position):
+        return None
+    found = _window_runs(setting, position)
+    return None if all(np.array_equal(runs, found[0]) for runs in found) else found
+
+
+def _window_runs(setting: Setting, position: int) -> tuple[Integers, ...]:
+    """Return the runs of the elements that windows of each core take, each once however many windows have it.
+
+    Padding has none.
+    """
+    superdsc, geometry = setting.superdsc, setting.geometries[position]
+    slid, inside = window_elements(superdsc, position), window_inside(superdsc, position, geometry.extents)
+    rest = box_runs(geometry, {dim: extent for dim, extent in setting.extents.items() if dim not in slid})
+    known: dict[bytes, Integers] = {}
+    found: list[Integers] = []
+    for core in range(setting.cores):
+        key = b"".join(flags[core].tobytes() for flags in inside.values())
+        if key not in known:
+            parts = [geometry.offsets(axis, np.unique(slid[axis][flags[core]])) for axis, flags in inside.items()]
+            known[key] = merge(shifted(rest, outer_sum(parts)))
+        found.append(known[key])
+    return tuple(found)
 
 
 def _touches_two_lanes(setting: Setting, position: int) -> bool:
@@ -134,6 +169,7 @@ class _Checker:
             tuple(steps for _, _, steps in bound),
             runs,
             tuple(geometry.buffer_bytes for geometry in self.setting.geometries),
+            core_runs=differing_runs(self.setting, range(len(operands))),
         )
         for position, operand in enumerate(operands):
             self.agreement(position, binding)
@@ -255,28 +291,30 @@ class _Checker:
 
     def footprint(self, position: int, binding: Binding) -> None:
         """V6 and V13: every byte lies in the argument or the pool, in every iteration; the span is bounded."""
-        base, runs = binding.bases[position], binding.runs[position]
-        span = int(runs[-1, 1] - runs[0, 0])
+        base, touched = binding.bases[position], [item for item in binding.touched(position) if len(item[0])]
+        if not touched:
+            return
+        span = max(int(runs[-1, 1] - runs[0, 0]) for runs, _ in touched)
         if span > self.target.span_limit_bytes and not self._is_gather_table(position):
             fault = Fault(13, position, FaultSpot(0, int(binding.offsets[position][0])), "layoutDimOrder_", ("N_",))
             self.problem(fault, f"one core spans {span} bytes, at most {self.target.span_limit_bytes} are legal")
         if not self.call.is_executed:
             return
-        low, high = int(binding.offsets[position].min()), int(binding.offsets[position].max())
+        starts = binding.offsets[position]
+        first = min(int(starts[cores].min() + runs[0, 0]) for runs, cores in touched)
+        past = max(int(starts[cores].max() + runs[-1, 1]) for runs, cores in touched)
         for loop in self.call.loops:
             step = binding.steps[position].get(loop.number, 0)
             ends = (step * loop.values[0], step * loop.values[-1])
-            low, high = low + min(ends), high + max(ends)
+            first, past = first + min(ends), past + max(ends)
         entry = self.entries.get(base) if base is not None else None
         size = entry.size_bytes if entry is not None else self.region_bytes.get(base if base is not None else 0, 0)
         name = f'argument "{entry.name}"' if entry is not None else "the pool" if base == POOL else "its own memory"
-        first, past = low + int(runs[0, 0]), high + int(runs[-1, 1])
         if first >= 0 and past <= size:
             return
         if 6 in self.setting.deferred_rules and max(-first, past) < _REACH_LIMIT:
             self.limits[position] = size
         else:
-            starts = binding.offsets[position]
             spot = FaultSpot(int(starts.argmin()), first) if first < 0 else FaultSpot(int(starts.argmax()), past - 1)
             more = ("N_", *(_MAPS if binding.steps[position] else ()))
             fault = Fault(6, position, spot, more_fields=more)
@@ -349,8 +387,7 @@ class _Checker:
 
     def races(self, binding: Binding) -> None:
         """V7: different cores store different bytes, unless they combine; no core loads what another stores."""
-        operands = (binding.bases, binding.runs, binding.offsets)
-        for fault, message in races(self.setting, *operands):
+        for fault, message in races(self.setting, binding):
             self.problem(fault, message)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -18,10 +19,32 @@ Integers = npt.NDArray[np.int64]
 _SLICES = ("coreIdToWkSlice_",)
 
 
-def races(
-    setting: Setting, bases: Sequence[int | None], runs: Sequence[Integers], offsets: Sequence[Integers]
-) -> Iterator[tuple[Fault, str]]:
-    """Yield the races between cores, as fault and message; of each operand its base, runs and each core's offset."""
+class Touching(Protocol):
+    """What a race is seen in: of each operand its base, each core's offset, and the runs of bytes that it touches."""
+
+    @property
+    def bases(self) -> Sequence[int | None]:
+        """The memory that each operand lies in."""
+        ...
+
+    @property
+    def runs(self) -> Sequence[Integers]:
+        """Bytes that cores touch of each operand, relative to their starts."""
+        ...
+
+    @property
+    def offsets(self) -> Sequence[Integers]:
+        """Where each core starts in each operand."""
+        ...
+
+    def touched(self, position: int) -> list[tuple[Integers, list[int]]]:
+        """Return the runs of an operand, and the cores that touch these."""
+        ...
+
+
+def races(setting: Setting, binding: Touching) -> Iterator[tuple[Fault, str]]:
+    """Yield the races between cores, as fault and message."""
+    bases, runs, offsets = binding.bases, binding.runs, binding.offsets
     output = setting.output
     if setting.superdsc.operands[output].component is Component.LX:
         return
@@ -38,11 +61,29 @@ def races(
     for position in (*setting.inputs, *setting.superdsc.compute.indirect_access_indices):
         if bases[position] != bases[output] or bases[position] is None:
             continue
-        conflict = first_conflict(stores, (runs[position], offsets[position]), owners)
+        conflict = loading_conflict(stores, binding.touched(position), offsets[position], owners)
         if conflict is not None:
             reader, writer = ids[conflict[0]], ids[first[conflict[1]]]
             fault = Fault(7, position, FaultSpot(conflict[0], conflict[2]), more_fields=_SLICES)
             yield fault, f"core {reader} loads byte {conflict[2]}, which core {writer} stores"
+
+
+def loading_conflict(
+    stores: tuple[Integers, Integers],
+    touched: Sequence[tuple[Integers, Sequence[int]]],
+    starts: Integers,
+    owners: Sequence[int],
+) -> tuple[int, int, int] | None:
+    """Return (loading core, storing owner, byte) where a core loads what another owner stores, or ``None``.
+
+    ``stores``: runs and one start per owner; ``touched``: runs and the cores that load them; ``starts``: of each core.
+    """
+    for runs, cores in touched:
+        own = [owners[core] for core in cores]
+        conflict = first_conflict(stores, (runs, starts[list(cores)]), own) if len(runs) else None
+        if conflict is not None:
+            return cores[conflict[0]], conflict[1], conflict[2]
+    return None
 
 
 def combination_owners(setting: Setting) -> list[int]:

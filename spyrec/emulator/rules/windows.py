@@ -12,8 +12,8 @@ from spyrec.diagnostics import Diagnostic, Location
 _CONTRADICTORY = "SPY0721"
 _NOT_UNDERSTOOD = "SPY0724"
 
-_WITHOUT_PADDING = frozenset({PaddingKind.NO_ZEROS, PaddingKind.WITH_ZEROS, PaddingKind.SPAN, PaddingKind.WHOLE_SPAN})
-"""Kinds that mean the same where there is no padding."""
+_KNOWN_PADDING = frozenset({PaddingKind.NO_ZEROS, PaddingKind.WITH_ZEROS})
+"""Kinds that say of padding whether memory holds it.  Where there is none, all but ``LOWERED`` mean the same (D160)."""
 
 
 def check_windows(superdsc: SuperDsc, where: Location) -> Iterator[Diagnostic]:
@@ -66,15 +66,13 @@ def _axis(superdsc: SuperDsc, axis: str, sizes: PaddingSizes, where: Location) -
 def _padding(superdsc: SuperDsc, axis: str, padding: int, where: Location) -> Iterator[Diagnostic]:
     source = _source(superdsc)
     named, kind = f'axis "{axis}" of "{superdsc.op_func_name}"', source.padding.get(axis, PaddingKind.NONE)
-    is_divided = superdsc.work_slices[axis] > 1
-    if padding and kind is not PaddingKind.NO_ZEROS:
+    if kind is PaddingKind.LOWERED:
+        fact = f'{named} is of kind "{kind.value}": what memory holds of a lowered axis is not published'
+        yield Diagnostic(_NOT_UNDERSTOOD, fact, where)
+    elif padding and kind not in _KNOWN_PADDING:
         fact = f'{named} has {padding} elements of padding of kind "{kind.value}"'
-        hint = f'"{PaddingKind.NO_ZEROS.value}" says that it does not'
+        hint = f'"{PaddingKind.NO_ZEROS.value}" says that it does not, "{PaddingKind.WITH_ZEROS.value}" that it does'
         yield Diagnostic(_NOT_UNDERSTOOD, f"{fact}: whether memory holds them is not known", where, hint=hint)
-    elif not padding and kind not in _WITHOUT_PADDING:
-        yield Diagnostic(_NOT_UNDERSTOOD, f'{named} is of kind "{kind.value}", which is not executed', where)
-    if is_divided and (padding or source.component is Component.LX):
-        what = (
-            "has padding, which only the outer cores have" if padding else "lies in LX, where what a core holds is open"
-        )
-        yield Diagnostic(_NOT_UNDERSTOOD, f"{named} is divided and {what}", where)
+    if superdsc.work_slices[axis] > 1 and source.component is Component.LX:
+        fact = f"{named} is divided and lies in LX, where what a core holds is open"
+        yield Diagnostic(_NOT_UNDERSTOOD, fact, where)

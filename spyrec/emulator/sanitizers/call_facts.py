@@ -38,8 +38,9 @@ class Reaches:
 
 
 def _reach(planned: PlannedCall, position: int, starts: Integers, expansion: int) -> tuple[int, int]:
-    runs = planned.binding.runs[position]
-    own = int(starts[position].min()), int(starts[position].max())
-    if len(runs) == 0:
-        return own[0], own[0]
-    return own[0] + int(runs[0, 0]) * expansion, own[1] + int(runs[-1, 1]) * expansion
+    touched = [(runs * expansion, starts[position, cores]) for runs, cores in planned.binding.touched(position)]
+    reached = [(int(own.min() + runs[0, 0]), int(own.max() + runs[-1, 1])) for runs, own in touched if len(runs)]
+    if not reached:
+        own = int(starts[position].min())
+        return own, own
+    return min(first for first, _ in reached), max(past for _, past in reached)

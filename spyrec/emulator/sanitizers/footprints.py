@@ -8,11 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from spyrec.bundle.superdsc import Component
-from spyrec.emulator.footprint import first_conflict, first_overlap, merge
+from spyrec.emulator.footprint import first_overlap, merge
 from spyrec.emulator.plan import PlannedCall
 from spyrec.emulator.portion import Portion
 from spyrec.emulator.rules.fault_places import operand_field
-from spyrec.emulator.rules.races import combination_owners
+from spyrec.emulator.rules.races import combination_owners, loading_conflict
 from spyrec.emulator.sanitizers.call_facts import Reaches
 from spyrec.emulator.sanitizers.places import NamedPlaces, Spot
 from spyrec.emulator.sanitizers.report import Report
@@ -111,7 +111,8 @@ class RaceDetector:
     def _conflict(self, planned: PlannedCall, position: int, starts: Integers) -> tuple[int, int, int] | None:
         owners, output = combination_owners(planned.setting), planned.setting.output
         stores = _disjoint(self._runs(planned, output), starts[output, _first_of_owners(owners)])
-        return first_conflict(stores, (self._runs(planned, position), starts[position]), owners)
+        touched = [(runs * self._expansion, cores) for runs, cores in planned.binding.touched(position)]
+        return loading_conflict(stores, touched, starts[position], owners)
 
     def _loads(self, planned: PlannedCall, position: int, starts: Integers) -> None:
         conflict = self._conflict(planned, position, starts)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import reduce
 
 import numpy as np
 import numpy.typing as npt
@@ -258,11 +259,17 @@ class PoolTracker:
         aligned = offsets // STICK_BYTES
         key = (id(planned), position)
         if key not in self._sticks:
-            runs = whole_sticks(planned.binding.runs[position] + int(offsets[0]) % STICK_BYTES) // STICK_BYTES
-            self._sticks[key] = np.concatenate(
-                [np.arange(first, past, dtype=np.int64) for first, past in runs.tolist()]
-            )
+            shift = int(offsets[0]) % STICK_BYTES
+            parts = [_sticks_of(runs + shift) for runs, _ in planned.binding.touched(position)]
+            # where cores touch different ones, because only outer ones have padding, those of all cores
+            self._sticks[key] = reduce(np.intersect1d, parts)
         return aligned[:, None] + self._sticks[key][None, :]
+
+
+def _sticks_of(runs: Integers) -> Integers:
+    bounds: list[list[int]] = (whole_sticks(runs) // STICK_BYTES).tolist()
+    parts = [np.arange(first, past, dtype=np.int64) for first, past in bounds]
+    return np.concatenate(parts) if parts else np.zeros(0, np.int64)
 
 
 def _loads(planned: PlannedCall) -> list[int]:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spyrec.emulator.engine import Setting
-from spyrec.emulator.geometry import adjacent_runs, outer_sum, window_elements
+from spyrec.emulator.geometry import adjacent_runs, core_firsts, outer_sum, window_elements, window_inside
 from spyrec.emulator.rules.races import combination_owners
 from spyrec.emulator.sanitizers.kernel_shadow import DEFINED, FIRST_MARK
 from spyrec.emulator.sanitizers.kernel_shadow_folds import fold_lanes, store_outer
@@ -33,7 +33,10 @@ class WindowPropagation(Propagation):
         super().__init__(setting, marks)
         self.dims = [dim for dim in setting.extents if setting.extends(setting.output, dim)]
         self.folded = [dim for dim in setting.extents if dim not in self.dims]
-        self.elements = window_elements(setting.superdsc, setting.inputs[0])
+        source = setting.inputs[0]
+        self.elements = window_elements(setting.superdsc, source)
+        self.inside = window_inside(setting.superdsc, source, setting.geometries[source].extents)
+        self.firsts = core_firsts(setting.superdsc, source)
         self.windows = {axis: setting.superdsc.padding_sizes[axis].window_dim for axis in self.elements}
         self.owners = np.array(combination_owners(setting))
         stored = outer_sum([setting.offsets(setting.output, dim) for dim in self.dims])
@@ -45,19 +48,32 @@ class WindowPropagation(Propagation):
         shape = [setting.extents[dim] for dim in self.dims]
         worst = np.full((setting.cores, *shape), DEFINED, np.uint8)
         for position in setting.inputs:
-            for kept, is_padding, runs in self._walks(position):
-                states = self._folded(position, starts, kept.reshape(-1), runs).reshape(-1, *kept.shape)
-                states = np.where(is_padding, np.uint8(DEFINED), states).astype(np.uint8)
-                self._sight(outcome, position, starts, kept, states)
-                worst = np.minimum(worst, states)
+            for cores in self._groups(position):
+                for kept, is_padding, runs in self._walks(position, cores[0]):
+                    shadow = starts.shadow[position, cores]
+                    states = self._folded(position, shadow, kept.reshape(-1), runs).reshape(-1, *kept.shape)
+                    states = np.where(is_padding, np.uint8(DEFINED), states).astype(np.uint8)
+                    self._sight(outcome, (position, cores), starts, kept, states)
+                    worst[cores] = np.minimum(worst[cores], states)
         firsts = [int(np.flatnonzero(self.owners == owner)[0]) for owner in range(int(self.owners.max()) + 1)]
         joined = np.stack([worst[self.owners == owner].min(axis=0) for owner in range(len(firsts))])
         self._store(starts, firsts, self.marked(joined.reshape(len(firsts), -1)))
         return outcome
 
-    def _walks(self, position: int) -> Iterator[tuple[Integers, npt.NDArray[np.bool_], Integers]]:
-        """Yield, tap by tap, where the operand's elements of each result lie, whether they are padding, and what is
-        folded behind each.
+    def _groups(self, position: int) -> list[list[int]]:
+        """Return the cores whose windows have padding alike: in a divided axis outer ones have more of it."""
+        groups: dict[tuple[object, ...], list[int]] = {}
+        for core in range(self.setting.cores):
+            # where the axis's first element lies matters only where there is padding
+            own = self.inside.items() if position == self.setting.inputs[0] else ()
+            firsts = tuple(0 if flags[core].all() else int(self.firsts[axis][core]) for axis, flags in own)
+            key = (firsts, *(flags[core].tobytes() for _, flags in own))
+            groups.setdefault(key, []).append(core)
+        return list(groups.values())
+
+    def _walks(self, position: int, core: int) -> Iterator[tuple[Integers, npt.NDArray[np.bool_], Integers]]:
+        """Yield, tap by tap, where the operand's elements of each result of a core lie, whether they are padding, and
+        what is folded behind each.
         """
         setting = self.setting
         is_source = position == setting.inputs[0]
@@ -69,20 +85,23 @@ class WindowPropagation(Propagation):
         runs = adjacent_runs(behind, setting.step_bytes(position)) if rest else _ONE_ELEMENT
         for point in product(*(range(setting.extents[dim]) for dim in taps)):
             at = dict(zip(taps, point, strict=True))
-            yield *self._places(position, at, is_source=is_source), runs
+            yield *self._places(position, at, core if is_source else None), runs
 
     def _extends(self, position: int, dim: str) -> bool:
         return self.setting.extends(position, dim)
 
-    def _places(self, position: int, at: dict[str, int], *, is_source: bool) -> tuple[Integers, npt.NDArray[np.bool_]]:
+    def _places(self, position: int, at: dict[str, int], core: int | None) -> tuple[Integers, npt.NDArray[np.bool_]]:
+        """Return the places of one tap, and which are padding; ``core``: whose windows, where they slide over it."""
         setting = self.setting
         geometry, expansion = setting.geometries[position], setting.numerics.expansion
         kept, is_padding = np.zeros([1] * len(self.dims), np.int64), np.zeros([1] * len(self.dims), np.bool_)
         for axis, dim in enumerate(self.dims):
-            if is_source and dim in self.elements:
-                elements = self.elements[dim][:, at.get(self.windows[dim], 0)]
-                outside = (elements < 0) | (elements >= geometry.extents[dim])
-                offsets = geometry.offsets(dim, np.where(outside, 0, elements)) * expansion
+            if core is not None and dim in self.elements:
+                tap = at.get(self.windows[dim], 0)
+                outside = ~self.inside[dim][core][:, tap]
+                # the axis's first element is always there
+                elements = np.where(outside, -self.firsts[dim][core], self.elements[dim][:, tap])
+                offsets = geometry.offsets(dim, elements) * expansion
                 is_padding = is_padding | self._along(axis, outside)
             elif self._extends(position, dim):
                 offsets = setting.offsets(position, dim)
@@ -95,19 +114,23 @@ class WindowPropagation(Propagation):
     def _along(self, axis: int, values: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
         return values.reshape([-1 if other == axis else 1 for other in range(len(self.dims))])
 
-    def _folded(self, position: int, starts: Starts, kept: Integers, runs: Integers) -> States:
-        """Return the worst state [core, result] of an operand."""
+    def _folded(self, position: int, shadow: Integers, kept: Integers, runs: Integers) -> States:
+        """Return the worst state [core, result] of an operand; ``shadow``: where each of these cores starts."""
         setting = self.setting
-        low = np.empty((setting.cores, len(kept)), np.uint8)
+        low = np.empty((len(shadow), len(kept)), np.uint8)
         high = np.empty_like(low)
         layout = setting.codec(position).word_bytes, setting.step_bytes(position)
-        fold_lanes(*layout, starts.shadow[position], kept, runs, NO_SKIPS, low, high, 0, low.size)
+        fold_lanes(*layout, np.ascontiguousarray(shadow), kept, runs, NO_SKIPS, low, high, 0, low.size)
         return low
 
-    def _sight(self, outcome: Outcome, position: int, starts: Starts, kept: Integers, states: States) -> None:
-        for core, *place in np.argwhere(states < FIRST_MARK).tolist()[:1]:
-            at = int(starts.shadow[position, core]) + int(kept[tuple(place)])
-            outcome.sighting.note(weight_of(int(states[core, *place])), position, core, at)
+    def _sight(
+        self, outcome: Outcome, read: tuple[int, list[int]], starts: Starts, kept: Integers, states: States
+    ) -> None:
+        """Note the first element that nobody wrote; ``read``: an operand, and the cores that read it."""
+        position, cores = read
+        for member, *place in np.argwhere(states < FIRST_MARK).tolist()[:1]:
+            at = int(starts.shadow[position, cores[member]]) + int(kept[tuple(place)])
+            outcome.sighting.note(weight_of(int(states[member, *place])), position, cores[member], at)
 
     def _store(self, starts: Starts, firsts: Sequence[int], states: States) -> None:
         setting = self.setting

@@ -54,8 +54,9 @@ def _come_apart(planned: PlannedCall, pair: tuple[int, int], values: Mapping[int
 
 def _reach(planned: PlannedCall, position: int, values: Mapping[int, range]) -> tuple[int, int]:
     binding = planned.binding
-    runs, offsets = binding.runs[position], binding.offsets[position]
-    low, high = int(offsets.min()) + int(runs[0, 0]), int(offsets.max()) + int(runs[-1, 1])
+    offsets, touched = binding.offsets[position], binding.touched(position)
+    low = min(int(offsets[cores].min() + runs[0, 0]) for runs, cores in touched)
+    high = max(int(offsets[cores].max() + runs[-1, 1]) for runs, cores in touched)
     for loop in planned.call.loops:
         found = values[loop.number]
         step = binding.steps[position].get(loop.number, 0)

@@ -6,6 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -45,8 +46,7 @@ def traffic_of(setting: Setting, binding: Binding) -> Traffic:
     output = operands[setting.output]
     # rows that an index names are counted when it runs
     if output.component is Component.HBM and output.indirection is not Indirection.VALUE:
-        sticks = {setting.output: whole_sticks(binding.runs[setting.output])}
-        written = _union(sticks, {setting.output: binding.offsets[setting.output]}, [setting.output], 0)
+        written = _union([_Sticks.of(binding, setting.output, 0)], 0)
     return Traffic(read, written, core_read, _flops(setting))
 
 
@@ -69,22 +69,33 @@ def bytes_read(binding: Binding, positions: Sequence[int], shifts: Mapping[int, 
 
     ``shifts``: by position, how far loops have moved the operand, in bytes.
     """
-    sticks = {t: whole_sticks(binding.runs[t]) for t in positions}
-    starts = {t: binding.offsets[t] + shifts.get(t, 0) for t in positions}
-    distinct = {(tuple(starts[t].tolist()), sticks[t].tobytes()): t for t in positions}
+    found = [_Sticks.of(binding, t, shifts.get(t, 0)) for t in positions]
+    distinct = {(item.starts.tobytes(), *(sticks.tobytes() for sticks, _ in item.touched)): item for item in found}
     used = list(distinct.values())
-    return _union(sticks, starts, used, 0), _union(sticks, starts, used, _CORE_DISTANCE)
+    return _union(used, 0), _union(used, _CORE_DISTANCE)
 
 
-def _union(
-    sticks: Mapping[int, Integers], starts: Mapping[int, Integers], positions: Sequence[int], distance: int
-) -> int:
+@dataclass(frozen=True, slots=True)
+class _Sticks:
+    """Where each core starts in an operand, and the sticks that these cores touch, relative to that."""
+
+    starts: Integers
+    touched: tuple[tuple[Integers, list[int]], ...]
+
+    @classmethod
+    def of(cls, binding: Binding, position: int, shift: int) -> Self:
+        """Return the sticks of one operand, moved by ``shift`` bytes."""
+        touched = tuple((whole_sticks(runs), cores) for runs, cores in binding.touched(position))
+        return cls(binding.offsets[position] + shift, touched)
+
+
+def _union(operands: Sequence[_Sticks], distance: int) -> int:
     parts: list[Integers] = []
-    for position in positions:
+    for item in operands:
         # Starts may stand inside a stick (index tensors): round after shifting.
-        aligned = starts[position] // STICK_BYTES * STICK_BYTES
+        aligned = item.starts // STICK_BYTES * STICK_BYTES
         apart = aligned + np.arange(len(aligned), dtype=np.int64) * distance
-        parts.append(shifted(sticks[position], np.unique(apart)))
+        parts.extend(shifted(sticks, np.unique(apart[cores])) for sticks, cores in item.touched)
     return length(merge(np.concatenate(parts)))
 
 
