@@ -9,6 +9,7 @@ import click
 
 from spyrec.bundle.dialects import COMPATIBLE, NEWEST, dialect_of
 from spyrec.cli._console import current_console
+from spyrec.cli._target import resolve_target
 
 if TYPE_CHECKING:
     from spyrec.codegen.emit_opspecs import CodegenOptions, EmittedProgram
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     type=click.Choice(COMPATIBLE),
     help="Write what its writer of that date writes, known mistakes included; without a date the newest one.",
 )
+@click.option("--target", metavar="NAME|FILE", help="The device model; by default that of the dialect's date.")
 @click.option("--symbolic-args/--no-symbolic-args", default=None, help="Override the file: symbols, or baked.")
 @click.option("--loops", type=click.Choice(["keep", "unroll"]), help="Override the file: keep or unroll loops.")
 @click.option(
@@ -37,6 +39,7 @@ def command(  # noqa: PLR0913 -- one parameter per option of the verb
     opspecs: Path,
     output: Path,
     compat: str | None,
+    target: str | None,
     symbolic_args: bool | None,
     loops: str | None,
     correction_slots: int,
@@ -48,7 +51,12 @@ def command(  # noqa: PLR0913 -- one parameter per option of the verb
     unroll_loops = None if loops is None else loops == "unroll"
     dialect = dialect_of(compat)
     options = CodegenOptions(
-        dialect or NEWEST, dialect is not None, symbolic_args, unroll_loops, correction_slots=correction_slots
+        dialect or NEWEST,
+        dialect is not None,
+        symbolic_args,
+        unroll_loops,
+        target=None if target is None else resolve_target(target),
+        correction_slots=correction_slots,
     )
     emitted = _emit(opspecs, output, options, force)
     count = len(emitted.superdscs)
@@ -71,7 +79,7 @@ def _emit(opspecs: Path, output: Path, options: CodegenOptions, force: bool) -> 
         emitted = emit_opspecs(source, options)
         program = DeviceProgram(".", emitted.program, emitted.superdscs)
         bundle = Bundle(
-            manifest_of_opspecs(source, program, options.target, output.resolve().name or "bundle"),
+            manifest_of_opspecs(source, program, options.device, output.resolve().name or "bundle"),
             (program,),
             correction_slots=options.correction_slots,
             opspecs_json=write_opspecs(source).encode(),

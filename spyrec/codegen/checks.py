@@ -18,8 +18,6 @@ from spyrec.hardware.target import (
     MOST_ARGUMENTS,
     SEGMENT_BYTES,
     STICK_BYTES,
-    TOPK_ELEMENTS,
-    TOPK_ELEMENTS_PER_CORE,
     Target,
 )
 
@@ -164,7 +162,9 @@ def check_pairs(spec: OpSpec, dims: Sequence[OperandDims], location: Location | 
         raise refuse("SPY0545", fact, at)
 
 
-def check_top(spec: OpSpec, dims: Sequence[OperandDims], iteration: IterationSpace, location: Location | None) -> None:
+def check_top(
+    spec: OpSpec, dims: Sequence[OperandDims], iteration: IterationSpace, device: Target, location: Location | None
+) -> None:
     """Check how many elements a top-k takes, on each core and of how many.  Errors: SPY0535."""
     if spec.op not in TOPKS:
         return
@@ -173,11 +173,17 @@ def check_top(spec: OpSpec, dims: Sequence[OperandDims], iteration: IterationSpa
     count = prod(iteration.sizes[dim] for dim in taken)
     own = prod(iteration.core_extent(dim) for dim in taken)
     of = prod(iteration.sizes[dim] for dim in source if dim not in target)
-    limits = ((count, TOPK_ELEMENTS, ""), (own, TOPK_ELEMENTS_PER_CORE, " on each core"), (count, of, f" of {of}"))
-    for found, most, where in limits:
+    at = None if location is None else location.child("iteration_space")
+    for found, most, where, figure in (
+        (count, device.topk_limit, "", "topk_limit"),
+        (own, device.topk_core_limit, " on each core", "topk_core_limit"),
+    ):
         if found > most:
-            fact = f'"{spec.op}" takes {found} elements{where}, at most {most} are possible'
-            raise refuse("SPY0535", fact, None if location is None else location.child("iteration_space"))
+            fact = f'"{spec.op}" takes {found} elements{where}, target "{device.name}" has at most {most} ({figure})'
+            raise refuse("SPY0535", fact, at, hint="name another target with --target, or take fewer elements")
+    if count > of:
+        fact = f'"{spec.op}" takes {count} elements of {of}'
+        raise refuse("SPY0535", fact, at, hint="take as many as there are")
 
 
 def check_operation(spec: OpSpec, location: Location | None) -> None:

@@ -44,7 +44,7 @@ def emit_bundle(scheduled: KernelGraph, options: CodegenOptions, figures: PlanFi
     text = graph_text(scheduled)
     manifest = Manifest(
         name=scheduled.name,
-        target=options.target,
+        target=options.device,
         arguments=tuple(_arguments(scheduled)),
         inputs=scheduled.inputs,
         outputs=scheduled.outputs,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from spyrec.bundle.dialects import NEWEST, Dialect
 from spyrec.bundle.program import (
@@ -31,7 +31,7 @@ from spyrec.codegen.lower_opspec import LoweringOptions, lower_opspec
 from spyrec.codegen.opspec import AllocationKind, DynamicBound, LoopSpec, OpSpec, OpSpecFile, TensorArgument
 from spyrec.codegen.symbols import Address, LoopStep, PlaceSymbols, SymbolTable, WindowSymbols
 from spyrec.diagnostics import Diagnostic, Location, SpyrecError, refuse
-from spyrec.hardware.target import Target
+from spyrec.hardware.target import TARGETS, Target
 from spyrec.plan_record import PlanOptions
 
 
@@ -42,6 +42,7 @@ class CodegenOptions:
     ``dialect``: whose files are written.  ``is_exact``: as its own writer writes them, known mistakes included
     (``docs/compatibility.md``).
     ``symbolic_args`` and ``unroll_loops``: override what the OpSpec file says; ``None`` keeps it.
+    ``target``: whose limits programs keep; ``None``: the device at the date of the dialect.
     ``planned_with``: the options that a compiled bundle's manifest names as those of the plan.
     ``correction_slots``: of each launch artefact, 1 to 16.
     ``symbolic_strides``: the stick strides of arguments that a launch may tile arrive with the correction.
@@ -52,11 +53,16 @@ class CodegenOptions:
     is_exact: bool = False
     symbolic_args: bool | None = None
     unroll_loops: bool | None = None
-    target: Target = field(default_factory=Target)
+    target: Target | None = None
     planned_with: PlanOptions | None = None
     correction_slots: int = 1
     symbolic_strides: bool = False
     tile_reductions: bool = False
+
+    @property
+    def device(self) -> Target:
+        """The target that programs are generated for."""
+        return TARGETS.get(self.dialect.name, Target()) if self.target is None else self.target
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +80,7 @@ def emit_opspecs(file: OpSpecFile, options: CodegenOptions | None = None) -> Emi
     SPY0529.
     """
     chosen = options or CodegenOptions()
-    lowering = LoweringOptions(chosen.target, chosen.dialect, chosen.is_exact)
+    lowering = LoweringOptions(chosen.device, chosen.dialect, chosen.is_exact)
     symbolic = file.symbolic_args if chosen.symbolic_args is None else chosen.symbolic_args
     unroll = file.unroll_loops if chosen.unroll_loops is None else chosen.unroll_loops
     if chosen.is_exact and chosen.dialect.advances:

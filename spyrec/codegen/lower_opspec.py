@@ -271,7 +271,7 @@ def _with_footprints(found: _Operation, ragged: IterationSpace, location: Locati
     paired = frozenset(dim for operand in dims if operand.has_pairs for dim in operand.stick_dims)
     if not options.is_exact:
         check_pairs(spec, dims, location)
-        check_top(spec, dims, iteration, location)
+        check_top(spec, dims, iteration, options.target, location)
     context = FootprintContext(
         ragged,
         iteration,

@@ -121,10 +121,11 @@ class _Checker:
         return "" if graph is None else f'"{graph.name}", {_counted(len(graph.nodes), "node")}'
 
     def opspecs(self, text: bytes) -> str:
-        from spyrec.codegen.emit_opspecs import emit_opspecs  # late: code generation, which no other kind needs
+        from spyrec.codegen.emit_opspecs import CodegenOptions, emit_opspecs  # late: which no other kind needs
         from spyrec.codegen.opspec_json import read_opspecs
 
-        emitted = attempt(self.sink, lambda: emit_opspecs(read_opspecs(text, str(self.path))))
+        options = CodegenOptions(target=self.options.target)
+        emitted = attempt(self.sink, lambda: emit_opspecs(read_opspecs(text, str(self.path)), options))
         if emitted is None:
             return ""
         for name, dsc in emitted.superdscs.items():
@@ -197,10 +198,12 @@ class _Checker:
         return f'"{name}", {_counted(len(bundle.programs), "program")}, {_counted(files, "SuperDSC")}'
 
     def limits_of(self, bundle: Bundle) -> None:
-        """Hold the programs of a plan against the limits of its target."""
-        from spyrec.emulator.rules.target_limits import exceeded_arguments  # late: the emulator
+        """Hold the programs of a plan, and the layouts of what it takes, against the limits of its target."""
+        from spyrec.emulator.rules.target_limits import exceeded_arguments, exceeded_layouts  # late: the emulator
 
         target = self.options.target or bundle.manifest.target
+        for diagnostic in exceeded_layouts(bundle.manifest.arguments, target, str(self.path / MANIFEST_FILE)):
+            self.sink.add(diagnostic)
         programs = {program.directory: program for program in bundle.programs}
         for program in bundle.programs:
             for name, dsc in program.superdscs.items():

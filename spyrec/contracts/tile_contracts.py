@@ -50,9 +50,9 @@ def _joining(
 ) -> JoiningPrograms | None:
     if found.reduction is None:
         return None
-    cores = options.target.cores if options.planned_with is None else options.planned_with.cores
+    cores = options.device.cores if options.planned_with is None else options.planned_with.cores
     pipeline = PipelineOptions(
-        options.target, cores, fixed_io_layouts=True, auto_tile=False, symbolic_args=options.symbolic_args is not False
+        options.device, cores, fixed_io_layouts=True, auto_tile=False, symbolic_args=options.symbolic_args is not False
     )
     reduction = Reduction(arguments[found.reduction.output], found.reduction.fold, step.program)
     joined = joining_programs(reduction, pipeline, options)

@@ -25,12 +25,6 @@ DATA_SEGMENTS = 7
 PROGRAM_SEGMENT_BASE = DATA_SEGMENTS * SEGMENT_BYTES
 """0x1C00000000: base of the program segment (seed 000, stated)."""
 
-
-TOPK_ELEMENTS = 128
-"""Most elements that a top-k takes (torch-spyre of August 2026, stated)."""
-
-TOPK_ELEMENTS_PER_CORE = 4
-"""Most of them that one core takes: more are divided among cores (torch-spyre of August 2026, stated)."""
 ARGUMENTS_WITHOUT_POOL = 6
 """Tensors that one device program may take as arguments (torch-spyre's fusion limit, stated): a segment for each."""
 
@@ -51,6 +45,7 @@ class Target:
     ``span_limit_bytes``: most bytes of one operand that one core may touch, inclusive.  ``limits_symbolic_arguments``:
     a program whose addresses are its parameters takes no more arguments than one with baked addresses, which has a
     segment for each.  ``topk_limit``: most values that a topk gives, ``topk_core_limit``: those of one core.
+    ``sparse_layout_entries``: most entries of the ``dim_order`` of a sparse layout, its -1 included.
     """
 
     name: str = field(default="spyre", metadata=json(NAME))
@@ -62,6 +57,7 @@ class Target:
     limits_symbolic_arguments: bool = field(default=True, metadata=omitted())
     topk_limit: int = field(default=4, metadata=omitted(COUNT))
     topk_core_limit: int = field(default=4, metadata=omitted(COUNT))
+    sparse_layout_entries: int = field(default=6, metadata=omitted(COUNT))
 
     @property
     def lx_usable_bytes(self) -> int:
@@ -113,6 +109,7 @@ _STATED_IN_JUNE = {
     "limits_symbolic_arguments": FigureOrigin("torch-spyre: fusion stops at six arguments", _JUNE, Trust.STATED),
     "topk_limit": FigureOrigin("torch-spyre: k of topk", _JUNE, Trust.STATED),
     "topk_core_limit": FigureOrigin("torch-spyre: k of topk", _JUNE, Trust.STATED),
+    "sparse_layout_entries": FigureOrigin("torch-spyre: sparse tensors up to rank 5", _JUNE, Trust.STATED),
 }
 _STATED_IN_AUGUST = {
     **_STATED_IN_JUNE,
@@ -130,6 +127,7 @@ _STATED_IN_AUGUST = {
     ),
     "topk_limit": FigureOrigin("torch-spyre: k is divided among cores", _AUGUST, Trust.STATED),
     "topk_core_limit": FigureOrigin("torch-spyre: k of one core", _AUGUST, Trust.STATED),
+    "sparse_layout_entries": FigureOrigin("torch-spyre: six dims and the -1", _AUGUST, Trust.STATED),
 }
 
 SPYRE_2026_06 = Target(_JUNE)
@@ -140,8 +138,9 @@ SPYRE_2026_08 = Target(
     span_limit_bytes=65_535 * 4_096,
     lx_tensor_bytes=1_625_344,
     limits_symbolic_arguments=False,
-    topk_limit=TOPK_ELEMENTS,
-    topk_core_limit=TOPK_ELEMENTS_PER_CORE,
+    topk_limit=128,
+    topk_core_limit=4,
+    sparse_layout_entries=7,
 )
 """The device as the sources of 19 August 2026 describe it."""
 

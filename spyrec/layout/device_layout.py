@@ -114,7 +114,7 @@ class DeviceLayout:
         ``stride`` (elements; default row-major) may pitch, permute or, with 0, expand.  ``dim_order`` is a permutation
         of the dims, stick last, the first of it moved next to the stick; one more entry, -1, puts one element into
         each stick.
-        Errors: SPY0301 dtype without device form, SPY0302 lengths, SPY0303 rank over 6, SPY0304 no permutation,
+        Errors: SPY0301 dtype without device form, SPY0302 lengths, SPY0303 more than 6 dims, SPY0304 no permutation,
         SPY0305 a negative number or an empty tensor, SPY0309 overlapping strides.
         """
         stick_format, named = default_formats(dtype)

@@ -15,7 +15,11 @@ from spyrec.layout.conversion_generation import generate
 from spyrec.layout.tiling import HostTensor, row_major_strides
 
 MAX_RANK = 6
-"""Most entries of ``dim_order`` (torch-spyre: dense tensors up to rank 6, sparse ones up to 5)."""
+"""Most dims of a tensor that has a default layout, dense or sparse (torch-spyre of August 2026).
+
+A sparse one is named by one entry more, the -1.  Before, six entries were the most of either: a target of that date
+takes sparse tensors of five dims at most (``Target.sparse_layout_entries``).
+"""
 
 SPARSE = -1
 """The last entry of a ``dim_order`` that puts one element into each stick."""
@@ -144,13 +148,19 @@ def default_sizes(
     return tuple(device_size), tuple(stride_map), owners
 
 
+def sparse_entries(rank: int, device_size: Sequence[int], stride_map: Sequence[int]) -> int:
+    """Return how many entries name the sparse default layout of a tensor of this rank; 0 for any other layout."""
+    is_sparse = rank > 0 and stride_map[-1] == SPARSE and len(device_size) == rank + 2
+    return rank + 1 if is_sparse else 0
+
+
 def _check_order(rank: int, dim_order: tuple[int, ...]) -> None:
     is_sparse = len(dim_order) == rank + 1 and dim_order[-1] == SPARSE
     if len(dim_order) != rank and not is_sparse:
         fact = f"incompatible host_size and dim_order: rank {rank}, dim_order {list(dim_order)}"
         raise refuse("SPY0302", fact, hint="name every dim once; one more entry, -1 at the end, for a sparse tensor")
-    if len(dim_order) > MAX_RANK:
-        raise refuse("SPY0303", f"unsupported tensor rank: {len(dim_order)}, more than {MAX_RANK}")
+    if rank > MAX_RANK:
+        raise refuse("SPY0303", f"unsupported tensor rank: {rank}, more than {MAX_RANK}")
     if sorted(dim_order[:rank]) != list(range(rank)):
         raise refuse("SPY0304", f"dim_order {list(dim_order)} is not a permutation of the {rank} dims")
 

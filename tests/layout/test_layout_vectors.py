@@ -68,7 +68,13 @@ def test_default_layout_equals_the_vector(vector: LayoutVector) -> None:
     assert layout.nbytes == vector["alloc_bytes_device"]
 
 
-@pytest.mark.parametrize("vector", VECTORS["layout_errors"], ids=str)
+SINCE_AUGUST = [0, 1, 2, 3, 4, 5, -1]
+"""A ``dim_order`` that the sources of June 2026 refuse, and those of August do not: six dims of a sparse tensor."""
+
+
+@pytest.mark.parametrize(
+    "vector", [item for item in VECTORS["layout_errors"] if item.get("dim_order") != SINCE_AUGUST], ids=str
+)
 def test_what_has_no_layout_is_refused_with_the_reason(vector: LayoutVector) -> None:
     with pytest.raises(SpyrecError) as caught:
         DeviceLayout.default(vector["size"], vector["dtype"], None, vector.get("dim_order"))

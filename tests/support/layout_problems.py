@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from spyrec.hardware.target import Target
 from spyrec.ir.kernel import KernelGraph
 from spyrec.passes.assign_layouts import LayoutChoice, LayoutProblem, candidates_of
 from spyrec.passes.base import Refused
@@ -9,7 +10,7 @@ from spyrec.passes.base import Refused
 
 def layout_problem(formed: KernelGraph, *, fixed_io_layouts: bool = False) -> LayoutProblem:
     """Return the problem of a graph whose buffers all have layouts to choose from."""
-    plain = candidates_of(formed, fixed_io_layouts=fixed_io_layouts)
+    plain = candidates_of(formed, Target(), fixed_io_layouts=fixed_io_layouts)
     assert not isinstance(plain, Refused)
     return LayoutProblem(formed, plain)
 

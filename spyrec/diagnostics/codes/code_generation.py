@@ -196,8 +196,9 @@ CODE_GENERATION: dict[str, Code] = {
     ),
     "SPY0535": Code(
         "top-k takes too many elements",
-        "One core takes 4 elements of a row at most, all together 128, and none more than there are.",
-        hint="divide the dim of the elements taken among more cores",
+        "A target limits how many elements of a row a top-k takes, all cores together and each alone (4; since August "
+        "2026 128 and 4), and none takes more than there are.",
+        hint="divide the dim of the elements taken among more cores, or name another --target",
     ),
     "SPY0538": Code(
         "dims of a window unclear",

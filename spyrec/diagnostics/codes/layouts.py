@@ -17,7 +17,7 @@ LAYOUT: dict[str, Code] = {
     ),
     "SPY0303": Code(
         "rank too high",
-        "A dense tensor has at most 6 dims; a sparse one, with one element per stick, at most 5.",
+        "A tensor has at most 6 dims; a sparse one, with one element per stick, at most 5 before August 2026.",
         hint="merge or split off dims until the rank fits",
     ),
     "SPY0304": Code(

@@ -7,16 +7,17 @@ end puts data of its own where the program has a tensor.  The figures are the ta
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from spyrec.bundle.device_program import DeviceProgram
-from spyrec.bundle.manifest import PlanStep
+from spyrec.bundle.manifest import Argument, PlanStep
 from spyrec.bundle.superdsc import Component, Indirection, SuperDsc
 from spyrec.device_ops import TOPKS
 from spyrec.diagnostics import Diagnostic, Location
 from spyrec.emulator.geometry import describe, extending_dims
 from spyrec.emulator.rules.superdsc import name_of
 from spyrec.hardware.target import STICK_BYTES, Target
+from spyrec.layout.rules import sparse_entries
 from spyrec.runtime.findings import FaultPlace, RuleDiagnostic
 
 EXCEEDED = "SPY0627"
@@ -42,6 +43,19 @@ def exceeded_arguments(step: PlanStep, program: DeviceProgram, target: Target, f
         pool = " and a pool" if step.pool_bytes else ""
         message = f'{len(step.arguments)} arguments{pool} with {kind} addresses, target "{target.name}" has'
         yield Diagnostic(EXCEEDED, f"{message} {most} (limits_symbolic_arguments)", Location(file))
+
+
+def exceeded_layouts(arguments: Iterable[Argument], target: Target, file: str) -> Iterator[Diagnostic]:
+    """Yield the finding of each sparse layout of more dims than the target knows."""
+    for item in arguments:
+        if item.shape is None or item.stride_map is None:
+            continue
+        entries = sparse_entries(len(item.shape), item.device_size, item.stride_map)
+        if entries > target.sparse_layout_entries:
+            message = f'the sparse layout of "{item.name}" has {entries} entries, target "{target.name}" has'
+            yield Diagnostic(
+                EXCEEDED, f"{message} at most {target.sparse_layout_entries} (sparse_layout_entries)", Location(file)
+            )
 
 
 def _scratchpads(superdsc: SuperDsc, target: Target) -> Iterator[str]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from spyrec.diagnostics import SpyrecError, refuse
-from spyrec.hardware.target import SEGMENT_BYTES
+from spyrec.hardware.target import SEGMENT_BYTES, Target
 from spyrec.ir.device_layout import BufferLayout
 from spyrec.ir.graph import location_of
 from spyrec.ir.kernel import BufferRole, Kernel, KernelBuffer, KernelGraph, LayoutCost, Use
@@ -34,7 +34,8 @@ def assign_layouts(graph: KernelGraph, context: PassContext) -> KernelGraph | Re
     outputs, what the layout is larger than the default one.
     Refused: SPY0350 no layout serves a kernel, SPY0401 a tensor over a segment, what ``candidates`` refuses.
     """
-    plain = candidates_of(graph, fixed_io_layouts=context.options.fixed_io_layouts)
+    options = context.options
+    plain = candidates_of(graph, options.target, fixed_io_layouts=options.fixed_io_layouts)
     if isinstance(plain, Refused):
         return plain
     problem = LayoutProblem(graph, plain)
@@ -66,11 +67,13 @@ def _oversized(graph: KernelGraph) -> Refused | None:
     return None
 
 
-def candidates_of(graph: KernelGraph, *, fixed_io_layouts: bool) -> dict[str, tuple[BufferLayout, ...]] | Refused:
+def candidates_of(
+    graph: KernelGraph, target: Target, *, fixed_io_layouts: bool
+) -> dict[str, tuple[BufferLayout, ...]] | Refused:
     """Return the layouts that each buffer may get; refused as ``candidates``."""
     found: dict[str, tuple[BufferLayout, ...]] = {}
     for name, buffer in graph.buffers.items():
-        layouts = candidates(buffer, fixed_io_layouts)
+        layouts = candidates(buffer, target, fixed_io_layouts=fixed_io_layouts)
         if isinstance(layouts, Refused):
             return layouts
         found[name] = layouts

@@ -5,30 +5,39 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from spyrec.diagnostics import SpyrecError, refuse
+from spyrec.hardware.target import Target
 from spyrec.ir.device_layout import BufferLayout, canonical_layout, pinned_layout, row_major
 from spyrec.ir.graph import LayoutPin, location_of
 from spyrec.ir.kernel import BufferRole, KernelBuffer
 from spyrec.layout.device_layout import DeviceLayout
+from spyrec.layout.rules import MAX_RANK, sparse_entries
 from spyrec.passes.assign_layouts.realize import forms_of
 from spyrec.passes.base import Lack, Refused
 
-MAX_HOST_RANK = 6
-"""Dims of a tensor that has a default device layout (torch-spyre, stated)."""
 
-
-def candidates(buffer: KernelBuffer, fixed_io_layouts: bool) -> tuple[BufferLayout, ...] | Refused:
+def candidates(buffer: KernelBuffer, target: Target, *, fixed_io_layouts: bool) -> tuple[BufferLayout, ...] | Refused:
     """Return the layouts a buffer may get, the default first.
 
+    What a bundle says of its tensors, and what a graph pins, keeps to the target's sparse layouts.
     Refused: SPY0303 rank, SPY0351 a pin without reading, SPY0307 and SPY0308 one that no host copy can follow.
     """
+    rank = buffer.type.rank
     if buffer.pin is not None:
         pinned = layout_of_pin(buffer, buffer.pin)
-        return pinned if isinstance(pinned, Refused) else (pinned,)
+        if isinstance(pinned, Refused):
+            return pinned
+        entries = _sparse_entries(pinned, rank)
+        if entries > target.sparse_layout_entries:
+            limit = f'target "{target.name}" has at most {target.sparse_layout_entries} (sparse_layout_entries)'
+            fact = f'the sparse layout pinned on "{buffer.name}" has {entries} entries, {limit}'
+            refusal = refuse("SPY0303", fact, buffer.pin.origin, hint="compile for another --target, or merge dims")
+            return Refused(Lack.LAYOUT, refusal)
+        return (pinned,)
     crosses_border = buffer.role is not BufferRole.INTERMEDIATE
-    if crosses_border and buffer.type.rank > MAX_HOST_RANK:
+    if crosses_border and rank > MAX_RANK:
         refusal = refuse(
             "SPY0303",
-            f'"{buffer.name}" has rank {buffer.type.rank}, device layouts have at most {MAX_HOST_RANK} dims',
+            f'"{buffer.name}" has rank {rank}, device layouts have at most {MAX_RANK} dims',
             location_of(buffer.origin),
             hint="reshape it before it enters or leaves the graph",
         )
@@ -37,8 +46,13 @@ def candidates(buffer: KernelBuffer, fixed_io_layouts: bool) -> tuple[BufferLayo
     if buffer.role in (BufferRole.INPUT, BufferRole.OUTPUT) and fixed_io_layouts:
         return layouts[:1]
     if crosses_border:
-        return tuple(layout for layout in layouts if _has_conversion(layout, buffer))
+        legal = (item for item in layouts if _sparse_entries(item, rank) <= target.sparse_layout_entries)
+        return tuple(layout for layout in legal if _has_conversion(layout, buffer))
     return layouts
+
+
+def _sparse_entries(layout: BufferLayout, rank: int) -> int:
+    return sparse_entries(rank, layout.device.device_size, layout.device.stride_map)
 
 
 def _has_conversion(layout: BufferLayout, buffer: KernelBuffer) -> bool:
