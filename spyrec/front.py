@@ -206,12 +206,15 @@ def opened(bundle: Bundle, options: RunOptions) -> Generator[OpenedBundle | RunR
     """Yield a bundle that was validated, on a fresh emulated device, or the result of a sanitizer that refuses it.
 
     Inputs are read or drawn after this: only then are the sizes that the bundle states known to be sane.
-    Errors: SPY0750, SPY0751, SPY0769, SPY0771 and SPY0780 for the options, SPY07xx for what the device finds.
+    Errors: SPY0750, SPY0751, SPY0769, SPY0771, SPY0780, SPY0993 and SPY0994 for the options, SPY07xx for what the
+    device finds.
     """
     from spyrec.runtime.bundle_run import BundleRun
+    from spyrec.runtime.inputs.chosen_dims import at_dims
     from spyrec.runtime.selection import selected_plan
 
     _refuse_options(bundle, options)
+    bundle = at_dims(bundle, options.dims)
     device = _device_for(bundle, options)
     with closing(_emulator_of(device)), device:
         try:

@@ -102,6 +102,8 @@ class RunOptions:
     ``engine``: ``fast``, or ``reference`` for the interpreter that defines what programs do, which nothing can watch
     (SPY0780).  It takes about a second for some ten million multiply-adds.
     ``strict``: of a bundle that is read for the run, unknown keys of SuperDSCs that hold nothing are errors (SPY0626).
+    ``dims``: sizes of symbolic dims and of dynamic sizes, by name, beside those that the inputs' shapes say (SPY0993,
+    SPY0994); a dim that nobody gives a size has its largest.
     """
 
     numerics: Numerics | str = Numerics.DL16
@@ -117,6 +119,7 @@ class RunOptions:
     force: bool = False
     engine: Engine | str = Engine.FAST
     strict: bool = False
+    dims: Mapping[str, int] = field(default_factory=dict[str, int])
 
 
 @dataclass(frozen=True, slots=True)

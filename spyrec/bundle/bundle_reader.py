@@ -14,6 +14,7 @@ from spyrec.bundle.constants import HostArray, open_constants
 from spyrec.bundle.contract_checks import check_contracts
 from spyrec.bundle.conversion_checks import check_copy, check_layouts
 from spyrec.bundle.device_program import DeviceProgram, executes
+from spyrec.bundle.dynamic_sizes import with_named_sizes
 from spyrec.bundle.foreign import manifest_of_table
 from spyrec.bundle.image_table import ImageTable, table_of
 from spyrec.bundle.json_cursor import attempt
@@ -104,7 +105,8 @@ def read_foreign_bundle(
     programs = _read_programs(BundleFiles(root, None), manifest, sink)
     sink.raise_if_errors()
     _pass_on(sink, warnings)
-    return BundleContent(manifest, programs, root=str(root))
+    (program,) = programs
+    return BundleContent(with_named_sizes(manifest, program), programs, root=str(root))
 
 
 def _sink(strict: bool) -> DiagnosticSink:

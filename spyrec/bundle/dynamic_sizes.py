@@ -1,18 +1,21 @@
 """Dynamic sizes of a program: extents that its launches give, as multiples of a granularity up to a maximum.
 
-A SuperDSC states the largest extents.  At a smaller size the elements behind it are not computed, and operands lie
-where they lay: in buffers of the largest size.
+A SuperDSC states the largest extents, and names each size.  At a smaller size the elements behind it are not computed,
+and operands lie where they lay: in buffers of the largest size.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 
-from spyrec.bundle.device_program import executes
+from spyrec.bundle.device_program import DeviceProgram, executes
+from spyrec.bundle.manifest import Manifest, TripCount
 from spyrec.bundle.program import ArgumentExtract, InputArgument, Program, is_size_parameter
 from spyrec.bundle.superdsc import Operand, SuperDsc
 from spyrec.diagnostics import Location, SpyrecError, refuse
+from spyrec.layout.symbolic_dim import SymbolicDim
 
 Parameters = Mapping[str, InputArgument]
 
@@ -42,12 +45,51 @@ def with_sizes(program: Program, given: Mapping[str, int]) -> Mapping[str, int]:
     return known
 
 
+def with_named_sizes(manifest: Manifest, program: DeviceProgram) -> Manifest:
+    """Return the manifest of a bundle of one program with the dynamic sizes that its SuperDSCs name, as symbolic dims.
+
+    The parameter of each holds as many elements as the dim of its name has.
+    """
+    named = _named_parameters(program)
+    if not named:
+        return manifest
+    dims: dict[str, SymbolicDim] = {}
+    for parameter, name in named.items():
+        item = size_parameters(program.program)[parameter]
+        known, step = dims.get(name), item.granularity or 1
+        most = item.max_value or step
+        if known is not None:  # two parameters of one name have one size
+            step, most = math.lcm(step, known.multiple_of), min(most, known.maximum)
+        dims[name] = SymbolicDim(step, most, step)
+    counts = {parameter: TripCount(name, 1, dims[name].maximum) for parameter, name in named.items()}
+    plan = tuple(replace(step, trip_counts={**step.trip_counts, **counts}) for step in manifest.plan)
+    return replace(manifest, symbolic_dims={**manifest.symbolic_dims, **dims}, plan=plan)
+
+
+def _named_parameters(program: DeviceProgram) -> dict[str, str]:
+    """Return the names that SuperDSCs give to sizes, by the parameter."""
+    sources = _sources(program.program)
+    found: dict[str, str] = {}
+    for call in executes(program.program.body):
+        bound = dict(zip(call.symbol_ids or (), call.operands, strict=False))
+        superdsc = program.superdscs.get(call.sdsc_filename)
+        for item in () if superdsc is None else superdsc.dynamic_dims.values():
+            parameter = sources.get(bound.get(item.symbol_id, ""), "")
+            if is_size_parameter(parameter):
+                found.setdefault(parameter, item.name)
+    return found
+
+
+def _sources(program: Program) -> dict[str, str]:
+    return {item.result: item.argument for item in program.body if isinstance(item, ArgumentExtract)}
+
+
 def at_sizes(program: Program, superdscs: Mapping[str, SuperDsc], values: Mapping[str, int]) -> dict[str, SuperDsc]:
     """Return SuperDSCs that compute so many elements of their dynamic dims, in buffers of the largest size.
 
     Errors: SPY0708 a dim in sticks that would end inside of one; SPY0547 a dynamic dim that cores share.
     """
-    sources = {item.result: item.argument for item in program.body if isinstance(item, ArgumentExtract)}
+    sources = _sources(program)
     found = dict(superdscs)
     for call in executes(program.body):
         superdsc = superdscs[call.sdsc_filename]

@@ -88,7 +88,7 @@ class Argument:
     OpSpecs: the argument is then given and returned in device form.
     ``dci`` holds the paths of the two conversion tables relative to the bundle, keys ``h2d`` and ``d2h``.
     ``symbolic_axes``: by axis the symbolic dim that it is, ``None`` where it is none; empty where no axis is one.
-    ``shape`` has the largest extents.
+    ``shape`` has the largest extents.  In device form these are the axes of ``device_size``.
     """
 
     name: str = field(metadata=json(NAME))

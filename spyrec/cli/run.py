@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from spyrec.options import HostArray, RunOptions, RunResult
 
 
+_LONGEST_SIZE = 20
+"""Digits of no size: those that fit 64 bits have fewer."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Source:
     """Where the bundle and the inputs come from; ``args`` is set for a bundle written by others."""
@@ -34,10 +38,26 @@ class _Source:
     is_strict: bool
 
 
+class _DimSize(click.ParamType):  # pyright: ignore[reportMissingTypeArgument] -- generic only in the newest click
+    """A dim and its size, ``rows=96``."""
+
+    name = "NAME=N"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, int]:
+        """Return name and size; a usage error for anything else."""
+        name, equals, size = str(value).rpartition("=")
+        if not (name and equals and size.isdecimal() and size.isascii() and len(size) < _LONGEST_SIZE):
+            self.fail(f'"{value}" is not a name, = and a size in elements', param, ctx)
+        return name, int(size)
+
+
 @click.command(name="run")
 @click.argument("bundle", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.option("--inputs", type=click.Path(exists=True, dir_okay=False, path_type=Path), help=".npz or .safetensors.")
 @click.option("--random", "seed", type=click.IntRange(min=0), help="Draw the inputs from this seed instead.")
+@click.option(
+    "--dim", "dims", type=_DimSize(), multiple=True, help="Size of a symbolic dim; else as inputs say, or most."
+)
 @click.option("--outputs", type=click.Path(path_type=Path), help="Write the outputs to this .npz file.")
 @click.option("--args", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Argument table (JSON).")
 @click.option("--check", is_flag=True, help="Compare every output with the graph's float64 reference.")
@@ -59,6 +79,7 @@ def command(  # noqa: PLR0913 -- one parameter per option of the verb
     bundle: Path,
     inputs: Path | None,
     seed: int | None,
+    dims: tuple[tuple[str, int], ...],
     outputs: Path | None,
     args: Path | None,
     check: bool,
@@ -100,12 +121,20 @@ def command(  # noqa: PLR0913 -- one parameter per option of the verb
         trace=trace,
         allow_tiled_launch=not no_tiled_launch,
         force=force,
+        dims=_sizes(dims),
     )
     result = _execute(_Source(bundle, args, inputs, seed, not no_verify, strict), options, console)
     if outputs is not None and result.outputs and (result.bisect is None or result.bisect.ok):
         write_npz(outputs, result.outputs, force=force)
     _print_result(result, stats, as_json)
     return 0 if result.is_ok else 1
+
+
+def _sizes(dims: tuple[tuple[str, int], ...]) -> dict[str, int]:
+    twice = [name for name, _ in dims if [other for other, _ in dims].count(name) > 1]
+    if twice:
+        raise click.BadParameter(f'dim "{twice[0]}" is given twice', param_hint="--dim")
+    return dict(dims)
 
 
 def _execute(source: _Source, options: RunOptions, console: Console) -> RunResult:
@@ -187,10 +216,16 @@ def _without_padding(bundle: Bundle, drawn: dict[str, HostArray]) -> dict[str, H
     from spyrec.bundle.bundle_content import OPSPECS_FILE
     from spyrec.codegen.opspec_json import read_opspecs
     from spyrec.compare.opspec_reference import without_padding
+    from spyrec.runtime.inputs.binding import expected_inputs
 
     assert bundle.opspecs_json is not None
-    indices = {item.name: item.arg_index for item in bundle.manifest.arguments if item.arg_index is not None}
-    return without_padding(read_opspecs(bundle.opspecs_json, OPSPECS_FILE), drawn, indices)
+    manifest = bundle.manifest
+    indices = {item.name: item.arg_index for item in manifest.arguments if item.arg_index is not None}
+    expected = {item.name: item for item in expected_inputs(manifest)}
+    whole = {name: expected[name].in_whole(array) for name, array in drawn.items()}
+    sizes = {name: dim.largest for name, dim in manifest.symbolic_dims.items()}
+    kept = without_padding(read_opspecs(bundle.opspecs_json, OPSPECS_FILE), whole, indices, sizes)
+    return {name: expected[name].as_taken(array) for name, array in kept.items()}
 
 
 def _print_result(result: RunResult, with_stats: bool, as_json: bool) -> None:

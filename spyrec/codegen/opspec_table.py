@@ -7,9 +7,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from spyrec.bundle.device_program import DeviceProgram
+from spyrec.bundle.dynamic_sizes import with_named_sizes
 from spyrec.bundle.image_table import ImageArgument, ImageTable, completed
 from spyrec.bundle.manifest import Argument, Manifest, PlanStep, Role
-from spyrec.codegen.opspec import AllocationKind, LoopSpec, OpSpec, OpSpecFile, TensorArgument
+from spyrec.codegen.expression import CoordinateExpression
+from spyrec.codegen.opspec import AllocationKind, DynamicSize, LoopSpec, OpSpec, OpSpecFile, TensorArgument
 from spyrec.hardware.dtypes import DeviceFormat
 from spyrec.hardware.target import SEGMENT_BYTES, STICK_BYTES, Target
 
@@ -34,11 +36,13 @@ def table_of_opspecs(specs: Sequence[OpSpec | LoopSpec], program: DeviceProgram)
 def manifest_of_opspecs(file: OpSpecFile, program: DeviceProgram, target: Target, name: str) -> Manifest:
     """Return the manifest of a bundle of one program made of OpSpecs: its arguments are in device form.
 
-    What an operation reads before any writes it is an input; so is a tensor that rows are scattered into.
+    What an operation reads before any writes it is an input; so is a tensor that rows are scattered into.  Dynamic
+    sizes are symbolic dims, and device dims that follow one are its axes.
     """
     table = table_of_opspecs(file.specs, program)
     names = [item.name for item in table.arguments]
     read, written = _first_uses(file.specs)
+    axes = _followed_sizes(file.specs)
     arguments = tuple(
         Argument(
             name=item.name if names.count(item.name) == 1 else f"arg_{index}",
@@ -51,10 +55,11 @@ def manifest_of_opspecs(file: OpSpecFile, program: DeviceProgram, target: Target
             device_size=item.device_size,
             stride_map=None,
             device_dtype=item.device_dtype,
+            symbolic_axes=axes[index] if index in axes and len(axes[index]) == len(item.device_size) else (),
         )
         for index, item in enumerate(table.arguments)
     )
-    return Manifest(
+    manifest = Manifest(
         name=name,
         target=target,
         arguments=arguments,
@@ -64,6 +69,36 @@ def manifest_of_opspecs(file: OpSpecFile, program: DeviceProgram, target: Target
         pool_bytes=table.pool_bytes,
         graph_sha256=None,
     )
+    return with_named_sizes(manifest, program)
+
+
+def _followed_sizes(specs: Sequence[OpSpec | LoopSpec]) -> dict[int, tuple[str | None, ...]]:
+    """Return the dynamic size that each device dim of an argument counts, where all its operands say the same."""
+    uses: dict[int, list[tuple[str | None, ...]]] = {}
+    for spec in _operations(specs):
+        for item in spec.args:
+            if item.arg_index is not None and item.allocation.kind is AllocationKind.HBM:
+                uses.setdefault(item.arg_index, []).append(_sizes_of_dims(spec, item))
+    agreed = {index: found[0] for index, found in uses.items() if len(set(found)) == 1}
+    return {index: axes for index, axes in agreed.items() if any(axes)}
+
+
+def _sizes_of_dims(spec: OpSpec, argument: TensorArgument) -> tuple[str | None, ...]:
+    """Return the dynamic size that each device dim of an operand counts element by element, from its first to its last.
+
+    Nothing of a window, of a tile, or of a tensor whose elements lie behind a first one.
+    """
+    sizes = {
+        CoordinateExpression.symbol(dim.symbol): dim.size
+        for dim in spec.iteration_space
+        if isinstance(dim.size, DynamicSize)
+    }
+    is_whole = argument.tile_advance is None and argument.allocation.start_bytes % SEGMENT_BYTES == 0
+    found: list[str | None] = []
+    for extent, coordinate in zip(argument.device_size, argument.device_coordinates, strict=True):
+        size = sizes.get(coordinate)
+        found.append(size.name if is_whole and size is not None and size == extent else None)
+    return tuple(found)
 
 
 def _first_uses(specs: Sequence[OpSpec | LoopSpec]) -> tuple[set[int], set[int]]:
@@ -88,11 +123,16 @@ def _role(is_read: bool, is_written: bool) -> Role:
 
 
 def _arguments(specs: Sequence[OpSpec | LoopSpec]) -> Iterator[TensorArgument]:
+    for spec in _operations(specs):
+        yield from spec.args
+
+
+def _operations(specs: Sequence[OpSpec | LoopSpec]) -> Iterator[OpSpec]:
     for spec in specs:
         if isinstance(spec, LoopSpec):
-            yield from _arguments(spec.body)
+            yield from _operations(spec.body)
         else:
-            yield from spec.args
+            yield spec
 
 
 def _size_bytes(argument: TensorArgument) -> int:

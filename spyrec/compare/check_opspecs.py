@@ -12,6 +12,7 @@ from spyrec.codegen.opspec_json import read_opspecs
 from spyrec.compare.opspec_reference import Estimate, OpSpecEvaluation
 from spyrec.compare.storage import Array
 from spyrec.compare.verdict import FAILING_RATIO, CheckReport, WorstElement
+from spyrec.runtime.inputs.binding import chosen_extents, expected_inputs, in_whole_buffer
 
 
 def check_opspecs(
@@ -19,23 +20,28 @@ def check_opspecs(
 ) -> dict[str, CheckReport]:
     """Compare each output, in device form, with what the OpSpecs give for the inputs; elements nobody wrote are left.
 
+    The operations have the sizes of the run: those that the inputs' shapes and the bundle's dims say.
     Errors: SPY05xx for ``opspecs.json``, SPY0548 an operation that is not evaluated.
     """
     assert bundle.opspecs_json is not None
-    evaluation = OpSpecEvaluation(read_opspecs(bundle.opspecs_json, OPSPECS_FILE), numerics)
+    expected = expected_inputs(bundle.manifest)
+    taken = {item.name: item.as_taken(inputs[item.name]) for item in expected}
+    sizes = chosen_extents(taken, expected, bundle.manifest.symbolic_dims)
+    evaluation = OpSpecEvaluation(read_opspecs(bundle.opspecs_json, OPSPECS_FILE), numerics, sizes)
     arguments = {item.name: item for item in bundle.manifest.arguments}
-    for name in bundle.manifest.inputs:
-        item = arguments[name]
+    for given in expected:
+        item = arguments[given.name]
         assert item.arg_index is not None, "arguments of OpSpecs have an index"
-        evaluation.give(item.arg_index, item.device_dtype, inputs[name])
+        evaluation.give(item.arg_index, item.device_dtype, given.in_whole(taken[given.name]))
     evaluation.run()
     return {result: _report(evaluation, arguments[name], outputs[result]) for result, name in bundle.manifest.outputs}
 
 
 def _report(evaluation: OpSpecEvaluation, argument: Argument, got: Array) -> CheckReport:
     assert argument.arg_index is not None
-    found = _resized(evaluation.result(argument.arg_index), got.size)
-    have = got.ravel().astype(np.float64)
+    whole = got if got.shape == argument.device_size else in_whole_buffer(got, argument.device_size)
+    found = _resized(evaluation.result(argument.arg_index), whole.size)
+    have = whole.ravel().astype(np.float64)
     is_written = ~np.isnan(found.error)
     with np.errstate(all="ignore"):
         error = np.abs(have - found.value)

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spyrec.codegen.expression import CoordinateExpression, Floor, IndirectAccess, Modulo, Symbol
-from spyrec.codegen.opspec import AllocationKind, LoopSpec, OpSpec, OpSpecFile, TensorArgument
+from spyrec.codegen.opspec import AllocationKind, DynamicSize, LoopSpec, OpSpec, OpSpecFile, TensorArgument
 from spyrec.device_ops import FP8_PRODUCTS, TOP_PLACES, device_operation
 from spyrec.device_ops.expression import ArrayAlgebra
 from spyrec.device_ops.record import DeviceOperation, Family
@@ -67,10 +67,14 @@ class Estimate:
 
 
 class OpSpecEvaluation:
-    """The memories of one evaluation; ``numerics``: how 16-bit values are stored (``dl16``, ``ieee``, ``f32``)."""
+    """The memories of one evaluation; ``numerics``: how 16-bit values are stored (``dl16``, ``ieee``, ``f32``).
 
-    def __init__(self, file: OpSpecFile, numerics: str = "dl16") -> None:
+    ``sizes``: of dynamic dims, by name; the largest where it says nothing.
+    """
+
+    def __init__(self, file: OpSpecFile, numerics: str = "dl16", sizes: Mapping[str, int] | None = None) -> None:
         self._file = file
+        self._sizes = sizes or {}
         self._half = _HALF_OF[numerics]
         self._memories: dict[tuple[AllocationKind, int], Estimate] = {}
 
@@ -97,6 +101,10 @@ class OpSpecEvaluation:
                     self._run(spec.body, (*rounds, number))
             else:
                 _Operation(self, spec, rounds).run()
+
+    def extent(self, size: int) -> int:
+        """Return how many elements a dim has."""
+        return self._sizes.get(size.name, size) if isinstance(size, DynamicSize) else size
 
     def rounding_of(self, argument: TensorArgument, value: Doubles) -> Doubles:
         """Return what storing values in an operand may change."""
@@ -149,7 +157,7 @@ class _Operation:
         self.evaluation = evaluation
         self.spec = spec
         self.symbols = [dim.symbol for dim in spec.iteration_space]
-        self.extents = [dim.size for dim in spec.iteration_space]
+        self.extents = [evaluation.extent(dim.size) for dim in spec.iteration_space]
         self.levels = self._level_values(rounds)
         tables = {name for item in spec.args for place in item.device_coordinates for name in place.indirect_names}
         self.indices = {item.name: item for item in spec.args if item.name in tables}
@@ -357,13 +365,16 @@ class _Operation:
 
 
 def without_padding(
-    file: OpSpecFile, inputs: Mapping[str, npt.NDArray[np.generic]], indices: Mapping[str, int]
+    file: OpSpecFile,
+    inputs: Mapping[str, npt.NDArray[np.generic]],
+    indices: Mapping[str, int],
+    sizes: Mapping[str, int] | None = None,
 ) -> dict[str, npt.NDArray[np.generic]]:
     """Return inputs in device form with zeros in every element that no operation reads, as host copies leave padding.
 
-    ``indices``: the number of each argument.  A table of rows keeps all of its own.
+    ``indices``: the number of each argument; ``sizes``: of dynamic dims.  A table of rows keeps all of its own.
     """
-    evaluation = OpSpecEvaluation(file)
+    evaluation = OpSpecEvaluation(file, sizes=sizes)
     read: dict[int, list[Integers]] = {}
     whole: set[int] = set()
     for operation in operations_of(file.specs):

@@ -248,12 +248,15 @@ class EmulatorBackend:
         assert conversion is not None
         is_cleared = isinstance(action, HostToDevice) and action.is_cleared
         table = None if isinstance(conversion, DeviceForm) or is_cleared else conversion
+        nests = None if table is None else table.nests
+        if isinstance(conversion, DeviceForm):
+            nests = conversion.nests(is_to_device=is_to_device)
         return ArgumentCopy(
             tensor,
             self._address(place.address),
             place.size_bytes,
             conversion.device_size,
-            None if table is None else table.nests,
+            nests,
             is_to_device=is_to_device,
             host_shape=None if table is None else table.host_shape,
         )

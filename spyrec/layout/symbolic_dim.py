@@ -30,5 +30,7 @@ class SymbolicDim:
         return self.minimum <= extent <= self.maximum and extent % self.multiple_of == 0
 
     def __str__(self) -> str:
+        if self.minimum == self.maximum:
+            return str(self.maximum)
         steps = "" if self.multiple_of == 1 else f", a multiple of {self.multiple_of}"
         return f"{self.minimum} to {self.maximum}{steps}"

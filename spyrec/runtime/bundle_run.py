@@ -16,13 +16,14 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from spyrec.bundle.manifest import Argument
+from spyrec.bundle.program import is_size_parameter
 from spyrec.diagnostics import Location, SpyrecError, files_below, located
 from spyrec.layout.conversion_table import Direction
 from spyrec.layout.tiling import row_major_strides
@@ -89,13 +90,19 @@ class _Given:
     """What a run is asked for: checked inputs, and the shapes that follow from them.
 
     ``forms``: shape and layout of every tensor where the inputs are larger than compiled for, else empty; ``plans``:
-    how they are launched then.
+    how they are launched then.  ``sizes``: of the programs' dynamic sizes, by parameter, where they are not the
+    compiled ones.
     """
 
     inputs: Mapping[str, HostArray]
     shapes: Mapping[str, tuple[int, ...]]
     forms: Mapping[str, LaunchForm]
     plans: tuple[TilePlan, ...] = ()
+    sizes: Mapping[str, int] = field(default_factory=dict[str, int])
+
+    def values(self, given: Mapping[str, int]) -> Mapping[str, int]:
+        """Return the values of the launch, those that were ``given`` before all others."""
+        return {**self.sizes, **given} if self.sizes else given
 
     def size_bytes(self, item: JobArgument) -> int:
         return self.forms[item.name].layout.nbytes if item.name in self.forms else item.size_bytes
@@ -177,7 +184,8 @@ class BundleRun:
                 self.plan.load(loader)
             self._allocate(given)
             copied_in = self._copy_in(stream, given)
-            launch_arguments(stream, self.plan, self._launch_arguments(given), self._allows_tiles, values)
+            arguments = self._launch_arguments(given)
+            launch_arguments(stream, self.plan, arguments, self._allows_tiles, given.values(values))
             if observer is not None:
                 stream.synchronize()
             is_complete = observer is None or not observer.is_ended
@@ -222,10 +230,12 @@ class BundleRun:
     def _given(self, inputs: Mapping[str, HostArray], *, is_watched: bool) -> _Given:
         manifest = self._manifest
         if is_watched or not is_launched_in_tiles(manifest, inputs):
-            checked = checked_inputs(inputs, self.inputs)
+            expected = {item.name: item for item in self.inputs}
+            taken = {name: expected[name].as_taken(it) if name in expected else it for name, it in inputs.items()}
+            checked = checked_inputs(taken, self.inputs)
             extents = chosen_extents(checked, self.inputs, manifest.symbolic_dims)
-            shapes = {item.name: actual_shape(item, extents) for item in manifest.arguments if has_host_form(item)}
-            return _Given(checked, shapes, {})
+            shapes = {item.name: actual_shape(item, extents) for item in manifest.arguments}
+            return _Given(checked, shapes, {}, sizes=self._sizes(extents))
         from spyrec.runtime.jobs.larger_tensors import contracted_steps, larger_forms  # late: only tiles need it
         from spyrec.runtime.launch.launched_forms import explain_steps
         from spyrec.runtime.launch.plan import LaunchOptions
@@ -238,6 +248,15 @@ class BundleRun:
         layouts = {name: form.layout for name, form in forms.items()}
         options = LaunchOptions(allow_tiled_launch=self._allows_tiles)
         return _Given(checked, shapes, forms, tuple(explain_steps(steps, shapes, layouts, options)))
+
+    def _sizes(self, extents: Mapping[str, int]) -> Mapping[str, int]:
+        """Return the dynamic sizes that follow from the extents of their dims, where these are not the largest."""
+        counts = (item for step in self._manifest.plan for item in step.trip_counts.items())
+        return {
+            name: count.trips(extents[count.dim])
+            for name, count in counts
+            if is_size_parameter(name) and extents[count.dim] != count.max_elements
+        }
 
     def _launch_arguments(self, given: _Given) -> list[LaunchArgument]:
         signature, starts = self.plan.signature or (), self._device.allocator

@@ -12,6 +12,7 @@ from spyrec.codegen.expression import CoordinateExpression, parse_expression
 from spyrec.codegen.opspec import IterationDim, OpSpec, OpSpecFile, TensorArgument
 from spyrec.diagnostics import Diagnostic, Location, SpyrecError
 from spyrec.hardware.dtypes import DeviceFormat
+from spyrec.hardware.target import SPYRE_2026_06, SPYRE_2026_08, Target
 from tests.codegen.builders import FP16, FP32, SEGMENT, Along, argument, matmul, pointwise, space
 
 FP8 = DeviceFormat.SEN143_FP8
@@ -263,7 +264,7 @@ def test_the_first_problem_of_every_operation_is_reported() -> None:
         restickify(128, 200, 72),
         lx_window(1),
         matmul((4, 64, 200), (1, 1, 4)),
-        pointwise("abs", {"a": 1 << 21, "b": 64}),
+        pointwise("abs", {"a": SPYRE_2026_08.span_limit_bytes // 128, "b": 64}),
         gather(),
     ],
 )
@@ -271,11 +272,13 @@ def test_the_nearest_operation_that_can_be_expressed_is_accepted(spec: OpSpec) -
     assert emit_opspecs(OpSpecFile(False, True, (spec,))).superdscs
 
 
-def test_a_span_is_measured_per_core() -> None:
-    # 2**22 rows of 128 bytes are 512 MiB: too much for one core, the inclusive limit for two.
-    assert [item.code for item in refusals(pointwise("abs", {"a": 1 << 22, "b": 64}))] == ["SPY0520"]
-    halves = pointwise("abs", {"a": 1 << 22, "b": 64}, {"a": 2})
-    assert emit_opspecs(OpSpecFile(False, True, (halves,))).superdscs
+@pytest.mark.parametrize("target", [SPYRE_2026_06, SPYRE_2026_08], ids=lambda target: target.name)
+def test_a_span_is_measured_per_core(target: Target) -> None:
+    # twice the inclusive limit, in rows of 128 bytes: too much for one core, just right for two
+    rows = 2 * target.span_limit_bytes // 128
+    assert [item.code for item in refusals(pointwise("abs", {"a": rows, "b": 64}))] == ["SPY0520"]
+    halves = pointwise("abs", {"a": rows, "b": 64}, {"a": 2})
+    assert emit_opspecs(OpSpecFile(False, True, (halves,)), CodegenOptions(target=target)).superdscs
 
 
 def test_a_refused_operation_leaves_the_input_as_it_was() -> None:

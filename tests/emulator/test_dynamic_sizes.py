@@ -240,3 +240,49 @@ def test_symbols_that_disagree_are_refused(change: str) -> None:
         inner["dimToSymbolMapping_"] = {"x": [-1]}
     with pytest.raises(SpyrecError, match="SPY0622"):
         parse_superdsc(json.dumps(data))
+
+
+def several() -> OpSpecFile:
+    """Two operations with dynamic dims (a, b) and (b, c, a); the second's tensors have three dims."""
+    bounds = {"a": (128, 64), "b": (128, 64), "c": (6, 2)}
+    first: dict[str, tuple[int | str, int]] = {"c0": ("a", 1), "c1": ("b", 1)}
+    second: dict[str, tuple[int | str, int]] = {"c0": ("b", 1), "c1": ("c", 1), "c2": ("a", 1)}
+    flat = [argument(i, 128, 128, ("c0", "c1")) for i in range(2)]
+    deep = [
+        argument(i, 128, 128, ("c0", "c2"))
+        | {"device_size": [6, 2, 128, 64], "device_coordinates": ["c1", "floor(c2/64)", "c0", "Mod(c2, 64)"]}
+        for i in (2, 3)
+    ]
+    two = {name: bounds[name] for name in "ab"}
+    return read(operation("abs", first, flat, two), operation("neg", second, deep, bounds))
+
+
+def test_a_parameter_is_numbered_where_its_name_stands_first_among_all_sizes_of_that_superdsc() -> None:
+    """The delta says of ``%sym_N_k_base`` (its section 8): N is the first SuperDSC with the name, k counts inside of it.
+
+    What counts inside of a SuperDSC are its distinct sizes in the order of its iteration space, as section 2 hands out
+    their ids; a size that is known from before is one of them.  So "c", the second of three sizes of SuperDSC 1 and its
+    only new one, is ``sym_1_2``.
+    """
+    emitted = emit_opspecs(several(), OWN)
+    text = print_program(emitted.program)
+    names = [item.partition(":")[0] for item in text.split("(")[1].split(")")[0].split("%")[1:]]
+    assert [name for name in names if name.startswith("sym")] == ["sym_0_1_base", "sym_0_2_base", "sym_1_2_base"]
+    assert "granularity=2, max_value=6" in text.partition("%sym_1_2_base: ")[2].partition(">")[0]
+    calls = [line.strip() for line in text.splitlines() if "sdsc_execute" in line]
+    assert calls[0].startswith("sdscbundle.sdsc_execute (%sym_0_1, %sym_0_2, %arg_0, %arg_1)")
+    assert calls[1].startswith("sdscbundle.sdsc_execute (%sym_0_2, %sym_1_2, %sym_0_1, %arg_2, %arg_3)")
+    assert [call.partition('"symbol_ids"=')[2] for call in calls] == ["[-1, -2, -3, -4]}", "[-5, -6, -7, -8, -9]}"]
+    sizes = [[(item.name, item.symbol_id) for item in dsc.dynamic_dims.values()] for dsc in emitted.superdscs.values()]
+    assert sizes == [[("a", -1), ("b", -2)], [("b", -5), ("c", -6), ("a", -7)]]
+    assert parse_program(text) == emitted.program
+
+
+def test_the_order_of_parameters_is_that_of_first_appearance_and_every_name_has_one() -> None:
+    first, second = several().specs
+    emitted = emit_opspecs(replace(several(), specs=(second, first, second)), OWN)
+    names = [item.name for item in emitted.program.parameters if item.name.startswith("sym")]
+    assert names == ["sym_0_1_base", "sym_0_2_base", "sym_0_3_base"]
+    executed = [line for line in print_program(emitted.program).splitlines() if "sdsc_execute" in line]
+    bound = [line.partition("(")[2].partition(", %arg")[0] for line in executed]
+    assert bound == ["%sym_0_1, %sym_0_2, %sym_0_3", "%sym_0_3, %sym_0_1", "%sym_0_1, %sym_0_2, %sym_0_3"]

@@ -327,4 +327,15 @@ EXECUTION: dict[str, Code] = {
         "Only an instruction that was added to a program, or that its plan brought, can be removed from it.",
         hint="look at `program.instructions`",
     ),
+    "SPY0993": Code(
+        "no such dim",
+        "A run gives sizes to the symbolic dims of its bundle, by the names that its graph or OpSpecs have for them.",
+        hint="leave the size out: all dims of the bundle have one",
+    ),
+    "SPY0994": Code(
+        "size that a dim does not take",
+        "The sizes of a symbolic dim are the multiples of its step from the smallest to the largest; programs are "
+        "compiled for the largest.",
+        hint="give a size in these bounds",
+    ),
 }

@@ -15,6 +15,8 @@ import numpy.typing as npt
 from spyrec.diagnostics import SpyrecError, refuse
 from spyrec.hardware import dlfloat
 from spyrec.hardware.dtypes import DeviceFormat
+from spyrec.layout.conversion_table import CopyNest
+from spyrec.layout.tiling import row_major_strides
 
 Floats = npt.NDArray[np.float32]
 Octets = npt.NDArray[np.uint8]
@@ -29,10 +31,44 @@ _INTEGERS: dict[DeviceFormat, type[np.integer]] = {
 
 @dataclass(frozen=True, slots=True)
 class DeviceForm:
-    """How a tensor in device form is copied: its ``device_size``, and the format of its elements on the device."""
+    """How a tensor in device form is copied: its ``device_size``, and the format of its elements on the device.
+
+    ``extents``: how much of it a run has whose dims are smaller; what lies behind is 0 going in, and stays behind.
+    """
 
     device_size: tuple[int, ...]
     device_format: DeviceFormat
+    extents: tuple[int, ...] | None = None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the host array."""
+        return self.extents or self.device_size
+
+    @property
+    def inside(self) -> tuple[slice, ...]:
+        """Where the host array lies in one of ``device_size``."""
+        return tuple(slice(extent) for extent in self.shape)
+
+    def encoded(self, values: Floats, stored_as: DeviceFormat) -> Octets:
+        """Return the device bytes of a host array; errors SPY0318, SPY0773."""
+        if self.extents is None:
+            return encode_device_form(values, stored_as)
+        whole = np.zeros(self.device_size, values.dtype)
+        whole[self.inside] = values
+        return encode_device_form(whole, stored_as)
+
+    def decoded(self, memory: Octets, stored_as: DeviceFormat) -> Floats:
+        """Return the host array of device bytes; errors SPY0773."""
+        return decode_device_form(memory, self.device_size, stored_as)[self.inside]
+
+    def nests(self, *, is_to_device: bool) -> tuple[CopyNest, ...] | None:
+        """Return what a copy touches where that is not everything: coming back, lane 0 stands for its stick."""
+        if self.extents is None:
+            return None
+        sizes = self.extents if is_to_device else (*self.extents[:-1], 1)
+        strides = row_major_strides(self.device_size)[::-1]
+        return (CopyNest(sizes[::-1], strides, strides),)
 
 
 def encode_device_form(values: Floats, device_format: DeviceFormat) -> Octets:

@@ -24,7 +24,8 @@ _READABLE_ROLES = frozenset({Role.INPUT, Role.INOUT})
 class ExpectedInput:
     """One input of a bundle as the caller gives it: host form, or device form where the table knows no host form.
 
-    ``dtype`` is the host dtype's name; ``carrier`` the NumPy dtype that holds its values.
+    ``dtype`` is the host dtype's name; ``carrier`` the NumPy dtype that holds its values.  ``is_host_form`` is false
+    in device form.
     ``is_required`` is false for an input that no program reads.  ``axes``: by axis the symbolic dim that it is, with
     its name; ``shape`` has the largest extents.  ``row_count``: of the table that the input holds row numbers of.
     ``tiled_axes``: by axis whether it may be larger, where the run may launch in tiles.
@@ -38,6 +39,28 @@ class ExpectedInput:
     axes: tuple[tuple[str, SymbolicDim] | None, ...] = ()
     row_count: int | None = None
     tiled_axes: tuple[bool, ...] = ()
+    is_host_form: bool = True
+
+    @property
+    def largest_shape(self) -> tuple[int, ...]:
+        """The largest array that a run takes: less than ``shape`` where a dim was given one size."""
+        axes = self.axes or (None,) * len(self.shape)
+        return tuple(
+            extent if axis is None else min(extent, axis[1].largest)
+            for extent, axis in zip(self.shape, axes, strict=True)
+        )
+
+    def as_taken(self, array: HostArray) -> HostArray:
+        """Return what a run takes of an array: of a whole buffer in device form, what the dims' sizes leave of it."""
+        if self.is_host_form or not _is_array(array) or array.shape != self.shape:
+            return array
+        return array[tuple(slice(extent) for extent in self.largest_shape)]
+
+    def in_whole(self, array: HostArray) -> HostArray:
+        """Return an array as its buffer holds it: in device form with zeros behind the sizes of its dims."""
+        if self.is_host_form or array.shape == self.shape:
+            return array
+        return in_whole_buffer(array, self.shape)
 
     def admits(self, shape: tuple[int, ...]) -> bool:
         """Whether an array of this shape may be given."""
@@ -156,10 +179,17 @@ def chosen_extents(
 
 
 def actual_shape(argument: Argument, extents: Mapping[str, int]) -> tuple[int, ...]:
-    """Return the shape that an argument with a host form has in a run that chose ``extents``."""
-    assert argument.shape is not None
-    axes = argument.symbolic_axes or (None,) * len(argument.shape)
-    return tuple(size if name is None else extents[name] for size, name in zip(argument.shape, axes, strict=True))
+    """Return the shape that an argument has in a run that chose ``extents``, in device form where it has no other."""
+    shape = argument.shape if argument.shape is not None and has_host_form(argument) else argument.device_size
+    axes = argument.symbolic_axes or (None,) * len(shape)
+    return tuple(size if name is None else extents[name] for size, name in zip(shape, axes, strict=True))
+
+
+def in_whole_buffer(array: HostArray, shape: tuple[int, ...]) -> HostArray:
+    """Return a larger array of zeros that begins with this one along every axis."""
+    whole = np.zeros(shape, array.dtype)
+    whole[tuple(slice(extent) for extent in array.shape)] = array
+    return whole
 
 
 def program_directory(root: str | None, directory: str) -> str:
@@ -178,10 +208,13 @@ def has_host_form(argument: Argument) -> bool:
 
 
 def _expected(argument: Argument, is_required: bool, symbolic: Mapping[str, SymbolicDim]) -> ExpectedInput:
-    if argument.shape is None or argument.dtype is None or not has_host_form(argument):
-        return ExpectedInput(argument.name, argument.device_size, "float32", np.dtype(np.float32), is_required)
-    carrier = np.dtype(argument.dtype.carrier)
     axes = tuple(None if name is None else (name, symbolic[name]) for name in argument.symbolic_axes)
+    if argument.shape is None or argument.dtype is None or not has_host_form(argument):
+        carrier = np.dtype(np.float32)
+        return ExpectedInput(
+            argument.name, argument.device_size, "float32", carrier, is_required, axes, is_host_form=False
+        )
+    carrier = np.dtype(argument.dtype.carrier)
     return ExpectedInput(argument.name, argument.shape, argument.dtype.value, carrier, is_required, axes)
 
 

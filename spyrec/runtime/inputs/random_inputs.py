@@ -17,7 +17,8 @@ def random_inputs(expected: Iterable[ExpectedInput], seed: int) -> dict[str, Hos
     """Draw every input, in graph order, from one ``PCG64(seed)``.
 
     Floats are standard normal float32 rounded to the dtype (to nearest, ties to even), bools are true with p = 0.5,
-    integers uniform over the values that the device can hold, row numbers over the rows of their table.
+    integers uniform over the values that the device can hold, row numbers over the rows of their table.  Symbolic dims
+    have their largest extents.
     Errors: SPY0772 for a dtype without such a rule.
     """
     generator = np.random.Generator(np.random.PCG64(seed))
@@ -27,19 +28,20 @@ def random_inputs(expected: Iterable[ExpectedInput], seed: int) -> dict[str, Hos
 def _draw(item: ExpectedInput, generator: np.random.Generator) -> HostArray:
     if item.row_count is not None:
         return _draw_rows(item, item.row_count, generator)
+    shape = item.largest_shape
     match item.dtype:
         case "float16" | "float32":
-            return np.asarray(generator.standard_normal(item.shape, dtype=np.float32)).astype(item.carrier)
+            return np.asarray(generator.standard_normal(shape, dtype=np.float32)).astype(item.carrier)
         case "bfloat16":
-            return _bfloat16_bits(np.asarray(generator.standard_normal(item.shape, dtype=np.float32)))
+            return _bfloat16_bits(np.asarray(generator.standard_normal(shape, dtype=np.float32)))
         case "bool":
-            return np.asarray(generator.random(item.shape) < 0.5)
+            return np.asarray(generator.random(shape) < 0.5)
         case "int8" | "int16" | "int32" | "uint8":
             limits = np.iinfo(item.dtype)
-            return generator.integers(limits.min, limits.max, item.shape, dtype=item.carrier.type, endpoint=True)
+            return generator.integers(limits.min, limits.max, shape, dtype=item.carrier.type, endpoint=True)
         case "int64":
             limits = np.iinfo(np.int32)  # device integers are 32 bits wide
-            return generator.integers(limits.min, limits.max, item.shape, dtype=np.int64, endpoint=True)
+            return generator.integers(limits.min, limits.max, shape, dtype=np.int64, endpoint=True)
         case _:
             raise refuse(
                 "SPY0772",
@@ -50,7 +52,7 @@ def _draw(item: ExpectedInput, generator: np.random.Generator) -> HostArray:
 
 def _draw_rows(item: ExpectedInput, row_count: int, generator: np.random.Generator) -> HostArray:
     past = min(row_count, _EXACT_INTEGERS.get(item.dtype, row_count))
-    return generator.integers(0, past, item.shape, dtype=np.int64).astype(item.carrier)
+    return generator.integers(0, past, item.largest_shape, dtype=np.int64).astype(item.carrier)
 
 
 _EXACT_INTEGERS = {

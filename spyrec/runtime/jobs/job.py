@@ -257,8 +257,11 @@ class Job:
         Errors: SPY0708 one has no value or one out of range, SPY0953 two tensors disagree on a symbolic dim.
         """
         extents = extents_of(self.signature.arguments, request.arguments)
-        counts = self.signature.trip_counts.items()
-        trips = {name: count.trips(extents.get(count.dim, count.max_elements)) for name, count in counts}
+        trips = {
+            name: count.trips(extents.get(count.dim, count.max_elements))
+            for name, count in self.signature.trip_counts.items()
+            if count.dim in extents or not is_size_parameter(name)
+        }
         assert self.binary is not None
         maxima = self.binary.table.value_maxima
         sizes = {name: maxima[name] for name in self.value_names if is_size_parameter(name) and name in maxima}

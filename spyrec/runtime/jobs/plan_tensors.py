@@ -72,7 +72,7 @@ class PlanTensors:
         argument, conversion = self._arguments[name], self.conversion(name, Direction.DEVICE_TO_HOST, shape, layout)
         array: HostArray
         if isinstance(conversion, DeviceForm):
-            array = np.empty(argument.device_size, np.float32)
+            array = np.empty(conversion.shape, np.float32)
         else:
             assert argument.shape is not None
             assert argument.dtype is not None
@@ -91,7 +91,8 @@ class PlanTensors:
         if layout is not None and shape is not None:
             return layout.dci(direction, shape, row_major_strides(shape), host_dtype=argument.dtype)
         if not has_host_form(argument):
-            return DeviceForm(argument.device_size, argument.device_dtype)
+            is_whole = shape is None or shape == argument.device_size
+            return DeviceForm(argument.device_size, argument.device_dtype, None if is_whole else shape)
         return self._table(argument, direction, shape)
 
     def table_file(self, name: str, direction: Direction) -> str | None:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from spyrec.hardware.dtypes import DeviceFormat
 from spyrec.runtime.device import Backend, WatchesCopies
 from spyrec.runtime.host_copies.conversion import storage_type
-from spyrec.runtime.host_copies.device_form import DeviceForm, decode_device_form, encode_device_form
+from spyrec.runtime.host_copies.device_form import DeviceForm
 from spyrec.runtime.host_copies.transfer import copy_into_host, copy_to_device
 from spyrec.runtime.memory.addresses import AddressRange
 from spyrec.runtime.streams.control_block import (
@@ -40,7 +40,7 @@ def copy_in(backend: Backend, action: HostToDevice) -> None:
     stored_as = backend.stored_as(conversion.device_format)
     packed = _packed(memory, action.destination, conversion.device_format, stored_as)
     if isinstance(conversion, DeviceForm):
-        packed[:] = encode_device_form(host.astype(np.float32, copy=False), stored_as)
+        packed[:] = conversion.encoded(host.astype(np.float32, copy=False).reshape(conversion.shape), stored_as)
     else:
         copy_to_device(host, conversion, packed, stored_as=stored_as)
     if packed is not memory:
@@ -57,7 +57,7 @@ def copy_out(backend: Backend, action: DeviceToHost) -> None:
     stored_as = backend.stored_as(conversion.device_format)
     packed = _packed(memory, action.source, conversion.device_format, stored_as)
     if isinstance(conversion, DeviceForm):
-        host[...] = decode_device_form(packed, conversion.device_size, stored_as).reshape(host.shape)
+        host[...] = conversion.decoded(packed, stored_as).reshape(host.shape)
     else:
         copy_into_host(packed, conversion, host.reshape(-1), stored_as=stored_as)
 
