@@ -1,7 +1,7 @@
 """What OpSpecs mean, in float64: ``--check`` of a bundle that holds its OpSpecs and no graph.
 
 Written apart from code generation and emulator: an operation walks its iteration space, an operand gives the element at
-``device_coordinates``, and the formula is the operation's record in float64.  Nothing is divided, masked or padded: an
+``device_coordinates``, and the formula is the operation's record in float64.  Nothing is divided or masked: an
 OpSpec iterates over elements.  Beside each value stands how far the device may be off (roundings of what is stored,
 errors of operands through the formula), to first order.
 """
@@ -19,9 +19,10 @@ import numpy.typing as npt
 
 from spyrec.codegen.expression import CoordinateExpression, Floor, IndirectAccess, Modulo, Symbol
 from spyrec.codegen.opspec import AllocationKind, DynamicSize, LoopSpec, OpSpec, OpSpecFile, TensorArgument
+from spyrec.compare.opspec_windows import slid_axes
 from spyrec.device_ops import FP8_PRODUCTS, TOP_PLACES, device_operation
 from spyrec.device_ops.expression import ArrayAlgebra
-from spyrec.device_ops.record import DeviceOperation, Family
+from spyrec.device_ops.record import DeviceOperation, Family, WindowForm
 from spyrec.diagnostics import refuse
 from spyrec.hardware import dlfloat
 from spyrec.hardware.dtypes import DeviceFormat
@@ -30,12 +31,15 @@ from spyrec.hardware.target import SEGMENT_BYTES, STICK_BYTES
 Doubles = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
-_REORDERED = frozenset({"QFP8CH", "QFP8WT"})
-
 NOT_EVALUATED = "SPY0548"
 """Code of an OpSpec that has no float64 evaluation here."""
 
 _MOST_POINTS = 1 << 28
+_CONTRACTIONS = frozenset({Family.MATMUL, Family.WINDOW})
+"""Families that are never evaluated at every point of the iteration, but by sums of products."""
+
+_NOTHING: Mapping[int, Integers] = {}
+_LARGEST_FP8 = 448.0
 _DOUBLE = ArrayAlgebra(np.float64)
 _SINGLE_ROUNDOFF = 2.0**-24
 _ROUNDOFF = {
@@ -81,6 +85,10 @@ class OpSpecEvaluation:
     def give(self, arg_index: int, data_format: DeviceFormat, values: npt.NDArray[np.generic]) -> None:
         """Put the elements of an argument, in device form, where operations find them."""
         value = values.astype(np.float64).ravel()
+        if data_format is DeviceFormat.SEN143_FP8:
+            # three bits behind the point: a bound for any rounding would hide what is to be found
+            self._memories[AllocationKind.HBM, arg_index] = Estimate(rounded_to_fp8(value), np.zeros_like(value))
+            return
         rounding = self._rounding(data_format, value) if data_format in _ROUNDOFF else np.zeros_like(value)
         self._memories[AllocationKind.HBM, arg_index] = Estimate(value, rounding)
 
@@ -182,9 +190,7 @@ class _Operation:
 
     def run(self) -> None:
         """Evaluate and store."""
-        if not _is_plain(self.spec):
-            raise self.refused("elements of 8-bit sticks, and those of a window, lie in an order that is not evaluated")
-        if math.prod(self.extents) > _MOST_POINTS and self.record.family is not Family.MATMUL:
+        if math.prod(self.extents) > _MOST_POINTS and self.record.family not in _CONTRACTIONS:
             raise self.refused(f"{math.prod(self.extents)} points, more than {_MOST_POINTS}")
         family = self.record.family
         work: Mapping[Family, Callable[[], Estimate]] = {
@@ -193,7 +199,10 @@ class _Operation:
             Family.IDENTITY: lambda: self.value_of(self.inputs[0]),
             Family.RESTICKIFY: lambda: self.value_of(self.inputs[0]),
             Family.REDUCTION: lambda: self._folded(0),
-            Family.MATMUL: self._product,
+            Family.CAST: lambda: self.value_of(self.inputs[0]),
+            Family.PACK: lambda: self.value_of(self.inputs[0]),
+            Family.MATMUL: lambda: self._product([self.value_of(item) for item in self.inputs]),
+            Family.WINDOW: self._window,
             Family.NORM_SCALE: self._norm_scale,
             Family.TOP: self._top,
         }
@@ -206,6 +215,9 @@ class _Operation:
         self._store(work[family]())
 
     def _store(self, found: Estimate, lane: int = 0) -> None:
+        if self.output.device_dtype is DeviceFormat.SEN143_FP8:
+            # what is too large becomes the largest number there is
+            found = replace(found, value=np.clip(found.value, -_LARGEST_FP8, _LARGEST_FP8))
         rounding = self.evaluation.rounding_of(self.output, found.value)
         moves = self.record.family in {Family.IDENTITY, Family.RESTICKIFY}
         formats = {item.device_dtype for item in (self.inputs[0], self.output)}
@@ -238,13 +250,16 @@ class _Operation:
             total = total + term.coefficient * value
         return total
 
-    def places(self, argument: TensorArgument) -> Integers:
-        """Return the flat place of an operand's element at every point."""
-        flat = np.zeros([1] * len(self.symbols), np.int64)
-        for extent, expression in zip(argument.device_size, argument.device_coordinates, strict=True):
-            coordinate = self.coordinate(expression)
+    def places(self, argument: TensorArgument, given: Mapping[int, Integers] = _NOTHING) -> Integers:
+        """Return the flat place of an operand's element at every point; ``given``: coordinates of device dims."""
+        found: list[Integers] = []
+        for dim, (extent, expression) in enumerate(zip(argument.device_size, argument.device_coordinates, strict=True)):
+            coordinate = given[dim] if dim in given else self.coordinate(expression)
             if expression.indirect_names and (coordinate.min() < 0 or coordinate.max() >= extent):
                 raise refuse("SPY0706", f"a row of {int(coordinate.max())} of a table of {extent} rows")
+            found.append(coordinate)
+        flat = np.zeros([1] * len(self.symbols), np.int64)
+        for extent, coordinate in zip(argument.device_size, _arranged(argument, found), strict=True):
             flat = flat * extent + coordinate
         if argument.tile_advance is not None:
             names = {name: self.levels.get(name, 0) for name in argument.tile_advance.symbols}
@@ -313,9 +328,49 @@ class _Operation:
         want = total(source.value)
         return Estimate(want, np.fmax.reduce([np.abs(total(item) - want) for item in source.around()]))
 
-    def _product(self) -> Estimate:
+    def _window(self) -> Estimate:
+        """Sums over windows, of the input or of its products with weights; padding is zero."""
+        form = self.record.window
+        channel = set(self.output.device_coordinates[-1].symbols)
+        # the weights of a convolution are told by their channels, those of others by their place
+        is_swapped = form is WindowForm.CONVOLUTION and channel == set(self.inputs[0].device_coordinates[-1].symbols)
+        source = self.inputs[1 if is_swapped else 0]
+        slid = self._slid(source)
+        if form is not WindowForm.POOL:
+            return self._product([slid, self.value_of(self.inputs[0 if is_swapped else 1])])
+        axes = tuple(i for i, name in enumerate(self.symbols) if slid.value.shape[i] > 1 and not self._is_kept(name))
+        scale = self.spec.op_info.constants.get("scaling_factor", 1.0)
+        value, error = slid.value.sum(axis=axes, keepdims=True), slid.error.sum(axis=axes, keepdims=True)
+        # the scale is a constant of the file, a 16-bit number
+        rounded = np.abs(value * scale) * _ROUNDOFF[DeviceFormat.SEN169_FP16]
+        return Estimate(value * scale, error * abs(scale) + rounded)
+
+    def _is_kept(self, symbol: str) -> bool:
+        return any(symbol in coordinate.symbols for coordinate in self.output.device_coordinates)
+
+    def _slid(self, source: TensorArgument) -> Estimate:
+        """Return the input under its windows, at every point."""
+        axes = slid_axes(self.spec, source)
+        if axes is None:
+            raise self.refused("which device dims of the input its windows slide along is not told")
+        given: dict[int, Integers] = {}
+        is_inside = np.ones([1] * len(self.symbols), np.bool_)
+        for item in axes:
+            outputs, taps = (
+                np.zeros([1] * len(self.symbols), np.int64) if name is None else self.axis(name)
+                for name in (item.output, item.tap)
+            )
+            element = outputs * item.stride + taps * item.dilation - item.front
+            extents = [source.device_size[dim] for dim in item.dims]
+            has_it = (element >= 0) & (element < math.prod(extents))
+            is_inside, element = is_inside & has_it, np.where(has_it, element, 0)
+            for dim, extent in reversed(list(zip(item.dims, extents, strict=True))):
+                given[dim], element = element % extent, element // extent
+        found = self.evaluation.load(source, self.places(source, given))
+        return Estimate(np.where(is_inside, found.value, 0.0), np.where(is_inside, found.error, 0.0))
+
+    def _product(self, operands: Sequence[Estimate]) -> Estimate:
         """Sum of products over the symbols that both inputs have and the output has not."""
-        operands = [self.value_of(item) for item in self.inputs]
         letters = [[i for i, size in enumerate(item.value.shape) if size > 1] for item in operands]
         kept = [i for i in sorted({*letters[0], *letters[1]}) if self.extends(self.output, self.symbols[i])]
         texts = ["".join(ascii_letters[i] for i in axes) for axes in (*letters, kept)]
@@ -381,7 +436,8 @@ def without_padding(
         for item in operation.args:
             if item.arg_index is None or item.allocation.kind is not AllocationKind.HBM:
                 continue
-            is_known = _is_plain(operation) and math.prod(dim.size for dim in operation.iteration_space) <= _MOST_POINTS
+            is_slid = device_operation(operation.op).family is Family.WINDOW
+            is_known = not is_slid and math.prod(dim.size for dim in operation.iteration_space) <= _MOST_POINTS
             is_gathered = any(place.indirect_names for place in item.device_coordinates)
             if operation.tiled_levels or is_gathered or not is_known:
                 whole.add(item.arg_index)
@@ -400,10 +456,32 @@ def without_padding(
     return kept
 
 
-def _is_plain(spec: OpSpec) -> bool:
-    """Whether the coordinates of an operation's operands say where each element lies."""
-    is_reordered = spec.op in FP8_PRODUCTS or any(item.element_arrangement in _REORDERED for item in spec.args)
-    return not is_reordered and device_operation(spec.op).family is not Family.WINDOW
+def rounded_to_fp8(values: Doubles) -> Doubles:
+    """Return the nearest values of E4M3, of two those whose last bit is 0; the largest for what is beyond it."""
+    _, exponents = np.frexp(values)
+    units = np.ldexp(1.0, np.maximum(exponents, -5) - 4)
+    return np.clip(np.round(values / units) * units, -_LARGEST_FP8, _LARGEST_FP8)
+
+
+def _arranged(argument: TensorArgument, coordinates: Sequence[Integers]) -> Sequence[Integers]:
+    """Return coordinates of device dims as elements lie inside of 8-bit sticks, of 128 elements each.
+
+    ``QFP8CH``: the two halves alternate every 8 elements.  ``QFP8WT``: two rows share two sticks, of the first 64
+    elements and of the others, and alternate element by element; the rows are those of the outermost dim that the
+    sticks do not run along.
+    """
+    *outer, lane = coordinates
+    if argument.element_arrangement == "QFP8CH":
+        return [*outer, lane % 64 // 8 * 16 + lane // 64 * 8 + lane % 8]
+    if argument.element_arrangement != "QFP8WT":
+        return coordinates
+    along = set(argument.device_coordinates[-1].symbols)
+    places = [dim for dim, item in enumerate(argument.device_coordinates[:-1]) if not along & set(item.symbols)]
+    if not places:
+        return coordinates
+    row = outer[places[0]]
+    outer[places[0]] = row // 2 * 2 + lane // 64
+    return [*outer, lane % 64 * 2 + row % 2]
 
 
 def operations_of(specs: Sequence[OpSpec | LoopSpec]) -> Iterator[OpSpec]:

@@ -174,8 +174,8 @@ CODE_GENERATION: dict[str, Code] = {
     ),
     "SPY0548": Code(
         "OpSpec not evaluated",
-        "A bundle without a graph is checked against the float64 evaluation of its OpSpecs, which knows element by "
-        "element operations, copies, folds, products and top-k, in loops whose steps the operands state.",
+        "A bundle without a graph is checked against the float64 evaluation of its OpSpecs, which knows all "
+        "operations in loops whose steps the operands state; of a window it asks which device dims its axes are.",
         hint="run the bundle without the check",
     ),
     "SPY0549": Code(
