@@ -20,7 +20,7 @@ import numpy.typing as npt
 from spyrec.codegen.expression import CoordinateExpression, Floor, IndirectAccess, Modulo, Symbol
 from spyrec.codegen.opspec import AllocationKind, DynamicSize, LoopSpec, OpSpec, OpSpecFile, TensorArgument
 from spyrec.compare.opspec_windows import slid_axes
-from spyrec.device_ops import FP8_PRODUCTS, TOP_PLACES, device_operation
+from spyrec.device_ops import TOP_PLACES, device_operation
 from spyrec.device_ops.expression import ArrayAlgebra
 from spyrec.device_ops.record import DeviceOperation, Family, WindowForm
 from spyrec.diagnostics import refuse

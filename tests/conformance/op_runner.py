@@ -37,6 +37,8 @@ def _e4m3(pattern: int) -> float:
 
 E4M3: Doubles = np.array([_e4m3(pattern) for pattern in range(256)])
 """The values of the 8-bit format by pattern; the two NaN patterns (0x7F and 0xFF) have none."""
+_ASCENDING = np.array(sorted({*range(256)} - {0x7F, 0x80, 0xFF}, key=lambda pattern: E4M3[pattern]), np.uint8)
+"""Its patterns by value, without that of minus zero."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +94,9 @@ def encoded(values: Doubles, data_format: DeviceFormat) -> Words:
         case DeviceFormat.IEEE_FP32:
             return values.astype(np.float32).view(np.uint32)
         case DeviceFormat.SEN143_FP8:
-            return np.array([int(np.flatnonzero(value == E4M3)[0]) for value in values], np.uint8)
+            found = np.searchsorted(E4M3[_ASCENDING], values)
+            assert np.array_equal(E4M3[_ASCENDING[found]], values)
+            return _ASCENDING[found]
         case _:
             return values.astype(np.int32).view(np.uint32)
 

@@ -10,8 +10,6 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from spyrec.bundle.dialects import AUGUST_2026, JUNE_2026
 from spyrec.bundle.mlir_parser import parse_program
@@ -25,7 +23,6 @@ from spyrec.diagnostics import SpyrecError
 from spyrec.hardware import dlfloat
 from spyrec.runtime.device import ArgumentTable, TableEntry
 from tests.support.both_engines import Launched
-from tests.support.examples import examples
 
 Json = dict[str, object]
 Doubles = npt.NDArray[np.float64]
@@ -99,30 +96,6 @@ def device_bytes(values: Doubles) -> npt.NDArray[np.uint8]:
 def host(memory: npt.NDArray[np.uint8], rows: int, columns: int) -> Doubles:
     values = dlfloat.decode(memory.view(np.uint16)).astype(np.float64)
     return values.reshape(columns // 64, rows, 64).transpose(1, 0, 2).reshape(rows, columns)
-
-
-@examples(40)
-@given(st.integers(0, 1 << 30))
-def test_elements_up_to_the_size_are_computed_and_no_others(seed: int) -> None:
-    generator = np.random.default_rng(seed)
-    step, count = int(generator.choice([1, 2, 8])), int(generator.integers(1, 6))
-    rows, columns = step * count, 64 * int(generator.choice([1, 2, 4]))
-    size = step * int(generator.integers(1, count + 1))
-    cut = int(generator.choice([n for n in (1, 2, 4) if columns // 64 % n == 0]))
-    x, y, before = (
-        dlfloat.decode(dlfloat.encode(generator.standard_normal((rows, columns)))).astype(np.float64) for _ in range(3)
-    )
-    values = {"sym_0_1_base": size} if size < rows or generator.random() < 0.5 else {}
-    case = launched(chain(rows, columns, step, cut), {0: x, 1: y, 2: before, 3: before}, values)
-    case.assert_equal()
-    held, _ = case.memory("fast")
-    total, scaled = (host(held[f"argument {i}"], rows, columns) for i in (2, 3))
-    assert np.all(np.abs(total[:size] - (x + y)[:size]) <= 2.0**-10 * np.abs((x + y)[:size]))
-    assert np.all(np.abs(scaled[:size] - (total * y)[:size]) <= 2.0**-10 * np.abs((total * y)[:size]))
-    assert np.array_equal(total[size:], before[size:])
-    assert np.array_equal(scaled[size:], before[size:])
-    folded = host(held["argument 4"], 1, columns)[0]
-    assert np.all(np.abs(folded - scaled[:size].sum(axis=0)) <= 2.0**-9 * np.abs(scaled[:size]).sum(axis=0))
 
 
 @pytest.mark.parametrize("size", [64, 128, 192])

@@ -1,4 +1,4 @@
-"""Products of 8-bit floats: weights packed on the device, in sticks of pairs, against NumPy in float64."""
+"""Products of 8-bit floats: where packed elements lie, and which operands are refused."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from spyrec.bundle.dialects import AUGUST_2026
 from spyrec.codegen.emit_opspecs import CodegenOptions, emit_opspecs
@@ -20,25 +18,10 @@ from spyrec.diagnostics import SpyrecError
 from spyrec.hardware import dlfloat
 from spyrec.runtime.device import ArgumentTable, TableEntry
 from tests.support.both_engines import Launched
-from tests.support.examples import examples
+from tests.support.kinds.eight_bits import rounded
 
 Json = dict[str, object]
 Doubles = npt.NDArray[np.float64]
-FINITE = np.array(
-    [fraction / 512 if exponent == 0 else (1 + fraction / 8) * 2.0 ** (exponent - 7)
-     for exponent in range(16) for fraction in range(8)][:127]
-)  # fmt: skip
-"""The magnitudes of E4M3."""
-
-
-def rounded(values: Doubles) -> Doubles:
-    """Round to E4M3: to the nearest magnitude, of two the even one, and what is too large to the last."""
-    magnitude = np.minimum(np.abs(values), FINITE[-1])
-    above = np.searchsorted(FINITE, magnitude)
-    below = np.maximum(above - 1, 0)
-    down, up = magnitude - FINITE[below], FINITE[above] - magnitude
-    is_below = (down < up) | ((down == up) & (below % 2 == 0))
-    return np.copysign(np.where(is_below, FINITE[below], FINITE[above]), values)
 
 
 def argument(index: int, shape: tuple[int, int], symbols: tuple[str, str], kind: str, arrangement: str = "") -> Json:
@@ -113,27 +96,6 @@ def device_bytes(values: Doubles) -> npt.NDArray[np.uint8]:
     rows, columns = values.shape
     sticks = values.reshape(rows, columns // 64, 64).transpose(1, 0, 2)
     return np.ascontiguousarray(dlfloat.encode(sticks)).view(np.uint8).reshape(-1)
-
-
-@examples(40)
-@given(st.integers(0, 1 << 30))
-def test_a_product_of_packed_operands_is_that_of_rounded_ones(seed: int) -> None:
-    generator = np.random.default_rng(seed)
-    m, k, n = int(generator.choice([1, 3, 8])), *(128 * int(generator.choice([1, 2, 3])) for _ in range(2))
-    of_m, of_k, of_n = (
-        int(generator.choice([cut for cut in (1, 2, 3, 4) if extent % (unit * cut) == 0]))
-        for extent, unit in ((m, 1), (k, 128), (n, 128))
-    )
-    x, w = (dlfloat.decode(dlfloat.encode(generator.standard_normal(shape))).astype(np.float64)
-            for shape in ((m, k), (k, n)))  # fmt: skip
-    case = launched(chain(m, k, n, (of_m, of_k, of_n)), {0: x, 1: w})
-    case.assert_equal()
-    held, _ = case.memory("fast")
-    got = dlfloat.decode(held["argument 4"].view(np.uint16)).astype(np.float64)
-    got = got.reshape(n // 64, m, 64).transpose(1, 0, 2).reshape(m, n)
-    want = rounded(x) @ rounded(w)
-    # sums in float32, rounded to 9 bits behind the point once
-    assert np.all(np.abs(got - want) <= 2.0**-9 * np.abs(want) + 1e-5 * (np.abs(rounded(x)) @ np.abs(rounded(w))))
 
 
 def test_weights_lie_in_pairs_of_rows_element_by_element() -> None:

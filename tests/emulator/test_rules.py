@@ -26,6 +26,7 @@ from spyrec.bundle.superdsc import Indirection, SuperDsc
 from spyrec.diagnostics import SpyrecError
 from spyrec.diagnostics.codes import CODES
 from spyrec.emulator.device import EmulatedDevice
+from spyrec.emulator.rules.binding import tile_summands
 from spyrec.hardware import dlfloat
 from spyrec.hardware.dtypes import DeviceFormat
 from spyrec.runtime.device import ArgumentTable, TableEntry
@@ -449,6 +450,16 @@ def test_a_loop_nest_with_tile_steps_covers_every_tile() -> None:
     np.testing.assert_array_equal(device.memory(addresses[3], size).view(np.uint16), want)
     assert [op.executions for op in stats.operations] == [8, 8]
     assert stats.operations[0].hbm_read_bytes == 2 * size
+
+
+@pytest.mark.parametrize(
+    ("found", "accepted"),
+    [(1000, True), (2 * 1000 + 2 * 96, True), (3 * 1000, True), (2 * 96, True), (1000 + 8, False), (44, False)],
+)
+def test_an_outer_loop_may_go_several_tiles_along_each_of_two_dims(found: int, accepted: bool) -> None:
+    """Loops inside of it walk both: a step is a sum of multiples of theirs, none of them taken away."""
+    steps = {"mb": 96, "out": 1000}
+    assert (tile_summands(found, steps, [96, 1000]) is not None) is accepted
 
 
 def test_the_unrolled_example_whose_tiles_overlap_is_refused_by_its_extents() -> None:

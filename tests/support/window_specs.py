@@ -89,8 +89,9 @@ def spec_of(problem: Problem) -> OpSpec:
     space = tuple(IterationDim(name, sizes[name], problem.splits.get(name, 1)) for name in iterated)
     arguments = [_argument(0, *_input_axes(problem, iterated))]
     if problem.op == "conv2d":
+        inside = 64 * _sticks(problem.in_channels)  # whole sticks, as the input has them
         arguments.append(_argument(1, [(_sticks(problem.channels), "floor(c/64)"), (problem.taps[1], "q"),
-                                       (problem.in_channels, "d"), (problem.taps[0], "p")], "Mod(c, 64)"))  # fmt: skip
+                                       (inside, "d"), (problem.taps[0], "p")], "Mod(c, 64)"))  # fmt: skip
     elif problem.op == "depthwiseconv2dnative":
         windows = [
             (problem.taps[0], "p" if "p" in iterated else "0"),

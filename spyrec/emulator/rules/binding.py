@@ -354,9 +354,9 @@ class _Checker:
         for loop in reversed(self.call.loops):
             found = binding.steps[position].get(loop.number, 0)
             units = [steps[dim] for dim in sorted(walked_inside)]
-            chosen = _summands(found, steps, units)
+            chosen = tile_summands(found, steps, units)
             if chosen is None:  # the variable may count elements instead of tiles, a whole tile's per round
-                chosen = _summands(found * loop.values.step, steps, units)
+                chosen = tile_summands(found * loop.values.step, steps, units)
             walked_inside.update(chosen or ())
             if len(loop.values) > 1 and chosen is None:
                 uneven.insert(0, (loop, found * loop.values.step))
@@ -415,11 +415,21 @@ def _boundaries(extents: tuple[int, ...]) -> set[int]:
     return set(np.cumprod([1, *extents], dtype=object).tolist())
 
 
-def _summands(found: int, steps: Mapping[str, int], units: Sequence[int]) -> tuple[str, ...] | None:
-    """Return the dims whose tile steps add up to a step, up to a multiple of one of ``units``; else ``None``."""
+def tile_summands(found: int, steps: Mapping[str, int], units: Sequence[int]) -> tuple[str, ...] | None:
+    """Return the dims whose tile steps add up to a step, up to multiples of two of ``units``; else ``None``."""
     for count in range(len(steps) + 1):
         for chosen in combinations(steps, count):
             rest = found - sum(steps[dim] for dim in chosen)
             if rest == 0 or any(rest % unit == 0 for unit in units if unit):
                 return chosen
-    return None
+    pairs = [pair for pair in combinations(units, 2) if all(pair)]
+    return () if any(_is_sum_of_multiples(found, *pair) for pair in pairs) else None
+
+
+def _is_sum_of_multiples(number: int, one: int, other: int) -> bool:
+    """Whether a positive number is so many of one and so many of another, none of them taken away."""
+    shared = math.gcd(one, other)
+    if number % shared:
+        return False
+    fewest = number // shared * pow(one // shared, -1, other // shared) % (other // shared)
+    return fewest * one <= number

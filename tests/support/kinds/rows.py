@@ -2,38 +2,22 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from random import Random
 
 import numpy as np
 import numpy.typing as npt
 
-from spyrec.bundle.dialects import AUGUST_2026
-from spyrec.codegen.emit_opspecs import CodegenOptions, emit_opspecs
 from spyrec.codegen.expression import parse_expression
 from spyrec.codegen.opspec import AllocationKind, ArgumentAllocation, OpSpec, TensorArgument
 from spyrec.hardware.dtypes import DeviceFormat
-from spyrec.runtime.device import ArgumentTable, TableEntry
-from tests.codegen.builders import FP16, FP32, SEGMENT, file_of, space
-from tests.conformance.op_runner import Operand, encoded, places
-from tests.support.both_engines import Launched
+from tests.codegen.builders import FP16, FP32, SEGMENT, space
+from tests.support.kinds.program import EXACT, OWN, Doubles, Elements, Places, RandomProgram, elements_of, sixteenths
 
-Doubles = npt.NDArray[np.float64]
 INT32 = DeviceFormat.IEEE_INT32
 FUNCTIONS = {"identity": 1, "exp": 1, "neg": 1, "add": 2, "maximum": 2}
-
-
-def launched(spec: OpSpec, contents: Mapping[int, npt.NDArray[np.uint8]], *, exact: bool) -> Launched:
-    """Return a launch of one operation in the dialect of August, operand ``i`` being argument ``i``."""
-    options = CodegenOptions(dialect=AUGUST_2026, is_exact=exact)
-    emitted = emit_opspecs(file_of(spec, symbolic=True, unroll=False), options)
-    entries = tuple(
-        TableEntry(f"t{at}", at, arg.device_size, arg.device_dtype, at * SEGMENT, 128 * math.prod(arg.device_size[:-1]))
-        for at, arg in enumerate(spec.args)
-    )
-    return Launched(emitted.program, emitted.superdscs, ArgumentTable(entries), contents)
 
 
 @dataclass(frozen=True)
@@ -57,10 +41,12 @@ class IndexedOperation:
     seed: int
 
     @classmethod
-    def random(cls, source: Random) -> IndexedOperation:
+    def random(cls, source: Random, *, scatters: bool) -> IndexedOperation:
         rank = source.choice([0, 1, 1, 2, 2])
         symbols = ["a", "b"][:rank]
-        sizes = {symbol: source.choice([1, 2, 5, 31, 32, 33, 40]) for symbol in symbols}
+        sizes = {
+            symbol: source.choice([1, 2, 5, 31, 32, 33, 40] if rank == 1 else [1, 2, 3, 5, 33]) for symbol in symbols
+        }
         columns = rank == 1 and source.random() < 0.3
         sizes |= {"d": source.choice([1, 2, 3])} if source.random() < 0.5 else {}
         sizes |= {"c": source.choice([1, 63, 64, 100, 200])}
@@ -75,7 +61,7 @@ class IndexedOperation:
             rows=source.choice([1, 2, 7, 50]),
             rank=rank,
             columns=columns,
-            scatters=source.random() < 0.5,
+            scatters=scatters,
             table_axes=tuple(table_axes),
             plain_axes=tuple(plain_axes),
             data_format=source.choice([FP16, FP16, FP32]),
@@ -125,7 +111,7 @@ class IndexedOperation:
             form = [-(-sizes[1] // 32), sizes[0], 32], ["floor(b/32)", "a", "Mod(b, 32)"]
         return replace(self._argument(0, *form, INT32), name="rows")
 
-    @property
+    @cached_property
     def spec(self) -> OpSpec:
         others = [self.plain_axes] * (FUNCTIONS[self.op] - 1)
         first, last = (self.plain_axes, self.table_axes) if self.scatters else (self.table_axes, self.plain_axes)
@@ -133,33 +119,34 @@ class IndexedOperation:
         args = (self._index(), *tensors[:-1], replace(tensors[-1], is_input=False))
         return OpSpec(self.op, False, space(self.sizes, self.splits), args)
 
-    def case(self, rows: npt.NDArray[np.int64] | None = None) -> tuple[Launched, Doubles, int, int]:
-        """Return a launch; the output's elements as NumPy has them; bytes of device memory read and written.
+    def program(self, rows: npt.NDArray[np.int64] | None = None) -> RandomProgram:
+        """Return the program with what NumPy makes of it, and the bytes of device memory that it reads and writes.
 
         ``rows``: what the index holds, random otherwise.  A table's elements are in the order r, d, c, others'
         in that of the iteration's index symbols, d, c.
         """
         generator = np.random.default_rng(self.seed)
         spec = self.spec
+        last = len(spec.args) - 1
         shape = [self.sizes[symbol] for symbol in self.symbols]
         if rows is None:
             rows = generator.integers(0, self.rows, shape)
         rest = [self.sizes[symbol] for symbol in self.rest]
-        arrays = [self._numbers(generator, [self.rows, *rest] if self._is_table(at) else [*shape, *rest])
-                  for at in range(1, len(spec.args))]  # fmt: skip
-        contents = {0: self.memory(0, rows.astype(np.float64))}
-        contents |= {at: self.memory(at, arrays[at - 1]) for at in range(1, len(spec.args))}
-        case = launched(spec, contents, exact=self.exact)
-        inputs = [array[rows] if self._is_table(1 + at) else array for at, array in enumerate(arrays[:-1])]
-        values = self.function(inputs)
-        read = sum(128 * len(self._sticks(at, rows)) for at in range(len(spec.args) - 1))
-        written = 128 * len(self._sticks(len(spec.args) - 1, rows))
-        if not self.scatters:
-            return case, values, read, written
-        want = arrays[-1].copy()
-        for place in np.ndindex(*shape):
-            want[rows[place]] = values[place]
-        return case, want, read, written
+        arrays = [rows.astype(np.float64)]
+        arrays += [sixteenths(generator, [self.rows, *rest] if self._is_table(at) else [*shape, *rest])
+                   for at in range(1, last + 1)]  # fmt: skip
+        given = {at: Elements(self.where(at), values) for at, values in enumerate(arrays)}
+        inputs = [array[rows] if self._is_table(at) else array for at, array in enumerate(arrays[1:-1], 1)]
+        want = self.function(inputs)
+        read = sum(128 * self._sticks(at, rows) for at in range(last))
+        written = 128 * self._sticks(last, rows)
+        if self.scatters:
+            values, want = want, arrays[-1].copy()
+            for place in np.ndindex(*shape):
+                want[rows[place]] = values[place]
+        # one rounding of exp is left; everything else is exact
+        wanted = {last: Elements(self.where(last), want, relative=2.0**-10 if self.op == "exp" else 0.0)}
+        return RandomProgram((spec,), given, wanted, EXACT if self.exact else OWN, traffic=(read, written))
 
     def function(self, inputs: list[Doubles]) -> Doubles:
         match self.op:
@@ -177,33 +164,32 @@ class IndexedOperation:
     def _is_table(self, position: int) -> bool:
         return position == (len(self.spec.args) - 1 if self.scatters else 1)
 
-    @staticmethod
-    def _numbers(generator: np.random.Generator, shape: Sequence[int]) -> Doubles:
-        """Return sixteenths up to 3: every format and their sums are exact."""
-        return np.asarray(generator.integers(-48, 49, shape), np.float64) / 16
-
-    def where(self, position: int) -> tuple[npt.NDArray[np.int64], ...]:
+    def where(self, position: int) -> Places:
         """Return the device coordinates of an operand's elements."""
         argument = self.spec.args[position]
         if position == 0:
-            return places(Operand(self.symbols, (), None), argument.device_coordinates, self.sizes)
+            return elements_of(argument, self.symbols, self.sizes)
         coordinates = [parse_expression("r") if item.indirect_names else item for item in argument.device_coordinates]
         symbols = (("r",) if self._is_table(position) else self.symbols) + self.rest
-        return places(Operand(symbols, (), "c"), coordinates, self.sizes | {"r": self.rows})
+        rows_named = replace(argument, device_coordinates=tuple(coordinates))
+        return elements_of(rows_named, symbols, self.sizes | {"r": self.rows})
 
-    def memory(self, position: int, values: Doubles) -> npt.NDArray[np.uint8]:
-        """Return an operand's buffer with these elements, poison elsewhere."""
+    def _sticks(self, position: int, rows: npt.NDArray[np.int64]) -> int:
+        """Return how many sticks are touched of an operand."""
         argument = self.spec.args[position]
-        lanes = argument.device_size[-1]
-        words = np.full(argument.device_size, 0x7F7F7F7F if lanes == 32 else 0x7FFF, f"u{128 // lanes}")
-        words[self.where(position)] = encoded(values.reshape(-1), argument.device_dtype)
-        return words.reshape(-1).view(np.uint8)
-
-    def _sticks(self, position: int, rows: npt.NDArray[np.int64]) -> set[tuple[int, ...]]:
-        """Return the device coordinates of the sticks that are touched of an operand."""
-        *outer, _ = self.where(position)
-        found = np.stack(outer, axis=1)
+        touched = np.zeros(argument.device_size[:-1], np.bool_)
+        touched[self.where(position)[:-1]] = True
         if position and self._is_table(position):
-            axis = next(i for i, item in enumerate(self.spec.args[position].device_coordinates) if item.indirect_names)
-            found = found[np.isin(found[:, axis], rows)]
-        return set(map(tuple, found.tolist()))
+            axis = next(i for i, item in enumerate(argument.device_coordinates) if item.indirect_names)
+            touched = touched.take(np.unique(rows), axis=axis)
+        return int(touched.sum())
+
+
+def gathers(source: Random) -> RandomProgram:
+    """Rows of a table that an index of any rank names, copied or a function of them."""
+    return IndexedOperation.random(source, scatters=False).program()
+
+
+def scatters(source: Random) -> RandomProgram:
+    """Rows of a table that an index names, stored, the later of two that it names twice."""
+    return IndexedOperation.random(source, scatters=True).program()
