@@ -25,7 +25,8 @@ from spyrec.emulator import geometry
 from spyrec.emulator.engine import Patterns
 from spyrec.emulator.operations import shuffle, window
 from tests.conformance.test_windows import PROBLEMS
-from tests.emulator.test_fp8_products import FINITE, chain, rounded
+from tests.emulator.test_fp8_products import chain
+from tests.support.kinds.eight_bits import FINITE, rounded
 from tests.support.window_specs import Problem, rounded_up, spec_of
 
 AUGUST = Path(__file__).parent.parent / "fixtures" / "examples_2026_08"

@@ -231,11 +231,11 @@ def several() -> OpSpecFile:
 
 
 def test_a_parameter_is_numbered_where_its_name_stands_first_among_all_sizes_of_that_superdsc() -> None:
-    """The delta says of ``%sym_N_k_base`` (its section 8): N is the first SuperDSC with the name, k counts inside of it.
+    """Of ``%sym_N_k_base``: N is the first SuperDSC with the name, k counts inside of it.
 
-    What counts inside of a SuperDSC are its distinct sizes in the order of its iteration space, as section 2 hands out
-    their ids; a size that is known from before is one of them.  So "c", the second of three sizes of SuperDSC 1 and its
-    only new one, is ``sym_1_2``.
+    What counts inside of a SuperDSC are its distinct sizes in the order of its iteration space, as their
+    ids are handed out; a size that is known from before is one of them.  So "c", the second of three sizes of SuperDSC
+    1 and its only new one, is ``sym_1_2``.
     """
     emitted = emit_opspecs(several(), OWN)
     text = print_program(emitted.program)
