@@ -7,11 +7,13 @@ from collections.abc import Callable, Mapping
 from benchmarks.measure import Figures
 from benchmarks.planning_parts.division import division
 from benchmarks.planning_parts.packing import packing
+from benchmarks.planning_parts.shuffles import shuffles
 from benchmarks.planning_parts.traffic import traffic
 
 PARTS: Mapping[str, Callable[[], Figures]] = {
     "division": division,
     "packing": packing,
+    "shuffles": shuffles,
     "traffic": traffic,
 }
 """Name of a part -> what measures it, in the order of the report."""

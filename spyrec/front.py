@@ -140,6 +140,7 @@ def pipeline_options(options: CompileOptions) -> PipelineOptions:
     Errors: SPY0771 for cores that the target does not have and for correction slots out of range, SPY0750 for an
     unknown profile, SPY0414 for an unknown planner or one whose extra is missing.
     """
+    from spyrec.bundle.dialects import NEWEST
     from spyrec.bundle.image_sections import MAX_SLOTS
     from spyrec.passes.base import NO_PLANNER, PipelineOptions
     from spyrec.passes.solvers.scratchpad_packing import checked_planner
@@ -164,6 +165,7 @@ def pipeline_options(options: CompileOptions) -> PipelineOptions:
         lx_planner=options.lx_planner,
         auto_tile=options.auto_tile,
         symbolic_args=options.symbolic_args,
+        has_shuffles=(_dialect(options) or NEWEST).has_shuffles,
     )
 
 

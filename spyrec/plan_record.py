@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-from spyrec.files.json_form import COUNT, INTEGER, NAME, Form, json, optional
+from spyrec.files.json_form import COUNT, INTEGER, NAME, Form, json, omitted, optional
 from spyrec.hardware.target import CALIBRATED, Target
 
 _US_DIGITS = 6  # a picosecond: what differs beyond is the machine's, not the model's
@@ -51,6 +51,8 @@ class Decision(Enum):
     """An output is collected in the scratchpads and copied out once."""
     IN_PLACE = "in place"
     """A buffer takes the place of an operand that dies there."""
+    SHUFFLED = "shuffled"
+    """A buffer in the scratchpads is brought from the cores that wrote it to those that read it, over the ring."""
     SPILLED = "spilled"
     """A buffer that could have lain in the scratchpads lies in device memory."""
     DIVISION = "division"
@@ -93,7 +95,9 @@ class PlannedOperation:
 
     ``program``: the program's position in the plan; ``place``: the operation's position in the program, which is its
     number in ``bundle.mlir`` where loops are kept.  ``output``: the tensor it writes.  ``loops``: numbers of the loops
-    around it, outermost first.  ``slices``: of each divided dim.
+    around it, outermost first.  ``slices``: of each divided dim; of a shuffle those of its result, ``source_slices``
+    those of what it reads.  ``ring_bytes``: what a core gets of others in a shuffle, each byte as often as there are
+    links on its way, of the core where that is most.
     """
 
     program: int = field(metadata=json(COUNT))
@@ -109,6 +113,8 @@ class PlannedOperation:
     hbm_core_read_bytes: int = field(metadata=json(COUNT))
     flops: int = field(metadata=json(COUNT))
     simulated_us: float = field(metadata=json(_MICROSECONDS))
+    source_slices: Mapping[str, int] = field(default_factory=dict[str, int], metadata=omitted(_SLICES))
+    ring_bytes: int = field(default=0, metadata=omitted(COUNT))
 
 
 @dataclass(frozen=True, slots=True)

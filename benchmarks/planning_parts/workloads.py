@@ -74,6 +74,27 @@ def gated_mlp(rows: int, hidden: int, inner: int) -> JsonObject:
     return graph_data([tensor("x", rows, hidden), *weights], nodes, ["y"])
 
 
+def residual_mlp(rows: int, hidden: int, inner: int) -> JsonObject:
+    """Return ``norm(x + down(silu(up(norm(x)))))``."""
+    inputs = [tensor("x", rows, hidden), tensor("up", inner, hidden), tensor("down", hidden, inner)]
+    nodes = [
+        node("normal", "rms_norm", "x", normalized_shape=[hidden], eps=_EPS),
+        node("wide", "linear", "normal", "up"),
+        node("act", "silu", "wide"),
+        node("narrow", "linear", "act", "down"),
+        node("sum", "add", "narrow", "x"),
+        node("y", "rms_norm", "sum", normalized_shape=[hidden], eps=_EPS),
+    ]
+    return graph_data(inputs, nodes, ["y"])
+
+
+def rows_then_columns(rows: int, columns: int) -> JsonObject:
+    """Return two operations on one tensor, pinned to 32 slices of its rows, then of its columns."""
+    first = {**node("a", "exp", "x"), "work_division": {"out.0": 32}}
+    then = {**node("y", "neg", "a"), "work_division": {"out.1": 32}}
+    return graph_data([tensor("x", rows, columns)], [first, then], ["y"])
+
+
 SHOWN = {
     "softmax 512x1024": Workload(softmax(512, 1024)),
     "softmax 4096x2048": Workload(softmax(4096, 2048)),

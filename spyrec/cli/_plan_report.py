@@ -52,7 +52,7 @@ def _operation(item: PlannedOperation) -> tuple[str, ...]:
         f"{item.place} {item.op}",
         item.output,
         " ".join(map(str, item.loops)),
-        " x ".join(f"{name} {count}" for name, count in item.slices.items()) or "one core",
+        _divided(item),
         f"{item.executions:,}",
         f"{item.hbm_read_bytes:,}",
         f"{item.hbm_write_bytes:,}",
@@ -60,6 +60,12 @@ def _operation(item: PlannedOperation) -> tuple[str, ...]:
         f"{item.flops:,}",
         f"{item.simulated_us:,.3f}",
     )
+
+
+def _divided(item: PlannedOperation) -> str:
+    slices = " x ".join(f"{name} {count}" for name, count in item.slices.items()) or "one core"
+    source = " x ".join(f"{name} {count}" for name, count in item.source_slices.items())
+    return f"{source} -> {slices}" if source else slices
 
 
 def _loop(item: PlannedLoop) -> tuple[str, ...]:
@@ -101,11 +107,13 @@ def _totals(figures: PlanFigures) -> list[str]:
         (number, sum(item.simulated_us for item in items))
         for number, items in groupby(figures.operations, key=lambda item: item.program)
     )
+    ring = sum(item.ring_bytes for item in figures.operations)
     ratio = f"{moved / bound:.4f}" if bound else "-"
     return [
         f"read {figures.hbm_read_bytes:,}, written {figures.hbm_write_bytes:,}, together {moved:,} bytes",
         f"lower bound {bound:,} bytes, ratio {ratio}",
         f"scratchpads: {lx.peak_bytes:,} of {lx.usable_bytes:,} usable bytes of each core{planner}",
+        *([f"shuffles: {ring:,} bytes over the ring"] if ring else []),
         *(f"program {number}: {time_us:,.3f} us" for number, time_us in times),
         f"flops {figures.flops:,}, predicted time {figures.simulated_us:,.3f} us",
     ]

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from spyrec.codegen.expression import CoordinateExpression
-from spyrec.codegen.opspec import AllocationKind, ArgumentAllocation, IterationDim, OpInfo, OpSpec, TensorArgument
+from spyrec.codegen.opspec import (
+    AllocationKind,
+    ArgumentAllocation,
+    IterationDim,
+    OpInfo,
+    OpSpec,
+    OwnedSlices,
+    TensorArgument,
+)
+from spyrec.device_ops import IDENTITY
 from spyrec.hardware.target import SEGMENT_BYTES
 from spyrec.ir.device_access import DeviceAccess, DeviceDim, VariablePart
-from spyrec.ir.kernel import Kernel, KernelBuffer, KernelGraph, KernelProgram
+from spyrec.ir.kernel import Kernel, KernelBuffer, KernelGraph, KernelProgram, Owners
 from spyrec.ir.kernel_form import KernelForm, Rule, stands_at_one_position, synthetic_count
 
 
@@ -61,6 +70,9 @@ def lower_node(graph: KernelGraph, program: KernelProgram, kernel: Kernel) -> Op
     )
     target = graph.buffers[kernel.output.buffer]
     output = _argument(target, program, kernel, [*(_EMPTY,) * (rank - len(operands[-1])), *operands[-1]])
+    if kernel.owners:
+        source, result = (_owned(owners, names) for owners in kernel.owners)
+        args, output = (replace(args[0], work_division=source),), replace(output, work_division=result)
     # a kernel's form is refused where a store would reach its neighbour, and there the host extents are known
     output = replace(output, is_input=False, ends_in_padding=True)
     is_reduction = kernel.rule in (Rule.REDUCTION, Rule.CONTRACTION) or (
@@ -73,13 +85,26 @@ def lower_node(graph: KernelGraph, program: KernelProgram, kernel: Kernel) -> Op
         if variable.dim in dims
     )
     return OpSpec(
-        kernel.op_func,
+        IDENTITY if kernel.owners else kernel.op_func,
         is_reduction,
         tuple(space),
         (*args, output),
         op_info=OpInfo(kernel.constants),
         tiled_symbols=tiled,
     )
+
+
+def _owned(owners: Owners, names: Sequence[str]) -> OwnedSlices:
+    """Return who owns what of an operand of a shuffle: an OpSpec says it of a copy."""
+    slots: dict[str, CoordinateExpression] = {}
+    before = 1
+    for variable in owners.order:
+        slices = owners.division[variable]
+        if slices > 1:
+            slots[names[variable]] = CoordinateExpression.mod(CoordinateExpression.floor("core_id", before), slices)
+            before *= slices
+    cut = {names[variable]: slices for variable, slices in enumerate(owners.division) if slices > 1}
+    return OwnedSlices(cut, slots)
 
 
 def _operand_dims(kernel: Kernel, form: KernelForm, symbols: _Symbols, position: int) -> list[_Dim]:

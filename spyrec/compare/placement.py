@@ -70,7 +70,9 @@ def lx_places(kernel: Kernel, offset: int, buffer: KernelBuffer) -> LxPlaces:
     addresses = offset + (position * operand.lane_extent + lane) * bytes_of(buffer)
     cores: Integers = np.zeros((), np.int64)
     stride = 1
-    for index in slice_order(division, contracts=kernel.rule is Rule.CONTRACTION):
+    contracts = kernel.rule is Rule.CONTRACTION
+    order = kernel.owners[-1].order if kernel.owners else slice_order(division, contracts=contracts)
+    for index in order:
         cores = cores + slices[index] * stride
         stride *= division[index]
     if is_pair(kernel, len(kernel.inputs)):

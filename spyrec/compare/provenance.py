@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from spyrec.bundle.bundle_content import BundleContent
+from spyrec.bundle.dialects import DIALECTS
 from spyrec.bundle.manifest import Manifest
 from spyrec.bundle.program import For, SdscExecute, Statement
 from spyrec.bundle.superdsc import Component, SuperDsc
@@ -114,8 +115,10 @@ def _options_of(bundle: BundleContent) -> PipelineOptions:
     target, known = bundle.manifest.target, bundle.manifest.planned_with
     operands = (item for program in bundle.programs for dsc in program.superdscs.values() for item in dsc.operands)
     symbolic_args = any(item.is_symbolic for item in operands)
+    dialect = DIALECTS.get(bundle.manifest.dialect or "")
+    has_shuffles = dialect is not None and dialect.has_shuffles
     if known is None:
-        return PipelineOptions(target, target.cores, symbolic_args=symbolic_args)
+        return PipelineOptions(target, target.cores, symbolic_args=symbolic_args, has_shuffles=has_shuffles)
     return PipelineOptions(
         target,
         min(known.cores, target.cores),
@@ -124,6 +127,7 @@ def _options_of(bundle: BundleContent) -> PipelineOptions:
         lx_planner=known.lx_planner,
         auto_tile=known.auto_tile,
         symbolic_args=symbolic_args,
+        has_shuffles=has_shuffles,
     )
 
 

@@ -16,7 +16,11 @@ def slices_of_cores(counts: Sequence[int], *, contracts: bool, least_rank: int =
     it comes first, so that the cores which combine partial results are neighbours (torch-spyre's ``k_fast`` order);
     so it is from ``least_rank`` dims on.
     """
-    order = slice_order(counts, contracts=contracts, least_rank=least_rank)
+    return slices_in_order(counts, slice_order(counts, contracts=contracts, least_rank=least_rank))
+
+
+def slices_in_order(counts: Sequence[int], order: Sequence[int]) -> tuple[tuple[int, ...], ...]:
+    """Return the slice index of every core along each dim; ``order``: the dims whose slice varies fastest first."""
     slices: list[tuple[int, ...]] = []
     for core in range(math.prod(counts)):
         rest, entry = core, [0] * len(counts)

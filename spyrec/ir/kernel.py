@@ -113,6 +113,18 @@ class Loop:
 
 
 @dataclass(frozen=True, slots=True)
+class Owners:
+    """Which part of an operand of a shuffle each core has: every part has one core.
+
+    ``division``: slices per variable of the form.  ``order``: the variables from the one whose slice varies fastest
+    between neighbouring cores to the slowest.
+    """
+
+    division: tuple[int, ...]
+    order: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Kernel:
     """One device operation over ``extents``.
 
@@ -123,6 +135,8 @@ class Kernel:
     ``reason`` says why a pass inserted the kernel.  ``dims`` are the names of the iteration dims, as far as known.
     ``loops`` are the numbers of the loops around it, outermost first; ``tiled`` the iteration dims of each that count
     inside one of its tiles.  ``pinned``: the slices of each iteration dim where the graph pins them, else empty.
+    ``owners``: of a shuffle, a copy from scratchpads to scratchpads, those of its input and those of its output; its
+    ``division`` is that of the latter.
     """
 
     name: str
@@ -143,6 +157,7 @@ class Kernel:
     loops: tuple[int, ...] = ()
     tiled: tuple[tuple[int, ...], ...] = ()
     pinned: tuple[int, ...] = ()
+    owners: tuple[Owners, ...] = ()
 
     @property
     def uses(self) -> tuple[Use, ...]:
@@ -204,7 +219,8 @@ class KernelGraph:
 
     ``source`` is the graph it was made from; ``places`` says which buffer, read how, a value of that graph is, and has
     no entry for those that passes took apart or dropped.  ``notes``: what the planner decided and why, in the order of
-    its decisions; ``planner``: who placed the scratchpads.
+    its decisions; ``planner``: who placed the scratchpads.  ``expects_shuffles_of``: buffers between whose writers and
+    readers the divisions were chosen apart, because a shuffle would join them.
     """
 
     name: str
@@ -219,6 +235,7 @@ class KernelGraph:
     loops: Mapping[int, Loop] = field(default_factory=dict[int, Loop])
     notes: tuple[PlanNote, ...] = field(default=(), compare=False)
     planner: PlannerName | None = None
+    expects_shuffles_of: frozenset[str] = frozenset()
 
     def form_of(self, kernel: Kernel) -> KernelForm:
         """Return a kernel's device form under the buffers' layouts; raises ``Inexpressible``."""

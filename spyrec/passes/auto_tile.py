@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 
 from spyrec.ir.kernel import BufferRole, Kernel, KernelGraph
 from spyrec.passes.base import NO_PLANNER, Lack, PipelineOptions, Refused, TileGroup
@@ -68,7 +68,7 @@ def spilled_bytes(planned: KernelGraph, options: PipelineOptions) -> dict[str, i
     found: dict[str, int] = {}
     for program in planned.programs:
         kernels = planned.kernels[program.first_kernel : program.end_kernel]
-        for item in residences(planned, kernels, frozenset(program.pool_offsets)):
+        for item in chain.from_iterable(residences(planned, kernels, frozenset(program.pool_offsets))):
             if item.name not in program.lx_offsets and item.buffer not in program.lx_offsets:
                 found[item.buffer] = item.size_bytes
     for name, buffer in planned.buffers.items():

@@ -55,7 +55,9 @@ class PipelineOptions:
     ``lx_planner``: what packs the scratchpads, or ``none``: all tensors lie in device memory.
     ``auto_tile``: whether the compiler may choose loops where a graph asks for none; ``tile_groups``: what it chose.
     ``profile``: the parameters of the times that plans are compared by.
-    ``symbolic_args``: addresses are parameters of the programs, not baked in.
+    ``symbolic_args``: addresses are parameters of the programs, not baked in.  ``has_shuffles``: whether operations may
+    be emitted that move a tensor from scratchpad to scratchpad; ``divides_for_shuffles``: whether ``divide-work``
+    counts on them.
     """
 
     target: Target = field(default_factory=Target)
@@ -67,6 +69,8 @@ class PipelineOptions:
     tile_groups: tuple[TileGroup, ...] = ()
     profile: TargetProfile = CALIBRATED
     symbolic_args: bool = True
+    has_shuffles: bool = True
+    divides_for_shuffles: bool = True
 
     def most_arguments(self, *, has_pool: bool) -> int:
         """Return how many tensors from outside one program may use."""

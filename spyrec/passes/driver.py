@@ -13,9 +13,11 @@ from spyrec.ir.verify import verify
 from spyrec.passes.base import Facet, Lack, PassContext, PipelineOptions, Refused, TileGroup
 from spyrec.passes.divide_work.pins import name_pinned_dims
 from spyrec.passes.pipelines import AUTO_TILE, COMPILE, FORM, AnyPass
+from spyrec.passes.planning.traffic import kernel_traffic
 from spyrec.passes.print_kernels import print_kernels
 from spyrec.passes.tile_loops.symbolic import refuse_unsteady_shapes
 from spyrec.passes.verify_kernels import verify_kernels
+from spyrec.plan_record import Decision
 
 _MOST_SPARE_ARGUMENTS = 3
 """Arguments that loops leave free for copies at most: with more, two operations could hardly share one."""
@@ -40,6 +42,10 @@ class DriverOptions:
 
     stop_after: str | None = None
     observe: Callable[[PassRecord], None] | None = field(default=None, compare=False)
+
+    def recording(self, records: list[PassRecord]) -> DriverOptions:
+        """Return what keeps passes for later, if somebody observes them at all."""
+        return DriverOptions(observe=None if self.observe is None else records.append)
 
     def show(self, records: Iterable[PassRecord]) -> None:
         """Let passes be observed that ran before."""
@@ -138,9 +144,38 @@ def _planned(
 
 
 def _planned_once(formed: KernelGraph, options: PipelineOptions, driver: DriverOptions) -> KernelGraph | Refused:
+    """Plan kernels; again without counting on shuffles where LX does not hold what the divisions counted on.
+
+    The quicker plan stays, and its passes are observed.
+    """
+    if driver.stop_after is not None:
+        return _plan_passes(formed, options, driver)
+    seen: list[PassRecord] = []
+    planned = _plan_passes(formed, options, driver.recording(seen))
+    if isinstance(planned, KernelGraph) and _is_short_of_room(planned):
+        others: list[PassRecord] = []
+        plain = _plan_passes(formed, replace(options, divides_for_shuffles=False), driver.recording(others))
+        if isinstance(plain, KernelGraph) and _simulated_us(plain, options) < _simulated_us(planned, options):
+            planned, seen = plain, others
+    driver.show(seen)
+    return planned
+
+
+def _plan_passes(formed: KernelGraph, options: PipelineOptions, driver: DriverOptions) -> KernelGraph | Refused:
     planned = _run_passes(AUTO_TILE.passes, formed, options, driver)
     assert not isinstance(planned, Graph), "planning ends in kernels"
     return planned
+
+
+def _is_short_of_room(planned: KernelGraph) -> bool:
+    """Whether a plan whose divisions count on shuffles lacks some of them, or had to leave other tensors out of LX."""
+    shuffled = {note.subject for note in planned.notes if note.decision is Decision.SHUFFLED}
+    is_spilled = any(note.decision is Decision.SPILLED for note in planned.notes)
+    return not planned.expects_shuffles_of <= (frozenset() if is_spilled else shuffled)
+
+
+def _simulated_us(planned: KernelGraph, options: PipelineOptions) -> float:
+    return sum(item.simulated_us for item in kernel_traffic(planned, options.profile))
 
 
 def _run_passes(

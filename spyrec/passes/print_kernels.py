@@ -36,9 +36,15 @@ def _kernel(kernel: Kernel) -> str:
     indices = [f"i{dim}" for dim in range(len(kernel.extents))]
     loops = ", ".join(f"{name}<{extent}" for name, extent in zip(indices, kernel.extents, strict=True))
     operands = ", ".join(_use(use, indices, kernel.loops) for use in kernel.inputs)
-    divided = "" if kernel.division is None else f" on {'x'.join(map(str, kernel.division)) or '1'} cores"
+    divided = "" if kernel.division is None else f" on {_slices(kernel.division)} cores"
+    if kernel.owners:
+        divided = f" from {_slices(kernel.owners[0].division)}{divided}"
     why = "" if kernel.reason is None else f"  because {kernel.reason}"
     return f"  for [{loops}] {_use(kernel.output, indices, kernel.loops)} = {kernel.op_func}({operands}){divided}{why}"
+
+
+def _slices(division: Sequence[int]) -> str:
+    return "x".join(map(str, division)) or "1"
 
 
 def use_text(use: Use) -> str:

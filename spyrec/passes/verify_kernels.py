@@ -7,10 +7,13 @@ from collections.abc import Iterator, Sequence
 from spyrec.ir.access import Coordinate
 from spyrec.ir.device_access import Inexpressible
 from spyrec.ir.kernel import BufferRole, Kernel, KernelGraph, Use
+from spyrec.passes.verify_scratchpads import verify_scratchpads
 
 
 def verify_kernels(graph: KernelGraph) -> list[str]:
-    """Return what is wrong: names, order of writes and reads, extents, loops; with layouts, kernels' device forms."""
+    """Return what is wrong: names, order of writes and reads, extents, loops; with layouts, kernels' device forms; with
+    places in the scratchpads, who cuts them how.
+    """
     problems: list[str] = []
     written = {name for name, buffer in graph.buffers.items() if buffer.role in (BufferRole.INPUT, BufferRole.CONSTANT)}
     has_layouts = all(buffer.layout is not None for buffer in graph.buffers.values())
@@ -30,6 +33,7 @@ def verify_kernels(graph: KernelGraph) -> list[str]:
             problems.extend(_form_problems(graph, kernel))
     if not problems:
         problems.extend(_verify_loops(graph))
+        problems.extend(verify_scratchpads(graph))
     problems.extend(f'output "{name}" is never written' for name, buffer in graph.outputs if buffer not in written)
     return problems
 

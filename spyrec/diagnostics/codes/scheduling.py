@@ -114,4 +114,20 @@ SCHEDULING: dict[str, Code] = {
         "is_causal makes a mask of one number per query and key, a constant of the bundle of at most 2**28 numbers.",
         hint="split the queries into parts, or give the mask as an input",
     ),
+    # 0444 to 0446: rules of the compiler's own plans of scratchpads; a violation ends as SPY9901
+    "SPY0444": Code(
+        "scratchpad read as it was not written",
+        "All operations cut a tensor in the scratchpads among the cores as its writer did: only a shuffle moves parts.",
+        hint=REPORT,
+    ),
+    "SPY0445": Code(
+        "shuffle without two divisions",
+        "A shuffle copies a tensor from one division among its cores to another; in each, every part has one core.",
+        hint=REPORT,
+    ),
+    "SPY0446": Code(
+        "shuffle over itself",
+        "Both states of what is shuffled lie in the scratchpads and do not overlap: cores read what others hold.",
+        hint=REPORT,
+    ),
 }

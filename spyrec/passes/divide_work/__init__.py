@@ -31,14 +31,16 @@ def divide_work(graph: KernelGraph, context: PassContext) -> KernelGraph | Refus
 
 def _divided(graph: KernelGraph, options: PipelineOptions) -> KernelGraph:
     choices = [candidates(graph, kernel, options) for kernel in graph.kernels]
-    divisions = choose(graph, choices, options)
+    chosen = choose(graph, choices, options)
+    divisions = chosen.divisions
     notes = [
         note
         for kernel, found, division in zip(graph.kernels, choices, divisions, strict=True)
         if (note := _note(graph, kernel, found, division)) is not None
     ]
     kernels = (replace(kernel, division=division) for kernel, division in zip(graph.kernels, divisions, strict=True))
-    return graph.with_kernels(tuple(kernels)).with_notes(*notes)
+    divided = replace(graph.with_kernels(tuple(kernels)), expects_shuffles_of=chosen.shuffled)
+    return divided.with_notes(*notes)
 
 
 def _note(graph: KernelGraph, kernel: Kernel, found: Sequence[Candidate], division: Division) -> PlanNote | None:

@@ -1,9 +1,9 @@
 """Divisions chosen together: neighbours that cut a tensor alike can keep it in the scratchpads (LX).
 
 Every kernel is a variable over its candidate divisions, every tensor one over the ways it can lie in LX; a tensor in LX
-saves each agreeing kernel the time of its bytes on the memory.  The least total time is found by variable elimination:
-exactly, as long as the tables stay small.  What LX can hold at once is not a part of it: ``place-scratchpad`` leaves
-out what does not fit.
+saves each agreeing kernel the time of its bytes on the memory; one that does not agree may find it shuffled, which
+takes time on the ring.  The least total time is found by variable elimination: exactly, as long as the tables stay
+small.  What LX can hold at once is not a part of it: ``place-scratchpad`` leaves out what does not fit.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from spyrec.hardware.target import RING_CORES
 from spyrec.ir.kernel import BufferRole, Kernel, KernelBuffer, KernelGraph
 from spyrec.passes.base import NO_PLANNER, PipelineOptions
 from spyrec.passes.divide_work.division_candidates import Candidate
@@ -34,7 +35,10 @@ _MOST_SHARES = 12
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """One way for a tensor to lie in LX, and the share that those who use it there have to have; neither: not in LX."""
+    """One way for a tensor to lie in LX, and the share that those who use it there have to have; neither: not in LX.
+
+    Shuffled: its writers have the share, readers that have another one take a shuffle each.
+    """
 
     way: Way | None = None
     share: Share | None = None
@@ -52,12 +56,18 @@ class _Touch:
     shares: tuple[Share | None, ...]
 
 
-def choose(
-    graph: KernelGraph, candidates: Sequence[Sequence[Candidate]], options: PipelineOptions
-) -> tuple[Division, ...]:
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A division for every kernel, and the tensors that the choice expects to be shuffled."""
+
+    divisions: tuple[Division, ...]
+    shuffled: frozenset[str] = frozenset()
+
+
+def choose(graph: KernelGraph, candidates: Sequence[Sequence[Candidate]], options: PipelineOptions) -> Choice:
     """Return a division for every kernel of ``graph``, one of its ``candidates`` (best alone first, none empty)."""
     if options.lx_planner == NO_PLANNER:
-        return tuple(items[0].division for items in candidates)
+        return Choice(tuple(items[0].division for items in candidates))
     problem = _Problem(graph, tuple(_distinct(k, c) for k, c in zip(graph.kernels, candidates, strict=True)), options)
     return problem.solved()
 
@@ -81,10 +91,13 @@ class _Problem:
         self._candidates = candidates
         self._bytes_per_us = float(options.profile.memory_bytes_per_us)
         self._usable = options.target.lx_usable_bytes
+        self._profile = options.profile
+        self._has_shuffles = options.has_shuffles and options.divides_for_shuffles
         self._trips = [graph.trips(kernel.loops) for kernel in graph.kernels]
 
-    def solved(self) -> tuple[Division, ...]:
+    def solved(self) -> Choice:
         """Return the divisions of least total time."""
+        known: list[tuple[str, Sequence[_State]]] = []
         domains = [len(items) for items in self._candidates]
         factors = [self._alone(number, items) for number, items in enumerate(self._candidates)]
         every = self._touches()
@@ -93,16 +106,20 @@ class _Problem:
             buffer = self._graph.buffers[name]
             states = self._states(buffer, region, touches)
             if name in parted:  # what is read in part has to be in device memory
-                states = [state for state in states if state.way is not Way.RESIDENT]
+                states = [state for state in states if state.way not in {Way.RESIDENT, Way.SHUFFLED}]
             if len(states) == 1:
                 continue
             variable = len(domains)
             domains.append(len(states))
+            known.append((name, states))
             moved = self._ticks(_region_bytes(buffer, region))
             factors.append(self._state_costs(moved, region, states, variable))
             factors.extend(self._agreement(moved, states, touch, variable) for touch in touches)
         values = minimise(domains, factors).values
-        return tuple(items[value].division for items, value in zip(self._candidates, values, strict=False))
+        divisions = tuple(items[value].division for items, value in zip(self._candidates, values, strict=False))
+        lying = zip(known, values[len(divisions) :], strict=True)
+        shuffled = frozenset(name for (name, states), value in lying if states[value].way is Way.SHUFFLED)
+        return Choice(divisions, shuffled)
 
     def _touches(self) -> Mapping[tuple[str, BufferRegion], list[_Touch]]:
         found: dict[tuple[str, BufferRegion], list[_Touch]] = {}
@@ -150,7 +167,37 @@ class _Problem:
                 states.append(_State(Way.DRAINED, share))
             if len(writers) < 2 and sum(self._trips[touch.kernel] for touch in touches if not touch.is_writer) > rounds:
                 states.append(_State(Way.STAGED, share))
+        if self._has_shuffles and is_whole and buffer.role is BufferRole.INTERMEDIATE and writers:
+            states += [
+                _State(Way.SHUFFLED, share)
+                for share in dict.fromkeys(writers[0].shares)
+                if share is not None and self._may_move(share, touches)
+            ]
         return states
+
+    def _may_move(self, share: Share, touches: Sequence[_Touch]) -> bool:
+        """Whether all writers offer a share and some readers only others that a shuffle can bring it to."""
+        readers = [touch.shares for touch in touches if not touch.is_writer]
+        return (
+            all(share in touch.shares for touch in touches if touch.is_writer)
+            and not all(share in offers for offers in readers)
+            and all(share in offers or any(self._fits_beside(share, other) for other in offers) for offers in readers)
+        )
+
+    def _fits_beside(self, share: Share, other: Share | None) -> bool:
+        """Whether a shuffle can bring a tensor from one share to another, both in LX for a while.
+
+        Shares over dims of which one is taken apart are not told alike: no copy has both.
+        """
+        if other is None or len(other.slices) != len(share.slices) or len(other.extents) != len(share.extents):
+            return False
+        return share.size_bytes + other.size_bytes <= self._usable
+
+    def _shuffle_ticks(self, share: Share) -> int:
+        """Return about what a shuffle takes: all that a core gets passes a quarter of the ring."""
+        links = min(len(share.slices) / 2, RING_CORES / 4)
+        ring_us = share.size_bytes * links / self._profile.ring_bytes_per_us
+        return round((ring_us + share.size_bytes / self._profile.vector_bytes_per_us) * _TICKS_PER_US)
 
     def _ticks(self, size_bytes: int) -> int:
         return round(size_bytes / self._bytes_per_us * _TICKS_PER_US)
@@ -176,7 +223,10 @@ class _Problem:
                     continue
                 if share == state.share:
                     table[row, column] = -saved
-                elif touch.is_writer or state.way is Way.RESIDENT:
+                elif state.way is Way.SHUFFLED and not touch.is_writer and self._fits_beside(state.share, share):
+                    shuffled = self._shuffle_ticks(state.share) * self._trips[touch.kernel]
+                    table[row, column] = shuffled - saved
+                elif touch.is_writer or state.way in {Way.RESIDENT, Way.SHUFFLED}:
                     table[row, column] = INFINITE
         return Factor((touch.kernel, variable), table)
 

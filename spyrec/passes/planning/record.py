@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from spyrec.device_ops import IDENTITY, device_operation
 from spyrec.hardware.cost import Combination, OperandRead, OperationClass, OperationRecord, Unit
 from spyrec.hardware.target import PARTIAL_SUM_BYTES, STICK_BYTES
 from spyrec.hardware.work_slices import ring_hops, slices_of_cores
-from spyrec.ir.kernel import Kernel, KernelGraph
+from spyrec.ir.kernel import Kernel, KernelGraph, Owners
 from spyrec.ir.kernel_form import KernelForm, Rule
 from spyrec.passes.planning.kernel_space import KernelSpace, OperandSpace, kernel_space
 from spyrec.passes.planning.overlap import Box, core_box, union_sticks
+from spyrec.passes.planning.relayout import moved_ring_bytes
+from spyrec.passes.planning.shares import share_of_owners
 
 
 def record_of(
@@ -30,9 +33,20 @@ def record_of(
     return kernel_record(kernel).under(chosen, lx_flags(kernel, in_lx))
 
 
-def lx_flags(kernel: Kernel, in_lx: frozenset[str]) -> tuple[bool, ...]:
+def lx_flags(kernel: Kernel, in_lx: AbstractSet[str]) -> tuple[bool, ...]:
     """Return of every operand, the output last, whether its buffer is one of ``in_lx``."""
     return tuple(use.buffer in in_lx for use in kernel.uses)
+
+
+def slices_by_dim(kernel: Kernel, division: tuple[int, ...]) -> dict[str, int]:
+    """Return the slices of each divided dim by its name; a dim without one goes by its place in the iteration."""
+    found: dict[str, int] = {}
+    for variable, slices in zip(kernel.placed.variables, division, strict=False):
+        name = kernel.dims[variable.dim] if variable.dim < len(kernel.dims) else None
+        if slices > 1:
+            shown = name or f"d{variable.dim}"
+            found[shown] = found.get(shown, 1) * slices
+    return found
 
 
 def kernel_record(kernel: Kernel) -> UndividedRecord:
@@ -40,7 +54,8 @@ def kernel_record(kernel: Kernel) -> UndividedRecord:
     names = [use.buffer for use in kernel.uses]
     aliases = tuple(names.index(name) for name in names)
     reduces = kernel.rule is Rule.REDUCTION or (kernel.rule is Rule.STATISTICS and bool(kernel.reduced))
-    return _kernel_record(kernel.placed, kernel.rule, kernel.op_func, reduces, aliases)
+    record = _kernel_record(kernel.placed, kernel.rule, kernel.op_func, reduces, aliases)
+    return replace(record, ring_bytes=_ring_bytes(kernel.placed, kernel.owners)) if kernel.owners else record
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +63,8 @@ class UndividedRecord:
     """The fields of a kernel's records that no division changes, and how the others follow from one.
 
     ``operands``: inputs, then the output.  ``aliases``: by operand the first one with the same buffer.  ``rows``,
-    ``batch``: variables of a matmul's rows and batches.  ``row_points``: rows of all cores together.
+    ``batch``: variables of a matmul's rows and batches.  ``row_points``: rows of all cores together.  ``ring_bytes``:
+    what a shuffle moves, whose owners are given.
     """
 
     space: KernelSpace
@@ -61,6 +77,7 @@ class UndividedRecord:
     rows: tuple[int, ...]
     batch: tuple[int, ...]
     aliases: tuple[int, ...]
+    ring_bytes: int = 0
 
     def under(self, division: tuple[int, ...], in_lx: Sequence[bool]) -> OperationRecord:
         """Return the record under a division; ``in_lx`` says of every operand whether it lies in the scratchpads."""
@@ -91,6 +108,7 @@ class UndividedRecord:
             lx_write_bytes=lx[-1] if in_lx[-1] else 0,
             combination=self._combination(division, cores),
             batch_slices=_slices(self.batch, division),
+            ring_bytes=self.ring_bytes,
         )
 
     def reads(
@@ -147,6 +165,14 @@ class UndividedRecord:
         contracts = self.operation_class is OperationClass.MATMUL
         hops = _hops(division, self.space.added_before, reduced, contracts=contracts)
         return Combination(slices, hops, elements * PARTIAL_SUM_BYTES)
+
+
+@lru_cache(maxsize=4096)
+def _ring_bytes(form: KernelForm, owners: tuple[Owners, ...]) -> int:
+    source, target = (share_of_owners(form, position, own) for position, own in enumerate(owners))
+    assert source is not None, owners
+    assert target is not None, owners
+    return moved_ring_bytes(source, target)
 
 
 @lru_cache(maxsize=4096)

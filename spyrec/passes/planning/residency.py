@@ -5,19 +5,25 @@
   or it leaves the program.  It is written to LX and stored once; those readers read LX.
 * *staged*: some readers cut a region of it alike; its writer does not, or is outside.  The region is fetched once for
   all of them, in each iteration of the loops that it moves along.
+* *shuffled*: what lies in LX in one of these ways is brought there to the share of readers that cut it differently,
+  from scratchpad to scratchpad.  Where that serves all of these readers, a tensor can be resident all the same.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
+from spyrec.hardware.cost import cost_of
+from spyrec.hardware.target import TargetProfile
 from spyrec.ir.device_access import Inexpressible, cut_points
 from spyrec.ir.kernel import BufferRole, Kernel, KernelBuffer, KernelGraph, Use
 from spyrec.passes.lifetimes import start_of_loops
+from spyrec.passes.planning.record import kernel_record
 from spyrec.passes.planning.regions import BufferRegion, region_of, use_of_twin, whole_region
-from spyrec.passes.planning.scratchpad_copies import drain, fetch, twin_of
+from spyrec.passes.planning.scratchpad_copies import drain, fetch, shuffle, twin_of
 from spyrec.passes.planning.shares import Share, share_of, share_of_region
 
 
@@ -27,6 +33,7 @@ class Way(Enum):
     RESIDENT = "resident"
     DRAINED = "drained"
     STAGED = "staged"
+    SHUFFLED = "shuffled"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,18 +42,44 @@ class Residence:
 
     ``name``: of what lies there, the buffer itself or its twin.  ``readers``: numbers of the kernels that read it
     there.  ``copy``: the kernel between the twins, none where it is resident.  ``saved_bytes``: device memory traffic
-    that it saves.  ``size_bytes``: of one core's share.
+    that it saves.  ``share``: of each core.  ``source``: the name of what a shuffle reads in LX.  ``shuffle_bytes``:
+    what could pass through device memory while it is shuffled.
     """
 
     way: Way
     buffer: str
     name: str
-    size_bytes: int
+    share: Share
     saved_bytes: int
     region: BufferRegion
     readers: frozenset[int] = frozenset()
     twin: KernelBuffer | None = None
     copy: Kernel | None = None
+    source: str | None = None
+    shuffle_bytes: int = 0
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of one core's share."""
+        return self.share.size_bytes
+
+    @property
+    def worth_bytes(self) -> int:
+        """What it saves, the time of its shuffle counted as bytes of device memory."""
+        return self.saved_bytes - self.shuffle_bytes
+
+
+Group = tuple[Residence, ...]
+"""What one tensor, or a region of it, has in LX: first what is written or fetched there, then what is shuffled of it.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Shuffles:
+    """What shuffles cost, and the buffers that are not to be shuffled."""
+
+    profile: TargetProfile
+    without: frozenset[str] = frozenset()
 
 
 @dataclass(slots=True)
@@ -57,21 +90,26 @@ class _Touches:
     writers: dict[int, Share | None] = field(default_factory=dict[int, Share | None])
 
 
-def residences(graph: KernelGraph, kernels: Sequence[Kernel], internal: frozenset[str]) -> tuple[Residence, ...]:
+def residences(
+    graph: KernelGraph, kernels: Sequence[Kernel], internal: frozenset[str], shuffles: Shuffles | None = None
+) -> tuple[Group, ...]:
     """Return a way for each buffer or region that can lie in LX, the one that saves most.
 
-    ``internal``: the buffers that no other program and no caller sees.
+    ``internal``: the buffers that no other program and no caller sees.  ``shuffles``: none are made where absent.
     """
-    return _Finder(graph, kernels, internal).found()
+    return _Finder(graph, kernels, internal, shuffles).found()
 
 
 class _Finder:
     """What the kernels of one program touch, and how it could lie in LX."""
 
-    def __init__(self, graph: KernelGraph, kernels: Sequence[Kernel], internal: frozenset[str]) -> None:
+    def __init__(
+        self, graph: KernelGraph, kernels: Sequence[Kernel], internal: frozenset[str], shuffles: Shuffles | None
+    ) -> None:
         self._graph = graph
         self._kernels = kernels
         self._internal = internal
+        self._shuffles = shuffles
         self._touches: dict[str, dict[BufferRegion, _Touches]] = {}
         self._writers: dict[str, list[int]] = {}
         for number, kernel in enumerate(kernels):
@@ -88,62 +126,126 @@ class _Finder:
         if is_output:
             self._writers.setdefault(use.buffer, []).append(number)
 
-    def found(self) -> tuple[Residence, ...]:
+    def found(self) -> tuple[Group, ...]:
         """Return the residences that save something, in the order in which their buffers are first touched."""
-        result: list[Residence] = []
+        result: list[Group] = []
+        number = 0
         for name, by_region in self._touches.items():
             buffer = self._graph.buffers[name]
-            resident = self._resident(buffer, by_region)
-            if resident is not None:
-                result.append(resident)
-                continue
-            for region, touches in by_region.items():
-                best = self._with_twin(buffer, region, touches, len(result))
-                if best is not None:
-                    result.append(best)
-        return tuple(item for item in result if item.saved_bytes > 0)
+            groups = [self._resident(buffer, by_region)]
+            if not groups[0]:
+                groups = self._with_twins(buffer, by_region, number)
+                moved = self._resident_and_moved(buffer, by_region, number)
+                groups = [moved] if _worth(moved) > sum(map(_worth, groups)) else groups
+            result += [group for group in groups if group]
+            number += sum(map(len, groups))
+        return tuple(result)
 
-    def _resident(self, buffer: KernelBuffer, by_region: Mapping[BufferRegion, _Touches]) -> Residence | None:
-        region = whole_region(buffer)
-        touches = by_region.get(region)
+    def _resident(self, buffer: KernelBuffer, by_region: Mapping[BufferRegion, _Touches]) -> Group:
+        touches = self._own_touches(buffer, by_region)
+        share = None if touches is None else _one((*touches.readers.values(), *touches.writers.values()))
+        if touches is None or share is None:
+            return ()
+        return self._resident_in(buffer, share, (*touches.readers, *touches.writers))
+
+    def _resident_in(self, buffer: KernelBuffer, share: Share, users: Sequence[int]) -> Group:
+        saved = buffer.placed.size_bytes * sum(map(self._trips, users))
+        return (Residence(Way.RESIDENT, buffer.name, buffer.name, share, saved, whole_region(buffer)),)
+
+    def _own_touches(self, buffer: KernelBuffer, by_region: Mapping[BufferRegion, _Touches]) -> _Touches | None:
+        """Return who touches a buffer that nobody outside sees and that all touch whole."""
         is_own = buffer.name in self._internal and buffer.role is BufferRole.INTERMEDIATE
-        if touches is None or not is_own or len(by_region) > 1:
-            return None
-        shares = {*touches.readers.values(), *touches.writers.values()}
-        share = shares.pop()
-        if shares or share is None:
-            return None
-        saved = buffer.placed.size_bytes * sum(map(self._trips, (*touches.readers, *touches.writers)))
-        return Residence(Way.RESIDENT, buffer.name, buffer.name, share.size_bytes, saved, region)
+        return by_region.get(whole_region(buffer)) if is_own and len(by_region) == 1 else None
 
-    def _with_twin(
-        self, buffer: KernelBuffer, region: BufferRegion, touches: _Touches, number: int
-    ) -> Residence | None:
+    def _resident_and_moved(
+        self, buffer: KernelBuffer, by_region: Mapping[BufferRegion, _Touches], number: int
+    ) -> Group:
+        """Return the residence in the share of the writers, and shuffles for all readers that have others."""
+        touches = self._own_touches(buffer, by_region)
+        share = None if touches is None else _one(tuple(touches.writers.values()))
+        if touches is None or share is None or not self._may_shuffle(buffer) or None in touches.readers.values():
+            return ()
+        alike = [reader for reader, own in touches.readers.items() if own == share]
+        (anchor,) = self._resident_in(buffer, share, (*alike, *touches.writers))
+        moved = self._moved(anchor, touches, number + 1)
+        served = sum(len(item.readers) for item in moved) + len(alike)
+        return (anchor, *moved) if served == len(touches.readers) else ()
+
+    def _with_twins(self, buffer: KernelBuffer, by_region: Mapping[BufferRegion, _Touches], number: int) -> list[Group]:
+        groups: list[Group] = []
+        for region, touches in by_region.items():
+            groups.append(self._with_twin(buffer, region, touches, number + sum(map(len, groups))))
+        return groups
+
+    def _with_twin(self, buffer: KernelBuffer, region: BufferRegion, touches: _Touches, number: int) -> Group:
         """Return the residence beside device memory, in the share that saves most."""
         twin = twin_of(self._graph, buffer, region, number)
         if twin is None:
-            return None
-        best: Residence | None = None
-        for share in dict.fromkeys(touches.readers.values()):
+            return ()
+        best: Group = ()
+        may_shuffle = self._may_shuffle(buffer)
+        written = touches.writers.values() if may_shuffle else ()
+        for share in dict.fromkeys((*touches.readers.values(), *written)):
             if share is None:
                 continue
             is_drained = region == whole_region(buffer) and self._is_drained(buffer, touches, share)
-            ready = self._first_ready(buffer.name, len(region.loops))
-            readers = frozenset(
-                reader
-                for reader, found in touches.readers.items()
-                if found == share and reader >= ready and self._reads_twin(reader, buffer, region, twin)
-            )
+            readers = self._readers(buffer, region, touches, twin, share)
             saved = twin.placed.size_bytes * sum(map(self._trips, readers))
             if not is_drained:
                 saved -= twin.placed.size_bytes * self._graph.trips(region.loops)
-            if not readers or saved <= (0 if best is None else best.saved_bytes):
+            may_move = may_shuffle and any(own not in {share, None} for own in touches.readers.values())
+            if not (readers or (is_drained and may_move)) or (saved <= _worth(best) and not may_move):
                 continue
             copy = (drain if is_drained else fetch)(self._graph, buffer, region, twin, share)
-            if copy is not None:
-                way = Way.DRAINED if is_drained else Way.STAGED
-                best = Residence(way, buffer.name, twin.name, share.size_bytes, saved, region, readers, twin, copy)
+            if copy is None:
+                continue
+            way = Way.DRAINED if is_drained else Way.STAGED
+            anchor = Residence(way, buffer.name, twin.name, share, saved, region, readers, twin, copy)
+            group = (anchor, *(self._moved(anchor, touches, number + 1) if may_move else ()))
+            best = group if _worth(group) > _worth(best) else best
         return best
+
+    def _readers(
+        self, buffer: KernelBuffer, region: BufferRegion, touches: _Touches, twin: KernelBuffer, share: Share
+    ) -> frozenset[int]:
+        """Return the kernels that can read a twin of the region instead of it, in a share."""
+        ready = self._first_ready(buffer.name, len(region.loops))
+        return frozenset(
+            reader
+            for reader, found in touches.readers.items()
+            if found == share and reader >= ready and self._reads_twin(reader, buffer, region, twin)
+        )
+
+    def _may_shuffle(self, buffer: KernelBuffer) -> bool:
+        return self._shuffles is not None and buffer.name not in self._shuffles.without
+
+    def _moved(self, anchor: Residence, touches: _Touches, number: int) -> Group:
+        """Return shuffles of what lies in LX to all other shares of readers, as far as each is worth its time."""
+        found: list[Residence] = []
+        for share in dict.fromkeys(touches.readers.values()):
+            moved = None if share in {anchor.share, None} else self._shuffled(anchor, touches, share, number)
+            if moved is not None:
+                found.append(moved)
+                number += 1
+        return tuple(found)
+
+    def _shuffled(self, anchor: Residence, touches: _Touches, share: Share | None, number: int) -> Residence | None:
+        buffer, region = self._graph.buffers[anchor.buffer], anchor.region
+        twin = twin_of(self._graph, buffer, region, number)
+        if twin is None or share is None or self._shuffles is None:
+            return None
+        readers = self._readers(buffer, region, touches, twin, share)
+        copy = shuffle(self._graph, anchor.twin or buffer, region, twin, (anchor.share, share)) if readers else None
+        if copy is None:
+            return None
+        profile = self._shuffles.profile
+        cost = cost_of(kernel_record(copy).under(copy.division or (), (True, True)), profile)
+        taken = math.ceil(cost.total_us * self._graph.trips(region.loops) * profile.memory_bytes_per_us)
+        saved = twin.placed.size_bytes * sum(map(self._trips, readers))
+        found = Residence(
+            Way.SHUFFLED, buffer.name, twin.name, share, saved, region, readers, twin, copy, anchor.name, taken
+        )
+        return found if found.worth_bytes > 0 else None
 
     def _first_ready(self, name: str, depth: int) -> int:
         """Return the first kernel that finds in ``depth`` loops all that is ever written to a buffer there."""
@@ -188,6 +290,15 @@ class _Finder:
         return self._graph.trips(self._kernels[number].loops)
 
 
+def _one(shares: Sequence[Share | None]) -> Share | None:
+    """Return what is the share of all, ``None`` where there is no such."""
+    return shares[0] if len(set(shares)) == 1 else None
+
+
+def _worth(group: Group) -> int:
+    return sum(item.worth_bytes for item in group)
+
+
 def touched(
     buffer: KernelBuffer, kernel: Kernel, position: int, division: tuple[int, ...]
 ) -> tuple[BufferRegion, Share | None]:
@@ -221,8 +332,8 @@ def with_residences(graph: KernelGraph, kernels: Sequence[Kernel], chosen: Seque
             continue
         for number in item.readers:
             inputs[number] = [_twinned(use, item) for use in inputs[number]]
-        if item.way is Way.STAGED:
-            first = min(item.readers)
+        if item.way is not Way.DRAINED:
+            first = min(item.readers.union(*(other.readers for other in chosen if other.source == item.name)))
             place = start_of_loops(kernels, first, kernels[first].loops, len(item.copy.loops))
             before.setdefault(place, []).append(item.copy)
         else:

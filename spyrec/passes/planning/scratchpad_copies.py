@@ -1,10 +1,10 @@
-"""Copies between device memory and the scratchpads: what several operations read is fetched once."""
+"""Copies between device memory and the scratchpads, and from scratchpads to scratchpads."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from spyrec.device_ops import IDENTITY
+from spyrec.device_ops import IDENTITY, SHUFFLE
 from spyrec.ir.access import Access
 from spyrec.ir.device_access import Inexpressible
 from spyrec.ir.graph import Derived
@@ -12,7 +12,7 @@ from spyrec.ir.kernel import BufferRole, Kernel, KernelBuffer, KernelGraph, Use
 from spyrec.ir.kernel_form import Rule
 from spyrec.ir.types import TensorType
 from spyrec.passes.planning.regions import BufferRegion, fetching_use, layout_of_region
-from spyrec.passes.planning.shares import Share, copy_division
+from spyrec.passes.planning.shares import Share, copy_division, owners_of
 
 PASS_NAME = "place-scratchpad"
 
@@ -60,6 +60,27 @@ def drain(
     return _divided(graph, copy, (buffer, twin), 0, share)
 
 
+def shuffle(
+    graph: KernelGraph, source: KernelBuffer, region: BufferRegion, twin: KernelBuffer, shares: tuple[Share, Share]
+) -> Kernel | None:
+    """Return the kernel that brings ``source`` from the first of the ``shares`` in LX to ``twin`` in the second.
+
+    ``source`` and ``twin`` hold the region alone.  ``None`` where no two one-to-one divisions of one copy among the
+    same cores give these shares.
+    """
+    access = Access.identity(region.shape)
+    copy = _copy(twin, Use(source.name, access), Use(twin.name, access), region)
+    copy = replace(copy, name=f"{twin.name}.shuffle", op_func=SHUFFLE, dims=_dims(graph, region))
+    try:
+        copy = replace(copy, form=_around(graph, (source, twin)).form_of(copy))
+    except Inexpressible:
+        return None
+    owners = tuple(owner for place, share in enumerate(shares) if (owner := owners_of(copy, place, share)) is not None)
+    if len(owners) < len(shares) or len({len(share.slices) for share in shares}) > 1:
+        return None
+    return replace(copy, owners=owners, division=owners[-1].division)
+
+
 def _dims(graph: KernelGraph, region: BufferRegion) -> tuple[str | None, ...]:
     """Return the names of a region's dims: a dim that moves along a loop has the loop's."""
     names: list[str | None] = [None] * len(region.shape)
@@ -87,10 +108,13 @@ def _copy(twin: KernelBuffer, read: Use, write: Use, region: BufferRegion) -> Ke
 def _divided(
     graph: KernelGraph, copy: Kernel, twins: tuple[KernelBuffer, KernelBuffer], position: int, share: Share
 ) -> Kernel | None:
-    around = replace(graph, buffers={**graph.buffers, **{twin.name: twin for twin in twins}})
     try:
-        copy = replace(copy, form=around.form_of(copy))
+        copy = replace(copy, form=_around(graph, twins).form_of(copy))
     except Inexpressible:
         return None
     division = copy_division(copy, position, share)
     return None if division is None else replace(copy, division=division)
+
+
+def _around(graph: KernelGraph, buffers: tuple[KernelBuffer, KernelBuffer]) -> KernelGraph:
+    return replace(graph, buffers={**graph.buffers, **{item.name: item for item in buffers}})

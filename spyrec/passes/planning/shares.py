@@ -1,7 +1,7 @@
 """Which part of a tensor each core works on: what has to agree for the tensor to lie in the scratchpads (LX).
 
-A core's LX holds its own slice, densely, and nothing moves data between cores.  So every operation that touches a
-tensor in LX has to cut it among the same cores alike, and to walk all of it.
+A core's LX holds its own slice, densely, and nothing but a shuffle moves data between cores.  So every operation that
+touches a tensor in LX has to cut it among the same cores alike, and to walk all of it.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from spyrec.hardware.target import STICK_BYTES
-from spyrec.hardware.work_slices import slices_of_cores
-from spyrec.ir.device_access import DeviceAccess, VariablePart
-from spyrec.ir.kernel import Kernel
+from spyrec.hardware.work_slices import slices_in_order, slices_of_cores
+from spyrec.ir.device_access import DeviceAccess, DeviceDim, VariablePart
+from spyrec.ir.kernel import Kernel, Owners
 from spyrec.ir.kernel_form import KernelForm, Rule
 
 
@@ -60,6 +60,8 @@ def share_of_region(kernel: Kernel, position: int, division: tuple[int, ...]) ->
     """Return the share of a tensor that holds just what the operand walks in one iteration of the kernel's loops."""
     if kernel.rule is Rule.RESTICKIFY or kernel.placed.unit_lane:
         return None
+    if kernel.owners:
+        return share_of_owners(kernel.placed, position, kernel.owners[position])
     return _share(kernel.placed, position, division, kernel.rule is Rule.CONTRACTION)
 
 
@@ -72,6 +74,19 @@ def _walks_all(form: KernelForm, operand: DeviceAccess) -> bool:
 
 @lru_cache(maxsize=1 << 16)
 def _share(form: KernelForm, position: int, division: tuple[int, ...], contracts: bool) -> Share | None:
+    return _cut(form, position, division, slices_of_cores(division, contracts=contracts))
+
+
+@lru_cache(maxsize=1 << 12)
+def share_of_owners(form: KernelForm, position: int, owners: Owners) -> Share | None:
+    """Return the share of an operand of a shuffle, ``None`` where its slices are not even."""
+    return _cut(form, position, owners.division, slices_in_order(owners.division, owners.order))
+
+
+def _cut(
+    form: KernelForm, position: int, division: tuple[int, ...], cores: tuple[tuple[int, ...], ...]
+) -> Share | None:
+    """Return the share under a division; ``cores``: the slice of each along every variable."""
     operand = form.operands[position]
     extents: list[int] = []
     walks: list[int | None] = []
@@ -83,15 +98,43 @@ def _share(form: KernelForm, position: int, division: tuple[int, ...], contracts
                 return None
             extents.append(extent // slices)
             walks.append(dim.variable)
-    cores = slices_of_cores(division, contracts=contracts)
     per_core = tuple(tuple(0 if walk is None else core[walk] for walk in walks) for core in cores)
     return Share(per_core, tuple(extents))
 
 
 def copy_division(copy: Kernel, position: int, share: Share) -> tuple[int, ...] | None:
     """Return the division of a copy under which every core has its ``share`` of an operand, if there is one."""
+    division = _counts(copy, position, share)
+    return None if division is None or share_of(copy, position, division) != share else division
+
+
+def owners_of(copy: Kernel, position: int, share: Share) -> Owners | None:
+    """Return the owners of an operand of a copy under which every core has its ``share``, if there are any.
+
+    There are none where two cores have one part (torch-spyre's generator writes shuffles with one owner of each), and
+    none of a tensor that has one element in each stick.
+    """
+    division = _counts(copy, position, share)
+    if division is None or share.is_replicated or copy.placed.operands[position].lane is None:
+        return None
+    order = tuple(sorted(range(len(division)), key=lambda variable: _first_core(copy, position, share, variable)))
+    owners = Owners(division, order)
+    return owners if share_of_owners(copy.placed, position, owners) == share else None
+
+
+def _first_core(copy: Kernel, position: int, share: Share, variable: int) -> int:
+    """Return the first core whose slice along a variable is not that of core 0; behind all cores where none is."""
+    walked = _walked(copy, position)
+    places = [place for place, dim in enumerate(walked) if dim.variable == variable]
+    first = share.slices[0]
+    others = (core for core, own in enumerate(share.slices) if any(own[place] != first[place] for place in places))
+    return next(others, len(share.slices))
+
+
+def _counts(copy: Kernel, position: int, share: Share) -> tuple[int, ...] | None:
+    """Return the slices of each variable of a copy that cut an operand to these extents."""
     counts = [1] * len(copy.placed.variables)
-    walked = [dim for dim in copy.placed.operands[position].dims[:-1] if dim.extent > 1]
+    walked = _walked(copy, position)
     if len(walked) != len(share.extents):
         return None
     for dim, extent in zip(walked, share.extents, strict=True):
@@ -100,8 +143,11 @@ def copy_division(copy: Kernel, position: int, share: Share) -> tuple[int, ...] 
             if dim.variable is None:
                 return None
             counts[dim.variable] = slices
-    division = tuple(counts)
-    return division if share_of(copy, position, division) == share else None
+    return tuple(counts)
+
+
+def _walked(copy: Kernel, position: int) -> list[DeviceDim]:
+    return [dim for dim in copy.placed.operands[position].dims[:-1] if dim.extent > 1]
 
 
 def _covered(form: KernelForm, operand: DeviceAccess, variable: int | None, part: VariablePart) -> int:

@@ -12,7 +12,7 @@ from spyrec.hardware.target import Target, TargetProfile
 from spyrec.ir.kernel import BufferRole, Kernel, KernelGraph
 from spyrec.passes.lifetimes import lifetimes
 from spyrec.passes.planning.kernel_space import OperandSpace
-from spyrec.passes.planning.record import UndividedRecord, kernel_record, lx_flags
+from spyrec.passes.planning.record import UndividedRecord, kernel_record, lx_flags, slices_by_dim
 from spyrec.plan_record import LxFigures, PlanFigures, PlannedLoop, PlannedOperation, PlannedTensor, ResidentTensor
 
 
@@ -111,24 +111,15 @@ def _operation(item: KernelTraffic) -> PlannedOperation:
         loops=kernel.loops,
         executions=item.executions,
         cores=record.cores,
-        slices=_slices(kernel),
+        slices=slices_by_dim(kernel, kernel.division or ()),
+        source_slices=slices_by_dim(kernel, kernel.owners[0].division) if kernel.owners else {},
+        ring_bytes=record.ring_bytes * item.executions,
         hbm_read_bytes=item.hbm_read_bytes,
         hbm_write_bytes=item.hbm_write_bytes,
         hbm_core_read_bytes=item.hbm_core_read_bytes,
         flops=record.flops * item.executions,
         simulated_us=item.simulated_us,
     )
-
-
-def _slices(kernel: Kernel) -> dict[str, int]:
-    """Return the slices of each divided dim by its name; a dim without one goes by its place in the iteration."""
-    found: dict[str, int] = {}
-    for variable, slices in zip(kernel.placed.variables, kernel.division or (), strict=False):
-        name = kernel.dims[variable.dim] if variable.dim < len(kernel.dims) else None
-        if slices > 1:
-            shown = name or f"d{variable.dim}"
-            found[shown] = found.get(shown, 1) * slices
-    return found
 
 
 def _tensors(graph: KernelGraph, found: list[KernelTraffic]) -> Iterator[PlannedTensor]:

@@ -41,9 +41,32 @@ class _Touched:
         self.reads: dict[int, set[Share | None]] = {}
         self.writes: dict[int, set[Share | None]] = {}
 
-    def saved(self, trips: Sequence[int], rounds: int, moved: int, *, is_parted: bool) -> int:
+    def saved(self, trips: Sequence[int], rounds: int, moved: int, *, is_parted: bool, options: PipelineOptions) -> int:
         """Return what the best way to lie in LX saves, in picoseconds; 0 where none saves anything."""
-        return max((0, *self._ways(trips, rounds, moved, is_parted=is_parted)))
+        shuffled = () if is_parted else self._shuffled(trips, moved, options)
+        return max((0, *self._ways(trips, rounds, moved, is_parted=is_parted), *shuffled))
+
+    def _shuffled(self, trips: Sequence[int], moved: int, options: PipelineOptions) -> Iterator[int]:
+        """Yield what it saves where all write one share and readers of others take shuffles over a quarter ring."""
+        written = {share for found in self.writes.values() for share in found}
+        if self.region != whole_region(self.buffer) or self.buffer.role is not BufferRole.INTERMEDIATE:
+            return
+        if len(written) != 1 or None in written:
+            return
+        (share,) = written
+        assert share is not None
+        cores, profile = len(share.slices), options.profile
+        ring = share.size_bytes * min(cores / 2, 8) / profile.ring_bytes_per_us
+        shuffle = round((ring + share.size_bytes / profile.vector_bytes_per_us) * _PICOSECONDS)
+        total = moved * sum(trips[number] for number in self.writes)
+        for number, found in self.reads.items():
+            (own,) = found if len(found) == 1 else (None,)
+            if own is None or len(own.slices) != cores or len(own.extents) != len(share.extents):
+                return
+            if own != share and own.size_bytes + share.size_bytes > options.target.lx_usable_bytes:
+                return
+            total += (moved - (shuffle if own != share else 0)) * trips[number]
+        yield total
 
     def _ways(self, trips: Sequence[int], rounds: int, moved: int, *, is_parted: bool) -> Iterator[int]:
         is_whole = self.region == whole_region(self.buffer)
@@ -71,7 +94,7 @@ def _cost(graph: KernelGraph, found: Sequence[Candidate], options: PipelineOptio
         size = (item.buffer.placed if layout is None else layout).size_bytes
         moved = round(size / float(options.profile.memory_bytes_per_us) * _PICOSECONDS)
         rounds = math.prod(graph.loops[loop].count for loop in item.region.loops)
-        total -= item.saved(trips, rounds, moved, is_parted=item.buffer.name in parted)
+        total -= item.saved(trips, rounds, moved, is_parted=item.buffer.name in parted, options=options)
     return total
 
 
@@ -97,7 +120,7 @@ def _assert_none_is_cheaper(graph: KernelGraph, options: PipelineOptions) -> Non
     while math.prod(map(len, choices)) > _MOST_COMBINATIONS:  # fewer for the kernel that has most
         most = max(range(len(choices)), key=lambda index: len(choices[index]))
         choices[most] = choices[most][:-1]
-    chosen = choose(graph, choices, options)
+    chosen = choose(graph, choices, options).divisions
     picked = [
         next(item for item in items if item.division == division)
         for items, division in zip(choices, chosen, strict=True)
@@ -165,7 +188,7 @@ def test_without_a_planner_every_operation_divides_as_it_alone_would() -> None:
     for seed in range(6):
         graph = after("assign-layouts", read(random_graph(seed)[0]), options)
         choices = [candidates(graph, kernel, options) for kernel in graph.kernels]
-        assert choose(graph, choices, options) == tuple(items[0].division for items in choices)
+        assert choose(graph, choices, options).divisions == tuple(items[0].division for items in choices)
 
 
 def test_a_long_chain_is_planned_as_a_whole() -> None:
