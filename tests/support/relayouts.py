@@ -18,7 +18,8 @@ class RelayoutGraph:
         rng = self._rng = random.Random(seed)
         self.cores = rng.choice((2, 4, 8))
         sticks = self.cores * rng.choice((1, 1, 2))
-        columns = 64 * sticks - rng.choice((0, 0, 0, 1, 37))
+        self._dtype, lanes = rng.choice((("float16", 64), ("float16", 64), ("float32", 32)))
+        columns = lanes * sticks - rng.choice((0, 0, 0, 1, 27))
         self._dims = {"B": self.cores * rng.choice((1, 2, 3)), "C": columns}
         if rng.random() < 0.4:
             self._dims = {"A": rng.choice((2, 3, 4)), **self._dims}
@@ -48,7 +49,7 @@ class RelayoutGraph:
     def _operand(self) -> str:
         if not self._whole or self._rng.random() < 0.15:
             name = f"x{len(self._inputs)}"
-            self._inputs.append({"name": name, "shape": list(self._dims), "dtype": "float16"})
+            self._inputs.append({"name": name, "shape": list(self._dims), "dtype": self._dtype})
             self._whole.append(name)
             return name
         return self._whole[-1] if self._rng.random() < 0.6 else self._rng.choice(self._whole)
