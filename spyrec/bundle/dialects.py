@@ -31,6 +31,7 @@ class Dialect:
     ``has_shuffles``: a copy in LX between two divisions is a shuffle.
     ``interleaves_fp8``: the first operand of an 8-bit product states the order inside its sticks.
     ``has_dynamic_sizes``: extents may be parameters of the program.
+    ``compares_singles``: comparisons take float32, too.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Dialect:
     has_shuffles: bool
     interleaves_fp8: bool
     has_dynamic_sizes: bool
+    compares_singles: bool
 
     def __repr__(self) -> str:
         return f"<Dialect {self.name}>"
@@ -69,6 +71,7 @@ JUNE_2026 = Dialect(
     has_shuffles=False,
     interleaves_fp8=False,
     has_dynamic_sizes=False,
+    compares_singles=False,
 )
 
 AUGUST_2026 = Dialect(
@@ -87,6 +90,7 @@ AUGUST_2026 = Dialect(
     has_shuffles=True,
     interleaves_fp8=True,
     has_dynamic_sizes=True,
+    compares_singles=True,
 )
 
 DIALECTS: Mapping[str, Dialect] = MappingProxyType({item.name: item for item in (JUNE_2026, AUGUST_2026)})

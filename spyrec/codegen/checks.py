@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from math import prod
 
 from spyrec.bundle.dialects import Dialect
@@ -10,7 +11,7 @@ from spyrec.codegen.iteration import IterationSpace
 from spyrec.codegen.operand_dims import EXTENDS, OperandDims
 from spyrec.codegen.opspec import AllocationKind, OpSpec, TensorArgument
 from spyrec.device_ops import DEVICE_OPERATIONS, MATMULS, SHUFFLE, TOPKS, device_operation
-from spyrec.device_ops.record import ANY_FORMAT
+from spyrec.device_ops.record import ANY_FORMAT, HALF, ErrorKind
 from spyrec.diagnostics import Location, SpyrecError, refuse
 from spyrec.hardware.dtypes import DeviceFormat
 from spyrec.hardware.target import (
@@ -195,9 +196,11 @@ def check_operation(spec: OpSpec, location: Location | None) -> None:
         raise refuse("SPY0530", f'operation "{spec.op}" is not known', at, hint=hint)
 
 
-def check_formats(spec: OpSpec, indices: Collection[int], location: Location | None) -> None:
+def check_formats(spec: OpSpec, indices: Collection[int], dialect: Dialect, location: Location | None) -> None:
     """Check the formats of all operands but index tensors.  Errors: SPY0531."""
     record = device_operation(spec.op)
+    if record.error.kind is ErrorKind.COMPARISON and not dialect.compares_singles:
+        record = replace(record, accepts=HALF, gives=HALF)
     last = len(spec.args) - 1
     first_format: DeviceFormat | None = None
     for position, argument in enumerate(spec.args):

@@ -227,7 +227,7 @@ def _read_operation(spec: OpSpec, options: LoweringOptions, location: Location |
     views = _read_views(spec, labels, ragged, indices, location)
     if form is WindowForm.DEPTHWISE:
         views = (views[0], weights_view(views[1], ragged), *views[2:])
-    check_formats(spec, indices, location)
+    check_formats(spec, indices, options.dialect, location)
     reference_view = views[0 if spec.is_reduction or spec.op in MATMULS else -1]
     reference = ReferenceDims(reference_view.dim_order, reference_view.stick_dim)
     ragged = _with_synthetic_dims(spec, ragged, reference, location)

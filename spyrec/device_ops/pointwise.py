@@ -153,8 +153,6 @@ def _formula(
     summary: str,
     pointwise: Pointwise,
     error: ErrorBehaviour,
-    *,
-    formats: Formats = HALF_OR_SINGLE,
 ) -> DeviceOperation:
     optional = 0 if pointwise.absent is None else len(pointwise.absent)
     return DeviceOperation(
@@ -165,8 +163,8 @@ def _formula(
         inputs=len(pointwise.formula.operands),
         optional_inputs=optional,
         constants=(),
-        accepts=formats,
-        gives=formats,
+        accepts=HALF_OR_SINGLE,
+        gives=HALF_OR_SINGLE,
         is_uniform=True,
         vector_passes=4 if pointwise.is_double else 1,
         flops=4 if pointwise.is_double else 1,
@@ -202,7 +200,7 @@ _FORMULAS = (
     _formula("maximum", "the larger of x and y", _of_two("x if x > y or x != x else y"), _PAIR),
     _formula("minimum", "the smaller of x and y", _of_two("x if x < y or x != x else y"), _PAIR),
     *(
-        _formula(name, f"whether x {sign} y", _of_two(f"1 if x {sign} y else 0"), _COMPARISON, formats=HALF)
+        _formula(name, f"whether x {sign} y", _of_two(f"1 if x {sign} y else 0"), _COMPARISON)
         for name, sign in (
             ("equal", "=="),
             ("notequal", "!="),
@@ -217,7 +215,6 @@ _FORMULAS = (
         "x where the condition is not zero, else y",
         Pointwise(Expression("x if condition != 0 else y", ("condition", "x", "y"))),
         ErrorBehaviour(ErrorKind.CHOICE, rounds=False),
-        formats=HALF,
     ),
     # Four steps may cancel: double width keeps the one rounding the only one that counts.
     _formula(

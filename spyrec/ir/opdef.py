@@ -138,7 +138,7 @@ class OpDef:
     ``is_public``: may stand in a graph file; the others are made by passes only.  ``device`` is set where the device
     executes the op as it is; an op of kind COMPOSITE (and any other without ``device``) has a decomposition in
     ``spyrec/passes/decompose/``.  ``formats`` are the device formats that its tensor operands may have: those of
-    ``device``, filled in when it is registered, or those that all ops of its decomposition have.
+    ``device``, filled in when it is registered unless it states fewer, or those that all ops of its decomposition have.
     ``number_attributes`` may stand as numbers after the tensors in a graph file too (the tensor overload's place).
     ``result_sizes``: the attribute that has an extent for each axis of the result; a dim name there names the axis.
     ``complete`` fills in attribute defaults that depend on the operand types; the reader calls it.
@@ -193,7 +193,10 @@ _REGISTRY: dict[str, OpDef] = {}
 def register(definition: OpDef) -> OpDef:
     """Add one declaration to the catalogue; called at import of its family module."""
     assert definition.name not in _REGISTRY, definition.name
-    formats = definition.formats if definition.device is None else definition.device.record.accepts
+    formats = definition.formats
+    if definition.device is not None:
+        formats = formats or definition.device.record.accepts
+        assert formats <= definition.device.record.accepts, definition.name
     assert formats, definition.name
     registered = replace(definition, reference=_returning_arrays(definition.reference), formats=formats)
     _REGISTRY[definition.name] = registered

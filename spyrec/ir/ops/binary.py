@@ -208,6 +208,7 @@ def _comparison(name: str, summary: str, op_func: str, function: Callable[[Float
             reference=reference,
             axes=_axes,
             device=DeviceOp(op_func),
+            formats=HALF,
             samples=(*_FLOAT_SAMPLES, *_BOOL_SAMPLES),
         )
     )
@@ -265,6 +266,7 @@ register(
         reference=_where,
         axes=_axes,
         device=DeviceOp("where3"),
+        formats=HALF,
         samples=(
             ((boolean(3, 5), f16(3, 5), f16(3, 5)), NO_ATTRIBUTES),
             ((boolean(4, 1), f16(70), f16()), NO_ATTRIBUTES),
