@@ -27,8 +27,9 @@ INPUTS: dict[str, tuple[str, list[int]]] = {
 }
 
 
-def read(op: str, inputs: list[object], attrs: Mapping[str, object]) -> None:
-    read_graph_data(
+def read(op: str, inputs: list[object], attrs: Mapping[str, object]) -> str:
+    """Return the type of the result."""
+    graph = read_graph_data(
         {
             "format": "spyrec.graph/1",
             "inputs": [{"name": name, "shape": shape, "dtype": dtype} for name, (dtype, shape) in INPUTS.items()],
@@ -36,6 +37,7 @@ def read(op: str, inputs: list[object], attrs: Mapping[str, object]) -> None:
             "outputs": ["r"],
         }
     )
+    return str(graph.type_of("r"))
 
 
 def refusal(op: str, inputs: list[object], attrs: Mapping[str, object]) -> Diagnostic:
@@ -141,21 +143,21 @@ def test_attention_refuses_what_does_not_fit(inputs: list[object], attrs: dict[s
 
 
 @pytest.mark.parametrize(
-    ("op", "inputs", "attrs"),
+    ("op", "inputs", "attrs", "result"),
     [
-        ("add", ["f", 1], {}),
-        ("softmax", ["f"], {"dim": 0}),
-        ("pow", ["f", 1.5], {}),
-        ("reshape", ["i"], {"shape": [15]}),
-        ("cat", ["m", "m"], {}),
-        ("mul", ["m", "a"], {}),
-        ("eq", ["m", True], {}),
-        ("where", ["m", 1.0, 0.0], {}),
-        ("add", ["a", "inf"], {}),
-        ("sum", ["a"], {"dim": 1}),
-        ("squeeze", ["s"], {}),
-        ("clamp", ["a", 0, None], {}),
+        ("add", ["f", 1], {}, "float32[3,5]"),
+        ("softmax", ["f"], {"dim": 0}, "float32[3,5]"),
+        ("pow", ["f", 1.5], {}, "float32[3,5]"),
+        ("reshape", ["i"], {"shape": [15]}, "int64[15]"),
+        ("cat", ["m", "m"], {}, "bool[6,5]"),
+        ("mul", ["m", "a"], {}, "float16[3,5]"),
+        ("eq", ["m", True], {}, "bool[3,5]"),
+        ("where", ["m", 1.0, 0.0], {}, "float16[3,5]"),
+        ("add", ["a", "inf"], {}, "float16[3,5]"),
+        ("sum", ["a"], {"dim": 1}, "float16[3]"),
+        ("squeeze", ["s"], {}, "float16[]"),
+        ("clamp", ["a", 0, None], {}, "float16[3,5]"),
     ],
 )
-def test_legal_mixtures_are_accepted(op: str, inputs: list[object], attrs: dict[str, object]) -> None:
-    read(op, inputs, attrs)
+def test_legal_mixtures_are_accepted(op: str, inputs: list[object], attrs: dict[str, object], result: str) -> None:
+    assert read(op, inputs, attrs) == result

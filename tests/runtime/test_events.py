@@ -104,8 +104,11 @@ def test_a_chain_over_all_streams_runs_from_its_start_to_its_end(open_device: Op
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_a_stream_may_wait_for_its_own_event(open_device: Open, schedule: str) -> None:
     stream = open_device(schedule).stream()
-    stream.wait_event(stream.record_event())
+    event = stream.record_event()
+    stream.wait_event(event)
     stream.synchronize()
+    assert event.query()
+    assert stream.query()
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)

@@ -184,8 +184,11 @@ def test_synchronize_leaves_what_another_thread_adds_meanwhile(open_device: Open
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_a_stream_without_work_is_synchronized_at_once(open_device: Open, schedule: str) -> None:
     device = open_device(schedule)
-    device.stream().synchronize()
+    stream = device.stream()
+    stream.synchronize()
+    assert stream.query()
     device.synchronize()
+    assert stream.query()
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)

@@ -135,6 +135,11 @@ def test_a_small_span_limit_forces_outer_slices() -> None:
     options = PipelineOptions(target=Target(span_limit_bytes=1 << 14))
     data = graph_data([tensor("a", 64, 16, 64), tensor("b", 64, 16, 64)], [node("y", "add", "a", "b")], ["y"])
     graph = after("divide-work", read(data), options)
+    assert [kernel.op for kernel in graph.kernels] == ["add"]
+    (division,) = (kernel.division for kernel in graph.kernels)
+    # an operand has 64 * 16 sticks, a core may span 128 of them
+    assert division is not None
+    assert math.prod(division) >= 8
     for kernel in graph.kernels:
         _assert_divided(graph, kernel, options)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import numpy as np
@@ -71,7 +72,9 @@ def test_intermediates_of_a_decomposition_that_cannot_be_counted_are_refused(tmp
 @pytest.mark.parametrize("extent", [SEGMENT_BYTES // 2, SEGMENT_BYTES // 2 - 1, 4_000_000_007])
 def test_what_a_segment_just_holds_is_compiled(extent: int) -> None:
     with cpu_seconds(_SECONDS):
-        spyrec.compile(graph_data([tensor("x", extent)], [node("y", "relu", "x")], ["y"]))
+        bundle = spyrec.compile(graph_data([tensor("x", extent)], [node("y", "relu", "x")], ["y"]))
+    for argument in bundle.manifest.arguments:
+        assert extent <= math.prod(argument.device_size) <= SEGMENT_BYTES // 2
 
 
 @given(st.integers(0, 3000))
@@ -119,7 +122,9 @@ def test_the_union_of_boxes_is_that_of_their_sticks(boxes: list[Box]) -> None:
 def test_windows_of_a_large_buffer_are_compared_as_boxes(rows: int) -> None:
     cut = [node(name, "slice", "x", dim=0, start=start, end=rows - 1 + start) for name, start in (("a", 0), ("b", 1))]
     with cpu_seconds(_SECONDS):
-        spyrec.compile(graph_data([tensor("x", rows, 64)], [*cut, node("y", "add", "a", "b")], ["y"]))
+        bundle = spyrec.compile(graph_data([tensor("x", rows, 64)], [*cut, node("y", "add", "a", "b")], ["y"]))
+    # sums read both windows where they are: nothing is copied
+    assert {item.op_func_name for program in bundle.programs for item in program.superdscs.values()} == {"add"}
 
 
 @pytest.mark.parametrize("extent", [256, 8192])
