@@ -1,8 +1,8 @@
 """Write the files that are generated, or check that they are fresh.
 
-``python scripts/generated_files.py`` rewrites schemas, docs/ops.md, stubs, the public surface, golden bundles and what
-the READMEs show.
-``--check`` rewrites nothing and names the texts that are stale (bundles and READMEs are compared by ``make test``).
+``python scripts/generated_files.py`` rewrites schemas, docs/ops.md, stubs, the public surface, golden bundles, what
+is said of August's bundles and what the READMEs show.
+``--check`` rewrites nothing and names the texts that are stale (the last three are compared by ``make test``).
 """
 
 from __future__ import annotations
@@ -60,11 +60,12 @@ def main() -> int:
         found = stale()
         print("\n".join(f"stale: {path} (make cases)" for path in found) or f"{len(TEXTS)} generated texts are fresh")
         return 1 if found else 0
-    from scripts import console_blocks, golden_bundles  # late: they need the path set above
+    from scripts import august_outcomes, console_blocks, golden_bundles  # late: they need the path set above
 
     for path, text in TEXTS.items():
         (ROOT / path).write_text(text(), encoding="utf-8")
     golden_bundles.rewrite()
+    august_outcomes.rewrite()
     return console_blocks.main()
 
 

@@ -114,6 +114,17 @@ def test_v6_ignores_dims_of_size_one_and_dims_that_are_fused_or_split() -> None:
         assert loaded.table == split
 
 
+@pytest.mark.parametrize(("sticks", "is_taken"), [(16, True), (17, True), (40, True), (15, False), (1, False)])
+def test_v6_takes_any_tensor_that_fits_into_a_single_row_of_sticks(sticks: int, is_taken: bool) -> None:
+    table = table_of(ADD)
+    first = replace(table.entries[0], device_size=(sticks, 64), size_bytes=1 << 20)
+    row = replace(table, entries=(first, *table.entries[1:]))
+    if is_taken:
+        EmulatedDevice().load(program_of(), {"sdsc_0.json": superdsc_of(ADD)}, row)
+    else:
+        assert refused(superdsc_of(ADD), row) == {"SPY0716"}
+
+
 def test_v6_bytes_outside_every_argument() -> None:
     moved = shifted_starts(superdsc_of(ADD), 1, lambda _core, start: start + (1 << 33))
     assert refused(moved) == {"SPY0716"}

@@ -60,4 +60,6 @@ GATHER = IndexedOperation(
 def test_what_torch_spyre_describes_wrong_is_refused_and_spyrec_describes_right(operation: IndexedOperation) -> None:
     with pytest.raises(SpyrecError, match="SPY0716"):
         hold(replace(operation, exact=True).program())
-    hold(operation.program())
+    case = operation.program()
+    emitted = case.emitted()
+    case.launched(emitted.program, emitted.superdscs).assert_equal()

@@ -80,7 +80,7 @@ EMULATOR: dict[str, Code] = {
     "SPY0716": Code(
         "operand contradicts its argument (V6)",
         "Every byte lies in one argument or the pool, and the buffer that the strides describe is the one that the "
-        "argument table describes with device_size.",
+        "argument table describes with device_size; a single row of sticks takes any that fits into it.",
         rule="V6",
         hint="make the argument table and the SuperDSC describe the same buffer",
     ),

@@ -140,8 +140,14 @@ class Window:
 
     def _convolved(self, slid: _Slid, weights: Doubles, points: list[Point], absent: Flags) -> npt.NDArray[np.float32]:
         total = np.zeros((), np.float32)
+        windows = {axis.window_dim for axis in self.axes.values()}
+        tapped: dict[tuple[int, ...], Doubles] = {}  # by the taps, all channels side by side
         for point in points:
-            element = slid.at(point)
+            taps = {dim: at for dim, at in point.items() if dim in windows}
+            key = tuple(taps.values())
+            if key not in tapped:
+                tapped[key] = slid.at(taps)
+            element = self.taken(tapped[key], {dim: at for dim, at in point.items() if dim not in self.axes})
             if self.taken(absent, point).any():
                 element = np.zeros_like(element)
             total = multiply_add(element, self.taken(weights, point), total)

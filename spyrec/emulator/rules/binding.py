@@ -405,7 +405,12 @@ def _first_slices(superdsc: SuperDsc) -> list[int]:
 
 
 def _same_buffer(described: tuple[int, ...], device_size: tuple[int, ...]) -> bool:
-    """Whether extents (inner to outer) are the buffer's, up to dims of size 1 and dims that one side merges."""
+    """Whether extents (inner to outer) are the buffer's, up to dims of size 1 and dims that one side merges.
+
+    A single row of sticks has no strides to contradict: any tensor that fits into it may begin there (D155).
+    """
+    if len(device_size) == 1:
+        return math.prod(described) <= device_size[0]
     own = _boundaries(described)
     other = _boundaries(tuple(reversed(device_size)))
     return math.prod(described) == math.prod(device_size) and (own <= other or other <= own)

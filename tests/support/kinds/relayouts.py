@@ -39,21 +39,27 @@ def shuffles(source: Random) -> RandomProgram:
     """One to three shuffles of a tensor of up to four dims, of any format, over 2 to 32 cores."""
     data_format = source.choice([FP16, FP16, FP32, DeviceFormat.SEN143_FP8, DeviceFormat.IEEE_INT32])
     lanes = data_format.elements_per_stick or 0
-    cores = source.choice([2, 2, 3, 3, 4, 4, 6, 8, 8, 16, 32])
-    sizes = {"y": source.choice([1, 2, 3]), "x": source.choice([1, 2, 3, 4]), "r": cores * source.choice([1, 1, 2])}
+    cores = source.choice([2, 2, 2, 3, 3, 4, 4, 4, 6, 8] * 2 + [16, 32])
+    sizes = {
+        "y": source.choice([1, 1, 2, 3]),
+        "x": source.choice([1, 2, 2, 3, 4]),
+        "r": cores * source.choice([1, 1, 2]),
+    }
     if cores > 8:
         sizes |= {"x": 1, "y": 1}
     sizes = {symbol: size for symbol, size in sizes.items() if size > 1 or symbol == "r"}
-    sizes["c"] = lanes * source.choice([1, 2, 3, 4, cores if cores < 8 else 4])
+    sizes["c"] = lanes * source.choice([1, 1, 2, 3, cores if cores < 8 else 4])
     counts = sizes | {"c": sizes["c"] // lanes}
     rows = Owners({symbol: cores if symbol == "r" else 1 for symbol in sizes})
     states = [rows]
-    while len(states) < 1 + _MOST_MOVES and (len(states) < 2 or source.random() < 0.5):
+    while len(states) < 1 + _MOST_MOVES and (len(states) < 2 or source.random() < 0.3):
         drawn = (_owners(source, counts, cores) for _ in range(50))
         found = next((item for item in drawn if item is not None and item.opspec() != states[-1].opspec()), None)
         if found is None:
             break
         states.append(found)
+    if len(states) == 1:  # its rows alone can be divided so
+        return shuffles(source)
     if states[-1].opspec() != rows.opspec():
         states.append(rows)
     shape = Shape(sizes, data_format)
