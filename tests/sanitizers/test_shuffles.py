@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
+import numpy.typing as npt
 import pytest
 
 from spyrec.bundle.program import SdscExecute
+from spyrec.bundle.superdsc import DimFold
 from spyrec.codegen.emit_opspecs import EmittedProgram
 from spyrec.codegen.opspec import OpSpec
 from spyrec.emulator.device import EmulatedDevice
+from spyrec.emulator.engine import Patterns
+from spyrec.emulator.operations.shuffle import Shuffle
 from spyrec.runtime.device import ArgumentTable
 from spyrec.runtime.findings import Finding, Sanitizer, sanitizers_named
 from spyrec.runtime.observer import ArgumentCopy
 from tests.support.shuffles import Owners, Shape, chain, distribution, emitted, entry, with_distribution, with_superdsc
+
+Integers = npt.NDArray[np.int64]
+
+UNDEFINED = 0x8000
+"""No number that the tests store; what is moved beside numbers are states, 255 in every byte."""
 
 ROWS, COLUMNS = Owners({"r": 8}), Owners({"c": 8})
 TENSOR = Shape({"r": 16, "c": 512})
@@ -111,3 +122,48 @@ def test_states_reach_the_core_that_elements_reach() -> None:
     device.launch(loaded, addresses, None)
     states = device.monitor.states_of(addresses[1], TENSOR.size_bytes)
     assert [int(place) for place in (states != 255).nonzero()[0]] == [at, at + 1]
+
+
+def replicated() -> EmittedProgram:
+    """Columns, then rows, four on both cores of each pair, then columns: the second source has replicas."""
+    program = emitted(chain(TENSOR, [(0, COLUMNS), (FAR, ROWS), (2 * FAR, COLUMNS)]))
+    first, second = program.superdscs["sdsc_1.json"], program.superdscs["sdsc_2.json"]
+    own = distribution(first, 1)
+    halves = tuple({**slots, "mb": slots["mb"] // 2} for slots in own.core_slices)
+    folds = {**own.folds, "mb": four_slices(own.folds["mb"])}
+    both = replace(own, core_slices=halves, folds=folds)
+    program = with_superdsc(program, with_distribution(first, 1, both))
+    return with_superdsc(program, with_distribution(second, 0, both))
+
+
+def four_slices(folds: tuple[DimFold, ...]) -> tuple[DimFold, ...]:
+    """Return the folds of 16 rows in four slices of four."""
+    core, corelet, row, *elements = folds
+    assert (core, [item.factor for item in elements]) == (DimFold(2, 8), [2])
+    return DimFold(4, 4), corelet, row, DimFold(1, 4)
+
+
+@pytest.mark.parametrize("sanitize", ["lx", "all"])
+def test_replicas_that_agree_are_silent(sanitize: str) -> None:
+    assert findings(replicated(), sanitize) == ()
+
+
+@pytest.mark.parametrize("sanitize", ["lx", "all"])
+def test_replicas_that_differ_are_found(sanitize: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Core 5 gets another number into row 2 of its four, column 70: cores 4 and 5 own rows 8 to 11."""
+    store = Shuffle.store
+
+    def planted(self: Shuffle, starts: Integers, owned: Patterns) -> None:
+        store(self, starts, owned)
+        if self.setting.superdsc.index == 1 and owned.dtype == np.uint16 and owned.max() < UNDEFINED:
+            start = int(starts[self.setting.output, 5])
+            stick = (70 // 64) * 4 + 2
+            ctypes.c_uint16.from_address(start + 128 * stick + 2 * (70 % 64)).value ^= 1
+
+    monkeypatch.setattr(Shuffle, "store", planted)
+    (found,) = findings(replicated(), sanitize)
+    assert (found.sanitizer, found.file, found.core) == (Sanitizer.LX, "sdsc_2.json", 5)
+    assert found.address == FAR + 128 * 6 + 12
+    assert "cores 4 and 5 both own element" in found.message
+    assert "mb 10" in found.message
+    assert "out 70" in found.message

@@ -19,8 +19,8 @@ class Shuffle:
         self.setting = setting
         superdsc = setting.superdsc
         self._source, self._target = setting.inputs[0], setting.output
-        dims = extending_dims(superdsc.operands[self._target])
-        self._shape = tuple(superdsc.iteration[dim] for dim in dims)
+        self.dims = dims = extending_dims(superdsc.operands[self._target])
+        self.shape = tuple(superdsc.iteration[dim] for dim in dims)
         self._places: dict[int, list[list[Integers]]] = {}
         self._movers: dict[int, Mover] = {}
         for position in (self._source, self._target):
@@ -44,13 +44,17 @@ class Shuffle:
 
     def store(self, starts: Integers, owned: Patterns) -> None:
         """Store on each core what it shall own of the tensor whose parts :meth:`load` has returned."""
-        whole = np.empty(self._shape, owned.dtype)
+        whole = np.empty(self.shape, owned.dtype)
         for core in reversed(range(self.setting.cores)):
-            part = np.ix_(*self._places[self._source][core])
+            part = self.owned_part(core)
             whole[part] = owned[core].reshape(whole[part].shape)
         for core in range(self.setting.cores):
             part = whole[np.ix_(*self._places[self._target][core])]
             self._movers[self._target].store(starts[self._target, core : core + 1], part.reshape(1, -1))
+
+    def owned_part(self, core: int) -> tuple[Integers, ...]:
+        """Return which part of the tensor a core owns of the source: coordinates along ``dims``, as an index."""
+        return np.ix_(*self._places[self._source][core])
 
     def source_offsets(self) -> Integers:
         """Return the emulated bytes from a core's start to each element that it owns of the source."""

@@ -14,6 +14,7 @@ from spyrec.emulator.sanitizers.definedness import DefinednessTracker
 from spyrec.emulator.sanitizers.footprints import BoundsChecker, RaceDetector
 from spyrec.emulator.sanitizers.places import NamedPlaces
 from spyrec.emulator.sanitizers.pool_tracker import PoolTracker
+from spyrec.emulator.sanitizers.replicas import ReplicaChecker
 from spyrec.emulator.sanitizers.report import Report
 from spyrec.emulator.sanitizers.scratchpad_tracker import ScratchpadTracker
 from spyrec.emulator.sanitizers.shadow import Shadow
@@ -47,6 +48,7 @@ class Monitor:
         self._places = places
         self._definedness = DefinednessTracker(self.report, places, self._shadow)
         self._scratchpads = ScratchpadTracker(self.report, places)
+        self._replicas = ReplicaChecker(self.report, places)
         self._races = RaceDetector(self.report, places)
         self._windows = WindowChecker(self.report, places)
         self._pool = PoolTracker(self.report, places)
@@ -116,6 +118,8 @@ class Monitor:
             self._races.execute(planned, starts)
         if Sanitizer.LX in self._kinds and max(iteration, default=0) <= _LAST_TELLING_ROUND:
             self._scratchpads.execute(planned, starts)
+        if Sanitizer.LX in self._kinds:
+            self._replicas.execute(planned, starts, has_states=self._tracks_states)
         if Sanitizer.GAP in self._kinds:
             self._windows.execute(planned, starts)
         if Sanitizer.INIT in self._kinds:
@@ -133,6 +137,8 @@ class Monitor:
         stores = self._windows.passed(portion) if Sanitizer.GAP in self._kinds else []
         if stores is None:
             return False
+        if Sanitizer.LX in self._kinds and any(map(self._replicas.concerns, portion.calls.planned)):
+            return False  # data that only what runs before brings forth
         before = self._scratchpads.passed(portion) if Sanitizer.LX in self._kinds else None
         if Sanitizer.LX in self._kinds and before is None:
             return False
