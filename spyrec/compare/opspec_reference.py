@@ -134,9 +134,10 @@ class OpSpecEvaluation:
     def store(self, argument: TensorArgument, places: Integers, found: Estimate) -> None:
         """Store elements of an operand."""
         memory, first = self._memory(argument, int(places.max()) + 1)
-        shape = places.shape
-        memory.value[first + places] = np.broadcast_to(found.value, shape)
-        memory.error[first + places] = np.broadcast_to(found.error, shape)
+        # flat, where NumPy keeps the order: of rows that an index names twice the later one stays
+        flat = first + places.reshape(-1)
+        memory.value[flat] = np.broadcast_to(found.value, places.shape).reshape(-1)
+        memory.error[flat] = np.broadcast_to(found.error, places.shape).reshape(-1)
 
     def _memory(self, argument: TensorArgument, count: int) -> tuple[Estimate, int]:
         """Return the memory of an operand and the element it begins at; what lies in LX is known by its address."""
