@@ -30,8 +30,8 @@ class OperandDims:
     """The dims of one operand, inner to outer, with the scale of each.
 
     ``stick_dim`` is that of the operand's layout label.  ``stride_order`` is the order in which torch-spyre walks the
-    device axes; only ``maxDimSizes_`` and key orders depend on it.  ``has_pairs``: a stick holds pairs of the last dim
-    but one, 64 elements of each.
+    device axes; only ``maxDimSizes_`` and key orders depend on it.  ``paired``: where a stick holds pairs of rows, 64
+    elements of each, the dim of the rows and that of the elements.
     """
 
     dim_order: tuple[str, ...]
@@ -39,12 +39,17 @@ class OperandDims:
     stick_dim: str
     scales: Mapping[str, int]
     is_index: bool = False
-    has_pairs: bool = False
+    paired: tuple[str, ...] = ()
+
+    @property
+    def has_pairs(self) -> bool:
+        """Whether a stick holds pairs of rows."""
+        return bool(self.paired)
 
     @property
     def stick_dims(self) -> tuple[str, ...]:
         """The dims of a stick, the one that its elements run along last."""
-        return self.dim_order[-2:] if self.has_pairs else (self.stick_dim,)
+        return self.paired or (self.stick_dim,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +122,19 @@ def operand_dims(
     if has_pairs and len(order) < 2:
         raise refuse("SPY0515", f'sticks of pairs need two dims, the operand has "{label_stick}" alone', location)
     all_scales = dict.fromkeys(order, EXTENDS) | scales
-    return OperandDims(tuple(order), stride_order, label_stick, all_scales, has_pairs=has_pairs)
+    paired = _paired(order, label_stick, is_exact=context.is_exact) if has_pairs else ()
+    return OperandDims(tuple(order), stride_order, label_stick, all_scales, paired=paired)
+
+
+def _paired(order: Sequence[str], stick_dim: str, *, is_exact: bool) -> tuple[str, ...]:
+    """Return the dims of a stick of pairs: the outermost one beside that of the elements, then that one.
+
+    torch-spyre takes the two outermost dims as they stand, which for weights of a batch in default layout says that
+    elements run along the rows (D162).
+    """
+    if is_exact:
+        return tuple(order[-2:])
+    return next(dim for dim in reversed(order) if dim != stick_dim), stick_dim
 
 
 def _synthetic_stick(view: ArgumentView, iteration: IterationSpace, location: Location | None) -> str:

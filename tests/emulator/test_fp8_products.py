@@ -188,3 +188,92 @@ def test_formats_of_the_operands_are_those_of_the_table() -> None:
     )
     with pytest.raises(SpyrecError, match="SPY0531"):
         emit_opspecs(file, OWN)
+
+
+def laid_out(index: int, axes: str, lanes_of: str, sizes: dict[str, int], kind: str, arrangement: str = "") -> Json:
+    """An operand whose device axes count these symbols, outermost first; its sticks run along ``lanes_of``."""
+    lanes = 64 if kind == HALF else 128
+    found: Json = {
+        "is_input": True, "arg_index": index, "device_dtype": kind,
+        "device_size": [*(sizes[axis] // (lanes if axis == lanes_of else 1) for axis in axes), lanes],
+        "device_coordinates": [*(f"floor({axis}/{lanes})" if axis == lanes_of else axis for axis in axes),
+                               f"Mod({lanes_of}, {lanes})"],
+        "allocation": {"hbm": index << 34},
+    }  # fmt: skip
+    return found | ({"element_arrangement": arrangement} if arrangement else {})
+
+
+def in_layout(values: Doubles, symbols: str, axes: str, lanes_of: str) -> Doubles:
+    """Return elements in the order of the device, sticks of 64."""
+    at = symbols.index(lanes_of)
+    shape = [*values.shape[:at], values.shape[at] // 64, 64, *values.shape[at + 1 :]]
+    place = {symbol: number + (number > at) for number, symbol in enumerate(symbols)}
+    return values.reshape(shape).transpose([*(place[axis] for axis in axes), at + 1]).reshape(-1)
+
+
+SIZES = {"b": 2, "m": 4, "k": 256, "n": 256}
+
+
+def batched(axes: tuple[str, str, str], cuts: dict[str, int]) -> OpSpecFile:
+    """``x[b, m, k] @ w[b, k, n]`` in 8 bits, operands in these device orders; weights may have no b."""
+    of_x, of_w, of_y = axes
+    x8, w8 = laid_out(2, of_x, "k", SIZES, EIGHT, "QFP8CH"), laid_out(3, of_w, "n", SIZES, EIGHT, "QFP8WT")
+    undivided = {symbol: (size, 1) for symbol, size in SIZES.items()}
+    divided = {symbol: (size, cuts.get(symbol, 1)) for symbol, size in SIZES.items()}
+    return read(
+        [
+            operation(
+                "qfp8ch", {symbol: undivided[symbol] for symbol in "bmk"}, [laid_out(0, of_x, "k", SIZES, HALF), x8]
+            ),
+            operation(
+                "qfp8wt",
+                {symbol: undivided[symbol] for symbol in "bkn" if symbol in of_w},
+                [laid_out(1, of_w, "n", SIZES, HALF), w8],
+            ),
+            operation(
+                "batchmatmulfp8",
+                {symbol: divided[symbol] for symbol in "bmnk"},
+                [x8, w8, laid_out(4, of_y, "n", SIZES, HALF)],
+                folds=True,
+            ),
+        ]
+    )
+
+
+@pytest.mark.parametrize("of_w", ["knb", "nkb", "kbn", "nk", "kn"])
+@pytest.mark.parametrize(("of_x", "of_y"), [("mkb", "mnb"), ("bkm", "bnm")])
+@pytest.mark.parametrize(
+    "cuts",
+    [{}, {"b": 2}, {"m": 2, "n": 2}, {"k": 2}, {"b": 2, "n": 2, "k": 2}],
+    ids=lambda cuts: "".join(cuts) or "one",
+)
+def test_weights_of_a_batch_and_shared_ones(of_w: str, of_x: str, of_y: str, cuts: dict[str, int]) -> None:
+    """``knb``: weights [b, k, n] in default layout."""
+    generator = np.random.default_rng(3)
+    symbols = "".join(symbol for symbol in "bkn" if symbol in of_w)
+    x, w = (dlfloat.decode(dlfloat.encode(generator.standard_normal([SIZES[s] for s in own]))).astype(np.float64)
+            for own in ("bmk", symbols))  # fmt: skip
+    case = launched(batched((of_x, of_w, of_y), cuts), {})
+    given = {0: in_layout(x, "bmk", of_x, "k"), 1: in_layout(w, symbols, of_w, "n")}
+    case = replace(case, contents={at: dlfloat.encode(values).view(np.uint8) for at, values in given.items()})
+    case.assert_equal()
+    got = dlfloat.decode(case.memory("fast")[0]["argument 4"].view(np.uint16)).astype(np.float64)
+    want, most = (np.einsum(f"bmk,{symbols}->bmn", f(rounded(x)), f(rounded(w))) for f in (np.asarray, np.abs))
+    want, most = (in_layout(values, "bmn", of_y, "n") for values in (want, most))
+    assert np.all(np.abs(got - want) <= 2.0**-9 * np.abs(want) + 1e-5 * most)
+
+
+@pytest.mark.parametrize("of_w", ["bnk", "bkn", "nbk"])
+def test_pairs_along_the_batch_are_refused(of_w: str) -> None:
+    """Rows of a pair are those of the outermost dim beside the sticks': which it is, packing weights does not say."""
+    with pytest.raises(SpyrecError, match=r"SPY0545|SPY0516"):
+        emit_opspecs(batched(("mkb", of_w, "mnb"), {}), OWN)
+
+
+def test_what_torch_spyre_says_of_weights_of_a_batch_is_not_executed() -> None:
+    """Its sticks of weights [b, k, n] in default layout run along the rows."""
+    emitted = emit_opspecs(batched(("mkb", "knb", "mnb"), {}), EXACT)
+    case = replace(
+        launched(batched(("mkb", "knb", "mnb"), {}), {}), superdscs=emitted.superdscs, program=emitted.program
+    )
+    assert case.is_refused()
