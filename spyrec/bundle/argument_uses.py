@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from spyrec.bundle.data_dsc import MovedTensor
 from spyrec.bundle.program import Add, AffineApply, ArgumentExtract, For, Program, SdscExecute, Statement
 from spyrec.bundle.superdsc import Component, Operand, SuperDsc
 
@@ -38,15 +39,25 @@ def argument_uses(program: Program, superdscs: Mapping[str, SuperDsc], spans: Se
     read: set[int] = set()
     written: set[int] = set()
     for call, origins in _calls(program.body, {}):
-        dsc = superdscs[call.sdsc_filename]
-        for position, operand in enumerate(dsc.operands):
+        superdsc = superdscs[call.sdsc_filename]
+        operands = [(dsc, position, operand) for dsc in superdsc.dscs for position, operand in enumerate(dsc.operands)]
+        for dsc, position, operand in operands:
             if operand.component is not Component.HBM:
                 continue
             used = _arguments_of(operand, call, origins, spans)
             is_output = position in dsc.compute.outputs
             written.update(used if is_output else ())
             read.update(() if is_output and position not in dsc.compute.inputs else used)
+        for data_dsc in () if superdsc.schedule is None else superdsc.schedule.data_dscs:
+            read.update(_held(data_dsc.source, spans))
+            written.update(_held(data_dsc.destination, spans))
     return ArgumentUses(frozenset(read), frozenset(written))
+
+
+def _held(tensor: MovedTensor, spans: Sequence[AddressSpan]) -> set[int]:
+    """Return the arguments that pieces of a tensor lie in."""
+    starts = {place.start_bytes for _, place in tensor.placed if place.core is None}
+    return {index for index, span in enumerate(spans) for start in starts if span.holds(start)}
 
 
 def _arguments_of(

@@ -7,10 +7,16 @@ Between barriers nothing orders the steps of different cores.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
+from typing import TYPE_CHECKING
 
 from spyrec.bundle.json_cursor import CONTRADICTORY, MALFORMED, Cursor
+
+if TYPE_CHECKING:
+    from spyrec.bundle.data_dsc import DataDsc
+    from spyrec.bundle.superdsc import SuperDsc
 
 MAX_STEPS = 1024
 """Steps of one core."""
@@ -39,6 +45,35 @@ class DscCounts:
 Steps = tuple[ScheduleStep, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class SharedTensor:
+    """Who has which part of a tensor (an entry of ``ldsShareInfo_``): sets of DSCs, each set one part.
+
+    It describes and decides nothing.  ``operand``: which tensor, by its number.  ``repetition``:
+    ``repeatHbmLxThroImbalDim`` as JSON text, ``None`` where absent.
+    """
+
+    operand: int
+    sets: tuple[tuple[int, ...], ...]
+    repetition: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DscSchedule:
+    """What a SuperDSC has beyond one DSC that each of its cores runs once.
+
+    ``core_ids``: all cores, in the order of the file.  ``own_dscs``: by core its DSC, of those that compute.
+    ``steps``: by core.  ``further``: the DSCs behind the first.  ``shares``: what the file says of shared tensors.
+    """
+
+    core_ids: tuple[int, ...]
+    own_dscs: Mapping[int, int]
+    steps: Mapping[int, Steps]
+    further: tuple[SuperDsc, ...]
+    data_dscs: tuple[DataDsc, ...]
+    shares: tuple[SharedTensor, ...] = ()
+
+
 def stretches(steps: Sequence[ScheduleStep]) -> tuple[Steps, ...]:
     """Return a core's steps between barriers; what stands before the first barrier, or behind the last, may be empty.
 
@@ -56,22 +91,28 @@ def stretches(steps: Sequence[ScheduleStep]) -> tuple[Steps, ...]:
     return tuple(map(tuple, found))
 
 
-def read_schedule(outer: Cursor, core_ids: Sequence[int], counts: DscCounts) -> dict[int, Steps]:
+def read_schedule(
+    outer: Cursor, core_ids: Sequence[int], counts: DscCounts, members: Mapping[int, int] | None = None
+) -> dict[int, Steps]:
     """Read the steps of each core; where the file has no schedule each core runs the DSC that is its own, once.
+
+    ``members``: by core the DSC that names it as its own; a core of none only moves data.
 
     Errors: SPY0620 malformed steps; SPY0622 steps that run nothing, or what is not there, or another core's DSC; cores
     of one DSC whose steps differ (dead-locks are among these); cores that never run their DSC.
     """
     own = _own_dscs(outer.optional("coreIdToDsc_"), core_ids, counts)
+    if members is not None:
+        own = _members_only(outer.optional("coreIdToDsc_"), own, members)
     cursor = outer.optional("coreIdToDscSchedule")
     if cursor is None:
-        return {core: (ScheduleStep(None, own[core], False, False),) for core in core_ids}
+        return {core: () if own[core] is None else (ScheduleStep(None, own[core], False, False),) for core in core_ids}
     rows = {core: member.value for core, member in cursor.entries()}
     unexpected = sorted(rows.keys() - {str(core) for core in core_ids})
     if unexpected:
         cursor.refuse(CONTRADICTORY, f'core "{unexpected[0][:40]}" is not in coreIdsUsed_ (rule V1)')
     schedule: dict[int, Steps] = {}
-    firsts: dict[int, int] = {}
+    firsts: dict[int | None, int] = {}
     for core in core_ids:
         first = firsts.setdefault(own[core], core)
         if first != core and rows.get(str(core)) == rows[str(first)]:  # as a rule: all cores do the same
@@ -84,9 +125,21 @@ def read_schedule(outer: Cursor, core_ids: Sequence[int], counts: DscCounts) -> 
     return schedule
 
 
-def _own_dscs(cursor: Cursor | None, core_ids: Sequence[int], counts: DscCounts) -> dict[int, int]:
+def _members_only(
+    cursor: Cursor | None, listed: Mapping[int, int | None], members: Mapping[int, int]
+) -> dict[int, int | None]:
+    """Return the DSC that each core is a member of; where the file lists another one it is refused."""
+    given = {} if cursor is None else cursor.object()
+    for core, number in members.items():
+        if cursor is not None and str(core) in given and listed[core] != number:
+            fact = f"core {core} is given DSC {listed[core]}, coreIdsUsed_ of DSC {number} lists it"
+            cursor.refuse(CONTRADICTORY, fact)
+    return {core: members.get(core) for core in listed}
+
+
+def _own_dscs(cursor: Cursor | None, core_ids: Sequence[int], counts: DscCounts) -> dict[int, int | None]:
     """Return which DSC is each core's."""
-    own = dict.fromkeys(core_ids, 0)
+    own: dict[int, int | None] = dict.fromkeys(core_ids, 0)
     if cursor is None or all(type(number) is int and number == 0 for number in cursor.object().values()):
         return own
     for core, member in cursor.entries():
@@ -122,25 +175,27 @@ def _given(number: int) -> int | None:
     return None if number == _NONE else number
 
 
-def _check_core(cursor: Cursor, steps: Steps, own: int, counts: DscCounts) -> None:
+def _check_core(cursor: Cursor, steps: Steps, own: int | None, counts: DscCounts) -> None:
     """Check that a core runs its own DSC, once, and no other's."""
     runs = [step.dsc for step in steps if step.dsc is not None]
     other = next((number for number in runs if number != own), None)
     if other is not None:
         cursor.refuse(CONTRADICTORY, f"the core runs DSC {other}, its own is {own} (coreIdToDsc_)")
-    if counts.dscs and len(runs) != 1:
+    if counts.dscs and own is not None and len(runs) != 1:
         cursor.refuse(CONTRADICTORY, f"the core runs DSC {own} {len(runs)} times, not once")
 
 
-def _check_alike(cursor: Cursor, schedule: dict[int, Steps], own: dict[int, int]) -> None:
+def _check_alike(cursor: Cursor, schedule: dict[int, Steps], own: Mapping[int, int | None]) -> None:
     """Check that all cores of one DSC have the same steps."""
-    firsts: dict[int, int] = {}
+    firsts: dict[int | None, int] = {}
     for core, steps in schedule.items():
         first = firsts.setdefault(own[core], core)
-        if schedule[first] == steps:
+        if own[core] is None or schedule[first] == steps:
             continue
         waits = [len(stretches(schedule[item])) - 1 for item in (first, core)]
-        fact = f"cores {first} and {core} of DSC {own[core]} have different steps"
+        pairs = enumerate(zip_longest(schedule[first], steps))
+        step = next(number for number, (one, other) in pairs if one != other)
+        fact = f"cores {first} and {core} of DSC {own[core]} have different steps, from step {step} on"
         if waits[0] != waits[1]:
             fact += f": one waits {waits[0]} times and the other {waits[1]}, which is a dead-lock"
         cursor.member(str(core)).refuse(CONTRADICTORY, fact)

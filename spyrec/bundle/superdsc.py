@@ -6,14 +6,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from itertools import pairwise
 from math import gcd, prod
+from typing import TYPE_CHECKING
 
 from spyrec.bundle.debug_handle import DebugHandle
 from spyrec.bundle.dialects import JUNE_2026, Dialect
 from spyrec.hardware.dtypes import DeviceFormat
+
+if TYPE_CHECKING:
+    from spyrec.bundle.dsc_schedule import DscSchedule
 
 
 class Component(Enum):
@@ -231,6 +235,10 @@ class ComputeOp:
 class SuperDsc:
     """One SuperDSC: an operation over an iteration space, divided among cores.
 
+    As a rule that is all.  ``schedule``: what a file has beyond it, more DSCs (this is then the first), operations that
+    move data, and when each core does which (``dsc_actions`` says what is executed); a file that only moves data has
+    no operands.
+
     ``index`` and ``op_func_name`` make the root key ``"<index>_<op_func_name>"``.
     ``iteration`` (``N_``), ``work_slices`` (``numWkSlicesPerDim_``) and ``core_extent`` (``ss_`` and ``el_``)
     are keyed by dim in file order.  ``core_work_slices[i]`` is the slice map of core ``core_ids[i]``.
@@ -257,6 +265,19 @@ class SuperDsc:
     padding_sizes: Mapping[str, PaddingSizes] = field(default_factory=dict[str, PaddingSizes])
     stage_padding_sizes: Mapping[str, PaddingSizes] = field(default_factory=dict[str, PaddingSizes])
     dynamic_dims: Mapping[str, DynamicDim] = field(default_factory=dict[str, DynamicDim])
+    schedule: DscSchedule | None = None
+
+    @property
+    def dscs(self) -> tuple[SuperDsc, ...]:
+        """The DSCs of the file, each without schedule, in order."""
+        if self.schedule is None:
+            return (self,)
+        return (replace(self, schedule=None), *self.schedule.further) if self.operands else ()
+
+    @property
+    def every_core(self) -> tuple[int, ...]:
+        """The cores of all DSCs and data DSCs."""
+        return self.core_ids if self.schedule is None else self.schedule.core_ids
 
     def core_elements(self, operand: Operand, dim: str) -> int:
         """Return how many elements along a dim of an operand in LX each core holds, gaps not counted."""

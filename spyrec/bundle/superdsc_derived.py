@@ -47,6 +47,9 @@ _INERT_KEYS = frozenset(
         "inputSymbolsAndTags_",
         "symbolDefinitions_",
         "backGapCore_",
+        "datadscs_",
+        "opFuncsUsed_",
+        "ldsShareInfo_",
     }
 )
 """Keys of the public schema that may stand where torch-spyre leaves them out; not inert if they hold anything."""

@@ -14,7 +14,7 @@ from functools import partial
 
 from spyrec.bundle.debug_handle import DebugHandle, SourceRange, Transformation
 from spyrec.bundle.dialects import DIALECTS, Dialect
-from spyrec.bundle.dsc_schedule import DscCounts, read_schedule, stretches
+from spyrec.bundle.dsc_schedule import DscCounts, read_schedule
 from spyrec.bundle.json_cursor import (
     CONTRADICTORY,
     LARGEST_INTEGER,
@@ -25,6 +25,7 @@ from spyrec.bundle.json_cursor import (
     is_nothing,
 )
 from spyrec.bundle.known_texts import READ_SUPERDSCS
+from spyrec.bundle.scheduled_reader import MAX_CORES, NamedFile, is_plural, read_scheduled
 from spyrec.bundle.superdsc import (
     PAIRED_STICK,
     ComputeOp,
@@ -43,9 +44,6 @@ from spyrec.bundle.superdsc_writer import STAGE_DETAILS
 from spyrec.device_ops import SHUFFLE, known_operations
 from spyrec.diagnostics import DiagnosticSink, Location
 from spyrec.diagnostics.json_reading import JsonValue, load_json
-
-MAX_CORES = 32
-"""Cores that may share one SuperDSC."""
 
 MAX_DIMS = 64
 MAX_OPERANDS = 64
@@ -111,13 +109,34 @@ def _read_root(root: Cursor, sink: DiagnosticSink) -> SuperDsc | None:
     match = _ROOT_KEY.fullmatch(key)
     if match is None:
         root.refuse(MALFORMED, f'the root key "{key[:80]}" is not "<index>_<operation>"')
-    _require_one_dsc(outer)
-    name, inner = outer.member("dscs_").only_item("DSC").only_member("operation's name")
+    if not is_plural(outer):
+        return _read_dsc(_DscText(match, outer, outer.member("dscs_").only_item("DSC"), is_alone=True), sink)
+    handle = attempt(sink, lambda: _read_handle(outer))
+    dialect = _dialect(outer)
+    named = NamedFile(int(match[1]), match[2], dialect, handle)
+    return read_scheduled(
+        outer, named, lambda entry: _read_dsc(_DscText(match, outer, entry, is_alone=False), sink), sink
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _DscText:
+    """One entry of ``dscs_`` and what is around it; ``match``: of the root key; ``is_alone``: there is no other."""
+
+    match: re.Match[str]
+    outer: Cursor
+    entry: Cursor
+    is_alone: bool
+
+
+def _read_dsc(text: _DscText, sink: DiagnosticSink) -> SuperDsc | None:
+    match, outer = text.match, text.outer
+    name, inner = text.entry.only_member("operation's name")
     if name != match[2]:
         inner.refuse(CONTRADICTORY, f'the DSC is named "{name[:80]}", the root "{match[2]}"')
     dialect = _dialect(outer)
     handle = attempt(sink, lambda: _read_handle(outer))
-    division = attempt(sink, lambda: _read_division(outer, inner))
+    division = attempt(sink, lambda: _read_division(text, inner))
     windows = attempt(sink, lambda: _read_windows(inner, name))
     labels = attempt(sink, lambda: _read_labels(inner.member("primaryDsInfo_"), division))
     if division is None or labels is None or windows is None:
@@ -220,16 +239,18 @@ def _text_or_none(cursor: Cursor, key: str) -> str | None:
     return None if member is None else member.text()
 
 
-def _read_division(outer: Cursor, inner: Cursor) -> _Division:
+def _read_division(text: _DscText, inner: Cursor) -> _Division:
+    outer = text.outer
     ids = inner.member("coreIdsUsed_")
     core_ids = ids.integers(0, MAX_CORES - 1)
     if not core_ids or len(set(core_ids)) != len(core_ids):
         ids.refuse(CONTRADICTORY, f"core ids {list(core_ids)} are not distinct and at least one (rule V1)")
-    for holder in (outer, inner):
+    for holder in (outer, inner) if text.is_alone else (inner,):
         count = holder.member("numCoresUsed_")
         if count.integer() != len(core_ids):
             count.refuse(CONTRADICTORY, f"{count.value} cores used, but coreIdsUsed_ lists {len(core_ids)} (rule V1)")
-    read_schedule(outer, core_ids, DscCounts(1, 0))
+    if text.is_alone:
+        read_schedule(outer, core_ids, DscCounts(1, 0))
     iteration = _read_extents(inner.member("N_"))
     stage_number, stage = inner.member("dataStageParam_").only_member("stage")
     if stage_number != "0":
@@ -239,7 +260,8 @@ def _read_division(outer: Cursor, inner: Cursor) -> _Division:
         stage.refuse(CONTRADICTORY, "ss_ and el_ differ (rule V2)")
     slices = outer.member("numWkSlicesPerDim_")
     by_core = outer.member("coreIdToWkSlice_")
-    _require_cores(by_core, core_ids)
+    if text.is_alone:
+        _require_cores(by_core, core_ids)
     return _Division(
         core_ids,
         iteration,
@@ -253,23 +275,6 @@ def _require_cores(by_core: Cursor, core_ids: tuple[int, ...]) -> None:
     unexpected = sorted({key for key, _ in by_core.entries()} - {str(core) for core in core_ids})
     if unexpected:
         by_core.refuse(CONTRADICTORY, f'core "{unexpected[0][:40]}" is not in coreIdsUsed_ (rule V1)')
-
-
-def _require_one_dsc(outer: Cursor) -> None:
-    """Check that one DSC computes and none moves data: what schedules of more say is read, and refused by name."""
-    dscs, moving = outer.member("dscs_"), outer.optional("datadscs_")
-    counts = DscCounts(len(dscs.array()), 0 if moving is None or is_nothing(moving.value) else len(moving.array()))
-    if counts == DscCounts(1, 0):
-        return
-    cores = sorted(
-        int(core) for core in outer.member("coreIdToDscSchedule").object() if core.isdecimal() and len(core) < 10
-    )
-    if not cores or cores[-1] >= MAX_CORES:
-        dscs.refuse(CONTRADICTORY, f"the schedule names cores {cores[-1:]}, there are {MAX_CORES}")
-    schedule = read_schedule(outer, cores, counts)
-    waits = max(len(stretches(steps)) - 1 for steps in schedule.values())
-    fact = f"{counts.dscs} DSCs and {counts.data_dscs} data DSCs with {waits} barriers"
-    dscs.refuse(NOT_UNDERSTOOD, f"{fact}; executed is one DSC that moves no data (rule V14)")
 
 
 def _read_extents(cursor: Cursor) -> dict[str, int]:

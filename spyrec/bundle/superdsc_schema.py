@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 
+from spyrec.bundle.data_dsc import LX_TO_LX
 from spyrec.bundle.superdsc import Component, Indirection, PaddingKind
 from spyrec.bundle.superdsc_windows import PADDING_SIZES
 from spyrec.bundle.superdsc_writer import STAGE_DETAILS
@@ -27,7 +28,8 @@ def superdsc_schema() -> str:
     schema: Schema = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "SuperDSC (sdsc_N.json)",
-        "description": "One operation of a bundle, divided among cores. The key of the root is <index>_<operation>.",
+        "description": "One operation of a bundle, divided among cores, or several DSCs and operations that move data. "
+        "The key of the root is <index>_<operation>.",
         "type": "object",
         "minProperties": 1,
         "maxProperties": 1,
@@ -36,6 +38,9 @@ def superdsc_schema() -> str:
         "$defs": {
             "superDsc": _super_dsc(),
             "dsc": _dsc(),
+            "dataDsc": _data_dsc(),
+            "moved": _moved(),
+            "share": _share(),
             "node": _node(),
             "labeled": _labeled(),
             "compute": _compute(),
@@ -78,7 +83,7 @@ def _ref(name: str) -> Schema:
 
 def _super_dsc() -> Schema:
     fold: Schema = _object({"factor_": _integer(1), "label_": _TEXT}, ["factor_", "label_"])
-    dsc: Schema = {"type": "object", "minProperties": 1, "maxProperties": 1, "additionalProperties": _ref("dsc")}
+    dsc, data_dsc = _named("dsc"), _named("dataDsc")
     return _object(
         {
             "sdscFoldProps_": _array(fold),
@@ -86,15 +91,81 @@ def _super_dsc() -> Schema:
             "coreFoldProp_": fold,
             "coreletFoldProp_": fold,
             "numCoresUsed_": _integer(1, 32),
-            "coreIdToDsc_": _by_core({"const": 0}),
+            "coreIdToDsc_": _by_core(_integer(0, 31)),
             "numWkSlicesPerDim_": _by_pattern(_NAME, _integer(1)),
             "coreIdToWkSlice_": _by_core(_by_pattern(_NAME, _integer(0))),
             "coreIdToDscSchedule": _by_core(_array(_array({"type": "integer"}, minItems=4, maxItems=4))),
-            "dscs_": _array(dsc, minItems=1, maxItems=1),
+            "dscs_": _array(dsc, maxItems=32),
+            "datadscs_": _array(data_dsc, maxItems=256),
+            "opFuncsUsed_": _array(_TEXT),
+            "ldsShareInfo_": _array(_ref("share")),
             "inputSymbolsAndTags_": _by_pattern("^-[0-9]+$", _TEXT),
         },
-        ["numCoresUsed_", "numWkSlicesPerDim_", "coreIdToWkSlice_", "dscs_"],
+        ["numCoresUsed_", "dscs_"],
     )
+
+
+def _named(name: str) -> Schema:
+    """Return an object of one key, the name of what is below it."""
+    return {"type": "object", "minProperties": 1, "maxProperties": 1, "additionalProperties": _ref(name)}
+
+
+def _data_dsc() -> Schema:
+    """Return a data operation: two tensors in pieces."""
+    names = _array(_TEXT)
+    primary = _object({"name_": _TEXT, "dimNames": names}, ["name_", "dimNames"])
+    return _object(
+        {
+            "coreIdsUsed_": _array(_integer(0, 31), minItems=1, maxItems=32),
+            "dimPool_": names,
+            "primaryDs_": _array(primary),
+            "outDimTodimRelation_": {"type": "array", "maxItems": 0},
+            "labeledDs_": _array(_ref("moved"), minItems=2, maxItems=2),
+            "op": _object({"name": {"const": LX_TO_LX}}, ["name"]),
+        },
+        ["coreIdsUsed_", "dimPool_", "primaryDs_", "labeledDs_", "op"],
+    )
+
+
+def _moved() -> Schema:
+    """Return one side of a data operation; an address in device memory is in sticks, one in LX in bytes."""
+    coordinates, sizes = _by_pattern(_NAME, _integer(0)), _by_pattern(_NAME, _integer(1))
+    gaps = _by_pattern(_NAME, _array(_array(_integer(0), minItems=2, maxItems=2)))
+    place = _object(
+        {"type": {"enum": ["lx", "hbm"]}, "memId": _array(_integer(-1, 31)), "startAddr": _array(_DECIMAL)},
+        ["type", "memId", "startAddr"],
+    )
+    piece = _object(
+        {
+            "key_": _TEXT,
+            "dimToStartCordinate": coordinates,
+            "dimToSize_": sizes,
+            "validGap_": gaps,
+            "PlacementInfo": _array(place, minItems=1),
+        },
+        ["key_", "dimToStartCordinate", "dimToSize_", "PlacementInfo"],
+    )
+    return _object(
+        {
+            "ldsName_": _TEXT,
+            "pdsName_": _TEXT,
+            "wordLength": _integer(1, 128),
+            "dataformat": _ref("format"),
+            "layoutDimOrder_": _array(_TEXT),
+            "stickDimOrder_": _array(_TEXT, minItems=1, maxItems=1),
+            "dimToLayoutSize_": sizes,
+            "dimToStickSize_": sizes,
+            "validGap_": gaps,
+            "PieceInfo": _array(piece, minItems=1, maxItems=1024),
+        },
+        ["ldsName_", "pdsName_", "wordLength", "dataformat", "layoutDimOrder_", "stickDimOrder_", "dimToLayoutSize_",
+         "dimToStickSize_", "PieceInfo"],
+    )  # fmt: skip
+
+
+def _share() -> Schema:
+    sets = _array(_array(_integer(0, 31)))
+    return _object({"dsName_": _TEXT, "sharedDscs": sets}, ["dsName_", "sharedDscs"])
 
 
 def _dsc() -> Schema:

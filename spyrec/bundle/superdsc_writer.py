@@ -12,6 +12,8 @@ from functools import lru_cache
 
 import orjson
 
+from spyrec.bundle.data_dsc_writer import data_document
+from spyrec.bundle.dsc_schedule import DscSchedule, ScheduleStep, SharedTensor
 from spyrec.bundle.known_texts import WRITTEN_SUPERDSCS
 from spyrec.bundle.superdsc import Component, DimFold, Distribution, Indirection, LabelInfo, Operand, SuperDsc
 from spyrec.bundle.superdsc_windows import (
@@ -78,8 +80,8 @@ def to_json(dsc: SuperDsc) -> JsonObject:
 
 def document(dsc: SuperDsc) -> JsonObject:
     """Return the content of the file for dumping or comparing only: parts of it are shared between calls."""
-    cores = len(dsc.core_ids)
-    keys = _core_keys(dsc.core_ids)
+    keys = _core_keys(dsc.every_core)
+    cores = len(keys)
     provenance: JsonObject = {}
     if dsc.dialect.has_debug_handles:
         provenance["debug_handle_"] = None if dsc.debug_handle is None else dsc.debug_handle.document()
@@ -95,14 +97,51 @@ def document(dsc: SuperDsc) -> JsonObject:
             "coreFoldProp_": _fold_property(cores, "core"),
             "coreletFoldProp_": _fold_property(dsc.corelets, "corelet"),
             "numCoresUsed_": cores,
-            "coreIdToDsc_": dict.fromkeys(keys, 0),
-            "numWkSlicesPerDim_": dict(dsc.work_slices),
-            "coreIdToWkSlice_": dict(zip(keys, map(dict[str, JsonValue], dsc.core_work_slices), strict=True)),
-            "coreIdToDscSchedule": dict.fromkeys(keys, _SCHEDULE),
-            "dscs_": [{dsc.op_func_name: _design_space(dsc)}],
+            **(_one_dsc(dsc, keys) if dsc.schedule is None else _scheduled(dsc, dsc.schedule)),
             **_symbols(dsc),
         }
     }
+
+
+def _one_dsc(dsc: SuperDsc, keys: Sequence[str]) -> JsonObject:
+    """Return what each core does where all run the one DSC once."""
+    return {
+        "coreIdToDsc_": dict.fromkeys(keys, 0),
+        "numWkSlicesPerDim_": dict(dsc.work_slices),
+        "coreIdToWkSlice_": dict(zip(keys, map(dict[str, JsonValue], dsc.core_work_slices), strict=True)),
+        "coreIdToDscSchedule": dict.fromkeys(keys, _SCHEDULE),
+        "dscs_": [{dsc.op_func_name: _design_space(dsc)}],
+    }
+
+
+def _scheduled(dsc: SuperDsc, schedule: DscSchedule) -> JsonObject:
+    """Return what each core does where there are several DSCs, or data DSCs."""
+    owners = dsc.dscs or (dsc,)
+    slices = {core: own for item in owners for core, own in zip(item.core_ids, item.core_work_slices, strict=True)}
+    shares: list[JsonValue] = [_share_document(item) for item in schedule.shares]
+    moves: list[JsonValue] = [data_document(item) for item in schedule.data_dscs]
+    operations: list[JsonValue] = list(dict.fromkeys(item.op for item in schedule.data_dscs))
+    return {
+        "coreIdToDsc_": {str(core): number for core, number in schedule.own_dscs.items()},
+        "numWkSlicesPerDim_": dict(dsc.work_slices),
+        "coreIdToWkSlice_": {str(core): dict(slices[core]) for core in schedule.core_ids if slices.get(core)},
+        "coreIdToDscSchedule": {
+            str(core): [_step_document(step) for step in schedule.steps[core]] for core in schedule.core_ids
+        },
+        "dscs_": [{item.op_func_name: _design_space(item)} for item in dsc.dscs],
+        **({"datadscs_": moves, "opFuncsUsed_": operations} if moves else {}),
+        **({"ldsShareInfo_": shares} if shares else {}),
+    }
+
+
+def _step_document(step: ScheduleStep) -> list[JsonValue]:
+    runs = [-1 if number is None else number for number in (step.data_dsc, step.dsc)]
+    return [*runs, int(step.waits_before), int(step.waits_after)]
+
+
+def _share_document(share: SharedTensor) -> JsonObject:
+    repetition = {} if share.repetition is None else {"repeatHbmLxThroImbalDim": orjson.loads(share.repetition)}
+    return {"dsName_": f"Tensor{share.operand}", "sharedDscs": [list(item) for item in share.sets], **repetition}
 
 
 def _symbols(dsc: SuperDsc) -> JsonObject:

@@ -162,7 +162,8 @@ def check_program(program: DeviceProgram, manifest: Manifest | None, file: str, 
 def _check_symbols(call: SdscExecute, dsc: SuperDsc, where: Location, sink: DiagnosticSink) -> None:
     """Rule V9: one symbol id per operand, none twice, exactly the ids that the SuperDSC holds."""
     ids = call.symbol_ids or ()
-    used = {start for operand in dsc.operands if operand.is_symbolic for start in operand.start_addresses}
+    operands = [operand for item in dsc.dscs for operand in item.operands if operand.is_symbolic]
+    used = {start for operand in operands for start in operand.start_addresses}
     used |= {item.symbol_id for item in dsc.dynamic_dims.values()}
     file = call.sdsc_filename
     if len(ids) != len(call.operands):

@@ -9,11 +9,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from spyrec.bundle.bundle import Bundle
+from spyrec.bundle.dsc_actions import computing
 from spyrec.bundle.program import Constant, For, Program, SdscExecute, Statement
 from spyrec.bundle.superdsc import Component, SuperDsc
 from spyrec.diagnostics import SpyrecError
 from spyrec.emulator.geometry import describe
-from spyrec.emulator.rules.superdsc import check_superdsc
+from spyrec.emulator.moved_pieces import geometry_of, pieces_of, sides_of
+from spyrec.emulator.rules.schedules import check_file
 from spyrec.hardware.target import Target
 from spyrec.plan_record import PlanFigures, ResidentTensor
 
@@ -78,7 +80,7 @@ def lx_maps(bundle: Bundle) -> list[LxMap]:
         problem
         for program in bundle.programs
         for name, superdsc in program.superdscs.items()
-        for problem in check_superdsc(program.path(name), superdsc, Target())
+        for problem in check_file(program.path(name), superdsc, Target())
     ]
     if problems:
         raise SpyrecError(problems)
@@ -140,7 +142,7 @@ def _groups(
     """Yield the cores whose scratchpads hold the same at the same places all the time, with what they do."""
     accesses = {file: _accesses(superdsc) for file, superdsc in superdscs.items()}
     cohorts: dict[tuple[tuple[_Access, ...], ...], list[int]] = {}
-    for core in sorted({core for item in superdscs.values() for core in item.core_ids}):
+    for core in sorted({core for item in superdscs.values() for core in item.every_core}):
         key = tuple(accesses[file].get(core, ()) for file, _ in calls)
         cohorts.setdefault(key, []).append(core)
     for key, cores in cohorts.items():
@@ -166,15 +168,22 @@ class _Access:
 
 def _accesses(superdsc: SuperDsc) -> dict[int, tuple[_Access, ...]]:
     """Return by core what an operation reads and writes of LX."""
-    output = superdsc.compute.outputs[0]
-    positions = dict.fromkeys(item for item in (*superdsc.compute.inputs, output))
-    found: dict[int, list[_Access]] = {core: [] for core in superdsc.core_ids}
-    for position in positions:
-        operand = superdsc.operands[position]
-        if operand.component is Component.LX:
-            size_bytes = describe(superdsc, operand, None).buffer_bytes
-            for core, start in zip(superdsc.core_ids, operand.start_addresses, strict=True):
-                found[core].append(_Access(start, start + size_bytes, position == output))
+    found: dict[int, list[_Access]] = {core: [] for core in superdsc.every_core}
+    for part in computing(superdsc):
+        output = part.compute.outputs[0]
+        for position in dict.fromkeys((*part.compute.inputs, output)):
+            operand = part.operands[position]
+            if operand.component is Component.LX:
+                size_bytes = describe(part, operand, None).buffer_bytes
+                for core, start in zip(part.core_ids, operand.start_addresses, strict=True):
+                    found[core].append(_Access(start, start + size_bytes, position == output))
+    for data_dsc in () if superdsc.schedule is None else superdsc.schedule.data_dscs:
+        count = len(list(data_dsc.source.placed))
+        placed = zip(sides_of(data_dsc), pieces_of(data_dsc), strict=True)
+        for number, (side, (piece, place)) in enumerate(placed):
+            if place.core is not None:
+                past = place.start + geometry_of(side, piece).buffer_bytes
+                found[place.core].append(_Access(place.start, past, number >= count))
     return {core: tuple(dict.fromkeys(items)) for core, items in found.items()}
 
 

@@ -9,6 +9,7 @@ from itertools import islice
 
 from spyrec.bundle.bundle_content import BundleContent
 from spyrec.bundle.device_program import DeviceProgram
+from spyrec.bundle.dsc_actions import computing
 from spyrec.bundle.manifest import Argument, PlanStep
 from spyrec.bundle.program import Add, AffineApply, ArgumentExtract, Constant, For, SdscExecute, Statement
 from spyrec.bundle.superdsc import Component, Operand, SuperDsc
@@ -79,7 +80,8 @@ def _executions(program: DeviceProgram) -> Iterator[tuple[SuperDsc, Mapping[int,
     for call, values in _calls(program.program.body, {}, maps):
         identifiers = call.symbol_ids or ()
         bound = {key: values[name] for key, name in zip(identifiers, call.operands) if name in values}
-        yield program.superdscs[call.sdsc_filename], bound
+        for dsc in computing(program.superdscs[call.sdsc_filename]):
+            yield dsc, bound
 
 
 def _calls(

@@ -14,6 +14,7 @@ from spyrec.bundle.atomic_directory import MANIFEST_FILE, PROGRAM_FILE
 from spyrec.bundle.bundle import Bundle
 from spyrec.bundle.bundle_reader import read_device_program
 from spyrec.bundle.device_program import DeviceProgram
+from spyrec.bundle.dsc_actions import computing
 from spyrec.bundle.json_cursor import Cursor, attempt
 from spyrec.bundle.mlir_parser import parse_program
 from spyrec.bundle.paths import MAX_JSON_BYTES, MAX_PROGRAM_BYTES, BundleFiles, read_whole
@@ -139,12 +140,17 @@ class _Checker:
             return ""
         check_profile(dsc, root, self.options.profile, self.sink)
         self.rules(str(self.path), dsc)
-        return f"{dsc.op_func_name} on {_counted(len(dsc.core_ids), 'core')}, {_counted(len(dsc.operands), 'operand')}"
+        text = (
+            f"{dsc.op_func_name} on {_counted(len(dsc.every_core), 'core')}, {_counted(len(dsc.operands), 'operand')}"
+        )
+        if dsc.schedule is not None:
+            text += f", {_counted(len(dsc.dscs), 'DSC')}, {_counted(len(dsc.schedule.data_dscs), 'data DSC')}"
+        return text
 
     def rules(self, file: str, dsc: SuperDsc) -> None:
-        from spyrec.emulator.rules.superdsc import check_superdsc  # late: the emulator, whose rules these are
+        from spyrec.emulator.rules.schedules import check_file  # late: the emulator, whose rules these are
 
-        found = check_superdsc(file, dsc, Target())
+        found = check_file(file, dsc, Target())
         for diagnostic in found:
             self.sink.add(diagnostic)
         if not found:
@@ -153,8 +159,9 @@ class _Checker:
     def limits(self, file: str, dsc: SuperDsc, target: Target) -> None:
         from spyrec.emulator.rules.target_limits import exceeded_limits  # late: as above
 
-        for diagnostic in exceeded_limits(file, dsc, self.options.target or target):
-            self.sink.add(diagnostic)
+        for item in computing(dsc):
+            for diagnostic in exceeded_limits(file, item, self.options.target or target):
+                self.sink.add(diagnostic)
 
     def program(self, text: bytes) -> str:
         program = attempt(self.sink, lambda: parse_program(text, str(self.path)))

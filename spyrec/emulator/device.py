@@ -37,6 +37,7 @@ from spyrec.emulator.resolve import (
 )
 from spyrec.emulator.rules.fault_places import IndexOutsideTable, Memory, index_refusal
 from spyrec.emulator.rules.overlaps import check_aliases, pool_entry
+from spyrec.emulator.rules.schedules import check_schedules
 from spyrec.emulator.rules.scratchpads import check_scratchpads
 from spyrec.emulator.timeline.launch import CallTimes
 from spyrec.emulator.trip_counts import bound_values
@@ -131,7 +132,9 @@ class EmulatedDevice:
         return self._memory.host_view(address, size_bytes)
 
     def load(self, program: Program, superdscs: Mapping[str, SuperDsc], table: ArgumentTable) -> EmulatedProgram:
-        """Validate a program and plan every call; errors SPY0704, SPY0705, SPY0707, SPY0711 to SPY0724."""
+        """Validate a program and plan every call; errors SPY0704, SPY0705, SPY0707, SPY0711 to SPY0724, SPY0755 to
+        SPY0758, SPY0664.
+        """
         resolved = resolve(program, superdscs, table)
         schedule = resolved.schedule
         executions = execution_count(schedule)
@@ -148,6 +151,7 @@ class EmulatedDevice:
                 problems.append(error)
         if problems:
             raise SpyrecError([item for error in problems for item in error.diagnostics])
+        check_schedules(planned.values(), superdscs)
         found = check_scratchpads(planned.values())
         if found and 8 not in self._options.deferred_rules:
             raise SpyrecError(found)
@@ -312,7 +316,9 @@ class EmulatedDevice:
         entries = {entry.arg_index: entry for entry in loaded.table.entries if entry.arg_index in addresses}
         if POOL in addresses:
             entries[POOL] = pool_entry(loaded.table.pool_bytes)
-        calls = ((item.call, item.setting, item.binding) for item in loaded.planned.values())
+        # pieces are all read before any is stored
+        computing = (item for item in loaded.planned.values() if item.call.data_dsc is None)
+        calls = ((item.call, item.setting, item.binding) for item in computing)
         return check_aliases(calls, entries, addresses)
 
     def _memories(

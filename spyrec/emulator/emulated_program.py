@@ -51,7 +51,8 @@ class EmulatedProgram:
     @property
     def stored(self) -> frozenset[int]:
         """Indices of the arguments that it writes."""
-        found = {item.binding.bases[item.setting.output] for item in self.planned.values() if item.call.is_executed}
+        executed = [item for item in self.planned.values() if item.call.is_executed]
+        found = {item.binding.bases[output] for item in executed for output in item.call.superdsc.compute.outputs}
         return frozenset(base for base in found if base is not None and base > POOL)
 
     @property

@@ -43,8 +43,10 @@ class Places:
         """Return the emulated address of each operand and core before any loop advances."""
         cores = np.array(planned.call.superdsc.core_ids, np.int64)
         rows: list[Integers] = []
-        for base, offsets in zip(planned.binding.bases, planned.binding.offsets):
-            origin = self.scratchpads.addresses(cores) if base is None else self.bases[base]
+        holders = planned.binding.holders
+        for position, (base, offsets) in enumerate(zip(planned.binding.bases, planned.binding.offsets)):
+            own = np.full_like(cores, holders[position]) if position in holders else cores
+            origin = self.scratchpads.addresses(own) if base is None else self.bases[base]
             rows.append(origin + offsets * self.expansion)
         return np.stack(rows)
 
@@ -177,8 +179,9 @@ class Launch:
 def stores_of(calls: Iterable[PlannedCall], places: Places) -> Integers:
     """Return the emulated range ``[first, past)`` that each call stores to in device memory, over all iterations."""
     found: list[tuple[int, int]] = []
-    for planned in calls:
-        binding, output = planned.binding, planned.setting.output
+    outputs = ((planned, output) for planned in calls for output in planned.call.superdsc.compute.outputs)
+    for planned, output in outputs:
+        binding = planned.binding
         base, runs = binding.bases[output], binding.runs[output]
         if base is None or len(runs) == 0 or not planned.call.is_executed:
             continue
@@ -227,7 +230,7 @@ def launch_stats(
             OperationStats(
                 file=planned.call.file,
                 op=planned.call.superdsc.op_func_name,
-                cores=len(planned.call.superdsc.core_ids),
+                cores=len(planned.call.core_ids),
                 executions=executions,
                 hbm_read_bytes=read,
                 hbm_write_bytes=written,

@@ -9,13 +9,16 @@ from typing import assert_never
 import numpy as np
 import numpy.typing as npt
 
+from spyrec.bundle.data_dsc import DataDsc
 from spyrec.bundle.superdsc import Component
 from spyrec.device_ops import device_operation
 from spyrec.device_ops.record import Family
 from spyrec.diagnostics import SpyrecError
 from spyrec.emulator.engine import Executable, Setting
 from spyrec.emulator.geometry import describe, valid_extents
+from spyrec.emulator.moved_pieces import cells_of
 from spyrec.emulator.numerics import StorageNumerics
+from spyrec.emulator.operations.data_move import DataMove
 from spyrec.emulator.operations.host import HostExecutable, HostWork
 from spyrec.emulator.operations.indexed_function import IndexedFunction
 from spyrec.emulator.operations.matmul import MatmulExecutable
@@ -34,8 +37,10 @@ from spyrec.emulator.operations.window import Window
 from spyrec.emulator.resolve import ScheduledCall
 from spyrec.emulator.restriding import restrided
 from spyrec.emulator.rules.binding import Binding, check_binding
+from spyrec.emulator.rules.moves import bind_move, check_move, geometries_of
 from spyrec.emulator.rules.overlaps import check_overlaps
 from spyrec.emulator.rules.superdsc import check_superdsc
+from spyrec.emulator.timeline.move_traffic import move_traffic
 from spyrec.emulator.timeline.traffic import Traffic, traffic_of
 from spyrec.hardware.target import Target
 from spyrec.runtime.device import TableEntry
@@ -71,8 +76,10 @@ class PlannedCall:
 def plan_call(
     call: ScheduledCall, entries: Mapping[int, TableEntry], region_bytes: Mapping[int, int], options: Options
 ) -> PlannedCall:
-    """Check every rule on one call and plan it; errors SPY0711 to SPY0724."""
+    """Check every rule on one call and plan it; errors SPY0711 to SPY0724, SPY0757, SPY0758."""
     superdsc = call.superdsc
+    if call.data_dsc is not None:
+        return _plan_move(call, call.data_dsc, entries, region_bytes, options)
     problems = check_superdsc(call.file, superdsc, options.target)
     if problems:
         raise SpyrecError(problems)
@@ -87,6 +94,26 @@ def plan_call(
     check_overlaps(call, setting, binding, entries)
     setting, binding = restrided(call, setting, binding, entries)
     return PlannedCall(call, setting, binding, _executable(setting, options.weights), traffic_of(setting, binding))
+
+
+def _plan_move(
+    call: ScheduledCall,
+    data_dsc: DataDsc,
+    entries: Mapping[int, TableEntry],
+    region_bytes: Mapping[int, int],
+    options: Options,
+) -> PlannedCall:
+    """Plan a data DSC: its operands are the places of its pieces, those of the source first."""
+    problems = check_move(call.file, data_dsc, options.target)
+    if problems:
+        raise SpyrecError(problems)
+    superdsc = call.superdsc
+    extents = superdsc.core_extent
+    setting = Setting(call.file, superdsc, geometries_of(data_dsc), extents, options.numerics, options.threads)
+    binding = bind_move(call, setting, entries, region_bytes)
+    cells = cells_of(data_dsc)
+    executable = HostExecutable(DataMove(setting, data_dsc, cells))
+    return PlannedCall(call, setting, binding, executable, move_traffic(setting, binding, cells, data_dsc))
 
 
 def _entry_of(call: ScheduledCall, position: int, entries: Mapping[int, TableEntry]) -> TableEntry | None:

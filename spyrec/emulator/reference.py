@@ -5,7 +5,8 @@ compiled path of the emulator has to equal it (``tests/properties/test_reference
 path; what each operation computes on its elements stands in its record (``spyrec/device_ops``).
 
 1. Memory: regions of bytes, in sticks of 128; and how a number is stored in each format.
-2. The program ``bundle.mlir``: numbers, addresses, loops, and the SuperDSCs that it executes one after the other.
+2. The program ``bundle.mlir``: numbers, addresses, loops, and the SuperDSCs that it executes one after the other.  One
+   with several DSCs is as many operations (``bundle/dsc_actions``), what its data DSCs do is in ``reference_moves``.
 3. Operands: at which byte each element of an operand lies; what a window takes: ``reference_windows.py``.
 4. Operations: what is loaded, computed, rounded and stored.
 
@@ -26,12 +27,15 @@ import numpy as np
 import numpy.typing as npt
 
 from spyrec.bundle import program as mlir
+from spyrec.bundle.data_dsc import PiecePlace
+from spyrec.bundle.dsc_actions import actions_of
 from spyrec.bundle.superdsc import Component, Indirection, Operand, SuperDsc
 from spyrec.bundle.superdsc_windows import input_extents
 from spyrec.device_ops import CASTS, RESTICKIFY, TOP_PLACES, device_operation
 from spyrec.device_ops.expression import ArrayAlgebra
 from spyrec.device_ops.record import Accumulator, Family, WindowForm
 from spyrec.diagnostics import Location, refuse
+from spyrec.emulator.reference_moves import move_pieces
 from spyrec.emulator.reference_windows import slid_axis
 from spyrec.hardware import dlfloat
 from spyrec.hardware.dtypes import DeviceFormat
@@ -59,9 +63,9 @@ POOL = -1
 class Machine:
     """The memories of a device.  They keep what they hold from one launch to the next.
 
-    ``regions``: device memory, by argument index, ``POOL``, or below.  ``scratchpads``: LX, by core id; only a
-    shuffle moves data between them.  ``half``: the format that stands where a tensor is DLFloat16 (``--numerics``); one
-    that is twice as wide has twice the memory: ``expansion`` bytes for each byte of the device.
+    ``regions``: device memory, by argument index, ``POOL``, or below.  ``scratchpads``: LX, by core id; only
+    shuffles and data DSCs move data between them.  ``half``: the format that stands where a tensor is DLFloat16
+    (``--numerics``); one that is twice as wide has twice the memory: ``expansion`` bytes for each byte of the device.
     """
 
     regions: Mapping[int, Bytes]
@@ -141,7 +145,8 @@ Starts = Sequence[Sequence[Place]]
 """Where operand t of the ith core begins: ``starts[t][i]``; a place in LX, which is the core's own, has no region."""
 
 Scope = Mapping[str, Place]
-Watcher = Callable[[mlir.SdscExecute, Starts], None]
+Watcher = Callable[[mlir.SdscExecute, int, Starts], None]
+"""Is told of each execution: the statement, which of its actions it is, and where operands begin."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,11 +203,37 @@ class DefinedLaunch:
         return POOL - 1 - next(number for number, item in enumerate(own) if item is wanted)
 
     def _execute(self, statement: mlir.SdscExecute, scope: Scope) -> None:
-        superdsc = self.superdscs[statement.sdsc_filename]
+        """Execute a SuperDSC: as a rule one operation, else what its schedule says, one action after the other.
+
+        That is more order than barriers give; programs that need it race.
+        """
+        superdsc, file = self.superdscs[statement.sdsc_filename], statement.sdsc_filename
         bound = dict(zip(statement.symbol_ids or (), (scope[name] for name in statement.operands), strict=True))
+        if superdsc.schedule is None:
+            self._compute(statement, 0, superdsc, bound)
+            return
+        for number, action in enumerate(actions_of(superdsc, file)):
+            if action.part is not None:
+                self._compute(statement, number, action.part.superdsc, bound)
+            elif action.data_dsc is not None:
+                if self.watcher is not None:
+                    self.watcher(statement, number, ())
+                move_pieces(action.data_dsc, self._located, self.machine.expansion, file)
+
+    def _located(self, place: PiecePlace) -> tuple[Bytes, int]:
+        """Return the memory of a piece, and where it begins there."""
+        if place.core is not None:
+            return self.machine.scratchpads[place.core], place.start
+        found = self._baked(place.start_bytes)
+        assert found.region is not None
+        return self.machine.regions[found.region], found.offset
+
+    def _compute(
+        self, statement: mlir.SdscExecute, number: int, superdsc: SuperDsc, bound: Mapping[int, Place]
+    ) -> None:
         starts = [self._starts(superdsc, operand, bound) for operand in superdsc.operands]
         if self.watcher is not None:
-            self.watcher(statement, starts)
+            self.watcher(statement, number, starts)
         entries = {entry.arg_index: entry for entry in self.table.entries}  # the arguments, by region
         with np.errstate(all="ignore"):
             given = {dim: (bound[item.symbol_id].offset, item) for dim, item in superdsc.dynamic_dims.items()}

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
+from spyrec.bundle.dsc_actions import actions_of
 from spyrec.bundle.program import For, SdscExecute, Statement
 from spyrec.emulator.emulated_program import EmulatedProgram
 from spyrec.emulator.engine import NO_DATA_TRAFFIC, DataTraffic, Integers
@@ -25,11 +26,16 @@ def run_reference(
     What rows move depends on the index: the plan counts it before each execution.
     """
     calls = list(calls_of(loaded.schedule))
-    numbers = {id(item): number for number, item in enumerate(_calls_in(loaded.program.body))}
+    numbers: dict[int, int] = {}
+    first = 0
+    for item in _calls_in(loaded.program.body):
+        numbers[id(item)] = first
+        superdsc = loaded.superdscs[item.sdsc_filename]
+        first += 1 if superdsc.schedule is None else len(actions_of(superdsc))
     executions, moved = Counter[int](), dict[int, DataTraffic]()
 
-    def count(statement: SdscExecute, starts: Starts) -> None:
-        number = numbers[id(statement)]
+    def count(statement: SdscExecute, action: int, starts: Starts) -> None:
+        number = numbers[id(statement)] + action
         executions[number] += 1
         planned = loaded.planned[id(calls[number])]
         gather = gather_of(planned.executable)

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from spyrec.bundle.data_dsc import DataDsc
+from spyrec.bundle.dsc_actions import DscPart, Node, actions_of
 from spyrec.bundle.dynamic_sizes import refuse_shared
 from spyrec.bundle.program import (
     Add,
@@ -25,6 +27,7 @@ from spyrec.bundle.program import (
 )
 from spyrec.bundle.superdsc import Component, SuperDsc
 from spyrec.diagnostics import Diagnostic, Location, SpyrecError, refuse
+from spyrec.emulator.moved_pieces import superdsc_of
 from spyrec.emulator.rules.superdsc import name_of
 from spyrec.runtime.device import ArgumentTable
 from spyrec.runtime.findings import FaultPlace, RuleDiagnostic
@@ -64,13 +67,52 @@ class ScheduledLoop:
 
 
 @dataclass(frozen=True, slots=True)
+class SchedulePlace:
+    """Where a call stands in the schedule of its SuperDSC: ``group`` numbers the ``sdsc_execute`` that it is part of.
+
+    ``number``: of the action in the group.  ``part``: of a DSC; ``data_dsc``: of a call that moves pieces.
+    """
+
+    group: int
+    number: int
+    node: Node
+    part: DscPart | None = None
+    data_dsc: DataDsc | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ScheduledCall:
-    """One ``sdsc_execute`` and the loops around it; ``places[t]``: one place per core, ``None`` where it lies in LX."""
+    """One ``sdsc_execute`` and the loops around it; ``places[t]``: one place per core, ``None`` where it lies in LX.
+
+    A SuperDSC with a schedule is several calls one after the other; ``place``: which of them this is.
+    """
 
     file: str
     superdsc: SuperDsc
     places: tuple[tuple[AddressPlace, ...] | None, ...]
     loops: tuple[ScheduledLoop, ...]
+    place: SchedulePlace | None = None
+
+    @property
+    def data_dsc(self) -> DataDsc | None:
+        """The data DSC that it executes, if it is one."""
+        return None if self.place is None else self.place.data_dsc
+
+    @property
+    def core_ids(self) -> tuple[int, ...]:
+        """The cores that take part."""
+        return self.superdsc.core_ids if self.data_dsc is None else self.data_dsc.core_ids
+
+    @property
+    def tile(self) -> Mapping[str, int]:
+        """Extents of what all cores of its SuperDSC compute, of which it may be a part."""
+        part = None if self.place is None else self.place.part
+        return self.superdsc.iteration if part is None else part.whole
+
+    @property
+    def subject(self) -> str:
+        """Which part of its SuperDSC it is, for messages; nothing where it is all of it."""
+        return "" if self.place is None else self.place.node.name
 
     @property
     def is_executed(self) -> bool:
@@ -136,7 +178,7 @@ class _Walker:
         self.superdscs = superdscs
         self.table = table
         self.maps = {item.name: item.coefficients for item in program.maps}
-        self.loop_count = 0
+        self.loop_count = self.group_count = 0
         self.problems: list[Diagnostic] = []
         self.region_bytes = {POOL: table.pool_bytes} if table.pool_bytes else {}
         self.value_maxima = {
@@ -169,7 +211,7 @@ class _Walker:
                 case DeviceMemoryAllocate(result, size_bytes):
                     scope[result] = AddressPlace(self.own_memory(size_bytes), 0)
                 case SdscExecute():
-                    items.append(self.call(statement, scope, loops))
+                    items += self.calls(statement, scope, loops)
                 case For():
                     items.append(self.loop(statement, scope, loops))
         return tuple(items)
@@ -262,16 +304,30 @@ class _Walker:
         inner[statement.induction] = AddressPlace(None, 0, {loop.number: 1})
         return LoopBody(loop, self.statements(statement.body, inner, (*loops, loop)))
 
-    def call(
+    def calls(
         self, statement: SdscExecute, scope: Mapping[str, AddressPlace], loops: tuple[ScheduledLoop, ...]
-    ) -> ScheduledCall:
+    ) -> list[ScheduledCall]:
         file = statement.sdsc_filename
         superdsc = self.superdscs.get(file)
         if superdsc is None:
             raise self.wrong(f'"{file}" is executed but there is no such SuperDSC')
         refuse_shared(superdsc, file)
         bound = self.bind(statement, superdsc, scope)
-        places = tuple(
+        if superdsc.schedule is None:
+            return [ScheduledCall(file, superdsc, self.places(superdsc, bound, file), loops)]
+        group, found = self.group_count, list[ScheduledCall]()
+        self.group_count += 1
+        for number, action in enumerate(actions_of(superdsc, file)):
+            own = superdsc_of(action, superdsc)
+            place = SchedulePlace(group, number, action.node, action.part, action.data_dsc)
+            found.append(ScheduledCall(file, own, self.places(own, bound, file), loops, place))
+        return found
+
+    def places(
+        self, superdsc: SuperDsc, bound: Mapping[int, AddressPlace], file: str
+    ) -> tuple[tuple[AddressPlace, ...] | None, ...]:
+        """Return where the operands begin on each core; LX has no place here."""
+        return tuple(
             None
             if operand.component is Component.LX
             else tuple(
@@ -280,7 +336,6 @@ class _Walker:
             )
             for operand in superdsc.operands
         )
-        return ScheduledCall(file, superdsc, places, loops)
 
     def bind(
         self, statement: SdscExecute, superdsc: SuperDsc, scope: Mapping[str, AddressPlace]
@@ -289,7 +344,8 @@ class _Walker:
         ids = statement.symbol_ids or ()
         used = {
             start
-            for operand in superdsc.operands
+            for dsc in superdsc.dscs
+            for operand in dsc.operands
             if operand.component is Component.HBM
             for start in operand.start_addresses
             if operand.is_symbolic or start < 0

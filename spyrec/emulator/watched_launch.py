@@ -68,7 +68,7 @@ class WatchedLaunch:
         if self._watchers.monitor is not None:
             self._watchers.monitor.execute(portion.planned(place), at, iteration)
         observer = self._watchers.observer
-        if observer is None:
+        if observer is None or portion.planned(place).call.data_dsc is not None:  # pieces are no operands to look at
             self._dispatch(number, portion.moved[place])
             return
         execution = self._execution(portion, place, at, iteration)

@@ -129,18 +129,18 @@ def test_barriers_around_the_only_step_of_all_change_nothing() -> None:
     assert {item.code for item in sink.diagnostics} == {"SPY0623"}
 
 
-def test_several_dscs_are_refused_by_name() -> None:
+def test_a_core_of_two_dscs_is_refused() -> None:
     def twice(outer: dict[str, JsonValue]) -> None:
         dscs = outer["dscs_"]
         assert isinstance(dscs, list)
         outer["dscs_"] = [*dscs, *dscs]
 
-    with pytest.raises(SpyrecError, match="SPY0621") as found:
+    with pytest.raises(SpyrecError, match="SPY0622") as found:
         parse_superdsc(altered(twice))
-    assert "2 DSCs and 0 data DSCs with 0 barriers" in found.value.diagnostics[0].message
+    assert "core 0 stands in DSC 0 and in DSC 1" in found.value.diagnostics[0].message
 
 
-def test_data_dscs_are_refused_by_name_and_their_dead_locks_first() -> None:
+def test_data_dscs_are_read_after_the_schedule_and_its_dead_locks_come_first() -> None:
     mixed: JsonValue = [[0, -1, 0, 1], [-1, 0, 1, 0]]
 
     def moving(outer: dict[str, JsonValue]) -> None:
@@ -151,9 +151,9 @@ def test_data_dscs_are_refused_by_name_and_their_dead_locks_first() -> None:
         moving(outer)
         outer["coreIdToDscSchedule"] = {str(core): mixed if core else [[0, 0, 0, 0]] for core in range(8)}
 
-    with pytest.raises(SpyrecError, match="SPY0621") as found:
+    with pytest.raises(SpyrecError, match="SPY0620") as found:
         parse_superdsc(altered(moving))
-    assert "1 DSCs and 1 data DSCs with 1 barriers" in found.value.diagnostics[0].message
+    assert 'key "op" is missing' in found.value.diagnostics[0].message
     with pytest.raises(SpyrecError, match="SPY0622") as found:
         parse_superdsc(altered(locked))
     assert "dead-lock" in found.value.diagnostics[0].message

@@ -14,10 +14,16 @@ from jsonschema import Draft202012Validator
 from spyrec.bundle.manifest_json import bundle_schema
 from spyrec.bundle.spyrecode_json import write_plan
 from spyrec.bundle.spyrecode_schema import spyrecode_schema
+from spyrec.bundle.superdsc import SuperDsc
 from spyrec.bundle.superdsc_schema import superdsc_schema
+from spyrec.bundle.superdsc_writer import to_bytes
+from tests.emulator.builders import superdsc_of
+from tests.emulator.test_data_dscs import FOUR, MIXED, mixed, steps
+from tests.emulator.test_several_dscs import add
 from tests.foreign import EXAMPLES, argument_table
 from tests.handmade import add_bundle
 from tests.support.artifacts import artifact, example
+from tests.support.unequal import divided, shared, with_schedule
 
 SCHEMAS = Path(__file__).parents[2] / "schemas"
 Json = Any
@@ -49,6 +55,17 @@ REAL = [
 @pytest.mark.parametrize("path", sorted(REAL), ids=lambda path: path.parent.name)
 def test_every_real_superdsc_obeys_the_schema(path: Path) -> None:
     SUPERDSC.validate(json.loads(path.read_text()))
+
+
+@pytest.mark.parametrize(
+    "superdsc",
+    [
+        mixed(steps(FOUR, *MIXED)),
+        with_schedule(divided(superdsc_of(add(7, 192)), {"rows": (3, 2, 2)}), shares=shared(Tensor0=[[0], [1]])),
+    ],
+)
+def test_several_dscs_and_data_dscs_obey_the_schema(superdsc: SuperDsc) -> None:
+    SUPERDSC.validate(json.loads(to_bytes(superdsc)))
 
 
 DAMAGES: list[Callable[[Json], None]] = [

@@ -227,10 +227,10 @@ def test_a_broken_rule_is_named_in_a_note(path: str, value: Json, rule: str | No
     assert notes == ([] if rule is None else [f"rule {rule}"])
 
 
-def test_several_dscs_and_several_compute_operations_are_refused_by_name() -> None:
+def test_one_core_in_two_dscs_and_several_compute_operations_are_refused_by_name() -> None:
     data = load("add")
     data["0_add"]["dscs_"] *= 2
-    assert codes_of(data) == [("SPY0621", "/0_add/dscs_")]
+    assert codes_of(data) == [("SPY0622", "/0_add/dscs_/1/add/coreIdsUsed_")]
     data = load("add")
     inner(data)["computeOp_"] *= 2
     assert codes_of(data) == [("SPY0621", "/0_add/dscs_/0/add/computeOp_")]

@@ -309,7 +309,7 @@ def test_it_needs_no_compiled_code_and_nothing_of_the_fast_path() -> None:
     loaded = set(done.stdout.split())
     assert not {"numba", "llvmlite"} & loaded
     own = {name for name in loaded if name.startswith("spyrec.emulator.")}
-    assert own == {"spyrec.emulator.reference", "spyrec.emulator.reference_windows"}
+    assert own == {f"spyrec.emulator.{name}" for name in ("reference", "reference_moves", "reference_windows")}
 
 
 def product(rows: int = 64) -> spyrec.Bundle:

@@ -85,7 +85,7 @@ BUNDLE: dict[str, Code] = {
     ),
     "SPY0621": Code(
         "SuperDSC form not understood",
-        "Rule V14: a form whose meaning would have to be guessed is refused by name (several DSCs, distinct corelets, "
+        "Rule V14: a form whose meaning would have to be guessed is refused by name (distinct corelets, "
         "start addresses by other functions than Map, several compute operations, padding_, unknown keys).",
         rule="V14",
         hint="write the file in the form that torch-spyre emits",
@@ -264,5 +264,29 @@ BUNDLE: dict[str, Code] = {
         "layout that does not hold its tensor",
         "The device_size and stride_map of an argument have a place for every element of its shape and host strides.",
         hint="write the bundle again, or mend the manifest by hand",
+    ),
+    "SPY0661": Code(
+        "schedule that cannot be followed",
+        "Cores of a SuperDSC wait for others for ever, or the shares of its DSCs do not make up one iteration: every "
+        "core of a data DSC comes to it after equally many barriers, every slice of a dim has one extent, and N_ of a "
+        "DSC has the share of its cores or the whole.",
+        hint="give all cores of a data DSC the same barriers before it, and every slice one owner",
+    ),
+    "SPY0662": Code(
+        "data operation not executed",
+        "Of the operations of datadscs_ STCDPOpLx is executed, pieces of one tensor moved from places to places; "
+        "others are refused by name.",
+        hint="write a shuffle, or a copy through device memory",
+    ),
+    "SPY0663": Code(
+        "shared tensor that is none",
+        "A record of ldsShareInfo_ names a tensor of labeledDs_ once, and every DSC in one of its sets.",
+        hint="leave ldsShareInfo_ empty, or list each DSC in one set of each tensor",
+    ),
+    "SPY0664": Code(
+        "ldsShareInfo_ that contradicts the DSCs",
+        "DSCs of one set have one part of the tensor, with the same extents and the same start, and DSCs of different "
+        "sets have different parts. Execution does not depend on it.",
+        hint="write ldsShareInfo_ anew from the DSCs, or leave it empty",
     ),
 }

@@ -198,4 +198,31 @@ EMULATOR: dict[str, Code] = {
         "others can write there, they are kept in a private directory among the temporary files.",
         hint="name a directory of your own in NUMBA_CACHE_DIR, or make ~/.cache writable",
     ),
+    "SPY0755": Code(
+        "results of DSCs that do not make up the tensor",
+        "The cores of all DSCs of a SuperDSC store every element of its result once: a DSC begins where its slices "
+        "say, in the tensor that the others store.",
+        hint="the start addresses of one DSC are wrong, or its coreIdToWkSlice_",
+    ),
+    "SPY0756": Code(
+        "operation that unequal DSCs do not share",
+        "Cores with unequal work do not join partial results, select among all elements, or follow an index, a window "
+        "or a mask along the dim that is cut unevenly: no text says how.",
+        hint="cut another dim unevenly, or this one evenly",
+    ),
+    "SPY0757": Code(
+        "element of a data DSC without a source",
+        "Every element of every piece of the destination lies in a piece of the source.",
+        hint="the source lacks a piece, or the destination has one too many",
+    ),
+    "SPY0758": Code(
+        "byte that a data DSC stores twice",
+        "Pieces of the destination lie apart in each memory.",
+        hint="give each piece of the destination a place of its own",
+    ),
+    "SPY0759": Code(
+        "sources of a data DSC that differ",
+        "Where several pieces of the source hold one element, they hold the same bits. Found while it runs.",
+        hint="the pieces were not written alike, or one of them was overwritten",
+    ),
 }

@@ -46,6 +46,7 @@ class Binding:
     ``core_runs[t]``: the same core by core, where cores differ, because only outer ones have padding; ``runs[t]`` then
     is what any of them touches.
     ``limits[t]``: bytes of the memory that operand t lies in, where it is left to a sanitizer whether it stays inside.
+    ``holders[t]``: the core whose LX operand t lies in, where that is not each core's own.
     """
 
     bases: tuple[int | None, ...]
@@ -56,6 +57,7 @@ class Binding:
     limits: Mapping[int, int] = field(default_factory=dict[int, int])
     warnings: tuple[Diagnostic, ...] = ()
     core_runs: Mapping[int, tuple[Integers, ...]] = field(default_factory=dict[int, tuple[Integers, ...]])
+    holders: Mapping[int, int] = field(default_factory=dict[int, int])
 
     def touched(self, position: int) -> list[tuple[Integers, list[int]]]:
         """Return the runs of an operand, and the cores that touch these, relative to their own starts."""
@@ -330,11 +332,11 @@ class _Checker:
         """
         setting = self.setting
         geometry = setting.geometries[position]
-        slid = slid_axes(setting.superdsc, position)
+        slid, tile = slid_axes(setting.superdsc, position), self.call.tile
         steps = {
-            dim: geometry.unit_step(dim, setting.superdsc.iteration[dim] * (slid[dim].stride if dim in slid else 1))
+            dim: geometry.unit_step(dim, tile[dim] * (slid[dim].stride if dim in slid else 1))
             for dim in geometry.stride_sticks
-            if dim != geometry.stick_dim or setting.superdsc.iteration[dim] % geometry.stick_size == 0
+            if dim != geometry.stick_dim or tile[dim] % geometry.stick_size == 0
         }
         for loop, found in self._uneven_steps(position, binding, steps):
             named = ", ".join(f"{dim}: {step}" for dim, step in steps.items())

@@ -9,6 +9,7 @@ from spyrec.emulator.plan import PlannedCall
 from spyrec.emulator.resolve import Schedule, ScheduledCall
 from spyrec.emulator.timeline.cost_record import record_of, writers_of
 from spyrec.emulator.timeline.execution import timeline_of
+from spyrec.emulator.timeline.move_traffic import move_record
 from spyrec.emulator.timeline.traffic import Traffic
 from spyrec.hardware.cost import Roofline, roofline_of
 from spyrec.hardware.target import Target, TargetProfile
@@ -39,8 +40,12 @@ class CallTimes:
         return self._known[key]
 
     def _time(self, planned: PlannedCall, traffic: Traffic) -> CallTime:
-        record = record_of(planned.setting, planned.binding, traffic)
-        timeline = timeline_of(record, self._profile, planned.call.superdsc.core_ids, writers_of(planned.setting))
+        data_dsc, core_ids = planned.call.data_dsc, planned.call.core_ids
+        if data_dsc is None:
+            record, writers = record_of(planned.setting, planned.binding, traffic), writers_of(planned.setting)
+        else:
+            record, writers = move_record(data_dsc, traffic), core_ids
+        timeline = timeline_of(record, self._profile, core_ids, writers)
         return CallTime(timeline, roofline_of(record, self._profile, timeline.total_us, self._target.cores))
 
 
