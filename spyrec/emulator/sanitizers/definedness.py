@@ -19,6 +19,7 @@ from spyrec.emulator.sanitizers.fold_propagation import FoldPropagation
 from spyrec.emulator.sanitizers.kernel_shadow import DEFINED, FIRST_MARK
 from spyrec.emulator.sanitizers.masked_propagation import MaskedPropagation
 from spyrec.emulator.sanitizers.matmul_propagation import MatmulPropagation
+from spyrec.emulator.sanitizers.move_propagation import MovePropagation
 from spyrec.emulator.sanitizers.places import NamedPlaces, Spot
 from spyrec.emulator.sanitizers.propagation import (
     UNWRITTEN_WEIGHT,
@@ -93,7 +94,11 @@ class DefinednessTracker:
         if plan is None:
             number = self._numbers[id(planned)]
             clobber = _FIRST_CLOBBER + number if is_window(planned, planned.setting.output) else 0
-            plan = plan_propagation(planned.setting, Marks(FIRST_MARK + number, clobber))
+            marks, data_dsc = Marks(FIRST_MARK + number, clobber), planned.call.data_dsc
+            if data_dsc is not None:
+                plan = MovePropagation(planned.setting, marks, data_dsc)
+            else:
+                plan = plan_propagation(planned.setting, marks)
             self._plans[id(planned)] = plan
         return plan
 
@@ -135,8 +140,9 @@ class DefinednessTracker:
         return self._driver
 
     def _note_writer(self, planned: PlannedCall, starts: Integers) -> None:
-        region = self._shadow.region_of(int(starts[planned.setting.output, 0]))
-        self._writers[region.device_address] = planned
+        for output in planned.call.superdsc.compute.outputs:
+            region = self._shadow.region_of(int(starts[output, 0]))
+            self._writers[region.device_address] = planned
 
     def _keep(self, planned: PlannedCall, sighting: Sighting, starts: Starts) -> None:
         known = self._origins.get(id(planned))

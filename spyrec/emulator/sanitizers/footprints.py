@@ -70,6 +70,8 @@ class RaceDetector:
     def execute(self, planned: PlannedCall, starts: Integers) -> None:
         """Check one execution whose operands lie at emulated ``starts[operand, core]``."""
         setting, output = planned.setting, planned.setting.output
+        if planned.call.data_dsc is not None:
+            return  # no byte is stored twice, by a rule, and all are read before
         if setting.superdsc.operands[output].component is Component.LX:
             return  # each core has its own
         self._stores(planned, starts)

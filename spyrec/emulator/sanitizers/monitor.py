@@ -18,6 +18,7 @@ from spyrec.emulator.sanitizers.replicas import ReplicaChecker
 from spyrec.emulator.sanitizers.report import Report
 from spyrec.emulator.sanitizers.scratchpad_tracker import ScratchpadTracker
 from spyrec.emulator.sanitizers.shadow import Shadow
+from spyrec.emulator.sanitizers.stretches import StretchDetector, is_scheduled
 from spyrec.emulator.sanitizers.windows import WindowChecker
 from spyrec.runtime.findings import Finding, Sanitizer
 from spyrec.runtime.observer import ArgumentCopy
@@ -50,6 +51,7 @@ class Monitor:
         self._scratchpads = ScratchpadTracker(self.report, places)
         self._replicas = ReplicaChecker(self.report, places)
         self._races = RaceDetector(self.report, places)
+        self._stretches = StretchDetector(self.report, places)
         self._windows = WindowChecker(self.report, places)
         self._pool = PoolTracker(self.report, places)
         self._bounds = BoundsChecker(self.report, places)
@@ -90,6 +92,7 @@ class Monitor:
         """A launch begins: emulated address of each base, names of the arguments, bytes of what holds nothing yet."""
         self._places.begin(bases, names)
         self._windows.begin()
+        self._stretches.begin()
         self._pool.begin(bases, regions)
         for address, size_bytes in regions.items():
             region = self._shadow.region_of(address)
@@ -115,6 +118,7 @@ class Monitor:
         if planned.binding.limits and not self._bounds.execute(planned, starts):
             raise SpyrecError([item.to_diagnostic() for item in self.findings])
         if Sanitizer.RACE in self._kinds:
+            self._stretches.execute(planned, starts, iteration)
             self._races.execute(planned, starts)
         if Sanitizer.LX in self._kinds and max(iteration, default=0) <= _LAST_TELLING_ROUND:
             self._scratchpads.execute(planned, starts)
@@ -132,6 +136,8 @@ class Monitor:
 
         Then each is to be watched by itself, as if nothing had happened; else :meth:`carried` comes next.
         """
+        if is_scheduled([portion.calls.planned[number] for number in portion.places]):
+            return False
         if not self._bounds.passes(portion) or (Sanitizer.RACE in self._kinds and not self._races.passes(portion)):
             return False
         stores = self._windows.passed(portion) if Sanitizer.GAP in self._kinds else []

@@ -98,7 +98,7 @@ class NamedPlaces:
             message,
             file=self.file_of(planned),
             op=superdsc.op_func_name,
-            core=superdsc.core_ids[spot.core],
+            core=planned.binding.holders.get(spot.operand, superdsc.core_ids[spot.core]),
             tensor=tensor,
             operand=name_of(superdsc, spot.operand),
             address=address,

@@ -95,9 +95,15 @@ class PoolTracker:
 
     def execute(self, planned: PlannedCall, starts: Integers) -> None:
         """Check what one execution reads, then take note of what it stores."""
+        self._dispatches += 1
+        if planned.call.data_dsc is not None:  # pieces say nothing of the buffer that they are part of
+            for position in planned.call.superdsc.compute.outputs:
+                of_pieces = self._owners.get(planned.binding.bases[position] or 0)
+                if of_pieces is not None:
+                    of_pieces[self._touched(planned, position, starts[position])] = 0
+            return
         for position in _loads(planned):
             self._read(planned, position, starts[position])
-        self._dispatches += 1
         output = planned.setting.output
         owners = self._owners.get(planned.binding.bases[output] or 0)
         if owners is not None:

@@ -44,7 +44,7 @@ class ScratchpadState:
 
     owner: npt.NDArray[np.int32]
     writers: dict[int, _Writer]
-    numbers: dict[int, int]
+    numbers: dict[tuple[int, int], int]
     time: int
 
 
@@ -56,7 +56,7 @@ class ScratchpadTracker:
         self._places = places
         self._owner = np.zeros((0, 0), np.int32)
         self._writers: dict[int, _Writer] = {}
-        self._numbers: dict[int, int] = {}
+        self._numbers: dict[tuple[int, int], int] = {}
         self._sticks: dict[tuple[int, int], Integers] = {}
         self._time = 0
 
@@ -90,12 +90,13 @@ class ScratchpadTracker:
 
     def execute(self, planned: PlannedCall, starts: Integers) -> None:
         """Take note of one execution whose operands lie at emulated ``starts[operand, core]``."""
-        superdsc, output = planned.call.superdsc, planned.setting.output
+        superdsc = planned.call.superdsc
         for position in (*planned.setting.inputs, *superdsc.compute.indirect_access_indices):
             if superdsc.operands[position].component is Component.LX:
                 self._read(planned, position, starts)
-        if superdsc.operands[output].component is Component.LX:
-            self._write(planned, output, int(starts[output, 0]))
+        for output in superdsc.compute.outputs:
+            if superdsc.operands[output].component is Component.LX:
+                self._write(planned, output, int(starts[output, 0]))
 
     def finish(self) -> None:
         """Report results that nobody read: their reader ran too early, or reads elsewhere."""
@@ -119,7 +120,9 @@ class ScratchpadTracker:
             runs = (whole_sticks(planned.binding.runs[position]) + start) // STICK_BYTES
             bounds: list[list[int]] = runs.tolist()
             self._sticks[key] = np.concatenate([np.arange(first, past, dtype=np.int64) for first, past in bounds])
-        return np.array(planned.call.superdsc.core_ids)[:, None], self._sticks[key][None, :]
+        holder = planned.binding.holders.get(position)
+        cores = planned.call.superdsc.core_ids if holder is None else (holder,)
+        return np.array(cores)[:, None], self._sticks[key][None, :]
 
     def _read(self, planned: PlannedCall, position: int, starts: Integers) -> None:
         cores, sticks = self._of(planned, position)
@@ -136,7 +139,8 @@ class ScratchpadTracker:
         wrong = owners == culprit
         if field is not None:  # under another split: name a core whose slices differ
             theirs, mine = dict(self._writers[culprit].region.slices), dict(own.slices)
-            wrong = wrong & np.array([theirs.get(core) != mine.get(core) for core in cores[:, 0].tolist()])[:, None]
+            alike = [theirs.get(core, mine.get(core)) == mine.get(core) for core in cores[:, 0].tolist()]
+            wrong = wrong & ~np.array(alike)[:, None]
         core, place = (int(index) for index in np.argwhere(wrong)[0])
         start = planned.call.superdsc.operands[position].start_addresses[0]
         offset = max(0, int(sticks[0, place]) * STICK_BYTES - start)
@@ -147,19 +151,22 @@ class ScratchpadTracker:
         """Return (owner of the wrong sticks, message, field), ``None`` where the data are the reader's."""
         if 0 in numbers:
             return 0, "reads LX that nothing wrote on this core", None
+        if read.is_moved:
+            return None
+        numbers = [number for number in numbers if not self._writers[number].region.is_moved]
         writers = sorted((self._writers[number].time, number) for number in numbers)
         if len({(self._writers[n].region.first, self._writers[n].region.past) for n in numbers}) > 1:
             first, latest = self._named(writers[0][1]), self._named(writers[-1][1])
             return writers[-1][1], f"reads LX that {latest} overwrote in part after {first} wrote it", None
         for number in numbers:
             region = self._writers[number].region
-            if region.slices != read.slices and dict(region.slices) != dict(read.slices):
+            if region.slices != read.slices and _differ(region, read):
                 message = f"reads slices under another split than {self._named(number)} wrote them with"
                 return number, message, "coreIdToWkSlice_"
         return None
 
     def _write(self, planned: PlannedCall, position: int, start: int) -> None:
-        number = self._numbers.setdefault(id(planned), len(self._numbers) + 1)
+        number = self._numbers.setdefault((id(planned), position), len(self._numbers) + 1)
         cores, sticks = self._of(planned, position)
         for before in np.unique(self._owner[cores, sticks]).tolist():
             if before and before != number:
@@ -172,6 +179,12 @@ class ScratchpadTracker:
 
     def _named(self, number: int) -> str:
         return f'"{self._places.file_of(self._writers[number].planned)}"'
+
+
+def _differ(written: ScratchpadRegion, read: ScratchpadRegion) -> bool:
+    """Whether a core that has both has other slices of them."""
+    known = dict(written.slices)
+    return any(known.get(core, own) != own for core, own in read.slices)
 
 
 def _uses_scratchpads(planned: PlannedCall) -> bool:
