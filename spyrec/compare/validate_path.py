@@ -157,11 +157,14 @@ class _Checker:
             self.limits(file, dsc, TARGETS.get(dsc.dialect.name, Target()))
 
     def limits(self, file: str, dsc: SuperDsc, target: Target) -> None:
-        from spyrec.emulator.rules.target_limits import exceeded_limits  # late: as above
+        from spyrec.emulator.rules.target_limits import exceeded_by_pieces, exceeded_limits  # late: as above
 
-        for item in computing(dsc):
-            for diagnostic in exceeded_limits(file, item, self.options.target or target):
-                self.sink.add(diagnostic)
+        chosen = self.options.target or target
+        found = [diagnostic for item in computing(dsc) for diagnostic in exceeded_limits(file, item, chosen)]
+        for data_dsc in () if dsc.schedule is None else dsc.schedule.data_dscs:
+            found += exceeded_by_pieces(file, data_dsc, chosen)
+        for diagnostic in found:
+            self.sink.add(diagnostic)
 
     def program(self, text: bytes) -> str:
         program = attempt(self.sink, lambda: parse_program(text, str(self.path)))

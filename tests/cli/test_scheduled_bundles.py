@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from spyrec.bundle.bundle import load_foreign
+import spyrec
+from spyrec.bundle.bundle import Bundle, load_foreign
 from spyrec.bundle.mlir_printer import print_program
 from spyrec.bundle.superdsc import SuperDsc
 from spyrec.bundle.superdsc_writer import to_bytes
@@ -16,9 +18,11 @@ from spyrec.cli import main
 from spyrec.cli._lx_map import lx_maps
 from spyrec.runtime.device import ArgumentTable
 from tests.emulator.builders import program_of, superdsc_of, table_of
-from tests.emulator.test_data_dscs import FOUR, MIXED, mixed, steps
+from tests.emulator.test_data_dscs import FOUR, MIXED, in_hbm, lx_tensor, mixed, only_moving, steps
 from tests.emulator.test_data_dscs import table as table_of_moves
 from tests.emulator.test_several_dscs import add
+from tests.handmade import add_bundle
+from tests.support.pieces import data_dsc
 from tests.support.unequal import divided, with_schedule
 
 
@@ -82,6 +86,14 @@ def test_a_missing_barrier_is_a_finding(tmp_path: Path, capsys: pytest.CaptureFi
     assert "race" not in capsys.readouterr().err
 
 
+def test_pieces_behind_the_tensors_of_a_target_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    one = lx_tensor("one", {"r": (2, 2, 2, 2), "c": (256,)}, 1_700_000 // 128 * 128)
+    superdsc = only_moving([data_dsc(in_hbm("x", 0), one, FOUR)], steps(FOUR, [0, -1, 0, 0]))
+    bundle, _ = written(tmp_path, superdsc, table_of_moves())
+    main(["check", bundle, "--target", "2026-08"])
+    assert 'piece "p0" of "0_STCDPOpLx_dataop" ends at byte' in capsys.readouterr().err
+
+
 def test_what_check_says_of_a_file_that_cannot_be_followed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     whole = mixed(steps(FOUR, *MIXED))
     assert whole.schedule is not None
@@ -96,3 +108,27 @@ def test_the_map_of_the_scratchpads_shows_pieces(tmp_path: Path) -> None:
     (found,) = lx_maps(load_foreign(Path(bundle), Path(args)))
     assert found.cores == (0, 1, 2, 3)
     assert {(region.first, region.past) for region in found.regions} == {(0, 1024), (65536, 66560)}
+
+
+def test_a_bundle_with_a_manifest_is_saved_loaded_and_run(tmp_path: Path) -> None:
+    """The program of the reference example, divided anew: 700, 200 and 124 rows of 1024."""
+    bundle = add_bundle(tmp_path)
+    (program,) = bundle.programs
+    (old,) = program.superdscs.values()
+    alone = replace(
+        old,
+        core_ids=(0,),
+        work_slices=dict.fromkeys(old.iteration, 1),
+        core_extent=old.iteration,
+        core_work_slices=(dict.fromkeys(old.iteration, 0),),
+        operands=tuple(replace(item, start_addresses=(min(item.start_addresses),)) for item in old.operands),
+    )
+    rows = next(dim for dim, extent in old.iteration.items() if extent == 1024)
+    changed = divided(alone, {rows: (700, 200, 124)})
+    replace(bundle, programs=(replace(program, superdscs={changed.file_name: changed}),)).save(tmp_path / "saved")
+    found = Bundle.load(tmp_path / "saved")
+    assert found.programs[0].superdscs == {changed.file_name: changed}
+    assert main(["check", str(tmp_path / "saved")]) == 0
+    x, y = (np.random.default_rng(seed).integers(-99, 99, (1024, 4096)).astype(np.float16) for seed in (0, 1))
+    result = spyrec.run(found, {"t0": x, "t1": y})
+    assert np.array_equal(result.outputs["t2"], x + y)

@@ -9,12 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from spyrec.bundle.data_dsc import DataDsc
 from spyrec.bundle.device_program import DeviceProgram
 from spyrec.bundle.manifest import Argument, PlanStep
 from spyrec.bundle.superdsc import Component, Indirection, SuperDsc
 from spyrec.device_ops import TOPKS
 from spyrec.diagnostics import Diagnostic, Location
 from spyrec.emulator.geometry import describe, extending_dims
+from spyrec.emulator.moved_pieces import geometry_of, pieces_of, sides_of
 from spyrec.emulator.rules.superdsc import name_of
 from spyrec.hardware.target import STICK_BYTES, Target
 from spyrec.layout.rules import sparse_entries
@@ -32,6 +34,18 @@ def exceeded_limits(file: str, superdsc: SuperDsc, target: Target) -> Iterator[D
     place = FaultPlace(op=superdsc.op_func_name, provenance=superdsc.provenance)
     for message in found:
         yield RuleDiagnostic.of(Diagnostic(EXCEEDED, message, Location(file)), place)
+
+
+def exceeded_by_pieces(file: str, data_dsc: DataDsc, target: Target) -> Iterator[Diagnostic]:
+    """Yield the pieces of a data DSC that end behind the first byte of LX that is the back end's."""
+    for side, (piece, place) in zip(sides_of(data_dsc), pieces_of(data_dsc), strict=True):
+        past = place.start + geometry_of(side, piece).buffer_bytes
+        if place.core is not None and past > target.lx_usable_bytes:
+            message = (
+                f'piece "{piece.key[:80]}" of "{data_dsc.name}" ends at byte {past} of LX, target "{target.name}" has'
+            )
+            message += f" tensors below {target.lx_usable_bytes} (lx_tensor_bytes)"
+            yield RuleDiagnostic.of(Diagnostic(EXCEEDED, message, Location(file)), FaultPlace(op=data_dsc.op))
 
 
 def exceeded_arguments(step: PlanStep, program: DeviceProgram, target: Target, file: str) -> Iterator[Diagnostic]:
