@@ -217,17 +217,19 @@ class _Problem:
         """What a kernel saves where it finds the tensor in LX cut as it cuts it, by candidate and state."""
         saved = moved * self._trips[touch.kernel]
         table = np.zeros((len(touch.shares), len(states)), np.int64)
-        for row, share in enumerate(touch.shares):
-            for column, state in enumerate(states):
-                if state.share is None or (touch.is_writer and state.way is Way.STAGED):
-                    continue
+        for column, state in enumerate(states):
+            if state.share is None or (touch.is_writer and state.way is Way.STAGED):
+                continue
+            is_moved = state.way is Way.SHUFFLED and not touch.is_writer
+            shuffled = self._shuffle_ticks(state.share) * self._trips[touch.kernel] if is_moved else 0
+            other = INFINITE if touch.is_writer or state.way is Way.RESIDENT or is_moved else 0
+            for row, share in enumerate(touch.shares):
                 if share == state.share:
                     table[row, column] = -saved
-                elif state.way is Way.SHUFFLED and not touch.is_writer and self._fits_beside(state.share, share):
-                    shuffled = self._shuffle_ticks(state.share) * self._trips[touch.kernel]
+                elif is_moved and self._fits_beside(state.share, share):
                     table[row, column] = shuffled - saved
-                elif touch.is_writer or state.way in {Way.RESIDENT, Way.SHUFFLED}:
-                    table[row, column] = INFINITE
+                else:
+                    table[row, column] = other
         return Factor((touch.kernel, variable), table)
 
 
