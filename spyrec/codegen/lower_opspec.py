@@ -49,6 +49,7 @@ from spyrec.codegen.operand_dims import (
 from spyrec.codegen.opspec import AllocationKind, DynamicBound, DynamicSize, OpSpec, TensorArgument
 from spyrec.codegen.ownership import OwnedSpace, check_owners, distribution_of, owned_spaces
 from spyrec.codegen.padding import pad_contraction, pad_sticks
+from spyrec.codegen.single_axes import with_single_axes
 from spyrec.codegen.stick_labels import assign_labels
 from spyrec.codegen.unit_dims import UnitDims, unit_dims
 from spyrec.codegen.windows import (
@@ -218,6 +219,8 @@ def _read_operation(spec: OpSpec, options: LoweringOptions, location: Location |
         fact = f'"{spec.op}" slides a window, for which dialect {options.dialect.name} has no fields'
         raise refuse("SPY0541", fact, location, hint="write a newer dialect")
     check_operand_list(spec, location)
+    if form is not None and not options.is_exact:
+        spec = with_single_axes(spec, form)
     indices = frozenset(index_of.values())
     labels = label_symbols(spec, location) if form is None else window_labels(spec, form, location)
     ragged = initial_iteration(spec, labels, is_divided=not (indices and dialect.gathers_on_one_core))

@@ -75,7 +75,10 @@ def _pool_labels(spec: OpSpec, location: Location | None) -> dict[str, str]:
     """Dims of extent 1 are not iterated; a window is always."""
     images, channels, rows, columns = _ranges(spec, location)
     extents = {"mb": images, "i": rows, "j": columns, CHANNELS: channels}
-    labels = [label for label in _POOL_LABELS if extents.get(label) != 1]
+    iterated = len(spec.iteration_space) - 2
+    # axes of extent 1 may be iterated all the same
+    axes = WINDOW_DIMS if iterated > sum(extent != 1 for extent in extents.values()) else ()
+    labels = [label for label in _POOL_LABELS if extents.get(label) != 1 or label in axes]
     if len(labels) != len(spec.iteration_space):
         raise _unfit(spec, labels, location)
     return {dim.symbol: label for dim, label in zip(spec.iteration_space, labels, strict=True)}

@@ -85,6 +85,7 @@ def spec_of(problem: Problem) -> OpSpec:
              "d": problem.in_channels, "p": problem.taps[0], "q": problem.taps[1]}  # fmt: skip
     order = {"avgpoolfwd": "nhwcpq", "conv2d": "nhwcdpq", "depthwiseconv2dnative": "nchwpq"}[problem.op]
     left_out = {"n", "c"} if problem.op != "depthwiseconv2dnative" else {"n", "c", "p", "q"}
+    left_out |= {"h", "w"} if problem.op == "avgpoolfwd" else set()
     iterated = [name for name in order if not (name in left_out and sizes[name] == 1)]
     space = tuple(IterationDim(name, sizes[name], problem.splits.get(name, 1)) for name in iterated)
     arguments = [_argument(0, *_input_axes(problem, iterated))]
@@ -102,8 +103,8 @@ def spec_of(problem: Problem) -> OpSpec:
     outer, last = _channel_axes(problem.channels, "c", iterated)
     axes = [
         *outer,
-        (problem.outputs[0], "h"),
-        (problem.outputs[1], "w"),
+        *([(problem.outputs[0], "h")] if "h" in iterated else []),
+        *([(problem.outputs[1], "w")] if "w" in iterated else []),
         *([(problem.images, "n")] if "n" in iterated else []),
     ]
     arguments.append(_argument(len(arguments), axes, last, is_input=False))
@@ -128,7 +129,9 @@ def _input_axes(problem: Problem, iterated: Sequence[str]) -> tuple[list[tuple[i
     if problem.op == "depthwiseconv2dnative":
         return [*outer, (rows, "h"), (columns, "w"), *images], last
     down, across = problem.strides
-    return [*outer, (rows // down, "h"), (down, "p"), (columns // across, "w"), (across, "q"), *images], last
+    of_rows = [(rows // down, "h"), (down, "p")] if "h" in iterated else [(rows, "p")]
+    of_columns = [(columns // across, "w"), (across, "q")] if "w" in iterated else [(columns, "q")]
+    return [*outer, *of_rows, *of_columns, *images], last
 
 
 def _argument(index: int, axes: Sequence[tuple[int, str]], last: str, *, is_input: bool = True) -> TensorArgument:

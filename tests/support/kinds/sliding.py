@@ -31,7 +31,7 @@ def _pair(source: Random, numbers: list[int]) -> Pair:
 def _drawn(source: Random, op: str) -> Problem:
     is_heavy = op == CONVOLUTION
     taps = _pair(source, [1, 2, 3] if op == DEPTHWISE else [2, 3] if not is_heavy else [2, 2, 2, 2, 3])
-    outputs = _pair(source, [2, 3, 4] if not is_heavy else [2, 2, 2, 3])
+    outputs = _pair(source, {POOL: [1, 2, 3, 4], DEPTHWISE: [2, 3, 4], CONVOLUTION: [2, 2, 2, 3]}[op])
     dilation = (1, 1) if op == POOL else _pair(source, [1, 1, 2, 3])
     channels = source.choice([1, 3, 63, 64, 64, 70, 128, 128] if not is_heavy else [3, 64, 64, 64, 70, 128])
     padding = (source.randint(0, taps[0] - 1), source.randint(0, taps[1] - 1))
