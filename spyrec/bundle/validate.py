@@ -16,6 +16,7 @@ from spyrec.bundle.superdsc import SuperDsc
 from spyrec.diagnostics import DiagnosticSink, Location
 from spyrec.hardware.dtypes import DeviceFormat
 from spyrec.layout.conversion_table import DataConversionInfo, Direction
+from spyrec.layout.symbolic_dim import SymbolicDim
 
 CONTRADICTORY_MANIFEST = "SPY0611"
 """Code of a manifest whose parts disagree, or that disagrees with another file."""
@@ -56,6 +57,11 @@ def check_manifest(manifest: Manifest, where: Location, sink: DiagnosticSink) ->
         _error(sink, CONTRADICTORY_MANIFEST, f"arguments {twice[:8]} stand twice", where.child("arguments"))
     for index, item in enumerate(manifest.arguments):
         _check_argument(item, where.child("arguments", index), sink)
+        _check_axes(item, manifest.symbolic_dims, where.child("arguments", index, "symbolic_axes"), sink)
+    for name, dim in manifest.symbolic_dims.items():
+        if dim.smallest > dim.largest:
+            fact = f'symbolic dim "{name}" has no size ({dim})'
+            _error(sink, CONTRADICTORY_MANIFEST, fact, where.child("symbolic_dims", name))
     for index, name in enumerate(manifest.inputs):
         if name not in arguments or arguments[name].role not in {Role.INPUT, Role.INOUT}:
             fact = f'input "{name}" is no argument of role input or inout'
@@ -65,6 +71,7 @@ def check_manifest(manifest: Manifest, where: Location, sink: DiagnosticSink) ->
             _error(sink, CONTRADICTORY_MANIFEST, f'argument "{name}" does not exist', where.child("outputs", index))
     for index, step in enumerate(manifest.plan):
         _check_step(step, arguments, manifest.pool_bytes, where.child("plan", index), sink)
+        _check_trip_counts(step, manifest.symbolic_dims, where.child("plan", index, "trip_counts"), sink)
         _check_directory(step, _PROGRAM_DIRECTORY, where.child("plan", index), sink)
     for index, step in enumerate(manifest.tile_steps):
         place = where.child("tile_contract", "steps", index)
@@ -90,6 +97,28 @@ def _check_argument(item: Argument, place: Location, sink: DiagnosticSink) -> No
     if any(lacks) and not (all(lacks) and item.role in _GIVEN):
         fact = f'argument "{item.name}" has no host form (shape, dtype, stride_map and dci)'
         _error(sink, CONTRADICTORY_MANIFEST, fact, place)
+
+
+def _check_axes(item: Argument, dims: Mapping[str, SymbolicDim], place: Location, sink: DiagnosticSink) -> None:
+    """Check that the symbolic dims of an argument's axes exist, and fit into it."""
+    extents = item.device_size if item.shape is None else item.shape
+    if item.symbolic_axes and len(item.symbolic_axes) != len(extents):
+        fact = f"{len(item.symbolic_axes)} axes for {len(extents)} extents"
+        _error(sink, CONTRADICTORY_MANIFEST, fact, place)
+        return
+    for axis, (name, extent) in enumerate(zip(item.symbolic_axes, extents, strict=False)):
+        if name is not None and (name not in dims or dims[name].largest > extent):
+            fact = f'symbolic dim "{name}" does not exist'
+            if name in dims:
+                fact = f'symbolic dim "{name}" has up to {dims[name].largest} elements, the axis {extent}'
+            _error(sink, CONTRADICTORY_MANIFEST, fact, place.child(axis))
+
+
+def _check_trip_counts(step: PlanStep, dims: Mapping[str, SymbolicDim], place: Location, sink: DiagnosticSink) -> None:
+    for name, count in step.trip_counts.items():
+        if count.dim not in dims:
+            fact = f'symbolic dim "{count.dim}" does not exist'
+            _error(sink, CONTRADICTORY_MANIFEST, fact, place.child(name, "dim"))
 
 
 def _check_directory(step: PlanStep, form: re.Pattern[str], place: Location, sink: DiagnosticSink) -> None:

@@ -252,3 +252,30 @@ def test_sizes_of_several_dims_reach_the_dims_that_have_their_names() -> None:
         assert np.array_equal(result.outputs["arg_3"][:, : a // 64], -deep[:c, : a // 64, :b])
         sticks = a * b // 64 + a * b * c // 64
         assert result.stats.total.hbm_write_bytes == 128 * sticks
+
+
+@pytest.mark.parametrize(
+    ("axes", "dims", "fact"),
+    [
+        ([None, "zz", None], {}, '"zz" does not exist'),
+        (["rows"], {}, "1 axes for 3 extents"),
+        (["rows", None, None], {}, '"rows" has up to 8 elements, the axis 1'),
+        ([None, "rows", None], {"max": 16}, '"rows" has up to 16 elements, the axis 8'),
+        ([None, "rows", None], {"multiple_of": 16}, '"rows" has no size'),
+        ([None, "rows", None], None, '"rows" does not exist'),
+    ],
+)
+def test_a_manifest_whose_dims_do_not_fit_is_refused(
+    axes: list[str | None], dims: dict[str, int] | None, fact: str, tmp_path: Path
+) -> None:
+    bundle_of(program(8, 64, 2)).save(tmp_path / "b")
+    path = tmp_path / "b" / "manifest.json"
+    manifest = json.loads(path.read_text())
+    manifest["arguments"][0]["symbolic_axes"] = axes
+    if dims is None:
+        del manifest["symbolic_dims"]
+    else:
+        manifest["symbolic_dims"]["rows"].update(dims)
+    path.write_text(json.dumps(manifest))
+    with pytest.raises(SpyrecError, match=f"SPY0611.*{fact}"):
+        Bundle.load(tmp_path / "b", verify=False)
