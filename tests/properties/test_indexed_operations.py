@@ -7,30 +7,33 @@ from random import Random
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from spyrec.codegen.opspec import OpSpecFile
 from spyrec.compare.opspec_reference import OpSpecEvaluation
 from spyrec.diagnostics import SpyrecError
 from tests.codegen.builders import FP16
-from tests.support.kinds.program import hold
+from tests.conformance.op_runner import decoded
+from tests.support.examples import examples
+from tests.support.kinds.program import hold, words
 from tests.support.kinds.rows import IndexedOperation
 
 
 @examples(40)
-@given(st.randoms(use_true_random=False))
-def test_the_check_of_opspecs_knows_rows_that_an_index_names(source: Random) -> None:
+@given(st.integers(0, 1 << 30), st.booleans())
+def test_the_check_of_opspecs_knows_rows_that_an_index_names(seed: int, scatters: bool) -> None:
     """Rows named twice, of which the last one stays, and rows that nobody names among them."""
-    operation = IndexedOperation.random(source)
-    case, want, *_ = operation.case()
-    spec, last = operation.spec, len(operation.spec.args) - 1
-    evaluation = OpSpecEvaluation(OpSpecFile(symbolic_args=True, unroll_loops=False, specs=(spec,)))
-    for at, argument in enumerate(spec.args):
-        words = case.contents[at].view(f"u{128 // argument.device_size[-1]}")
-        evaluation.give(at, argument.device_dtype, np.nan_to_num(decoded(words, argument.device_dtype), nan=0.0))
+    case = IndexedOperation.random(Random(seed), scatters=scatters).program()
+    ((last, wanted),) = case.wanted.items()
+    evaluation = OpSpecEvaluation(OpSpecFile(symbolic_args=True, unroll_loops=False, specs=case.specs))
+    for at, argument in case.arguments.items():
+        held = decoded(words(case.memory(at), argument), argument.device_dtype)
+        evaluation.give(at, argument.device_dtype, np.nan_to_num(held, nan=0.0))
     evaluation.run()
     found = evaluation.result(last)
-    flat = np.ravel_multi_index(operation.where(last), spec.args[last].device_size)
-    assert np.all(np.abs(found.value[flat] - want.reshape(-1)) <= found.error[flat])
+    flat = np.ravel_multi_index(wanted.where, case.arguments[last].device_size).reshape(-1)
+    assert np.all(np.abs(found.value[flat] - wanted.values.reshape(-1)) <= found.error[flat])
 
 
 @pytest.mark.parametrize("scatters", [False, True])
