@@ -9,11 +9,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from spyrec.device_ops import device_operation
-from spyrec.device_ops.record import Family
 from spyrec.emulator.operations.shuffle import Shuffle
 from spyrec.emulator.plan import PlannedCall
 from spyrec.emulator.rules.fault_places import operand_field
+from spyrec.emulator.rules.shuffles import is_shuffle
 from spyrec.emulator.sanitizers.kernel_shadow import DEFINED
 from spyrec.emulator.sanitizers.places import NamedPlaces, Spot
 from spyrec.emulator.sanitizers.report import Report
@@ -82,7 +81,7 @@ class ReplicaChecker:
 def _with_replicas(planned: PlannedCall) -> Shuffle | None:
     """Return the work of a shuffle whose source several cores own elements of."""
     superdsc = planned.call.superdsc
-    if device_operation(superdsc.op_func_name).family is not Family.SHUFFLE:
+    if not is_shuffle(superdsc):
         return None
     work = Shuffle(planned.setting)
     owners = np.zeros(work.shape, np.int64)
