@@ -32,6 +32,8 @@ class Dialect:
     ``interleaves_fp8``: the first operand of an 8-bit product states the order inside its sticks.
     ``has_dynamic_sizes``: extents may be parameters of the program.
     ``compares_singles``: comparisons take float32, too.
+    ``reproduces_mistakes``: under ``--compat`` operands lie where upstream counts them and formats meet as they do
+    there, Q12 to Q15 included; without it these are mended under ``--compat`` too.
     """
 
     name: str
@@ -50,6 +52,7 @@ class Dialect:
     interleaves_fp8: bool
     has_dynamic_sizes: bool
     compares_singles: bool
+    reproduces_mistakes: bool
 
     def __repr__(self) -> str:
         return f"<Dialect {self.name}>"
@@ -72,6 +75,7 @@ JUNE_2026 = Dialect(
     interleaves_fp8=False,
     has_dynamic_sizes=False,
     compares_singles=False,
+    reproduces_mistakes=False,
 )
 
 AUGUST_2026 = Dialect(
@@ -91,6 +95,7 @@ AUGUST_2026 = Dialect(
     interleaves_fp8=True,
     has_dynamic_sizes=True,
     compares_singles=True,
+    reproduces_mistakes=True,
 )
 
 DIALECTS: Mapping[str, Dialect] = MappingProxyType({item.name: item for item in (JUNE_2026, AUGUST_2026)})

@@ -36,8 +36,6 @@ class FootprintContext:
 
     ``strides``, of one operand: dims that a window slides along, whose extent is not the iteration's, with the entries
     that a step of the iteration moves there.
-    ``unallocated``: dims that are rounded up to whole sticks of pairs though no buffer need have them: a mistake of
-    upstream (Q20), whose files are asked for as they are.
     """
 
     ragged: IterationSpace
@@ -46,7 +44,6 @@ class FootprintContext:
     is_restickify: bool
     other_stick_sizes: Mapping[str, int]
     strides: Mapping[str, int] = field(default_factory=dict[str, int])
-    unallocated: frozenset[str] = frozenset()
 
 
 class FootprintReader:
@@ -92,8 +89,6 @@ class FootprintReader:
         room, begin = view.extent(dim), axis.offset * unit
         other = context.other_stick_sizes.get(dim, 0) if context.is_restickify and dim != view.stick_dim else 0
         ragged = context.ragged.sizes[dim]
-        if dim in context.unallocated and begin >= 0 and begin + ragged <= room:
-            return max(0, room - _round_up(self._without_padding(dim), unit))
         if other and ragged < covered and room == ragged and begin == 0:
             return room - covered
         if begin < 0 or begin + covered > room:
@@ -107,11 +102,6 @@ class FootprintReader:
                 hint="copy the slice into a tensor of its own first",
             )
         return room - covered
-
-    def _without_padding(self, dim: str) -> int:
-        """Return the extent that is iterated but for what rounds up sticks; that of a contraction stays."""
-        iteration = self._context.iteration
-        return iteration.sizes[dim] - iteration.padding.get(dim, 0)
 
     def _outside(self, dim: str, begin: int, covered: int, room: int) -> SpyrecError:
         ragged = self._context.ragged.sizes[dim]
@@ -147,7 +137,7 @@ class FootprintReader:
 
     def _check_pair_slices(self) -> None:
         """Check that no core begins or ends between the rows of a pair, wherever the window lies."""
-        if not self._dims.has_pairs or self._context.unallocated:
+        if not self._dims.has_pairs:
             return
         dim = self._dims.stick_dims[0]
         axis, extent = self._view.axes.get(dim), self._context.iteration.core_extent(dim)
@@ -185,10 +175,6 @@ class FootprintReader:
 
     def _slice_bytes(self, dim: str, unit_bytes: int) -> int:
         extent = self._context.iteration.core_extent(dim)
-        if dim in self._context.unallocated:
-            unit = self._view.elements_per_stick if dim == self._view.stick_dim else 1
-            whole = min(self._view.extent(dim), _round_up(self._without_padding(dim), unit))
-            return whole // unit * unit_bytes // self._context.iteration.work_slices[dim]
         if dim != self._view.stick_dim:
             return extent * self._context.strides.get(dim, 1) * unit_bytes
         if extent % self._view.elements_per_stick:

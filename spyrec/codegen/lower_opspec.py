@@ -49,14 +49,13 @@ from spyrec.codegen.operand_dims import (
 from spyrec.codegen.opspec import AllocationKind, DynamicBound, DynamicSize, OpSpec, TensorArgument
 from spyrec.codegen.ownership import OwnedSpace, check_owners, distribution_of, owned_spaces
 from spyrec.codegen.padding import pad_contraction, pad_sticks
+from spyrec.codegen.positional import Positional, PositionalFootprint
 from spyrec.codegen.single_axes import with_single_axes
 from spyrec.codegen.stick_labels import assign_labels
 from spyrec.codegen.unit_dims import UnitDims, unit_dims
 from spyrec.codegen.windows import (
-    PositionalFootprint,
     WindowPlan,
     plan_window,
-    positional_footprint,
     weights_view,
     window_form,
     window_labels,
@@ -230,7 +229,7 @@ def _read_operation(spec: OpSpec, options: LoweringOptions, location: Location |
     views = _read_views(spec, labels, ragged, indices, location)
     if form is WindowForm.DEPTHWISE:
         views = (views[0], weights_view(views[1], ragged), *views[2:])
-    check_formats(spec, indices, options.dialect, location)
+    check_formats(spec, indices, options.dialect, location, is_exact=options.is_exact)
     reference_view = views[0 if spec.is_reduction or spec.op in MATMULS else -1]
     reference = ReferenceDims(reference_view.dim_order, reference_view.stick_dim)
     ragged = _with_synthetic_dims(spec, ragged, reference, location)
@@ -261,17 +260,18 @@ def _with_footprints(found: _Operation, ragged: IterationSpace, location: Locati
     """Return an operation with what each operand covers; ``ragged``: its space before sticks are rounded up."""
     spec, options, form = found.spec, found.options, window_form(found.spec)
     views, dims, iteration = found.views, found.dims, found.iteration
-    if form is not None and options.is_exact:
-        window = plan_window(spec, form, iteration, location, is_exact=True)
-        counted = tuple(
-            positional_footprint(view, dims[position], ragged, iteration, form) for position, view in enumerate(views)
-        )
-        return _with_window(replace(found, footprints=counted), window)
+    if options.is_exact and options.dialect.reproduces_mistakes:
+        whole = pad_contraction(spec, views, ragged)
+        counted = Positional(spec.op, form, found.sizes.unit, whole, iteration)
+        footprints = tuple(counted.footprint(view, own) for view, own in zip(views, dims, strict=True))
+        found = replace(found, footprints=footprints)
+        if form is None:
+            return found
+        return _with_window(found, plan_window(spec, form, iteration, location, is_exact=True))
     window = None
     if form is not None:
         window = plan_window(spec, form, iteration, location, is_exact=False)
         window = with_input_extents(spec, views[0], window, iteration, location)
-    paired = frozenset(dim for operand in dims if operand.has_pairs for dim in operand.stick_dims)
     if not options.is_exact:
         check_pairs(spec, dims, location)
         check_top(spec, dims, iteration, options.target, location)
@@ -281,7 +281,6 @@ def _with_footprints(found: _Operation, ragged: IterationSpace, location: Locati
         options.target,
         spec.op == RESTICKIFY,
         _stick_sizes(views),
-        unallocated=paired if options.is_exact else frozenset(),
     )
     own = [replace(context, iteration=item.space) for item in found.owned] or [context] * len(views)
     footprints = tuple(

@@ -55,7 +55,7 @@ def owned_spaces(
 ) -> tuple[OwnedSpace, ...]:
     """Return how both operands of a shuffle are divided, nothing for another operation.
 
-    ``is_exact``: slices that nobody owns pass, as they do upstream.  Errors: SPY0542, SPY0543, SPY0544.
+    ``is_exact``: slices that nobody owns, and uneven ones, pass as they do upstream.  Errors: SPY0542 to SPY0544.
     """
     if not is_shuffle(spec):
         return ()
@@ -65,6 +65,7 @@ def owned_spaces(
         at = _at(location, position)
         own = _owned_space(argument.work_division, labels, iteration, at)
         if not is_exact:
+            _check_even(own, at)
             _check_all_owned(own, at)
         found.append(own)
     return tuple(found)
@@ -85,10 +86,6 @@ def _owned_space(
         made = " * ".join(map(str, splits.values()))
         fact = f"slices {made} make {prod(splits.values())}, the operation runs on {iteration.cores} cores"
         raise refuse("SPY0543", fact, at)
-    for dim, count in splits.items():
-        if iteration.sizes[dim] % count:
-            fact = f'{count} slices do not divide {iteration.sizes[dim]} elements along "{dim}"'
-            raise refuse("SPY0543", fact, at)
     for name, slot in owned.core_id_to_work_slice.items():
         if set(slot.symbols) - {_CORE} or slot.indirect_names:
             raise refuse("SPY0544", f'the slice along "{name}", {slot}, depends on other things than {_CORE}', at)
@@ -103,6 +100,13 @@ def _owned_space(
                 fact = f'core {core} owns slice {number} along "{dim}", which has {splits[dim]}'
                 raise refuse("SPY0544", fact, at)
     return OwnedSpace(replace(iteration, work_slices=splits), cores)
+
+
+def _check_even(owned: OwnedSpace, at: Location | None) -> None:
+    for dim, count in owned.space.work_slices.items():
+        if owned.space.sizes[dim] % count:
+            fact = f'{count} slices do not divide {owned.space.sizes[dim]} elements along "{dim}"'
+            raise refuse("SPY0543", fact, at)
 
 
 def _check_all_owned(owned: OwnedSpace, at: Location | None) -> None:

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import prod
 
 from spyrec.bundle.superdsc import LabelInfo, PaddingKind, PaddingSizes, UnneededPadding
 from spyrec.bundle.superdsc_windows import WINDOW_DIMS
 from spyrec.codegen.coordinates import ArgumentView
 from spyrec.codegen.iteration import IterationSpace
-from spyrec.codegen.operand_dims import EXTENDS, OperandDims
+from spyrec.codegen.operand_dims import OperandDims
 from spyrec.codegen.opspec import AllocationKind, OpSpec, TensorArgument
 from spyrec.device_ops import device_operation
 from spyrec.device_ops.record import WindowForm
@@ -366,46 +365,3 @@ def _input_length(spec: OpSpec, view: ArgumentView, plan: WindowPlan, axis: str,
         fact = f'device dims of "{axis}" and "{sizes.window_dim}" are {device_size[own.index]} and {steps}'
         raise refuse("SPY0540", f"{fact}; they stand side by side, the second as long as the stride", location)
     return device_size[own.index] * steps
-
-
-@dataclass(frozen=True, slots=True)
-class PositionalFootprint:
-    """Where an operand lies as upstream counts: by the place of a dim in its walk, whatever the device dim there is.
-
-    ``spans``: elements of all slices of a divided dim, and how many slices there are.
-    """
-
-    back_gap: Mapping[str, int]
-    offset_bytes: int
-    spans: Mapping[str, tuple[int, int]]
-    word_bytes: int
-
-    def offset_of(self, slices: Mapping[str, int]) -> int:
-        """Return the bytes from the allocation to the start of a core with these slices."""
-        steps = (slices[dim] * span // count for dim, (span, count) in self.spans.items())
-        return self.offset_bytes + self.word_bytes * sum(steps)
-
-
-def positional_footprint(
-    view: ArgumentView, dims: OperandDims, ragged: IterationSpace, iteration: IterationSpace, form: WindowForm
-) -> PositionalFootprint:
-    """Return the footprint of an operand; ``ragged``: the space before stick padding."""
-    device_size, coordinates = view.argument.device_size, view.argument.device_coordinates
-    gaps: dict[str, int] = {}
-    spans: dict[str, tuple[int, int]] = {}
-    offset = 0
-    for place, dim in enumerate(dims.stride_order):
-        axis = len(device_size) - place - 2
-        size = ragged.sizes[dim]
-        room = device_size[axis] if axis >= 0 else size
-        span = prod(device_size[max(axis, 0) :])
-        if dim == dims.stick_dim:
-            room, size = room * view.elements_per_stick, -(-size // view.elements_per_stick) * view.elements_per_stick
-        if axis >= 0 and room > size:
-            offset += coordinates[axis].offset * prod(device_size[axis + 1 :])
-            span = span // room * size
-            if form is WindowForm.POOL:
-                gaps[dim] = room - size
-        if dims.scales[dim] == EXTENDS and iteration.work_slices[dim] > 1:
-            spans[dim] = span, iteration.work_slices[dim]
-    return PositionalFootprint(gaps, offset * view.word_bytes, spans, view.word_bytes)
