@@ -12,11 +12,10 @@ from typing import cast
 from spyrec.bundle.bundle import Bundle
 from spyrec.bundle.constants import HostArray
 from spyrec.bundle.manifest import Argument, Manifest, PlanStep, Role
-from spyrec.bundle.tile_contract import Combine, ReductionPrograms, TileArgument, argument_layout
+from spyrec.bundle.tile_contract import ReductionPrograms, TileArgument, argument_layout
 from spyrec.codegen.emit import emit_bundle
 from spyrec.codegen.emit_opspecs import CodegenOptions
-from spyrec.device_ops import device_operation, names_of
-from spyrec.device_ops.record import Family, Fold
+from spyrec.device_ops.record import Fold
 from spyrec.hardware.dtypes import DType
 from spyrec.ir.kernel import BufferRole, KernelGraph
 from spyrec.ir.reader import read_graph_data
@@ -47,16 +46,6 @@ class Reduction:
     def directory(self) -> str:
         """The directory of its programs inside the bundle."""
         return "tiles/main" if self.program == "." else f"tiles/{self.program.replace('/', '-')}"
-
-
-def combination(fold: Fold) -> Combine:
-    """Return how a contract calls the combination of parts of a fold: as the reduction whose parts join so."""
-    (name,) = {
-        record.name
-        for record in map(device_operation, names_of(Family.REDUCTION))
-        if record.fold is not None and record.fold.join == fold.join and not record.fold.is_average
-    }
-    return Combine(name)
 
 
 def joining_programs(

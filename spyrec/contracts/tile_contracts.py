@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from spyrec.bundle.bundle import Bundle
 from spyrec.bundle.manifest import Argument, PlanStep, Role
-from spyrec.bundle.tile_contract import LoopKind, TileArgument, TileContract, TileLoop, argument_layout
+from spyrec.bundle.tile_contract import Combine, LoopKind, TileArgument, TileContract, TileLoop, argument_layout
 from spyrec.codegen.emit_opspecs import CodegenOptions
-from spyrec.contracts.joining_programs import JoiningPrograms, Reduction, combination, joining_programs, with_programs
+from spyrec.contracts.joining_programs import JoiningPrograms, Reduction, joining_programs, with_programs
 from spyrec.contracts.program_loops import ProgramLoop, ProgramLoops, program_loops
 from spyrec.contracts.unit_dims import unit_loops
 from spyrec.ir.graph import Graph
@@ -74,7 +74,7 @@ def _contract(
     if joined is not None:
         assert found.reduction is not None
         loop, fold = found.reduction.loop, found.reduction.fold
-        loops.append(TileLoop(loop.name, loop.tile, LoopKind.REDUCTION, combination(fold), fold.mask))
+        loops.append(TileLoop(loop.name, loop.tile, LoopKind.REDUCTION, Combine(fold.combination), fold.mask))
         walked.append(loop)
     takers = frozenset(name for loop in walked for name in loop.dims) if options.symbolic_strides else frozenset[str]()
     return TileContract(

@@ -70,6 +70,7 @@ def _sum(accumulators: tuple[Accumulator, ...], scale: str | None = None, *, lea
         accumulators=accumulators,
         mask=0.0,
         join="add",
+        combination="sum",
         is_split_exact=False,
         is_average=scale is not None,
         scale=scale,
@@ -78,11 +79,12 @@ def _sum(accumulators: tuple[Accumulator, ...], scale: str | None = None, *, lea
     )
 
 
-def _extremum(accumulator: Accumulator, join: str) -> Fold:
+def _extremum(accumulator: Accumulator, join: str, combination: str) -> Fold:
     return Fold(
         accumulators=(accumulator,),
         mask=accumulator.identity,
         join=join,
+        combination=combination,
         is_split_exact=True,
         is_average=False,
         scale=None,
@@ -96,6 +98,7 @@ _PRODUCT = Fold(
     accumulators=(PRODUCT,),
     mask=1.0,
     join="mul",
+    combination="prod",
     is_split_exact=False,
     is_average=False,
     scale=None,
@@ -107,8 +110,8 @@ _EXTREMUM = ErrorBehaviour(ErrorKind.EXTREMUM, rounds=False, has_kinks=True)
 _REDUCTIONS = (
     _reduction("sum", "sum", _sum((SUM,)), _TOTAL),
     _reduction("mean", "arithmetic mean", _sum((SUM,), "scaling_factor"), _TOTAL),
-    _reduction("max", "largest element", _extremum(MAXIMUM, "maximum"), _EXTREMUM),
-    _reduction("min", "smallest element", _extremum(MINIMUM, "minimum"), _EXTREMUM),
+    _reduction("max", "largest element", _extremum(MAXIMUM, "maximum", "max"), _EXTREMUM),
+    _reduction("min", "smallest element", _extremum(MINIMUM, "minimum", "min"), _EXTREMUM),
     # torch-spyre folds other dims than that of the sticks only; so does its table of masks
     _reduction("prod", "product", _PRODUCT, ErrorBehaviour(ErrorKind.FACTORS)),
 )

@@ -140,15 +140,17 @@ class Fold:
     """How an operation folds a dim.
 
     ``accumulators``: one per result lane.  ``mask``: the number that changes nothing, which stands in for padding.
-    ``join``: the pointwise operation that joins the results of two parts of the dim.  ``is_split_exact``: joining
-    does not round.  ``is_average``: the result is scaled by the extent of the dim, so that parts of other extents do
-    not join.  ``scale``: the constant by which results are multiplied.  ``cores_combine``: cores may fold parts, which
-    the device then joins.  ``least_tile``: elements of the dim that one execution needs.
+    ``join``: the pointwise operation that joins the results of two parts of the dim.  ``combination``: what a tile
+    contract calls that (``sum``, ``prod``, ``max``, ``min``).  ``is_split_exact``: joining does not round.
+    ``is_average``: the result is scaled by the extent of the dim, so that parts of other extents do not join.
+    ``scale``: the constant by which results are multiplied.  ``cores_combine``: cores may fold parts, which the device
+    then joins.  ``least_tile``: elements of the dim that one execution needs.
     """
 
     accumulators: tuple[Accumulator, ...]
     mask: float
     join: str
+    combination: str
     is_split_exact: bool
     is_average: bool
     scale: str | None

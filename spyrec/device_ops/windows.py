@@ -40,6 +40,7 @@ def _window(name: str, summary: str, form: WindowForm, *, scale: str | None, cor
             accumulators=(SUM,),
             mask=0.0,
             join="add",
+            combination="sum",
             is_split_exact=False,
             is_average=scale is not None,
             scale=scale,

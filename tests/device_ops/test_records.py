@@ -7,6 +7,7 @@ from dataclasses import MISSING, fields, replace
 import numpy as np
 import pytest
 
+from spyrec.bundle.tile_contract import Combine
 from spyrec.device_ops import DEVICE_OPERATIONS, cast_between, device_operation
 from spyrec.device_ops.expression import ArrayAlgebra, Expression
 from spyrec.device_ops.record import DeviceOperation, Family
@@ -74,6 +75,20 @@ def test_what_a_fold_begins_with_changes_nothing(name: str) -> None:
     assert join is not None
     joined = join.formula.evaluate(algebra, (np.full(values.shape, record.fold.mask), values))
     np.testing.assert_array_equal(joined, values)
+
+
+COMBINED = {Combine.SUM: np.add, Combine.PROD: np.multiply, Combine.MAX: np.maximum, Combine.MIN: np.minimum}
+
+
+@pytest.mark.parametrize("name", FOLDS)
+def test_a_contract_calls_the_combination_of_parts_what_joining_them_computes(name: str) -> None:
+    fold = device_operation(name).fold
+    assert fold is not None
+    join = device_operation(fold.join).pointwise
+    assert join is not None
+    left, right = np.array([3.0, -2.0, 0.5]), np.array([-1.5, 4.0, 0.5])
+    joined = join.formula.evaluate(ArrayAlgebra(np.float64), (left, right))
+    np.testing.assert_array_equal(joined, COMBINED[Combine(fold.combination)](left, right))
 
 
 def test_casts_are_found_by_their_formats() -> None:

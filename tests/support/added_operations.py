@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 import spyrec
 from spyrec.bundle.program import For
+from spyrec.bundle.tile_contract import Combine, LoopKind
 from spyrec.cli import main
 from spyrec.frontends.op_parameters import stub_text
 from spyrec.ir.op_docs import docs_page
@@ -108,6 +109,18 @@ CASES: tuple[tuple[Case, Callable[[spyrec.Bundle], bool]], ...] = (
 """Each with what its bundle has to show, so that it is a case of what its name says."""
 
 
+TILED: Mapping[str, Combine] = {"sum": Combine.SUM, "amax": Combine.MAX, ADDED[1]: Combine.SUM}
+"""Folds of which a launch may have parts, the added one among them, and how their parts become one."""
+
+
+def combinations(op: str) -> list[Combine | None]:
+    """Return how a launch joins the parts of a fold."""
+    graph = graph_of(op, {"x": factors((6, 128), "float16")}, attrs={"dim": [1]})
+    compiled = spyrec.compile(graph, spyrec.CompileOptions(cores=CORES, tile_reductions=True))
+    (contract,) = compiled.manifest.tile_contracts.values()
+    return [loop.combine for loop in contract.loops if loop.kind is LoopKind.REDUCTION]
+
+
 def run(case: Case, shows: Callable[[spyrec.Bundle], bool], directory: Path) -> None:
     """Compile, then run and check with either engine."""
     bundle, inputs = directory / case.name, directory / f"{case.name}.npz"
@@ -126,6 +139,8 @@ def run(case: Case, shows: Callable[[spyrec.Bundle], bool], directory: Path) -> 
 if __name__ == "__main__":
     for planned, shown in CASES:
         run(planned, shown, Path(sys.argv[1]))
+    for name, combine in TILED.items():
+        assert combinations(name) == [combine], name
     missing = [op for op in ADDED for text in (stub_text(), docs_page(), graph_schema()) if op not in text]
     assert not missing, missing
     click.echo(f"{len(CASES)} cases run with {spyrec.__file__}")
