@@ -63,7 +63,7 @@ from spyrec.codegen.windows import (
     with_input_extents,
     with_whole_windows,
 )
-from spyrec.device_ops import FP8_CASTS, FP8_PRODUCTS, IDENTITY, MATMULS, RESTICKIFY, SHUFFLE, TOPKS
+from spyrec.device_ops import FP8_CASTS, FP8_PRODUCTS, IDENTITY, MATMULS, RESTICKIFY, SHUFFLE, TOPKS, device_operation
 from spyrec.device_ops.record import WindowForm
 from spyrec.diagnostics import Location, refuse
 from spyrec.hardware.dtypes import DeviceFormat
@@ -146,7 +146,7 @@ def lower_opspec(
     op_format = data_formats[1 if operation.related else 0]
     constants = constant_entries(spec.op, _constants(spec), op_format, is_masked=bool(masking))
     slices = core_slices(spec, iteration, options.dialect)
-    op_func_name = SHUFFLE if operation.owned else _op_func_name(spec, operation.dims[output])
+    op_func_name = SHUFFLE if operation.owned else _op_func_name(spec, operation.dims[output], location)
     window = operation.window
     return SuperDsc(
         index=index,
@@ -381,9 +381,16 @@ def _data_format(operation: _Operation, position: int) -> DeviceFormat:
     return data_format
 
 
-def _op_func_name(spec: OpSpec, output: OperandDims) -> str:
+def _op_func_name(spec: OpSpec, output: OperandDims, location: Location | None) -> str:
     is_plain = not spec.is_reduction or spec.op in MATMULS | TOPKS or window_form(spec) is not None
-    return spec.op if is_plain or ONE_LANE_PER_STICK in output.scales.values() else f"{spec.op}nonstick"
+    if is_plain or ONE_LANE_PER_STICK in output.scales.values():
+        return spec.op
+    outer_name = device_operation(spec.op).outer_name
+    if outer_name is None:
+        at = None if location is None else location.child("op")
+        fact = f'operation "{spec.op}" folds no other dim than that of the sticks'
+        raise refuse("SPY0530", fact, at, hint="fold the dim of the sticks, or use a reduction such as sum")
+    return outer_name
 
 
 @dataclass(frozen=True, slots=True)

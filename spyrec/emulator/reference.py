@@ -600,7 +600,7 @@ def constant_value(data_format: DeviceFormat, bits: int) -> float:
 
 
 def perform(execution: DefinedExecution) -> None:
-    """Execute one SuperDSC.  A trailing ``nonstick`` only says that no output has one element per stick."""
+    """Execute one SuperDSC.  The outer name of a reduction only says that no output has one element per stick."""
     name = execution.superdsc.op_func_name
     match device_operation(name).family:
         case Family.IDENTITY | Family.RESTICKIFY | Family.CAST | Family.PACK:

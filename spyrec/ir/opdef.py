@@ -96,7 +96,7 @@ class OperandSpec:
 class DeviceOp:
     """How an op that the device has is written into ``computeOp_``.
 
-    ``op_func`` is the OpSpec op name (``sum``, not ``sumnonstick``: the suffix is the code generator's).
+    ``op_func`` is the OpSpec op name: ``sum`` whatever dim it folds, the other name is the record's ``outer_name``.
     ``constants`` gives ``op_info["constants"]`` in order from the operand types and the attributes; ``rounded`` are the
     attributes that reach the device as such constants.
     """

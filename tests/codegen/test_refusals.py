@@ -184,6 +184,7 @@ CASES: list[tuple[str, str, OpSpec]] = [
     ("SPY0521", "/specs/0/args/1", changed(gather(), 1, coordinate(1, "IndirectAccess(other)"))),
     ("SPY0521", "/specs/0/args/0", changed(gather(), 0, in_format(FP16))),
     ("SPY0522", "/specs/0/args/1", ROW_OUTPUT),
+    ("SPY0530", "/specs/0/op", replace(ROW_OUTPUT, is_reduction=True)),
     ("SPY0522", "/specs/0/args/1", replace(SUM, op="abs", iteration_space=space({"a": 8, "b": 256}, {"b": 2}))),
     ("SPY0530", "/specs/0/op", pointwise("foo", {"a": 8, "b": 256})),
     ("SPY0531", "/specs/0/args/0/device_dtype", in_formats(pointwise("log", {"a": 8, "b": 256}), FP32, FP32)),

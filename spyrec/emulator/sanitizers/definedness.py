@@ -158,9 +158,9 @@ class DefinednessTracker:
 
     def _report_mix(self, planned: PlannedCall, mix: Mix, starts: Starts) -> None:
         spot = self._spot(mix.operand, mix.core, mix.place, starts)
-        op = planned.call.superdsc.op_func_name
-        what, field = _USES.get(device_operation(op).family, ("an index", None))
-        what = what.format(op=op.removesuffix("nonstick"))
+        record = device_operation(planned.call.superdsc.op_func_name)
+        what, field = _USES.get(record.family, ("an index", None))
+        what = what.format(op=record.name)
         message = f"{what} depends on an undefined lane, {self._history(mix.state)}"
         origin = self._origin(mix.state) if FIRST_MARK <= mix.state < _FIRST_CLOBBER else None
         if origin is not None and origin.weight >= UNWRITTEN_WEIGHT:
