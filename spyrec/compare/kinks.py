@@ -43,4 +43,4 @@ def _is_smallest(definition: OpDef) -> bool:
     assert definition.device is not None
     fold = definition.device.record.fold
     assert fold is not None
-    return fold.mask > 0
+    return fold.combination == "min"

@@ -96,7 +96,8 @@ def _of_bilinear(step: Step, errors: Errors) -> Floats:
     return step.apply(left, present(errors, 1)) + step.apply(present(errors, 0), right + present(errors, 1))
 
 
-def _of_factors(step: Step, errors: Errors) -> Floats:
+def _of_growing(step: Step, errors: Errors) -> Floats:
+    """The result moves most where every element is larger in magnitude by its error."""
     magnitude = np.abs(step.value(0))
     return step.apply(magnitude + present(errors, 0)) - step.apply(magnitude)
 
@@ -108,7 +109,7 @@ def gamma(count: int) -> float:
 
 
 def _accumulation(step: Step, errors: Errors) -> Floats:
-    """A sum of n terms in any order: gamma(n) times the sum of the magnitudes."""
+    """A fold of n elements in any order: gamma(n) times the fold of the magnitudes, for sums, products, squares."""
     magnitudes = np.abs(step.value(0)) + present(errors, 0)
     return gamma(term_count(step)) * step.apply(magnitudes)
 
@@ -119,11 +120,6 @@ def term_count(step: Step) -> int:
     if step.definition.kind is OpKind.REDUCTION:
         return step.value(0).size // max(step.result.size, 1)
     return shape[-1]
-
-
-def _multiplication(step: Step, errors: Errors) -> Floats:
-    """A product of n factors in any order: gamma(n) times the product of the magnitudes."""
-    return gamma(term_count(step)) * step.apply(np.abs(step.value(0)) + present(errors, 0))
 
 
 def _product_accumulation(step: Step, errors: Errors) -> Floats:
@@ -199,7 +195,7 @@ _SPREADS: Mapping[ErrorKind, Spread] = {
     ErrorKind.CHOICE: _of_choice,
     ErrorKind.TOTAL: moved,
     ErrorKind.EXTREMUM: _of_extremum,
-    ErrorKind.FACTORS: _of_factors,
+    ErrorKind.GROWING: _of_growing,
     ErrorKind.CONTRACTION: _of_bilinear,
     ErrorKind.STATISTICS: _of_exx2,
     ErrorKind.STATISTICS_SCALE: _of_layernormscale,
@@ -210,7 +206,7 @@ _SPREADS: Mapping[ErrorKind, Spread] = {
 _ARITHMETIC: Mapping[ErrorKind, Spread] = {
     ErrorKind.TOTAL: _accumulation,
     ErrorKind.CONTRACTION: _product_accumulation,
-    ErrorKind.FACTORS: _multiplication,
+    ErrorKind.GROWING: _accumulation,
     ErrorKind.STATISTICS: _accumulation,
     ErrorKind.STATISTICS_SCALE: _layernormscale_arithmetic,
     ErrorKind.NORMALISATION: _layernormnorm_arithmetic,
@@ -244,7 +240,7 @@ def _rule_of(device: DeviceOp) -> ErrorRule:
         is_at_kink=_KINKS[kind] if behaviour.has_kinks else None,
         ulps=behaviour.ulps,
         constants=device.rounded,
-        scale=fold.scale if fold is not None and kind is ErrorKind.TOTAL else None,
+        scale=fold.scale if fold is not None and kind in {ErrorKind.TOTAL, ErrorKind.GROWING} else None,
     )
 
 

@@ -12,11 +12,13 @@ import numpy as np
 from spyrec.compare.error_rule import ErrorRule, Step
 from spyrec.compare.propagation import SINGLE_ROUNDOFF, term_count
 from spyrec.compare.storage import DLFLOAT16, EXACT, SINGLE, Array, Floats, Storage
-from spyrec.device_ops.record import ErrorKind
+from spyrec.device_ops.expression import ArrayAlgebra
 from spyrec.hardware.dtypes import DType
 from spyrec.ir.opdef import Attributes, OpDef, OpKind
 from spyrec.ir.ops.reduction import ReductionAttributes
 from spyrec.ir.shapes import normalize_dims
+
+_DOUBLE = ArrayAlgebra(np.float64)
 
 _PARTIAL_SUMS = 8
 """Stretches of a contraction whose partial sums are looked at."""
@@ -58,7 +60,8 @@ class Simulation:
     @property
     def _sums(self) -> bool:
         device = self.definition.device
-        return device is not None and device.record.error.kind in {ErrorKind.TOTAL, ErrorKind.STATISTICS}
+        fold = None if device is None else device.record.fold
+        return fold is not None and fold.join == "add"
 
     @property
     def _averages(self) -> bool:
@@ -70,10 +73,18 @@ class Simulation:
         dims = normalize_dims(self.attributes.dim, operand.ndim)
         terms = np.moveaxis(operand, dims, range(-len(dims), 0)) if dims else operand[..., None]
         kept = terms.shape[: terms.ndim - max(len(dims), 1)]
-        sums = np.cumsum(terms.reshape(*kept, -1), axis=-1, dtype=np.float64)
+        sums = np.cumsum(self._summed(terms.reshape(*kept, -1)), axis=-1)
         noise = _ADDITION_ERROR * np.sqrt(np.sum(np.square(sums), axis=-1))
         count = sums.shape[-1]
         return noise.reshape(result.shape) / (count if self._averages else 1)
+
+    def _summed(self, elements: Array) -> Floats:
+        """Return what each element adds to a sum that was zero: itself, or its square."""
+        assert self.definition.device is not None
+        fold = self.definition.device.record.fold
+        assert fold is not None
+        values = elements.astype(np.float64)
+        return np.asarray(fold.accumulators[0].step.evaluate(_DOUBLE, (np.zeros(()), values)), np.float64)
 
     def _contraction(self, operands: Sequence[Array | None]) -> tuple[Array, Floats]:
         left, right = operands

@@ -113,7 +113,7 @@ _REDUCTIONS = (
     _reduction("max", "largest element", _extremum(MAXIMUM, "maximum", "max"), _EXTREMUM),
     _reduction("min", "smallest element", _extremum(MINIMUM, "minimum", "min"), _EXTREMUM),
     # torch-spyre folds other dims than that of the sticks only; so does its table of masks
-    _reduction("prod", "product", _PRODUCT, ErrorBehaviour(ErrorKind.FACTORS)),
+    _reduction("prod", "product", _PRODUCT, ErrorBehaviour(ErrorKind.GROWING)),
 )
 
 _STATISTICS = DeviceOperation(

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -19,8 +20,11 @@ import spyrec
 from spyrec.bundle.program import For
 from spyrec.bundle.tile_contract import Combine, LoopKind
 from spyrec.cli import main
+from spyrec.compare.simulation import Simulation
 from spyrec.frontends.op_parameters import stub_text
 from spyrec.ir.op_docs import docs_page
+from spyrec.ir.opdef import catalogue
+from spyrec.ir.ops.reduction import ReductionAttributes
 from spyrec.ir.schema import graph_schema
 
 Floats = npt.NDArray[np.floating[Any]]
@@ -121,6 +125,16 @@ def combinations(op: str) -> list[Combine | None]:
     return [loop.combine for loop in contract.loops if loop.kind is LoopKind.REDUCTION]
 
 
+def typical_error_of_squares() -> bool:
+    """Whether the error of a sum of squares comes from its partial sums: each addition rounds one, 2**-24 doubled."""
+    x = np.array([[3.0, -1.0, 0.5, 2.0]])
+    partial = [9.0, 10.0, 10.25, 14.25]
+    simulation = Simulation(catalogue()[ADDED[1]], ReductionAttributes((1,)), 1.0)
+    total, error = simulation.run_with_partial_sums([x])
+    assert error is not None
+    return total[0] == partial[-1] and bool(np.isclose(error[0], 2.0**-23 * math.hypot(*partial), rtol=1e-12))
+
+
 def run(case: Case, shows: Callable[[spyrec.Bundle], bool], directory: Path) -> None:
     """Compile, then run and check with either engine."""
     bundle, inputs = directory / case.name, directory / f"{case.name}.npz"
@@ -141,6 +155,7 @@ if __name__ == "__main__":
         run(planned, shown, Path(sys.argv[1]))
     for name, combine in TILED.items():
         assert combinations(name) == [combine], name
+    assert typical_error_of_squares()
     missing = [op for op in ADDED for text in (stub_text(), docs_page(), graph_schema()) if op not in text]
     assert not missing, missing
     click.echo(f"{len(CASES)} cases run with {spyrec.__file__}")
