@@ -54,8 +54,10 @@ if TYPE_CHECKING:
     from spyrec.emulator.sanitizers.monitor import Monitor
 
 MAX_EXECUTIONS = 10**9
-_SIZES_KEPT = 8  # plans of one program at other dynamic sizes than the largest
 """SuperDSC executions of one launch beyond which a program is refused."""
+
+_SIZES_KEPT = 8
+"""Plans of one program at other dynamic sizes than the largest."""
 
 
 class ExecutionEngine(Enum):

@@ -1,4 +1,4 @@
-"""What executing needs beside the program: the numerics, and the SuperDSC's operands with their addressing."""
+"""How one SuperDSC is executed: its operands with their addressing, and the steps of kernels that move them."""
 
 from __future__ import annotations
 
