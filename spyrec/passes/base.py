@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Generic, TypeVar
 
-from spyrec.diagnostics import DiagnosticSink, SpyrecError
+from spyrec.diagnostics import SpyrecError
 from spyrec.hardware.target import CALIBRATED, Target, TargetProfile
 from spyrec.ir.graph import Graph
 from spyrec.ir.kernel import KernelGraph
@@ -82,7 +82,6 @@ class PassContext:
     """What a pass may look at beside the graph; ``report`` takes lines for ``--print-after``."""
 
     options: PipelineOptions
-    sink: DiagnosticSink
     report: list[str]
 
 

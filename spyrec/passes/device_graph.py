@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import accumulate
 
-from spyrec.diagnostics import DiagnosticSink
 from spyrec.hardware.dtypes import DType
 from spyrec.ir.graph import Graph
 from spyrec.ir.kernel_form import Rule
@@ -25,7 +24,7 @@ from spyrec.passes.tile_loops.tree import dim_of
 
 def device_graph(graph: Graph) -> Graph:
     """Return the graph whose nodes are device ops, views and movements only."""
-    context = PassContext(PipelineOptions(), DiagnosticSink(), [])
+    context = PassContext(PipelineOptions(), [])
     for item in DEVICE_GRAPH:
         graph = item.run(graph, context)
     return graph
@@ -59,7 +58,7 @@ def _with_tiled_products(device: Graph, source: Graph) -> Graph:
 
 def _contracted_tiles(device: Graph, source: Graph) -> dict[str, tuple[int, ...]]:
     """Return the sizes of the tiles of the contracted dim, in order, by the name of the result."""
-    formed = replace(form_kernels(device, PassContext(PipelineOptions(), DiagnosticSink(), [])), source=source)
+    formed = replace(form_kernels(device, PassContext(PipelineOptions(), [])), source=source)
     paths = levels_of_kernels(formed)
     found: dict[str, tuple[int, ...]] = {}
     for kernel in formed.kernels:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from spyrec.diagnostics import DiagnosticSink, refuse
+from spyrec.diagnostics import refuse
 from spyrec.ir.graph import Graph
 from spyrec.ir.kernel import KernelGraph
 from spyrec.ir.verify import verify
@@ -185,7 +185,7 @@ def _run_passes(
     source = graph if isinstance(graph, Graph) else graph.source
     current = graph
     for item in passes:
-        context = PassContext(options, DiagnosticSink(), [])
+        context = PassContext(options, [])
         start = time.perf_counter()
         result = _run(item, current, context)
         seconds = time.perf_counter() - start

@@ -33,10 +33,6 @@ class GroupTimeline:
     cores: tuple[int, ...]
     activities: tuple[Activity, ...]
 
-    def busy_us(self, engine: CoreEngine) -> float:
-        """Return how long one engine of one core works."""
-        return sum(item.last_us - item.first_us for item in self.activities if item.engine is engine)
-
 
 @dataclass(frozen=True, slots=True)
 class OperationTimeline:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from spyrec.diagnostics import Diagnostic, DiagnosticSink, SpyrecError
+from spyrec.diagnostics import Diagnostic, SpyrecError
 from spyrec.hardware.dtypes import DType
 from spyrec.ir.graph import Graph
 from spyrec.ir.kernel import KernelGraph
@@ -26,7 +26,7 @@ def read(data: JsonObject) -> Graph:
 
 def context(options: PipelineOptions | None = None) -> PassContext:
     """Return what a single pass takes beside the graph."""
-    return PassContext(options or PipelineOptions(), DiagnosticSink(), [])
+    return PassContext(options or PipelineOptions(), [])
 
 
 def scheduled(data: JsonObject, options: PipelineOptions | None = None) -> KernelGraph:

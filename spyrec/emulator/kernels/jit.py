@@ -66,28 +66,6 @@ An array that is used no more is freed, whoever still knows its address.
 """
 
 
-def _box_at(element: Any, dims: int) -> Any:  # noqa: ANN401
-    """Return ``(address, extents)`` for use inside kernels: memory as an array of so many dims, which owns nothing."""
-    kind = types.Array(element, dims, "C")
-
-    @intrinsic
-    def view(_context: Any, _address: Any, _extents: Any):  # noqa: ANN202, ANN401
-        def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> object:  # noqa: ANN401
-            array = context.make_array(kind)(context, builder)
-            item = context.get_constant(types.intp, element.bitwidth // 8)
-            data = builder.inttoptr(arguments[0], context.get_data_type(element).as_pointer())
-            extents = cgutils.unpack_tuple(builder, arguments[1], dims)
-            steps = [item]
-            for extent in extents[:0:-1]:
-                steps.insert(0, builder.mul(steps[0], extent))
-            populate_array(array, data, extents, steps, item, meminfo=None)
-            return array._getvalue()  # noqa: SLF001 - numba's way to say: the value
-
-        return kind(types.int64, types.UniTuple(types.int64, dims)), generate
-
-    return view
-
-
 def _array_at(element: Any) -> Any:  # noqa: ANN401
     """Return ``(address, count)`` for use inside kernels: memory as an array, which owns nothing."""
     kind = types.Array(element, 1, "C")
@@ -115,12 +93,6 @@ words32_at = cast("Callable[[int, int], npt.NDArray[np.uint32]]", _array_at(type
 integers_at = cast("Callable[[int, int], npt.NDArray[np.int64]]", _array_at(types.int64))
 floats_at = cast("Callable[[int, int], npt.NDArray[np.float32]]", _array_at(types.float32))
 doubles_at = cast("Callable[[int, int], npt.NDArray[np.float64]]", _array_at(types.float64))
-
-integer_rows_at = cast("Callable[[int, tuple[int, int]], npt.NDArray[np.int64]]", _box_at(types.int64, 2))
-"""Memory from an address on as an array of these extents (inside kernels only); numba's ``reshape`` takes 100 ms."""
-
-byte_rows_at = cast("Callable[[int, tuple[int, int]], npt.NDArray[np.uint8]]", _box_at(types.uint8, 2))
-double_boxes_at = cast("Callable[[int, tuple[int, int, int]], npt.NDArray[np.float64]]", _box_at(types.float64, 3))
 
 
 @intrinsic

@@ -93,10 +93,6 @@ class Shadow:
             return core, offset // self.expansion
         return None, region.device_address + (emulated - region.first) // self.expansion
 
-    def emulated_address(self, place: int, near: int) -> int:
-        """Return the emulated address of a state's address; ``near`` is any emulated address of its region."""
-        return place - self.region_of(near).delta
-
     def states_at(self, device_address: int, size_bytes: int) -> States:
         """Return the states of device bytes of one allocation, as a view."""
         for region in self._regions:

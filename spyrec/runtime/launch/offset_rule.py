@@ -45,11 +45,6 @@ class AxisSteps:
             offset += digit * level.step_bytes
         return offset
 
-    @property
-    def is_still(self) -> bool:
-        """Whether every tile has the same base."""
-        return all(level.step_bytes == 0 for level in self.levels)
-
 
 STILL = AxisSteps()
 """The way of a base that stays where it is."""

@@ -14,9 +14,6 @@ from spyrec.runtime.memory.addresses import AddressRange
 
 Bytes = npt.NDArray[np.uint8]
 
-FRESH_FILL = 0xCD
-"""What memory that nobody wrote holds in debug mode."""
-
 
 class LazyMemory:
     """Memory of one device; ``fill``: the byte that fresh memory holds (``None``: zeros, which cost no page)."""
