@@ -46,5 +46,24 @@ def test_every_place_to_change_something_is_there() -> None:
         assert [name for name in QUOTED.findall(tests) if not is_there(ROOT / "tests", name)] == [], what
 
 
-def test_the_walks_have_their_place() -> None:
-    assert section("Three walks").strip()
+LINK = re.compile(r"\]\(([^)#:]+)\)")
+
+
+def test_every_named_path_is_there() -> None:
+    named = [name for name in QUOTED.findall(TEXT) if "/" in name or name.endswith(".py")]
+    roots = (PACKAGE, ROOT / "tests", ROOT)
+    assert len(named) > 100
+    assert [name for name in named if not any(is_there(root, name) for root in roots)] == []
+    links = LINK.findall(TEXT)
+    assert len(links) > 5
+    assert [link for link in links if not (ROOT / "docs" / link).exists()] == []
+
+
+def test_a_row_names_a_place_once() -> None:
+    places = [name for row in rows("Where do I go to change ...") if len(row) == 3 for name in [QUOTED.findall(row[1])]]
+    assert [names for names in places if len(names) != len(set(names))] == []
+
+
+def test_every_walk_has_stops() -> None:
+    walks = section("Three walks").split("\n| stop |")[1:]
+    assert [sum(line.startswith("| `") for line in walk.splitlines()) >= 5 for walk in walks] == [True] * 3

@@ -30,7 +30,7 @@ class NestPlan:
 
 @lru_cache(maxsize=4096)
 def plan_of(nest: CopyNest) -> NestPlan:
-    """Return the plan of a nest; a session copies through the same few tables again and again."""
+    """Return the plan of a nest; a run copies through the same few tables again and again."""
     simple = _simplified(nest)
     elements = math.prod(simple.sizes)
     return NestPlan(
