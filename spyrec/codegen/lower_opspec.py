@@ -253,21 +253,28 @@ def _read_operation(spec: OpSpec, options: LoweringOptions, location: Location |
         spec, options, labels, views, dims, iteration, (), label_infos, label_of, related, SizeRule(dialect, unit),
         owned_spaces(spec, labels, iteration, location, is_exact=options.is_exact),
     )  # fmt: skip
+    if options.is_exact and dialect.reproduces_mistakes:
+        return _counted_by_position(found, whole, location)
     return _with_footprints(found, ragged, location)
+
+
+def _counted_by_position(found: _Operation, whole: IterationSpace, location: Location | None) -> _Operation:
+    """Return an operation whose operands lie where upstream counts them; ``whole``: its space before sticks are rounded
+    up, but for what a product contracts.
+    """
+    form = window_form(found.spec)
+    counted = Positional(found.spec.op, form, found.sizes.unit, whole, found.iteration)
+    footprints = tuple(counted.footprint(view, own) for view, own in zip(found.views, found.dims, strict=True))
+    found = replace(found, footprints=footprints)
+    if form is None:
+        return found
+    return _with_window(found, plan_window(found.spec, form, found.iteration, location, is_exact=True))
 
 
 def _with_footprints(found: _Operation, ragged: IterationSpace, location: Location | None) -> _Operation:
     """Return an operation with what each operand covers; ``ragged``: its space before sticks are rounded up."""
     spec, options, form = found.spec, found.options, window_form(found.spec)
     views, dims, iteration = found.views, found.dims, found.iteration
-    if options.is_exact and options.dialect.reproduces_mistakes:
-        whole = pad_contraction(spec, views, ragged)
-        counted = Positional(spec.op, form, found.sizes.unit, whole, iteration)
-        footprints = tuple(counted.footprint(view, own) for view, own in zip(views, dims, strict=True))
-        found = replace(found, footprints=footprints)
-        if form is None:
-            return found
-        return _with_window(found, plan_window(spec, form, iteration, location, is_exact=True))
     window = None
     if form is not None:
         window = plan_window(spec, form, iteration, location, is_exact=False)

@@ -11,12 +11,11 @@ from dataclasses import replace
 
 from spyrec.codegen.expression import CoordinateExpression, Symbol
 from spyrec.codegen.opspec import IterationDim, OpSpec, TensorArgument
+from spyrec.codegen.windows import SUFFIX_OF_AXIS
 from spyrec.device_ops.record import WindowForm
 
 _RANGES = {"i": 2, "j": 3}
 """Where ``node_output_ranges`` has an axis."""
-
-_SUFFIXES = {"i": "h", "j": "w"}
 
 
 def with_single_axes(spec: OpSpec, form: WindowForm) -> OpSpec:
@@ -42,7 +41,7 @@ def with_single_axes(spec: OpSpec, form: WindowForm) -> OpSpec:
         space = (*space[:place], IterationDim(symbol, 1), *space[place:])
         source = _with_dim(spec.args[0], at, symbol)
         output = _with_dim(spec.args[-1], 0, symbol)
-        key, rows = f"stride_{_SUFFIXES[axis]}", spec.args[0].device_size[at]
+        key, rows = f"stride_{SUFFIX_OF_AXIS[axis]}", spec.args[0].device_size[at]
         # one output steps nowhere: a step is then the whole axis
         info = replace(spec.op_info, constants={**spec.op_info.constants, key: rows})
         spec = replace(spec, iteration_space=space, args=(source, *spec.args[1:-1], output), op_info=info)

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from spyrec.bundle.superdsc import LabelInfo, PaddingKind, PaddingSizes, UnneededPadding
-from spyrec.bundle.superdsc_windows import WINDOW_DIMS
+from spyrec.bundle.superdsc_windows import WINDOW_DIMS, padding_of
 from spyrec.codegen.coordinates import ArgumentView
 from spyrec.codegen.iteration import IterationSpace
 from spyrec.codegen.operand_dims import OperandDims
@@ -27,7 +27,8 @@ _DEPTHWISE_LABELS = ("mb", "out", "i", "j", "ki", "kj")
 _KEEPS_WINDOWS = "KERNEL"
 """The label whose operands list the window dims."""
 
-_SUFFIX_OF_AXIS = {"i": "h", "j": "w"}
+SUFFIX_OF_AXIS = {"i": "h", "j": "w"}
+"""How the parameters of an OpSpec name the axes."""
 
 
 def window_form(spec: OpSpec) -> WindowForm | None:
@@ -148,7 +149,7 @@ def with_whole_windows(spec: OpSpec, form: WindowForm, iteration: IterationSpace
         params = spec.op_info.conv_params
         for axis, window in WINDOW_DIMS.items():
             if window not in iteration.sizes:
-                size = int(params.get(f"kernel_{_SUFFIX_OF_AXIS[axis]}", 1))
+                size = int(params.get(f"kernel_{SUFFIX_OF_AXIS[axis]}", 1))
                 iteration = replace(
                     iteration,
                     sizes={**iteration.sizes, window: size},
@@ -197,7 +198,7 @@ class WindowPlan:
 
     def absent(self, axis: str) -> int:
         """Return the elements of padding that the input's memory does not hold."""
-        return 0 if self.padding[axis] is PaddingKind.WITH_ZEROS else _both(self.sizes[axis])
+        return 0 if self.padding[axis] is PaddingKind.WITH_ZEROS else padding_of(self.sizes[axis])
 
     def _left_out(self, label: str) -> frozenset[str]:
         if self.form is WindowForm.DEPTHWISE or label == _KEEPS_WINDOWS:
@@ -262,7 +263,7 @@ class _Parameters:
 
     def shared(self, axis: str, iteration: IterationSpace) -> PaddingSizes:
         """Return how the window of a pool or convolution slides: as far as the output needs."""
-        suffix = _SUFFIX_OF_AXIS[axis]
+        suffix = SUFFIX_OF_AXIS[axis]
         taps, stride = self._number(f"kernel_{suffix}", None, 1), self._number(f"stride_{suffix}", 1, 1)
         pad = self._number(f"pad_{suffix}", 0, 0)
         # upstream writes 1 whatever is asked for
@@ -272,7 +273,7 @@ class _Parameters:
 
     def depthwise(self, axis: str, iteration: IterationSpace | None) -> PaddingSizes:
         """Return how the window of a depthwise convolution slides, over all, or over what one core has of a space."""
-        taps, stride = self._number(f"kernel_{_SUFFIX_OF_AXIS[axis]}", None, 1), self._number(f"stride_{axis}", None, 1)
+        taps, stride = self._number(f"kernel_{SUFFIX_OF_AXIS[axis]}", None, 1), self._number(f"stride_{axis}", None, 1)
         total, pad = self._number(f"total_size_{axis}", None, 1), self._number(f"pad_{axis}", 0, 0)
         dilation = self._number(f"dilation_{axis}", 1, 1)
         reach = taps if self._is_exact else (taps - 1) * dilation + 1
@@ -296,7 +297,7 @@ class _Parameters:
         """
         named = self._named_kind()
         is_stored = named is PaddingKind.WITH_ZEROS
-        return PaddingKind.NO_ZEROS if not self._is_exact and _both(sizes) and not is_stored else named
+        return PaddingKind.NO_ZEROS if not self._is_exact and padding_of(sizes) and not is_stored else named
 
     def _named_kind(self) -> PaddingKind:
         if "pad_type" not in self._values or self._key == "constants":
@@ -339,11 +340,6 @@ def with_input_extents(
     sizes = {axis: replace(item, total_size=lengths[axis] + plan.absent(axis)) for axis, item in plan.sizes.items()}
     stages = {axis: replace(item, total_size=sizes[axis].total_size) for axis, item in plan.stage_sizes.items()}
     return replace(plan, sizes=sizes, stage_sizes=stages)
-
-
-def _both(sizes: PaddingSizes) -> int:
-    rest = sizes.unneeded
-    return sizes.pad_front + sizes.pad_back + (0 if rest is None else rest.front + rest.back)
 
 
 def _input_length(spec: OpSpec, view: ArgumentView, plan: WindowPlan, axis: str, location: Location | None) -> int:

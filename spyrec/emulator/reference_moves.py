@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spyrec.bundle.data_dsc import DataDsc, MovedTensor, Piece, PiecePlace
-from spyrec.diagnostics import Location, refuse
+from spyrec.diagnostics import Location, SpyrecError, refuse
 from spyrec.hardware.target import STICK_BYTES
 
 Bytes = npt.NDArray[np.uint8]
@@ -42,12 +42,17 @@ def move_pieces(data_dsc: DataDsc, located: Located, expansion: int, file: str) 
             for other, key in others:
                 if other != bits:
                     coordinates = dict(zip(destination.extents, element, strict=True))
-                    fact = f'"{data_dsc.name}": element {coordinates} has another value in piece "{key[:80]}" than in'
-                    hint = "pieces of the source that hold the same elements have to hold the same values"
-                    raise refuse("SPY0759", f"{fact} one before it", Location(file), hint=hint)
+                    raise different_sources(file, data_dsc.name, coordinates, key)
             wanted.append((octets, bits))
     for octets, bits in wanted:
         octets[:] = np.frombuffer(bits, np.uint8)
+
+
+def different_sources(file: str, name: str, place: dict[str, int], key: str) -> SpyrecError:
+    """Return the refusal of an element that a piece holds otherwise than the ones before it."""
+    fact = f'"{name}": element {place} has another value in piece "{key[:80]}" than in one before it'
+    hint = "pieces of the source that hold the same elements have to hold the same values"
+    return refuse("SPY0759", fact, Location(file), hint=hint)
 
 
 def _elements(

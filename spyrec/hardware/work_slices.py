@@ -38,6 +38,12 @@ def slice_order(counts: Sequence[int], *, contracts: bool, least_rank: int = 1) 
     return order
 
 
+def ring_links(one: int, other: int) -> int:
+    """Return the links between two cores, the shorter way round the ring."""
+    apart = abs(one - other)
+    return min(apart, RING_CORES - apart)
+
+
 def ring_hops(cores: Sequence[int], slices: Sequence[Sequence[int]], reduced: Sequence[int]) -> int:
     """Return the ring distance of cores that hold neighbouring slices of the ``reduced`` dims, the largest of them.
 
@@ -50,6 +56,5 @@ def ring_hops(cores: Sequence[int], slices: Sequence[Sequence[int]], reduced: Se
     distance = 1
     for members in cohorts.values():
         chain = [core for _, core in sorted(members)]
-        apart = [abs(first - second) for first, second in pairwise(chain)]
-        distance = max(distance, *(min(item, RING_CORES - item) for item in apart))
+        distance = max(distance, *(ring_links(first, second) for first, second in pairwise(chain)))
     return distance

@@ -7,12 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from spyrec.bundle.data_dsc import DataDsc, Piece
-from spyrec.diagnostics import Location, SpyrecError, refuse
+from spyrec.diagnostics import SpyrecError
 from spyrec.emulator.engine import NO_DATA_TRAFFIC, DataTraffic, Integers, Mover, Patterns, Setting
 from spyrec.emulator.moved_pieces import Box, Cell, pieces_of
-
-DIFFERENT_SOURCES = "SPY0759"
-"""Code of an element that two pieces of the source give different values."""
+from spyrec.emulator.reference_moves import different_sources
 
 
 class DataMove:
@@ -62,13 +60,6 @@ class DataMove:
 
     def _refusal(self, place: dict[str, int], piece: Piece) -> SpyrecError:
         return different_sources(self.setting.file, self._data_dsc.name, place, piece.key)
-
-
-def different_sources(file: str, name: str, place: dict[str, int], key: str) -> SpyrecError:
-    """Return the refusal of an element that a piece holds otherwise than the ones before it."""
-    fact = f'"{name}": element {place} has another value in piece "{key[:80]}" than in one before it'
-    hint = "pieces of the source that hold the same elements have to hold the same values"
-    return refuse(DIFFERENT_SOURCES, fact, Location(file), hint=hint)
 
 
 def _shape(piece: Piece) -> tuple[int, ...]:

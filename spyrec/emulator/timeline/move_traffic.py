@@ -13,7 +13,8 @@ from spyrec.emulator.moved_pieces import Cell, cell_offsets, cells_of, pieces_of
 from spyrec.emulator.rules.binding import Binding
 from spyrec.emulator.timeline.traffic import Traffic
 from spyrec.hardware.cost import OperationClass, OperationRecord, Unit
-from spyrec.hardware.target import RING_CORES, STICK_BYTES
+from spyrec.hardware.target import STICK_BYTES
+from spyrec.hardware.work_slices import ring_links
 
 _BASE_DISTANCE = 1 << 40
 """Sticks between two memories, more than there are in one."""
@@ -59,8 +60,7 @@ def move_record(data_dsc: DataDsc, traffic: Traffic) -> OperationRecord:
         received[cell.receiver] += elements if target is not None else 0
         if source is not None:
             sent[source] += elements
-            apart = abs(source - cell.receiver)
-            ring[cell.receiver] += elements * min(apart, RING_CORES - apart)
+            ring[cell.receiver] += elements * ring_links(source, cell.receiver)
     most = max((*received.values(), *sent.values()), default=0)
     return OperationRecord(
         operation_class=OperationClass.POINTWISE,

@@ -11,7 +11,7 @@ from spyrec.emulator.engine import Integers
 from spyrec.emulator.geometry import extending_dims
 from spyrec.emulator.operations.shuffle import coordinates_of
 from spyrec.emulator.rules.superdsc import input_positions
-from spyrec.hardware.target import RING_CORES
+from spyrec.hardware.work_slices import ring_links
 
 Slots = tuple[int, ...]
 
@@ -36,8 +36,7 @@ def ring_bytes(superdsc: SuperDsc) -> int:
         received = 0
         for slots, owner in owners.items():
             elements = int(np.prod([own[one, other] for own, one, other in zip(shared, slots, wanted, strict=True)]))
-            apart = abs(core - owner)
-            received += elements * min(apart, RING_CORES - apart)
+            received += elements * ring_links(core, owner)
         most = max(most, received)
     return most * target.word_length
 
