@@ -10,16 +10,15 @@ import numpy.typing as npt
 
 from spyrec.bundle.bundle import Bundle
 from spyrec.bundle.program_image import read_image
-from spyrec.emulator.backend import EmulatorBackend, table_of
+from spyrec.emulator.backend import EmulatorOptions, emulated_device, emulator_of, table_of
 from spyrec.emulator.emulated_program import EmulatedProgram
 from spyrec.emulator.footprint import length
 from spyrec.emulator.operations.matmul import MatmulExecutable
 from spyrec.emulator.plan import PlannedCall
-from spyrec.runtime import DeviceOptions, ExecutionPlan, Job, SpyreDevice
+from spyrec.runtime import ExecutionPlan, Job
 from spyrec.runtime.findings import Finding, Sanitizer, sanitizers_named
 from spyrec.runtime.inputs.binding import argument_size_bytes
-from spyrec.runtime.memory.addresses import RegionTable
-from spyrec.runtime.memory.allocator import DeviceBytes, MemoryOptions
+from spyrec.runtime.memory.allocator import DeviceBytes
 from spyrec.runtime.streams.control_block import Origin
 
 HostArray = npt.NDArray[np.generic]
@@ -40,11 +39,10 @@ class DeviceLaunch:
     """
 
     def __init__(self, bundle: Bundle, inputs: Mapping[str, HostArray], sanitize: str | None = None) -> None:
-        manifest, memory = bundle.manifest, MemoryOptions()
-        regions = RegionTable.of(memory.mode, memory.region_bytes)
+        manifest = bundle.manifest
         sanitizers = sanitizers_named(sanitize) - {Sanitizer.SYNC}
-        self._backend = EmulatorBackend(manifest.target.cores, regions=regions, sanitizers=sanitizers)
-        self._host = SpyreDevice(self._backend, DeviceOptions(memory))
+        self._host = emulated_device(EmulatorOptions(manifest.target.cores, sanitizers=sanitizers))
+        self._backend = emulator_of(self._host)
         self._device = self._backend.device
         self._results = dict(manifest.outputs)
         self._plan = ExecutionPlan(bundle)

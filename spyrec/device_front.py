@@ -14,10 +14,9 @@ from spyrec.hardware.target import CALIBRATED, Target
 from spyrec.options import Engine, Numerics, RunOptions
 
 if TYPE_CHECKING:
+    from spyrec.runtime.findings import Sanitizer
     from spyrec.runtime.memory.allocator import MemoryOptions
     from spyrec.runtime.spyre_device import SpyreDevice
-
-_SANITIZERS = frozenset({"sync", "init"})
 
 _LOCK = threading.Lock()
 _NUMBERS = itertools.count()
@@ -50,40 +49,34 @@ def open_device(  # noqa: PLR0913 -- options, given by name
     Errors: SPY0750, SPY0771, SPY0927.
     """
     options = RunOptions(numerics=numerics, profile=profile, engine=engine)
-    named = checked_numerics(options)
-    timing = checked_profile(options)
-    executing = checked_engine(options).value
+    numerics, timing, engine = checked_numerics(options), checked_profile(options), checked_engine(options)
     if type(cores) is not int or not 1 <= cores <= Target().cores:
         raise refuse("SPY0771", f"cores is {cores}", hint=f"choose 1 to {Target().cores}")
     asked = _asked(sanitize)
-    from spyrec.emulator.backend import EmulatorBackend
-    from spyrec.runtime.memory.addresses import RegionTable
+    from spyrec.emulator.backend import EmulatorOptions, emulated_device
+    from spyrec.runtime.findings import Sanitizer
     from spyrec.runtime.memory.allocator import MemoryOptions
-    from spyrec.runtime.spyre_device import DeviceOptions, SpyreDevice
+    from spyrec.runtime.spyre_device import DeviceOptions
     from spyrec.runtime.streams.scheduler import SchedulerOptions
 
-    chosen = memory or MemoryOptions()
-    regions = RegionTable.of(chosen.mode, chosen.region_bytes)
-    backend = EmulatorBackend(cores, named.value, profile=timing, regions=regions, engine=executing)
     scheduling = SchedulerOptions(
-        schedule=schedule, finds_races="sync" in asked, finds_uninitialised_reads="init" in asked
+        schedule=schedule,
+        finds_races=Sanitizer.SYNC in asked,
+        finds_uninitialised_reads=Sanitizer.INIT in asked,
     )
+    emulator = EmulatorOptions(cores, numerics, profile=timing, engine=engine)
+    host = DeviceOptions(memory or MemoryOptions(), scheduling)
     with _LOCK:
         number = _own_index(index)
-        device = _DEVICES[number] = SpyreDevice(backend, DeviceOptions(chosen, scheduling), index=number)
+        device = _DEVICES[number] = emulated_device(emulator, host, index=number)
     return device
 
 
 def open_default_device() -> SpyreDevice:
     """Return the device of an execution context that is given none: everything as it is by default."""
-    from spyrec.emulator.backend import EmulatorBackend
-    from spyrec.runtime.memory.addresses import RegionTable
-    from spyrec.runtime.memory.allocator import MemoryOptions
-    from spyrec.runtime.spyre_device import DeviceOptions, SpyreDevice
+    from spyrec.emulator.backend import emulated_device
 
-    memory = MemoryOptions()
-    regions = RegionTable.of(memory.mode, memory.region_bytes)
-    return SpyreDevice(EmulatorBackend(regions=regions), DeviceOptions(memory))
+    return emulated_device()
 
 
 def _own_index(asked: int | None) -> int:
@@ -98,12 +91,16 @@ def _own_index(asked: int | None) -> int:
     return asked
 
 
-def _asked(sanitize: str | Sequence[str]) -> frozenset[str]:
+def _asked(sanitize: str | Sequence[str]) -> frozenset[Sanitizer]:
+    """Return the sanitizers of streams that somebody names; errors SPY0771 any other name."""
+    from spyrec.runtime.findings import Sanitizer
+
+    of_streams = {item.value: item for item in (Sanitizer.SYNC, Sanitizer.INIT)}
     named: object = tuple(sanitize.split(",")) if isinstance(sanitize, str) else sanitize
     listed = cast("Sequence[object]", named) if isinstance(named, list | tuple | set | frozenset) else (named,)
     asked = frozenset(str(item) for item in listed) - {""}
-    if not asked <= _SANITIZERS:
-        unknown = ", ".join(sorted(asked - _SANITIZERS))
+    if not asked <= of_streams.keys():
+        unknown = ", ".join(sorted(asked - of_streams.keys()))
         hint = "choose sync, init or both; the sanitizers of programs are options of run"
         raise refuse("SPY0771", f'sanitize is "{unknown}"', hint=hint)
-    return asked
+    return frozenset(of_streams[name] for name in asked)

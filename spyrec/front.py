@@ -33,7 +33,6 @@ from spyrec.plan_record import PlanOptions
 if TYPE_CHECKING:
     from spyrec.bundle.dialects import Dialect
     from spyrec.compare.check import CheckReport
-    from spyrec.emulator.backend import EmulatorBackend
     from spyrec.frontends.graph_builder import GraphBuilder
     from spyrec.ir.graph import Graph
     from spyrec.ir.kernel import KernelGraph
@@ -211,6 +210,7 @@ def opened(bundle: Bundle, options: RunOptions) -> Generator[OpenedBundle | RunR
     Errors: SPY0750, SPY0751, SPY0769, SPY0771, SPY0780, SPY0993 and SPY0994 for the options, SPY07xx for what the
     device finds.
     """
+    from spyrec.emulator.backend import emulator_of
     from spyrec.runtime.bundle_run import BundleRun
     from spyrec.runtime.inputs.chosen_dims import at_dims
     from spyrec.runtime.selection import selected_plan
@@ -218,7 +218,7 @@ def opened(bundle: Bundle, options: RunOptions) -> Generator[OpenedBundle | RunR
     _refuse_options(bundle, options)
     bundle = at_dims(bundle, options.dims)
     device = _device_for(bundle, options)
-    with closing(_emulator_of(device)), device:
+    with closing(emulator_of(device)), device:
         try:
             plan = selected_plan(bundle, options.only, options.max_executions)
             run = BundleRun(device, plan, allow_tiled_launch=options.allow_tiled_launch)
@@ -338,12 +338,12 @@ def _device_for(bundle: Bundle, options: RunOptions) -> SpyreDevice:
 
     Where the sanitizer ``sync`` is asked for, it looks for races and delays whatever nobody waits for.
     """
-    from spyrec.emulator.backend import EmulatorBackend
+    from spyrec.emulator.backend import EmulatorOptions, emulated_device, emulator_of
     from spyrec.hardware.target import SEGMENT_BYTES
     from spyrec.runtime.findings import Sanitizer, sanitizers_named
-    from spyrec.runtime.memory.addresses import REGIONS, RegionTable
+    from spyrec.runtime.memory.addresses import REGIONS
     from spyrec.runtime.memory.allocator import MemoryOptions
-    from spyrec.runtime.spyre_device import DeviceOptions, SpyreDevice
+    from spyrec.runtime.spyre_device import DeviceOptions
     from spyrec.runtime.streams.scheduler import SchedulerOptions
 
     sanitizers = sanitizers_named(options.sanitize)
@@ -352,34 +352,28 @@ def _device_for(bundle: Bundle, options: RunOptions) -> SpyreDevice:
     scheduling = SchedulerOptions()
     if Sanitizer.SYNC in sanitizers:
         scheduling = SchedulerOptions(schedule="adversarial", finds_races=True)
-    backend = EmulatorBackend(
+    chosen = EmulatorOptions(
         bundle.manifest.target.cores,
-        checked_numerics(options).value,
+        checked_numerics(options),
         profile=checked_profile(options),
         max_executions=options.max_executions,
-        regions=RegionTable.of(memory.mode, memory.region_bytes),
-        engine=checked_engine(options).value,
+        engine=checked_engine(options),
         sanitizers=sanitizers - {Sanitizer.SYNC},
         weight_cache_bytes=options.weight_cache_bytes,
     )
-    if backend.device.monitor is not None:
-        backend.device.monitor.is_partial = options.only is not None
-    return SpyreDevice(backend, DeviceOptions(memory, scheduling))
-
-
-def _emulator_of(device: SpyreDevice) -> EmulatorBackend:
-    """Return what executes the programs of a device that was made here."""
-    from spyrec.emulator.backend import EmulatorBackend
-
-    assert isinstance(device.backend, EmulatorBackend)
-    return device.backend
+    device = emulated_device(chosen, DeviceOptions(memory, scheduling))
+    monitor = emulator_of(device).device.monitor
+    if monitor is not None:
+        monitor.is_partial = options.only is not None
+    return device
 
 
 def _watched(device: SpyreDevice) -> tuple[tuple[Finding, ...], tuple[Diagnostic, ...]]:
     """Return what the sanitizers of a device have found, and what they watch instead of refusing it."""
+    from spyrec.emulator.backend import emulator_of
     from spyrec.runtime.findings import findings_of_faults
 
-    monitor = _emulator_of(device).device.monitor
+    monitor = emulator_of(device).device.monitor
     found = findings_of_faults(item for fault in device.findings for item in fault.diagnostics)
     if monitor is None:
         return found, ()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from spyrec.emulator.choices import MAX_EXECUTIONS, Engine, Numerics
 from spyrec.hardware.target import CALIBRATED, Target
 
 if TYPE_CHECKING:
@@ -23,33 +24,12 @@ if TYPE_CHECKING:
 
 HostArray = npt.NDArray[np.generic]
 
-DEFAULT_MAX_EXECUTIONS = 10**9
-"""SuperDSCs that one run may execute before it is refused as a mistake or an attack."""
-
 
 class Loops(Enum):
     """How the loops of a graph are emitted."""
 
     KEEP = "keep"
     UNROLL = "unroll"
-
-
-class Numerics(Enum):
-    """How 16-bit device values are stored: as on the device, as IEEE half, or unrounded in float32."""
-
-    DL16 = "dl16"
-    IEEE = "ieee"
-    F32 = "f32"
-
-
-class Engine(Enum):
-    """What executes programs: the compiled path, or the slow interpreter that defines what they do.
-
-    The second is ``spyrec/emulator/reference.py``; both leave the same bytes.
-    """
-
-    FAST = "fast"
-    REFERENCE = "reference"
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +89,7 @@ class RunOptions:
     numerics: Numerics | str = Numerics.DL16
     check: bool = False
     only: str | None = None
-    max_executions: int = DEFAULT_MAX_EXECUTIONS
+    max_executions: int = MAX_EXECUTIONS
     bisect: bool = False
     sanitize: str | None = None
     profile: str = CALIBRATED.name

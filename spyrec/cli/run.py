@@ -12,6 +12,7 @@ import click
 
 from spyrec.cli._console import Console, current_console
 from spyrec.diagnostics import DiagnosticSink, SpyrecError, listed
+from spyrec.emulator.choices import MAX_EXECUTIONS, Engine, Numerics
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from spyrec.front import OpenedBundle
     from spyrec.options import HostArray, RunOptions, RunResult
 
+_NUMERICS, _ENGINES = [item.value for item in Numerics], [item.value for item in Engine]
 
 _LONGEST_SIZE = 20
 """Digits of no size: those that fit 64 bits have fewer."""
@@ -63,12 +65,14 @@ class _DimSize(click.ParamType):  # pyright: ignore[reportMissingTypeArgument] -
 @click.option("--check", is_flag=True, help="Compare every output with the graph's float64 reference.")
 @click.option("--bisect", is_flag=True, help="Stop at the first SuperDSC that its inputs do not explain.")
 @click.option("--sanitize", metavar="KINDS", help="Look for bugs: bounds,init,lx,race,gap,sync, or all.")
-@click.option("--numerics", type=click.Choice(["dl16", "ieee", "f32"]), default="dl16", help="16-bit storage.")
-@click.option("--engine", type=click.Choice(["fast", "reference"]), default="fast", help="Compiled, or by definition.")
+@click.option("--numerics", type=click.Choice(_NUMERICS), default=Numerics.DL16.value, help="16-bit storage.")
+@click.option("--engine", type=click.Choice(_ENGINES), default=Engine.FAST.value, help="Compiled, or by definition.")
 @click.option("--trace", type=click.Path(path_type=Path), help="Write the simulated timeline (Perfetto JSON).")
 @click.option("--stats", is_flag=True, help="Print simulated time, bytes and flops per SuperDSC.")
 @click.option("--only", metavar="sdsc_N.json", help="Execute the calls of one SuperDSC file.")
-@click.option("--max-executions", type=click.IntRange(min=0), default=10**9, show_default=True, help="Loop guard.")
+@click.option(
+    "--max-executions", type=click.IntRange(min=0), default=MAX_EXECUTIONS, show_default=True, help="Loop guard."
+)
 @click.option("--no-tiled-launch", is_flag=True, help="Refuse inputs larger than compiled for.")
 @click.option("--no-verify", is_flag=True, help="Do not compare the files with the manifest's hashes.")
 @click.option("--strict", is_flag=True, help="Refuse unknown keys of SuperDSCs even where they hold nothing.")

@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from spyrec.compare.storage import Array, Floats
-from spyrec.emulator.numerics import Codec, ElementStorage, StorageNumerics, codec_of
+from spyrec.emulator.choices import Numerics
+from spyrec.emulator.numerics import Codec, ElementStorage, codec_of
 from spyrec.hardware.dtypes import DType
 from spyrec.ir.access import Access
 from spyrec.ir.device_layout import BufferLayout
@@ -25,7 +26,7 @@ def buffer_values(buffer: KernelBuffer, memory: Bytes, numerics: str) -> Floats:
 
     Under ``f32`` memory is twice as wide, and an element of a format that stays narrow leads its slot.
     """
-    codec = codec_of(buffer.device_format, StorageNumerics(numerics))
+    codec = codec_of(buffer.device_format, Numerics(numerics))
     elements = math.prod(buffer.placed.device.device_size)
     slots = memory.reshape(elements, -1)
     patterns = np.ascontiguousarray(slots[:, : codec.word_bytes]).view(codec.carrier).reshape(-1)
@@ -36,7 +37,7 @@ def buffer_values(buffer: KernelBuffer, memory: Bytes, numerics: str) -> Floats:
 
 def pattern_values(buffer: KernelBuffer, patterns: Patterns, numerics: str) -> Floats:
     """Return the numbers that bit patterns of a buffer's format stand for."""
-    return _decoded(patterns, codec_of(buffer.device_format, StorageNumerics(numerics)), buffer.type.dtype)
+    return _decoded(patterns, codec_of(buffer.device_format, Numerics(numerics)), buffer.type.dtype)
 
 
 def _decoded(patterns: Patterns, codec: Codec, dtype: DType) -> Floats:
@@ -109,7 +110,7 @@ def device_numbers(layout: BufferLayout, places: Places) -> npt.NDArray[np.int64
 
 def element_values(buffer: KernelBuffer, memory: Bytes, numbers: npt.NDArray[np.int64], numerics: str) -> Floats:
     """Return the numbers that stand at elements of a buffer's device bytes; only those are looked at."""
-    codec = codec_of(buffer.device_format, StorageNumerics(numerics))
+    codec = codec_of(buffer.device_format, Numerics(numerics))
     slots = memory.reshape(math.prod(buffer.placed.device.device_size), -1)
     patterns = np.ascontiguousarray(slots[numbers.reshape(-1), : codec.word_bytes]).view(codec.carrier)
     return _decoded(patterns.reshape(-1), codec, buffer.type.dtype).reshape(numbers.shape)

@@ -24,6 +24,7 @@ from spyrec.device_ops import TOP_PLACES, device_operation
 from spyrec.device_ops.expression import ArrayAlgebra
 from spyrec.device_ops.record import DeviceOperation, Family, WindowForm
 from spyrec.diagnostics import refuse
+from spyrec.emulator.choices import Numerics, half_format_of
 from spyrec.hardware import dlfloat
 from spyrec.hardware.dtypes import DeviceFormat
 from spyrec.hardware.target import SEGMENT_BYTES, STICK_BYTES
@@ -54,7 +55,6 @@ _SMALLEST = {
     DeviceFormat.IEEE_FP32: 2.0**-149,
     DeviceFormat.SEN143_FP8: 2.0**-9,
 }
-_HALF_OF = {"dl16": DeviceFormat.SEN169_FP16, "ieee": DeviceFormat.IEEE_FP16, "f32": DeviceFormat.IEEE_FP32}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class OpSpecEvaluation:
     def __init__(self, file: OpSpecFile, numerics: str = "dl16", sizes: Mapping[str, int] | None = None) -> None:
         self._file = file
         self._sizes = sizes or {}
-        self._half = _HALF_OF[numerics]
+        self._half = half_format_of(Numerics(numerics))
         self._memories: dict[tuple[AllocationKind, int], Estimate] = {}
 
     def give(self, arg_index: int, data_format: DeviceFormat, values: npt.NDArray[np.generic]) -> None:

@@ -265,14 +265,11 @@ def _kind_of_json(data: JsonValue, where: Location) -> ContentKind:
 
 def _load_on_device(bundle: Bundle) -> None:
     """Let the emulated device validate every program: rules V1 to V14 as far as files and table allow."""
-    from spyrec.emulator.backend import EmulatorBackend  # late: numba
+    from spyrec.emulator.backend import EmulatorBackend, EmulatorOptions  # late: numba
     from spyrec.runtime.jobs.execution_plan import ExecutionPlan
-    from spyrec.runtime.memory.addresses import RegionTable
     from spyrec.runtime.memory.allocator import MemoryOptions
 
-    memory = MemoryOptions()
-    regions = RegionTable.of(memory.mode, memory.region_bytes)
-    backend = EmulatorBackend(bundle.manifest.target.cores, regions=regions)
+    backend = EmulatorBackend(EmulatorOptions(bundle.manifest.target.cores), MemoryOptions())
     sink = DiagnosticSink()
     for step, job in zip(bundle.manifest.plan, ExecutionPlan(bundle).jobs, strict=True):
         assert job.binary is not None

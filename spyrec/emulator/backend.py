@@ -16,9 +16,9 @@ from spyrec.bundle.correction_word import WordKind
 from spyrec.bundle.program_image import ProgramImage, code_key
 from spyrec.diagnostics import SpyrecError
 from spyrec.emulator.attached_memory import AttachedMemory
-from spyrec.emulator.device import MAX_EXECUTIONS, EmulatedDevice
+from spyrec.emulator.choices import MAX_EXECUTIONS, Engine, Numerics, expansion_of, half_format_of
+from spyrec.emulator.device import EmulatedDevice
 from spyrec.emulator.emulated_program import EmulatedProgram
-from spyrec.emulator.numerics import StorageNumerics
 from spyrec.emulator.operand_check import EmulatedOperandCheck
 from spyrec.emulator.program_store import DecodedImage, ProgramStore, entry_at
 from spyrec.hardware.dtypes import DeviceFormat
@@ -28,7 +28,9 @@ from spyrec.runtime.errors import ForeignMemory, NoEntry, OutsideAllocation
 from spyrec.runtime.findings import NO_SANITIZERS, Sanitizer
 from spyrec.runtime.host_copies.device_form import DeviceForm
 from spyrec.runtime.memory.addresses import AddressRange, RegionTable, VirtualAddress
+from spyrec.runtime.memory.allocator import MemoryOptions
 from spyrec.runtime.observer import ArgumentCopy, RunObserver
+from spyrec.runtime.spyre_device import DeviceOptions, SpyreDevice
 from spyrec.runtime.streams.control_block import (
     ComputeRequest,
     ControlBlock,
@@ -95,43 +97,62 @@ class ObservedMemory:
         return self.memory.view(self.launch.pool, size_bytes)
 
 
+@dataclass(frozen=True, slots=True)
+class EmulatorOptions:
+    """How an emulated device is made.
+
+    ``engine`` and ``sanitizers``: as :class:`EmulatedDevice` has them; ``weight_cache_bytes``: most that decoded matmul
+    operands may take, by default the device's own limit.
+    """
+
+    cores: int = 32
+    numerics: Numerics = Numerics.DL16
+    profile: TargetProfile = CALIBRATED
+    max_executions: int = MAX_EXECUTIONS
+    engine: Engine = Engine.FAST
+    sanitizers: frozenset[Sanitizer] = NO_SANITIZERS
+    weight_cache_bytes: int | None = None
+
+
+def emulated_device(
+    options: EmulatorOptions | None = None, host: DeviceOptions | None = None, *, index: int = 0
+) -> SpyreDevice:
+    """Return a device of the runtime whose programs are emulated, on memory cut as its allocator cuts it."""
+    host = host or DeviceOptions()
+    return SpyreDevice(EmulatorBackend(options or EmulatorOptions(), host.memory), host, index=index)
+
+
+def emulator_of(device: SpyreDevice) -> EmulatorBackend:
+    """Return what executes the programs of a device that was made by :func:`emulated_device`."""
+    assert isinstance(device.backend, EmulatorBackend)
+    return device.backend
+
+
 class EmulatorBackend:
     """Implements :class:`spyrec.runtime.device.Backend` with an emulated device.
 
     Programs come from device memory alone: a computation decodes the image that it is started in, lets its correction
     program patch it there, and takes every address from it.  Data segments hold two emulated bytes for each byte under
-    ``f32``, the program segment one.  ``regions``: those of the allocator.
-    ``engine`` and ``sanitizers``: as :class:`EmulatedDevice` has them; ``weight_cache_bytes``: most that decoded matmul
-    operands may take, by default the device's own limit.  ``observer``: looks at every execution while it is set.
+    ``f32``, the program segment one.  ``memory``: that of the allocator.  ``observer``: looks at every execution while
+    it is set.
     """
 
-    def __init__(  # noqa: PLR0913 -- options, given by name
-        self,
-        cores: int = 32,
-        numerics: str = "dl16",
-        *,
-        profile: TargetProfile = CALIBRATED,
-        max_executions: int = MAX_EXECUTIONS,
-        regions: RegionTable,
-        engine: str = "fast",
-        sanitizers: frozenset[Sanitizer] = NO_SANITIZERS,
-        weight_cache_bytes: int | None = None,
-    ) -> None:
-        expansion = StorageNumerics(numerics).expansion
-        self._data = AttachedMemory(expansion)
+    def __init__(self, options: EmulatorOptions, memory: MemoryOptions) -> None:
+        self._data = AttachedMemory(expansion_of(options.numerics))
         self._programs = ProgramStore()
         self.device = EmulatedDevice(
-            cores,
-            numerics,
-            max_executions=max_executions,
-            profile=profile,
-            sanitizers=sanitizers,
+            options.cores,
+            options.numerics,
+            max_executions=options.max_executions,
+            profile=options.profile,
+            sanitizers=options.sanitizers,
             memory=self._data,
-            engine=engine,
+            engine=options.engine,
         )
-        if weight_cache_bytes is not None:
-            self.device.weights.limit_bytes = weight_cache_bytes
+        if options.weight_cache_bytes is not None:
+            self.device.weights.limit_bytes = options.weight_cache_bytes
         self.observer: RunObserver | None = None
+        regions = RegionTable.of(memory.mode, memory.region_bytes)
         self._regions = regions
         self._bases = {item: regions.device_address(VirtualAddress(item, 0)) for item in regions.region_ids}
         self._program_region = regions.region_ids[regions.program_index]
@@ -188,7 +209,7 @@ class EmulatorBackend:
     def stored_as(self, device_format: DeviceFormat) -> DeviceFormat:
         """Return the format that memory really holds where a tensor has this one."""
         is_half = device_format is DeviceFormat.SEN169_FP16
-        return self.device.numerics.half_format if is_half else device_format
+        return half_format_of(self.device.numerics) if is_half else device_format
 
     def operand_check(self, image: bytes, name: str) -> EmulatedOperandCheck:
         """Plan a program before it is loaded, and return what its launches ask of their operands.

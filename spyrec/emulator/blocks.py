@@ -39,7 +39,7 @@ class Cut:
 
     def starts(self, setting: Setting, starts: Integers) -> Integers:
         """Return the emulated addresses ``[operand, block]`` of all cores' blocks, from those of the cores."""
-        moved = self.moved(setting) * setting.numerics.expansion
+        moved = self.moved(setting) * setting.expansion
         return (starts[:, :, None] + moved[:, None, :]).reshape(len(starts), -1)
 
 

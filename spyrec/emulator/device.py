@@ -7,7 +7,6 @@ import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from enum import Enum
 from threading import RLock
 from typing import TYPE_CHECKING
 
@@ -18,12 +17,12 @@ from spyrec.bundle.dynamic_sizes import at_sizes, largest_sizes, with_sizes
 from spyrec.bundle.program import Program, is_size_parameter
 from spyrec.bundle.superdsc import SuperDsc
 from spyrec.diagnostics import Location, SpyrecError, refuse
+from spyrec.emulator.choices import MAX_EXECUTIONS, Engine, Numerics, expansion_of, half_format_of
 from spyrec.emulator.core_chains import chained
 from spyrec.emulator.emulated_program import EmulatedProgram
 from spyrec.emulator.fuse import fuse
 from spyrec.emulator.launch import Launch, OperationCounts, Places, launch_stats, stores_of
 from spyrec.emulator.memory import DeviceMemory, Scratchpads
-from spyrec.emulator.numerics import StorageNumerics
 from spyrec.emulator.operations.weight_cache import WeightCache
 from spyrec.emulator.plan import Options, PlannedCall, lx_used_bytes, plan_call
 from spyrec.emulator.prepared_launch import PreparedLaunch
@@ -53,18 +52,8 @@ if TYPE_CHECKING:
     from spyrec.emulator.reference import Machine
     from spyrec.emulator.sanitizers.monitor import Monitor
 
-MAX_EXECUTIONS = 10**9
-"""SuperDSC executions of one launch beyond which a program is refused."""
-
 _SIZES_KEPT = 8
 """Plans of one program at other dynamic sizes than the largest."""
-
-
-class ExecutionEngine(Enum):
-    """What executes the programs of an emulated device."""
-
-    FAST = "fast"
-    REFERENCE = "reference"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,24 +80,25 @@ class EmulatedDevice:
     def __init__(  # noqa: PLR0913 -- options, given by name
         self,
         cores: int = 32,
-        numerics: str = "dl16",
+        numerics: Numerics | str = Numerics.DL16,
         *,
         max_executions: int = MAX_EXECUTIONS,
         profile: TargetProfile = CALIBRATED,
         sanitizers: frozenset[Sanitizer] = NO_SANITIZERS,
         memory: DeviceMemory | None = None,
-        engine: str = "fast",
+        engine: Engine | str = Engine.FAST,
     ) -> None:
-        self._engine = ExecutionEngine(engine)
-        assert self._engine is ExecutionEngine.FAST or not sanitizers
+        self._engine = Engine(engine)
+        assert self._engine is Engine.FAST or not sanitizers
         self.target = Target(cores=cores)
         self._profile = profile
-        self.numerics = StorageNumerics(numerics)
+        self.numerics = Numerics(numerics)
+        self.expansion = expansion_of(self.numerics)
         self.max_executions = max_executions
-        self._memory = memory or DeviceMemory(self.numerics.expansion)
-        assert self._memory.expansion == self.numerics.expansion
-        self._scratchpads = Scratchpads(self.target, self.numerics.expansion)
-        self.monitor = _monitor(sanitizers, self.numerics) if sanitizers else None
+        self._memory = memory or DeviceMemory(self.expansion)
+        assert self._memory.expansion == self.expansion
+        self._scratchpads = Scratchpads(self.target, self.expansion)
+        self.monitor = _monitor(sanitizers, self.expansion) if sanitizers else None
         self._memory.watcher = self.monitor
         threads = Threads(max(1, os.cpu_count() or 1))
         deferred = frozenset[int]() if self.monitor is None else self.monitor.deferred_rules
@@ -118,7 +108,7 @@ class EmulatedDevice:
 
     def close(self) -> None:
         """Give up the scratchpads and all decoded operands."""
-        self._scratchpads = Scratchpads(self.target, self.numerics.expansion)
+        self._scratchpads = Scratchpads(self.target, self.expansion)
         self.weights = WeightCache()
         self._options = replace(self._options, weights=self.weights)
 
@@ -211,7 +201,7 @@ class EmulatedDevice:
                 self._scratchpads.prepare(loaded.lx_peak_bytes)
             asked = _Request(arguments, pool_address, values, bases)
             try:
-                if self._engine is ExecutionEngine.REFERENCE:
+                if self._engine is Engine.REFERENCE:
                     assert observer is None
                     return self._run_reference(loaded, asked)
                 if self.monitor is None and observer is None:
@@ -219,7 +209,7 @@ class EmulatedDevice:
                 return self._run_watched(loaded, asked, observer)
             except IndexOutsideTable as fault:
                 memories = self._memories(loaded, bases, arguments, pool_address)
-                raise index_refusal(fault, memories, self.numerics.expansion) from None
+                raise index_refusal(fault, memories, self.expansion) from None
 
     def _run_again(self, loaded: EmulatedProgram, asked: _Request) -> LaunchStats:
         """Execute a program that nobody watches, as the latest launch prepared it where that was at these places."""
@@ -242,7 +232,7 @@ class EmulatedDevice:
     def _prepared(self, loaded: EmulatedProgram, asked: _Request) -> PreparedLaunch:
         rounds = bound_values(loops_of(loaded.schedule), loaded.value_maxima, asked.values)
         may_fuse = not self._refuse_overlaps(loaded, asked.arguments, asked.pool_address)
-        places = Places(asked.bases, self._scratchpads, self.numerics.expansion)
+        places = Places(asked.bases, self._scratchpads, self.expansion)
         units = loaded.units if may_fuse else units_of(loaded.schedule, loaded.planned)
         return PreparedLaunch(Launch(units, places, rounds), stores_of(loaded.planned.values(), places), rounds)
 
@@ -254,7 +244,7 @@ class EmulatedDevice:
         self._refuse_overlaps(loaded, asked.arguments, asked.pool_address)
         if self.monitor is not None:
             self._begin_watching(self.monitor, loaded, asked.bases)
-        places = Places(asked.bases, self._scratchpads, self.numerics.expansion)
+        places = Places(asked.bases, self._scratchpads, self.expansion)
         self.weights.begin_launch(stores_of(loaded.planned.values(), places), self._memory.host_writes())
         watched = units_of(loaded.schedule, loaded.planned)
         launch = WatchedLaunch(watched, places, rounds, Watchers(self.monitor, observer))
@@ -271,7 +261,7 @@ class EmulatedDevice:
 
         rounds = bound_values(loops_of(loaded.schedule), loaded.value_maxima, asked.values)
         self._refuse_overlaps(loaded, asked.arguments, asked.pool_address)
-        places = Places(asked.bases, self._scratchpads, self.numerics.expansion)
+        places = Places(asked.bases, self._scratchpads, self.expansion)
         counts = run_reference(loaded, self._machine(loaded, asked), places, asked.values)
         return launch_stats(loaded.schedule, loaded.planned.values(), counts, rounds, loaded.call_times)
 
@@ -286,7 +276,7 @@ class EmulatedDevice:
         regions = {base: self._memory.view(address, size_bytes) for base, address, size_bytes in held}
         cores = range(self.target.cores if loaded.lx_peak_bytes else 0)
         scratchpads = {core: self._scratchpads.memory_of(core) for core in cores}
-        return Machine(regions, scratchpads, self.numerics.half_format, self.numerics.expansion)
+        return Machine(regions, scratchpads, half_format_of(self.numerics), self.expansion)
 
     def static_time_us(self, loaded: EmulatedProgram, values: Mapping[str, int] = NO_VALUES) -> float | None:
         """Return the simulated time of a launch, as far as it does not depend on data; ``None`` where there is none.
@@ -354,7 +344,7 @@ class EmulatedDevice:
         return bases
 
 
-def _monitor(sanitizers: frozenset[Sanitizer], numerics: StorageNumerics) -> Monitor:
+def _monitor(sanitizers: frozenset[Sanitizer], expansion: int) -> Monitor:
     from spyrec.emulator.sanitizers.monitor import Monitor  # its kernels cost a plain run nothing
 
-    return Monitor(sanitizers, numerics.expansion)
+    return Monitor(sanitizers, expansion)

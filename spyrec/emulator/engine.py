@@ -13,10 +13,11 @@ import numpy.typing as npt
 
 from spyrec.bundle.superdsc import SuperDsc
 from spyrec.emulator.chain import Chain
+from spyrec.emulator.choices import Numerics, expansion_of
 from spyrec.emulator.geometry import Addressing, DenseGeometry, Nest, OperandGeometry, build_nests, cut_runs
 from spyrec.emulator.kernels.copies import run_copy
 from spyrec.emulator.kernels.nests import NO_TABLE
-from spyrec.emulator.numerics import Codec, StorageNumerics, codec_of
+from spyrec.emulator.numerics import Codec, codec_of
 from spyrec.emulator.operations.bound_calls import BoundCalls
 from spyrec.emulator.rules.superdsc import input_positions
 from spyrec.runtime.threads import Threads
@@ -39,7 +40,7 @@ class Setting:
     superdsc: SuperDsc
     geometries: tuple[OperandGeometry, ...]
     extents: Mapping[str, int]
-    numerics: StorageNumerics
+    numerics: Numerics
     threads: Threads
     deferred_rules: frozenset[int] = frozenset()
 
@@ -58,13 +59,18 @@ class Setting:
         """Cores used."""
         return len(self.superdsc.core_ids)
 
+    @property
+    def expansion(self) -> int:
+        """Emulated bytes per device byte."""
+        return expansion_of(self.numerics)
+
     def codec(self, position: int) -> Codec:
         """Return the stored form of an operand."""
         return codec_of(self.superdsc.operands[position].data_format, self.numerics)
 
     def step_bytes(self, position: int) -> int:
         """Return the emulated bytes between neighbours in a stick."""
-        return self.geometries[position].element_bytes * self.numerics.expansion
+        return self.geometries[position].element_bytes * self.expansion
 
     def nests(self, positions: tuple[int, ...]) -> list[Nest]:
         """Return the loop nests over the box of one core, in emulated bytes."""
@@ -72,19 +78,19 @@ class Setting:
 
     def scaled(self, nests: list[Nest]) -> list[Nest]:
         """Return nests over device bytes as nests over emulated bytes."""
-        if self.numerics.expansion == 1:
+        if self.expansion == 1:
             return nests
         return [self._scaled(nest) for nest in nests]
 
     def _scaled(self, nest: Nest) -> Nest:
         loops = nest.loops.copy()
-        loops[:, 1:] *= self.numerics.expansion
-        return Nest(loops, nest.offsets * self.numerics.expansion)
+        loops[:, 1:] *= self.expansion
+        return Nest(loops, nest.offsets * self.expansion)
 
     def offsets(self, position: int, dim: str) -> Integers:
         """Return the emulated byte offsets along a dim over one core's box."""
         coordinates = np.arange(self.extents[dim], dtype=np.int64)
-        return self.geometries[position].offsets(dim, coordinates) * self.numerics.expansion
+        return self.geometries[position].offsets(dim, coordinates) * self.expansion
 
     def runs(self, position: int, dims: Sequence[str]) -> Integers:
         """Return the adjacent runs of the points of dims, the last one varying fastest, as ``adjacent_runs`` does.
@@ -100,7 +106,7 @@ class Setting:
             found = np.zeros(len(rest), np.int64)
             for dim in reversed(dims):
                 rest, coordinates = np.divmod(rest, self.extents[dim])
-                found += self.geometries[position].offsets(dim, coordinates) * self.numerics.expansion
+                found += self.geometries[position].offsets(dim, coordinates) * self.expansion
             begins = np.diff(found, prepend=found[0]) != step
             begins[0] = following != found[0]
             following = int(found[-1]) + step
@@ -258,7 +264,7 @@ class Mover:
 
     def _built_nests(self, *, store: bool) -> list[Nest]:
         dense = DenseGeometry.of(self.extents, self.setting.codec(self.position).word_bytes)
-        device = _Scaled(self.setting.geometries[self.position], self.setting.numerics.expansion)
+        device = _Scaled(self.setting.geometries[self.position], self.setting.expansion)
         order: list[Addressing] = [dense, device] if store else [device, dense]
         return build_nests(self.extents, order)
 

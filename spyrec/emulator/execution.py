@@ -51,7 +51,7 @@ class EmulatedExecution:
 
     def addresses(self, position: int, dims: Sequence[str]) -> Integers:
         """Return device bytes from the base, ``[core, *extents of dims]``, at 0 of other dims."""
-        setting, expansion = self.planned.setting, self.planned.setting.numerics.expansion
+        setting, expansion = self.planned.setting, self.planned.setting.expansion
         parts = [setting.offsets(position, dim) for dim in dims]
         firsts = self.planned.binding.offsets[position] * expansion + self.moved[position]
         places = (firsts[:, None] + outer_sum(parts)[None, :]) // expansion
@@ -61,6 +61,6 @@ class EmulatedExecution:
         """Return the bits that stand there, or ``lane`` elements behind."""
         setting = self.planned.setting
         extents = {dim: setting.extents[dim] for dim in dims}
-        ahead = lane * self.superdsc.operands[position].word_length * setting.numerics.expansion
+        ahead = lane * self.superdsc.operands[position].word_length * setting.expansion
         found = Mover(setting, position, extents).load(self.starts[position] + ahead)
         return found.reshape(setting.cores, *extents.values())

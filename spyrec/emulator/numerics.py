@@ -13,32 +13,11 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
+from spyrec.emulator.choices import Numerics, half_format_of
 from spyrec.hardware import dlfloat
 from spyrec.hardware.dtypes import DeviceFormat
 
 Doubles = npt.NDArray[np.float64]
-
-
-class StorageNumerics(Enum):
-    """What stands where the device stores DLFloat16."""
-
-    DL16 = "dl16"
-    IEEE = "ieee"
-    F32 = "f32"
-
-    @property
-    def expansion(self) -> int:
-        """Emulated bytes per device byte."""
-        return 2 if self is StorageNumerics.F32 else 1
-
-    @property
-    def half_format(self) -> DeviceFormat:
-        """What memory really holds where a tensor is DLFloat16."""
-        return {
-            StorageNumerics.DL16: DeviceFormat.SEN169_FP16,
-            StorageNumerics.IEEE: DeviceFormat.IEEE_FP16,
-            StorageNumerics.F32: DeviceFormat.IEEE_FP32,
-        }[self]
 
 
 class ElementStorage(Enum):
@@ -141,13 +120,10 @@ _STORAGES = {
 }
 
 
-def codec_of(data_format: DeviceFormat, numerics: StorageNumerics) -> Codec:
+def codec_of(data_format: DeviceFormat, numerics: Numerics) -> Codec:
     """Return the stored form of a format; formats without arithmetic are carried as bare patterns."""
-    if data_format is DeviceFormat.SEN169_FP16 and numerics is StorageNumerics.IEEE:
-        return Codec(ElementStorage.HALF, 2)
-    if data_format is DeviceFormat.SEN169_FP16 and numerics is StorageNumerics.F32:
-        return Codec(ElementStorage.SINGLE, 4)
-    known = _STORAGES.get(data_format)
+    is_half = data_format is DeviceFormat.SEN169_FP16
+    known = _STORAGES.get(half_format_of(numerics) if is_half else data_format)
     if known is not None:
         return known
     bits = data_format.bits

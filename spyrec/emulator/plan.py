@@ -14,10 +14,10 @@ from spyrec.bundle.superdsc import Component
 from spyrec.device_ops import device_operation
 from spyrec.device_ops.record import Family
 from spyrec.diagnostics import SpyrecError
+from spyrec.emulator.choices import Numerics
 from spyrec.emulator.engine import Executable, Setting
 from spyrec.emulator.geometry import describe, valid_extents
 from spyrec.emulator.moved_pieces import cells_of
-from spyrec.emulator.numerics import StorageNumerics
 from spyrec.emulator.operations.data_move import DataMove
 from spyrec.emulator.operations.host import HostExecutable, HostWork
 from spyrec.emulator.operations.indexed_function import IndexedFunction
@@ -55,7 +55,7 @@ class Options:
     instead of refusing at load.
     """
 
-    numerics: StorageNumerics
+    numerics: Numerics
     threads: Threads
     target: Target
     weights: WeightCache

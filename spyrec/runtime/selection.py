@@ -11,12 +11,12 @@ from spyrec.diagnostics import refuse
 from spyrec.runtime.jobs.execution_plan import ExecutionPlan
 
 
-def selected_plan(bundle: Bundle, only: str | None = None, max_executions: int = 10**9) -> ExecutionPlan:
+def selected_plan(bundle: Bundle, only: str | None = None, max_executions: int | None = None) -> ExecutionPlan:
     """Return the plan of a bundle, or of the calls of one SuperDSC file.
 
     ``only``: ``sdsc_3.json``, or with its directory where the plan has several programs; ``max_executions``: most
-    SuperDSCs that one run may execute.  Errors: SPY0768 ``only`` names no or several files, SPY0767 too many
-    executions, those of the plan.
+    SuperDSCs that one run may execute, where that is limited.  Errors: SPY0768 ``only`` names no or several files,
+    SPY0767 too many executions, those of the plan.
     """
     programs = {item.directory: item for item in bundle.programs}
     executed = programs
@@ -27,7 +27,8 @@ def selected_plan(bundle: Bundle, only: str | None = None, max_executions: int =
         programs[directory] = replace(program, program=kept, superdscs={file: program.superdscs[file]})
         executed = {directory: programs[directory]}
         bundle = replace(bundle, programs=tuple(programs.values()))
-    refuse_too_many_executions({name: item.program for name, item in executed.items()}, max_executions)
+    if max_executions is not None:
+        refuse_too_many_executions({name: item.program for name, item in executed.items()}, max_executions)
     plan = ExecutionPlan(bundle)
     for number, step in reversed(list(enumerate(bundle.manifest.plan))):
         if step.program not in executed:

@@ -97,7 +97,7 @@ class Bench:
         return cls(device, loaded, planned)
 
     def sizes(self) -> list[int]:
-        expansion = self.device.numerics.expansion
+        expansion = self.device.expansion
         return [entry.size_bytes * expansion for entry in self.loaded.table.entries]
 
     def memory(self, seed: int) -> list[npt.NDArray[np.uint16]]:
@@ -108,7 +108,7 @@ class Bench:
 
     def starts(self, memory: Sequence[npt.NDArray[np.uint16]]) -> Integers:
         rows = [
-            own.ctypes.data + offsets * self.device.numerics.expansion
+            own.ctypes.data + offsets * self.device.expansion
             for own, offsets in zip(memory, self.planned.binding.offsets)
         ]
         return np.stack(rows)

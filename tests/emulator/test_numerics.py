@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from spyrec.emulator.choices import Numerics
 from spyrec.emulator.kernels.codec import DECODERS, ENCODERS
-from spyrec.emulator.numerics import Codec, ElementStorage, StorageNumerics, codec_of, constant_value, e4m3_values
+from spyrec.emulator.numerics import Codec, ElementStorage, codec_of, constant_value, e4m3_values
 from spyrec.hardware.dtypes import DeviceFormat
 
 CODECS = [Codec(ElementStorage.DL16, 2), Codec(ElementStorage.HALF, 2), Codec(ElementStorage.E4M3, 1)]
@@ -75,9 +76,9 @@ def test_constants_decode_as_the_device_reads_them() -> None:
 
 def test_only_dlfloat_changes_with_the_numerics() -> None:
     for numerics, storage in (
-        (StorageNumerics.DL16, ElementStorage.DL16),
-        (StorageNumerics.IEEE, ElementStorage.HALF),
-        (StorageNumerics.F32, ElementStorage.SINGLE),
+        (Numerics.DL16, ElementStorage.DL16),
+        (Numerics.IEEE, ElementStorage.HALF),
+        (Numerics.F32, ElementStorage.SINGLE),
     ):
         assert codec_of(DeviceFormat.SEN169_FP16, numerics).storage is storage
         assert codec_of(DeviceFormat.IEEE_FP32, numerics) == Codec(ElementStorage.SINGLE, 4)

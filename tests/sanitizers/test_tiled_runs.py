@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import spyrec
 from spyrec import CompileOptions, RunOptions
-from spyrec.emulator.backend import EmulatorBackend
-from spyrec.runtime import DeviceOptions, SpyreDevice
+from spyrec.emulator.backend import EmulatorOptions, emulated_device, emulator_of
+from spyrec.emulator.choices import Numerics
 from spyrec.runtime.findings import Sanitizer
-from spyrec.runtime.memory.addresses import RegionTable
-from spyrec.runtime.memory.allocator import DeviceBytes, MemoryOptions
+from spyrec.runtime.memory.allocator import DeviceBytes
 from spyrec.runtime.streams.blocks import device_to_device, host_to_device
 from spyrec.runtime.streams.control_block import Origin, StridedBytes
 from tests.sanitizers.planting import reordered, without
@@ -62,16 +63,16 @@ def test_a_dropped_operation_is_found_in_tiles_as_in_a_run_of_the_compiled_shape
 @given(data=st.data())
 def test_a_copy_on_the_device_moves_what_is_defined_with_the_bytes(data: st.DataObject) -> None:
     numerics = data.draw(st.sampled_from(["dl16", "ieee"]))
-    memory = MemoryOptions()
-    regions = RegionTable.of(memory.mode, memory.region_bytes)
-    backend = EmulatorBackend(numerics=numerics, regions=regions, sanitizers=frozenset({Sanitizer.INIT}))
-    monitor = backend.device.monitor
+    made = emulated_device(EmulatorOptions(numerics=Numerics(numerics), sanitizers=frozenset({Sanitizer.INIT})))
+    monitor = emulator_of(made).device.monitor
     assert monitor is not None
     sizes = tuple(data.draw(st.lists(st.integers(1, 3), max_size=2)))
     chunk = 128 * data.draw(st.integers(1, 2))
     strides = [tuple(128 * data.draw(st.integers(2, 7)) for _ in sizes) for _ in range(2)]
     walk = StridedBytes(chunk, sizes, *strides)
-    with SpyreDevice(backend, DeviceOptions(memory)) as device:
+    firsts = [sum(i * s for i, s in zip(index, strides[1], strict=True)) for index in np.ndindex(*sizes)]
+    assume(all(second - first >= chunk for first, second in pairwise(sorted(firsts))))  # else the order would count
+    with made as device:
         source, target = (device.spyre_allocator.allocate(128 * 64) for _ in range(2))
         places = [device.allocator.part(owner.index) for owner in (source, target)]
         defined = sorted(data.draw(st.sets(st.integers(0, 63))))
@@ -80,7 +81,7 @@ def test_a_copy_on_the_device_moves_what_is_defined_with_the_bytes(data: st.Data
             device.default_stream.flex.enqueue([host_to_device(np.ones(128, np.uint8), part, Origin(1, "sticks"))])
         device.default_stream.flex.enqueue([device_to_device(places[0], places[1], Origin(1, "copy"), walk)])
         device.synchronize()
-        addresses = [regions.device_address(place.range.address) for place in places]
+        addresses = [device.allocator.regions.device_address(place.range.address) for place in places]
         found = monitor.states_of(addresses[1], 128 * 64).reshape(64, -1)
         want = np.zeros(64, bool)
         for index in np.ndindex(*sizes):

@@ -10,10 +10,11 @@ import numpy.typing as npt
 
 import spyrec
 from spyrec.bundle.bundle import Bundle
-from spyrec.emulator.backend import EmulatorBackend
+from spyrec.emulator.backend import EmulatorOptions, emulated_device
+from spyrec.emulator.choices import Numerics
 from spyrec.options import RunOptions
 from spyrec.runtime.jobs.execution_plan import ExecutionPlan
-from spyrec.runtime.memory.addresses import AddressRange, MemoryMode, RegionTable
+from spyrec.runtime.memory.addresses import AddressRange, MemoryMode
 from spyrec.runtime.memory.allocator import MemoryOptions
 from spyrec.runtime.spyre_device import DeviceOptions, SpyreDevice
 from spyrec.runtime.streams.control_block import ControlBlock
@@ -36,10 +37,9 @@ def emulated(
     **scheduling: object,
 ) -> SpyreDevice:
     """An emulated device; ``scheduling``: further options of the scheduler."""
-    memory = MemoryOptions(mode)
-    backend = EmulatorBackend(numerics=numerics, regions=RegionTable.of(mode, memory.region_bytes))
     options = SchedulerOptions(schedule=schedule, **scheduling)  # type: ignore[arg-type]
-    return SpyreDevice(backend, DeviceOptions(memory, options), index=index)
+    host = DeviceOptions(MemoryOptions(mode), options)
+    return emulated_device(EmulatorOptions(numerics=Numerics(numerics)), host, index=index)
 
 
 @contextmanager

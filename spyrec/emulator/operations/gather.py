@@ -125,7 +125,7 @@ class Gather:
 
     def look_up(self, starts: Integers) -> Found:
         """Return where the elements are whose other coordinates are 0; raises what :meth:`Table.offsets` raises."""
-        expansion = self.setting.numerics.expansion
+        expansion = self.setting.expansion
         rows = {position: table.offsets(starts) for position, table in self.tables.items()}
         places = {position: starts[position][:, None] + found * expansion for position, found in rows.items()}
         places |= {position: starts[position][:, None] + own[None, :] for position, own in self._plain.items()}

@@ -59,7 +59,7 @@ def unit_of(setting: Setting, dim: str) -> int:
 def moved_to(setting: Setting, firsts: Mapping[str, int]) -> Integers:
     """Return the emulated bytes ``[operand, 1]`` from the start of a box to the coordinates ``firsts``."""
     offsets = [sum(item.offset(dim, first) for dim, first in firsts.items()) for item in setting.geometries]
-    return np.array(offsets, np.int64)[:, None] * setting.numerics.expansion
+    return np.array(offsets, np.int64)[:, None] * setting.expansion
 
 
 def distinct_pieces(pieces: Sequence[Piece]) -> list[Piece]:

@@ -58,7 +58,7 @@ class Shuffle:
 
     def source_offsets(self) -> Integers:
         """Return the emulated bytes from a core's start to each element that it owns of the source."""
-        geometry, expansion = self.setting.geometries[self._source], self.setting.numerics.expansion
+        geometry, expansion = self.setting.geometries[self._source], self.setting.expansion
         extents = self._movers[self._source].extents.items()
         return expansion * outer_sum([geometry.offsets(dim, np.arange(extent)) for dim, extent in extents])
 

@@ -92,7 +92,7 @@ class Window:
                 mover = Mover(setting, source, {dim: counts.get(dim, extent) for dim, extent in loaded.items()})
                 elements = {axis: np.where(inside[axis][core], places[axis] - lows[axis], -1) for axis in places}
                 first_bytes = sum(geometry.offset(axis, low) for axis, low in lows.items())
-                known[key] = _Reach(mover, elements, first_bytes * setting.numerics.expansion)
+                known[key] = _Reach(mover, elements, first_bytes * setting.expansion)
             found.append(known[key])
         return found
 

@@ -61,7 +61,7 @@ class FoldPropagation(Propagation):
         firsts = [cohort[0] for cohort in self.tables.cohorts]
         stores = touch(setting, output, (stored[:, None] + lanes).reshape(-1), firsts)
         sticks = self.forgotten_sticks()
-        runs = np.stack([sticks, sticks + STICK_BYTES * setting.numerics.expansion], axis=1)
+        runs = np.stack([sticks, sticks + STICK_BYTES * setting.expansion], axis=1)
         forgets = (Touch(output, np.arange(setting.cores), runs),) if len(sticks) else ()
         return Touches(loads, (stores,), forgets)
 

@@ -39,4 +39,4 @@ class MovePropagation(Propagation):
     def _offset(self, position: int, place: int) -> int:
         geometry, extents = self.setting.geometries[position], self.pieces[position].extents
         offsets = outer_sum([geometry.offsets(dim, np.arange(extent)) for dim, extent in extents.items()])
-        return int(offsets[place]) * self.setting.numerics.expansion
+        return int(offsets[place]) * self.setting.expansion

@@ -90,7 +90,7 @@ class Propagation(ABC):
         if not len(offsets):
             return
         at = np.unique(starts[setting.output])
-        runs = np.array([[64 * part, 64, STICK_BYTES * part] for part in range(setting.numerics.expansion)], np.int64)
+        runs = np.array([[64 * part, 64, STICK_BYTES * part] for part in range(setting.expansion)], np.int64)
         rows = np.zeros((len(at), len(offsets)), np.uint8)
         columns = np.zeros((len(at), 64 * len(runs)), np.uint8)
         store_outer(np.array([2, 2], np.int64), at, offsets, runs, rows, columns, 0, 0, rows.size)

@@ -145,7 +145,7 @@ class IndexedPropagation(Propagation):
             return np.zeros_like(rows)
         size = geometry.stick_size if dim == geometry.stick_dim else 1
         inside = np.clip(rows, 0, geometry.extents[dim] * size - 1)
-        return geometry.offsets(dim, inside) * setting.numerics.expansion
+        return geometry.offsets(dim, inside) * setting.expansion
 
 
 class ShufflePropagation(Propagation):

@@ -93,7 +93,7 @@ class WindowPropagation(Propagation):
     def _places(self, position: int, at: dict[str, int], core: int | None) -> tuple[Integers, npt.NDArray[np.bool_]]:
         """Return the places of one tap, and which are padding; ``core``: whose windows, where they slide over it."""
         setting = self.setting
-        geometry, expansion = setting.geometries[position], setting.numerics.expansion
+        geometry, expansion = setting.geometries[position], setting.expansion
         kept, is_padding = np.zeros([1] * len(self.dims), np.int64), np.zeros([1] * len(self.dims), np.bool_)
         for axis, dim in enumerate(self.dims):
             if core is not None and dim in self.elements:

@@ -14,11 +14,10 @@ import spyrec
 from spyrec import CompileOptions
 from spyrec.bundle.spyrecode import make_artifact
 from spyrec.diagnostics import SpyrecError
-from spyrec.emulator.backend import EmulatorBackend
+from spyrec.emulator.backend import emulated_device
 from spyrec.runtime import ExecutionPlan, Job, MemoryOptions, SpyreDevice, SpyreTensor, explain_launch, launch_kernel
 from spyrec.runtime.bundle_run import run_plan
 from spyrec.runtime.errors import NotATensor, OutOfDeviceMemory, SegmentConflict
-from spyrec.runtime.memory.addresses import RegionTable
 from spyrec.runtime.spyre_device import DeviceOptions
 from spyrec.runtime.streams.control_block import Kind
 from spyrec.runtime.streams.plain_backend import PlainBackend
@@ -102,7 +101,7 @@ def test_what_is_not_a_tensor_is_named_with_its_position_wherever_tensors_are_la
 
 def small_device(data_bytes: int, program_bytes: int) -> SpyreDevice:
     memory = MemoryOptions(region_bytes=(data_bytes, *(128,) * 6, program_bytes))
-    return SpyreDevice(EmulatorBackend(regions=RegionTable.of(memory.mode, memory.region_bytes)), DeviceOptions(memory))
+    return emulated_device(host=DeviceOptions(memory))
 
 
 def test_a_launch_without_room_for_its_own_memory_takes_back_what_it_had_loaded() -> None:
