@@ -28,7 +28,7 @@ NOT_DIVIDED = "SPY0756"
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class DscNode:
     """One thing that cores do together: a data DSC, or a DSC.
 
     ``steps``: by core the place in its list; ``step``: the first of them.
@@ -75,7 +75,7 @@ class DscPart:
 class Action:
     """One thing that is executed, whole, before the next one: a data DSC or a part of a DSC."""
 
-    node: Node
+    node: DscNode
     part: DscPart | None
     data_dsc: DataDsc | None
 
@@ -106,14 +106,14 @@ def computing(superdsc: SuperDsc) -> tuple[SuperDsc, ...]:
 # The order.
 
 
-def ordered_nodes(superdsc: SuperDsc, file: str | None = None) -> tuple[Node, ...]:
+def ordered_nodes(superdsc: SuperDsc, file: str | None = None) -> tuple[DscNode, ...]:
     """Return what cores do together, in order; errors SPY0661 where some would wait for others for ever."""
     lists = _lists(superdsc, file)
-    nodes: dict[tuple[bool, int, int], Node] = {}
+    nodes: dict[tuple[bool, int, int], DscNode] = {}
     before: dict[tuple[bool, int, int], set[tuple[bool, int, int]]] = defaultdict(set)
     for core, own in lists.items():
         for key, (stretch, step) in own:
-            known = nodes.setdefault(key, Node(stretch, key[0], key[1], {core: step}))
+            known = nodes.setdefault(key, DscNode(stretch, key[0], key[1], {core: step}))
             if known.stretch != stretch:
                 fact = (
                     f"step {step} of core {core} runs {known.name} after {stretch} barriers, core {known.core_ids[0]}"
@@ -123,7 +123,7 @@ def ordered_nodes(superdsc: SuperDsc, file: str | None = None) -> tuple[Node, ..
         for (one, _), (other, _) in pairwise(own):
             before[other].add(one)
     _require_all_cores(superdsc, nodes, file)
-    found: list[Node] = []
+    found: list[DscNode] = []
     done: set[tuple[bool, int, int]] = set()
     while len(found) < len(nodes):
         ready = [key for key in nodes if key not in done and before[key] <= done]
@@ -158,7 +158,7 @@ def _lists(superdsc: SuperDsc, file: str | None) -> dict[int, list[tuple[tuple[b
     return found
 
 
-def _require_all_cores(superdsc: SuperDsc, nodes: Mapping[tuple[bool, int, int], Node], file: str | None) -> None:
+def _require_all_cores(superdsc: SuperDsc, nodes: Mapping[tuple[bool, int, int], DscNode], file: str | None) -> None:
     """Check that a data DSC is run by all of its cores, and each one by somebody."""
     schedule = superdsc.schedule
     assert schedule is not None

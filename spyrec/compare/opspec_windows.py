@@ -19,7 +19,7 @@ _HELD = "padded_wzeropad"
 
 
 @dataclass(frozen=True, slots=True)
-class SlidAxis:
+class WindowAxis:
     """One axis of the input: element ``output * stride + tap * dilation - front``, counted from what memory holds.
 
     ``output`` and ``tap``: symbols, ``None`` where there is one only.  ``dims``: the device dims that count elements,
@@ -34,7 +34,7 @@ class SlidAxis:
     front: int
 
 
-def slid_axes(spec: OpSpec, source: TensorArgument) -> list[SlidAxis] | None:
+def slid_axes(spec: OpSpec, source: TensorArgument) -> list[WindowAxis] | None:
     """Return rows, then columns; ``None`` where the OpSpec does not say where they lie."""
     if window_of(spec.op) is WindowForm.DEPTHWISE:
         return _of_outputs(spec, source)
@@ -59,7 +59,7 @@ def _number(values: Mapping[str, object], name: str, default: int = 1) -> int:
     return int(found)
 
 
-def _of_taps(spec: OpSpec, source: TensorArgument) -> list[SlidAxis] | None:
+def _of_taps(spec: OpSpec, source: TensorArgument) -> list[WindowAxis] | None:
     """Of pools and convolutions the input is indexed by taps, each behind the symbol of its axis where there is one."""
     values: Mapping[str, object] = (
         spec.op_info.constants if window_of(spec.op) is WindowForm.POOL else spec.op_info.conv_params
@@ -70,13 +70,13 @@ def _of_taps(spec: OpSpec, source: TensorArgument) -> list[SlidAxis] | None:
     suffixes = ["h", "w"] if len(taps) == 2 else suffixes
     if len(taps) != len(suffixes):
         return None
-    found: list[SlidAxis] = []
+    found: list[WindowAxis] = []
     for at, suffix in zip(taps, suffixes, strict=True):
         before = _plain(source.device_coordinates[at - 1]) if at else None
         output = before if before in kept else None
         is_held = values.get("pad_type") == _HELD and values is not spec.op_info.constants
         found.append(
-            SlidAxis(
+            WindowAxis(
                 output,
                 _plain(source.device_coordinates[at]),
                 (at,) if output is None else (at - 1, at),
@@ -92,7 +92,7 @@ def _is_tap(symbol: str | None, others: set[str]) -> bool:
     return symbol is not None and symbol not in others
 
 
-def _of_outputs(spec: OpSpec, source: TensorArgument) -> list[SlidAxis] | None:
+def _of_outputs(spec: OpSpec, source: TensorArgument) -> list[WindowAxis] | None:
     """Of a depthwise convolution the input is indexed by outputs alone; total sizes tell its axes from other dims."""
     params = spec.op_info.conv_params
     taps = [dim.symbol for dim in spec.iteration_space if dim.symbol not in _symbols(spec.args[-1])]
@@ -105,7 +105,7 @@ def _of_outputs(spec: OpSpec, source: TensorArgument) -> list[SlidAxis] | None:
     if dims is None:
         return None
     return [
-        SlidAxis(
+        WindowAxis(
             _plain(source.device_coordinates[at]),
             tap_of.get(suffix),
             (at,),

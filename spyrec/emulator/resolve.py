@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from spyrec.bundle.data_dsc import DataDsc
-from spyrec.bundle.dsc_actions import DscPart, Node, actions_of
+from spyrec.bundle.dsc_actions import DscNode, DscPart, actions_of
 from spyrec.bundle.dynamic_sizes import refuse_shared
 from spyrec.bundle.program import (
     Add,
@@ -75,7 +75,7 @@ class SchedulePlace:
 
     group: int
     number: int
-    node: Node
+    node: DscNode
     part: DscPart | None = None
     data_dsc: DataDsc | None = None
 

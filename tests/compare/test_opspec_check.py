@@ -20,7 +20,7 @@ from spyrec.codegen.opspec import OpSpec, OpSpecFile, TensorArgument
 from spyrec.codegen.opspec_json import write_opspecs
 from spyrec.compare import opspec_reference
 from spyrec.compare.opspec_reference import rounded_to_fp8
-from spyrec.compare.opspec_windows import SlidAxis, slid_axes
+from spyrec.compare.opspec_windows import WindowAxis, slid_axes
 from spyrec.emulator import geometry
 from spyrec.emulator.engine import Patterns
 from spyrec.emulator.operations import shuffle, window
@@ -90,7 +90,7 @@ def test_a_window_that_the_evaluation_moves_is_seen(
 ) -> None:
     bundle = written(tmp_path, of_window(problem))
 
-    def moved(spec: OpSpec, source: object) -> list[SlidAxis]:
+    def moved(spec: OpSpec, source: object) -> list[WindowAxis]:
         axes = slid_axes(spec, source)  # pyright: ignore[reportArgumentType] -- whatever the caller gave
         assert axes is not None
         return [replace(axes[0], front=axes[0].front + 1), *axes[1:]]

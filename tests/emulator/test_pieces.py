@@ -12,7 +12,7 @@ from spyrec.emulator.device import EmulatedDevice
 from spyrec.emulator.engine import Setting
 from spyrec.emulator.operations import reduction as reduction_plan
 from spyrec.emulator.operations import top as top_plan
-from spyrec.emulator.operations.pieces import Piece, pieces_of
+from spyrec.emulator.operations.pieces import BoxPiece, pieces_of
 from spyrec.hardware.dtypes import DeviceFormat
 from tests.emulator.builders import DL16, Operation, Tensor, program_of, superdsc_of, table_of
 
@@ -58,7 +58,7 @@ def executed(operation: Operation, numerics: str = "dl16") -> bytes:
 def assert_same_in_pieces(monkeypatch: pytest.MonkeyPatch, operation: Operation, numerics: str = "dl16") -> None:
     counts: list[int] = []
 
-    def counted(setting: Setting, dims: Sequence[str], most_points: int) -> list[Piece]:
+    def counted(setting: Setting, dims: Sequence[str], most_points: int) -> list[BoxPiece]:
         pieces = pieces_of(setting, dims, most_points)
         counts.append(len(pieces))
         return pieces

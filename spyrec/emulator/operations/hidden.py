@@ -11,7 +11,7 @@ import numpy as np
 
 from spyrec.emulator.engine import Integers, Setting
 from spyrec.emulator.numerics import constant_value
-from spyrec.emulator.operations.pieces import Piece, moved_to, unit_of
+from spyrec.emulator.operations.pieces import BoxPiece, moved_to, unit_of
 from spyrec.emulator.rules.superdsc import mask_constant
 
 
@@ -20,8 +20,8 @@ class HiddenPart:
     """The box of the cores at these positions, which a mask hides alike, in pieces; inside of one it is constant."""
 
     cores: Integers
-    shown: tuple[Piece, ...]
-    hidden: tuple[Piece, ...]
+    shown: tuple[BoxPiece, ...]
+    hidden: tuple[BoxPiece, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +73,13 @@ def _part(
     setting: Setting, cores: Integers, masks: Mapping[str, np.ndarray[tuple[int], np.dtype[np.bool_]]]
 ) -> HiddenPart:
     segments = {dim: _segments(flags, unit_of(setting, dim)) for dim, flags in masks.items()}
-    shown: list[Piece] = []
-    hidden: list[Piece] = []
+    shown: list[BoxPiece] = []
+    hidden: list[BoxPiece] = []
     for chosen in product(*segments.values()):
         own = dict(zip(segments, chosen, strict=True))
         sizes = {dim: segment.past - segment.first for dim, segment in own.items()}
         moved = moved_to(setting, {dim: segment.first for dim, segment in own.items()})
-        piece = Piece(replace(setting, extents={**setting.extents, **sizes}), moved)
+        piece = BoxPiece(replace(setting, extents={**setting.extents, **sizes}), moved)
         (hidden if any(segment.is_hidden for segment in chosen) else shown).append(piece)
     return HiddenPart(cores, tuple(shown), tuple(hidden))
 

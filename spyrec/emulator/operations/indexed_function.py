@@ -13,7 +13,7 @@ from spyrec.emulator.engine import DataTraffic, Integers, Mover, Patterns, Setti
 from spyrec.emulator.numerics import constant_value
 from spyrec.emulator.operations.gather import Gather
 from spyrec.emulator.operations.hidden import mask_value
-from spyrec.emulator.operations.pieces import Piece, pieces_of
+from spyrec.emulator.operations.pieces import BoxPiece, pieces_of
 
 Doubles = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
@@ -62,7 +62,7 @@ class IndexedFunction(Gather):
             self._run_piece(piece, {position: own.reshape(-1) for position, own in found.places.items()})
         return found.traffic
 
-    def _run_piece(self, piece: Piece, places: dict[int, Integers]) -> None:
+    def _run_piece(self, piece: BoxPiece, places: dict[int, Integers]) -> None:
         rest = {dim: piece.setting.extents[dim] for dim in self.rest}
         movers = {position: Mover(piece.setting, position, rest) for position in self.positions}
         step = max(1, _TEMPORARY_BYTES // (_ELEMENT_BYTES * math.prod(rest.values())))

@@ -13,14 +13,14 @@ from spyrec.emulator.engine import Integers, Setting
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class BoxPiece:
     """One piece: the setting with its extents, and the emulated bytes ``moved[operand, 1]`` from the box's start."""
 
     setting: Setting
     moved: Integers
 
 
-def pieces_of(setting: Setting, dims: Sequence[str], most_points: int) -> list[Piece]:
+def pieces_of(setting: Setting, dims: Sequence[str], most_points: int) -> list[BoxPiece]:
     """Return pieces that cover the box, cut along ``dims`` only, each of at most ``most_points`` points of them.
 
     A stick is never cut, so that every operand advances inside of a piece as it does from the box's start; a piece may
@@ -30,13 +30,13 @@ def pieces_of(setting: Setting, dims: Sequence[str], most_points: int) -> list[P
     cuts = [[(first, min(size, setting.extents[dim] - first)) for first in range(0, setting.extents[dim], size)]
             for dim, size in sizes.items()]  # fmt: skip
     known: dict[tuple[int, ...], Setting] = {}
-    pieces: list[Piece] = []
+    pieces: list[BoxPiece] = []
     for cut in product(*cuts):
         own = tuple(size for _, size in cut)
         if own not in known:
             known[own] = replace(setting, extents={**setting.extents, **dict(zip(sizes, own, strict=True))})
         firsts = dict(zip(sizes, (first for first, _ in cut), strict=True))
-        pieces.append(Piece(known[own], moved_to(setting, firsts)))
+        pieces.append(BoxPiece(known[own], moved_to(setting, firsts)))
     return pieces
 
 
@@ -62,6 +62,6 @@ def moved_to(setting: Setting, firsts: Mapping[str, int]) -> Integers:
     return np.array(offsets, np.int64)[:, None] * setting.expansion
 
 
-def distinct_pieces(pieces: Sequence[Piece]) -> list[Piece]:
+def distinct_pieces(pieces: Sequence[BoxPiece]) -> list[BoxPiece]:
     """Return one piece of each setting."""
     return list({id(piece.setting): piece for piece in pieces}.values())

@@ -12,7 +12,7 @@ from spyrec.device_ops.record import Accumulator
 from spyrec.device_ops.record import Fold as FoldRecord
 from spyrec.emulator.engine import Doers, KernelExecutable, Setting, StepRequest
 from spyrec.emulator.operations.bound_calls import BoundCalls, KernelStep
-from spyrec.emulator.operations.pieces import Piece, pieces_of
+from spyrec.emulator.operations.pieces import BoxPiece, pieces_of
 from spyrec.emulator.operations.pointwise import constants_of
 from spyrec.emulator.operations.reduction_steps import Doubles, LaneFold
 from spyrec.emulator.operations.reduction_tables import cohorts_of, kept_dims
@@ -53,7 +53,7 @@ class FoldExecutable(KernelExecutable):
             steps += fold.steps(rows, at[rows[0]], at[rows[1]], out)
         return BoundCalls(steps)
 
-    def _pieces(self, setting: Setting) -> list[Piece]:
+    def _pieces(self, setting: Setting) -> list[BoxPiece]:
         most = _TEMPORARY_BYTES // (_RESULT_BYTES * len(self.kinds) * setting.cores)
         return pieces_of(setting, kept_dims(setting), most)
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from spyrec.emulator.engine import Setting
 from spyrec.emulator.geometry import outer_sum
 from spyrec.emulator.operations.hidden import hidden_parts
-from spyrec.emulator.operations.pieces import Piece
+from spyrec.emulator.operations.pieces import BoxPiece
 from spyrec.emulator.sanitizers.propagation import Marks, Outcome, Propagation, Sighting, Starts, run_nest
 from spyrec.emulator.sanitizers.touches import Touches, is_small, touch
 
@@ -33,11 +33,11 @@ class MaskedPropagation(Propagation):
             return None
         shown = [(part.cores, part.shown) for part in self._parts if part.shown]
         loads = tuple(touch(setting, self._source, self._places(self._source, own), cores) for cores, own in shown)
-        whole = Piece(setting, np.zeros((len(setting.geometries), 1), np.int64))
+        whole = BoxPiece(setting, np.zeros((len(setting.geometries), 1), np.int64))
         return Touches(loads, (touch(setting, self._target, self._places(self._target, (whole,))),))
 
     @staticmethod
-    def _places(position: int, pieces: tuple[Piece, ...]) -> Integers:
+    def _places(position: int, pieces: tuple[BoxPiece, ...]) -> Integers:
         """Return the byte offsets of the elements of pieces from the start of a core's box."""
         boxes = ((item.moved[position], [item.setting.offsets(position, dim) for dim in item.setting.extents])
                  for item in pieces)  # fmt: skip
@@ -57,7 +57,7 @@ class MaskedPropagation(Propagation):
                 self._carry(both[1:], own, piece)
         return outcome
 
-    def _carry(self, positions: tuple[int, ...], starts: Integers, piece: Piece) -> Sighting:
+    def _carry(self, positions: tuple[int, ...], starts: Integers, piece: BoxPiece) -> Sighting:
         """Carry the states of a piece; an output alone is defined."""
         total = Sighting()
         widths = np.array([self.setting.codec(position).word_bytes for position in positions], np.int64)

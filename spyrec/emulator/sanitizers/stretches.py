@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spyrec.bundle.data_dsc import DataDsc
-from spyrec.bundle.dsc_actions import Node
+from spyrec.bundle.dsc_actions import DscNode
 from spyrec.emulator.footprint import merge
 from spyrec.emulator.moved_pieces import cell_offsets, cells_of, pieces_of
 from spyrec.emulator.plan import PlannedCall
@@ -40,7 +40,7 @@ class _Access:
 class _Done:
     """What was executed in a stretch."""
 
-    node: Node
+    node: DscNode
     accesses: tuple[_Access, ...]
 
 
@@ -105,7 +105,9 @@ class StretchDetector:
                     self._add(planned, (own.node, one), (earlier.node, other), byte)
                     return
 
-    def _add(self, planned: PlannedCall, own: tuple[Node, _Access], other: tuple[Node, _Access], byte: int) -> None:
+    def _add(
+        self, planned: PlannedCall, own: tuple[DscNode, _Access], other: tuple[DscNode, _Access], byte: int
+    ) -> None:
         (node, access), (before, known) = own, other
         here, there = node.step_of(access.core), before.step_of(known.core)
         deeds = ["stores" if item.is_store else "loads" for item in (access, known)]
