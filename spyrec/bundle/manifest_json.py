@@ -269,11 +269,6 @@ _CONTRACT_HINT = "the form is described in docs/tiled_launch.md"
 TILE_CONTRACT = JsonRecord(TileContract)
 
 
-def write_tile_contract(contract: TileContract) -> dict[str, object]:
-    """Return a contract under its file keys, in their order."""
-    return TILE_CONTRACT.write(contract)
-
-
 def read_tile_contract(data: object, place: Location | None = None) -> TileContract:
     """Return the contract that parsed JSON holds.
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from spyrec.bundle.device_program import DeviceProgram
 from spyrec.bundle.host_compute import HostComputeSpec
 from spyrec.bundle.image_sections import MAX_SLOTS, entry_offset, image_bytes_of, pack_code, pack_image
-from spyrec.bundle.image_table import TABLE_FILE, ImageTable, table_of, write_table
+from spyrec.bundle.image_table import TABLE_FILE, ImageTable, write_table
 from spyrec.bundle.launch_plan import (
     Allocate,
     ComputeOnDevice,
@@ -18,8 +17,6 @@ from spyrec.bundle.launch_plan import (
     InitTransfer,
     LaunchArtifact,
 )
-from spyrec.bundle.manifest import Manifest, PlanStep
-from spyrec.bundle.program_image import program_files
 from spyrec.hardware.target import PROGRAM_SEGMENT_BASE
 
 CODE_DIRECTORY = "spyreCodeDir"
@@ -30,21 +27,11 @@ CORRECTION_BUFFER = "correction"
 """The handle of the host buffer that holds the correction tensor."""
 
 
-def make_artifact(
-    program: DeviceProgram, manifest: Manifest, step: PlanStep, correction_slots: int = 1
-) -> LaunchArtifact:
-    """Return the launch artefact of one step of a plan, whose program was checked against the manifest.
-
-    ``correction_slots``: 1 to 16.
-    """
-    return artifact_of(program_files(program), table_of(program, manifest, step), correction_slots)
-
-
 def artifact_of(files: Mapping[str, bytes], table: ImageTable, correction_slots: int = 1) -> LaunchArtifact:
     """Return the launch artefact of a program given as its files and its table.
 
     The allocation holds the image and behind it a correction area for each slot; a program that takes no correction
-    has one entry and no slot.
+    has one entry and no slot.  ``correction_slots``: 1 to 16.
     """
     assert 1 <= correction_slots <= MAX_SLOTS
     specification = HostComputeSpec(table.words)

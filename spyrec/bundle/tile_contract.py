@@ -7,13 +7,12 @@ The contract names the loop that each dim of each argument follows.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from operator import attrgetter
 from typing import Literal
 
-from spyrec.bundle.manifest import Argument, Manifest, PlanStep, Role
+from spyrec.bundle.manifest import Argument, Role
 from spyrec.diagnostics import SpyrecError, refuse
 from spyrec.files.json_form import EXTENTS, MAX_RANK, SIZE, Form, Parsed, Shape, json, omitted
 from spyrec.hardware.dtypes import DeviceFormat, DType
@@ -324,30 +323,6 @@ def _check_variant(contract: TileContract, variant: TileContract) -> None:
         raise _contradiction(contract, f"{fact}: parts of one result must lie alike")
     if any(other.tile > loop.tile for loop, other in zip(contract.loops, variant.loops, strict=True)):
         raise _contradiction(contract, f'variant "{variant.program}" has larger tiles')
-
-
-def tile_arguments(
-    manifest: Manifest, step: PlanStep, axes: Mapping[str, Sequence[str | None]] | None
-) -> tuple[TileArgument, ...]:
-    """Return the arguments of a plan step with the axes given by argument name (``None``: nobody knows them).
-
-    An argument without axes of its own follows no loop.  What one program writes for another is an output here where
-    the step is the first that names it.  Errors: SPY0963 for an argument that is given in device form.
-    """
-    by_name = {argument.name: argument for argument in manifest.arguments}
-    produced = {name for earlier in manifest.plan[: manifest.plan.index(step)] for name in earlier.arguments}
-    found: list[TileArgument] = []
-    for name in step.arguments:
-        argument = by_name[name]
-        if argument.shape is None or argument.dtype is None or argument.stride_map is None:
-            fact = f'argument "{name}" is given in device form: its host dims are not known'
-            raise refuse(MALFORMED_CONTRACT, fact, hint="give shape, dtype and stride_map in the argument table")
-        role = argument.role
-        if role is Role.INTERMEDIATE:
-            role = Role.INPUT if name in produced else Role.OUTPUT
-        followed = None if axes is None else tuple(axes.get(name, (None,) * len(argument.shape)))
-        found.append(TileArgument(name, role, argument.dtype, argument_layout(argument), followed))
-    return tuple(found)
 
 
 def argument_layout(argument: Argument) -> DeviceLayout:

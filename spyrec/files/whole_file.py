@@ -71,14 +71,6 @@ def write_file(path: Path, kind: FileKind, content: Content, *, force: bool = Fa
         raise refuse(kind.code, f"{kind.noun} cannot be written: {_reason(error)}", Location(str(path))) from None
 
 
-def write_whole(path: Path, content: Content) -> None:
-    """Write bytes, or what a function writes, to whatever a path leads to.
-
-    An ``OSError`` leaves nothing behind, and a file that was there as it was.
-    """
-    _write(_place_of(path), content)
-
-
 def _checked_place(path: Path, kind: FileKind, force: bool) -> _Place:
     try:
         place = _place_of(path)

@@ -23,10 +23,10 @@ from spyrec.bundle.image_sections import pack_code, pack_image, read_sections
 from spyrec.bundle.image_table import ImageArgument, ImageTable, table_of
 from spyrec.bundle.manifest import PlanStep, Role
 from spyrec.bundle.program_image import code_key, operand_words, program_files, read_image
-from spyrec.bundle.spyrecode import artifact_of, make_artifact
+from spyrec.bundle.spyrecode import artifact_of
 from spyrec.diagnostics import Location, SpyrecError
 from spyrec.hardware.dtypes import DeviceFormat
-from tests.support.artifacts import artifact, dissect, example
+from tests.support.artifacts import artifact, artifact_of_step, dissect, example
 from tests.support.random_graphs import random_graph
 
 EXAMPLES = Path(spyrec.__file__).parent.parent / "examples"
@@ -46,7 +46,7 @@ def compiled(name: str) -> Bundle:
 
 
 def check_image(bundle: Bundle, program: DeviceProgram, step: PlanStep, slots: int) -> None:
-    made = make_artifact(program, bundle.manifest, step, slots)
+    made = artifact_of_step(program, bundle.manifest, step, slots)
     (data,) = made.files.values()
     image = read_image(data + bytes(256), "device memory")
     assert image.program == program.program
@@ -100,7 +100,7 @@ def test_the_images_of_random_graphs_are_read_as_they_were_built(seed: int) -> N
 def test_an_image_is_the_same_for_the_same_program_and_its_key_says_what_it_computes() -> None:
     bundle = compiled("seed_add_mul")
     ((program, step),) = programs(bundle)
-    one, again, two = (make_artifact(program, bundle.manifest, step, slots).files["init.bin"] for slots in (1, 1, 2))
+    one, again, two = (artifact_of_step(program, bundle.manifest, step, slots).files["init.bin"] for slots in (1, 1, 2))
     assert one == again
     assert one != two
     assert code_key(one) == code_key(two)
@@ -376,7 +376,7 @@ def test_an_argument_that_takes_strides_has_a_word_for_each_device_dim_but_the_l
     words = table_of(program, manifest, step).words
     index = step.arguments.index(first.name)
     assert words[4:] == (Word(WordKind.STICK_STRIDE, index, 0), Word(WordKind.STICK_STRIDE, index, 1))
-    image = read_image(make_artifact(program, manifest, step).files["init.bin"])
+    image = read_image(artifact_of_step(program, manifest, step).files["init.bin"])
     assert image.words == words
 
 

@@ -15,7 +15,8 @@ from pathlib import Path
 import numpy as np
 from spyrec.runtime import SpyreDevice, SpyreTensor, profile
 from spyrec.runtime.streams.plain_backend import PlainBackend
-from spyrec.files.whole_file import write_whole
+from spyrec.files.file_kinds import OUTPUTS
+from spyrec.files.whole_file import write_file
 
 device = SpyreDevice(PlainBackend())
 tensors = [SpyreTensor.to_device(device, np.full(4096, number, np.float32)) for number in range(4)]
@@ -28,7 +29,7 @@ def copy(file):
             print("writing", flush=True)
             time.sleep(60)
 
-write_whole(Path(sys.argv[1]), copy)
+write_file(Path(sys.argv[1]), OUTPUTS, copy, force=True)
 """
 
 

@@ -11,9 +11,11 @@ from typing import Any
 
 from spyrec.bundle.atomic_directory import atomic_directory
 from spyrec.bundle.bundle import Bundle, load_foreign, write_artifact
+from spyrec.bundle.device_program import DeviceProgram
 from spyrec.bundle.image_table import table_of
 from spyrec.bundle.json_cursor import attempt
 from spyrec.bundle.launch_plan import LaunchArtifact
+from spyrec.bundle.manifest import Manifest, PlanStep
 from spyrec.bundle.program_image import program_files
 from spyrec.bundle.spyrecode import artifact_of
 from spyrec.bundle.spyrecode_reader import read_artifact
@@ -32,7 +34,12 @@ def artifact(bundle: Bundle, slots: int = 1) -> LaunchArtifact:
     """Return the launch artefact of the only program of a bundle."""
     (program,) = bundle.programs
     (step,) = bundle.manifest.plan
-    return artifact_of(program_files(program), table_of(program, bundle.manifest, step), slots)
+    return artifact_of_step(program, bundle.manifest, step, slots)
+
+
+def artifact_of_step(program: DeviceProgram, manifest: Manifest, step: PlanStep, slots: int = 1) -> LaunchArtifact:
+    """Return the launch artefact of one step of a plan."""
+    return artifact_of(program_files(program), table_of(program, manifest, step), slots)
 
 
 def write(made: LaunchArtifact, directory: Path) -> Path:

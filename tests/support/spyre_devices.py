@@ -14,12 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from spyrec.runtime.memory.addresses import AddressRange
-from spyrec.runtime.memory.allocator import DeviceBytes, MemoryOptions
+from spyrec.runtime.memory.allocator import AllocationIndex, DeviceBytes, MemoryOptions
 from spyrec.runtime.memory.lazy_memory import LazyMemory
 from spyrec.runtime.memory.spyre_allocator import Allocation
 from spyrec.runtime.spyre_device import DeviceOptions, SpyreDevice
-from spyrec.runtime.streams.blocks import compute
-from spyrec.runtime.streams.control_block import ComputeRequest, ControlBlock, Origin
+from spyrec.runtime.streams.control_block import ComputeRequest, ControlBlock, Kind, Origin
 from spyrec.runtime.streams.plain_backend import PlainBackend
 from spyrec.runtime.streams.scheduler import SchedulerOptions
 from spyrec.runtime.streams.stream_queue import Entry, Phase
@@ -33,6 +32,17 @@ STICK = 128
 
 class BrokenKernel(Exception):
     """What a computation raises that fails."""
+
+
+def compute(
+    request: ComputeRequest,
+    origin: Origin,
+    reads: tuple[AddressRange, ...],
+    writes: tuple[AddressRange, ...],
+    retained: tuple[AllocationIndex, ...],
+) -> ControlBlock:
+    """Return a launch of a binary; ``reads`` has the binary itself too."""
+    return ControlBlock(Kind.COMPUTE, request, origin, (request.binary, *reads), writes, retained)
 
 
 def add(block: ControlBlock, memory: LazyMemory) -> None:

@@ -23,12 +23,13 @@ from spyrec.runtime.memory.allocator import AllocationIndex
 from spyrec.runtime.memory.lazy_memory import LazyMemory
 from spyrec.runtime.memory.statistics import MemoryKind
 from spyrec.runtime.spyre_device import DeviceOptions, SpyreDevice
-from spyrec.runtime.streams.blocks import compute, host_operation, host_to_device
+from spyrec.runtime.streams.blocks import host_operation, host_to_device
 from spyrec.runtime.streams.control_block import ComputeRequest, ControlBlock, Origin
 from spyrec.runtime.streams.launchable import LaunchRequest
 from spyrec.runtime.streams.plain_backend import PlainBackend
 from spyrec.runtime.streams.scheduler import SchedulerOptions
 from tests.support.launch_simulator import places
+from tests.support.spyre_devices import compute
 
 Words = npt.NDArray[np.float32]
 """Elements as stored: float32, or the words of a narrower format."""

@@ -47,14 +47,6 @@ def candidates(graph: KernelGraph, kernel: Kernel, options: PipelineOptions) -> 
     return _candidates(kernel_record(kernel), _space(kernel, options), options.profile)
 
 
-def costed(graph: KernelGraph, kernel: Kernel, options: PipelineOptions, division: Division) -> Candidate | None:
-    """Return a division that somebody proposes with its cost, ``None`` where it is not legal."""
-    assert kernel.output.buffer in graph.buffers, kernel.name
-    if not _space(kernel, options).is_legal(division):
-        return None
-    return _priced(kernel_record(kernel), division, options.profile)[1]
-
-
 def floor_us(kernel: Kernel, options: PipelineOptions) -> float:
     """Return the simulated time that a kernel would take if every number of cores divided it, all rows on each core."""
     return _floor_us(kernel_record(kernel), options.cores, options.profile)

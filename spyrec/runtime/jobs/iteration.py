@@ -15,11 +15,10 @@ from spyrec.runtime.jobs.steps import DMA, DeviceCompute, DmaDirection, HostOper
 from spyrec.runtime.memory.addresses import PROGRAM_REGION, AddressRange, RegionTable, VirtualAddress
 from spyrec.runtime.memory.allocator import AllocationIndex, DeviceBytes
 from spyrec.runtime.memory.windows import AddressWindow
-from spyrec.runtime.streams.blocks import device_to_host, host_to_device
+from spyrec.runtime.streams.blocks import device_to_host, host_operation, host_to_device
 from spyrec.runtime.streams.control_block import (
     ComputeRequest,
     ControlBlock,
-    HostCall,
     HostToDevice,
     Kind,
     MemoryFootprint,
@@ -168,7 +167,7 @@ def _correction(
         context.values,
         strides,
     )
-    return ControlBlock(Kind.HOST_OPERATION, HostCall(work), origin, (), (buffer.range,))
+    return host_operation(work, origin, writes=(buffer.range,))
 
 
 def _compute(

@@ -10,7 +10,6 @@ from spyrec.runtime.errors import HostArrayNotWritable, InvalidSize, Overlapping
 from spyrec.runtime.memory.addresses import AddressRange
 from spyrec.runtime.memory.allocator import AllocationIndex, DeviceBytes
 from spyrec.runtime.streams.control_block import (
-    ComputeRequest,
     ControlBlock,
     Conversion,
     DeviceToDevice,
@@ -92,17 +91,6 @@ def device_to_device(
         raise OverlappingCopy(f"a copy of bytes {places} of region {reading.address.region_id}")
     action = DeviceToDevice(reading.address, writing.address, walk)
     return ControlBlock(Kind.D2D, action, origin, (reading,), (writing,), (source.allocation, destination.allocation))
-
-
-def compute(
-    request: ComputeRequest,
-    origin: Origin,
-    reads: tuple[AddressRange, ...],
-    writes: tuple[AddressRange, ...],
-    retained: tuple[AllocationIndex, ...],
-) -> ControlBlock:
-    """Return a launch of a binary; ``reads`` has the binary itself too."""
-    return ControlBlock(Kind.COMPUTE, request, origin, (request.binary, *reads), writes, retained)
 
 
 def host_operation(

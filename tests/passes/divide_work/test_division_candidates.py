@@ -16,8 +16,9 @@ from spyrec.hardware.target import CALIBRATED, PLANNER_2026_06, PROFILES, Target
 from spyrec.ir.kernel import KernelGraph
 from spyrec.passes.base import PipelineOptions
 from spyrec.passes.divide_work import division_candidates as module
-from spyrec.passes.divide_work.division_candidates import MOST_CANDIDATES, candidates, costed
+from spyrec.passes.divide_work.division_candidates import MOST_CANDIDATES, candidates
 from spyrec.passes.planning.divisions import division_space
+from spyrec.passes.planning.record import kernel_record
 from tests.support.examples import examples
 from tests.support.graphs import after, graph_data, node, read, tensor
 from tests.support.random_graphs import random_graph
@@ -79,10 +80,9 @@ def test_candidates_are_legal_different_and_begin_with_the_cheapest(seed: int, c
         assert len(set(divisions)) == len(divisions)
         assert all(space.is_legal(division) for division in divisions)
         assert [item.cost_us for item in found] == sorted(item.cost_us for item in found)
-        for division in space:
-            item = costed(graph, kernel, options, division)
-            assert item is not None
-            assert item.cost_us >= found[0].cost_us
+        record, in_device_memory = kernel_record(kernel), (False,) * len(space.operands)
+        costs = [cost_of(record.under(division, in_device_memory), options.profile).total_us for division in space]
+        assert min(costs) == pytest.approx(found[0].cost_us, abs=1e-6)  # those of candidates are whole picoseconds
 
 
 def test_every_dim_of_the_result_has_a_candidate_that_splits_nothing_else() -> None:
@@ -92,10 +92,11 @@ def test_every_dim_of_the_result_has_a_candidate_that_splits_nothing_else() -> N
     assert any(rows > 1 and columns > 1 for rows, columns, _ in divisions)
 
 
-def test_an_illegal_proposal_has_no_cost() -> None:
-    graph = _matmul(512, 4096, 4096)
-    for division in ((3, 1, 1), (64, 1, 1), (8, 8, 1), (1, 1, 128)):
-        assert costed(graph, graph.kernels[0], PipelineOptions(), division) is None
+def test_a_division_that_is_uneven_or_takes_too_many_cores_is_not_legal() -> None:
+    options = PipelineOptions()
+    space = division_space(_matmul(512, 4096, 4096).kernels[0], options.cores, options.target.span_limit_bytes)
+    assert space.is_legal((8, 4, 1))
+    assert not [division for division in ((3, 1, 1), (64, 1, 1), (8, 8, 1), (1, 1, 128)) if space.is_legal(division)]
 
 
 def test_equal_kernels_are_priced_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,6 @@ import pytest
 import spyrec
 from spyrec.bundle.bundle import Bundle, load_foreign
 from spyrec.bundle.host_compute import HostComputeSpec
-from spyrec.bundle.spyrecode import make_artifact
 from spyrec.diagnostics import SpyrecError
 from spyrec.options import CompileOptions, Loops
 from spyrec.runtime.bundle_run import run_plan
@@ -42,6 +41,7 @@ from spyrec.runtime.streams.plain_backend import PlainBackend
 from spyrec.runtime.streams.spyre_stream import SpyreStream
 from spyrec.runtime.tensors import SpyreTensor
 from tests.foreign import EXAMPLES, argument_table, write_table
+from tests.support.artifacts import artifact_of_step
 from tests.support.pipeline import as_bytes, binary_graph, emulated, half, on_device, resolved, tidy, wanted
 from tests.support.random_loops import looped_graph
 from tests.support.spyre_devices import BrokenKernel, leaks_of
@@ -402,7 +402,7 @@ def test_tensors_that_share_a_segment_of_a_baked_program_keep_their_distance() -
     )
     baked = spyrec.compile(binary_graph(), CompileOptions(symbolic_args=False)).programs[0]
     assert baked.directory == program.directory
-    artifact = make_artifact(baked, manifest, manifest.plan[0])
+    artifact = artifact_of_step(baked, manifest, manifest.plan[0])
     with tidy(SpyreDevice(PlainBackend())) as device:  # which executes no program, and so checks none
         plan, (a, b, c) = ExecutionPlan(), three(device)
         plan.add(Job.of_artifact(artifact))

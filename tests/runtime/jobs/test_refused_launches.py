@@ -12,7 +12,6 @@ import pytest
 
 import spyrec
 from spyrec import CompileOptions
-from spyrec.bundle.spyrecode import make_artifact
 from spyrec.diagnostics import SpyrecError
 from spyrec.emulator.backend import emulated_device
 from spyrec.runtime import ExecutionPlan, Job, MemoryOptions, SpyreDevice, SpyreTensor, explain_launch, launch_kernel
@@ -21,6 +20,7 @@ from spyrec.runtime.errors import NotATensor, OutOfDeviceMemory, SegmentConflict
 from spyrec.runtime.spyre_device import DeviceOptions
 from spyrec.runtime.streams.control_block import Kind
 from spyrec.runtime.streams.plain_backend import PlainBackend
+from tests.support.artifacts import artifact_of_step
 from tests.support.pipeline import binary_graph, half, on_device, tidy
 from tests.support.random_loops import looped_graph
 from tests.support.symbolic import compiled_or_refused, with_symbolic_dim
@@ -129,7 +129,7 @@ def test_tensors_in_the_wrong_places_of_a_segment_leave_a_program_of_baked_addre
     manifest = dataclasses.replace(BUNDLE.manifest, arguments=in_one)
     with tidy(SpyreDevice(PlainBackend())) as device:  # which executes no program, and so checks none
         plan, (a, b, c) = ExecutionPlan(), [empty(device) for _ in "abc"]
-        plan.add(Job.of_artifact(make_artifact(program, manifest, manifest.plan[0])))
+        plan.add(Job.of_artifact(artifact_of_step(program, manifest, manifest.plan[0])))
         before = device.allocator.statistics().allocated_bytes
         with pytest.raises(SegmentConflict) as refused:
             launch_kernel(device.default_stream, plan, [a, c, b])

@@ -11,7 +11,7 @@ import pytest
 
 import spyrec
 from spyrec.bundle.manifest import Role
-from spyrec.bundle.manifest_json import read_tile_contract, write_tile_contract
+from spyrec.bundle.manifest_json import TILE_CONTRACT, read_tile_contract
 from spyrec.bundle.tile_contract import (
     Combine,
     LoopKind,
@@ -19,7 +19,6 @@ from spyrec.bundle.tile_contract import (
     TileContract,
     TileLoop,
     WriteMode,
-    tile_arguments,
 )
 from spyrec.diagnostics import SpyrecError
 from spyrec.layout.device_layout import DeviceLayout
@@ -31,7 +30,7 @@ Document = dict[str, object]
 
 
 def through_json(contract: TileContract) -> TileContract:
-    return read_tile_contract(json.loads(json.dumps(write_tile_contract(contract))))
+    return read_tile_contract(json.loads(json.dumps(TILE_CONTRACT.write(contract))))
 
 
 def everything() -> TileContract:
@@ -59,11 +58,11 @@ def test_json_keeps_everything(contract: TileContract) -> None:
     again = through_json(contract)
     assert again == contract
     assert [item.shape for item in again.arguments] == [item.shape for item in contract.arguments]
-    assert write_tile_contract(again) == write_tile_contract(contract)
+    assert TILE_CONTRACT.write(again) == TILE_CONTRACT.write(contract)
 
 
 def spoil(change: Callable[[Document], None]) -> str:
-    document = cast("Document", json.loads(json.dumps(write_tile_contract(matmul(128, 64, 64)))))
+    document = cast("Document", json.loads(json.dumps(TILE_CONTRACT.write(matmul(128, 64, 64)))))
     change(document)
     with pytest.raises(SpyrecError) as caught:
         read_tile_contract(document)
@@ -101,7 +100,7 @@ def test_variants_have_the_loops_and_arguments_of_the_body() -> None:
             replace(contract, variants=(other,))
 
 
-def test_the_arguments_of_a_compiled_bundle_become_those_of_a_contract() -> None:
+def test_the_contract_of_a_compiled_bundle_is_read_again_and_launched_by() -> None:
     graph: dict[str, object] = {
         "format": "spyrec.graph/1",
         "name": "scores",
@@ -113,15 +112,10 @@ def test_the_arguments_of_a_compiled_bundle_become_those_of_a_contract() -> None
         "outputs": ["c"],
     }
     manifest = spyrec.compile(graph).manifest
-    step = manifest.plan[0]
-    axes = {name: (("M", None) if name == "a" else (None, None)) for name in step.arguments if name != "c"}
-    found = tile_arguments(manifest, step, {**axes, step.arguments[-1]: ("M", None)})
-    contract = TileContract(step.program, (TileLoop("M", 64),), found)
-    assert [item.role for item in found if item.role is Role.OUTPUT]
-    tensors = [
-        tensor((256, *item.shape[1:]) if item.axes == ("M", None) else item.shape, allocation=place)
-        for place, item in enumerate(found)
-    ]
+    (contract,) = manifest.tile_contracts.values()
+    assert through_json(contract) == contract
+    assert [item.name for item in contract.arguments if item.role is Role.OUTPUT] == ["c"]
+    tensors = [tensor((256, 128)), tensor((128, 64), allocation=1), tensor((256, 64), allocation=2)]
     assert explain_launch(through_json(contract), tensors).total_iterations == 4
 
 
