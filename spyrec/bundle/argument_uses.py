@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from spyrec.bundle.data_dsc import MovedTensor
-from spyrec.bundle.program import Add, AffineApply, ArgumentExtract, For, Program, SdscExecute, Statement
+from spyrec.bundle.program import (
+    ARGUMENT_PARAMETER,
+    Add,
+    AffineApply,
+    ArgumentExtract,
+    For,
+    Program,
+    SdscExecute,
+    Statement,
+)
 from spyrec.bundle.superdsc import Component, Operand, SuperDsc
-
-ARGUMENT_PARAMETER = re.compile(r"arg_([0-9]{1,6})_base_addr")
-"""The name of the parameter that holds an argument's address."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 
 import orjson
 
-from spyrec.bundle.argument_uses import ARGUMENT_PARAMETER, AddressSpan, argument_uses
+from spyrec.bundle.argument_uses import AddressSpan, argument_uses
 from spyrec.bundle.correction_word import Word, WordKind, read_words
 from spyrec.bundle.device_program import DeviceProgram
 from spyrec.bundle.dynamic_sizes import largest_sizes
 from spyrec.bundle.json_cursor import LARGEST_INTEGER, MALFORMED, Cursor
 from spyrec.bundle.manifest import Argument, Manifest, PlanStep
-from spyrec.bundle.program import is_value_parameter
+from spyrec.bundle.program import ARGUMENT_PARAMETER, is_value_parameter
 from spyrec.bundle.superdsc_operands import read_format
 from spyrec.bundle.tile_contract import TileContract, strided_places
 from spyrec.bundle.validate import POOL_PARAMETER

@@ -26,6 +26,9 @@ class InputArgument:
     max_value: int | None = None
 
 
+ARGUMENT_PARAMETER = re.compile(r"arg_([0-9]{1,6})_base_addr")
+"""The name of the parameter that holds an argument's address."""
+
 VALUE_SUFFIX = "_value"
 """What the name of a value parameter ends with."""
 

@@ -10,7 +10,7 @@ from spyrec.bundle.device_program import DeviceProgram, executes
 from spyrec.bundle.dynamic_sizes import refuse_shared
 from spyrec.bundle.json_cursor import attempt
 from spyrec.bundle.manifest import Argument, Manifest, PlanStep, Role
-from spyrec.bundle.program import InputArgument, SdscExecute, is_value_parameter
+from spyrec.bundle.program import ARGUMENT_PARAMETER, InputArgument, SdscExecute, is_value_parameter
 from spyrec.bundle.program_scope import check_scope
 from spyrec.bundle.superdsc import SuperDsc
 from spyrec.diagnostics import DiagnosticSink, Location
@@ -38,7 +38,6 @@ _HINTS = {
 _PROGRAM_DIRECTORY = re.compile(r"\.|kernels/[0-9]{1,6}")
 _TILE_DIRECTORY = re.compile(r"tiles/(main|kernels-[0-9]{1,6})/(init|combine|publish)")
 _FORMS = {_PROGRAM_DIRECTORY: '"." or "kernels/N"', _TILE_DIRECTORY: '"tiles/main/init" or the like'}
-_ARGUMENT_PARAMETER = re.compile(r"arg_([0-9]{1,6})_base_addr")
 
 
 _GIVEN = (Role.INPUT, Role.OUTPUT, Role.INOUT)
@@ -215,7 +214,7 @@ def check_parameters(
     """Check that a step gives a program what it takes; errors SPY0634."""
     for parameter in parameters:
         name = parameter.name
-        match = _ARGUMENT_PARAMETER.fullmatch(name)
+        match = ARGUMENT_PARAMETER.fullmatch(name)
         if name == POOL_PARAMETER:
             if step.pool_bytes == 0:
                 _error(sink, PARAMETERS, f'the program takes "%{name}", but its pool has 0 bytes', where)

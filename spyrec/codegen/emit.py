@@ -15,11 +15,11 @@ from spyrec.codegen.graph_source import ConstantArrays, constants_of_source, gra
 from spyrec.codegen.lower_node import argument_address, lower_node
 from spyrec.codegen.opspec import LoopSpec, OpSpec, OpSpecFile
 from spyrec.hardware.dtypes import DType
-from spyrec.ir.device_layout import row_major
 from spyrec.ir.kernel import BufferRole, KernelBuffer, KernelGraph, KernelProgram, Loop
 from spyrec.ir.types import TensorType
 from spyrec.layout.conversion_table import DataConversionInfo
 from spyrec.layout.device_layout import DeviceLayout
+from spyrec.layout.tiling import row_major_strides
 from spyrec.plan_record import PlanFigures
 
 _ROLES = {
@@ -136,7 +136,7 @@ def host_layout(buffer: KernelBuffer) -> DeviceLayout:
     device = buffer.placed.device
     shape = buffer.host_type.shape
     return DeviceLayout(
-        device.device_size, device.stride_map, device.device_dtype, shape, row_major(shape), host_dtype(buffer)
+        device.device_size, device.stride_map, device.device_dtype, shape, row_major_strides(shape), host_dtype(buffer)
     )
 
 
@@ -168,7 +168,7 @@ def _arguments(scheduled: KernelGraph) -> Iterator[Argument]:
             address=None if place is None else argument_address(*place),
             shape=buffer.host_type.shape,
             dtype=host_dtype(buffer),
-            host_strides=row_major(buffer.host_type.shape),
+            host_strides=row_major_strides(buffer.host_type.shape),
             device_size=buffer.placed.device.device_size,
             stride_map=buffer.placed.device.stride_map,
             device_dtype=buffer.device_format,
@@ -189,7 +189,7 @@ def _for_the_record(name: str, tensor: TensorType) -> Argument:
         address=None,
         shape=tensor.shape,
         dtype=tensor.dtype,
-        host_strides=row_major(tensor.shape),
+        host_strides=row_major_strides(tensor.shape),
         device_size=layout.device_size,
         stride_map=layout.stride_map,
         device_dtype=tensor.dtype.device_format,

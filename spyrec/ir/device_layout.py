@@ -14,6 +14,7 @@ from itertools import combinations, pairwise
 from spyrec.hardware.dtypes import DeviceFormat
 from spyrec.ir.remembered_hash import RemembersHash, remembers_hash
 from spyrec.layout.device_layout import DeviceLayout
+from spyrec.layout.tiling import row_major_strides
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,14 +69,6 @@ class BufferLayout(RemembersHash):
         return str(self.device)
 
 
-def row_major(shape: Sequence[int]) -> tuple[int, ...]:
-    """Return the host strides, in elements, of a contiguous tensor."""
-    strides = [1] * len(shape)
-    for dim in range(len(shape) - 2, -1, -1):
-        strides[dim] = strides[dim + 1] * shape[dim + 1]
-    return tuple(strides)
-
-
 @lru_cache(maxsize=65536)
 def canonical_layout(
     shape: tuple[int, ...], device_format: DeviceFormat, stick_dim: int | None, tile_multiple: int = 1
@@ -116,7 +109,7 @@ def canonical_layout(
 
 
 def _device_layout(digits: Sequence[Digit], shape: Sequence[int], device_format: DeviceFormat) -> DeviceLayout:
-    strides = row_major(shape)
+    strides = row_major_strides(shape)
     stride_map = tuple(-1 if digit.host_dim is None else strides[digit.host_dim] * digit.divisor for digit in digits)
     return DeviceLayout(tuple(digit.extent for digit in digits), stride_map, device_format)
 
@@ -182,7 +175,7 @@ def pinned_layout(layout: DeviceLayout, shape: tuple[int, ...]) -> BufferLayout 
 def _digits(
     device_size: tuple[int, ...], stride_map: tuple[int, ...], shape: tuple[int, ...]
 ) -> tuple[Digit, ...] | None:
-    strides = row_major(shape)
+    strides = row_major_strides(shape)
     real = [dim for dim, size in enumerate(shape) if size > 1]
     count = len(device_size)
     order = sorted(range(count), key=lambda j: (stride_map[j], j != count - 1, -j))

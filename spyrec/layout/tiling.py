@@ -7,6 +7,7 @@ through that dim by ``M / H`` elements.  The device dims of one host dim form it
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -14,7 +15,7 @@ from itertools import pairwise
 from spyrec.diagnostics import refuse
 
 
-def row_major_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+def row_major_strides(shape: Sequence[int]) -> tuple[int, ...]:
     """Return the strides, in elements, of a dense tensor whose last dim is innermost."""
     strides = [1] * len(shape)
     for dim in range(len(shape) - 2, -1, -1):

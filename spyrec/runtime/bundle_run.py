@@ -28,7 +28,7 @@ from spyrec.diagnostics import Location, SpyrecError, files_below, located
 from spyrec.layout.conversion_table import Direction
 from spyrec.layout.tiling import row_major_strides
 from spyrec.runtime.argument_kinds import Arrays, Named, of, takes
-from spyrec.runtime.device import LaunchStats, ObservedBackend, OperationStats, TellsStats
+from spyrec.runtime.device import NO_VALUES, LaunchStats, ObservedBackend, OperationStats, TellsStats
 from spyrec.runtime.errors import InvalidArgument
 from spyrec.runtime.findings import naming_elements
 from spyrec.runtime.host_copies.device_form import DeviceForm
@@ -53,7 +53,6 @@ from spyrec.runtime.observer import ArgumentCopy, RunObserver
 from spyrec.runtime.spyre_device import SpyreDevice
 from spyrec.runtime.streams.control_block import ControlBlock, ExecutionFailed, Kind, Origin
 from spyrec.runtime.streams.launch_argument import LaunchArgument
-from spyrec.runtime.streams.launchable import NO_VALUES
 from spyrec.runtime.streams.spyre_stream import SpyreStream
 from spyrec.runtime.streams.stream_queue import Entry, Phase
 from spyrec.runtime.timeline_records import HostCopy

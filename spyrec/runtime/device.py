@@ -22,7 +22,7 @@ from spyrec.runtime.streams.control_block import ControlBlock, OperandCheck
 from spyrec.runtime.timeline_records import TimedSchedule
 
 NO_VALUES: Mapping[str, int] = {}
-"""The values of a program without value parameters."""
+"""Those of a launch that gives no value parameters."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from spyrec.hardware.dtypes import DeviceFormat
 from spyrec.ir.access import Access
 from spyrec.ir.device_access import Inexpressible, cut_points, express, refine
-from spyrec.ir.device_layout import BufferLayout, canonical_layout, pinned_layout, row_major
+from spyrec.ir.device_layout import BufferLayout, canonical_layout, pinned_layout
 from spyrec.ir.kernel_form import OUTPUT, KernelForm, KernelShape, OperandUse, Rule, kernel_form
 from spyrec.layout.device_layout import DeviceLayout
+from spyrec.layout.tiling import row_major_strides
 from spyrec.passes.assign_layouts.realize import forms_of
 from tests.support.device_memory import accessed_address, element_address
 from tests.support.examples import examples
@@ -39,7 +40,7 @@ def tilings(draw: st.DrawFn, shape: tuple[int, ...], device_format: DeviceFormat
     """Draw a layout as a user may pin it: any dim in the sticks, the others cut into tiles, in any order."""
     lanes = device_format.elements_per_stick
     assert lanes is not None
-    strides = row_major(shape)
+    strides = row_major_strides(shape)
     stick = draw(st.sampled_from(range(len(shape))))
     dims: list[tuple[int, int]] = []
     for dim, size in enumerate(shape):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from spyrec.hardware.target import STICK_BYTES
+from spyrec.emulator.memory import backed
 
 Integers = npt.NDArray[np.int64]
 States = npt.NDArray[np.uint8]
@@ -36,7 +36,7 @@ class Region:
     @staticmethod
     def of(device_address: int, first: int, length: int) -> Region:
         """Return a region whose states are those of untouched memory."""
-        states = _zeros(length)
+        states = backed(length)
         return Region(device_address, first, length, states, states.ctypes.data - first)
 
 
@@ -100,9 +100,3 @@ class Shadow:
             if 0 <= offset < region.length:
                 return region.states[offset : offset + size_bytes * self.expansion]
         raise AssertionError(device_address)
-
-
-def _zeros(length: int) -> States:
-    raw = np.zeros(length + STICK_BYTES, np.uint8)
-    skip = -raw.ctypes.data % STICK_BYTES
-    return raw[skip : skip + length]

@@ -6,11 +6,12 @@ from collections.abc import Callable
 
 from spyrec.diagnostics import SpyrecError, refuse
 from spyrec.hardware.target import Target
-from spyrec.ir.device_layout import BufferLayout, canonical_layout, pinned_layout, row_major
+from spyrec.ir.device_layout import BufferLayout, canonical_layout, pinned_layout
 from spyrec.ir.graph import LayoutPin, location_of
 from spyrec.ir.kernel import BufferRole, KernelBuffer
 from spyrec.layout.device_layout import DeviceLayout
 from spyrec.layout.rules import MAX_RANK, sparse_entries
+from spyrec.layout.tiling import row_major_strides
 from spyrec.passes.assign_layouts.realize import forms_of
 from spyrec.passes.base import Lack, Refused
 
@@ -110,7 +111,7 @@ def _without_conversion(buffer: KernelBuffer, pin: LayoutPin, device: DeviceLayo
     made = _made(pin, lambda: DeviceLayout(device.device_size, device.stride_map, device.device_dtype, shape), note)
     if isinstance(made, Refused):
         return made
-    if made.host_strides != row_major(shape):
+    if made.host_strides != row_major_strides(shape):
         fact = f"the layout holds shape {list(shape)} with strides {list(made.host_strides)} only"
         refusal = refuse("SPY0307", fact, pin.origin, notes=(note,), hint="pin a layout of the contiguous tensor")
         return Refused(Lack.LAYOUT, refusal)

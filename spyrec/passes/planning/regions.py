@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from spyrec.ir.access import Access, Coordinate
-from spyrec.ir.device_layout import BufferLayout, Digit, row_major
+from spyrec.ir.device_layout import BufferLayout, Digit
 from spyrec.ir.kernel import Kernel, KernelBuffer, Use
 from spyrec.layout.device_layout import DeviceLayout
+from spyrec.layout.tiling import row_major_strides
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +106,6 @@ def _shrunk(digit: Digit, shape: Sequence[int], region: Sequence[int]) -> Digit 
 
 
 def _device_layout(digits: Sequence[Digit], shape: Sequence[int], layout: BufferLayout) -> DeviceLayout:
-    strides = row_major(shape)
+    strides = row_major_strides(shape)
     stride_map = tuple(-1 if digit.host_dim is None else strides[digit.host_dim] * digit.divisor for digit in digits)
     return DeviceLayout(tuple(digit.extent for digit in digits), stride_map, layout.device.device_dtype)

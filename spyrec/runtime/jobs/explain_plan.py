@@ -8,6 +8,7 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from spyrec.runtime.argument_kinds import of, takes
+from spyrec.runtime.device import NO_VALUES
 from spyrec.runtime.jobs.execution_plan import ExecutionPlan
 from spyrec.runtime.jobs.given_tensors import allows_tiles, check_given, named_tensors, tensors_of
 from spyrec.runtime.jobs.iteration import require_data_memory, shares_memory
@@ -20,7 +21,7 @@ from spyrec.runtime.launch_arguments import arguments_on, require_tensors
 from spyrec.runtime.memory.addresses import AddressRange
 from spyrec.runtime.memory.allocator import AllocationIndex
 from spyrec.runtime.streams.launch_argument import LaunchArgument
-from spyrec.runtime.streams.launchable import NO_VALUES, LaunchRequest
+from spyrec.runtime.streams.launchable import LaunchRequest
 
 if TYPE_CHECKING:
     from spyrec.runtime.spyre_device import SpyreDevice

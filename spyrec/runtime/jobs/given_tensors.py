@@ -8,12 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from spyrec.diagnostics import refuse
 from spyrec.layout.tiling import row_major_strides
 from spyrec.runtime.argument_kinds import as_integer, is_a, shown
+from spyrec.runtime.device import NO_VALUES
 from spyrec.runtime.errors import ArgumentCountError
 from spyrec.runtime.jobs.execution_plan import ExecutionPlan, WiredJob
 from spyrec.runtime.jobs.job_argument import extents_of
 from spyrec.runtime.memory.allocator import AllocationIndex
 from spyrec.runtime.streams.launch_argument import LaunchArgument
-from spyrec.runtime.streams.launchable import NO_VALUES
 
 TILED_LAUNCH_VARIABLE = "SPYRE_ALLOW_TILED_LAUNCH"
 """The environment variable that forbids tiled launches with 0, false, no or off (seed 000)."""

@@ -8,6 +8,7 @@ from functools import partial
 from typing import NamedTuple, Self
 
 from spyrec.bundle.host_compute import HostComputeInputs, HostComputeSpec, evaluate
+from spyrec.runtime.device import NO_VALUES
 from spyrec.runtime.errors import MalformedPlan, OperandAmongPrograms, SegmentConflict
 from spyrec.runtime.jobs.binary import Binary
 from spyrec.runtime.jobs.loaded_job import LoadedJob, Slot
@@ -26,7 +27,7 @@ from spyrec.runtime.streams.control_block import (
 )
 from spyrec.runtime.streams.host_buffer import HostBuffer
 from spyrec.runtime.streams.launch_argument import LaunchArgument
-from spyrec.runtime.streams.launchable import NO_VALUES, LaunchRequest
+from spyrec.runtime.streams.launchable import LaunchRequest
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -16,6 +16,7 @@ from spyrec.bundle.program import is_size_parameter
 from spyrec.bundle.tile_contract import TileContract, programs_beside
 from spyrec.diagnostics import Location, refuse
 from spyrec.hardware.target import PROGRAM_SEGMENT_BASE
+from spyrec.runtime.device import NO_VALUES
 from spyrec.runtime.errors import ArgumentCountError, JobNotLoaded, MalformedPlan, ProgramMissing
 from spyrec.runtime.jobs.binary import Binary, binary_of, slot_zero
 from spyrec.runtime.jobs.iteration import (
@@ -33,7 +34,7 @@ from spyrec.runtime.memory.allocator import AllocationIndex, DeviceBytes
 from spyrec.runtime.streams.control_block import ControlBlock, OperandCheck
 from spyrec.runtime.streams.launch_argument import LaunchArgument
 from spyrec.runtime.streams.launch_order import Readiness
-from spyrec.runtime.streams.launchable import NO_VALUES, LaunchRequest
+from spyrec.runtime.streams.launchable import LaunchRequest
 
 if TYPE_CHECKING:
     from spyrec.runtime.launch.tile_plan import TilePlan

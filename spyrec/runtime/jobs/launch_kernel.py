@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from spyrec.runtime.device import NO_VALUES
 from spyrec.runtime.jobs.execution_plan import ExecutionPlan
 from spyrec.runtime.jobs.given_tensors import (
     allows_tiles,
@@ -15,7 +16,7 @@ from spyrec.runtime.jobs.given_tensors import (
 from spyrec.runtime.streams.control_block import ControlBlock
 from spyrec.runtime.streams.launch_argument import LaunchArgument
 from spyrec.runtime.streams.launch_order import LaunchOrder
-from spyrec.runtime.streams.launchable import NO_VALUES, LaunchMemory, LaunchRequest
+from spyrec.runtime.streams.launchable import LaunchMemory, LaunchRequest
 
 if TYPE_CHECKING:
     from spyrec.runtime.streams.spyre_stream import SpyreStream

@@ -15,9 +15,6 @@ from spyrec.runtime.streams.launch_order import LaunchOrder
 if TYPE_CHECKING:
     from spyrec.runtime.spyre_device import SpyreDevice
 
-NO_VALUES: Mapping[str, int] = {}
-"""Those of a launch that gives no value parameters."""
-
 
 class LaunchMemory:
     """Device memory of one launch alone (scratch tiles, a pool): its stream gives it back behind the launch."""

@@ -15,8 +15,9 @@ import spyrec
 from spyrec.bundle.bundle import Bundle
 from spyrec.diagnostics import SpyrecError
 from spyrec.hardware.dtypes import DeviceFormat
-from spyrec.ir.device_layout import folded_shape, row_major
+from spyrec.ir.device_layout import folded_shape
 from spyrec.layout.device_layout import DeviceLayout
+from spyrec.layout.tiling import row_major_strides
 from tests.support.examples import examples
 from tests.support.graphs import JsonObject, graph_data, node, only_diagnostic, random_arrays, tensor
 
@@ -53,7 +54,7 @@ def _pins(draw: st.DrawFn) -> Pin:
     joints = [place for place in range(1, len(shape)) if draw(st.integers(0, 2)) == 0]
     bounds = [place for place in range(len(shape) + 1) if place not in joints]
     folded = tuple(math.prod(shape[first:end]) for first, end in pairwise(bounds))
-    strides = row_major(folded)
+    strides = row_major_strides(folded)
     stick = draw(st.sampled_from([None, *(dim for dim, size in enumerate(folded) if size > 1)]))
     dims: list[tuple[int, int]] = []
     for dim, size in enumerate(folded):
@@ -93,7 +94,7 @@ def _refused_by_host_copies(pin: Pin) -> str | None:
         layout = DeviceLayout(pin.device_size, pin.stride_map, DeviceFormat.SEN169_FP16, pin.shape)
     except SpyrecError as error:
         return only_diagnostic(error).code
-    return None if layout.host_strides == row_major(pin.shape) else "SPY0307"
+    return None if layout.host_strides == row_major_strides(pin.shape) else "SPY0307"
 
 
 def _run(bundle: Bundle, data: JsonObject) -> np.ndarray[tuple[int, ...], np.dtype[np.generic]]:
