@@ -24,7 +24,7 @@ class Numerics(Enum):
 class Engine(Enum):
     """What executes programs: the compiled path, or the slow interpreter that defines what they do.
 
-    The second is ``spyrec/emulator/reference.py``; both leave the same bytes.
+    The second is ``spyrec/emulator/reference``; both leave the same bytes.
     """
 
     FAST = "fast"

@@ -49,7 +49,7 @@ from spyrec.runtime.observer import ExecutionObserver, RunEnded
 from spyrec.runtime.threads import Threads
 
 if TYPE_CHECKING:
-    from spyrec.emulator.reference import Machine
+    from spyrec.emulator.reference.memory import Machine
     from spyrec.emulator.sanitizers.monitor import Monitor
 
 _SIZES_KEPT = 8
@@ -267,7 +267,7 @@ class EmulatedDevice:
 
     def _machine(self, loaded: EmulatedProgram, asked: _Request) -> Machine:
         """Return the memories that a launch can reach."""
-        from spyrec.emulator.reference import Machine  # late: as above
+        from spyrec.emulator.reference.memory import Machine  # late: as above
 
         held = [(item.arg_index, asked.arguments[item.arg_index], item.reach_bytes) for item in loaded.table.entries]
         held += [(base, address, loaded.region_bytes[base]) for base, address in loaded.own_memory.items()]

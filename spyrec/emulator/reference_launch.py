@@ -14,7 +14,9 @@ from spyrec.emulator.engine import NO_DATA_TRAFFIC, DataTraffic, Integers
 from spyrec.emulator.launch import OperationCounts, Places
 from spyrec.emulator.operations.gather import gather_of
 from spyrec.emulator.plan import PlannedCall
-from spyrec.emulator.reference import DefinedLaunch, Machine, Starts, walked
+from spyrec.emulator.reference.memory import Machine, Starts
+from spyrec.emulator.reference.operands import walked
+from spyrec.emulator.reference.program import DefinedLaunch
 from spyrec.emulator.resolve import calls_of
 
 

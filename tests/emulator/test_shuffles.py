@@ -25,7 +25,8 @@ from spyrec.diagnostics import DiagnosticSink, SpyrecError
 from spyrec.diagnostics.json_reading import JsonValue
 from spyrec.emulator.engine import Integers
 from spyrec.emulator.operations import shuffle as operation
-from spyrec.emulator.reference import DefinedLaunch, Machine
+from spyrec.emulator.reference.memory import Machine
+from spyrec.emulator.reference.program import DefinedLaunch
 from spyrec.emulator.timeline.shuffle_traffic import ring_bytes
 from spyrec.hardware import dlfloat
 from spyrec.hardware.dtypes import DeviceFormat

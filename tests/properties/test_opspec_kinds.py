@@ -18,7 +18,8 @@ from spyrec.bundle.superdsc import SuperDsc
 from spyrec.codegen.emit_opspecs import EmittedProgram
 from spyrec.diagnostics import SpyrecError
 from spyrec.emulator.engine import Integers
-from spyrec.emulator.reference import DefinedExecution, Patterns
+from spyrec.emulator.reference.execution import DefinedExecution
+from spyrec.emulator.reference.memory import Patterns
 from tests.support.both_engines import Bytes, Launched, LaunchStats
 from tests.support.examples import examples
 from tests.support.kinds.kinds import KINDS, PROGRAMS

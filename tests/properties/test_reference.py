@@ -1,4 +1,4 @@
-"""The fast path leaves what ``spyrec/emulator/reference.py`` defines, in every byte of device memory."""
+"""The fast path leaves what ``spyrec/emulator/reference`` defines, in every byte of device memory."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ from spyrec.emulator.kernels.direct import COMBINATIONS
 from spyrec.emulator.kernels.pointwise import OPERATIONS
 from spyrec.emulator.operations import reduction_tables
 from spyrec.emulator.operations.reduction_tables import cohorts_of
-from spyrec.emulator.reference import decode, encode, fused_multiply_add
+from spyrec.emulator.reference import operands
+from spyrec.emulator.reference.folds import fused_multiply_add
+from spyrec.emulator.reference.memory import decode, encode
 from spyrec.hardware.dtypes import DeviceFormat
 from spyrec.runtime.bundle_run import run_plan
 from spyrec.runtime.jobs.execution_plan import ExecutionPlan
@@ -45,6 +47,7 @@ from tests.support.random_graphs import random_graph
 from tests.support.random_loops import looped_graph
 from tests.support.runs import program_tables
 
+PAGES = Path(operands.__file__).parent
 _SEEDS = st.integers(0, 1 << 30)
 EXAMPLES = {kernel.name: kernel for kernel in right_kernels()}
 LARGE = {"matmul", "matmul_ksplit"}
@@ -304,12 +307,19 @@ def test_statistics_of_a_zero_mean_hold_zero_whatever_the_sum_is(first: float) -
 
 
 def test_it_needs_no_compiled_code_and_nothing_of_the_fast_path() -> None:
-    code = "import sys, spyrec.emulator.reference; print(*sys.modules)"
+    code = "import sys, spyrec.emulator.reference.program; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = set(done.stdout.split())
     assert not {"numba", "llvmlite"} & loaded
     own = {name for name in loaded if name.startswith("spyrec.emulator.")}
-    assert own == {f"spyrec.emulator.{name}" for name in ("reference", "reference_moves", "reference_windows")}
+    assert {name for name in own if not name.startswith("spyrec.emulator.reference.")} == {"spyrec.emulator.reference"}
+    pages = {path.stem for path in PAGES.glob("*.py")} - {"__init__"}
+    assert {name.rpartition(".")[2] for name in own} == {"reference", *pages}  # whoever begins there reads them all
+
+
+def test_a_page_of_it_is_a_few_hundred_lines() -> None:
+    for path in PAGES.glob("*.py"):
+        assert len(path.read_text().splitlines()) <= 250, path.name
 
 
 def product(rows: int = 64) -> spyrec.Bundle:

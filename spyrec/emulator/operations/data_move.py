@@ -10,7 +10,7 @@ from spyrec.bundle.data_dsc import DataDsc, Piece
 from spyrec.diagnostics import SpyrecError
 from spyrec.emulator.engine import NO_DATA_TRAFFIC, DataTraffic, Integers, Mover, Patterns, Setting
 from spyrec.emulator.moved_pieces import Box, Cell, pieces_of
-from spyrec.emulator.reference_moves import different_sources
+from spyrec.emulator.reference.moves import different_sources
 
 
 class DataMove:

@@ -1,4 +1,4 @@
-"""What a data DSC does: the definition, beside ``reference``, which calls it.
+"""What a data DSC does.
 
 Every element of every piece of the destination becomes the element of the tensor with the same coordinates, from the
 first piece of the source that holds it; another piece that holds it has to hold the same bits.  A piece is a box of the

@@ -1,8 +1,4 @@
-"""Where a window that slides along an axis of an operand takes its elements: a page of the definition.
-
-``reference.py`` says what a program does; what it says of pools and convolutions it says with this.  It too takes
-nothing from the compiled path of the emulator.
-"""
+"""Where a window that slides along an axis of an operand takes its elements, in pools and in convolutions."""
 
 from __future__ import annotations
 
