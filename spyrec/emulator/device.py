@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spyrec.bundle.dynamic_sizes import at_sizes, largest_sizes, with_sizes
+from spyrec.bundle.execution_count import execution_count
 from spyrec.bundle.program import Program, is_size_parameter
 from spyrec.bundle.superdsc import SuperDsc
 from spyrec.diagnostics import Location, SpyrecError, refuse
@@ -30,7 +31,6 @@ from spyrec.emulator.resolve import (
     POOL,
     PROGRAM_FILE,
     calls_of,
-    execution_count,
     loops_of,
     resolve,
 )
@@ -129,7 +129,7 @@ class EmulatedDevice:
         """
         resolved = resolve(program, superdscs, table)
         schedule = resolved.schedule
-        executions = execution_count(schedule)
+        executions = execution_count(program, resolved.value_maxima)
         if executions > self.max_executions:
             message = f"the program executes {executions} SuperDSCs, at most {self.max_executions} are allowed"
             raise refuse("SPY0707", message, Location(PROGRAM_FILE), hint="raise --max-executions")

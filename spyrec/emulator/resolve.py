@@ -160,13 +160,6 @@ def loops_of(schedule: Schedule) -> Iterator[ScheduledLoop]:
             yield from loops_of(item.body)
 
 
-def execution_count(schedule: Schedule) -> int:
-    """Return the number of SuperDSC executions of one launch, the most there can be."""
-    return sum(
-        len(item.loop.values) * execution_count(item.body) if isinstance(item, LoopBody) else 1 for item in schedule
-    )
-
-
 def resolve(program: Program, superdscs: Mapping[str, SuperDsc], table: ArgumentTable) -> ResolvedProgram:
     """Return the calls and loops of a program; errors SPY0704 (values, files), SPY0719 (symbols)."""
     return _Walker(program, superdscs, table).walk()

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from spyrec.bundle.bundle import Bundle, DeviceProgram
-from spyrec.bundle.program import Add, Constant, For, Program, SdscExecute, Statement
+from spyrec.bundle.execution_count import execution_count
+from spyrec.bundle.program import For, Program, SdscExecute, Statement
 from spyrec.diagnostics import refuse
 from spyrec.runtime.jobs.execution_plan import ExecutionPlan
 
@@ -68,40 +69,6 @@ def _filtered(body: tuple[Statement, ...], sdsc_filename: str) -> tuple[Statemen
             case _:
                 kept.append(statement)
     return tuple(kept)
-
-
-def execution_count(program: Program) -> int:
-    """Return how many SuperDSCs the program executes, without iterating its loops.
-
-    A loop whose bounds are not made of constants counts as executed once: it is the device's to refuse.
-    """
-    return _count(program.body, {})
-
-
-def _count(body: tuple[Statement, ...], known: dict[str, int]) -> int:
-    total = 0
-    for statement in body:
-        match statement:
-            case Constant():
-                known[statement.result] = statement.value
-            case Add() if statement.left in known and statement.right in known:
-                known[statement.result] = known[statement.left] + known[statement.right]
-            case SdscExecute():
-                total += 1
-            case For():
-                total += _trip_count(statement, known) * _count(statement.body, dict(known))
-            case _:
-                continue
-    return total
-
-
-def _trip_count(loop: For, known: Mapping[str, int]) -> int:
-    bounds = [known.get(name) for name in (loop.lower, loop.upper, loop.step)]
-    match bounds:
-        case [int(lower), int(upper), int(step)] if step > 0:
-            return max(0, -((lower - upper) // step))
-        case _:
-            return 1
 
 
 def refuse_too_many_executions(programs: Mapping[str, Program], max_executions: int) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from spyrec.bundle.execution_count import execution_count
 from spyrec.bundle.program import (
     Add,
     AffineApply,
@@ -26,7 +27,6 @@ from spyrec.bundle.superdsc import Indirection, SuperDsc
 from spyrec.diagnostics import SpyrecError
 from spyrec.diagnostics.codes import CODES
 from spyrec.emulator.device import EmulatedDevice
-from spyrec.emulator.resolve import execution_count
 from spyrec.emulator.rules.binding import tile_summands
 from spyrec.hardware import dlfloat
 from spyrec.hardware.dtypes import DeviceFormat
@@ -172,12 +172,12 @@ def test_v7_a_core_that_loads_what_it_stores_elsewhere(source: int, target: int,
 def test_work_in_place_and_beside_its_operand_is_legal() -> None:
     for superdsc, rows in ((window_copy(2, 2), 12), (window_copy(2, 2, "abs", 4), 12)):
         loaded = EmulatedDevice().load(program_of(), {"sdsc_0.json": superdsc}, one_argument(rows))
-        assert execution_count(loaded.schedule) == 1
+        assert execution_count(loaded.program) == 1
     # 8 rows behind 8 rows of the same stick columns touch no byte of theirs.
     rows = [replace(ROWS, gap={"mb": 8}, first={"mb": first}) for first in (0, 8)]
     apart = superdsc_of(Operation("identity", {"mb": (8, 1), "out": (128, 1)}, rows), bases=(0, 0))
     loaded = EmulatedDevice().load(program_of(), {"sdsc_0.json": apart}, one_argument(16))
-    assert execution_count(loaded.schedule) == 1
+    assert execution_count(loaded.program) == 1
 
 
 def test_v7_a_restickify_in_place() -> None:

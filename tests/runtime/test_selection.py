@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from spyrec.bundle.program import Add, Constant, For, Program, SdscExecute
+from spyrec.bundle.execution_count import execution_count
+from spyrec.bundle.program import Add, ArgumentExtract, Constant, For, InputArgument, Program, SdscExecute
 from spyrec.diagnostics import SpyrecError
-from spyrec.runtime.selection import execution_count, only_calls_of, refuse_too_many_executions
+from spyrec.runtime.selection import only_calls_of, refuse_too_many_executions
 
 
 def nest(lower: int, upper: int, step: int, inner_upper: int) -> Program:
@@ -33,6 +34,14 @@ def test_executions_are_counted_as_a_python_range_does(lower: int, upper: int, s
 
 def test_counting_does_not_iterate() -> None:
     assert execution_count(nest(0, 10**15, 1, 10**15)) == 1 + 10**15 * (1 + 10**15)
+
+
+def test_a_loop_that_the_launch_bounds_counts_by_its_largest_value_or_once() -> None:
+    loop = For("i", "zero", "rounds", "two", (SdscExecute("sdsc_0.json"),))
+    numbers = (Constant("zero", 0), Constant("two", 2), ArgumentExtract("rounds", "S_value"))
+    program = Program((), (InputArgument("S_value"),), (*numbers, loop))
+    assert execution_count(program) == 1
+    assert [execution_count(program, {"S_value": most}) for most in (0, 1, 7)] == [0, 1, 4]
 
 
 def test_only_keeps_the_calls_of_one_file_and_its_loops() -> None:

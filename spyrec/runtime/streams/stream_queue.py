@@ -49,7 +49,8 @@ class Entry:
     """An enqueued operation: ``ticket`` counts in its stream from 1 on, ``sequence`` over the whole device.
 
     ``site``: the line of the caller that enqueued it.  ``recorded``: what it is a part of, and whose memory it uses,
-    until it retires.  Times in nanoseconds of the device's clock.
+    until it retires.  Times in nanoseconds of the device's clock.  ``queued_ns`` is for observers of others: a profile
+    has the time of the call, which is the same but where other threads let the device go on meanwhile.
     """
 
     block: ControlBlock
