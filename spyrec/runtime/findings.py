@@ -62,20 +62,7 @@ class FaultPlace:
     provenance: str | None = None
 
     def __str__(self) -> str:
-        return ", ".join(f"{name} {value}" for name, value in self._facts().items() if value is not None)
-
-    def _facts(self) -> dict[str, object]:
-        return {
-            "op": self.op,
-            "iteration": self.iteration and f"({', '.join(map(str, self.iteration))})",
-            "core": self.core,
-            "tensor": self.tensor,
-            "address": self.address,
-            "element": None if self.element is None else list(self.element),
-            "device coordinate": None if self.device_coordinate is None else list(self.device_coordinate),
-            "field": self.field,
-            "from": self.provenance,
-        }
+        return _place_text(self, field=self.field)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,18 +157,7 @@ class Finding:
 
     def to_diagnostic(self) -> Diagnostic:
         """Return the record as a message."""
-        facts = {
-            "op": self.op,
-            "iteration": self.iteration and f"({', '.join(map(str, self.iteration))})",
-            "core": self.core,
-            "tensor": self.tensor,
-            "operand": self.operand and self.operand.removeprefix("operand "),
-            "address": self.address,
-            "element": None if self.element is None else list(self.element),
-            "device coordinate": None if self.device_coordinate is None else list(self.device_coordinate),
-            "from": self.provenance,
-        }
-        note = ", ".join(f"{name} {value}" for name, value in facts.items() if value is not None)
+        note = _place_text(self, operand=self.operand and self.operand.removeprefix("operand "))
         return Diagnostic(
             self.code or _CODES[self.sanitizer],
             f"{self.sanitizer.value}: {self.message}",
@@ -189,6 +165,23 @@ class Finding:
             ((note,) if note else ()) + self.details,
             f"look at {self.field}" if self.field else self.advice,
         )
+
+
+def _place_text(place: FaultPlace | Finding, *, operand: str | None = None, field: str | None = None) -> str:
+    """Return where something is, as far as it is known, for a note of a message."""
+    facts = {
+        "op": place.op,
+        "iteration": place.iteration and f"({', '.join(map(str, place.iteration))})",
+        "core": place.core,
+        "tensor": place.tensor,
+        "operand": operand,
+        "address": place.address,
+        "element": None if place.element is None else list(place.element),
+        "device coordinate": None if place.device_coordinate is None else list(place.device_coordinate),
+        "field": field,
+        "from": place.provenance,
+    }
+    return ", ".join(f"{name} {value}" for name, value in facts.items() if value is not None)
 
 
 def sanitizers_named(text: str | None) -> frozenset[Sanitizer]:
