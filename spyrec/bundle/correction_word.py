@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
 from spyrec.bundle.json_cursor import MALFORMED, Cursor
+from spyrec.bundle.json_members import (
+    Member,
+    Members,
+    Schema,
+    name_of,
+    object_schema,
+    read_members,
+    whole_number,
+)
 from spyrec.diagnostics.json_reading import JsonValue
 
 UNRESOLVED = (1 << 64) - 1
@@ -44,15 +54,7 @@ class Word:
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return the JSON form: the kind, and what it takes to name one word of that kind."""
-        match self.kind:
-            case WordKind.ARGUMENT:
-                return {"kind": self.kind.value, "index": self.index}
-            case WordKind.POOL:
-                return {"kind": self.kind.value}
-            case WordKind.VALUE:
-                return {"kind": self.kind.value, "name": self.name}
-            case WordKind.STICK_STRIDE:
-                return {"kind": self.kind.value, "index": self.index, "dim": self.dim}
+        return {"kind": self.kind.value, **{key: getattr(self, key) for key in _NAMES[self.kind]}}
 
     def __str__(self) -> str:
         match self.kind:
@@ -66,8 +68,38 @@ class Word:
                 return f"the stick stride of dim {self.dim} of argument {self.index}"
 
 
-def read_words(cursor: Cursor) -> tuple[Word, ...]:
-    """Read an array of words; errors SPY0620: a wrong form, a word that stands twice, too many."""
+_INDEX = whole_number(_MOST_ARGUMENTS)
+_NAMES: Mapping[WordKind, Members] = {
+    WordKind.ARGUMENT: {"index": _INDEX},
+    WordKind.POOL: {},
+    WordKind.VALUE: {"name": name_of(_LONGEST_NAME)},
+    WordKind.STICK_STRIDE: {"index": _INDEX, "dim": whole_number(_MOST_DIMS)},
+}
+"""What names one word of each kind in a file, beside its kind: fields of the word under their own names."""
+
+
+_KINDS = {kind.value: kind for kind in WordKind}
+
+
+def word_schema() -> Schema:
+    """Return the schema of one word."""
+    return {
+        "oneOf": [
+            object_schema({"kind": {"const": kind.value}, **{key: member.schema for key, member in names.items()}})
+            for kind, names in _NAMES.items()
+        ]
+    }
+
+
+def _read_word(cursor: Cursor) -> Word:
+    name = cursor.member("kind").text()
+    kind = _KINDS.get(name)
+    if kind is None:
+        cursor.refuse(MALFORMED, f'a word of kind "{name[:80]}", the kinds are {", ".join(_KINDS)}')
+    return Word(kind, **read_members(cursor, _NAMES[kind]))
+
+
+def _read_words(cursor: Cursor) -> tuple[Word, ...]:
     if len(cursor.array()) > MAX_WORDS:
         cursor.refuse(MALFORMED, f"{len(cursor.array())} words, at most {MAX_WORDS} are read")
     words = tuple(_read_word(item) for item in cursor.items())
@@ -77,21 +109,9 @@ def read_words(cursor: Cursor) -> tuple[Word, ...]:
     return words
 
 
-def _read_word(cursor: Cursor) -> Word:
-    known = {kind.value: kind for kind in WordKind}
-    name = cursor.member("kind").text()
-    if name not in known:
-        cursor.refuse(MALFORMED, f'a word of kind "{name[:80]}", the kinds are {", ".join(known)}')
-    match known[name]:
-        case WordKind.ARGUMENT:
-            return Word(WordKind.ARGUMENT, cursor.member("index").integer(0, _MOST_ARGUMENTS))
-        case WordKind.POOL:
-            return Word(WordKind.POOL)
-        case WordKind.VALUE:
-            value = cursor.member("name")
-            if not 0 < len(value.text()) <= _LONGEST_NAME:
-                value.refuse(MALFORMED, f"a name of {len(value.text())} characters, 1 to {_LONGEST_NAME} are read")
-            return Word(WordKind.VALUE, name=value.text())
-        case WordKind.STICK_STRIDE:
-            index = cursor.member("index").integer(0, _MOST_ARGUMENTS)
-            return Word(WordKind.STICK_STRIDE, index, cursor.member("dim").integer(0, _MOST_DIMS))
+WORDS = Member(
+    _read_words,
+    lambda words: [word.to_json() for word in words],
+    {"type": "array", "items": {"$ref": "#/$defs/word"}, "maxItems": MAX_WORDS},
+)
+"""An array of words; errors SPY0620: a wrong form, a word that stands twice, too many."""

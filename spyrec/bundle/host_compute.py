@@ -10,8 +10,9 @@ import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from spyrec.bundle.correction_word import MAX_WORDS, UNRESOLVED, Word, WordKind, read_words
+from spyrec.bundle.correction_word import MAX_WORDS, UNRESOLVED, WORDS, Word, WordKind
 from spyrec.bundle.json_cursor import Cursor
+from spyrec.bundle.json_members import Member, Members, Schema, object_schema, read_members, schema_of, written
 from spyrec.diagnostics import Location, SpyrecError, refuse
 from spyrec.diagnostics.json_reading import JsonValue
 from spyrec.hardware.target import STICK_BYTES
@@ -43,8 +44,7 @@ class HostComputeSpec:
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return the ``hcm`` object: torch-spyre's two keys, empty, and ours."""
-        words: list[JsonValue] = [word.to_json() for word in self.words]
-        return {"vdci": {}, "senConstants": [], "spyrec": {"version": SPECIFICATION_VERSION, "words": words}}
+        return {"vdci": {}, "senConstants": [], "spyrec": written(_OWN, (SPECIFICATION_VERSION, self.words))}
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,15 +107,30 @@ def correction_words(tensor: bytes | memoryview, words: int) -> tuple[int, ...] 
     return struct.unpack_from(f"<{words}Q", tensor, STICK_BYTES)
 
 
+def _read_version(cursor: Cursor) -> int:
+    version = cursor.integer(0)
+    if version != SPECIFICATION_VERSION:
+        fact = f"a specification of version {version}, version {SPECIFICATION_VERSION} is read"
+        cursor.refuse(MALFORMED_SPECIFICATION, fact)
+    return version
+
+
+_OWN: Members = {
+    "version": Member(_read_version, schema={"const": SPECIFICATION_VERSION}),
+    "words": WORDS,
+}
+"""The object that is spyrec's own in an ``hcm`` object."""
+
+
+def specification_schema() -> Schema:
+    """Return the schema of an ``hcm`` object, as far as it is read."""
+    return object_schema({"spyrec": schema_of(_OWN)})
+
+
 def read_specification(cursor: Cursor) -> HostComputeSpec:
     """Read an ``hcm`` object; errors SPY0656: another version, another form."""
     try:
-        own = cursor.member("spyrec")
-        version = own.member("version").integer(0)
-        if version != SPECIFICATION_VERSION:
-            fact = f"a specification of version {version}, version {SPECIFICATION_VERSION} is read"
-            own.member("version").refuse(MALFORMED_SPECIFICATION, fact)
-        return HostComputeSpec(read_words(own.member("words")))
+        return HostComputeSpec(read_members(cursor.member("spyrec"), _OWN)["words"])
     except SpyrecError as error:
         raise _recoded(error, cursor.location) from None
 

@@ -5,20 +5,23 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 
 import orjson
 
 from spyrec.bundle.argument_uses import AddressSpan, argument_uses
-from spyrec.bundle.correction_word import Word, WordKind, read_words
+from spyrec.bundle.correction_word import WORDS, Word, WordKind
 from spyrec.bundle.device_program import DeviceProgram
 from spyrec.bundle.dynamic_sizes import largest_sizes
-from spyrec.bundle.json_cursor import LARGEST_INTEGER, MALFORMED, Cursor
+from spyrec.bundle.json_cursor import MALFORMED, Cursor
+from spyrec.bundle.json_members import FLAG, TEXT, Member, Members, read_members, whole_number, written
 from spyrec.bundle.manifest import Argument, Manifest, PlanStep
 from spyrec.bundle.program import ARGUMENT_PARAMETER, is_value_parameter
 from spyrec.bundle.superdsc_operands import read_format
 from spyrec.bundle.tile_contract import TileContract, strided_places
 from spyrec.bundle.validate import POOL_PARAMETER
 from spyrec.diagnostics import Location, refuse
+from spyrec.diagnostics.json_reading import JsonValue
 from spyrec.hardware.dtypes import DeviceFormat
 from spyrec.hardware.target import SEGMENT_BYTES, STICK_BYTES
 
@@ -155,54 +158,53 @@ def word_of_parameter(name: str) -> Word:
 
 def write_table(table: ImageTable) -> bytes:
     """Return the bytes of ``/table.json``."""
-    content = {
-        "arguments": [
-            {
-                "name": item.name,
-                "device_size": item.device_size,
-                "device_dtype": item.device_dtype.name,
-                "baked_base": item.baked_base,
-                "is_read": item.is_read,
-                "is_written": item.is_written,
-            }
-            for item in table.arguments
-        ],
-        "pool_bytes": table.pool_bytes,
-        "value_maxima": dict(table.value_maxima),
-        "words": [word.to_json() for word in table.words],
-    }
-    return orjson.dumps(content)
+    return orjson.dumps(written(_TABLE, _TABLE_FIELDS(table)))
 
 
 def read_table(root: Cursor) -> ImageTable:
     """Read ``/table.json``; errors SPY0620 a wrong form, words of arguments or dims that there are not."""
-    listed = root.member("arguments")
-    if len(listed.array()) > _MAX_ARGUMENTS:
-        listed.refuse(MALFORMED, f"{len(listed.array())} arguments, at most {_MAX_ARGUMENTS} are read")
-    arguments = tuple(_read_argument(item) for item in listed.items())
-    maxima = {name: item.integer(0) for name, item in root.member("value_maxima").members()}
-    words = root.member("words")
-    table = ImageTable(arguments, root.member("pool_bytes").integer(0), maxima, read_words(words))
-    for position, word in enumerate(table.words):
-        _check_word(word, table, words.child(position, word.to_json()))
+    table = ImageTable(**read_members(root, _TABLE))
+    for word, place in zip(table.words, root.member("words").items(), strict=True):
+        _check_word(word, table, place)
     return table
 
 
-def _read_argument(item: Cursor) -> ImageArgument:
-    sizes = item.member("device_size")
-    device_size = sizes.integers(1)
-    device_dtype = read_format(item.member("device_dtype"))
-    if not 0 < len(device_size) <= _MAX_RANK or device_size[-1] != device_dtype.elements_per_stick:
-        fact = f"device_size {list(device_size)[:8]} of {device_dtype.name}, whose sticks have"
-        sizes.refuse(MALFORMED, f"{fact} {device_dtype.elements_per_stick} elements")
-    return ImageArgument(
-        item.member("name").text(),
-        device_size,
-        device_dtype,
-        item.member("baked_base").integer(0, LARGEST_INTEGER),
-        item.member("is_read").flag(),
-        item.member("is_written").flag(),
-    )
+def _read_argument(cursor: Cursor) -> ImageArgument:
+    argument = ImageArgument(**read_members(cursor, _ARGUMENT))
+    sizes, per_stick = argument.device_size, argument.device_dtype.elements_per_stick
+    if not 0 < len(sizes) <= _MAX_RANK or sizes[-1] != per_stick:
+        fact = f"device_size {list(sizes)[:8]} of {argument.device_dtype.name}, whose sticks have {per_stick} elements"
+        cursor.member("device_size").refuse(MALFORMED, fact)
+    return argument
+
+
+def _read_arguments(cursor: Cursor) -> tuple[ImageArgument, ...]:
+    if len(cursor.array()) > _MAX_ARGUMENTS:
+        cursor.refuse(MALFORMED, f"{len(cursor.array())} arguments, at most {_MAX_ARGUMENTS} are read")
+    return tuple(_read_argument(item) for item in cursor.items())
+
+
+def _write_arguments(arguments: Sequence[ImageArgument]) -> list[JsonValue]:
+    return [written(_ARGUMENT, _ARGUMENT_FIELDS(item)) for item in arguments]
+
+
+_ARGUMENT: Members = {
+    "name": TEXT,
+    "device_size": Member(lambda cursor: cursor.integers(1), list),
+    "device_dtype": Member(read_format, attrgetter("name")),
+    "baked_base": whole_number(),
+    "is_read": FLAG,
+    "is_written": FLAG,
+}
+_TABLE: Members = {
+    "arguments": Member(_read_arguments, _write_arguments),
+    "pool_bytes": whole_number(),
+    "value_maxima": Member(lambda cursor: {name: item.integer(0) for name, item in cursor.members()}, dict),
+    "words": WORDS,
+}
+"""What the fields of an argument, and of a table, are in the file, under their own names."""
+
+_ARGUMENT_FIELDS, _TABLE_FIELDS = attrgetter(*_ARGUMENT), attrgetter(*_TABLE)
 
 
 def _check_word(word: Word, table: ImageTable, place: Cursor) -> None:

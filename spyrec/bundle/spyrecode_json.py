@@ -13,6 +13,7 @@ import orjson
 from spyrec.bundle.host_compute import HostComputeSpec, read_specification
 from spyrec.bundle.image_sections import MAX_SLOTS
 from spyrec.bundle.json_cursor import MALFORMED, Cursor, attempt, describe
+from spyrec.bundle.json_members import Member, Members, written
 from spyrec.bundle.launch_plan import (
     Allocate,
     ComputeOnDevice,
@@ -83,9 +84,7 @@ def _command(step: PreparationStep | ExecutionStep) -> dict[str, JsonValue]:
 
 
 def _properties(step: PreparationStep | ExecutionStep | CorrectionSlot) -> dict[str, JsonValue]:
-    values = (getattr(step, item.name) for item in dataclass_fields(step))
-    kinds = PROPERTIES[type(step)]
-    return {key: kind.write(value) for (key, kind), value in zip(kinds.items(), values, strict=True)}
+    return written(PROPERTIES[type(step)], (getattr(step, item.name) for item in dataclass_fields(step)))
 
 
 def read_plan(text: bytes, file: str, sink: DiagnosticSink) -> PlacedPlan | None:
@@ -109,7 +108,7 @@ def _read_root(text: bytes, file: str, sink: DiagnosticSink) -> PlacedPlan:
     preparation = _read_steps(fields, _PREPARATION, PREPARATIONS)
     execution = _read_steps(fields, _EXECUTION, EXECUTIONS)
     slots = _read_slots(fields)
-    may_overlap = fields.flag(_OVERLAPS) if _OVERLAPS in root.object() else False
+    may_overlap = fields.take(_OVERLAPS, _FLAG) if _OVERLAPS in root.object() else False
     fields.warn_of_others()
     if not fields.has_failed:
         _check_preparation(preparation, root.location, fields)
@@ -117,7 +116,7 @@ def _read_root(text: bytes, file: str, sink: DiagnosticSink) -> PlacedPlan:
 
 
 class _Fields:
-    """The members of one object as they are taken; what is wrong with one goes to the sink, and 0 stands for it."""
+    """The members of one object as they are taken; what is wrong with one goes to the sink."""
 
     def __init__(self, cursor: Cursor, sink: DiagnosticSink) -> None:
         self.cursor = cursor
@@ -138,17 +137,10 @@ class _Fields:
         self.sink.error(code, fact, where, hint=hint)
         self.has_failed = True
 
-    def number(self, key: str) -> int:
-        return self.attempt(lambda: _number(self.member(key))) or 0
-
-    def numbers(self, key: str) -> tuple[int, ...]:
-        return self.attempt(lambda: tuple(map(_number, self.member(key).items()))) or ()
-
-    def text(self, key: str) -> str:
-        return self.attempt(lambda: self.member(key).text()) or ""
-
-    def flag(self, key: str) -> bool:
-        return self.attempt(lambda: _flag(self.member(key))) or False
+    def take(self, key: str, member: Member) -> Any:  # noqa: ANN401 -- what the member is
+        """Return what a member is, or what stands for it."""
+        found = self.attempt(lambda: (member.read(self.member(key)),))
+        return member.otherwise if found is None else found[0]
 
     def warn_of_others(self) -> None:
         """Warn of the members that were not taken (J10)."""
@@ -180,7 +172,7 @@ def _check_version(fields: _Fields) -> None:
     if _VERSION not in fields.cursor.object():
         fields.fail(WRONG_VERSION, f'key "{_VERSION}" is missing (rule J10)', fields.cursor.location)
         return
-    version = fields.number(_VERSION)
+    version = fields.take(_VERSION, _DECIMAL)
     if not fields.has_failed and not 1 <= version <= SCHEMA_VERSION:
         fact = f"a plan of version {version}, versions 1 to {SCHEMA_VERSION} are read (rule J10)"
         fields.fail(WRONG_VERSION, fact, where, "write the bundle again with this version of spyrec")
@@ -216,7 +208,7 @@ def _read_step(cursor: Cursor, sink: DiagnosticSink, known: Mapping[str, type[St
 
 
 def _built(kind: type[Step], properties: _Fields) -> Step:
-    return kind(*(item.read(properties, key) for key, item in PROPERTIES[kind].items()))
+    return kind(*(properties.take(key, member) for key, member in PROPERTIES[kind].items()))
 
 
 def _read_slots(fields: _Fields) -> tuple[Placed[CorrectionSlot], ...]:
@@ -240,38 +232,28 @@ def _check_preparation(steps: tuple[Placed[PreparationStep], ...], where: Locati
         fields.fail(MALFORMED_PLAN, fact, where.child(_PREPARATION))
 
 
-@dataclass(frozen=True, slots=True)
-class PropertyKind:
-    """How a property is read, written and described; what is wrong with one goes to the sink of the fields."""
-
-    read: Callable[[_Fields, str], Any]
-    write: Callable[[Any], JsonValue]
-    schema: dict[str, JsonValue]
-
-
-def _read_specification(fields: _Fields, key: str) -> HostComputeSpec:
-    return fields.attempt(lambda: read_specification(fields.member(key))) or HostComputeSpec(())
-
-
-def _decimals(values: Sequence[int]) -> list[JsonValue]:
-    return [str(value) for value in values]
-
-
 _DECIMAL_SCHEMA: dict[str, JsonValue] = {"$ref": "#/$defs/decimal"}
 _TEXT_SCHEMA: dict[str, JsonValue] = {"type": "string"}
 
-_DECIMAL = PropertyKind(_Fields.number, str, _DECIMAL_SCHEMA)
-_DECIMALS = PropertyKind(_Fields.numbers, _decimals, {"type": "array", "items": _DECIMAL_SCHEMA})
-_TEXT = PropertyKind(_Fields.text, str, _TEXT_SCHEMA)
-_NAME = PropertyKind(_Fields.text, str, {**_TEXT_SCHEMA, "minLength": 1})
-_TEXT_OR_NONE = PropertyKind(lambda fields, key: fields.text(key) or None, lambda text: text or "", _TEXT_SCHEMA)
-_FLAG = PropertyKind(_Fields.flag, lambda flag: "true" if flag else "false", {"enum": ["false", "true"]})
-_SPECIFICATION = PropertyKind(_read_specification, HostComputeSpec.to_json, {"$ref": "#/$defs/specification"})
+_DECIMAL = Member(_number, str, _DECIMAL_SCHEMA, 0)
+_DECIMALS = Member(
+    lambda cursor: tuple(map(_number, cursor.items())),
+    lambda values: [str(value) for value in values],
+    {"type": "array", "items": _DECIMAL_SCHEMA},
+    (),
+)
+_TEXT = Member(Cursor.text, schema=_TEXT_SCHEMA, otherwise="")
+_NAME = Member(Cursor.text, schema={**_TEXT_SCHEMA, "minLength": 1}, otherwise="")
+_TEXT_OR_NONE = Member(lambda cursor: cursor.text() or None, lambda text: text or "", _TEXT_SCHEMA)
+_FLAG = Member(_flag, lambda flag: "true" if flag else "false", {"enum": ["false", "true"]}, False)
+_SPECIFICATION = Member(
+    read_specification, HostComputeSpec.to_json, {"$ref": "#/$defs/specification"}, HostComputeSpec(())
+)
 
 PREPARATIONS: tuple[type[PreparationStep], ...] = (Allocate, InitTransfer)
 EXECUTIONS: tuple[type[ExecutionStep], ...] = (ComputeOnHost, DataTransfer, ComputeOnDevice)
 
-PROPERTIES: dict[type[object], dict[str, PropertyKind]] = {
+PROPERTIES: dict[type[object], Members] = {
     Allocate: {"size": _DECIMAL},
     InitTransfer: {"init_bin_file": _NAME, "dev_ptr": _DECIMAL, "size": _DECIMAL},
     ComputeOnHost: {
@@ -285,4 +267,4 @@ PROPERTIES: dict[type[object], dict[str, PropertyKind]] = {
     ComputeOnDevice: {"job_bin_ptr": _DECIMAL},
     CorrectionSlot: {"dev_ptr": _DECIMAL, "job_bin_ptr": _DECIMAL},
 }
-"""What the fields of each step, and of a slot, are in the file: key and kind, in the order of the fields."""
+"""What the fields of each step, and of a slot, are in the file, in the order of the fields."""
