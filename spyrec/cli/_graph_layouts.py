@@ -8,15 +8,13 @@ from dataclasses import dataclass
 from enum import Enum
 
 from spyrec.codegen.lower_node import argument_address
+from spyrec.device_ops import COPIES, RESTICKIFY
 from spyrec.hardware.target import segment_base
 from spyrec.ir.kernel import BufferRole, Kernel, KernelBuffer, KernelGraph, KernelProgram, LayoutCost, Use
 from spyrec.ir.opdef import OpKind, catalogue
 from spyrec.ir.types import TensorType
 from spyrec.passes.assign_layouts.realize import copy_cost_bytes
 from spyrec.passes.planning.shares import Share, share_of
-
-_COPIES = ("spyre.copy", "spyre.restickify")
-"""The ops of kernels that move numbers and compute none."""
 
 
 class TensorMemory(Enum):
@@ -88,7 +86,7 @@ class CopyPoint:
     @property
     def is_restickify(self) -> bool:
         """Whether another dim comes to lie in the sticks."""
-        return self.kernel.op == "spyre.restickify"
+        return self.kernel.op_func == RESTICKIFY
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,13 +175,13 @@ def _added(graph: KernelGraph, buffer: KernelBuffer, places: dict[str, TensorPla
 def _added_role(graph: KernelGraph, buffer: KernelBuffer) -> str:
     writers = [kernel for kernel in graph.kernels if kernel.output.buffer == buffer.name]
     is_inner = buffer.role is BufferRole.INTERMEDIATE
-    return "copy" if is_inner and writers and all(kernel.op in _COPIES for kernel in writers) else buffer.role.value
+    return "copy" if is_inner and writers and all(kernel.op_func in COPIES for kernel in writers) else buffer.role.value
 
 
 def _copies(graph: KernelGraph) -> Iterator[CopyPoint]:
     in_lx = {name for program in graph.programs for name in program.lx_offsets}
     for kernel in graph.kernels:
-        if kernel.op not in _COPIES:
+        if kernel.op_func not in COPIES:
             continue
         (read,) = kernel.inputs
         source, target = graph.buffers[read.buffer], graph.buffers[kernel.output.buffer]

@@ -16,7 +16,7 @@ from spyrec.compare.device_values import Places, places_of, typed
 from spyrec.compare.one_op import CheckedOperation, Expectation, computed, unchanged
 from spyrec.compare.provenance import CompiledCall
 from spyrec.compare.storage import Array, Floats, storage_of
-from spyrec.device_ops import device_operation
+from spyrec.device_ops import COPIES, device_operation
 from spyrec.device_ops.record import ErrorKind
 from spyrec.ir.attributes import NO_ATTRIBUTES
 from spyrec.ir.kernel import Kernel, KernelBuffer
@@ -25,9 +25,6 @@ from spyrec.ir.ops.binary import AlphaAttributes
 from spyrec.ir.ops.movement import ToAttributes
 from spyrec.ir.ops.reduction import ReductionAttributes
 from spyrec.ir.types import TensorType
-
-MOVES = frozenset({"spyre.copy", "spyre.restickify"})
-"""Kernels that move elements."""
 
 _PAIRED = {ErrorKind.STATISTICS: 1, ErrorKind.STATISTICS_SCALE: 0, ErrorKind.NORMALISATION: 1}
 """Which operand (inputs, then the output) holds two neighbours, mean and mean of squares, under one access."""
@@ -73,7 +70,7 @@ def expected(
 ) -> Expectation:
     """Return what a call should store; ``operands`` over the extents, ``buffers`` of the inputs and the output."""
     kernel = call.kernel
-    if kernel.op in MOVES:
+    if kernel.op_func in COPIES:
         return unchanged(operands[0])
     definition = catalogue()[kernel.op]
     storages = [storage_of(buffer.type.dtype, numerics) for buffer in buffers]

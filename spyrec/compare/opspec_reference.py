@@ -20,7 +20,7 @@ import numpy.typing as npt
 from spyrec.codegen.expression import CoordinateExpression, Floor, IndirectAccess, Modulo, Symbol
 from spyrec.codegen.opspec import AllocationKind, DynamicSize, LoopSpec, OpSpec, OpSpecFile, TensorArgument
 from spyrec.compare.opspec_windows import slid_axes
-from spyrec.device_ops import TOP_PLACES, device_operation
+from spyrec.device_ops import COPIES, TOP_PLACES, device_operation
 from spyrec.device_ops.expression import ArrayAlgebra
 from spyrec.device_ops.record import DeviceOperation, Family, WindowForm
 from spyrec.diagnostics import refuse
@@ -220,9 +220,8 @@ class _Operation:
             # what is too large becomes the largest number there is
             found = replace(found, value=np.clip(found.value, -_LARGEST_FP8, _LARGEST_FP8))
         rounding = self.evaluation.rounding_of(self.output, found.value)
-        moves = self.record.family in {Family.IDENTITY, Family.RESTICKIFY}
         formats = {item.device_dtype for item in (self.inputs[0], self.output)}
-        total = found.error if moves and len(formats) == 1 else found.error + rounding
+        total = found.error if self.record.name in COPIES and len(formats) == 1 else found.error + rounding
         total = total + np.abs(found.value) * _SINGLE_ROUNDOFF * self.record.error.ulps
         self.evaluation.store(self.output, self.places(self.output) + lane, replace(found, error=total))
 

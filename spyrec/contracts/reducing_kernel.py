@@ -6,11 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from spyrec.contracts.known_program import KnownProgram
-from spyrec.device_ops import device_operation
+from spyrec.device_ops import COPIES, device_operation
 from spyrec.device_ops.record import Fold
 from spyrec.ir.kernel import Kernel
-
-_COPIES = frozenset({"spyre.copy", "spyre.restickify"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +52,10 @@ def _is_result(program: KnownProgram, kernel: Kernel, output: str) -> bool:
     for later in program.kernels[program.kernels.index(kernel) + 1 :]:
         if held.isdisjoint(use.buffer for use in later.inputs):
             continue
-        if later.op not in _COPIES or later.loops:
+        if later.op_func not in COPIES or later.loops:
             return False
         held.add(later.output.buffer)
     sources = [item for item in program.kernels if item.output.buffer == output]
     return output in held and all(
-        item is kernel or (item.op in _COPIES and item.inputs[0].buffer in held) for item in sources
+        item is kernel or (item.op_func in COPIES and item.inputs[0].buffer in held) for item in sources
     )

@@ -52,6 +52,9 @@ FP8_CASTS = frozenset(name for name in CASTS if DEVICE_OPERATIONS[name].gives ==
 TOPKS = names_of(Family.TOP)
 (RESTICKIFY,) = names_of(Family.RESTICKIFY)
 (IDENTITY,) = names_of(Family.IDENTITY)
+COPIES = frozenset({IDENTITY, RESTICKIFY})
+"""Operations by which every element of a tensor comes to stand elsewhere in device memory, as it is."""
+
 (SHUFFLE,) = names_of(Family.SHUFFLE)
 (LAYERNORM_SCALE,) = names_of(Family.NORM_SCALE)
 (TOP_PLACES,) = (name for name in TOPKS if DeviceFormat.IEEE_INT32 in DEVICE_OPERATIONS[name].gives)

@@ -8,10 +8,13 @@ import numpy as np
 import pytest
 
 from spyrec.bundle.tile_contract import Combine
-from spyrec.device_ops import DEVICE_OPERATIONS, cast_between, device_operation
+from spyrec.device_ops import COPIES, DEVICE_OPERATIONS, cast_between, device_operation
 from spyrec.device_ops.expression import ArrayAlgebra, Expression
 from spyrec.device_ops.record import DeviceOperation, Family
-from spyrec.hardware.dtypes import DeviceFormat
+from spyrec.hardware.dtypes import DeviceFormat, DType
+from spyrec.ir.attributes import NO_ATTRIBUTES
+from spyrec.ir.opdef import catalogue
+from spyrec.ir.types import TensorType
 
 SINGLES = ArrayAlgebra(np.float32)
 FOLDS = sorted({record.name for record in DEVICE_OPERATIONS.values() if record.fold is not None})
@@ -102,3 +105,18 @@ def test_an_outer_name_is_another_name_of_one_record() -> None:
     for name, record in DEVICE_OPERATIONS.items():
         assert name in {record.name, record.outer_name}
         assert (record.outer_name is not None) == (record.family is Family.REDUCTION)
+
+
+def test_copies_are_the_operations_whose_op_gives_every_element_as_it_is() -> None:
+    values = np.random.default_rng(1).standard_normal((3, 70))
+    given = TensorType(values.shape, DType.FLOAT16)
+    found: set[str] = set()
+    for definition in catalogue().values():
+        if definition.device is None or ((given,), NO_ATTRIBUTES) not in definition.samples:
+            continue
+        if definition.infer((given,), NO_ATTRIBUTES) != (given,):
+            continue
+        (result,) = definition.reference([values], NO_ATTRIBUTES)
+        if np.array_equal(result, values):
+            found.add(definition.device.op_func)
+    assert found == set(COPIES)

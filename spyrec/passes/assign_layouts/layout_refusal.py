@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from spyrec.device_ops import COPIES
 from spyrec.diagnostics import SpyrecError, refuse
 from spyrec.ir.device_layout import BufferLayout
 from spyrec.ir.graph import Graph, LayoutPin, location_of
@@ -43,7 +44,7 @@ def refusal(graph: KernelGraph, conflict: Conflict, serves: Serves) -> SpyrecErr
 
 
 def _deed(kernel: Kernel) -> str:
-    return "a copy" if kernel.op in ("spyre.copy", "spyre.restickify") else kernel.op
+    return "a copy" if kernel.op_func in COPIES else kernel.op
 
 
 def operand_notes(graph: KernelGraph, layouts: Mapping[str, BufferLayout]) -> tuple[str, ...]:
