@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from spyrec.exec.default_device import DEFAULT_DEVICES
-from spyrec.lazy_names import lazy_names
+from spyrec.files.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from spyrec import exec, runtime  # noqa: A004 -- the execution contract's name for itself

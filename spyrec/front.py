@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from spyrec.bundle.bundle import Bundle
 from spyrec.diagnostics import Diagnostic, DiagnosticSink, SpyrecError, listed, refuse
+from spyrec.hardware.plan_record import PlanOptions
 from spyrec.hardware.target import PROFILES, TargetProfile
 from spyrec.options import (
     CompileOptions,
@@ -28,7 +29,6 @@ from spyrec.options import (
     RunStats,
     TotalStats,
 )
-from spyrec.plan_record import PlanOptions
 
 if TYPE_CHECKING:
     from spyrec.bundle.dialects import Dialect

@@ -18,7 +18,7 @@ from benchmarks.planning_parts.workloads import (
     softmax,
 )
 from spyrec import CompileOptions
-from spyrec.plan_record import PlanFigures
+from spyrec.hardware.plan_record import PlanFigures
 from tests.support.graphs import JsonObject
 
 _OPTIONS = CompileOptions()

@@ -26,9 +26,9 @@ from spyrec.files.json_form import (
     optional,
 )
 from spyrec.hardware.dtypes import DeviceFormat, DType
+from spyrec.hardware.plan_record import PlanFigures, PlanOptions
 from spyrec.hardware.target import Target
 from spyrec.layout.symbolic_dim import SymbolicDim
-from spyrec.plan_record import PlanFigures, PlanOptions
 
 if TYPE_CHECKING:
     from spyrec.bundle.tile_contract import TileContract

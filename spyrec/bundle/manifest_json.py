@@ -40,9 +40,9 @@ from spyrec.files.json_form import (
 from spyrec.files.json_form import json as key
 from spyrec.files.json_records import JsonRecord, problems
 from spyrec.hardware.dtypes import DeviceFormat, DType
+from spyrec.hardware.plan_record import LxFigures, PlanFigures, PlanOptions
 from spyrec.hardware.target import Target
 from spyrec.layout.symbolic_dim import SymbolicDim
-from spyrec.plan_record import LxFigures, PlanFigures, PlanOptions
 
 BUNDLE_FORMAT = "spyrec.bundle/1"
 ARGS_FORMAT = "spyrec.args/1"

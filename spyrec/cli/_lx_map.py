@@ -16,8 +16,8 @@ from spyrec.diagnostics import SpyrecError
 from spyrec.emulator.geometry import describe
 from spyrec.emulator.moved_pieces import geometry_of, pieces_of, sides_of
 from spyrec.emulator.rules.schedules import check_file
+from spyrec.hardware.plan_record import PlanFigures, ResidentTensor
 from spyrec.hardware.target import Target
-from spyrec.plan_record import PlanFigures, ResidentTensor
 
 
 @dataclass(frozen=True, slots=True)

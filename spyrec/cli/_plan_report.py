@@ -7,7 +7,14 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from spyrec.plan_record import PlanFigures, PlannedLoop, PlannedOperation, PlannedTensor, PlanNote, ResidentTensor
+    from spyrec.hardware.plan_record import (
+        PlanFigures,
+        PlannedLoop,
+        PlannedOperation,
+        PlannedTensor,
+        PlanNote,
+        ResidentTensor,
+    )
 
 _OPERATIONS = (
     "op", "writes", "in loops", "divided", "executions", "read", "written", "core reads", "flops", "us",

@@ -15,12 +15,12 @@ from spyrec.codegen.graph_source import ConstantArrays, constants_of_source, gra
 from spyrec.codegen.lower_node import argument_address, lower_node
 from spyrec.codegen.opspec import LoopSpec, OpSpec, OpSpecFile
 from spyrec.hardware.dtypes import DType
+from spyrec.hardware.plan_record import PlanFigures
 from spyrec.ir.kernel import BufferRole, KernelBuffer, KernelGraph, KernelProgram, Loop
 from spyrec.ir.types import TensorType
 from spyrec.layout.conversion_table import DataConversionInfo
 from spyrec.layout.device_layout import DeviceLayout
 from spyrec.layout.tiling import row_major_strides
-from spyrec.plan_record import PlanFigures
 
 _ROLES = {
     BufferRole.INPUT: Role.INPUT,

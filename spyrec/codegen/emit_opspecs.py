@@ -31,8 +31,8 @@ from spyrec.codegen.lower_opspec import LoweringOptions, lower_opspec
 from spyrec.codegen.opspec import AllocationKind, DynamicBound, LoopSpec, OpSpec, OpSpecFile, TensorArgument
 from spyrec.codegen.symbols import Address, LoopStep, PlaceSymbols, SymbolTable, WindowSymbols
 from spyrec.diagnostics import Diagnostic, Location, SpyrecError, refuse
+from spyrec.hardware.plan_record import PlanOptions
 from spyrec.hardware.target import TARGETS, Target
-from spyrec.plan_record import PlanOptions
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,13 +13,13 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from spyrec.hardware.dtypes import DeviceFormat
+from spyrec.hardware.plan_record import PlannerName, PlanNote
 from spyrec.ir.access import Access
 from spyrec.ir.device_access import Movement
 from spyrec.ir.device_layout import BufferLayout
 from spyrec.ir.graph import ConstantData, Graph, LayoutPin, Origin
 from spyrec.ir.kernel_form import OUTPUT, KernelForm, KernelShape, OperandUse, Rule, kernel_form
 from spyrec.ir.types import TensorType
-from spyrec.plan_record import PlannerName, PlanNote
 
 
 class BufferRole(Enum):

@@ -13,13 +13,13 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import chain, islice
 
+from spyrec.hardware.plan_record import Decision, PlanNote
 from spyrec.ir.kernel import BufferRole, Kernel, KernelGraph
 from spyrec.passes.base import NO_PLANNER, Lack, PipelineOptions, Refused, TileGroup
 from spyrec.passes.planning.divisions import divisors
 from spyrec.passes.planning.residency import residences
 from spyrec.passes.planning.traffic import kernel_traffic, lower_bound_bytes
 from spyrec.passes.tile_loops.axes import Axis, grown, lanes_of, shared_axes
-from spyrec.plan_record import Decision, PlanNote
 
 MOST_PLANS = 32
 """Plans that are made at most for one graph, the one without loops apart."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from spyrec.diagnostics import refuse
+from spyrec.hardware.plan_record import Decision
 from spyrec.ir.graph import Graph
 from spyrec.ir.kernel import KernelGraph
 from spyrec.ir.verify import verify
@@ -17,7 +18,6 @@ from spyrec.passes.planning.traffic import kernel_traffic
 from spyrec.passes.print_kernels import print_kernels
 from spyrec.passes.tile_loops.symbolic import refuse_unsteady_shapes
 from spyrec.passes.verify_kernels import verify_kernels
-from spyrec.plan_record import Decision
 
 _MOST_SPARE_ARGUMENTS = 3
 """Arguments that loops leave free for copies at most: with more, two operations could hardly share one."""

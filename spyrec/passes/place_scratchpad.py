@@ -7,6 +7,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
 from spyrec.hardware.cost import cost_of
+from spyrec.hardware.plan_record import Decision, PlannerName, PlanNote
 from spyrec.hardware.target import TargetProfile
 from spyrec.ir.kernel import Kernel, KernelGraph, KernelProgram, Owners
 from spyrec.ir.kernel_form import Rule
@@ -15,7 +16,6 @@ from spyrec.passes.lifetimes import Lifetime, lifetimes
 from spyrec.passes.planning.record import kernel_record, lx_flags, slices_by_dim
 from spyrec.passes.planning.residency import Group, Residence, Shuffles, Way, residences, with_residences
 from spyrec.passes.solvers.scratchpad_packing import PackingBuffer, checked_planner, plan
-from spyrec.plan_record import Decision, PlannerName, PlanNote
 
 
 def place_scratchpad(graph: KernelGraph, context: PassContext) -> KernelGraph:

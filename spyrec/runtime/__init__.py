@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from spyrec.lazy_names import lazy_names
+from spyrec.files.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from spyrec.runtime.bundle_run import run_plan

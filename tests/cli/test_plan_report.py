@@ -13,8 +13,8 @@ from spyrec import Bundle, CompileOptions
 from spyrec.cli import main
 from spyrec.cli._plan_report import plan_lines
 from spyrec.front import emit, schedule
+from spyrec.hardware.plan_record import Decision, PlannerName, PlanNote
 from spyrec.ir.kernel import KernelGraph
-from spyrec.plan_record import Decision, PlannerName, PlanNote
 from tests.cli.test_lx_map import TILED
 
 Capture = pytest.CaptureFixture[str]

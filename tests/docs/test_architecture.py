@@ -9,7 +9,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "spyrec"
 TEXT = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 QUOTED = re.compile(r"`([^`\s]+)`")
-TOO_SMALL_FOR_A_ROOM = {"__init__.py", "__main__.py", "lazy_names.py"}
+TOO_SMALL_FOR_A_ROOM = {"__init__.py", "__main__.py"}
 
 
 def section(title: str) -> str:

@@ -15,10 +15,10 @@ from benchmarks.planning_parts import workloads
 from benchmarks.planning_parts.workloads import TILED, Workload
 from spyrec import CompileOptions, RunOptions
 from spyrec.diagnostics import SpyrecError
+from spyrec.hardware.plan_record import Decision, PlanNote
 from spyrec.hardware.target import CALIBRATED, Target
 from spyrec.passes import auto_tile as tiling
 from spyrec.passes.planning.traffic import plan_figures
-from spyrec.plan_record import Decision, PlanNote
 from tests.support.examples import examples
 from tests.support.graphs import JsonObject, graph_data, node, random_arrays, tensor
 from tests.support.planned_runs import emitted_files, planned, reorders_sums, run_planned, small_target

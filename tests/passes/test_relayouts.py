@@ -17,6 +17,7 @@ import spyrec
 from spyrec import CompileOptions, RunOptions
 from spyrec.diagnostics import SpyrecError
 from spyrec.front import emit, schedule
+from spyrec.hardware.plan_record import Decision
 from spyrec.hardware.target import CALIBRATED, RING_CORES, Figure
 from spyrec.ir.kernel import Kernel, KernelGraph, Owners
 from spyrec.passes.base import PipelineOptions
@@ -24,7 +25,6 @@ from spyrec.passes.planning.relayout import moved_ring_bytes
 from spyrec.passes.planning.shares import Share
 from spyrec.passes.planning.traffic import plan_figures
 from spyrec.passes.verify_kernels import verify_kernels
-from spyrec.plan_record import Decision
 from tests.support.examples import examples
 from tests.support.graphs import JsonObject, graph_data, node, random_arrays, scheduled, tensor
 from tests.support.planned_records import emulated_records, planned_records

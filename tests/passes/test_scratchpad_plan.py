@@ -18,13 +18,13 @@ from benchmarks.planning_parts.workloads import SHOWN, Workload
 from spyrec import CompileOptions, RunOptions
 from spyrec.diagnostics import SpyrecError
 from spyrec.front import emit
+from spyrec.hardware.plan_record import Decision
 from spyrec.hardware.target import CALIBRATED, STICK_BYTES
 from spyrec.ir.kernel import Kernel
 from spyrec.ir.reader import read_graph
 from spyrec.passes import place_scratchpad as placing
 from spyrec.passes.lifetimes import Lifetime
 from spyrec.passes.planning.traffic import plan_figures
-from spyrec.plan_record import Decision
 from tests.support.examples import examples
 from tests.support.graphs import Arrays, JsonObject, graph_data, node, random_arrays, tensor
 from tests.support.planned_runs import PlannedRun, emitted_files, planned, reorders_sums, run_planned, small_target

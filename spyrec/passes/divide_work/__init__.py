@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from spyrec.hardware.plan_record import Decision, PlanNote
 from spyrec.ir.kernel import Kernel, KernelGraph
 from spyrec.passes.base import PassContext, PipelineOptions, Refused
 from spyrec.passes.divide_work.cutting import cut_kernels
@@ -12,7 +13,6 @@ from spyrec.passes.divide_work.division_candidates import Candidate, candidates
 from spyrec.passes.divide_work.joint import choose
 from spyrec.passes.divide_work.pins import with_pins
 from spyrec.passes.planning.divisions import Division
-from spyrec.plan_record import Decision, PlanNote
 
 
 def divide_work(graph: KernelGraph, context: PassContext) -> KernelGraph | Refused:

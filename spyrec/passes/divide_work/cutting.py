@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from spyrec.diagnostics import SpyrecError, refuse
 from spyrec.hardware.cost import cost_of
+from spyrec.hardware.plan_record import Decision, PlanNote
 from spyrec.ir.device_access import Inexpressible
 from spyrec.ir.graph import location_of
 from spyrec.ir.kernel import BufferRole, Kernel, KernelGraph, Use
@@ -20,7 +21,6 @@ from spyrec.passes.divide_work.division_candidates import Candidate, candidates,
 from spyrec.passes.planning.divisions import Axis, division_space
 from spyrec.passes.planning.record import record_of
 from spyrec.passes.planning.shares import share_of
-from spyrec.plan_record import Decision, PlanNote
 
 _MOST_CUTS = 6
 """Cuts on the way from a kernel to one of its parts."""

@@ -8,12 +8,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from spyrec.hardware.cost import OperationRecord, cost_of
+from spyrec.hardware.plan_record import (
+    LxFigures,
+    PlanFigures,
+    PlannedLoop,
+    PlannedOperation,
+    PlannedTensor,
+    ResidentTensor,
+)
 from spyrec.hardware.target import Target, TargetProfile
 from spyrec.ir.kernel import BufferRole, Kernel, KernelGraph
 from spyrec.passes.lifetimes import lifetimes
 from spyrec.passes.planning.kernel_space import OperandSpace
 from spyrec.passes.planning.record import UndividedRecord, kernel_record, lx_flags, slices_by_dim
-from spyrec.plan_record import LxFigures, PlanFigures, PlannedLoop, PlannedOperation, PlannedTensor, ResidentTensor
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,10 +16,10 @@ from examples.granite_block import make_graph
 from spyrec import CompileOptions, RunOptions
 from spyrec.diagnostics import SpyrecError
 from spyrec.front import emit, schedule
+from spyrec.hardware.plan_record import PlanFigures
 from spyrec.hardware.target import CALIBRATED, DATASHEET, PROFILES, Target
 from spyrec.ir.kernel import BufferRole, KernelGraph
 from spyrec.passes.planning.traffic import kernel_traffic, lower_bound_bytes, plan_figures
-from spyrec.plan_record import PlanFigures
 from tests.support.examples import examples
 from tests.support.graphs import Arrays, JsonObject, graph_data, node, random_arrays, scheduled, tensor
 from tests.support.random_graphs import random_graph
