@@ -2,12 +2,12 @@
 
 An operand of a SuperDSC is a dense box: every device dim is walked by at most one iteration variable, one step at a
 time, in a window that may be smaller than the dim.  Iteration dims are refined into variables until every operand
-has that form, or :class:`Inexpressible` says which rule stands in the way.
+has that form, or :class:`Inexpressible` says which rule stands in the way: an answer, by which a search goes on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import lru_cache
@@ -18,8 +18,11 @@ from spyrec.ir.device_layout import BufferLayout, Digit
 from spyrec.ir.remembered_hash import RemembersHash, remembers_hash
 
 
-class Inexpressible(Exception):
-    """An access that no SuperDSC operand can have as it stands; the text is the reason."""
+@dataclass(frozen=True, slots=True)
+class Inexpressible:
+    """The answer where no SuperDSC operand can have an access as it stands: why."""
+
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,23 +77,23 @@ class DeviceAccess(RemembersHash):
 
 
 @lru_cache(maxsize=1 << 14)
-def cut_points(access: Access, layout: BufferLayout) -> frozenset[tuple[int, int]]:
+def cut_points(access: Access, layout: BufferLayout) -> frozenset[tuple[int, int]] | Inexpressible:
     """Return (iteration dim, boundary) pairs: where the access or the layout needs an iteration dim to be cut."""
-    return frozenset(_cut_points(access, layout))
-
-
-def _cut_points(access: Access, layout: BufferLayout) -> Iterator[tuple[int, int]]:
+    found: set[tuple[int, int]] = set()
     for host_dim, coordinate in enumerate(access.coordinates):
+        tiles = [
+            digit.divisor
+            for digit in layout.digits[:-1]
+            if digit.host_dim == host_dim and digit.divisor != 1 and not _is_tile(digit, layout)
+        ]
         for term in coordinate.terms:
-            yield term.dim, term.divisor
-            yield term.dim, term.divisor * term.modulus
-            for digit in layout.digits[:-1]:
-                if digit.host_dim != host_dim or digit.divisor == 1 or _is_tile(digit, layout):
-                    continue
-                if term.coefficient < digit.divisor < term.coefficient * term.modulus:
-                    if digit.divisor % term.coefficient:
-                        raise Inexpressible(f"a step of {term.coefficient} does not divide a tile of {digit.divisor}")
-                    yield term.dim, term.divisor * (digit.divisor // term.coefficient)
+            found.update(((term.dim, term.divisor), (term.dim, term.divisor * term.modulus)))
+            for tile in tiles:
+                if term.coefficient < tile < term.coefficient * term.modulus:
+                    if tile % term.coefficient:
+                        return Inexpressible(f"a step of {term.coefficient} does not divide a tile of {tile}")
+                    found.add((term.dim, term.divisor * (tile // term.coefficient)))
+    return frozenset(found)
 
 
 def _is_tile(digit: Digit, layout: BufferLayout) -> bool:
@@ -99,7 +102,7 @@ def _is_tile(digit: Digit, layout: BufferLayout) -> bool:
 
 
 @lru_cache(maxsize=1 << 14)
-def refine(extents: tuple[int, ...], cuts: frozenset[tuple[int, int]]) -> tuple[Variable, ...]:
+def refine(extents: tuple[int, ...], cuts: frozenset[tuple[int, int]]) -> tuple[Variable, ...] | Inexpressible:
     """Cut iteration dims into variables, outermost first; dims of extent 1 have none."""
     points: list[set[int]] = [{1} for _ in extents]
     for dim, boundary in cuts:
@@ -112,7 +115,7 @@ def refine(extents: tuple[int, ...], cuts: frozenset[tuple[int, int]]) -> tuple[
         boundaries = [*sorted(points[dim]), extent]
         for inner, outer in pairwise(boundaries):
             if outer % inner:
-                raise Inexpressible(f"an extent of {extent} is cut at {inner} and at {outer}, which do not nest")
+                return Inexpressible(f"an extent of {extent} is cut at {inner} and at {outer}, which do not nest")
         variables.extend(
             Variable(dim, inner, outer // inner)
             for inner, outer in zip(reversed(boundaries[:-1]), reversed(boundaries[1:]), strict=True)
@@ -142,28 +145,22 @@ def _steps(coordinate: Coordinate, variables: Sequence[Variable]) -> list[_Step]
 
 def express(
     access: Access, layout: BufferLayout, variables: Sequence[Variable], movement: Movement = ()
-) -> DeviceAccess:
-    """Return the operand in device form, in the first iteration of its loops, or raise :class:`Inexpressible`.
+) -> DeviceAccess | Inexpressible:
+    """Return the operand in device form, in the first iteration of its loops, or why it has none.
 
     Invariant: for every index the device coordinates denote the element the access names, inside the buffer; in every
     iteration of the loops they do so after as many of the form's ``moves``.
     """
-    first = _placed(access, layout, variables)
-    if all(count == 1 or not any(step) for count, step in movement):
+    first = _placed(access, layout, tuple(variables))
+    if isinstance(first, Inexpressible) or all(count == 1 or not any(step) for count, step in movement):
         return first
-    return replace(first, moves=_moves(access, layout, variables, movement, first))
-
-
-def _placed(access: Access, layout: BufferLayout, variables: Sequence[Variable]) -> DeviceAccess:
-    found = _expressed(access, layout, tuple(variables))
-    if isinstance(found, str):
-        raise Inexpressible(found)
-    return found
+    moves = _moves(access, layout, tuple(variables), movement, first)
+    return moves if isinstance(moves, Inexpressible) else replace(first, moves=moves)
 
 
 def _moves(
-    access: Access, layout: BufferLayout, variables: Sequence[Variable], movement: Movement, first: DeviceAccess
-) -> tuple[tuple[int, ...], ...]:
+    access: Access, layout: BufferLayout, variables: tuple[Variable, ...], movement: Movement, first: DeviceAccess
+) -> tuple[tuple[int, ...], ...] | Inexpressible:
     """Return the positions per iteration of each loop and device dim.
 
     A device coordinate is the floor of an affine function of the iteration, modulo the dim's extent.  Where it moves
@@ -173,10 +170,14 @@ def _moves(
     moves: list[tuple[int, ...]] = []
     for count, step in movement:
         second = first if count == 1 else _placed(_shifted(access, ((1, step),)), layout, variables)
+        if isinstance(second, Inexpressible):
+            return second
         moves.append(tuple(there.offset - here.offset for here, there in zip(first.dims, second.dims, strict=True)))
     for corner in product(*((0, count - 1) for count, _ in movement)):
         shifts = tuple((times, step) for times, (_, step) in zip(corner, movement, strict=True))
         found = _placed(_shifted(access, shifts), layout, variables)
+        if isinstance(found, Inexpressible):
+            return found
         expected = tuple(
             replace(
                 dim, offset=dim.offset + sum(times * move[place] for times, move in zip(corner, moves, strict=True))
@@ -184,7 +185,7 @@ def _moves(
             for place, dim in enumerate(first.dims)
         )
         if found.dims != expected:
-            raise Inexpressible("tiles follow each other at uneven distances")
+            return Inexpressible("tiles follow each other at uneven distances")
     return tuple(moves)
 
 
@@ -200,17 +201,12 @@ def _shifted(access: Access, shifts: Sequence[tuple[int, tuple[int, ...]]]) -> A
 
 
 @lru_cache(maxsize=1 << 14)
-def _expressed(access: Access, layout: BufferLayout, variables: tuple[Variable, ...]) -> DeviceAccess | str:
+def _placed(access: Access, layout: BufferLayout, variables: tuple[Variable, ...]) -> DeviceAccess | Inexpressible:
     """Return the operand in device form, or why it has none; the search for layouts asks most questions many times."""
-    try:
-        return _express(access, layout, variables)
-    except Inexpressible as error:
-        return str(error)
-
-
-def _express(access: Access, layout: BufferLayout, variables: Sequence[Variable]) -> DeviceAccess:
     walks = [_steps(coordinate, variables) for coordinate in access.coordinates]
     lane = _lane_variable(access, layout, walks)
+    if isinstance(lane, Inexpressible):
+        return lane
     dims: list[DeviceDim] = []
     for digit in layout.digits[:-1]:
         if digit.host_dim is None:
@@ -220,9 +216,12 @@ def _express(access: Access, layout: BufferLayout, variables: Sequence[Variable]
         coordinate = access.coordinates[digit.host_dim]
         steps = walks[digit.host_dim]
         if _is_tile(digit, layout):
-            dims.extend(_tile_dims(digit, steps, coordinate.offset, lane, layout))
+            found = _tile_dims(digit, steps, coordinate.offset, lane, layout)
         else:
-            dims.extend(_plain_dims(digit, steps, coordinate.offset, layout))
+            found = _plain_dims(digit, steps, coordinate.offset, layout)
+        if isinstance(found, Inexpressible):
+            return found
+        dims.extend(found)
     if not any(dim.part is VariablePart.TILE for dim in dims):
         # a pinned layout may leave out the count of sticks where there is one
         dims.insert(0, DeviceDim(1, lane, 0, VariablePart.TILE))
@@ -230,25 +229,27 @@ def _express(access: Access, layout: BufferLayout, variables: Sequence[Variable]
     return DeviceAccess(tuple(dims), lane, layout.lane_extent)
 
 
-def _lane_variable(access: Access, layout: BufferLayout, walks: Sequence[Sequence[_Step]]) -> int | None:
+def _lane_variable(
+    access: Access, layout: BufferLayout, walks: Sequence[Sequence[_Step]]
+) -> int | Inexpressible | None:
     """Return the variable in the lanes of the stick dim, checking that it may be there."""
     stick_dim, lanes = layout.stick_dim, layout.lane_extent
     if stick_dim is None:
         return None
     coordinate = access.coordinates[stick_dim]
     if coordinate.offset % lanes:
-        raise Inexpressible(f"a window begins {coordinate.offset % lanes} lanes into a stick of {lanes}")
+        return Inexpressible(f"a window begins {coordinate.offset % lanes} lanes into a stick of {lanes}")
     inside = [step for step in walks[stick_dim] if step.coefficient % lanes]
     if not inside:
         return None
     if len(inside) > 1 or inside[0].coefficient != 1:
-        raise Inexpressible("the lanes of a stick are walked by more than one index, or not one by one")
+        return Inexpressible("the lanes of a stick are walked by more than one index, or not one by one")
     return inside[0].variable
 
 
 def _tile_dims(
     digit: Digit, steps: Sequence[_Step], offset: int, lane: int | None, layout: BufferLayout
-) -> list[DeviceDim]:
+) -> list[DeviceDim] | Inexpressible:
     """Split the dim that counts sticks among the variables that step over whole sticks and the lane's own."""
     lanes = digit.divisor
     dims: list[DeviceDim] = []
@@ -258,17 +259,22 @@ def _tile_dims(
         if step.variable == lane or not (is_outermost or step.coefficient < lanes * digit.extent):
             continue
         unit = step.coefficient // lanes
-        dims.append(_window(extent, unit, step, position))
+        window = _window(extent, unit, step, position)
+        if isinstance(window, Inexpressible):
+            return window
+        dims.append(window)
         extent, position = unit, position % unit
     if lane is not None:
         size = next(step.size for step in steps if step.variable == lane)
         if position + -(-size // lanes) > extent:
-            raise Inexpressible(f"{size} lanes from stick {position} on leave a run of {extent} sticks")
+            return Inexpressible(f"{size} lanes from stick {position} on leave a run of {extent} sticks")
         return [*dims, DeviceDim(extent, lane, position, VariablePart.TILE)]
     return [*dims, DeviceDim(extent, None, position, VariablePart.TILE)]
 
 
-def _plain_dims(digit: Digit, steps: Sequence[_Step], offset: int, layout: BufferLayout) -> list[DeviceDim]:
+def _plain_dims(
+    digit: Digit, steps: Sequence[_Step], offset: int, layout: BufferLayout
+) -> list[DeviceDim] | Inexpressible:
     """Split a dim that does not lie in sticks among the variables that walk it."""
     low, high = digit.divisor, digit.divisor * digit.extent
     is_outermost = _is_outermost(digit, layout)
@@ -279,13 +285,16 @@ def _plain_dims(digit: Digit, steps: Sequence[_Step], offset: int, layout: Buffe
         if not (low <= step.coefficient and (is_outermost or step.coefficient < high)):
             continue
         if step.coefficient % low:
-            raise Inexpressible(f"a step of {step.coefficient} does not fit tiles of {low}")
+            return Inexpressible(f"a step of {step.coefficient} does not fit tiles of {low}")
         unit = step.coefficient // low
-        dims.append(_window(extent, unit, step, position))
+        window = _window(extent, unit, step, position)
+        if isinstance(window, Inexpressible):
+            return window
+        dims.append(window)
         extent, position = unit, position % unit
     if extent > 1 or not dims:
         if position >= extent:
-            raise Inexpressible(f"position {position} lies outside a dim of {extent}")
+            return Inexpressible(f"position {position} lies outside a dim of {extent}")
         dims.append(DeviceDim(extent, None, position))
     return dims
 
@@ -295,10 +304,10 @@ def _is_outermost(digit: Digit, layout: BufferLayout) -> bool:
     return all(other.host_dim != digit.host_dim or other.divisor <= digit.divisor for other in layout.digits)
 
 
-def _window(extent: int, unit: int, step: _Step, position: int) -> DeviceDim:
+def _window(extent: int, unit: int, step: _Step, position: int) -> DeviceDim | Inexpressible:
     """The outer part of a dim of ``extent`` cut into pieces of ``unit``, walked by one variable."""
     if extent % unit:
-        raise Inexpressible(f"a dim of {extent} does not divide into pieces of {unit}")
+        return Inexpressible(f"a dim of {extent} does not divide into pieces of {unit}")
     if position // unit + step.size > extent // unit:
-        raise Inexpressible(f"a window of {step.size} from {position // unit} on leaves a dim of {extent // unit}")
+        return Inexpressible(f"a window of {step.size} from {position // unit} on leaves a dim of {extent // unit}")
     return DeviceDim(extent // unit, step.variable, position // unit)

@@ -15,7 +15,7 @@ from enum import Enum
 from spyrec.hardware.dtypes import DeviceFormat
 from spyrec.hardware.plan_record import PlannerName, PlanNote
 from spyrec.ir.access import Access
-from spyrec.ir.device_access import Movement
+from spyrec.ir.device_access import Inexpressible, Movement
 from spyrec.ir.device_layout import BufferLayout
 from spyrec.ir.graph import ConstantData, Graph, LayoutPin, Origin
 from spyrec.ir.kernel_form import OUTPUT, KernelForm, KernelShape, OperandUse, Rule, kernel_form
@@ -237,8 +237,8 @@ class KernelGraph:
     planner: PlannerName | None = None
     expects_shuffles_of: frozenset[str] = frozenset()
 
-    def form_of(self, kernel: Kernel) -> KernelForm:
-        """Return a kernel's device form under the buffers' layouts; raises ``Inexpressible``."""
+    def form_of(self, kernel: Kernel) -> KernelForm | Inexpressible:
+        """Return a kernel's device form under the buffers' layouts, or why it has none."""
         operands = [self._operand(kernel, index, use) for index, use in enumerate(kernel.inputs)]
         return kernel_form(kernel.shape, [*operands, self._operand(kernel, OUTPUT, kernel.output)])
 

@@ -91,18 +91,30 @@ class KernelShape:
     is_in_place: bool = False
 
 
-def kernel_form(shape: KernelShape, operands: Sequence[OperandUse]) -> KernelForm:
-    """Return the device form of a kernel with these operands (the output last), or raise :class:`Inexpressible`."""
-    cuts = [cut_points(operand.access, operand.layout) for operand in operands]
-    variables = refine(shape.extents, frozenset[tuple[int, int]]().union(*cuts))
-    forms = tuple(express(operand.access, operand.layout, variables, operand.movement) for operand in operands)
-    output, output_form = operands[-1], forms[-1]
-    assert output.role == OUTPUT
-    if shape.rule is not Rule.STATISTICS:
-        _check_store(output, output_form, variables)
-    unit_lane = _check_rule(shape, operands, forms, variables)
-    _check_labels(shape, variables, forms, unit_lane)
-    return KernelForm(variables, forms, unit_lane)
+def kernel_form(shape: KernelShape, operands: Sequence[OperandUse]) -> KernelForm | Inexpressible:
+    """Return the device form of a kernel with these operands (the output last), or why it has none."""
+    cuts: set[tuple[int, int]] = set()
+    for operand in operands:
+        points = cut_points(operand.access, operand.layout)
+        if isinstance(points, Inexpressible):
+            return points
+        cuts |= points
+    variables = refine(shape.extents, frozenset(cuts))
+    if isinstance(variables, Inexpressible):
+        return variables
+    forms: list[DeviceAccess] = []
+    for operand in operands:
+        form = express(operand.access, operand.layout, variables, operand.movement)
+        if isinstance(form, Inexpressible):
+            return form
+        forms.append(form)
+    assert operands[-1].role == OUTPUT
+    broken = _store_breach(shape, operands[-1], forms[-1], variables)
+    broken = broken or _rule_breach(shape, operands, forms, variables)
+    if broken is not None:
+        return broken
+    form = KernelForm(variables, tuple(forms), _needs_unit_lane(shape, forms, variables))
+    return _label_breach(shape, form) or form
 
 
 def synthetic_count(forms: Sequence[DeviceAccess]) -> int:
@@ -115,57 +127,69 @@ def stands_at_one_position(dim: DeviceDim) -> bool:
     return dim.variable is None and dim.extent > 1 and dim.part is not VariablePart.LANE
 
 
-def _check_labels(
-    shape: KernelShape, variables: Sequence[Variable], forms: Sequence[DeviceAccess], unit_lane: bool
-) -> None:
-    count = len(variables) + synthetic_count(forms) + unit_lane + _labels_of_lanes(shape, forms, unit_lane)
+def _label_breach(shape: KernelShape, form: KernelForm) -> Inexpressible | None:
+    count = len(form.variables) + synthetic_count(form.operands) + form.unit_lane + _labels_of_lanes(shape, form)
     limit = CONTRACTION_LABELS if shape.rule is Rule.CONTRACTION else POINTWISE_LABELS
     if count > limit:
-        raise Inexpressible(f"{count} iteration dims exceed the {limit} labels of a SuperDSC")
+        return Inexpressible(f"{count} iteration dims exceed the {limit} labels of a SuperDSC")
+    return None
 
 
-def _labels_of_lanes(shape: KernelShape, forms: Sequence[DeviceAccess], unit_lane: bool) -> int:
+def _labels_of_lanes(shape: KernelShape, form: KernelForm) -> int:
     """Return the labels lost where nothing lies in sticks: code generation names the lanes by the label after next."""
-    is_sparse = not unit_lane and all(form.lane is None for form in forms)
+    is_sparse = not form.unit_lane and all(operand.lane is None for operand in form.operands)
     return 2 if is_sparse and shape.rule is not Rule.CONTRACTION else 0
 
 
-def _check_store(output: OperandUse, form: DeviceAccess, variables: Sequence[Variable]) -> None:
+def _store_breach(
+    shape: KernelShape, output: OperandUse, form: DeviceAccess, variables: Sequence[Variable]
+) -> Inexpressible | None:
     """A store into a window that ends inside a stick would overwrite its neighbour's lanes.
 
     Without a lane variable the device still computes, and stores, every lane of the stick.
     """
-    if output.layout.stick_dim is None:
-        return
+    if output.layout.stick_dim is None or shape.rule is Rule.STATISTICS:
+        return None
     size = 1 if form.lane is None else variables[form.lane].size
     if size % form.lane_extent == 0:
-        return
+        return None
     coordinate = output.access.coordinates[output.layout.stick_dim]
     if len(coordinate.terms) > 1 or coordinate.offset + size != output.shape[output.layout.stick_dim]:
-        raise Inexpressible(f"a store of {size} lanes would overwrite the rest of its last stick")
+        return Inexpressible(f"a store of {size} lanes would overwrite the rest of its last stick")
+    return None
 
 
-def _check_rule(
+def _rule_breach(
     shape: KernelShape, operands: Sequence[OperandUse], forms: Sequence[DeviceAccess], variables: Sequence[Variable]
-) -> bool:
-    """Check the rule of the op class; return whether a unit lane variable is needed."""
+) -> Inexpressible | None:
+    """Return which rule of the op class the operands break, ``None`` where they keep all."""
     match shape.rule:
         case Rule.SAME_STICK | Rule.REDUCTION:
-            _check_same_stick(shape, operands, forms, variables)
-            fills = shape.rule is Rule.SAME_STICK and not shape.is_in_place
-            return fills and _is_fill_of_one_lane(forms)
+            return _same_stick_breach(shape, operands, forms, variables)
         case Rule.CAST:
-            _check_same_stick(shape, operands, forms, variables)
-            _check_cast(forms, variables)
-            return forms[-1].lane is None
+            return _same_stick_breach(shape, operands, forms, variables) or _cast_breach(forms, variables)
         case Rule.CONTRACTION:
-            return _check_contraction(shape, operands, forms, variables)
+            return _contraction_breach(shape, operands, forms, variables)
         case Rule.RESTICKIFY:
-            return _check_restickify(forms, variables)
+            return _restickify_breach(forms, variables)
         case Rule.COPY:
             raise AssertionError("assign-layouts turns copies into one of two kinds")
         case Rule.STATISTICS:
-            _check_statistics(shape, operands, forms, variables)
+            return _statistics_breach(shape, operands, forms, variables)
+
+
+def _needs_unit_lane(shape: KernelShape, forms: Sequence[DeviceAccess], variables: Sequence[Variable]) -> bool:
+    """Whether the op class needs a lane variable where an operand has none."""
+    match shape.rule:
+        case Rule.SAME_STICK:
+            return not shape.is_in_place and _is_fill_of_one_lane(forms)
+        case Rule.CAST:
+            return forms[-1].lane is None
+        case Rule.CONTRACTION:
+            return all(variable.dim != _columns(shape) for variable in variables)
+        case Rule.RESTICKIFY:
+            return any(form.lane is None for form in forms)
+        case Rule.REDUCTION | Rule.STATISTICS | Rule.COPY:
             return False
 
 
@@ -178,31 +202,35 @@ def _is_fill_of_one_lane(forms: Sequence[DeviceAccess]) -> bool:
     return forms[-1].lane is None and len(forms) > 1 and not any(form.variables for form in forms[:-1])
 
 
-def _reduced_variables(shape: KernelShape, variables: Sequence[Variable]) -> list[int]:
+def _reduced_variable(shape: KernelShape, variables: Sequence[Variable]) -> int | Inexpressible | None:
+    """Return the variable of the reduced dim, ``None`` where it has one element or the kernel reduces nothing."""
     found = [index for index, variable in enumerate(variables) if variable.dim in shape.reduced]
     if len(found) > 1:
-        raise Inexpressible("the reduced dim is cut into several")
-    return found
+        return Inexpressible("the reduced dim is cut into several")
+    return next(iter(found), None)
 
 
-def _check_same_stick(
+def _same_stick_breach(
     shape: KernelShape, operands: Sequence[OperandUse], forms: Sequence[DeviceAccess], variables: Sequence[Variable]
-) -> None:
+) -> Inexpressible | None:
     lanes = {form.lane for form in forms if form.lane is not None}
     if len(lanes) > 1:
-        raise Inexpressible("operands have different dims in their sticks")
+        return Inexpressible("operands have different dims in their sticks")
     lane = next(iter(lanes), None)
-    reduced = _reduced_variables(shape, variables)
+    reduced = _reduced_variable(shape, variables)
+    if isinstance(reduced, Inexpressible):
+        return reduced
     for operand, form in zip(operands, forms, strict=True):
         if lane is not None and form.lane is None and lane in form.variables:
-            raise Inexpressible("the dim in the sticks of one operand is a plain dim of another")
-        if operand.role == OUTPUT and lane is not None and form.lane is None and lane not in reduced:
-            raise Inexpressible("the output does not have the dim in the sticks of its inputs")
+            return Inexpressible("the dim in the sticks of one operand is a plain dim of another")
+        if operand.role == OUTPUT and lane is not None and form.lane is None and lane != reduced:
+            return Inexpressible("the output does not have the dim in the sticks of its inputs")
         if operand.role != OUTPUT and shape.rule is Rule.REDUCTION and form.lane != lane:
-            raise Inexpressible("a reduction takes its stick dim from its input, which does not have it")
+            return Inexpressible("a reduction takes its stick dim from its input, which does not have it")
+    return None
 
 
-def _check_cast(forms: Sequence[DeviceAccess], variables: Sequence[Variable]) -> None:
+def _cast_breach(forms: Sequence[DeviceAccess], variables: Sequence[Variable]) -> Inexpressible | None:
     """Both sides of a cast cover whole sticks of the wider one (Q14 in docs/compatibility.md)."""
     widest = max(form.lane_extent for form in forms)
     for form in forms:
@@ -210,88 +238,100 @@ def _check_cast(forms: Sequence[DeviceAccess], variables: Sequence[Variable]) ->
             if dim.part is VariablePart.TILE and dim.variable is not None:
                 needed = -(-variables[dim.variable].size // widest) * (widest // form.lane_extent)
                 if dim.offset + needed > dim.extent:
-                    raise Inexpressible(f"a cast needs {needed} sticks where the layout has {dim.extent}")
+                    return Inexpressible(f"a cast needs {needed} sticks where the layout has {dim.extent}")
                 if dim.extent != needed and variables[dim.variable].size % widest:
-                    raise Inexpressible("a cast of a ragged stick dim reads or writes a window")
+                    return Inexpressible("a cast of a ragged stick dim reads or writes a window")
         if form.lane is None:
             tile = next((dim for dim in form.dims if dim.part is VariablePart.TILE), None)
             if tile is None or tile.offset or tile.extent != widest // form.lane_extent:
-                raise Inexpressible(f"a sparse cast needs {widest // form.lane_extent} sticks per element")
+                return Inexpressible(f"a sparse cast needs {widest // form.lane_extent} sticks per element")
+    return None
 
 
-def _check_contraction(
+def _columns(shape: KernelShape) -> int:
+    """Return the iteration dim of the columns of a contraction, whose iteration dims end with M, N, K."""
+    return len(shape.extents) - 2
+
+
+def _contraction_breach(
     shape: KernelShape, operands: Sequence[OperandUse], forms: Sequence[DeviceAccess], variables: Sequence[Variable]
-) -> bool:
-    """A sticked on K, B and C on N; K and N one variable each.  Iteration dims end with M, N, K."""
-    n_dim, k_dim = len(shape.extents) - 2, len(shape.extents) - 1
+) -> Inexpressible | None:
+    """A sticked on K, B and C on N; K and N one variable each."""
+    n_dim, k_dim = _columns(shape), len(shape.extents) - 1
     by_dim = {dim: [i for i, variable in enumerate(variables) if variable.dim == dim] for dim in (n_dim, k_dim)}
     if len(by_dim[n_dim]) > 1 or len(by_dim[k_dim]) > 1:
-        raise Inexpressible("the contracted dim or the columns are cut into several")
+        return Inexpressible("the contracted dim or the columns are cut into several")
     n_variable = next(iter(by_dim[n_dim]), None)
     k_variable = next(iter(by_dim[k_dim]), None)
     for operand, form in zip(operands, forms, strict=True):
         wanted = k_variable if operand.role == 0 else n_variable
         if form.lane != wanted:
-            raise Inexpressible("an operand of a contraction has another dim in its sticks than it needs")
+            return Inexpressible("an operand of a contraction has another dim in its sticks than it needs")
         if operand.role == 0 and n_variable in form.variables:
-            raise Inexpressible("the first operand of a contraction varies with the columns")
+            return Inexpressible("the first operand of a contraction varies with the columns")
         if operand.role == 1:
-            _check_contracted_rows(form, k_variable, variables, operands[0].layout.lane_extent)
-    return n_variable is None
+            broken = _rows_breach(form, k_variable, variables, operands[0].layout.lane_extent)
+            if broken is not None:
+                return broken
+    return None
 
 
-def _check_contracted_rows(
+def _rows_breach(
     form: DeviceAccess, k_variable: int | None, variables: Sequence[Variable], lanes: int
-) -> None:
+) -> Inexpressible | None:
     """The second operand has a row for every lane of the first one's last stick, zero where K has ended."""
     if k_variable is None:
-        raise Inexpressible("a contraction over an extent of 1 is a multiplication")
+        return Inexpressible("a contraction over an extent of 1 is a multiplication")
     size = variables[k_variable].size
     rows = next((dim for dim in form.dims if dim.variable == k_variable), None)
     if rows is None:
-        raise Inexpressible("the second operand of a contraction has one row for all of the contracted dim")
+        return Inexpressible("the second operand of a contraction has one row for all of the contracted dim")
     if size % lanes and rows.extent != rows.offset + -(-size // lanes) * lanes:
-        raise Inexpressible(f"the contracted dim of {size} is not padded to whole sticks of {lanes}")
+        return Inexpressible(f"the contracted dim of {size} is not padded to whole sticks of {lanes}")
+    return None
 
 
-def _check_restickify(forms: Sequence[DeviceAccess], variables: Sequence[Variable]) -> bool:
+def _restickify_breach(forms: Sequence[DeviceAccess], variables: Sequence[Variable]) -> Inexpressible | None:
     """Lanes differ; a dim that is in one side's sticks and ragged is whole on the other (rules A3 and A4)."""
     source, target = forms
     if source.lane == target.lane:
-        raise Inexpressible("a restickify keeps the same dim in the sticks")
+        return Inexpressible("a restickify keeps the same dim in the sticks")
     for here, there in ((source, target), (target, source)):
         if there.lane is None:
             continue
         size = variables[there.lane].size
         dim = next((dim for dim in here.dims if dim.variable == there.lane), None)
         if dim is None:
-            raise Inexpressible("a restickify would also have to broadcast")
+            return Inexpressible("a restickify would also have to broadcast")
         if dim.extent != size and (size % there.lane_extent or dim.extent - size < there.lane_extent):
-            raise Inexpressible("a window on a dim that goes into or comes out of the sticks")
+            return Inexpressible("a window on a dim that goes into or comes out of the sticks")
         own = next(dim for dim in there.dims if dim.variable == there.lane and dim.part is VariablePart.TILE)
         if size % there.lane_extent and own.extent != -(-size // there.lane_extent):
-            raise Inexpressible("a window on a ragged stick dim")
+            return Inexpressible("a window on a ragged stick dim")
     for form in forms:
         if form.lane is None and not any(dim.part is VariablePart.TILE and dim.extent == 1 for dim in form.dims):
-            raise Inexpressible("one side is sparse with more than one stick per element, or stands at one lane")
-    return source.lane is None or target.lane is None
+            return Inexpressible("one side is sparse with more than one stick per element, or stands at one lane")
+    return None
 
 
-def _check_statistics(
+def _statistics_breach(
     shape: KernelShape, operands: Sequence[OperandUse], forms: Sequence[DeviceAccess], variables: Sequence[Variable]
-) -> None:
+) -> Inexpressible | None:
     """exx2 reads the normalized dim from the sticks; its two results are neighbours in one stick."""
-    reduced = _reduced_variables(shape, variables)
+    reduced = _reduced_variable(shape, variables)
+    if isinstance(reduced, Inexpressible):
+        return reduced
     for operand, form in zip(operands, forms, strict=True):
         if (
             operand.shape[-1:] == (_STATISTICS,)
             and operand.layout.stick_dim != len(operand.shape) - 1
-            and not (reduced and operand.role != OUTPUT)
+            and not (reduced is not None and operand.role != OUTPUT)
         ):
-            raise Inexpressible("mean and mean of squares have to share a stick")
-        wanted = next(iter(reduced), None) if operand.role != OUTPUT else None
+            return Inexpressible("mean and mean of squares have to share a stick")
+        wanted = reduced if operand.role != OUTPUT else None
         if form.lane != wanted:
-            raise Inexpressible("the normalized dim is not in the sticks")
+            return Inexpressible("the normalized dim is not in the sticks")
+    return None
 
 
 _STATISTICS = 2

@@ -41,11 +41,11 @@ def verify_kernels(graph: KernelGraph) -> list[str]:
 def _form_problems(graph: KernelGraph, kernel: Kernel) -> list[str]:
     form = kernel.form
     if kernel.division is None:  # layouts are settled before work is divided, and stay
-        try:
-            if graph.form_of(kernel) != form:
-                return [f"{kernel.name} carries a form that is not that of its layouts"]
-        except Inexpressible as error:
-            return [f"{kernel.name}: {error}"]
+        found = graph.form_of(kernel)
+        if isinstance(found, Inexpressible):
+            return [f"{kernel.name}: {found.reason}"]
+        if found != form:
+            return [f"{kernel.name} carries a form that is not that of its layouts"]
     assert form is not None
     if kernel.division is not None and len(kernel.division) != len(form.variables):
         return [f"{kernel.name} is divided along {len(kernel.division)} variables, its form has {len(form.variables)}"]

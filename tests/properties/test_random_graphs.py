@@ -118,7 +118,7 @@ def _sums_as_on(data: JsonObject, *choices: int) -> bool:
         or kernel.division is None
         or all(
             slices == 1 or variable.dim not in kernel.reduced
-            for variable, slices in zip(graph.form_of(kernel).variables, kernel.division, strict=True)
+            for variable, slices in zip(kernel.placed.variables, kernel.division, strict=True)
         )
         for cores in choices
         for graph in [scheduled(data, PipelineOptions(cores=cores))]

@@ -265,11 +265,8 @@ class OperandCosts:
         read = OperandUse(position, use.access, layout, buffer.type.shape, moves[0])
         write = OperandUse(OUTPUT, kernel.output.access, output, target.type.shape, moves[1])
         rule = Rule.SAME_STICK if kernel.rule is Rule.COPY else kernel.rule
-        try:
-            kernel_form(KernelShape(rule, kernel.extents, kernel.reduced), (read, write))
-        except Inexpressible as error:
-            return str(error)
-        return None
+        form = kernel_form(KernelShape(rule, kernel.extents, kernel.reduced), (read, write))
+        return form.reason if isinstance(form, Inexpressible) else None
 
 
 def common_depth(left: tuple[int, ...], right: tuple[int, ...]) -> int:
@@ -283,8 +280,4 @@ def accepts(shape: KernelShape, read: OperandUse, write: OperandUse) -> bool:
     """Whether a kernel can read one operand as it stands while it writes its output."""
     if shape.rule is Rule.COPY:
         return copy_rule(read, write) is not None
-    try:
-        kernel_form(shape, (read, write))
-    except Inexpressible:
-        return False
-    return True
+    return not isinstance(kernel_form(shape, (read, write)), Inexpressible)

@@ -116,11 +116,9 @@ def forms_of(shape: tuple[int, ...], device_format: DeviceFormat) -> tuple[Buffe
 def copy_rule(read: OperandUse, write: OperandUse) -> Rule | None:
     """Return the rule under which one kernel copies what ``read`` reads to ``write``, ``None`` where none does."""
     for rule in (Rule.SAME_STICK, Rule.RESTICKIFY):
-        try:
-            kernel_form(KernelShape(rule, read.access.extents, ()), (read, write))
-        except Inexpressible:
-            continue
-        return rule
+        form = kernel_form(KernelShape(rule, read.access.extents, ()), (read, write))
+        if not isinstance(form, Inexpressible):
+            return rule
     return None
 
 

@@ -46,8 +46,7 @@ class _Writer:
     def add(self, kernel: Kernel) -> Refused | None:
         """Add a kernel after the copies it needs."""
         inputs = tuple(self._realized(kernel, position) for position in range(len(kernel.inputs)))
-        kernel = self._settled(replace(kernel, inputs=inputs))
-        formed = self._formed(kernel) or self._simplified(kernel)
+        formed = self._formed(self._settled(replace(kernel, inputs=inputs)))
         if isinstance(formed, Refused):
             return formed
         self.kernels.append(formed)
@@ -80,22 +79,22 @@ class _Writer:
         self.buffers[name] = KernelBuffer(
             name, TensorType(step.shape, dtype), BufferRole.INTERMEDIATE, origin, layout=step.layout, home=step.loops
         )
-        copy = self._formed(
-            Kernel(
-                name=name,
-                op="spyre.restickify" if step.rule is Rule.RESTICKIFY else "spyre.copy",
-                op_func=RESTICKIFY if step.rule is Rule.RESTICKIFY else IDENTITY,
-                rule=step.rule,
-                extents=step.access.extents,
-                inputs=(Use(source, step.access, tuple(moved for _, moved in step.movement)),),
-                output=Use(name, step.window),
-                origin=origin,
-                reason=reason,
-                loops=step.loops,
-                tiled=((),) * len(step.loops),
-            )
+        copy = Kernel(
+            name=name,
+            op="spyre.restickify" if step.rule is Rule.RESTICKIFY else "spyre.copy",
+            op_func=RESTICKIFY if step.rule is Rule.RESTICKIFY else IDENTITY,
+            rule=step.rule,
+            extents=step.access.extents,
+            inputs=(Use(source, step.access, tuple(moved for _, moved in step.movement)),),
+            output=Use(name, step.window),
+            origin=origin,
+            reason=reason,
+            loops=step.loops,
+            tiled=((),) * len(step.loops),
         )
-        assert copy is not None, name
+        form = self._graph_now().form_of(copy)
+        assert not isinstance(form, Inexpressible), (name, form.reason)
+        copy = replace(copy, form=form)
         place = start_of_loops(self.kernels, len(self.kernels), kernel.loops, len(step.loops))
         self.kernels.insert(place, copy)
         self._report(copy, step.cost_bytes, f' for "{kernel.name}"')
@@ -127,32 +126,29 @@ class _Writer:
     def _graph_now(self) -> KernelGraph:
         return replace(self._graph, buffers=self.buffers)
 
-    def _formed(self, kernel: Kernel) -> Kernel | None:
-        """Return the kernel with its device form, ``None`` where its operands do not fit together."""
-        try:
-            return replace(kernel, form=self._graph_now().form_of(kernel))
-        except Inexpressible:
-            return None
+    def _formed(self, kernel: Kernel) -> Kernel | Refused:
+        """Return the kernel with its device form.
 
-    def _simplified(self, kernel: Kernel) -> Kernel | Refused:
-        """Write out operands, one after the other, until the kernel's refined dims fit a SuperDSC together."""
+        Where its refined dims do not fit a SuperDSC together its operands are written out, one after the other, until
+        they do.
+        """
+        form = self._graph_now().form_of(kernel)
         for position in range(len(kernel.inputs)):
+            if not isinstance(form, Inexpressible):
+                break
             kernel = self._with_plain_input(kernel, position)
-            formed = self._formed(kernel)
-            if formed is not None:
-                return formed
-        try:
-            return replace(kernel, form=self._graph_now().form_of(kernel))
-        except Inexpressible as error:
-            layouts = {use.buffer: self.buffers[use.buffer].placed for use in kernel.uses}
-            refusal = refuse(
-                "SPY0350",
-                f'{kernel.op}, which writes "{kernel.output.buffer}", has no device form: {error}',
-                location_of(kernel.origin),
-                notes=operand_notes(self._graph_now(), layouts),
-                hint="fold dims with reshape before the operation",
-            )
-            return Refused(Lack.LAYOUT, refusal)
+            form = self._graph_now().form_of(kernel)
+        if not isinstance(form, Inexpressible):
+            return replace(kernel, form=form)
+        layouts = {use.buffer: self.buffers[use.buffer].placed for use in kernel.uses}
+        refusal = refuse(
+            "SPY0350",
+            f'{kernel.op}, which writes "{kernel.output.buffer}", has no device form: {form.reason}',
+            location_of(kernel.origin),
+            notes=operand_notes(self._graph_now(), layouts),
+            hint="fold dims with reshape before the operation",
+        )
+        return Refused(Lack.LAYOUT, refusal)
 
     def _with_plain_input(self, kernel: Kernel, position: int) -> Kernel:
         use = kernel.inputs[position]

@@ -211,7 +211,5 @@ def _windowed(graph: KernelGraph, kernel: Kernel, window: tuple[int, int, int], 
     part = replace(
         kernel, name=f"{kernel.name}.{suffix}", extents=extents, inputs=tuple(uses[:-1]), output=uses[-1], form=None
     )
-    try:
-        return replace(part, form=graph.form_of(part))
-    except Inexpressible:
-        return None
+    form = graph.form_of(part)
+    return None if isinstance(form, Inexpressible) else replace(part, form=form)

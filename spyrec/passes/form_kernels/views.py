@@ -60,11 +60,7 @@ def _is_walkable(access: Access) -> bool:
         for term in coordinate.terms
         for boundary in (term.divisor, term.divisor * term.modulus)
     )
-    try:
-        refine(access.extents, cuts)
-    except Inexpressible:
-        return False
-    return all(
+    return not isinstance(refine(access.extents, cuts), Inexpressible) and all(
         outer.coefficient % inner.coefficient == 0
         for coordinate in access.coordinates
         for outer, inner in zip(coordinate.terms, coordinate.terms[1:], strict=False)

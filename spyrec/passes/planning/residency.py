@@ -263,19 +263,15 @@ class _Finder:
             if touched(buffer, kernel, position, _division(kernel))[0] != region:
                 return False
             read = use_of_twin(use, region, twin.name)
-            try:
-                if cut_points(read.access, twin.placed) != cut_points(use.access, buffer.placed):
-                    return False
-            except Inexpressible:
+            points = cut_points(read.access, twin.placed)
+            if isinstance(points, Inexpressible) or points != cut_points(use.access, buffer.placed):
                 return False
         read_by = replace(self._graph, buffers={**self._graph.buffers, twin.name: twin})
         inputs = tuple(
             use_of_twin(use, region, twin.name) if use.buffer == buffer.name else use for use in kernel.inputs
         )
-        try:
-            return read_by.form_of(replace(kernel, inputs=inputs)).variables == kernel.placed.variables
-        except Inexpressible:
-            return False
+        form = read_by.form_of(replace(kernel, inputs=inputs))
+        return not isinstance(form, Inexpressible) and form.variables == kernel.placed.variables
 
     def _is_drained(self, buffer: KernelBuffer, touches: _Touches, share: Share) -> bool:
         """Whether one writer, in the loops that the buffer is at home in, writes it in this share."""
@@ -344,7 +340,9 @@ def with_residences(graph: KernelGraph, kernels: Sequence[Kernel], chosen: Seque
     for number, kernel in enumerate(result):
         read = replace(kernel, inputs=tuple(inputs[number]))
         if read.uses != kernels[number].uses:
-            read = replace(read, form=graph.form_of(read))
+            form = graph.form_of(read)
+            assert not isinstance(form, Inexpressible), form.reason  # a twin is read by kernels that have a form then
+            read = replace(read, form=form)
         # before one kernel a copy outside of its loops goes first: a loop does not go on behind what stands outside
         outer_first = sorted(before.get(number, ()), key=lambda copy: len(copy.loops))
         parts.extend((*outer_first, read, *after.get(number, ())))

@@ -71,10 +71,10 @@ def shuffle(
     access = Access.identity(region.shape)
     copy = _copy(twin, Use(source.name, access), Use(twin.name, access), region)
     copy = replace(copy, name=f"{twin.name}.shuffle", op_func=SHUFFLE, dims=_dims(graph, region))
-    try:
-        copy = replace(copy, form=_around(graph, (source, twin)).form_of(copy))
-    except Inexpressible:
+    form = _around(graph, (source, twin)).form_of(copy)
+    if isinstance(form, Inexpressible):
         return None
+    copy = replace(copy, form=form)
     owners = tuple(owner for place, share in enumerate(shares) if (owner := owners_of(copy, place, share)) is not None)
     if len(owners) < len(shares) or len({len(share.slices) for share in shares}) > 1:
         return None
@@ -108,10 +108,10 @@ def _copy(twin: KernelBuffer, read: Use, write: Use, region: BufferRegion) -> Ke
 def _divided(
     graph: KernelGraph, copy: Kernel, twins: tuple[KernelBuffer, KernelBuffer], position: int, share: Share
 ) -> Kernel | None:
-    try:
-        copy = replace(copy, form=_around(graph, twins).form_of(copy))
-    except Inexpressible:
+    form = _around(graph, twins).form_of(copy)
+    if isinstance(form, Inexpressible):
         return None
+    copy = replace(copy, form=form)
     division = copy_division(copy, position, share)
     return None if division is None else replace(copy, division=division)
 

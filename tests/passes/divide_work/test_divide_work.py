@@ -59,6 +59,7 @@ def _touched_bytes(form: KernelForm, operand: DeviceAccess, division: Sequence[i
 
 def _assert_divided(graph: KernelGraph, kernel: Kernel, options: PipelineOptions) -> None:
     form, division = graph.form_of(kernel), kernel.division
+    assert isinstance(form, KernelForm)
     assert division is not None
     assert len(division) == len(form.variables)
     assert _is_even(form, division), (kernel.name, form.variables, division)
@@ -92,9 +93,11 @@ def test_no_even_division_is_cheaper(seed: int, cores: int, profile: str) -> Non
         if kernel.rule is Rule.RESTICKIFY:
             continue  # keeps ragged sticks whole
         best = candidates(graph, kernel, options)[0]
+        form = graph.form_of(kernel)
+        assert isinstance(form, KernelForm)
         times = [
             cost_of(record_of(graph, kernel, frozenset(), division), options.profile).total_us
-            for division in _legal(graph.form_of(kernel), cores)
+            for division in _legal(form, cores)
         ]
         assert best.cost_us == pytest.approx(min(times), abs=1e-6), kernel.name
 
