@@ -196,6 +196,13 @@ def refuse(
     return SpyrecError([Diagnostic(code, message, location, notes, hint)])
 
 
+def answered(found: Item | Diagnostic) -> Item:
+    """Return an answer, or raise the reason that stands in its place: who asks has no other way left."""
+    if isinstance(found, Diagnostic):
+        raise SpyrecError([found])
+    return found
+
+
 @contextmanager
 def located(place: Location, notes: tuple[str, ...] = ()) -> Generator[None]:
     """Give what is refused inside, and has no place of its own, this place; ``notes`` go with it."""

@@ -16,7 +16,7 @@ from typing import cast
 import numpy as np
 import sympy
 
-from spyrec.diagnostics import SpyrecError, refuse
+from spyrec.diagnostics import Diagnostic, answered, refuse
 from spyrec.layout.index_expression import (
     Expression,
     Integers,
@@ -102,13 +102,14 @@ def _require_small(expression: Expression, ranges: Mapping[str, int]) -> None:
 
 
 def _host(sizes: Sequence[int], strides: Sequence[int], given: HostTensor | None) -> _Host | None:
-    try:
-        tensor = given or inferred_host(tuple(sizes), tuple(strides))
-        return _Host(tensor, analyse(tensor, tuple(sizes), tuple(strides)))
-    except SpyrecError:
-        if given is not None:
-            raise
+    device_size, stride_map = tuple(sizes), tuple(strides)
+    if given is not None:
+        return _Host(given, answered(analyse(given, device_size, stride_map)))
+    tensor = inferred_host(device_size, stride_map)
+    runs = tensor if isinstance(tensor, Diagnostic) else analyse(tensor, device_size, stride_map)
+    if isinstance(tensor, Diagnostic) or isinstance(runs, Diagnostic):
         return None  # no row-major tensor fits: nothing is known of padding
+    return _Host(tensor, runs)
 
 
 def compute_coordinates(

@@ -13,13 +13,12 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from spyrec.diagnostics import refuse
+from spyrec.diagnostics import Diagnostic, SpyrecError, answered, refuse
 from spyrec.hardware.dtypes import DeviceFormat, DType, is_convertible
 from spyrec.hardware.target import STICK_BYTES
 from spyrec.layout.conversion_generation import CopyRequest, conversion_table
 from spyrec.layout.conversion_table import DataConversionInfo, Direction
 from spyrec.layout.rules import (
-    check_device_side,
     default_formats,
     default_sizes,
     device_format,
@@ -27,6 +26,7 @@ from spyrec.layout.rules import (
     fitting_host,
     inferred_host,
     integers,
+    misfit_of_device_side,
     require_disjoint,
     sizes_of,
 )
@@ -89,11 +89,13 @@ class DeviceLayout:
         sizes = sizes_of("device_size", device_size)
         strides = integers("stride_map", stride_map, -1)
         stick_format = device_format(device_dtype)
-        check_device_side(sizes, strides, stick_format)
+        misfit = misfit_of_device_side(sizes, strides, stick_format)
+        if misfit is not None:
+            raise SpyrecError([misfit])
         host = None
         if host_shape is not None:
             given = None if host_strides is None else integers("host_strides", host_strides, 0)
-            host = fitting_host(sizes, strides, sizes_of("host_shape", host_shape), given)
+            host = answered(fitting_host(sizes, strides, sizes_of("host_shape", host_shape), given))
         dtype = None if host_dtype is None else host_dtype_named(host_dtype)
         # The class is frozen: its own constructor is the one place that sets fields.
         object.__setattr__(self, "device_size", sizes)
@@ -151,7 +153,7 @@ class DeviceLayout:
     @property
     def host_tensor(self) -> HostTensor:
         """Shape and strides of the host tensor: those given, or the largest tensor without padding that fits."""
-        return self._side.tensor or inferred_host(self.device_size, self.stride_map)
+        return self._side.tensor or answered(inferred_host(self.device_size, self.stride_map))
 
     @property
     def host_shape(self) -> tuple[int, ...]:
@@ -298,7 +300,7 @@ class DeviceLayout:
         if host_shape is not None:
             shape = sizes_of("host_shape", host_shape)
             known = None if self._side.tensor is None else self._side.tensor.strides
-            host = fitting_host(self.device_size, self.stride_map, shape, known, given)
+            host = answered(fitting_host(self.device_size, self.stride_map, shape, known, given))
         memory = host.strides if given is None else given
         _require_copyable(host, memory, way)
         dtype = self._copy_dtype(host_dtype)
@@ -316,7 +318,7 @@ class DeviceLayout:
         return natural
 
     def _runs(self) -> tuple[Run, ...]:
-        return analyse(self.host_tensor, self.device_size, self.stride_map)
+        return answered(analyse(self.host_tensor, self.device_size, self.stride_map))
 
     def _replicas(self) -> tuple[Replica, ...]:
         return replicas(self.host_tensor, self.device_size, self.stride_map, self._side.owners)
@@ -339,6 +341,26 @@ class DeviceLayout:
 
     def __repr__(self) -> str:
         return f"DeviceLayout({list(self.device_size)}, {list(self.stride_map)}, {self.device_dtype.name!r})"
+
+
+def layout_holding(
+    host: HostTensor,
+    dtype: DType,
+    device_size: tuple[int, ...],
+    stride_map: tuple[int, ...],
+    stick_format: DeviceFormat,
+) -> DeviceLayout | Diagnostic:
+    """Return the layout of these numbers that was made for a host tensor, or why it is none or holds no such tensor.
+
+    What a search asks; numbers as the constructor takes them.  Reasons: SPY0302, SPY0303, SPY0306 to SPY0308, SPY0319.
+    """
+    misfit = misfit_of_device_side(device_size, stride_map, stick_format)
+    held = misfit or fitting_host(device_size, stride_map, host.shape, host.strides)
+    if isinstance(held, Diagnostic):
+        return held
+    layout = DeviceLayout(device_size, stride_map, stick_format)
+    object.__setattr__(layout, "_side", HostSide(held, dtype))
+    return layout
 
 
 def _checked_index(what: str, entries: Sequence[int], sizes: tuple[int, ...]) -> tuple[int, ...]:

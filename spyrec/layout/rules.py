@@ -9,7 +9,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from spyrec.diagnostics import SpyrecError, refuse
+from spyrec.diagnostics import Diagnostic, refuse
 from spyrec.hardware.dtypes import PACKED, QUANTIZED, DeviceFormat, DType
 from spyrec.layout.conversion_generation import generate
 from spyrec.layout.tiling import HostTensor, row_major_strides
@@ -105,22 +105,25 @@ def elements_per_stick(device_dtype: DeviceFormat) -> int:
     return elements
 
 
-def check_device_side(device_size: tuple[int, ...], stride_map: tuple[int, ...], device_dtype: DeviceFormat) -> None:
-    """Refuse what no layout can be.
+def misfit_of_device_side(
+    device_size: tuple[int, ...], stride_map: tuple[int, ...], device_dtype: DeviceFormat
+) -> Diagnostic | None:
+    """Return why these numbers are no layout's, ``None`` where they may be.
 
-    Errors: SPY0302 lengths, SPY0303 rank, SPY0306 last extent, SPY0319 size.
+    Reasons: SPY0302 lengths, SPY0303 rank, SPY0306 last extent, SPY0319 size.
     """
     if len(device_size) != len(stride_map) or not device_size:
         fact = f"device_size {list(device_size)} and stride_map {list(stride_map)} must have one length, at least 1"
-        raise refuse("SPY0302", fact)
+        return Diagnostic("SPY0302", fact)
     if len(device_size) > MAX_DEVICE_RANK:
-        raise refuse("SPY0303", f"{len(device_size)} device dims, more than {MAX_DEVICE_RANK}")
+        return Diagnostic("SPY0303", f"{len(device_size)} device dims, more than {MAX_DEVICE_RANK}")
     elements = elements_per_stick(device_dtype)
     if device_size[-1] != elements:
         fact = f"the last extent of device_size {list(device_size)} is {device_size[-1]}, not a stick of {elements}"
-        raise refuse("SPY0306", fact, hint=f"{device_dtype.name} has {elements} elements in its 128 bytes")
+        return Diagnostic("SPY0306", fact, hint=f"{device_dtype.name} has {elements} elements in its 128 bytes")
     if math.prod(device_size) > MAX_BYTES:
-        raise refuse("SPY0319", f"device_size {list(device_size)} has more than {MAX_BYTES} elements")
+        return Diagnostic("SPY0319", f"device_size {list(device_size)} has more than {MAX_BYTES} elements")
+    return None
 
 
 def default_sizes(
@@ -192,13 +195,13 @@ def fitting_host(
     shape: tuple[int, ...],
     known: tuple[int, ...] | None,
     guess: tuple[int, ...] | None = None,
-) -> HostTensor:
-    """Return the host tensor of this shape that a layout was made for.
+) -> HostTensor | Diagnostic:
+    """Return the host tensor of this shape that a layout was made for, or why it holds none.
 
     Tried in order: the strides ``known`` of it, row-major ones, the ``guess``, those read off the stride map.
-    Errors: SPY0307 (with the first reason) when the layout holds no tensor of this shape.
+    The reason is the first one's: SPY0307 or SPY0308.
     """
-    refusal: SpyrecError | None = None
+    first: Diagnostic | None = None
     row_major = row_major_strides(shape)
     for strides in (known, row_major, guess, _pitched_strides(device_size, stride_map, shape)):
         if strides is None or len(strides) != len(shape):
@@ -207,14 +210,12 @@ def fitting_host(
         # Row-major strides that fold dims hold any tensor of so many elements: the guess tells whether they are meant.
         is_guided = strides == row_major and strides != known and guess is not None and len(guess) == len(shape)
         memory = guess if is_guided and guess is not None else strides
-        try:
-            generate(HostTensor(shape or (1,), strides or (1,)), memory or (1,), device_size, stride_map)
-        except SpyrecError as error:
-            refusal = refusal or error
-        else:
+        found = generate(HostTensor(shape or (1,), strides or (1,)), memory or (1,), device_size, stride_map)
+        if not isinstance(found, Diagnostic):
             return host
-    assert refusal is not None
-    raise refusal
+        first = first or found
+    assert first is not None  # row-major strides are as many as there are dims: one choice at least was tried
+    return first
 
 
 def _distinct_dims(device_size: tuple[int, ...], stride_map: tuple[int, ...]) -> list[tuple[int, int]]:
@@ -245,16 +246,16 @@ def _pitched_strides(
 
 
 @lru_cache(maxsize=1024)
-def inferred_host(device_size: tuple[int, ...], stride_map: tuple[int, ...]) -> HostTensor:
+def inferred_host(device_size: tuple[int, ...], stride_map: tuple[int, ...]) -> HostTensor | Diagnostic:
     """Return the largest row-major host tensor that a layout holds: every lane that can be an element is one.
 
-    Errors: SPY0307 where two dims have one stride, so that one of them is padding and nothing says which.
+    Reasons for none: SPY0307 where two dims have one stride, so that one of them is padding and nothing says which.
     """
     dims = zip(device_size[:-1], stride_map[:-1], strict=True)
     moving = [stride for extent, stride in dims if extent > 1 and stride > 0]
     if len(set(moving)) != len(moving):
         fact = f"two dims of device_size {list(device_size)} have one stride in stride_map {list(stride_map)}"
-        raise refuse("SPY0307", f"{fact}: places of the elements overlap", hint="give the host shape")
+        return Diagnostic("SPY0307", f"{fact}: places of the elements overlap", hint="give the host shape")
     shape: list[int] = []
     strides: list[int] = []
     for stride, extent in _distinct_dims(device_size, stride_map):

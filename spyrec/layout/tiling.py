@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
-from spyrec.diagnostics import refuse
+from spyrec.diagnostics import Diagnostic
 
 
 def row_major_strides(shape: Sequence[int]) -> tuple[int, ...]:
@@ -53,10 +53,12 @@ class Run:
 
 
 @lru_cache(maxsize=1024)
-def analyse(host: HostTensor, device_size: tuple[int, ...], stride_map: tuple[int, ...]) -> tuple[Run, ...]:
-    """Return the runs of a layout, last host dim first.
+def analyse(
+    host: HostTensor, device_size: tuple[int, ...], stride_map: tuple[int, ...]
+) -> tuple[Run, ...] | Diagnostic:
+    """Return the runs of a layout, last host dim first, or why there are none.
 
-    Errors: SPY0307 where a host dim of several elements has no device dim to hold it, or a step is not whole.
+    Reasons: SPY0307 where a host dim of several elements has no device dim to hold it, or a step is not whole.
     """
     owners = _owners(host, device_size, stride_map)
     runs: list[Run] = []
@@ -64,43 +66,45 @@ def analyse(host: HostTensor, device_size: tuple[int, ...], stride_map: tuple[in
     while last >= 0:
         dims = [dim for dim in range(len(device_size)) if owners[dim] == last]
         if not dims:
-            _require_no_elements(host, last, stride_map)
+            if host.shape[last] != 1 and host.strides[last] != 0:
+                lacking = f"no device dim holds host dim {last} of {host.shape[last]} elements"
+                return _mismatch(host, stride_map, lacking)
             last -= 1
             continue
         first = last
         while first > 0 and first - 1 not in owners and host.strides[first - 1] != 0:
             first -= 1
-        runs.append(_run(host, (first, last), dims, stride_map))
+        run = _run(host, (first, last), dims, stride_map)
+        if isinstance(run, Diagnostic):
+            return run
+        runs.append(run)
         last = first - 1
     return tuple(runs)
 
 
-def _require_no_elements(host: HostTensor, dim: int, stride_map: tuple[int, ...]) -> None:
-    if host.shape[dim] != 1 and host.strides[dim] != 0:
-        raise _mismatch(host, stride_map, f"no device dim holds host dim {dim} of {host.shape[dim]} elements")
-
-
-def _mismatch(host: HostTensor, stride_map: tuple[int, ...], note: str) -> Exception:
+def _mismatch(host: HostTensor, stride_map: tuple[int, ...], note: str) -> Diagnostic:
     fact = f"stride_map {list(stride_map)} does not fit host shape {list(host.shape)} with strides {list(host.strides)}"
-    return refuse("SPY0307", fact, notes=(note,), hint="give the strides that the layout was made for")
+    return Diagnostic("SPY0307", fact, notes=(note,), hint="give the strides that the layout was made for")
 
 
-def _run(host: HostTensor, dims: tuple[int, int], device_dims: list[int], stride_map: tuple[int, ...]) -> Run:
+def _run(
+    host: HostTensor, dims: tuple[int, int], device_dims: list[int], stride_map: tuple[int, ...]
+) -> Run | Diagnostic:
     first, last = dims
     for dim in range(first, last):
         is_dense = host.strides[dim] == host.strides[dim + 1] * host.shape[dim + 1]
         if host.shape[dim] != 1 and not is_dense:
-            raise _mismatch(host, stride_map, f"host dim {dim} does not lie densely over dim {dim + 1}")
+            return _mismatch(host, stride_map, f"host dim {dim} does not lie densely over dim {dim + 1}")
     stride = host.strides[last]
     for device_dim in device_dims:
         if stride_map[device_dim] % stride != 0:
             note = f"stride {stride_map[device_dim]} is no multiple of {stride}, the stride of host dim {last}"
-            raise _mismatch(host, stride_map, note)
+            return _mismatch(host, stride_map, note)
     # Of equal strides the dim closest to the end is the finer one; so the stick comes last, or there is none.
     ordered = sorted(device_dims, key=lambda dim: (-stride_map[dim], dim))
     tiles = tuple(Tile(dim, stride_map[dim] // stride) for dim in ordered)
     if any(finer.step > coarser.step for coarser, finer in pairwise(tiles)):
-        raise _mismatch(host, stride_map, f"the stick is not the finest of the dims that cut host dim {last}")
+        return _mismatch(host, stride_map, f"the stick is not the finest of the dims that cut host dim {last}")
     return Run(first, last, math.prod(host.shape[first : last + 1]), tiles)
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
+from spyrec.diagnostics import answered
 from spyrec.layout.device_layout import DeviceLayout
 from spyrec.layout.tiling import HostTensor, Tile, analyse, replicas
 
@@ -87,7 +88,7 @@ def _runs(
     host: HostTensor, device_size: tuple[int, ...], stride_map: tuple[int, ...], is_merged: bool
 ) -> tuple[AddressRun, ...]:
     runs: list[AddressRun] = []
-    for run in analyse(host, device_size, stride_map):
+    for run in answered(analyse(host, device_size, stride_map)):
         dims = tuple(dim for dim in range(run.first, run.last + 1) if host.shape[dim] > 1)
         weights = tuple(math.prod(host.shape[dim + 1 : run.last + 1]) for dim in dims)
         runs.append(_run(AddressRun(dims, weights, run.length, ()), run.tiles, device_size, is_merged))

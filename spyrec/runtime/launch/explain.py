@@ -6,14 +6,19 @@ from collections.abc import Sequence
 from itertools import product
 
 from spyrec.bundle.tile_contract import LoopKind, TileArgument, TileContract
-from spyrec.diagnostics import SpyrecError
-from spyrec.runtime.errors import LayoutMismatch, RemainderNotPossible, TileInsideStick, TileNotExpressible
+from spyrec.runtime.errors import (
+    LayoutMismatch,
+    RemainderNotPossible,
+    RuntimeFault,
+    TileInsideStick,
+    TileNotExpressible,
+)
 from spyrec.runtime.launch.flat import flat_arguments, flat_loop
-from spyrec.runtime.launch.matching import check_arguments, check_count, matched_loops, with_loops
+from spyrec.runtime.launch.matching import matched_loops, too_many, unfit_arguments, with_loops
 from spyrec.runtime.launch.modes import Refusal, argument_plan, moving_dim
 from spyrec.runtime.launch.plan import ArgumentPlan, LaunchOptions, LaunchTensor, LoopPlan, Mode
 from spyrec.runtime.launch.remainders import TiledLaunch, with_remainder
-from spyrec.runtime.launch.sharing import check_aliases, check_outputs, check_sums
+from spyrec.runtime.launch.sharing import overlapping_output, standing_output, unjoined_parts
 from spyrec.runtime.launch.tile_major import tile_major_layout
 from spyrec.runtime.launch.tile_plan import Part, TilePlan
 
@@ -28,67 +33,109 @@ def explain_launch(
     SPY0959 a tile would begin inside a stick, SPY0960 no mode reaches the tiles of an argument, SPY0961 too many
     iterations, SPY0962 no policy for what is left over.
     """
-    chosen = options or LaunchOptions()
-    check_arguments(contract, tensors)
-    launch = TiledLaunch(with_loops(contract, tensors), tuple(tensors))
-    loops = _ordered(launch, matched_loops(launch.contract, tensors, chosen), chosen)
-    check_outputs(launch.contract, tensors, loops)
-    check_sums(launch.contract, loops)
-    plan = _cheapest(launch, loops, chosen)
-    body = plan.body
-    check_aliases(tuple(zip(body.contract.arguments, plan.tensors, body.arguments, strict=True)), plan.loops)
+    plan = planned_launch(contract, tensors, options)
+    if isinstance(plan, RuntimeFault):
+        raise plan
     return plan
 
 
-def _cheapest(launch: TiledLaunch, loops: tuple[LoopPlan, ...], options: LaunchOptions) -> TilePlan:
+def planned_launch(
+    contract: TileContract, tensors: Sequence[LaunchTensor], options: LaunchOptions | None = None
+) -> TilePlan | RuntimeFault:
+    """Return the plan that a launch of these tensors executes, or what refuses it (see :func:`explain_launch`).
+
+    A search for layouts goes on by what is returned; what is raised reaches the user.
+    """
+    chosen = options or LaunchOptions()
+    unfit = unfit_arguments(contract, tensors)
+    if unfit is not None:
+        return unfit
+    named = with_loops(contract, tensors)
+    if isinstance(named, RuntimeFault):
+        return named
+    matched = matched_loops(named, tensors, chosen)
+    if isinstance(matched, RuntimeFault):
+        return matched
+    return _checked(TiledLaunch(named, tuple(tensors)), matched, chosen)
+
+
+def _checked(launch: TiledLaunch, matched: tuple[LoopPlan, ...], options: LaunchOptions) -> TilePlan | RuntimeFault:
+    """Return the plan, as long as no iteration writes over another one's results."""
+    loops = _ordered(launch, matched, options)
+    overwritten = standing_output(launch.contract, launch.tensors, loops) or unjoined_parts(launch.contract, loops)
+    plan = overwritten or _cheapest(launch, loops, options)
+    if isinstance(plan, RuntimeFault):
+        return plan
+    body = plan.body
+    arguments = tuple(zip(body.contract.arguments, plan.tensors, body.arguments, strict=True))
+    return overlapping_output(arguments, plan.loops) or plan
+
+
+def _cheapest(launch: TiledLaunch, loops: tuple[LoopPlan, ...], options: LaunchOptions) -> TilePlan | RuntimeFault:
     """Return the plan without copies, else the one over runs of sticks, else the one with copies."""
-    try:
-        return _by_loops(launch, loops, options, may_stage=False)
-    except (TileInsideStick, TileNotExpressible, RemainderNotPossible):
-        flat = flat_loop(launch)
-        if flat is not None:
-            check_count((flat,), options)
-            part = Part(launch.contract, flat_arguments(launch, flat))
-            return TilePlan((flat,), launch.tensors, (((flat.tile,), part),))
-        if options.scratch_limit_bytes == 0:
-            raise
+    plan = _by_loops(launch, loops, options, may_stage=False)
+    if isinstance(plan, TilePlan | LayoutMismatch):  # elements that lie elsewhere are helped by no copy
+        return plan
+    flat = flat_loop(launch)
+    if flat is not None:
+        part = Part(launch.contract, flat_arguments(launch, flat))
+        return too_many((flat,), options) or TilePlan((flat,), launch.tensors, (((flat.tile,), part),))
+    if options.scratch_limit_bytes == 0:
+        return plan
     return _by_loops(launch, loops, options, may_stage=True)
 
 
-def _by_loops(launch: TiledLaunch, loops: tuple[LoopPlan, ...], options: LaunchOptions, may_stage: bool) -> TilePlan:
-    settled = tuple(with_remainder(launch, loop, options.remainder, may_stage) for loop in loops)
-    sizes = product(*(sorted({loop.size(0), loop.size(loop.trips - 1)}, reverse=True) for loop in settled))
-    parts = tuple((size, _part(launch, settled, size, may_stage)) for size in sizes)
-    plan = TilePlan(settled, launch.tensors, parts)
+def _by_loops(
+    launch: TiledLaunch, loops: tuple[LoopPlan, ...], options: LaunchOptions, may_stage: bool
+) -> TilePlan | RuntimeFault:
+    settled: list[LoopPlan] = []
+    for open_loop in loops:
+        loop = with_remainder(launch, open_loop, options.remainder, may_stage)
+        if isinstance(loop, RemainderNotPossible):
+            return loop
+        settled.append(loop)
+    parts: list[tuple[tuple[int, ...], Part]] = []
+    for size in product(*(sorted({loop.size(0), loop.size(loop.trips - 1)}, reverse=True) for loop in settled)):
+        part = _part(launch, tuple(settled), size, may_stage)
+        if isinstance(part, RuntimeFault):
+            return part
+        parts.append((size, part))
+    plan = TilePlan(tuple(settled), launch.tensors, tuple(parts))
     needed, limit = sum(plan.scratch_bytes), options.scratch_limit_bytes
     if limit is not None and needed > limit:
         names = [argument.name for argument in plan.body.arguments if argument.mode is Mode.STAGED]
-        raise TileNotExpressible(f"staging {names} takes {needed} bytes of scratch memory, the limit is {limit}")
+        return TileNotExpressible(f"staging {names} takes {needed} bytes of scratch memory, the limit is {limit}")
     return plan
 
 
-def _part(launch: TiledLaunch, loops: tuple[LoopPlan, ...], size: tuple[int, ...], may_stage: bool) -> Part:
+def _part(
+    launch: TiledLaunch, loops: tuple[LoopPlan, ...], size: tuple[int, ...], may_stage: bool
+) -> Part | RuntimeFault:
     contract = _program(launch.contract, loops, size)
+    if isinstance(contract, RemainderNotPossible):
+        return contract
     plans: list[ArgumentPlan] = []
     for argument, tensor in zip(contract.arguments, launch.tensors, strict=True):
         found = argument_plan(argument, tensor, loops, may_stage, launch.is_updated(tensor))
         if isinstance(found, Refusal):
-            raise _refused(argument, tensor, loops, found)
+            return _refused(argument, tensor, loops, found)
         plans.append(found)
     return Part(contract, tuple(plans))
 
 
-def _program(contract: TileContract, loops: tuple[LoopPlan, ...], size: tuple[int, ...]) -> TileContract:
+def _program(
+    contract: TileContract, loops: tuple[LoopPlan, ...], size: tuple[int, ...]
+) -> TileContract | RemainderNotPossible:
     """Return the contract of the program for tiles of these extents: the body's or a variant's."""
     wanted = {loop.name: elements for loop, elements in zip(loops, size, strict=True)}
     for candidate in (contract, *contract.variants):
         if candidate.tiles == wanted:
             return candidate
     shown = ", ".join(f"{elements} of {name}" for name, elements in wanted.items())
-    raise RemainderNotPossible(f"no program was compiled for tiles of {shown}")
+    return RemainderNotPossible(f"no program was compiled for tiles of {shown}")
 
 
-def _refused(argument: TileArgument, tensor: LaunchTensor, loops: Sequence[LoopPlan], refusal: Refusal) -> SpyrecError:
+def _refused(argument: TileArgument, tensor: LaunchTensor, loops: Sequence[LoopPlan], refusal: Refusal) -> RuntimeFault:
     compiled, actual = f"compiled for {argument.layout}", f"the tensor has {tensor.layout}"
     if refusal.is_fixed:
         fact = f'the elements of "{argument.name}" lie elsewhere in device memory than the program reads them'

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from itertools import permutations
 
 from spyrec.bundle.tile_contract import TileArgument, TileContract
-from spyrec.diagnostics import SpyrecError
 from spyrec.layout.device_layout import DeviceLayout
 from spyrec.layout.tiling import row_major_strides
-from spyrec.runtime.launch.explain import explain_launch
+from spyrec.runtime.errors import RuntimeFault
+from spyrec.runtime.launch.explain import explain_launch, planned_launch
 from spyrec.runtime.launch.plan import LaunchOptions, LaunchTensor
 from spyrec.runtime.launch.tile_major import tile_major_layout
 from spyrec.runtime.launch.tile_plan import TilePlan
@@ -109,11 +109,8 @@ def _of_a_kind(argument: TileArgument, shape: Shape) -> DeviceLayout:
     """Return the layout that a compiler gives a tensor of this shape where it gave the tile its own."""
     rank = len(shape)
     for order in permutations(range(rank)) if rank <= _MOST_ORDERED_DIMS else ():
-        try:
-            if DeviceLayout.default(argument.shape, argument.dtype, None, order) == argument.layout:
-                return DeviceLayout.default(shape, argument.dtype, None, order)
-        except SpyrecError:
-            continue
+        if DeviceLayout.default(argument.shape, argument.dtype, None, order) == argument.layout:
+            return DeviceLayout.default(shape, argument.dtype, None, order)
     return DeviceLayout.default(shape, argument.dtype)
 
 
@@ -122,9 +119,8 @@ def _staged_bytes(
 ) -> float:
     total = 0.0
     for step in steps:
-        try:
-            plan = explain_launch(step.contract, launched_tensors(step, shapes, layouts))
-        except SpyrecError:
+        plan = planned_launch(step.contract, launched_tensors(step, shapes, layouts))
+        if isinstance(plan, RuntimeFault):
             return _REFUSED
         total += sum(plan.scratch_bytes) * plan.total_iterations
     return total

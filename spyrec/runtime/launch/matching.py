@@ -1,4 +1,4 @@
-"""Do these tensors fit the program, exactly or as many tiles?  The loops of a launch, or the refusal."""
+"""Do these tensors fit the program, exactly or as many tiles?  The loops of a launch, or the fault, as a value."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from spyrec.runtime.errors import (
     ArgumentCountError,
     DtypeMismatch,
     LayoutMismatch,
+    RuntimeFault,
     ShapeMismatch,
     TileAmbiguous,
     TileInconsistent,
@@ -21,70 +22,75 @@ from spyrec.runtime.errors import (
 from spyrec.runtime.launch.plan import LaunchOptions, LaunchTensor, LoopPlan
 
 
-def check_arguments(contract: TileContract, tensors: Sequence[LaunchTensor]) -> None:
-    """Refuse tensors that the program cannot take in any number of tiles.
+def unfit_arguments(contract: TileContract, tensors: Sequence[LaunchTensor]) -> RuntimeFault | None:
+    """Return why the program cannot take these tensors in any number of tiles, ``None`` where it may.
 
-    Errors: SPY0950 count, SPY0951 dtype, SPY0952 device format, strides or alignment, SPY0953 rank or a dim that is
+    Reasons: SPY0950 count, SPY0951 dtype, SPY0952 device format, strides or alignment, SPY0953 rank or a dim that is
     smaller than compiled for.
     """
     if len(tensors) != len(contract.arguments):
         fact = f'"{contract.program}" takes {len(contract.arguments)} tensors, not {len(tensors)}'
-        raise ArgumentCountError(fact, notes=tuple(_shown(argument) for argument in contract.arguments))
+        return ArgumentCountError(fact, notes=tuple(_shown(argument) for argument in contract.arguments))
     for argument, tensor in zip(contract.arguments, tensors, strict=True):
-        _check_form(argument, tensor)
-        _check_extents(argument, tensor)
+        unfit = _unfit_form(argument, tensor) or _unfit_extents(argument, tensor)
+        if unfit is not None:
+            return unfit
+    return None
 
 
 def _shown(argument: TileArgument) -> str:
     return f'"{argument.name}": {argument.role.value} {list(argument.shape)} {argument.dtype.value}'
 
 
-def _check_form(argument: TileArgument, tensor: LaunchTensor) -> None:
+def _unfit_form(argument: TileArgument, tensor: LaunchTensor) -> RuntimeFault | None:
     if tensor.dtype is not argument.dtype:
         fact = f'"{argument.name}" was compiled for {argument.dtype.value}, the tensor is {tensor.dtype.value}'
-        raise DtypeMismatch(fact)
+        return DtypeMismatch(fact)
     if tensor.layout.device_dtype is not argument.layout.device_dtype:
         formats = f"{argument.layout.device_dtype.name}, the tensor has {tensor.layout.device_dtype.name}"
-        raise LayoutMismatch(f'"{argument.name}" was compiled for device format {formats}')
+        return LayoutMismatch(f'"{argument.name}" was compiled for device format {formats}')
     is_made_for = tensor.layout.host_shape == tensor.shape and len(tensor.strides) == len(tensor.shape)
     if not is_made_for or _moving(tensor, tensor.strides) != _moving(tensor, tensor.layout.host_strides):
         fact = f'"{argument.name}" has shape {list(tensor.shape)} and strides {list(tensor.strides)}'
         made = f"its layout was made for {list(tensor.layout.host_shape)} and {list(tensor.layout.host_strides)}"
-        raise LayoutMismatch(f"{fact}; {made}")
+        return LayoutMismatch(f"{fact}; {made}")
     if tensor.storage_offset_bytes % STICK_BYTES != 0:
         fact = f'"{argument.name}" begins {tensor.storage_offset_bytes} bytes into its allocation, inside a stick'
-        raise LayoutMismatch(fact, hint=f"a tensor begins at a multiple of {STICK_BYTES} bytes")
+        return LayoutMismatch(fact, hint=f"a tensor begins at a multiple of {STICK_BYTES} bytes")
+    return None
 
 
 def _moving(tensor: LaunchTensor, strides: Sequence[int]) -> list[int]:
     return [stride for stride, extent in zip(strides, tensor.shape, strict=True) if extent > 1]
 
 
-def _check_extents(argument: TileArgument, tensor: LaunchTensor) -> None:
+def _unfit_extents(argument: TileArgument, tensor: LaunchTensor) -> ShapeMismatch | None:
     compiled, actual = argument.shape, tensor.shape
     both = f'"{argument.name}" was compiled for {list(compiled)}, the tensor is {list(actual)}'
     if len(compiled) != len(actual):
-        raise ShapeMismatch(both)
+        return ShapeMismatch(both)
     for dim, (tile, extent) in enumerate(zip(compiled, actual, strict=True)):
         if extent < tile:
-            raise ShapeMismatch(both, notes=(f"dim {dim} is smaller than compiled for: {extent} < {tile}",))
+            return ShapeMismatch(both, notes=(f"dim {dim} is smaller than compiled for: {extent} < {tile}",))
         if extent > tile and argument.axes is not None and argument.axes[dim] is None:
             fact = f"dim {dim} has {extent} elements for {tile}, and no loop of the tile contract cuts it"
-            raise ShapeMismatch(both, notes=(fact,))
+            return ShapeMismatch(both, notes=(fact,))
+    return None
 
 
-def with_loops(contract: TileContract, tensors: Sequence[LaunchTensor]) -> TileContract:
+def with_loops(contract: TileContract, tensors: Sequence[LaunchTensor]) -> TileContract | TileAmbiguous:
     """Return the contract with its loops named, where it tells shapes only: one loop over the dim that is larger.
 
-    Errors: SPY0956 where the shapes leave a choice: several dims larger, different numbers of tiles, no output larger,
-    an argument of full size that is not cut, or a program that is not pointwise.
+    Reasons for none: SPY0956 where the shapes leave a choice: several dims larger, different numbers of tiles, no
+    output larger, an argument of full size that is not cut, or a program that is not pointwise.
     """
     if all(argument.axes is not None for argument in contract.arguments):
         return contract
     larger = [_larger_dims(argument, tensor) for argument, tensor in zip(contract.arguments, tensors, strict=True)]
-    name, tile = "tile", 1
-    if any(larger):
-        tile = _only_tile(contract, tensors, larger)
+    name = "tile"
+    tile = _only_tile(contract, tensors, larger) if any(larger) else 1
+    if isinstance(tile, TileAmbiguous):
+        return tile
     arguments = tuple(
         replace(argument, axes=tuple(name if dim in dims else None for dim in range(len(argument.shape))))
         for argument, dims in zip(contract.arguments, larger, strict=True)
@@ -97,7 +103,9 @@ def _larger_dims(argument: TileArgument, tensor: LaunchTensor) -> tuple[int, ...
     return tuple(dim for dim, (tile, extent) in enumerate(pairs) if extent > tile)
 
 
-def _only_tile(contract: TileContract, tensors: Sequence[LaunchTensor], larger: Sequence[tuple[int, ...]]) -> int:
+def _only_tile(
+    contract: TileContract, tensors: Sequence[LaunchTensor], larger: Sequence[tuple[int, ...]]
+) -> int | TileAmbiguous:
     """Return the tile of the one loop that the shapes can mean; places are counted from the last dim, as broadcasts."""
     cut = [
         (dims[0] - len(argument.shape), argument.shape[dims[0]], tensor.shape[dims[0]])
@@ -114,39 +122,44 @@ def _only_tile(contract: TileContract, tensors: Sequence[LaunchTensor], larger: 
             f'"{argument.name}" was compiled for {list(argument.shape)}, the tensor is {list(tensor.shape)}'
             for argument, tensor in zip(contract.arguments, tensors, strict=True)
         )
-        raise TileAmbiguous("the shapes do not determine the loops, and the bundle has no tile contract", notes=shapes)
+        return TileAmbiguous("the shapes do not determine the loops, and the bundle has no tile contract", notes=shapes)
     return cut[0][1]
 
 
 def matched_loops(
     contract: TileContract, tensors: Sequence[LaunchTensor], options: LaunchOptions
-) -> tuple[LoopPlan, ...]:
-    """Return the loops of a launch, contract order, remainders still open.
+) -> tuple[LoopPlan, ...] | RuntimeFault:
+    """Return the loops of a launch, contract order, remainders still open, or why there are none.
 
-    Errors: SPY0955 tiles are not allowed, SPY0957 arguments disagree on a loop, SPY0961 too many iterations.
+    Reasons: SPY0955 tiles are not allowed, SPY0957 arguments disagree on a loop, SPY0961 too many iterations.
     """
-    loops = tuple(_loop(loop, contract, tensors) for loop in contract.loops)
+    loops: list[LoopPlan] = []
+    for declared in contract.loops:
+        loop = _loop(declared, contract, tensors)
+        if isinstance(loop, TileInconsistent):
+            return loop
+        loops.append(loop)
     if options.allow_tiled_launch:
-        check_count(loops, options)
-        return loops
+        return too_many(loops, options) or tuple(loops)
     tiled = [f'"{loop.name}": {loop.extent} elements in tiles of {loop.tile}' for loop in loops if loop.trips > 1]
     if tiled:
         fact = f'the tensors are larger than "{contract.program}" was compiled for, and tiled launch is off'
-        raise TilingNotAllowed(fact, notes=tuple(tiled))
-    return loops
+        return TilingNotAllowed(fact, notes=tuple(tiled))
+    return tuple(loops)
 
 
-def check_count(loops: Sequence[LoopPlan], options: LaunchOptions) -> None:
-    """Refuse more iterations than a launch may have; errors SPY0961."""
+def too_many(loops: Sequence[LoopPlan], options: LaunchOptions) -> TooManyTiles | None:
+    """Return what refuses more iterations than a launch may have: SPY0961."""
     total = 1
     for loop in loops:
         total *= loop.trips
     if total > options.max_tiles:
         nest = " x ".join(str(loop.trips) for loop in loops)
-        raise TooManyTiles(f"the launch would have {total} iterations ({nest}), more than {options.max_tiles}")
+        return TooManyTiles(f"the launch would have {total} iterations ({nest}), more than {options.max_tiles}")
+    return None
 
 
-def _loop(loop: TileLoop, contract: TileContract, tensors: Sequence[LaunchTensor]) -> LoopPlan:
+def _loop(loop: TileLoop, contract: TileContract, tensors: Sequence[LaunchTensor]) -> LoopPlan | TileInconsistent:
     extents: list[tuple[str, int]] = []
     for argument, tensor in zip(contract.arguments, tensors, strict=True):
         if argument.axes is not None and loop.name in argument.axes:
@@ -156,7 +169,7 @@ def _loop(loop: TileLoop, contract: TileContract, tensors: Sequence[LaunchTensor
     for (first, extent), (second, other) in pairwise(counted):
         if extent != other:
             fact = f'loop "{loop.name}" has {extent} elements in "{first}" and {other} in "{second}"'
-            raise TileInconsistent(fact)
+            return TileInconsistent(fact)
     # a tile whose last stick is padded covers more elements than there may be
     return LoopPlan(loop.name, loop.kind, max(counted[0][1], loop.tile) if counted else loop.tile, loop.tile)
 

@@ -57,19 +57,21 @@ class _Left:
     may_stage: bool
 
 
-def with_remainder(launch: TiledLaunch, loop: LoopPlan, asked: Remainder | None, may_stage: bool) -> LoopPlan:
+def with_remainder(
+    launch: TiledLaunch, loop: LoopPlan, asked: Remainder | None, may_stage: bool
+) -> LoopPlan | RemainderNotPossible:
     """Return the loop with the policy for what its tiles leave over: the one asked for, else the first that is legal.
 
     Where every tensor has its sticks along the loop, tiles may also fill the tensors' last sticks, padding included.
-    Errors: SPY0962 where none applies.
+    The reason where none applies: SPY0962.
     """
-    try:
-        return _settled(launch, loop, asked, may_stage)
-    except RemainderNotPossible:
-        whole = _whole_sticks(launch, loop)
-        if whole in (None, loop.extent):
-            raise
-        return _settled(launch, replace(loop, extent=whole), asked, may_stage)
+    settled = _settled(launch, loop, asked, may_stage)
+    if isinstance(settled, LoopPlan):
+        return settled
+    whole = _whole_sticks(launch, loop)
+    if whole is None or whole == loop.extent:
+        return settled
+    return _settled(launch, replace(loop, extent=whole), asked, may_stage)
 
 
 def _whole_sticks(launch: TiledLaunch, loop: LoopPlan) -> int | None:
@@ -91,7 +93,9 @@ def _whole_sticks(launch: TiledLaunch, loop: LoopPlan) -> int | None:
     return None if others else -(-loop.extent // lanes) * lanes
 
 
-def _settled(launch: TiledLaunch, loop: LoopPlan, asked: Remainder | None, may_stage: bool) -> LoopPlan:
+def _settled(
+    launch: TiledLaunch, loop: LoopPlan, asked: Remainder | None, may_stage: bool
+) -> LoopPlan | RemainderNotPossible:
     if loop.extent % loop.tile == 0:
         return loop
     left = _Left(loop, next(item for item in launch.contract.loops if item.name == loop.name), may_stage)
@@ -104,7 +108,7 @@ def _settled(launch: TiledLaunch, loop: LoopPlan, asked: Remainder | None, may_s
         notes.append(f"{policy.value}: {hurdle}")
     count = loop.extent % loop.tile
     fact = f'loop "{loop.name}" has {loop.extent} elements in tiles of {loop.tile}, {count} are left over'
-    raise RemainderNotPossible(fact, notes=tuple(notes))
+    return RemainderNotPossible(fact, notes=tuple(notes))
 
 
 def _repeats_nothing(launch: TiledLaunch) -> bool:

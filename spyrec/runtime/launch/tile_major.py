@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from spyrec.bundle.tile_contract import TileArgument
-from spyrec.diagnostics import SpyrecError
-from spyrec.layout.device_layout import DeviceLayout
-from spyrec.layout.tiling import analyse, row_major_strides
+from spyrec.diagnostics import Diagnostic, answered
+from spyrec.layout.device_layout import DeviceLayout, layout_holding
+from spyrec.layout.tiling import HostTensor, analyse, row_major_strides
 from spyrec.runtime.launch.address_levels import address_runs, are_alike
 
 
@@ -26,7 +26,7 @@ def tile_major_layout(argument: TileArgument, shape: Sequence[int], order: Seque
     host = row_major_strides(tuple(shape))
     # a device dim that no host dim of the tile fills holds one element, and no copies of it
     stride_map = [0 if stride == 0 else -1 for stride in compiled.stride_map]
-    for run in analyse(compiled.host_tensor, compiled.device_size, compiled.stride_map):
+    for run in answered(analyse(compiled.host_tensor, compiled.device_size, compiled.stride_map)):
         if sum(argument.shape[dim] > 1 for dim in range(run.first, run.last + 1)) > 1:
             return None
         for tile in run.tiles:
@@ -38,9 +38,8 @@ def tile_major_layout(argument: TileArgument, shape: Sequence[int], order: Seque
     ]
     sizes = (*(trips for trips, _ in outer), *compiled.device_size)
     strides = (*(stride for _, stride in outer), *_unit_strides(stride_map, compiled))
-    try:
-        layout = DeviceLayout(sizes, strides, compiled.device_dtype, shape, host, argument.dtype)
-    except SpyrecError:
+    layout = layout_holding(HostTensor(tuple(shape), host), argument.dtype, sizes, strides, compiled.device_dtype)
+    if isinstance(layout, Diagnostic):
         return None
     # A stride map can mean two cuts where strides coincide: only what was meant is worth a hint.
     return layout if are_alike(address_runs(layout), address_runs(compiled), argument.shape) else None
