@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from spyrec.emulator.engine import Integers, Setting
-from spyrec.emulator.footprint import box_runs, first_conflict, first_overlap, length
+from spyrec.emulator.footprint import Footprint, box_runs, length
 from spyrec.emulator.plan import PlannedCall
 
 BLOCK_BYTES = 1 << 20
@@ -78,49 +78,28 @@ def _is_free(planned: PlannedCall, dim: str, extent: int) -> bool:
     return setting.extents.get(dim) == extent and is_whole and setting.extends(setting.output, dim)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Touched:
-    """What the blocks touch of one operand: the runs of one, where each begins; ``base``: see ``Binding``."""
-
-    base: int | None
-    is_stored: bool
-    steps: dict[int, int]
-    runs: Integers
-    starts: Integers
-
-
 def _are_apart(group: Sequence[PlannedCall], cut: Cut) -> bool:
-    operands = [touched for item in group for touched in _touched(item, cut)]
+    operands = [found for item in group for found in _footprints(item, cut)]
     # Blocks begin alike in every core's LX, or one core does not stand for all.
     if any(item.base is None and len({*map(bytes, item.starts.reshape(-1, cut.count))}) > 1 for item in operands):
         return False
-    own = [replace(item, starts=item.starts[: cut.count]) if item.base is None else item for item in operands]
-    stores = [item for item in own if item.is_stored]
-    return all(_keeps_to_itself(store) and all(_is_apart(store, item) for item in own) for store in stores)
+    own = [_of_blocks(item, cut.count) if item.base is None else item for item in operands]
+    stores = [item for item in own if item.stored is not None]
+    return all(store.is_disjoint and all(item.keeps_out_of(store) for item in own) for store in stores)
 
 
-def _touched(planned: PlannedCall, cut: Cut) -> Iterator[_Touched]:
+def _footprints(planned: PlannedCall, cut: Cut) -> Iterator[Footprint]:
     setting, binding = cut.setting(planned.setting), planned.binding
     moved = cut.moved(planned.setting)
     for position, geometry in enumerate(setting.geometries):
         # of one value per stick up to two lanes are touched
         runs = box_runs(geometry, setting.extents, 2 if geometry.stick_dim is None else 1)
         starts = (binding.offsets[position][:, None] + moved[position]).reshape(-1)
-        is_stored = position == setting.output
-        yield _Touched(binding.bases[position], is_stored, dict(binding.steps[position]), runs, starts)
+        stored = runs if position == setting.output else None
+        yield Footprint(binding.bases[position], binding.steps[position], starts, stored, [(runs, range(len(starts)))])
 
 
-def _keeps_to_itself(store: _Touched) -> bool:
-    return first_overlap(store.runs, store.starts) is None
-
-
-def _is_apart(store: _Touched, other: _Touched) -> bool:
-    """Whether each block touches, of what the blocks store, at most its own part."""
-    if other.base != store.base:
-        return True
-    if other.steps != store.steps or len(other.starts) != len(store.starts):
-        return False
-    if len(store.runs) == 0 or len(other.runs) == 0:
-        return True
-    conflict = first_conflict((store.runs, store.starts), (other.runs, other.starts), range(len(store.starts)))
-    return conflict is None
+def _of_blocks(found: Footprint, count: int) -> Footprint:
+    """Return what the first ``count`` blocks touch, those of one core."""
+    ((runs, _),) = found.touched
+    return replace(found, starts=found.starts[:count], touched=[(runs, range(count))])

@@ -15,7 +15,7 @@ import numpy as np
 
 from spyrec.emulator.chain import Chain
 from spyrec.emulator.engine import Integers
-from spyrec.emulator.footprint import merge, shifted
+from spyrec.emulator.footprint import Owned, are_apart, merge, shifted
 from spyrec.emulator.operations.bound_calls import is_worth_sharing
 from spyrec.emulator.plan import PlannedCall
 from spyrec.emulator.units import DispatchUnit, UnitLoop, Units, every_unit
@@ -30,9 +30,6 @@ _MOST_RUNS = 1 << 16
 """Runs of bytes that the proof of one operand looks at: a program of more rounds keeps its waits, and loads at once."""
 
 _MOST_MEMBERS = 64
-
-Owned = Integers
-"""Runs of bytes and who has them: ``[run, (first, past, part)]``, sorted, those of one part merged."""
 
 
 def chained(units: Units, cores: int) -> Units:
@@ -158,18 +155,3 @@ def _union(items: Sequence[Owned]) -> Owned:
     of_parts = [_of_part(merge(everything[everything[:, 2] == part, :2]), part) for part in parts]
     merged = np.concatenate([everything[:0], *of_parts])
     return merged[np.argsort(merged[:, 0], kind="stable")]
-
-
-def are_apart(stores: Owned, touches: Owned) -> bool:
-    """Whether no part touches what another part stores."""
-    if len(stores) == 0:  # loops that never run
-        return True
-    if (stores[1:, 0] < stores[:-1, 1]).any():  # of one part they are merged: these are of two
-        return False
-    low = np.searchsorted(stores[:, 1], touches[:, 0], side="right")
-    past = np.searchsorted(stores[:, 0], touches[:, 1], side="left")
-    touched = past > low
-    first, last = low[touched], past[touched] - 1
-    changes = np.concatenate([[0], np.cumsum(stores[1:, 2] != stores[:-1, 2])])
-    is_own = (stores[first, 2] == touches[touched, 2]) & (changes[first] == changes[last])
-    return bool(is_own.all())

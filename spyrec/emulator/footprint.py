@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -87,18 +88,94 @@ def first_conflict(
     owners = np.repeat(np.arange(len(stores[1])), len(stores[0]))
     order = np.argsort(store_runs[:, 0], kind="stable")
     store_runs, owners = store_runs[order], owners[order]
-    changes = np.concatenate([[0], np.cumsum(owners[1:] != owners[:-1])])
     load_runs = shifted(*loads)
     readers = np.repeat(np.arange(len(loads[1])), len(loads[0]))
     own = np.asarray(owner_of_core)[readers]
-    low = np.searchsorted(store_runs[:, 1], load_runs[:, 0], side="right")
-    high = np.searchsorted(store_runs[:, 0], load_runs[:, 1], side="left")
-    touched = high > low
-    first, last = np.minimum(low, len(owners) - 1), np.maximum(high - 1, 0)
-    foreign = touched & ((owners[first] != own) | (changes[first] != changes[last]))
+    low, high, foreign = _reaching_others((store_runs, owners), (load_runs, own))
     hits = np.flatnonzero(foreign)
     if len(hits) == 0:
         return None
     hit = int(hits[0])
     store = int(low[hit]) + int(np.flatnonzero(owners[low[hit] : high[hit]] != own[hit])[0])
     return int(readers[hit]), int(owners[store]), int(max(load_runs[hit, 0], store_runs[store, 0]))
+
+
+def _reaching_others(
+    stores: tuple[Integers, Integers], touches: tuple[Integers, Integers]
+) -> tuple[Integers, Integers, npt.NDArray[np.bool_]]:
+    """Return of each run that is touched which stores ``[low, high)`` it meets, and whether one is another owner's.
+
+    Both are runs and the owner of each; stores are sorted, and no two share a byte.
+    """
+    (store_runs, owners), (runs, own) = stores, touches
+    low = np.searchsorted(store_runs[:, 1], runs[:, 0], side="right")
+    high = np.searchsorted(store_runs[:, 0], runs[:, 1], side="left")
+    if len(owners) == 0:
+        return low, high, np.zeros(len(runs), np.bool_)
+    changes = np.concatenate([[0], np.cumsum(owners[1:] != owners[:-1])])
+    first, last = np.minimum(low, len(owners) - 1), np.maximum(high - 1, 0)
+    return low, high, (high > low) & ((owners[first] != own) | (changes[first] != changes[last]))
+
+
+def loading_conflict(
+    stores: tuple[Integers, Integers],
+    touched: Sequence[tuple[Integers, Sequence[int]]],
+    starts: Integers,
+    owners: Sequence[int],
+) -> tuple[int, int, int] | None:
+    """Return (loading core, storing owner, byte) where a core loads what another owner stores, or ``None``.
+
+    ``stores``: runs and one start per owner; ``touched``: runs and the cores that load them; ``starts``: of each core.
+    """
+    for runs, cores in touched:
+        own = [owners[core] for core in cores]
+        conflict = first_conflict(stores, (runs, starts[list(cores)]), own) if len(runs) else None
+        if conflict is not None:
+            return cores[conflict[0]], conflict[1], conflict[2]
+    return None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Footprint:
+    """What each owner (a core, a block) touches of an operand in one round of the loops around it.
+
+    ``base``: its memory.  ``steps``: how far a round of each loop goes on, by number.  ``starts``: of each owner;
+    ``stored``: the runs there where it is stored.  ``touched``: runs, and the owners that touch these.
+    """
+
+    base: int | None
+    steps: Mapping[int, int]
+    starts: Integers
+    stored: Integers | None
+    touched: Sequence[tuple[Integers, Sequence[int]]]
+
+    @property
+    def is_disjoint(self) -> bool:
+        """Whether no two owners store one byte."""
+        return self.stored is None or first_overlap(self.stored, self.starts) is None
+
+    def keeps_out_of(self, store: Footprint) -> bool:
+        """Whether each owner touches at most its own part of what is stored, in every round of the loops.
+
+        Owners of both are the same, and the store is disjoint.
+        """
+        if self.base != store.base:
+            return True
+        # Distances hold in every round only where both go on alike.
+        if self.steps != store.steps:
+            return False
+        if store.stored is None or len(store.stored) == 0:
+            return True
+        owners = range(len(self.starts))
+        return loading_conflict((store.stored, store.starts), self.touched, self.starts, owners) is None
+
+
+Owned = Integers
+"""Runs of bytes and who has them: ``[run, (first, past, owner)]``, sorted, those of one owner merged."""
+
+
+def are_apart(stores: Owned, touches: Owned) -> bool:
+    """Whether no owner touches what another one stores."""
+    if (stores[1:, 0] < stores[:-1, 1]).any():  # of one owner they are merged: these are of two
+        return False
+    return not _reaching_others((stores[:, :2], stores[:, 2]), (touches[:, :2], touches[:, 2]))[2].any()

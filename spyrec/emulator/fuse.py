@@ -16,11 +16,11 @@ import numpy as np
 
 from spyrec.emulator.blocks import BLOCK_BYTES, Cut, cut_of
 from spyrec.emulator.engine import Executable, Integers, KernelExecutable, StepRequest, movement
+from spyrec.emulator.footprint import Footprint
 from spyrec.emulator.kernels.driver import StepRow, run_boxes
 from spyrec.emulator.kernels.records import table_of
 from spyrec.emulator.operations.bound_calls import KernelStep
 from spyrec.emulator.plan import PlannedCall
-from spyrec.emulator.rules.races import loading_conflict
 from spyrec.emulator.units import DispatchUnit
 
 WORTHWHILE_ELEMENTS = 1 << 21
@@ -118,26 +118,23 @@ def _fits(group: Sequence[PlannedCall], planned: PlannedCall, worthwhile_element
 def _keeps_apart(earlier: PlannedCall, later: PlannedCall) -> bool:
     """Whether no core of one call touches what another core of the other call stores."""
     for left, right in product(range(len(earlier.binding.bases)), range(len(later.binding.bases))):
+        # LX is each core's own; bases are memories of their own unless arguments overlap, which a launch looks at.
+        if earlier.binding.bases[left] is None or earlier.binding.bases[left] != later.binding.bases[right]:
+            continue
         stores = left == earlier.setting.output, right == later.setting.output
-        if stores[0] and not _is_apart((earlier, left), (later, right)):
-            return False
-        if stores[1] and not stores[0] and not _is_apart((later, right), (earlier, left)):
+        if not any(stores):
+            continue
+        store, other = (earlier, left), (later, right)
+        if not stores[0]:
+            store, other = other, store
+        if not _footprint(*other).keeps_out_of(_footprint(*store)):
             return False
     return True
 
 
-def _is_apart(store: tuple[PlannedCall, int], other: tuple[PlannedCall, int]) -> bool:
-    """Whether each core of ``other`` touches, of what the cores of ``store`` store, at most its own part."""
-    (storing, target), (touching, position) = store, other
-    base = storing.binding.bases[target]
-    # LX is each core's own; bases are memories of their own unless arguments overlap, which a launch looks at.
-    if base is None or touching.binding.bases[position] != base:
-        return True
-    # Distances hold in every round of the loops around only where both advance alike.
-    if storing.binding.steps[target] != touching.binding.steps[position]:
-        return False
-    stored = storing.binding.runs[target], storing.binding.offsets[target]
-    if len(stored[0]) == 0:
-        return True
-    touched, starts = touching.binding.touched(position), touching.binding.offsets[position]
-    return loading_conflict(stored, touched, starts, range(len(stored[1]))) is None
+def _footprint(planned: PlannedCall, position: int) -> Footprint:
+    binding = planned.binding
+    stored = binding.runs[position] if position == planned.setting.output else None
+    return Footprint(
+        binding.bases[position], binding.steps[position], binding.offsets[position], stored, binding.touched(position)
+    )

@@ -2,55 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 
 from spyrec.bundle.program import Constant, Program
 from spyrec.bundle.superdsc import SuperDsc
 from spyrec.diagnostics import SpyrecError
 from spyrec.emulator import core_chains, device, dispatch_table, launch
-from spyrec.emulator.core_chains import are_apart, chained
+from spyrec.emulator.core_chains import chained
 from spyrec.emulator.dispatch_table import stretches
+from spyrec.emulator.engine import Integers
 from spyrec.emulator.units import Units, every_unit
 from spyrec.runtime.device import LaunchStats
 from tests.emulator.loop_programs import Looker, LoopProgram, Member, Tile, Words, launched
 from tests.emulator.test_loops import random_program, random_words
-
-Integers = npt.NDArray[np.int64]
-
-
-def owned(generator: np.random.Generator, parts: int) -> Integers:
-    """Return runs of random bytes of 40 as a chain's proof takes them: sorted, those of one part merged."""
-    held = generator.random((parts, 41)) < generator.choice([0.02, 0.1])
-    held[:, 40] = False
-    rows: list[tuple[int, int, int]] = []
-    for part, own in enumerate(held):
-        edges = np.flatnonzero(np.diff(own.astype(int), prepend=0)).tolist()
-        rows += [(first, past, part) for first, past in zip(edges[::2], edges[1::2], strict=True)]
-    return np.array(sorted(rows), np.int64).reshape(-1, 3)
-
-
-def by_byte(runs: Integers) -> Iterator[tuple[int, int]]:
-    for first, past, part in runs.tolist():
-        yield from ((byte, part) for byte in range(first, past))
-
-
-def test_parts_are_apart_where_no_byte_that_one_stores_is_touched_by_another() -> None:
-    generator = np.random.Generator(np.random.PCG64(3))
-    found: list[bool] = []
-    for _ in range(600):
-        stores, touches = owned(generator, 3), owned(generator, 3)
-        expected = all(
-            part == other for byte, part in by_byte(stores) for own, other in (*by_byte(stores), *by_byte(touches))
-            if own == byte
-        )  # fmt: skip
-        assert are_apart(stores, touches) == expected
-        found.append(expected)
-    assert 100 < sum(found) < 500
 
 
 @dataclass(frozen=True, slots=True)

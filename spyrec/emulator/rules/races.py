@@ -11,7 +11,7 @@ import numpy.typing as npt
 from spyrec.bundle.superdsc import Component
 from spyrec.device_ops import device_operation
 from spyrec.emulator.engine import Setting
-from spyrec.emulator.footprint import first_conflict, first_overlap
+from spyrec.emulator.footprint import first_overlap, loading_conflict
 from spyrec.emulator.rules.fault_places import Fault, FaultSpot
 
 Integers = npt.NDArray[np.int64]
@@ -66,24 +66,6 @@ def races(setting: Setting, binding: Touching) -> Iterator[tuple[Fault, str]]:
             reader, writer = ids[conflict[0]], ids[first[conflict[1]]]
             fault = Fault(7, position, FaultSpot(conflict[0], conflict[2]), more_fields=_SLICES)
             yield fault, f"core {reader} loads byte {conflict[2]}, which core {writer} stores"
-
-
-def loading_conflict(
-    stores: tuple[Integers, Integers],
-    touched: Sequence[tuple[Integers, Sequence[int]]],
-    starts: Integers,
-    owners: Sequence[int],
-) -> tuple[int, int, int] | None:
-    """Return (loading core, storing owner, byte) where a core loads what another owner stores, or ``None``.
-
-    ``stores``: runs and one start per owner; ``touched``: runs and the cores that load them; ``starts``: of each core.
-    """
-    for runs, cores in touched:
-        own = [owners[core] for core in cores]
-        conflict = first_conflict(stores, (runs, starts[list(cores)]), own) if len(runs) else None
-        if conflict is not None:
-            return cores[conflict[0]], conflict[1], conflict[2]
-    return None
 
 
 def combination_owners(setting: Setting) -> list[int]:
