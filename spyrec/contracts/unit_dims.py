@@ -141,17 +141,21 @@ def _enlarged(source: Graph, sizes: Mapping[HostDim, int]) -> Graph | None:
         shape = tuple(sizes.get((name, dim), extent) for dim, extent in enumerate(value.type.shape))
         grown = replace(value.type, shape=shape) if name in source.inputs else value.type
         values[name] = replace(value, type=grown, dims=(None,) * len(shape), pin=None)
-    try:
-        nodes = tuple(_again(node, values, extents) for node in source.nodes)
-    except OpError:
-        return None
-    enlarged = replace(source, dims={}, nodes=nodes, values=values)
+    nodes: list[Node] = []
+    for node in source.nodes:
+        again = _again(node, values, extents)
+        if isinstance(again, OpError):
+            return None
+        nodes.append(again)
+    enlarged = replace(source, dims={}, nodes=tuple(nodes), values=values)
     return None if verify(enlarged) else enlarged
 
 
-def _again(node: Node, values: dict[str, Value], extents: Mapping[str, int]) -> Node:
+def _again(node: Node, values: dict[str, Value], extents: Mapping[str, int]) -> Node | OpError:
     attributes = _resized(node.attributes, extents)
     inferred = infer(catalogue()[node.op], node.inputs, attributes, values)
+    if isinstance(inferred, OpError):
+        return inferred
     for name, result in zip(node.outputs, inferred.results, strict=True):
         values[name] = replace(values[name], type=result, dims=(None,) * result.rank)
     return replace(node, attributes=attributes, work_division=None)

@@ -30,12 +30,23 @@ class Inferred:
 
 def infer(
     definition: OpDef, operands: Sequence[Operand], attributes: Attributes, values: Mapping[str, Value]
-) -> Inferred:
-    """Return the types and dim names of one node.
+) -> Inferred | OpError:
+    """Return the types and dim names of one node, or how its operands and attributes contradict the op.
 
-    Errors (:class:`OpError`): SPY0120 arity, SPY0125 too many elements, SPY0214 a device format that the op does not
+    Ops raise what contradicts them.  It is caught here, around their rules alone, so that whoever asks, to report it
+    or to try other extents, looks at a value and catches nothing.
+    Contradictions: SPY0120 arity, SPY0125 too many elements, SPY0214 a device format that the op does not
     take, SPY0215 a number that does not fit, SPY0219 a number or nothing where a tensor is needed, and those of the op.
     """
+    try:
+        return _inferred(definition, operands, attributes, values)
+    except OpError as contradiction:
+        return contradiction
+
+
+def _inferred(
+    definition: OpDef, operands: Sequence[Operand], attributes: Attributes, values: Mapping[str, Value]
+) -> Inferred:
     types = operand_types(definition, operands, values)
     results = definition.infer(types, attributes)
     _require_formats(definition, types)
@@ -81,7 +92,10 @@ def complete_attributes(definition: OpDef, types: OperandTypes, attributes: Attr
 def operand_types(
     definition: OpDef, operands: Sequence[Operand], values: Mapping[str, Value]
 ) -> tuple[TensorType | None, ...]:
-    """Return the type of each operand; absent trailing ones are added as ``None``.  Errors: see :func:`infer`."""
+    """Return the type of each operand; absent trailing ones are added as ``None``.
+
+    Errors (:class:`OpError`): SPY0120, SPY0215, SPY0219.
+    """
     _require_arity(definition, len(operands))
     types = [_operand_type(definition, index, operand, values) for index, operand in enumerate(operands)]
     if any(isinstance(operand, Scalar) for operand in operands):

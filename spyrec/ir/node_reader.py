@@ -214,11 +214,11 @@ class NodeReader:
 
     def _infer(self, model: NodeModel, call: _Call, attributes: Attributes, place: Location) -> Inferred | None:
         """Return what the node's operands and results are, or report why it has none."""
-        try:
-            inferred = infer(call.definition, call.operands, attributes, self._declarations.values)
-        except OpError as error:
+        inferred = infer(call.definition, call.operands, attributes, self._declarations.values)
+        if isinstance(inferred, OpError):
             notes = (f'node "{model.name}" = {call.definition.name}({self._describe(call.operands)})',)
-            self._sink.error(error.code, error.message, _place(error, model, place), notes=notes, hint=error.hint)
+            where = _place(inferred, model, place)
+            self._sink.error(inferred.code, inferred.message, where, notes=notes, hint=inferred.hint)
             return None
         is_named = model.outputs is None or len(model.outputs) == len(inferred.results)
         return inferred if is_named else None

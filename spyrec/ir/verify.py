@@ -72,11 +72,10 @@ def _check_node(graph: Graph, node: Node) -> list[Diagnostic]:
     if not isinstance(node.attributes, definition.attributes):
         given = type(node.attributes).__name__
         return [Diagnostic("SPY0121", f"{node.op} takes {definition.attributes.__name__}, not {given}", place)]
-    try:
-        inferred = infer(definition, node.inputs, node.attributes, graph.values)
-    except OpError as error:
+    inferred = infer(definition, node.inputs, node.attributes, graph.values)
+    if isinstance(inferred, OpError):
         notes = (f'node "{node.name}" = {node.op}({_describe(graph, node.inputs)})',)
-        return [Diagnostic(error.code, error.message, _place(error, node), notes, error.hint)]
+        return [Diagnostic(inferred.code, inferred.message, _place(inferred, node), notes, inferred.hint)]
     if len(node.outputs) != len(inferred.results):
         message = f'node "{node.name}" has {len(node.outputs)} results, {node.op} makes {len(inferred.results)}'
         return [Diagnostic("SPY0139", message, place)]

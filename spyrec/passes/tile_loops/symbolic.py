@@ -72,12 +72,10 @@ def refuse_unsteady_shapes(graph: Graph) -> None:
     }
     for node in graph.nodes:
         _refuse_renamed_symbol(graph, node)
-        try:
-            attributes = sized_for(node.attributes, small)
-            results = infer(catalogue()[node.op], node.inputs, attributes, values).results
-        except OpError as error:
-            raise _unsteady(node, error.message) from error
-        for name, result in zip(node.outputs, results, strict=True):
+        inferred = infer(catalogue()[node.op], node.inputs, sized_for(node.attributes, small), values)
+        if isinstance(inferred, OpError):
+            raise _unsteady(node, inferred.message)
+        for name, result in zip(node.outputs, inferred.results, strict=True):
             value = graph.values[name]
             values[name] = replace(value, type=result)
             if result != _resized(value, small):
