@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
+from spyrec.device_ops import IDENTITY
 from spyrec.hardware.dtypes import DeviceFormat
 from spyrec.hardware.plan_record import PlannerName, PlanNote
 from spyrec.ir.access import Access
@@ -175,6 +176,11 @@ class Kernel:
         """What the rules of its class need to know of it."""
         is_in_place = any(use.buffer == self.output.buffer for use in self.inputs)
         return KernelShape(self.rule, self.extents, self.reduced, is_in_place)
+
+
+def copy_kernel(name: str, source: Use, target: Use, origin: Origin) -> Kernel:
+    """Return the kernel that writes what ``source`` reads to where ``target`` writes, whatever layouts they get."""
+    return Kernel(name, "spyre.copy", IDENTITY, Rule.COPY, source.access.extents, (source,), target, origin)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from spyrec.device_ops import IDENTITY
 from spyrec.ir.access import Access
 from spyrec.ir.graph import Derived, Graph, LayoutPin, Node, Operand, Origin
-from spyrec.ir.kernel import BufferRole, Kernel, KernelBuffer, Use
-from spyrec.ir.kernel_form import Rule
+from spyrec.ir.kernel import BufferRole, Kernel, KernelBuffer, Use, copy_kernel
 from spyrec.ir.types import TensorType
 
 PASS_NAME = "form-kernels"
@@ -112,20 +110,7 @@ def copy_between(
     builder: KernelBuilder, source: Use, target: Use, origin: Origin, reason: str, dims: DimNames = ()
 ) -> None:
     """Add a copy of what ``source`` reads to where ``target`` writes, over the same extents, named ``dims``."""
-    builder.add_kernel(
-        Kernel(
-            name=f"{target.buffer}.piece",
-            op="spyre.copy",
-            op_func=IDENTITY,
-            rule=Rule.COPY,
-            extents=source.access.extents,
-            inputs=(source,),
-            output=target,
-            origin=origin,
-            reason=reason,
-            dims=dims,
-        )
-    )
+    builder.add_kernel(replace(copy_kernel(f"{target.buffer}.piece", source, target, origin), reason=reason, dims=dims))
 
 
 def copy_into(
@@ -145,15 +130,8 @@ def copy_into(
     assert access is not None, (target.type, use.access.extents)
     output = Use(target.name, access)
     builder.add_kernel(
-        Kernel(
-            name=f"{target.name}.copy",
-            op="spyre.copy",
-            op_func=IDENTITY,
-            rule=Rule.COPY,
-            extents=use.access.extents,
-            inputs=(use,),
-            output=output,
-            origin=target.origin,
+        replace(
+            copy_kernel(f"{target.name}.copy", use, output, target.origin),
             # a value becomes its copy where both get one layout, and it can become one only
             is_elidable=is_elidable and not builder.has_elidable_copy(use.buffer),
             reason=reason,

@@ -21,8 +21,7 @@ from spyrec.hardware.plan_record import Decision
 from spyrec.hardware.target import CALIBRATED, RING_CORES, Figure
 from spyrec.ir.kernel import Kernel, KernelGraph, Owners
 from spyrec.passes.base import PipelineOptions
-from spyrec.passes.planning.relayout import moved_ring_bytes
-from spyrec.passes.planning.shares import Share
+from spyrec.passes.planning.shares import Share, moved_ring_bytes
 from spyrec.passes.planning.traffic import plan_figures
 from spyrec.passes.verify_kernels import verify_kernels
 from tests.support.examples import examples

@@ -16,8 +16,7 @@ from spyrec.ir.kernel import Kernel, KernelGraph, Owners
 from spyrec.ir.kernel_form import KernelForm, Rule
 from spyrec.passes.planning.kernel_space import KernelSpace, OperandSpace, kernel_space
 from spyrec.passes.planning.overlap import Box, core_box, union_sticks
-from spyrec.passes.planning.relayout import moved_ring_bytes
-from spyrec.passes.planning.shares import share_of_owners
+from spyrec.passes.planning.shares import moved_ring_bytes, share_of_owners
 
 
 def record_of(

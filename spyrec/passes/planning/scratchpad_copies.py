@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from spyrec.device_ops import IDENTITY, SHUFFLE
+from spyrec.device_ops import SHUFFLE
 from spyrec.ir.access import Access
 from spyrec.ir.device_access import Inexpressible
 from spyrec.ir.graph import Derived
-from spyrec.ir.kernel import BufferRole, Kernel, KernelBuffer, KernelGraph, Use
+from spyrec.ir.kernel import BufferRole, Kernel, KernelBuffer, KernelGraph, Use, copy_kernel
 from spyrec.ir.kernel_form import Rule
 from spyrec.ir.types import TensorType
 from spyrec.passes.planning.regions import BufferRegion, fetching_use, layout_of_region
@@ -91,15 +91,11 @@ def _dims(graph: KernelGraph, region: BufferRegion) -> tuple[str | None, ...]:
 
 
 def _copy(twin: KernelBuffer, read: Use, write: Use, region: BufferRegion) -> Kernel:
-    return Kernel(
-        name=f"{twin.name}.{'fetch' if write.buffer == twin.name else 'drain'}",
-        op="spyre.copy",
-        op_func=IDENTITY,
+    name = f"{twin.name}.{'fetch' if write.buffer == twin.name else 'drain'}"
+    return replace(
+        copy_kernel(name, read, write, twin.origin),
         rule=Rule.SAME_STICK,
         extents=region.shape,
-        inputs=(read,),
-        output=write,
-        origin=twin.origin,
         loops=region.loops,
         tiled=tuple(tuple(dim for dim, moved in enumerate(step) if moved) for step in region.steps),
     )

@@ -10,7 +10,9 @@ import math
 from dataclasses import dataclass
 from functools import lru_cache
 
-from spyrec.hardware.target import STICK_BYTES
+import numpy as np
+
+from spyrec.hardware.target import RING_CORES, STICK_BYTES
 from spyrec.hardware.work_slices import slices_in_order, slices_of_cores
 from spyrec.ir.device_access import DeviceAccess, DeviceDim, VariablePart
 from spyrec.ir.kernel import Kernel, Owners
@@ -156,3 +158,18 @@ def _covered(form: KernelForm, operand: DeviceAccess, variable: int | None, part
         return 1
     size = form.variables[variable].size
     return -(-size // operand.lane_extent) if part is VariablePart.TILE else size
+
+
+@lru_cache(maxsize=1 << 14)
+def moved_ring_bytes(source: Share, target: Share) -> int:
+    """Return the bytes that one core gets from others, each as often as there are links of the ring on its way.
+
+    Of the core where that is most.  Every part of ``source`` has one core; the shorter way round the ring is taken.
+    """
+    own, wanted = np.array(source.slices, np.int64), np.array(target.slices, np.int64)
+    shared = np.full((len(wanted), len(own)), STICK_BYTES, np.int64)
+    for dim, (before, after) in enumerate(zip(source.extents, target.extents, strict=True)):
+        first, begin = own[None, :, dim] * before, wanted[:, None, dim] * after
+        shared *= np.maximum(0, np.minimum(first + before, begin + after) - np.maximum(first, begin))
+    apart = np.abs(np.arange(len(wanted))[:, None] - np.arange(len(own)))
+    return int((shared * np.minimum(apart, RING_CORES - apart)).sum(axis=1).max())

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from spyrec.device_ops import IDENTITY
 from spyrec.diagnostics import Location, refuse
 from spyrec.ir.access import Access, Coordinate
 from spyrec.ir.graph import Node, location_of
-from spyrec.ir.kernel import BufferRole, Kernel, KernelBuffer, KernelGraph, Use
+from spyrec.ir.kernel import BufferRole, Kernel, KernelBuffer, KernelGraph, Use, copy_kernel
 from spyrec.ir.kernel_form import Rule
 from spyrec.ir.types import TensorType
 from spyrec.passes.assign_layouts.layout_candidates import layout_of_pin
@@ -208,14 +207,5 @@ def _written_view(kernel: Kernel, position: int, buffers: dict[str, KernelBuffer
     whole = Access.identity(kernel.extents)
     dtype = buffers[use.buffer].type.dtype
     buffers[name] = KernelBuffer(name, TensorType(kernel.extents, dtype), BufferRole.INTERMEDIATE, kernel.origin)
-    return Kernel(
-        name=name,
-        op="spyre.copy",
-        op_func=IDENTITY,
-        rule=Rule.COPY,
-        extents=kernel.extents,
-        inputs=(use,),
-        output=Use(name, whole),
-        origin=kernel.origin,
-        reason="tiles would cut the digits of a reshape apart",
-    )
+    copy = copy_kernel(name, use, Use(name, whole), kernel.origin)
+    return replace(copy, reason="tiles would cut the digits of a reshape apart")

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from spyrec.device_ops import IDENTITY
 from spyrec.ir.access import Access
 from spyrec.ir.graph import Derived
-from spyrec.ir.kernel import BufferRole, Kernel, KernelBuffer, Use
-from spyrec.ir.kernel_form import Rule
+from spyrec.ir.kernel import BufferRole, Kernel, KernelBuffer, Use, copy_kernel
 from spyrec.passes.tile_loops.accumulation import PASS_NAME, output_dims
 from spyrec.passes.tile_loops.tree import Body, LoopNode, Serials, TiledKernel, kernels_of
 
@@ -120,15 +118,9 @@ def _full_copy(writer: TiledKernel, name: str, tile: KernelBuffer) -> TiledKerne
     kernel, shape = writer.kernel, tile.type.shape
     whole = Access.identity(shape)
     dims = output_dims(kernel, len(shape))
-    copy = Kernel(
-        name=f"{name}.full",
-        op="spyre.copy",
-        op_func=IDENTITY,
-        rule=Rule.COPY,
-        extents=shape,
-        inputs=(Use(tile.name, whole),),
-        output=Use(name, whole),
-        origin=Derived(PASS_NAME, (kernel.origin,)),
+    origin = Derived(PASS_NAME, (kernel.origin,))
+    copy = replace(
+        copy_kernel(f"{name}.full", Use(tile.name, whole), Use(name, whole), origin),
         reason=f'"{name}" is needed inside and outside of the loops it is made in',
         dims=dims,
     )
