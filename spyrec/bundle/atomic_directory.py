@@ -10,6 +10,7 @@ import secrets
 import shutil
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
+from io import FileIO
 from pathlib import Path
 from typing import BinaryIO
 
@@ -38,27 +39,38 @@ class NewDirectory:
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._folders = {root}
+        self._folders: set[str] = {""}
         self.digests: dict[str, str] = {}
 
     def write(self, name: str, content: bytes) -> None:
         """Write one file; ``name`` is relative, ``/`` between its parts."""
-        with self.stream(name) as write:
-            write(content)
+        with open(self._new_file(name), "wb", buffering=0) as stream:  # noqa: PTH123 -- a bundle has thousands of them
+            _write_all(stream, content)
+        self.digests[name] = hashlib.sha256(content).hexdigest()
 
     @contextmanager
     def stream(self, name: str) -> Generator[Callable[[memoryview | bytes], None]]:
         """Open one file; yield the function that takes its pieces."""
-        assert is_inside(name), name
-        assert name not in self.digests, f"{name} is written twice"
-        path = self._root / name
-        if path.parent not in self._folders:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._folders.add(path.parent)
         digest = hashlib.sha256()
-        with path.open("wb") as stream:
+        with open(self._new_file(name), "wb") as stream:  # noqa: PTH123
             yield _writer(stream, digest.update)
         self.digests[name] = digest.hexdigest()
+
+    def _new_file(self, name: str) -> str:
+        """Return the path of a file that is not there yet, in a folder that is."""
+        assert name not in self.digests, f"{name} is written twice"
+        assert is_inside(name), name
+        folder = name.rpartition("/")[0]
+        if folder not in self._folders:
+            (self._root / folder).mkdir(parents=True, exist_ok=True)
+            self._folders.add(folder)
+        return f"{self._root}/{name}"
+
+
+def _write_all(stream: FileIO, content: bytes) -> None:
+    left = memoryview(content)
+    while left:
+        left = left[stream.write(left) :]
 
 
 def _writer(stream: BinaryIO, update: Callable[[memoryview | bytes], None]) -> Callable[[memoryview | bytes], None]:

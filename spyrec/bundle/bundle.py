@@ -34,8 +34,12 @@ class Bundle(BundleContent):
         ``force`` replaces an existing bundle, and nothing else.  Errors: SPY0612 to SPY0614.
         """
         with atomic_directory(Path(path), force=force) as directory:
+            written: dict[tuple[int, int], dict[str, bytes]] = {}
             for program in self.programs:
-                files = program_files(program)
+                code = id(program.program), id(program.superdscs)  # layers repeat, and share the code of their programs
+                if code not in written:
+                    written[code] = program_files(program)
+                files = written[code]
                 write_files(directory, program.directory, files)
                 if program.directory in self.artifacts:
                     write_artifact(directory, program.directory, self.artifacts.made_of(program.directory, files))

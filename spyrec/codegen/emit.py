@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 
 import numpy as np
 
 from spyrec.bundle.bundle import Bundle, DeviceProgram
 from spyrec.bundle.manifest import Argument, Manifest, PlanStep, Role, TripCount
 from spyrec.bundle.program import VALUE_SUFFIX
-from spyrec.codegen.emit_opspecs import CodegenOptions, emit_opspecs
+from spyrec.codegen.emit_opspecs import CodegenOptions, EmittedProgram, emit_opspecs
 from spyrec.codegen.graph_source import ConstantArrays, constants_of_source, graph_text
 from spyrec.codegen.lower_node import argument_address, lower_node
 from spyrec.codegen.opspec import LoopSpec, OpSpec, OpSpecFile
 from spyrec.hardware.dtypes import DType
 from spyrec.hardware.plan_record import PlanFigures
 from spyrec.ir.kernel import BufferRole, KernelBuffer, KernelGraph, KernelProgram, Loop
+from spyrec.ir.likeness import program_likeness
 from spyrec.ir.types import TensorType
 from spyrec.layout.conversion_table import DataConversionInfo
 from spyrec.layout.device_layout import DeviceLayout
@@ -36,10 +37,7 @@ def emit_bundle(scheduled: KernelGraph, options: CodegenOptions, figures: PlanFi
     ``figures``: what the compiler predicts of the plan.  What a launch may do with the programs is not said:
     ``spyrec.contracts`` adds it.  Errors: SPY05xx from code generation.
     """
-    programs = tuple(
-        _program(scheduled, program, _directory(scheduled, number), options)
-        for number, program in enumerate(scheduled.programs)
-    )
+    programs = tuple(_programs(scheduled, options))
     tables = {f"dci/{argument}.{way}.json": table for argument, way, table in _tables(scheduled)}
     text = graph_text(scheduled)
     manifest = Manifest(
@@ -72,10 +70,30 @@ def _directory(scheduled: KernelGraph, number: int) -> str:
     return "." if len(scheduled.programs) == 1 else f"kernels/{number}"
 
 
-def _program(scheduled: KernelGraph, program: KernelProgram, directory: str, options: CodegenOptions) -> DeviceProgram:
-    specs = _specs(scheduled, program, range(program.first_kernel, program.end_kernel), 0)
-    emitted = emit_opspecs(OpSpecFile(symbolic_args=True, unroll_loops=False, specs=specs), options)
-    return DeviceProgram(directory, emitted.program, emitted.superdscs)
+def _programs(scheduled: KernelGraph, options: CodegenOptions) -> Iterator[DeviceProgram]:
+    """Yield the code of each program; what differs in the names of its tensors only is generated once."""
+    known: dict[Hashable, EmittedProgram] = {}
+    for number, program in enumerate(scheduled.programs):
+        key = _what_code_says(scheduled, program)
+        emitted = known.get(key)
+        if emitted is None:
+            specs = _specs(scheduled, program, range(program.first_kernel, program.end_kernel), 0)
+            emitted = emit_opspecs(OpSpecFile(symbolic_args=True, unroll_loops=False, specs=specs), options)
+            known[key] = emitted
+        yield DeviceProgram(_directory(scheduled, number), emitted.program, emitted.superdscs)
+
+
+def _what_code_says(scheduled: KernelGraph, program: KernelProgram) -> Hashable:
+    """Return all that :func:`lower_node` reads of a program: two of which it is the same have the same code."""
+    alike = program_likeness(scheduled, program)
+    indices = {name: index for index, name in enumerate(program.arguments)}
+    places = [
+        (program.lx_offsets.get(name), indices.get(name), program.pool_offsets.get(name)) for name in alike.buffers
+    ]
+    kernels = scheduled.kernels[program.first_kernel : program.end_kernel]
+    # as text: -0.0 equals 0.0, and is another constant
+    constants = [tuple((name, float(value).hex()) for name, value in kernel.constants.items()) for kernel in kernels]
+    return (alike.key, bool(program.pool_bytes), tuple(places), tuple(constants))
 
 
 def _specs(scheduled: KernelGraph, program: KernelProgram, kernels: range, depth: int) -> tuple[OpSpec | LoopSpec, ...]:
@@ -114,9 +132,9 @@ def _trip_counts(scheduled: KernelGraph, program: KernelProgram) -> dict[str, Tr
 
 def _symbolic_axes(scheduled: KernelGraph, name: str) -> tuple[str | None, ...]:
     """Return the symbolic dims of an argument that is a value of the graph; empty where it has none."""
-    if scheduled.source is None:
+    symbolic = {} if scheduled.source is None else scheduled.source.symbolic_dims
+    if scheduled.source is None or not symbolic:
         return ()
-    symbolic = scheduled.source.symbolic_dims
     value = next((result for result, buffer in scheduled.outputs if buffer == name), name)
     dims = scheduled.source.values[value].dims if value in scheduled.source.values else ()
     axes = tuple(dim if dim in symbolic else None for dim in dims)
@@ -158,8 +176,9 @@ def _tables(scheduled: KernelGraph) -> Iterator[tuple[str, str, DataConversionIn
 
 
 def _arguments(scheduled: KernelGraph) -> Iterator[Argument]:
+    places = _first_places(scheduled)
     for buffer in _on_device(scheduled):
-        place = _first_place(scheduled, buffer.name)
+        place = places.get(buffer.name)
         crosses_border = buffer.role is not BufferRole.INTERMEDIATE
         yield Argument(
             name=buffer.name,
@@ -196,8 +215,10 @@ def _for_the_record(name: str, tensor: TensorType) -> Argument:
     )
 
 
-def _first_place(scheduled: KernelGraph, name: str) -> tuple[KernelProgram, int] | None:
+def _first_places(scheduled: KernelGraph) -> dict[str, tuple[KernelProgram, int]]:
+    """Return the first program that each argument is one of, and its index there."""
+    found: dict[str, tuple[KernelProgram, int]] = {}
     for program in scheduled.programs:
-        if name in program.arguments:
-            return program, program.arguments.index(name)
-    return None
+        for index, name in enumerate(program.arguments):
+            found.setdefault(name, (program, index))
+    return found

@@ -6,8 +6,9 @@ result differs on purpose.  What SuperDSC cannot express is refused, nothing is 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Protocol
 
 from spyrec.bundle.dialects import Dialect
@@ -46,7 +47,7 @@ from spyrec.codegen.operand_dims import (
     max_dim_sizes,
     operand_dims,
 )
-from spyrec.codegen.opspec import AllocationKind, DynamicBound, DynamicSize, OpSpec, TensorArgument
+from spyrec.codegen.opspec import AllocationKind, ArgumentAllocation, DynamicBound, DynamicSize, OpSpec, TensorArgument
 from spyrec.codegen.ownership import OwnedSpace, check_owners, distribution_of, owned_spaces
 from spyrec.codegen.padding import pad_contraction, pad_sticks
 from spyrec.codegen.positional import Positional, PositionalFootprint
@@ -136,7 +137,7 @@ def lower_opspec(
     """
     check_owners(spec, options.dialect, location)
     check_places(spec, binder.is_symbolic, location)
-    operation = _read_operation(spec, options, location)
+    operation = _read_operation(spec, options, location) if location is not None else _read_alike(spec, options)
     output = len(spec.args) - 1
     iteration = operation.iteration
     dynamic = _dynamic_dims(operation, binder, location)
@@ -207,6 +208,58 @@ def _dynamic_dims(operation: _Operation, binder: StartBinder, location: Location
 
 def _mask_id(last: int, options: LoweringOptions) -> int:
     return 0 if options.is_exact else last
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """A plain operation; two that differ in the places of their operands only are equal."""
+
+    facts: Hashable
+    options: LoweringOptions
+    spec: OpSpec = field(compare=False)
+
+
+def _read_alike(spec: OpSpec, options: LoweringOptions) -> _Operation:
+    """Return :func:`_read_operation` of what no file asks for; of operations that are alike it is done once."""
+    facts = _facts_but_places(spec)
+    if facts is None:
+        return _read_operation(spec, options, None)
+    return replace(_answered(_Question(facts, options, spec)), spec=spec)
+
+
+@lru_cache(maxsize=1 << 10)
+def _answered(question: _Question) -> _Operation:
+    return _read_operation(question.spec, question.options, None)
+
+
+def _facts_but_places(spec: OpSpec) -> Hashable | None:
+    """Return all of an operation but where its operands lie; ``None`` where it has more than plain operations have."""
+    is_plain = not (spec.symbolic_dim_bounds or spec.op_info.conv_params or spec.node_output_ranges)
+    if not is_plain or window_form(spec) is not None or any(item.name or item.work_division for item in spec.args):
+        return None
+    constants = tuple([(name, float(value).hex()) for name, value in spec.op_info.constants.items()])
+    first: dict[ArgumentAllocation, int] = {}
+    operands = [
+        (
+            item.is_input,
+            item.arg_index is None,
+            item.allocation.kind.value,
+            item.allocation.start_bytes if item.allocation.kind is AllocationKind.LX else None,  # which has an end
+            first.setdefault(item.allocation, position),
+            item.device_dtype.name,
+            item.device_size,
+            item.device_coordinates,
+            item.stride_map,
+            item.per_tile_fixed,
+            item.tile_advance,
+            item.element_arrangement,
+            item.ends_in_padding,
+            item.moves,
+        )
+        for position, item in enumerate(spec.args)
+    ]
+    loops = (spec.tiled_symbols, spec.tiled_levels, tuple(spec.tiled_symbol_trip_counts.items()))
+    return (spec.op, spec.is_reduction, spec.iteration_space, constants, loops, *operands)
 
 
 def _read_operation(spec: OpSpec, options: LoweringOptions, location: Location | None) -> _Operation:

@@ -75,6 +75,19 @@ def _folding_digits(graph: KernelGraph, program: KernelProgram, digits: Digits) 
     )
 
 
+def renamed(axes: Axes, kernels: Mapping[str, str], buffers: Mapping[str, str]) -> Axes:
+    """Return the axes of a program as those of one that is alike, whose names are given by those of the first."""
+    names = {Space.KERNEL: kernels, Space.BUFFER: buffers}
+    places = {place: WalkPlace(place.space, names[place.space][place.owner], place.dim) for place in axes.by_place}
+    known = {digit for found in axes.by_place.values() for digit in found}.union(axes.free, axes.folded)
+    digits = {digit: AxisDigit(places[digit.place], digit.low, digit.high) for digit in known}
+    return Axes(
+        {places[place]: tuple([digits[digit] for digit in found]) for place, found in axes.by_place.items()},
+        frozenset(digits[digit] for digit in axes.free),
+        {digits[digit]: frozenset(kernels[name] for name in found) for digit, found in axes.folded.items()},
+    )
+
+
 class _Joined:
     """Digits that are walked together, joined to classes."""
 

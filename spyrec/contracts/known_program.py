@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from spyrec.contracts.classes import Axes, axes_of, places_of
+from spyrec.contracts.classes import Axes, axes_of, places_of, renamed
 from spyrec.contracts.digits import AxisDigit
 from spyrec.contracts.walks import Space
 from spyrec.ir.kernel import Kernel, KernelBuffer, KernelGraph, KernelProgram
+from spyrec.ir.likeness import Answers, program_likeness
 
 Signature = tuple[AxisDigit, ...]
 """The axes of a host dim, outermost first."""
@@ -98,9 +99,30 @@ class KnownProgram:
         return sizes.pop() if len(sizes) == 1 else None
 
 
+def known_programs(graph: KernelGraph) -> list[KnownProgram]:
+    """Return what is known of each program of a graph; the axes of those that are alike are found once."""
+    answers = Answers()
+    found: list[KnownProgram] = []
+    for program in graph.programs:
+        alike = program_likeness(graph, program)
+        first, alike_first, axes = answers.answer(alike.key, lambda p=program, a=alike: (p, a, axes_of(graph, p)))
+        if first is not program:
+            kernels = dict(zip(_names(graph, first), _names(graph, program), strict=True))
+            axes = renamed(axes, kernels, dict(zip(alike_first.buffers, alike.buffers, strict=True)))
+        found.append(_known(graph, program, axes))
+    return found
+
+
+def _names(graph: KernelGraph, program: KernelProgram) -> list[str]:
+    return [kernel.name for kernel in graph.kernels[program.first_kernel : program.end_kernel]]
+
+
 def known_program(graph: KernelGraph, program: KernelProgram) -> KnownProgram:
     """Return the axes of a program, and those of its arguments' host dims."""
-    axes = axes_of(graph, program)
+    return _known(graph, program, axes_of(graph, program))
+
+
+def _known(graph: KernelGraph, program: KernelProgram, axes: Axes) -> KnownProgram:
     signatures = {name: _signatures(graph.buffers[name], axes) for name in program.arguments}
     made = {kernel.output.buffer for kernel in graph.kernels[program.first_kernel : program.end_kernel]}
     return KnownProgram(graph, program, axes, signatures, tuple(name for name in program.arguments if name in made))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from spyrec.contracts.known_program import KnownProgram, Signature, known_program, source_dims
+from spyrec.contracts.known_program import KnownProgram, Signature, known_programs, source_dims
 from spyrec.contracts.reducing_kernel import ReducingKernel, reducing_kernel
 from spyrec.contracts.unit_dims import UnitLoops, of_program
 from spyrec.device_ops.record import Fold
@@ -63,55 +64,60 @@ def program_loops(graph: KernelGraph, units: UnitLoops | None = None) -> tuple[P
     exactly that slice of everything it writes.  Dims that several programs walk as one have one name: that of the
     graph's dim where it has one, else made of the first argument and its dim, ``x.0``.
     """
-    programs = [known_program(graph, program) for program in graph.programs]
-    names = _names(graph, programs)
+    programs = known_programs(graph)
+    order = _Order(graph)
+    names = _names(graph, programs, order)
+    taken = frozenset(names.values())
     written_before: set[str] = set()
     results: list[ProgramLoops] = []
     for program in programs:
         written = frozenset(program.written)
         flags = _is_pointwise(program), _is_idempotent(program)
-        loops, kept = _loops(program, names), written & written_before
+        loops, kept = _loops(program, names, taken), written & written_before
         if units is not None:
-            loops = _with_units(program, loops, units, names)
-        reduction = None if kept else _reduction(reducing_kernel(program), names, loops)
+            loops = _with_units(program, loops, units, (order, taken))
+        reduction = None if kept else _reduction(reducing_kernel(program), names, loops, taken)
         results.append(ProgramLoops(loops, *flags, written, kept, reduction))
         written_before |= written
     return tuple(results)
 
 
-def _loops(program: KnownProgram, names: Mapping[HostDim, str]) -> tuple[ProgramLoop, ...]:
+def _loops(program: KnownProgram, names: Mapping[HostDim, str], used: AbstractSet[str]) -> tuple[ProgramLoop, ...]:
     """Return the loops of a program in the order of the dims of the first tensor that it writes."""
     loops: list[ProgramLoop] = []
     for dims in _cut(program, names):
         (tile,) = {program.graph.buffers[name].host_type.shape[dim] for name, dim in dims.items()}
         name, taken = names[min(dims.items())], [loop.name for loop in loops]
-        name, covered = _unused(name, {*taken, *names.values()}) if name in taken else name, program.covered(dims)
+        name, covered = _unused(name, {*taken, *used}) if name in taken else name, program.covered(dims)
         assert covered is not None, "only what can be cut is yielded"
         loops.append(ProgramLoop(name, tile, dims, covered))
     return tuple(loops)
 
 
 def _with_units(
-    program: KnownProgram, loops: tuple[ProgramLoop, ...], units: UnitLoops, names: Mapping[HostDim, str]
+    program: KnownProgram, loops: tuple[ProgramLoop, ...], units: UnitLoops, known: tuple[_Order, AbstractSet[str]]
 ) -> tuple[ProgramLoop, ...]:
     """Return the loops of a program with those over dims of one element, in the order of its first result's dims."""
-    graph, all_loops = program.graph, list(loops)
+    graph, all_loops, (order, used) = program.graph, list(loops), known
     for dims in of_program(units, program):
-        places = sorted(dims.items(), key=lambda place: _order(graph, place))
-        known = next(filter(None, (_dim_name(graph, place) for place in places)), None)
-        wanted = f"{places[0][0]}.{places[0][1]}" if known is None else known
-        taken = {*(loop.name for loop in all_loops), *names.values()}
+        places = sorted(dims.items(), key=order.of)
+        named = next(filter(None, (_dim_name(graph, place) for place in places)), None)
+        wanted = f"{places[0][0]}.{places[0][1]}" if named is None else named
+        taken = {*(loop.name for loop in all_loops), *used}
         all_loops.append(ProgramLoop(_unused(wanted, taken), 1, dims, 1))
     return tuple(sorted(all_loops, key=lambda loop: loop.dims[program.written[0]]))
 
 
 def _reduction(
-    found: ReducingKernel | None, names: Mapping[HostDim, str], loops: Sequence[ProgramLoop]
+    found: ReducingKernel | None,
+    names: Mapping[HostDim, str],
+    loops: Sequence[ProgramLoop],
+    used: AbstractSet[str],
 ) -> ReductionLoop | None:
     if found is None:
         return None
     name, taken = names[min(found.dims.items())], [loop.name for loop in loops]
-    name = _unused(name, {*taken, *names.values()}) if name in taken else name
+    name = _unused(name, {*taken, *used}) if name in taken else name
     return ReductionLoop(ProgramLoop(name, found.tile, found.dims, found.tile), found.fold, found.output)
 
 
@@ -165,18 +171,20 @@ def _is_idempotent(program: KnownProgram) -> bool:
     return True
 
 
-def _names(graph: KernelGraph, programs: Sequence[KnownProgram]) -> dict[HostDim, str]:
+def _names(graph: KernelGraph, programs: Sequence[KnownProgram], order: _Order) -> dict[HostDim, str]:
     """Return the name of every host dim of arguments; dims that are walked as one somewhere share it.
 
     They have one extent in whatever tensors the graph is used with.
     """
-    groups = sorted(_groups(programs), key=lambda group: min(_order(graph, place) for place in group))
+    groups = sorted(_groups(programs), key=lambda group: min(map(order.of, group)))
     names: dict[HostDim, str] = {}
+    taken: set[str] = set()
     for group in groups:
-        places = sorted(group, key=lambda place: _order(graph, place))
+        places = sorted(group, key=order.of)
         known = next(filter(None, (_dim_name(graph, place) for place in places)), None)
         wanted = f"{places[0][0]}.{places[0][1]}" if known is None else known
-        name = _unused(wanted, set(names.values()))
+        name = _unused(wanted, taken)
+        taken.add(name)
         names.update(dict.fromkeys(group, name))
     return names
 
@@ -195,14 +203,21 @@ def _groups(programs: Sequence[KnownProgram]) -> list[set[HostDim]]:
     return list({id(group): group for group in group_of.values()}.values())
 
 
-def _order(graph: KernelGraph, place: HostDim) -> tuple[int, str, int]:
+class _Order:
     """Inputs in their order, then outputs, then the rest by name."""
-    name, dim = place
-    if name in graph.inputs:
-        return graph.inputs.index(name), "", dim
-    outputs = [buffer for _, buffer in graph.outputs]
-    rank = outputs.index(name) if name in outputs else len(outputs)
-    return len(graph.inputs) + rank, name, dim
+
+    def __init__(self, graph: KernelGraph) -> None:
+        names = (*graph.inputs, *(buffer for _, buffer in graph.outputs))
+        self._last = len(names)
+        self._ranks: dict[str, int] = {}
+        for rank, name in enumerate(names):
+            self._ranks.setdefault(name, rank)
+        self._inputs = frozenset(graph.inputs)
+
+    def of(self, place: HostDim) -> tuple[int, str, int]:
+        """Return what places are sorted by."""
+        name, dim = place
+        return self._ranks.get(name, self._last), "" if name in self._inputs else name, dim
 
 
 def _dim_name(graph: KernelGraph, place: HostDim) -> str | None:

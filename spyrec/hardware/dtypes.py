@@ -83,6 +83,8 @@ class _Facts:
 class DType(Enum):
     """A host dtype by its PyTorch name; see ``docs`` of each property for what it means on the device."""
 
+    __hash__ = object.__hash__  # a member is one object, and a key of many tables
+
     FLOAT16 = "float16"
     BFLOAT16 = "bfloat16"
     FLOAT32 = "float32"

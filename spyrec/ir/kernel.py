@@ -26,6 +26,8 @@ from spyrec.ir.types import TensorType
 class BufferRole(Enum):
     """Who owns a buffer's contents."""
 
+    __hash__ = object.__hash__  # a member is one object, and a key of many tables
+
     INPUT = "input"
     CONSTANT = "constant"
     OUTPUT = "output"

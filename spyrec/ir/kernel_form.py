@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 
 from spyrec.ir.access import Access
 from spyrec.ir.device_access import (
@@ -33,6 +34,8 @@ CONTRACTION_LABELS = 7
 
 class Rule(Enum):
     """How the sticks of a kernel's operands hang together."""
+
+    __hash__ = object.__hash__  # a member is one object, and a key of many tables
 
     SAME_STICK = "same stick"
     """Every operand has the kernel's lane variable in its sticks, or does not depend on it and is sparse."""
@@ -93,6 +96,11 @@ class KernelShape:
 
 def kernel_form(shape: KernelShape, operands: Sequence[OperandUse]) -> KernelForm | Inexpressible:
     """Return the device form of a kernel with these operands (the output last), or why it has none."""
+    return _kernel_form(shape, tuple(operands))
+
+
+@lru_cache(maxsize=1 << 14)
+def _kernel_form(shape: KernelShape, operands: tuple[OperandUse, ...]) -> KernelForm | Inexpressible:
     cuts: set[tuple[int, int]] = set()
     for operand in operands:
         points = cut_points(operand.access, operand.layout)

@@ -11,10 +11,11 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import islice
 
 from spyrec.hardware.plan_record import Decision, PlanNote
-from spyrec.ir.kernel import BufferRole, Kernel, KernelGraph
+from spyrec.ir.kernel import BufferRole, Kernel, KernelGraph, KernelProgram
+from spyrec.ir.likeness import Answers, program_likeness
 from spyrec.passes.base import NO_PLANNER, Lack, PipelineOptions, Refused, TileGroup
 from spyrec.passes.planning.divisions import divisors
 from spyrec.passes.planning.residency import residences
@@ -66,16 +67,25 @@ def spilled_bytes(planned: KernelGraph, options: PipelineOptions) -> dict[str, i
     """Return the tensors that would lie in LX if it were larger, with the bytes that a core would hold."""
     usable = options.target.lx_usable_bytes
     found: dict[str, int] = {}
+    known = Answers()
     for program in planned.programs:
-        kernels = planned.kernels[program.first_kernel : program.end_kernel]
-        for item in chain.from_iterable(residences(planned, kernels, frozenset(program.pool_offsets))):
-            if item.name not in program.lx_offsets and item.buffer not in program.lx_offsets:
-                found[item.buffer] = item.size_bytes
+        alike = program_likeness(planned, program)
+        sizes = known.answer(alike.key, lambda p=program, a=alike: _sizes_in_lx(planned, p, a.buffers))
+        for place, size_bytes in sizes:
+            if alike.buffers[place] not in program.lx_offsets:
+                found[alike.buffers[place]] = size_bytes
     for name, buffer in planned.buffers.items():
         share = -(-buffer.placed.size_bytes // options.cores)
         if buffer.role is BufferRole.INTERMEDIATE and share > usable:
             found.setdefault(name, share)
     return found
+
+
+def _sizes_in_lx(planned: KernelGraph, program: KernelProgram, buffers: Sequence[str]) -> list[tuple[int, int]]:
+    """Return of what could lie in LX the place among ``buffers``, and the bytes that a core would hold."""
+    kernels = planned.kernels[program.first_kernel : program.end_kernel]
+    groups = residences(planned, kernels, frozenset(program.pool_offsets))
+    return [(buffers.index(item.buffer), item.size_bytes) for group in groups for item in group]
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from spyrec.diagnostics import SpyrecError
 from spyrec.hardware.target import CALIBRATED, Target, TargetProfile
 from spyrec.ir.graph import Graph
 from spyrec.ir.kernel import KernelGraph
+from spyrec.ir.likeness import Answers
 
 
 class Facet(Enum):
@@ -79,10 +80,14 @@ class PipelineOptions:
 
 @dataclass(frozen=True, slots=True)
 class PassContext:
-    """What a pass may look at beside the graph; ``report`` takes lines for ``--print-after``."""
+    """What a pass may look at beside the graph; ``report`` takes lines for ``--print-after``.
+
+    ``known``: answers that hold of whatever graph, from passes before and from plans that were tried before.
+    """
 
     options: PipelineOptions
     report: list[str]
+    known: Answers = field(default_factory=Answers)
 
 
 class Lack(Enum):

@@ -10,10 +10,11 @@ from spyrec.diagnostics import refuse
 from spyrec.hardware.plan_record import Decision
 from spyrec.ir.graph import Graph
 from spyrec.ir.kernel import KernelGraph
+from spyrec.ir.likeness import Answers
 from spyrec.ir.verify import verify
 from spyrec.passes.base import Facet, Lack, PassContext, PipelineOptions, Refused, TileGroup
 from spyrec.passes.divide_work.pins import name_pinned_dims
-from spyrec.passes.pipelines import AUTO_TILE, COMPILE, FORM, AnyPass
+from spyrec.passes.pipelines import AUTO_TILE, COMPILE, FORM, LAY_OUT, PLACE, PLAN, AnyPass
 from spyrec.passes.planning.traffic import kernel_traffic
 from spyrec.passes.print_kernels import print_kernels
 from spyrec.passes.tile_loops.symbolic import refuse_unsteady_shapes
@@ -38,14 +39,18 @@ class PassRecord:
 
 @dataclass(frozen=True, slots=True)
 class DriverOptions:
-    """``stop_after``: the last pass to run; ``observe`` is called after every pass."""
+    """``stop_after``: the last pass to run; ``observe`` is called after every pass.
+
+    ``known``: what passes found out that holds of whatever graph; plans of one graph share it.
+    """
 
     stop_after: str | None = None
     observe: Callable[[PassRecord], None] | None = field(default=None, compare=False)
+    known: Answers = field(default_factory=Answers, compare=False)
 
     def recording(self, records: list[PassRecord]) -> DriverOptions:
         """Return what keeps passes for later, if somebody observes them at all."""
-        return DriverOptions(observe=None if self.observe is None else records.append)
+        return DriverOptions(observe=None if self.observe is None else records.append, known=self.known)
 
     def show(self, records: Iterable[PassRecord]) -> None:
         """Let passes be observed that ran before."""
@@ -118,6 +123,7 @@ class _Planner:
     def __init__(self, formed: KernelGraph, options: PipelineOptions, *, is_observed: bool) -> None:
         self.formed = formed
         self.records: dict[tuple[TileGroup, ...], list[PassRecord]] = {}
+        self._known = Answers()
         self._options = options
         self._is_observed = is_observed
 
@@ -129,7 +135,7 @@ class _Planner:
         is_large = bool(groups) and len(source.nodes) > _MOST_NODES_TRIED_AGAIN
         most_spare = 0 if is_large else _MOST_SPARE_ARGUMENTS
         chosen = replace(self._options, tile_groups=groups)
-        return _planned(self.formed, chosen, DriverOptions(observe=observe), most_spare)
+        return _planned(self.formed, chosen, DriverOptions(observe=observe, known=self._known), most_spare)
 
 
 def _planned(
@@ -149,22 +155,30 @@ def _planned_once(formed: KernelGraph, options: PipelineOptions, driver: DriverO
     The quicker plan stays, and its passes are observed.
     """
     if driver.stop_after is not None:
-        return _plan_passes(formed, options, driver)
+        return _run_over_kernels(PLAN, formed, options, driver)
     seen: list[PassRecord] = []
-    planned = _plan_passes(formed, options, driver.recording(seen))
-    if isinstance(planned, KernelGraph) and _is_short_of_room(planned):
-        others: list[PassRecord] = []
-        plain = _plan_passes(formed, replace(options, divides_for_shuffles=False), driver.recording(others))
-        if isinstance(plain, KernelGraph) and _simulated_us(plain, options) < _simulated_us(planned, options):
-            planned, seen = plain, others
+    laid_out = _run_over_kernels(LAY_OUT, formed, options, driver.recording(seen))
+    planned = laid_out
+    if isinstance(laid_out, KernelGraph):
+        placed: list[PassRecord] = []
+        planned = _run_over_kernels(PLACE, laid_out, options, driver.recording(placed))
+        if isinstance(planned, KernelGraph) and _is_short_of_room(planned):
+            others: list[PassRecord] = []
+            plain_options = replace(options, divides_for_shuffles=False)
+            plain = _run_over_kernels(PLACE, laid_out, plain_options, driver.recording(others))
+            if isinstance(plain, KernelGraph) and _simulated_us(plain, options) < _simulated_us(planned, options):
+                planned, placed = plain, others
+        seen += placed
     driver.show(seen)
     return planned
 
 
-def _plan_passes(formed: KernelGraph, options: PipelineOptions, driver: DriverOptions) -> KernelGraph | Refused:
-    planned = _run_passes(AUTO_TILE.passes, formed, options, driver)
-    assert not isinstance(planned, Graph), "planning ends in kernels"
-    return planned
+def _run_over_kernels(
+    passes: Sequence[AnyPass], kernels: KernelGraph, options: PipelineOptions, driver: DriverOptions
+) -> KernelGraph | Refused:
+    result = _run_passes(passes, kernels, options, driver)
+    assert not isinstance(result, Graph), "planning ends in kernels"
+    return result
 
 
 def _is_short_of_room(planned: KernelGraph) -> bool:
@@ -185,7 +199,7 @@ def _run_passes(
     source = graph if isinstance(graph, Graph) else graph.source
     current = graph
     for item in passes:
-        context = PassContext(options, [])
+        context = PassContext(options, [], driver.known)
         start = time.perf_counter()
         result = _run(item, current, context)
         seconds = time.perf_counter() - start

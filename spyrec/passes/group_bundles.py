@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from spyrec.diagnostics import SpyrecError, refuse
 from spyrec.ir.graph import location_of
@@ -28,6 +28,20 @@ def group_bundles(graph: KernelGraph, context: PassContext) -> KernelGraph | Ref
     return replace(graph, programs=programs)
 
 
+@dataclass(frozen=True, slots=True)
+class _Tensor:
+    """What kernels use: of an intermediate the first and the last kernel that use it, and its bytes in device memory.
+
+    ``is_own``: inputs, constants and outputs of the graph, which are arguments of whatever uses them.
+    """
+
+    name: str
+    is_own: bool
+    first: int = 0
+    last: int = 0
+    size_bytes: int = 0
+
+
 class _Borders:
     """Which buffers cross the borders of a program; ``limit``: most of them, without a pool and with one."""
 
@@ -35,6 +49,15 @@ class _Borders:
         self.lifetimes = lifetimes(graph.kernels)
         self.graph = graph
         self.limit = {has_pool: options.most_arguments(has_pool=has_pool) for has_pool in (False, True)}
+        known = {name: self._tensor(name) for name in self.lifetimes}
+        self.used = [[known[name] for name in {use.buffer: None for use in kernel.uses}] for kernel in graph.kernels]
+        """Of each kernel what it uses, each tensor once."""
+
+    def _tensor(self, name: str) -> _Tensor:
+        buffer, life = self.graph.buffers[name], self.lifetimes[name]
+        if buffer.role is not BufferRole.INTERMEDIATE:
+            return _Tensor(name, is_own=True)
+        return _Tensor(name, False, life.first, life.last, buffer.placed.size_bytes)
 
     def is_external(self, name: str, first: int, end: int) -> bool:
         """Whether a buffer used by kernels ``first`` to ``end`` lives outside of them too."""
@@ -58,7 +81,7 @@ class _Window:
         self._borders = borders
         self._first = first
         self._known: set[str] = set()
-        self._ending: dict[int, list[str]] = {}
+        self._ending: dict[int, list[_Tensor]] = {}
         self.opened = 0
         self._pending = 0
         self._internal = 0
@@ -66,23 +89,20 @@ class _Window:
 
     def add(self, number: int) -> None:
         """Add the next kernel."""
-        graph = self._borders.graph
-        for name in dict.fromkeys(use.buffer for use in graph.kernels[number].uses):
-            if name in self._known:
+        for tensor in self._borders.used[number]:
+            if tensor.name in self._known:
                 continue
-            self._known.add(name)
-            is_own = graph.buffers[name].role is not BufferRole.INTERMEDIATE
-            life = self._borders.lifetimes[name]
-            self.handed_on_bytes += 0 if is_own else graph.buffers[name].placed.size_bytes
-            if is_own or life.first < self._first:
+            self._known.add(tensor.name)
+            self.handed_on_bytes += tensor.size_bytes
+            if tensor.is_own or tensor.first < self._first:
                 self.opened += 1
             else:
                 self._pending += 1
-                self._ending.setdefault(life.last, []).append(name)
-        for name in self._ending.pop(number, ()):
+                self._ending.setdefault(tensor.last, []).append(tensor)
+        for tensor in self._ending.pop(number, ()):
             self._pending -= 1
             self._internal += 1
-            self.handed_on_bytes -= graph.buffers[name].placed.size_bytes
+            self.handed_on_bytes -= tensor.size_bytes
 
     @property
     def fits(self) -> bool:

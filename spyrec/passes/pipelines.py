@@ -103,14 +103,13 @@ DEVICE_GRAPH: tuple[Pass[Graph, Graph], ...] = (CANONICALIZE, DECOMPOSE)
 FORM: tuple[AnyPass, ...] = (*DEVICE_GRAPH, FORM_KERNELS)
 """From a user's graph to its kernels."""
 
-PLAN: tuple[AnyPass, ...] = (
-    TILE_LOOPS,
-    ASSIGN_LAYOUTS,
-    DIVIDE_WORK,
-    GROUP_BUNDLES,
-    PLACE_SCRATCHPAD,
-    ASSIGN_ADDRESSES,
-)
+LAY_OUT: tuple[AnyPass, ...] = (TILE_LOOPS, ASSIGN_LAYOUTS)
+"""What no choice of cores changes: loops and layouts."""
+
+PLACE: tuple[AnyPass, ...] = (DIVIDE_WORK, GROUP_BUNDLES, PLACE_SCRATCHPAD, ASSIGN_ADDRESSES)
+"""From kernels with layouts to a plan: cores, programs, places."""
+
+PLAN: tuple[AnyPass, ...] = (*LAY_OUT, *PLACE)
 """From kernels to a plan of them; each pass may answer with what the plan lacks."""
 
 

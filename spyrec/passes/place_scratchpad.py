@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
-from spyrec.hardware.cost import cost_of
 from spyrec.hardware.plan_record import Decision, PlannerName, PlanNote
 from spyrec.hardware.target import TargetProfile
 from spyrec.ir.kernel import Kernel, KernelGraph, KernelProgram, Owners
 from spyrec.ir.kernel_form import Rule
+from spyrec.ir.likeness import program_likeness
 from spyrec.passes.base import NO_PLANNER, PassContext, PipelineOptions
 from spyrec.passes.lifetimes import Lifetime, lifetimes
-from spyrec.passes.planning.record import kernel_record, lx_flags, slices_by_dim
-from spyrec.passes.planning.residency import Group, Residence, Shuffles, Way, residences, with_residences
+from spyrec.passes.planning.record import kernel_record, simulated_us, slices_by_dim
+from spyrec.passes.planning.residency import Group, Names, Residence, Shuffles, Way, residences, with_residences
 from spyrec.passes.solvers.scratchpad_packing import PackingBuffer, checked_planner, plan
 
 
@@ -32,9 +32,9 @@ def place_scratchpad(graph: KernelGraph, context: PassContext) -> KernelGraph:
     programs: list[KernelProgram] = []
     buffers = dict(graph.buffers)
     notes: list[PlanNote] = []
+    growing = replace(graph, buffers=buffers)  # twins of earlier programs are buffers too: no two have one name
     for program in graph.programs:
-        # twins of earlier programs are buffers too: no two have one name
-        placed = _placed(replace(graph, buffers=dict(buffers)), program, context)
+        placed = _placed(growing, program, context)
         buffers.update({item.twin.name: item.twin for item in placed.residences if item.twin is not None})
         pool = {name: offset for name, offset in program.pool_offsets.items() if name not in placed.offsets}
         first = len(kernels)
@@ -48,6 +48,29 @@ def place_scratchpad(graph: KernelGraph, context: PassContext) -> KernelGraph:
 
 
 @dataclass(frozen=True, slots=True)
+class _Packing:
+    """What could lie in LX, and the offset of each: none where there is no room.
+
+    ``overwritten``: numbers of what takes the place of an operand that dies there, with that of the operand.
+    """
+
+    found: tuple[Residence, ...] = ()
+    offsets: tuple[int | None, ...] = ()
+    overwritten: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def taken(self) -> list[Residence]:
+        """What has a place."""
+        return [item for item, offset in zip(self.found, self.offsets, strict=True) if offset is not None]
+
+    @property
+    def offset_of(self) -> dict[str, int]:
+        """The offsets in LX by name."""
+        pairs = zip(self.found, self.offsets, strict=True)
+        return {item.name: offset for item, offset in pairs if offset is not None}
+
+
+@dataclass(frozen=True, slots=True)
 class _Placed:
     """A program's kernels, the offsets in LX by buffer, how each of these lies there, and why."""
 
@@ -58,36 +81,60 @@ class _Placed:
 
 
 def _placed(graph: KernelGraph, program: KernelProgram, context: PassContext) -> _Placed:
+    """Return a program with its tensors in LX; programs that are alike are packed alike."""
     options = context.options
-    placed = _packed(graph, program, options, Shuffles(options.profile) if options.has_shuffles else None)
-    if any(item.way is Way.SHUFFLED for item in placed.residences):
-        plain = _packed(graph, program, options, None)
-        placed = min((placed, plain), key=lambda item: _time_us(graph, item, options.profile))
-    context.report.extend(f'"{note.subject}" {note.decision.value}: {note.reason}' for note in placed.notes)
-    return placed
+    alike = program_likeness(graph, program)
+    asked = (options.target.lx_usable_bytes, options.lx_planner, options.has_shuffles, options.profile)
+    first, packing = context.known.answer(
+        ("scratchpad", alike.key, asked), lambda: (alike, _best_packing(graph, program, options))
+    )
+    if first is not alike:
+        names = Names(graph, first, alike)
+        packing = replace(packing, found=tuple(map(names.renamed, packing.found)))
+    placed = _placed_by(graph, program, packing)
+    notes = list(map(_Notes(graph, placed, options).note, packing.found))
+    found = packing.found
+    notes += [
+        PlanNote(found[own].buffer, Decision.IN_PLACE, f'takes the place of "{found[other].name}"')
+        for own, other in packing.overwritten
+    ]
+    context.report.extend(f'"{note.subject}" {note.decision.value}: {note.reason}' for note in notes)
+    return replace(placed, notes=notes)
 
 
-def _packed(graph: KernelGraph, program: KernelProgram, options: PipelineOptions, shuffles: Shuffles | None) -> _Placed:
+def _placed_by(graph: KernelGraph, program: KernelProgram, packing: _Packing) -> _Placed:
+    kernels = graph.kernels[program.first_kernel : program.end_kernel]
+    taken = packing.taken
+    return _Placed(with_residences(graph, kernels, taken) if taken else kernels, packing.offset_of, taken)
+
+
+def _best_packing(graph: KernelGraph, program: KernelProgram, options: PipelineOptions) -> _Packing:
+    """Return the packing that takes least time: with shuffles, or without."""
+    packing = _packed(graph, program, options, Shuffles(options.profile) if options.has_shuffles else None)
+    if all(item.way is not Way.SHUFFLED for item in packing.taken):
+        return packing
+    plain = _packed(graph, program, options, None)
+    return min((packing, plain), key=lambda item: _time_us(graph, _placed_by(graph, program, item), options.profile))
+
+
+def _packed(
+    graph: KernelGraph, program: KernelProgram, options: PipelineOptions, shuffles: Shuffles | None
+) -> _Packing:
     """Return what fits of the ways of tensors to lie in LX; a tensor is shuffled only where all of its states fit."""
     kernels = graph.kernels[program.first_kernel : program.end_kernel]
     while True:
         groups = residences(graph, kernels, frozenset(program.pool_offsets), shuffles)
-        found = [item for group in groups for item in group]
+        found = tuple(item for group in groups for item in group)
         if not found:
-            return _Placed(kernels, {})
+            return _Packing()
         usable = options.target.lx_usable_bytes
         buffers = _packing_buffers(with_residences(graph, kernels, found), groups)
         packing = plan(buffers, usable, planner=options.lx_planner)
         chosen = {item.name for item, offset in zip(found, packing.offsets, strict=True) if offset is not None}
         parted = [group for group in groups if 0 < sum(item.name in chosen for item in group) < len(group)]
         if not parted or shuffles is None:
-            break
+            return _Packing(found, tuple(packing.offsets), tuple(_overwritten(buffers, packing.offsets)))
         shuffles = replace(shuffles, without=shuffles.without.union(group[0].buffer for group in parted))
-    offsets = {item.name: offset for item, offset in zip(found, packing.offsets, strict=True) if offset is not None}
-    taken = [item for item in found if item.name in offsets]
-    placed = _Placed(with_residences(graph, kernels, taken), offsets, taken)
-    notes = [_note(graph, placed, item, options) for item in found]
-    return replace(placed, notes=[*notes, *_overwritten(found, buffers, packing.offsets)])
 
 
 def _time_us(graph: KernelGraph, placed: _Placed, profile: TargetProfile) -> float:
@@ -96,8 +143,7 @@ def _time_us(graph: KernelGraph, placed: _Placed, profile: TargetProfile) -> flo
 
 
 def _kernel_us(graph: KernelGraph, kernel: Kernel, in_lx: AbstractSet[str], profile: TargetProfile) -> float:
-    record = kernel_record(kernel).under(kernel.division or (), lx_flags(kernel, in_lx))
-    return graph.trips(kernel.loops) * cost_of(record, profile).total_us
+    return graph.trips(kernel.loops) * simulated_us(kernel, in_lx, profile)
 
 
 _DECISIONS = {
@@ -108,34 +154,44 @@ _DECISIONS = {
 }
 
 
-def _note(graph: KernelGraph, placed: _Placed, item: Residence, options: PipelineOptions) -> PlanNote:
-    offset = placed.offsets.get(item.name)
-    if offset is None:
-        usable = options.target.lx_usable_bytes
-        reason = f"{item.size_bytes} bytes per core do not fit the {usable} usable ones beside what saves more"
-        return PlanNote(item.buffer, Decision.SPILLED, reason, f"{item.way.value} in LX", -item.saved_bytes)
-    reason = f"{item.size_bytes} bytes per core at {offset}"
-    saved_us = 0.0
-    if item.way is Way.SHUFFLED or any(other.source == item.name for other in placed.residences):
-        saved_us = _saved_us(graph, placed, item.name, options.profile)
-    if item.way is Way.SHUFFLED:
-        assert item.copy is not None
-        taken_us = _kernel_us(graph, item.copy, placed.offsets.keys(), options.profile)
-        source, target = (_parts(item.copy, owners) for owners in item.copy.owners)
-        ring_bytes = kernel_record(item.copy).ring_bytes * graph.trips(item.copy.loops)
-        moved = f'from {source} to {target} as "{item.name}", {ring_bytes} bytes over the ring in {taken_us:.3f} us'
-        reason, saved_us = f"{moved}, {reason}", saved_us - taken_us
-    return PlanNote(item.buffer, _DECISIONS[item.way], reason, "device memory", item.saved_bytes, saved_us)
+class _Notes:
+    """Why tensors of one program lie in LX, or do not."""
 
+    def __init__(self, graph: KernelGraph, placed: _Placed, options: PipelineOptions) -> None:
+        self._graph = graph
+        self._options = options
+        self._offsets = placed.offsets
+        self._moved_on = frozenset(item.source for item in placed.residences)
+        self._users: dict[str, list[Kernel]] = {}
+        for kernel in placed.kernels:
+            for name in {use.buffer: None for use in kernel.uses} if not kernel.owners else ():
+                self._users.setdefault(name, []).append(kernel)
 
-def _saved_us(graph: KernelGraph, placed: _Placed, name: str, profile: TargetProfile) -> float:
-    """Return the time that operations save by finding a tensor in LX, shuffles of it apart."""
-    in_lx = placed.offsets.keys()
-    users = (item for item in placed.kernels if not item.owners and any(use.buffer == name for use in item.uses))
-    return sum(
-        _kernel_us(graph, kernel, in_lx - {name}, profile) - _kernel_us(graph, kernel, in_lx, profile)
-        for kernel in users
-    )
+    def note(self, item: Residence) -> PlanNote:
+        """Return what became of one way of a tensor to lie there."""
+        offset = self._offsets.get(item.name)
+        if offset is None:
+            usable = self._options.target.lx_usable_bytes
+            reason = f"{item.size_bytes} bytes per core do not fit the {usable} usable ones beside what saves more"
+            return PlanNote(item.buffer, Decision.SPILLED, reason, f"{item.way.value} in LX", -item.saved_bytes)
+        reason = f"{item.size_bytes} bytes per core at {offset}"
+        saved_us = self._saved_us(item.name) if item.way is Way.SHUFFLED or item.name in self._moved_on else 0.0
+        if item.way is Way.SHUFFLED:
+            assert item.copy is not None
+            taken_us = _kernel_us(self._graph, item.copy, self._offsets.keys(), self._options.profile)
+            source, target = (_parts(item.copy, owners) for owners in item.copy.owners)
+            ring_bytes = kernel_record(item.copy).ring_bytes * self._graph.trips(item.copy.loops)
+            moved = f'from {source} to {target} as "{item.name}", {ring_bytes} bytes over the ring in {taken_us:.3f} us'
+            reason, saved_us = f"{moved}, {reason}", saved_us - taken_us
+        return PlanNote(item.buffer, _DECISIONS[item.way], reason, "device memory", item.saved_bytes, saved_us)
+
+    def _saved_us(self, name: str) -> float:
+        """Return the time that operations save by finding a tensor in LX, shuffles of it apart."""
+        in_lx, profile = self._offsets.keys(), self._options.profile
+        return sum(
+            _kernel_us(self._graph, kernel, in_lx - {name}, profile) - _kernel_us(self._graph, kernel, in_lx, profile)
+            for kernel in self._users.get(name, ())
+        )
 
 
 def _parts(copy: Kernel, owners: Owners) -> str:
@@ -143,16 +199,12 @@ def _parts(copy: Kernel, owners: Owners) -> str:
     return " x ".join(f"{name} {slices}" for name, slices in slices_by_dim(copy, owners.division).items())
 
 
-def _overwritten(
-    found: Sequence[Residence], buffers: Sequence[PackingBuffer], offsets: Sequence[int | None]
-) -> list[PlanNote]:
-    """Return a note for everything that takes the place of an operand that dies there."""
-    notes: list[PlanNote] = []
-    for item, buffer, offset in zip(found, buffers, offsets, strict=True):
-        taken = [found[parent].name for parent in buffer.parents if offset is not None and offsets[parent] == offset]
+def _overwritten(buffers: Sequence[PackingBuffer], offsets: Sequence[int | None]) -> Iterator[tuple[int, int]]:
+    """Yield everything that takes the place of an operand that dies there, with the operand."""
+    for number, (buffer, offset) in enumerate(zip(buffers, offsets, strict=True)):
+        taken = [parent for parent in buffer.parents if offset is not None and offsets[parent] == offset]
         if taken:
-            notes.append(PlanNote(item.buffer, Decision.IN_PLACE, f'takes the place of "{taken[0]}"'))
-    return notes
+            yield number, taken[0]
 
 
 def _packing_buffers(kernels: Sequence[Kernel], groups: Sequence[Group]) -> list[PackingBuffer]:

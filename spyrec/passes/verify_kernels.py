@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
-from spyrec.ir.access import Coordinate
+from spyrec.ir.access import Access, Coordinate
 from spyrec.ir.device_access import Inexpressible
 from spyrec.ir.kernel import BufferRole, Kernel, KernelGraph, Use
 from spyrec.passes.verify_scratchpads import verify_scratchpads
@@ -59,6 +60,8 @@ def _verify_loops(graph: KernelGraph) -> list[str]:
         return problems
     problems += [*_scattered(graph), *_split(graph)]
     for kernel in graph.kernels:
+        if _stands_alone(graph, kernel):
+            continue
         misfits = [*_misaligned(graph, kernel)]
         problems += misfits
         if not misfits:
@@ -72,6 +75,17 @@ def _verify_loops(graph: KernelGraph) -> list[str]:
                 )
             ]
     return problems
+
+
+def _stands_alone(graph: KernelGraph, kernel: Kernel) -> bool:
+    """Whether a kernel has nothing to do with loops and stays inside of its buffers: nearly all, and soon seen."""
+    if kernel.loops or kernel.tiled:
+        return False
+    for use in kernel.uses:
+        buffer = graph.buffers[use.buffer]
+        if use.steps or buffer.home or not _is_inside(use.access, buffer.type.shape):
+            return False
+    return True
 
 
 def _unknown_loops(graph: KernelGraph) -> Iterator[str]:
@@ -146,14 +160,23 @@ def _standing(graph: KernelGraph, kernel: Kernel, use: Use) -> Iterator[str]:
 
 def _bounds(graph: KernelGraph, kernel: Kernel, use: Use) -> Iterator[str]:
     """No round leaves the buffer."""
-    for dim, (coordinate, extent) in enumerate(
-        zip(use.access.coordinates, graph.buffers[use.buffer].type.shape, strict=True)
-    ):
+    shape = graph.buffers[use.buffer].type.shape
+    if not use.steps and _is_inside(use.access, shape):
+        return
+    for dim, (coordinate, extent) in enumerate(zip(use.access.coordinates, shape, strict=True)):
         moved = [step[dim] * (graph.loops[loop].count - 1) for loop, step in zip(kernel.loops, use.steps, strict=False)]
         first = coordinate.offset + sum(min(0, way) for way in moved)
         last = _largest(coordinate) + sum(max(0, way) for way in moved)
         if first < 0 or last >= extent:
             yield f'SPY0436 {kernel.name} reaches {first} to {last} of dim {dim} of "{use.buffer}", which has {extent}'
+
+
+@lru_cache(maxsize=1 << 14)
+def _is_inside(access: Access, shape: tuple[int, ...]) -> bool:
+    return all(
+        coordinate.offset >= 0 and _largest(coordinate) < extent
+        for coordinate, extent in zip(access.coordinates, shape, strict=True)
+    )
 
 
 def _largest(coordinate: Coordinate) -> int:

@@ -12,9 +12,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from spyrec.hardware.target import RING_CORES
 from spyrec.ir.kernel import BufferRole, Kernel, KernelBuffer, KernelGraph
+from spyrec.ir.likeness import Answers, likeness
 from spyrec.passes.base import NO_PLANNER, PipelineOptions
 from spyrec.passes.divide_work.division_candidates import Candidate
 from spyrec.passes.planning.divisions import Division
@@ -56,6 +58,10 @@ class _Touch:
     shares: tuple[Share | None, ...]
 
 
+_KernelTouch = tuple[int, BufferRegion, bool, tuple[Share | None, ...]]
+"""An operand of a kernel, the region that it touches, whether it writes it, and its share by candidate."""
+
+
 @dataclass(frozen=True, slots=True)
 class Choice:
     """A division for every kernel, and the tensors that the choice expects to be shuffled."""
@@ -68,76 +74,85 @@ def choose(graph: KernelGraph, candidates: Sequence[Sequence[Candidate]], option
     """Return a division for every kernel of ``graph``, one of its ``candidates`` (best alone first, none empty)."""
     if options.lx_planner == NO_PLANNER:
         return Choice(tuple(items[0].division for items in candidates))
-    problem = _Problem(graph, tuple(_distinct(k, c) for k, c in zip(graph.kernels, candidates, strict=True)), options)
-    return problem.solved()
-
-
-def _distinct(kernel: Kernel, candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
-    """Return the best candidate of each combination of shares."""
-    found: dict[tuple[Share | None, ...], Candidate] = {}
-    for candidate in candidates:
-        key = tuple(share_of(kernel, position, candidate.division) for position in range(len(kernel.uses)))
-        found.setdefault(key, candidate)
-    return tuple(found.values())
+    return _Problem(graph, candidates, options).solved()
 
 
 class _Problem:
-    """The variables: kernels first, then the tensors that could lie in LX."""
+    """The variables: kernels first, then the tensors that could lie in LX.
 
-    def __init__(
-        self, graph: KernelGraph, candidates: tuple[tuple[Candidate, ...], ...], options: PipelineOptions
-    ) -> None:
+    What is asked of a kernel, a tensor or both is answered once for all that are alike; tables of one answer are one
+    object, which the solver knows again.
+    """
+
+    def __init__(self, graph: KernelGraph, candidates: Sequence[Sequence[Candidate]], options: PipelineOptions) -> None:
         self._graph = graph
-        self._candidates = candidates
         self._bytes_per_us = float(options.profile.memory_bytes_per_us)
         self._usable = options.target.lx_usable_bytes
         self._profile = options.profile
         self._has_shuffles = options.has_shuffles and options.divides_for_shuffles
         self._trips = [graph.trips(kernel.loops) for kernel in graph.kernels]
+        self._known = Answers()
+        self._kinds = [
+            self._known.number(likeness(graph, kernel), tuple(item.division for item in items))
+            for kernel, items in zip(graph.kernels, candidates, strict=True)
+        ]
+        self._candidates = [
+            self._known.answer(("distinct", kind, id(items)), lambda k=kernel, c=items: _distinct(k, c))
+            for kernel, items, kind in zip(graph.kernels, candidates, self._kinds, strict=True)
+        ]
 
     def solved(self) -> Choice:
         """Return the divisions of least total time."""
-        known: list[tuple[str, Sequence[_State]]] = []
+        variables: list[tuple[str, Sequence[_State]]] = []
         domains = [len(items) for items in self._candidates]
-        factors = [self._alone(number, items) for number, items in enumerate(self._candidates)]
+        factors = [Factor((number,), self._alone(number)) for number in range(len(domains))]
         every = self._touches()
         parted = {name for (name, region) in every if region != whole_region(self._graph.buffers[name])}
         for (name, region), touches in every.items():
             buffer = self._graph.buffers[name]
-            states = self._states(buffer, region, touches)
-            if name in parted:  # what is read in part has to be in device memory
-                states = [state for state in states if state.way not in {Way.RESIDENT, Way.SHUFFLED}]
+            states = self._states_of(buffer, region, touches, is_parted=name in parted)
             if len(states) == 1:
                 continue
             variable = len(domains)
             domains.append(len(states))
-            known.append((name, states))
+            variables.append((name, states))
             moved = self._ticks(_region_bytes(buffer, region))
-            factors.append(self._state_costs(moved, region, states, variable))
-            factors.extend(self._agreement(moved, states, touch, variable) for touch in touches)
+            factors.append(Factor((variable,), self._state_costs(moved, region, states)))
+            factors.extend(Factor((touch.kernel, variable), self._agreement(moved, states, touch)) for touch in touches)
         values = minimise(domains, factors).values
         divisions = tuple(items[value].division for items, value in zip(self._candidates, values, strict=False))
-        lying = zip(known, values[len(divisions) :], strict=True)
+        lying = zip(variables, values[len(divisions) :], strict=True)
         shuffled = frozenset(name for (name, states), value in lying if states[value].way is Way.SHUFFLED)
         return Choice(divisions, shuffled)
 
     def _touches(self) -> Mapping[tuple[str, BufferRegion], list[_Touch]]:
         found: dict[tuple[str, BufferRegion], list[_Touch]] = {}
         for number, kernel in enumerate(self._graph.kernels):
-            positions: dict[tuple[str, BufferRegion, bool], list[int]] = {}
-            undivided = (1,) * len(kernel.placed.variables)
-            for position, use in enumerate(kernel.uses):
-                region, _ = touched(self._graph.buffers[use.buffer], kernel, position, undivided)
-                positions.setdefault((use.buffer, region, position == len(kernel.inputs)), []).append(position)
-            for (name, region, is_writer), places in positions.items():
-                touch = _Touch(number, is_writer, self._shares(number, region, places))
-                found.setdefault((name, region), []).append(touch)
+            kind, items = self._kinds[number], self._candidates[number]
+            for position, region, is_writer, shares in self._known.answer(
+                ("touched by", kind, id(items)), lambda k=kernel, c=items: self._touched_by(k, c)
+            ):
+                name = kernel.uses[position].buffer
+                found.setdefault((name, region), []).append(_Touch(number, is_writer, shares))
         return found
 
-    def _shares(self, number: int, region: BufferRegion, positions: Sequence[int]) -> tuple[Share | None, ...]:
-        kernel = self._graph.kernels[number]
+    def _touched_by(self, kernel: Kernel, items: Sequence[Candidate]) -> list[_KernelTouch]:
+        """Return each region of a buffer that a kernel touches, by the first of its operands there."""
+        positions: dict[tuple[str, BufferRegion, bool], list[int]] = {}
+        undivided = (1,) * len(kernel.placed.variables)
+        for position, use in enumerate(kernel.uses):
+            region, _ = self._touched(kernel, position, undivided)
+            positions.setdefault((use.buffer, region, position == len(kernel.inputs)), []).append(position)
+        return [
+            (places[0], region, is_writer, self._shares(kernel, items, region, places))
+            for (_, region, is_writer), places in positions.items()
+        ]
+
+    def _shares(
+        self, kernel: Kernel, items: Sequence[Candidate], region: BufferRegion, positions: Sequence[int]
+    ) -> tuple[Share | None, ...]:
         found: list[Share | None] = []
-        for candidate in self._candidates[number]:
+        for candidate in items:
             touches = [self._touched(kernel, position, candidate.division) for position in positions]
             shares = {share if part == region else None for part, share in touches}
             share = shares.pop()
@@ -148,7 +163,18 @@ class _Problem:
     def _touched(self, kernel: Kernel, position: int, division: Division) -> tuple[BufferRegion, Share | None]:
         return touched(self._graph.buffers[kernel.uses[position].buffer], kernel, position, division)
 
-    def _states(self, buffer: KernelBuffer, region: BufferRegion, touches: Sequence[_Touch]) -> list[_State]:
+    def _states_of(
+        self, buffer: KernelBuffer, region: BufferRegion, touches: Sequence[_Touch], *, is_parted: bool
+    ) -> Sequence[_State]:
+        """Return the ways of a region to lie in LX, and not to; alike for touches of the same shares."""
+        touching = tuple((id(touch.shares), touch.is_writer, self._trips[touch.kernel]) for touch in touches)
+        is_intermediate, is_whole = buffer.role is BufferRole.INTERMEDIATE, region == whole_region(buffer)
+        key = ("states", is_intermediate, is_whole, is_parted, self._graph.trips(region.loops), touching)
+        return self._known.answer(key, lambda: self._states(buffer, region, touches, is_parted=is_parted))
+
+    def _states(
+        self, buffer: KernelBuffer, region: BufferRegion, touches: Sequence[_Touch], *, is_parted: bool
+    ) -> list[_State]:
         offers: dict[Share, int] = {}
         for touch in touches:
             for share in dict.fromkeys(touch.shares):
@@ -173,6 +199,8 @@ class _Problem:
                 for share in dict.fromkeys(writers[0].shares)
                 if share is not None and self._may_move(share, touches)
             ]
+        if is_parted:  # what is read in part has to be in device memory
+            return [state for state in states if state.way not in {Way.RESIDENT, Way.SHUFFLED}]
         return states
 
     def _may_move(self, share: Share, touches: Sequence[_Touch]) -> bool:
@@ -202,26 +230,34 @@ class _Problem:
     def _ticks(self, size_bytes: int) -> int:
         return round(size_bytes / self._bytes_per_us * _TICKS_PER_US)
 
-    def _alone(self, number: int, items: Sequence[Candidate]) -> Factor:
-        trips = self._trips[number]
+    def _alone(self, number: int) -> npt.NDArray[np.int64]:
+        items, trips = self._candidates[number], self._trips[number]
+        key = ("alone", id(items), trips)
         costs = [round(item.cost_us * _TICKS_PER_US) * trips for item in items]
-        return Factor((number,), np.array(costs, np.int64))
+        return self._known.answer(key, lambda: np.array(costs, np.int64))
 
-    def _state_costs(self, moved: int, region: BufferRegion, states: Sequence[_State], variable: int) -> Factor:
-        moved *= self._graph.trips(region.loops)
+    def _state_costs(self, moved: int, region: BufferRegion, states: Sequence[_State]) -> npt.NDArray[np.int64]:
+        taken = moved * self._graph.trips(region.loops) + _COPY_TICKS
         copied = (Way.DRAINED, Way.STAGED)
-        costs = [moved + _COPY_TICKS if state.way in copied else 0 for state in states]
-        return Factor((variable,), np.array(costs, np.int64))
+        key = ("state costs", taken, id(states))
+        return self._known.answer(
+            key, lambda: np.array([taken if state.way in copied else 0 for state in states], np.int64)
+        )
 
-    def _agreement(self, moved: int, states: Sequence[_State], touch: _Touch, variable: int) -> Factor:
+    def _agreement(self, moved: int, states: Sequence[_State], touch: _Touch) -> npt.NDArray[np.int64]:
         """What a kernel saves where it finds the tensor in LX cut as it cuts it, by candidate and state."""
-        saved = moved * self._trips[touch.kernel]
+        trips = self._trips[touch.kernel]
+        key = ("agreement", moved, trips, id(states), id(touch.shares), touch.is_writer)
+        return self._known.answer(key, lambda: self._savings(moved, trips, states, touch))
+
+    def _savings(self, moved: int, trips: int, states: Sequence[_State], touch: _Touch) -> npt.NDArray[np.int64]:
+        saved = moved * trips
         table = np.zeros((len(touch.shares), len(states)), np.int64)
         for column, state in enumerate(states):
             if state.share is None or (touch.is_writer and state.way is Way.STAGED):
                 continue
             is_moved = state.way is Way.SHUFFLED and not touch.is_writer
-            shuffled = self._shuffle_ticks(state.share) * self._trips[touch.kernel] if is_moved else 0
+            shuffled = self._shuffle_ticks(state.share) * trips if is_moved else 0
             other = INFINITE if touch.is_writer or state.way is Way.RESIDENT or is_moved else 0
             for row, share in enumerate(touch.shares):
                 if share == state.share:
@@ -230,7 +266,16 @@ class _Problem:
                     table[row, column] = shuffled - saved
                 else:
                     table[row, column] = other
-        return Factor((touch.kernel, variable), table)
+        return table
+
+
+def _distinct(kernel: Kernel, items: Sequence[Candidate]) -> tuple[Candidate, ...]:
+    """Return the best candidate of each combination of shares."""
+    found: dict[tuple[Share | None, ...], Candidate] = {}
+    for candidate in items:
+        key = tuple(share_of(kernel, position, candidate.division) for position in range(len(kernel.uses)))
+        found.setdefault(key, candidate)
+    return tuple(found.values())
 
 
 def _region_bytes(buffer: KernelBuffer, region: BufferRegion) -> int:

@@ -107,8 +107,9 @@ def _read_evenly(builder: KernelBuilder, name: str) -> None:
     """Have a value whose pinned layout has ragged tiles read through a copy without them."""
     buffer = builder.buffers[builder.uses[name].buffer]
     windows = _even_windows(buffer)
-    is_read = any(name in node.inputs for node in builder.graph.nodes)
-    if len(windows) == 1 or not (is_read or buffer.role is BufferRole.INPUT):
+    if len(windows) == 1:
+        return
+    if buffer.role is not BufferRole.INPUT and not any(name in node.inputs for node in builder.graph.nodes):
         return
     even = builder.new_buffer(f"{buffer.name}.whole", buffer.type, buffer.origin, host_shape=buffer.host_shape)
     _copy_windows(builder, buffer.name, even, windows)

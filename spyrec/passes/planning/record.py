@@ -9,11 +9,12 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from spyrec.device_ops import IDENTITY, device_operation
-from spyrec.hardware.cost import Combination, OperandRead, OperationClass, OperationRecord, Unit
-from spyrec.hardware.target import PARTIAL_SUM_BYTES, STICK_BYTES
+from spyrec.hardware.cost import Combination, OperandRead, OperationClass, OperationRecord, Unit, cost_of
+from spyrec.hardware.target import PARTIAL_SUM_BYTES, STICK_BYTES, TargetProfile
 from spyrec.hardware.work_slices import ring_hops, slices_of_cores
 from spyrec.ir.kernel import Kernel, KernelGraph, Owners
 from spyrec.ir.kernel_form import KernelForm, Rule
+from spyrec.ir.remembered_hash import RemembersHash, remembers_hash
 from spyrec.passes.planning.kernel_space import KernelSpace, OperandSpace, kernel_space
 from spyrec.passes.planning.overlap import Box, core_box, union_sticks
 from spyrec.passes.planning.shares import moved_ring_bytes, share_of_owners
@@ -57,8 +58,21 @@ def kernel_record(kernel: Kernel) -> UndividedRecord:
     return replace(record, ring_bytes=_ring_bytes(kernel.placed, kernel.owners)) if kernel.owners else record
 
 
+def simulated_us(kernel: Kernel, in_lx: AbstractSet[str], profile: TargetProfile) -> float:
+    """Return the simulated time of one execution of a divided kernel, with some of its buffers in the scratchpads."""
+    return _simulated_us(kernel_record(kernel), kernel.division or (), lx_flags(kernel, in_lx), profile)
+
+
+@lru_cache(maxsize=1 << 14)
+def _simulated_us(
+    record: UndividedRecord, division: tuple[int, ...], in_lx: tuple[bool, ...], profile: TargetProfile
+) -> float:
+    return cost_of(record.under(division, in_lx), profile).total_us
+
+
+@remembers_hash
 @dataclass(frozen=True, slots=True)
-class UndividedRecord:
+class UndividedRecord(RemembersHash):
     """The fields of a kernel's records that no division changes, and how the others follow from one.
 
     ``operands``: inputs, then the output.  ``aliases``: by operand the first one with the same buffer.  ``rows``,

@@ -20,10 +20,11 @@ from spyrec.hardware.cost import cost_of
 from spyrec.hardware.target import TargetProfile
 from spyrec.ir.device_access import Inexpressible, cut_points
 from spyrec.ir.kernel import BufferRole, Kernel, KernelBuffer, KernelGraph, Use
+from spyrec.ir.likeness import Answers, ProgramLikeness, likeness
 from spyrec.passes.lifetimes import start_of_loops
 from spyrec.passes.planning.record import kernel_record
 from spyrec.passes.planning.regions import BufferRegion, region_of, use_of_twin, whole_region
-from spyrec.passes.planning.scratchpad_copies import drain, fetch, shuffle, twin_of
+from spyrec.passes.planning.scratchpad_copies import again, drain, fetch, shuffle, twin_of
 from spyrec.passes.planning.shares import Share, share_of, share_of_region
 
 
@@ -112,6 +113,8 @@ class _Finder:
         self._shuffles = shuffles
         self._touches: dict[str, dict[BufferRegion, _Touches]] = {}
         self._writers: dict[str, list[int]] = {}
+        self._kinds: dict[int, int] = {}
+        self._answers = Answers()
         for number, kernel in enumerate(kernels):
             for position in range(len(kernel.uses)):
                 self._note(number, kernel, position)
@@ -257,6 +260,15 @@ class _Finder:
         kernel = self._kernels[number]
         if kernel.output.buffer == buffer.name:
             return False
+        if number not in self._kinds:
+            self._kinds[number] = self._answers.number(likeness(self._graph, kernel), _division(kernel))
+        places = tuple([use.buffer == buffer.name for use in kernel.inputs])
+        question = ("reads twin", self._kinds[number], places, region, twin.layout)
+        return self._answers.answer(question, lambda: self._has_same_variables(kernel, buffer, region, twin))
+
+    def _has_same_variables(
+        self, kernel: Kernel, buffer: KernelBuffer, region: BufferRegion, twin: KernelBuffer
+    ) -> bool:
         for position, use in enumerate(kernel.inputs):
             if use.buffer != buffer.name:
                 continue
@@ -266,7 +278,8 @@ class _Finder:
             points = cut_points(read.access, twin.placed)
             if isinstance(points, Inexpressible) or points != cut_points(use.access, buffer.placed):
                 return False
-        read_by = replace(self._graph, buffers={**self._graph.buffers, twin.name: twin})
+        used = {use.buffer: self._graph.buffers[use.buffer] for use in kernel.uses}
+        read_by = replace(self._graph, buffers={**used, twin.name: twin})
         inputs = tuple(
             use_of_twin(use, region, twin.name) if use.buffer == buffer.name else use for use in kernel.inputs
         )
@@ -284,6 +297,53 @@ class _Finder:
 
     def _trips(self, number: int) -> int:
         return self._graph.trips(self._kernels[number].loops)
+
+
+class Names:
+    """How what was found out of one program reads for another that is alike."""
+
+    def __init__(self, graph: KernelGraph, first: ProgramLikeness, other: ProgramLikeness) -> None:
+        self._graph = graph
+        self._buffers = dict(zip(first.buffers, other.buffers, strict=True))
+        self._loops = dict(zip(first.loops, other.loops, strict=True))
+        self._twins: dict[str, str] = {}
+
+    def renamed(self, item: Residence) -> Residence:
+        """Return a residence of the first program as one of the other."""
+        buffer = self._graph.buffers[self._buffers[item.buffer]]
+        region = replace(item.region, loops=self._of_loops(item.region.loops))
+        if item.twin is None:
+            return replace(item, buffer=buffer.name, name=buffer.name, region=region)
+        twin = again(item.twin, item.buffer, buffer, self._graph)
+        twin = replace(twin, home=self._of_loops(twin.home))
+        self._twins[item.name] = twin.name
+        assert item.copy is not None, "between a buffer and its twin is a copy"
+        return replace(
+            item,
+            buffer=buffer.name,
+            name=twin.name,
+            region=region,
+            twin=twin,
+            copy=self._copy(item.copy, item.name, twin),
+            source=None if item.source is None else self._name(item.source),
+        )
+
+    def _copy(self, copy: Kernel, name: str, twin: KernelBuffer) -> Kernel:
+        (read,) = copy.inputs
+        return replace(
+            copy,
+            name=twin.name + copy.name[len(name) :],
+            inputs=(replace(read, buffer=self._name(read.buffer)),),
+            output=replace(copy.output, buffer=self._name(copy.output.buffer)),
+            origin=twin.origin,
+            loops=self._of_loops(copy.loops),
+        )
+
+    def _name(self, name: str) -> str:
+        return self._twins.get(name) or self._buffers[name]
+
+    def _of_loops(self, loops: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(self._loops[loop] for loop in loops)
 
 
 def _one(shares: Sequence[Share | None]) -> Share | None:
@@ -318,7 +378,8 @@ def _division(kernel: Kernel) -> tuple[int, ...]:
 def with_residences(graph: KernelGraph, kernels: Sequence[Kernel], chosen: Sequence[Residence]) -> tuple[Kernel, ...]:
     """Return the kernels of a program, rewritten to read and write the twins of the ``chosen``, with their copies."""
     twins = {item.twin.name: item.twin for item in chosen if item.twin is not None}
-    graph = replace(graph, buffers={**graph.buffers, **twins})
+    used = {use.buffer: graph.buffers[use.buffer] for kernel in kernels for use in kernel.uses}
+    graph = replace(graph, buffers={**used, **twins})
     inputs = {number: list(kernel.inputs) for number, kernel in enumerate(kernels)}
     result = list(kernels)
     before: dict[int, list[Kernel]] = {}

@@ -25,17 +25,26 @@ def twin_of(graph: KernelGraph, buffer: KernelBuffer, region: BufferRegion, numb
     layout = layout_of_region(buffer.placed, buffer.type.shape, region.shape)
     if layout is None:
         return None
-    name = f"{buffer.name}.lx{number or ''}"
-    while name in graph.buffers:
-        name += "_"
     return KernelBuffer(
-        name,
+        _unused(graph, f"{buffer.name}.lx{number or ''}"),
         TensorType(region.shape, buffer.type.dtype),
         BufferRole.INTERMEDIATE,
         Derived(PASS_NAME, (buffer.origin,)),
         layout=layout,
         home=region.loops,
     )
+
+
+def again(twin: KernelBuffer, of: str, buffer: KernelBuffer, graph: KernelGraph) -> KernelBuffer:
+    """Return a twin of the buffer named ``of`` as the twin of another that is alike."""
+    name = _unused(graph, buffer.name + twin.name[len(of) :].rstrip("_"))
+    return replace(twin, name=name, origin=Derived(PASS_NAME, (buffer.origin,)))
+
+
+def _unused(graph: KernelGraph, name: str) -> str:
+    while name in graph.buffers:
+        name += "_"
+    return name
 
 
 def fetch(
@@ -71,7 +80,7 @@ def shuffle(
     access = Access.identity(region.shape)
     copy = _copy(twin, Use(source.name, access), Use(twin.name, access), region)
     copy = replace(copy, name=f"{twin.name}.shuffle", op_func=SHUFFLE, dims=_dims(graph, region))
-    form = _around(graph, (source, twin)).form_of(copy)
+    form = _between(graph, (source, twin)).form_of(copy)
     if isinstance(form, Inexpressible):
         return None
     copy = replace(copy, form=form)
@@ -104,7 +113,7 @@ def _copy(twin: KernelBuffer, read: Use, write: Use, region: BufferRegion) -> Ke
 def _divided(
     graph: KernelGraph, copy: Kernel, twins: tuple[KernelBuffer, KernelBuffer], position: int, share: Share
 ) -> Kernel | None:
-    form = _around(graph, twins).form_of(copy)
+    form = _between(graph, twins).form_of(copy)
     if isinstance(form, Inexpressible):
         return None
     copy = replace(copy, form=form)
@@ -112,5 +121,5 @@ def _divided(
     return None if division is None else replace(copy, division=division)
 
 
-def _around(graph: KernelGraph, buffers: tuple[KernelBuffer, KernelBuffer]) -> KernelGraph:
-    return replace(graph, buffers={**graph.buffers, **{item.name: item for item in buffers}})
+def _between(graph: KernelGraph, buffers: tuple[KernelBuffer, KernelBuffer]) -> KernelGraph:
+    return replace(graph, buffers={item.name: item for item in buffers})

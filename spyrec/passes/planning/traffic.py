@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from spyrec.hardware.cost import OperationRecord, cost_of
 from spyrec.hardware.plan_record import (
@@ -63,16 +64,28 @@ def kernel_traffic(graph: KernelGraph, profile: TargetProfile) -> Iterator[Kerne
         for place, kernel in enumerate(graph.kernels[program.first_kernel : program.end_kernel]):
             shared, flags = kernel_record(kernel), lx_flags(kernel, in_lx)
             division = kernel.division or (1,) * len(kernel.placed.variables)
-            counts = [graph.loops[loop].count for loop in kernel.loops]
-            reads = reads_of_rounds(shared, counts, division, flags)
-            executions = math.prod(counts)
-            record = replace(
-                shared.under(division, flags),
-                read_bytes=sum(read for read, _ in reads.values()) // executions,
-                core_read_bytes=sum(core_read for _, core_read in reads.values()) // executions,
-            )
-            time_us = cost_of(record, profile).total_us * executions
-            yield KernelTraffic(kernel, number, place, record, reads, executions, time_us)
+            counts = tuple(graph.loops[loop].count for loop in kernel.loops)
+            record, reads, time_us = _executed(shared, counts, division, flags, profile)
+            yield KernelTraffic(kernel, number, place, record, reads, math.prod(counts), time_us)
+
+
+@lru_cache(maxsize=1 << 14)
+def _executed(
+    shared: UndividedRecord,
+    counts: tuple[int, ...],
+    division: tuple[int, ...],
+    in_lx: tuple[bool, ...],
+    profile: TargetProfile,
+) -> tuple[OperationRecord, Reads, float]:
+    """Return the record of one of all rounds of a kernel, what all of them read, and their time."""
+    reads = reads_of_rounds(shared, counts, division, in_lx)
+    executions = math.prod(counts)
+    record = replace(
+        shared.under(division, in_lx),
+        read_bytes=sum(read for read, _ in reads.values()) // executions,
+        core_read_bytes=sum(core_read for _, core_read in reads.values()) // executions,
+    )
+    return record, reads, cost_of(record, profile).total_us * executions
 
 
 def lower_bound_bytes(graph: KernelGraph) -> int:
@@ -181,7 +194,7 @@ def _core_bytes(kernels: tuple[Kernel, ...]) -> dict[str, int]:
     return sizes
 
 
-Reads = dict[int, tuple[int, int]]
+Reads = Mapping[int, tuple[int, int]]
 """By the first input that lies in a buffer: distinct bytes read of it, and the sum over cores."""
 
 Point = tuple[int, ...]

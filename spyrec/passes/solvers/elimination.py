@@ -7,7 +7,7 @@ the induced width only; a graph of layers has width 2 to 4.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 
@@ -28,12 +28,16 @@ _GONE = -1
 """In place of the size of a variable that was eliminated."""
 
 
+Table = npt.NDArray[np.int64]
+"""Costs, one axis per variable."""
+
+
 @dataclass(frozen=True, slots=True)
 class Factor:
     """A cost table: one axis per variable of ``scope``, in that order."""
 
     scope: tuple[int, ...]
-    table: npt.NDArray[np.int64]
+    table: Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +61,9 @@ def minimise(domains: Sequence[int], factors: Sequence[Factor]) -> Assignment:
     offending variable is replaced by independent copies for the lower bound (mini-buckets), and the assignment is
     built greedily against those bounds.
     """
-    buckets = _Buckets(len(domains), factors)
-    order: list[tuple[int, list[Factor]]] = []
+    tables = _Tables()
+    buckets, joins = _Buckets(len(domains), factors, tables), _Joins(domains, tables)
+    order: list[tuple[int, _Bucket]] = []
     bound = 0
     neighbours = _neighbours(len(domains), factors)
     sizes = [_joined_size(variable, neighbours, domains) for variable in range(len(domains))]
@@ -69,15 +74,12 @@ def minimise(domains: Sequence[int], factors: Sequence[Factor]) -> Assignment:
         if size != sizes[variable]:  # it has changed since, or the variable is gone
             continue
         sizes[variable] = _GONE
-        bucket = buckets.taken(variable)
+        bucket = _Bucket.of(variable, buckets.taken(variable))
         order.append((variable, bucket))
-        for group in _mini_buckets(bucket, domains):
-            joined = _join(group, variable)
-            message = Factor(joined.scope[1:], joined.table.min(axis=0))
-            if message.scope:
-                buckets.add(message)
-            else:
-                bound += int(message.table)
+        messages, least = joins.messages(bucket)
+        bound += least
+        for message in messages:
+            buckets.add(message)
         around = neighbours[variable]
         for other in around:
             neighbours[other] |= around - {other}
@@ -89,23 +91,122 @@ def minimise(domains: Sequence[int], factors: Sequence[Factor]) -> Assignment:
                 heappush(smallest, (changed, other))
     values = [0] * len(domains)
     for variable, bucket in reversed(order):
-        costs = np.zeros(domains[variable], np.int64)
-        for factor in bucket:
-            index = tuple(slice(None) if v == variable else values[v] for v in factor.scope)
-            costs = np.minimum(costs + factor.table[index], INFINITE)
-        values[variable] = int(costs.argmin())
+        values[variable] = joins.best(bucket, tuple(values[other] for other in bucket.scope[1:]))
     return Assignment(tuple(values), total_cost(values, factors), min(bound, INFINITE))
+
+
+@dataclass(frozen=True, slots=True)
+class _Bucket:
+    """The factors of one variable.
+
+    ``scope``: their variables, that one first, the others in order.  ``places``: of each factor's axes in it.
+    """
+
+    scope: tuple[int, ...]
+    factors: tuple[Factor, ...]
+    places: tuple[tuple[int, ...], ...]
+
+    @staticmethod
+    def of(variable: int, factors: Sequence[Factor]) -> _Bucket:
+        """Return the factors of a variable as a bucket."""
+        scope = (variable, *sorted({other for factor in factors for other in factor.scope} - {variable}))
+        place_of = {other: place for place, other in enumerate(scope)}
+        places = tuple(tuple([place_of[other] for other in factor.scope]) for factor in factors)
+        return _Bucket(scope, tuple(factors), places)
+
+    @property
+    def key(self) -> tuple[tuple[int, tuple[int, ...]], ...]:
+        """What buckets of the same tables have in common, whatever their variables are called."""
+        return tuple([(id(factor.table), places) for factor, places in zip(self.factors, self.places, strict=True)])
+
+
+class _Tables:
+    """Tables by what they hold: equal ones are one object."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[tuple[int, ...], bytes], Table] = {}
+
+    def same(self, table: Table) -> Table:
+        """Return the one table of these costs, those above ``INFINITE`` brought down to it."""
+        table = np.minimum(table, INFINITE)
+        return self._known.setdefault((table.shape, table.tobytes()), table)
+
+
+@dataclass(frozen=True, slots=True)
+class _Joined:
+    """What is left of a bucket without its variable.
+
+    ``least``: the sum of the least costs, which the tables are above.  ``messages``: places in the bucket's scope, and
+    a table over them.  ``bucket``: the first one of these tables, which holds them.
+    """
+
+    bucket: _Bucket
+    least: int
+    messages: tuple[tuple[tuple[int, ...], Table], ...]
+
+
+class _Joins:
+    """Joined tables and best values, each computed once for all buckets of the same tables: layers repeat.
+
+    Tables go by their identity; the least cost is taken out of each, so that what comes of a layer does not tell how
+    many were before it.
+    """
+
+    def __init__(self, domains: Sequence[int], tables: _Tables) -> None:
+        self._domains = domains
+        self._tables = tables
+        self._joined: dict[Hashable, _Joined] = {}
+        self._best: dict[Hashable, int] = {}
+
+    def messages(self, bucket: _Bucket) -> tuple[list[Factor], int]:
+        """Return what is left of a bucket without its variable: tables, and a cost that every assignment has."""
+        key = bucket.key
+        if key not in self._joined:
+            self._joined[key] = self._left_of(bucket)
+        joined = self._joined[key]
+        factors = [Factor(tuple([bucket.scope[place] for place in places]), table) for places, table in joined.messages]
+        return factors, joined.least
+
+    def _left_of(self, bucket: _Bucket) -> _Joined:
+        place_of = {variable: place for place, variable in enumerate(bucket.scope)}
+        messages: list[tuple[tuple[int, ...], Table]] = []
+        total = 0
+        for group in _mini_buckets(bucket.factors, self._domains):
+            joined = _join(group, bucket.scope[0])
+            table: Table = joined.table.min(axis=0)
+            least, others = int(table.min()), joined.scope[1:]
+            if others and least >= INFINITE:
+                least = 0  # nothing is allowed, which the table has to say
+            if others:
+                above = np.where(table >= INFINITE, INFINITE, table - least)
+                messages.append((tuple(place_of[other] for other in others), self._tables.same(above)))
+            total += least
+        return _Joined(bucket, total, tuple(messages))
+
+    def best(self, bucket: _Bucket, others: tuple[int, ...]) -> int:
+        """Return the best value of a bucket's variable, the lowest of several, for values of the others."""
+        key = bucket.key, others
+        if key not in self._best:
+            costs = np.zeros(self._domains[bucket.scope[0]], np.int64)
+            for factor, places in zip(bucket.factors, bucket.places, strict=True):
+                index = tuple(others[place - 1] if place else slice(None) for place in places)
+                costs = np.minimum(costs + factor.table[index], INFINITE)
+            self._best[key] = int(costs.argmin())
+        return self._best[key]
 
 
 class _Buckets:
     """The factors that are left, by variable, each bucket in the order in which its factors came."""
 
-    def __init__(self, count: int, factors: Sequence[Factor]) -> None:
+    def __init__(self, count: int, factors: Sequence[Factor], tables: _Tables) -> None:
         self._numbers: list[list[int]] = [[] for _ in range(count)]
         self._left: dict[int, Factor] = {}
         self._next = 0
+        same: dict[int, Table] = {}
         for factor in factors:
-            self.add(_saturated(factor))
+            if id(factor.table) not in same:
+                same[id(factor.table)] = tables.same(factor.table)
+            self.add(Factor(factor.scope, same[id(factor.table)]))
 
     def add(self, factor: Factor) -> None:
         """Put a factor into the buckets of its variables."""
@@ -124,10 +225,6 @@ class _Buckets:
 def total_cost(values: Sequence[int], factors: Sequence[Factor]) -> int:
     """Return the cost of one assignment."""
     return min(sum(int(factor.table[tuple(values[v] for v in factor.scope)]) for factor in factors), INFINITE)
-
-
-def _saturated(factor: Factor) -> Factor:
-    return Factor(factor.scope, np.minimum(factor.table, INFINITE))
 
 
 def _neighbours(count: int, factors: Sequence[Factor]) -> list[set[int]]:
@@ -165,7 +262,7 @@ def _mini_buckets(bucket: Sequence[Factor], domains: Sequence[int]) -> list[list
 def _join(group: Sequence[Factor], variable: int) -> Factor:
     """Add tables over the union of their scopes, ``variable`` first."""
     scope = (variable, *sorted({v for factor in group for v in factor.scope} - {variable}))
-    total: npt.NDArray[np.int64] = np.zeros((1,) * len(scope), np.int64)
+    total: Table = np.zeros((1,) * len(scope), np.int64)
     for factor in group:
         axes = sorted(range(len(factor.scope)), key=lambda axis: scope.index(factor.scope[axis]))
         table = factor.table.transpose(axes)
