@@ -10,8 +10,8 @@ from functools import cache
 import numpy as np
 
 from spyrec.emulator.engine import KernelExecutable
-from spyrec.emulator.kernels.driver import StepRow, no_progress, run_dispatches
-from spyrec.emulator.kernels.records import table_of
+from spyrec.emulator.kernels.driver import DispatchWork, StepRow, no_progress, run_dispatches
+from spyrec.emulator.kernels.records import Held, table_of, written
 from spyrec.emulator.operations.bound_calls import NOTES, BoundCalls, Integers
 from spyrec.emulator.units import DispatchUnit
 from spyrec.runtime.threads import Threads
@@ -69,15 +69,32 @@ class DispatchTable:
 
     def _share(self, units: Integers, moved: Integers, notes: Integers) -> None:
         steps = table_of(StepRow, self._rows)
-        found = stretches(self._chains[units], self._parts[units])
-        arrays = units, moved, notes, found, self._unit_steps, steps
+        found = np.ascontiguousarray(stretches(self._chains[units], self._parts[units]))
         is_shared = self._threads.shares(2, int(self._shared_elements[units].sum()))
         threads = self._threads.count if is_shared else 1
         progress = no_progress(max(threads, int(self._parts[units].max(initial=0))))
+        held = Held()
+        work = held.at(
+            written(
+                DispatchWork(
+                    units=held.at(np.ascontiguousarray(units)),
+                    moved=held.at(moved),
+                    moved_columns=moved.shape[1],
+                    notes=held.at(notes),
+                    note_columns=notes.shape[1],
+                    stretches=held.at(found),
+                    stretch_count=len(found),
+                    unit_steps=held.at(self._unit_steps),
+                    unit_step_columns=self._unit_steps.shape[1],
+                    steps=held.at(steps),
+                    progress=held.at(progress),
+                )
+            )
+        )
         if is_shared:
-            self._threads.run_together(lambda thread: run_dispatches(*arrays, progress, threads, thread, _offer()))
+            self._threads.run_together(lambda thread: run_dispatches(work, threads, thread, _offer()))
         else:
-            run_dispatches(*arrays, progress, 1, 0, 0)
+            run_dispatches(work, 1, 0, 0)
 
 
 def stretches(chains: Integers, parts: Integers) -> Integers:

@@ -17,8 +17,8 @@ import numpy as np
 from spyrec.emulator.blocks import BLOCK_BYTES, Cut, cut_of
 from spyrec.emulator.engine import Executable, Integers, KernelExecutable, StepRequest, movement
 from spyrec.emulator.footprint import Footprint
-from spyrec.emulator.kernels.driver import StepRow, run_boxes
-from spyrec.emulator.kernels.records import table_of
+from spyrec.emulator.kernels.driver import BoxWork, StepRow, run_boxes
+from spyrec.emulator.kernels.records import Held, table_of, written
 from spyrec.emulator.operations.bound_calls import KernelStep
 from spyrec.emulator.plan import PlannedCall
 from spyrec.emulator.units import DispatchUnit
@@ -55,8 +55,15 @@ class FusedExecutable(Executable):
         for place, member in enumerate(bound.members):
             own = moved[self.rows[member]]
             movements[place, : len(own)] = own
-        work = partial(run_boxes, bound.table, movements, bound.boxes)
-        self.threads.run(bound.boxes, self.elements, work)
+        held = Held()
+        box_work = BoxWork(
+            steps=held.at(bound.table),
+            count=len(bound.table),
+            moved=held.at(movements),
+            moved_columns=movements.shape[1],
+            boxes=bound.boxes,
+        )
+        self.threads.run(bound.boxes, self.elements, partial(run_boxes, held.at(written(box_work))))
 
     def _bind(self, starts: Integers) -> _Bound:
         steps: list[KernelStep] = []

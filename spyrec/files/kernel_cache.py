@@ -1,27 +1,30 @@
-"""Compiled kernels on disk, kept as long as no file that they may be made of has changed.
+"""Compiled kernels on disk, kept as long as nothing that they may be made of has changed.
 
-numba itself looks at the kernel's own file alone.  Ours are inlined across files (a codec into every operation): after
-an update of one file the others' kernels would go on with its old code.
+A kernel is made of more than its own file: a codec is inlined into every operation.  What is kept is machine code by
+the hash of all that it was made of, processor and compilers included; a process that finds it never imports numba.
 """
-
-# numba ships no type information: what it returns is unknown to the checker, here and in the emulator's jit.
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 
 from __future__ import annotations
 
+import hashlib
+import os
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
+from threading import RLock
 from typing import Any, TypeVar, cast
 
-from numba import njit
-from numba.core import config
-
 from spyrec.diagnostics import Diagnostic, Severity
-from spyrec.files.private_directory import PrivateDirectory, is_ours_to_trust, private_directory
+from spyrec.files.kernel_operands import OperandKind, called_with, kind_of
+from spyrec.files.kernel_store import KernelStore
+from spyrec.files.machine_code import MachineCode, loaded, processor
+from spyrec.files.numba_names import Ingredient, compiled_apart
+from spyrec.files.private_directory import PrivateDirectory, made_private, private_directory
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -30,46 +33,124 @@ NOTICE_BEGIN = "compiled kernels"
 
 _IMPORT = re.compile(r"^from (spyrec[\w.]*) import ([\w, ]*)", re.MULTILINE)
 
+_ONE_COMPILER = RLock()
 
-def cached_kernel(function: F, *, is_called_from_python: bool = True) -> F:
-    """Compile ``function`` on first call, cache it on disk, and run it without the interpreter lock.
 
-    Without ``is_called_from_python`` only other kernels can call it: that takes no wrapper to compile.  Where numba
-    finds no directory to write to, or one that others can write to, kernels are kept in a private one: they are code.
+def cached_kernel(function: F) -> F:
+    """Compile ``function`` for the operands that it is called with, keep that on disk, run it without the lock.
+
+    Operands are numbers and arrays; it returns a number or nothing.
     """
-    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
-    options["no_cpython_wrapper"] = not is_called_from_python
-    compiled = _cached(function, options)
-    if compiled is None and Path(function.__code__.co_filename).exists():
-        found = kept_elsewhere()
-        compiled = None if found is None else _cached_in(found.path, function, options)
-    if compiled is None:
-        return cast("F", njit(**options)(function))
-    index: Any = getattr(getattr(compiled, "_cache", None), "_cache_file", None)
-    if hasattr(index, "_source_stamp"):  # numba's own affair: a version without it has its own rule alone
-        index._source_stamp = (index._source_stamp, *_stamps(function.__module__))  # noqa: SLF001
-    return cast("F", compiled)
+    return cast("F", _Kernel(function))
 
 
-def _cached(function: Callable[..., object], options: dict[str, Any]) -> Any | None:  # noqa: ANN401 - numba's
-    """Return the function cached where numba wants to; ``None`` where it can be nowhere, or others write there."""
-    try:
-        compiled: Any = njit(cache=True, **options)(function)
-    except RuntimeError:  # "no locator available": neither beside the file nor in the user's cache
+class _Kernel(Ingredient):
+    """A kernel that Python calls; others that call it get its function."""
+
+    def __init__(self, function: Callable[..., object]) -> None:
+        apart = compiled_apart(function)
+        super().__init__(function, lambda: apart.for_numba)
+        self.__doc__ = function.__doc__
+        self._ready: dict[tuple[OperandKind, ...], Callable[..., Any]] = {}
+
+    def __call__(self, *operands: object) -> object:
+        """Run the kernel."""
+        kinds = tuple(map(kind_of, operands))
+        found = self._ready.get(kinds)
+        if found is None:
+            address, result = kernel_code(self.py_func, kinds)
+            found = self._ready[kinds] = called_with(address, kinds, result)
+        return found(*operands)
+
+
+def kernel_code(function: Callable[..., object], operands: Sequence[OperandKind]) -> tuple[int, str]:
+    """Return the address of a kernel for operands of these kinds, and what it returns, by numba's name."""
+    with _ONE_COMPILER:
+        name = kernel_name(function, operands)
+        store = None if name is None else _store()
+        if name is not None and store is not None:
+            kept = store.read(name)
+            code = None if kept is None else MachineCode.of(kept)
+            address = None if code is None else loaded(code)
+            if code is not None and address is not None:
+                return address, code.result
+        from spyrec.files.kernel_compiler import compiled
+
+        code = compiled(function, operands)
+        if name is not None and store is not None:
+            store.write(name, code.written())
+        address = loaded(code)
+        assert address is not None, "what was compiled here finds here what it needs"
+        return address, code.result
+
+
+def kernel_name(function: Callable[..., object], operands: Sequence[OperandKind]) -> str | None:
+    """Return what a kernel is kept under: the hash of all that it is made of; ``None`` where that cannot be told.
+
+    What it closes over must be numbers and text.
+    """
+    source = _digest_of(function.__code__.co_filename)
+    closed = [cell.cell_contents for cell in function.__closure__ or ()]
+    if source is None or not all(isinstance(item, str | int | float | None) for item in closed):
         return None
-    place: object = getattr(getattr(compiled, "_cache", None), "cache_path", None)
-    return compiled if not isinstance(place, str) or is_ours_to_trust(Path(place)) else None
+    made_of = (function.__module__, function.__qualname__, source, _sources_digest(function.__module__))
+    text = repr((made_of, [(type(item).__name__, item) for item in closed], [_text_of(kind) for kind in operands]))
+    return hashlib.sha256(f"{text} {_compilers()}".encode()).hexdigest()
 
 
-def _cached_in(folder: Path, function: Callable[..., object], options: dict[str, Any]) -> Any | None:  # noqa: ANN401
-    """Return the function cached in a folder: numba reads where from its settings, at this moment."""
-    settings: Any = config
-    before: object = settings.CACHE_DIR
-    settings.CACHE_DIR = str(folder)
+def _text_of(kind: OperandKind) -> str:
+    return kind.__name__ if isinstance(kind, type) else f"{kind.dtype.str} {kind[1:]}"
+
+
+@cache
+def _compilers() -> str:
+    """Return what compiles, and for which processor; numba's settings are a part of it."""
+    settings = sorted(item for item in os.environ.items() if item[0].startswith("NUMBA_") and item[0] != _DIRECTORY)
+    numba = find_spec("numba")
+    assert numba is not None, "a requirement"
+    version = _digest_of(str(Path(numba.origin or "").with_name("_version.py")))
+    return repr((sys.version_info[:2], version, processor(), settings))
+
+
+@cache
+def _digest_of(file: str) -> str | None:
     try:
-        return _cached(function, options)
-    finally:
-        settings.CACHE_DIR = before
+        return hashlib.sha256(Path(file).read_bytes()).hexdigest()
+    except OSError:
+        return None
+
+
+@cache
+def _sources_digest(module: str) -> str:
+    """Return the hash of all files of this package that the kernels of a module may be made of."""
+    found = hashlib.sha256()
+    for name in sorted(source_modules(module)):
+        file = getattr(sys.modules[name], "__file__", None)
+        found.update(f"{name} {None if file is None else _digest_of(file)}\n".encode())
+    return found.hexdigest()
+
+
+_DIRECTORY = "NUMBA_CACHE_DIR"
+
+
+@cache
+def _store() -> KernelStore | None:
+    """Return where kernels are kept: in the directory that is named for them, or the user's cache; else elsewhere."""
+    with suppress(RuntimeError):
+        path = wanted_directory()
+        if made_private(path):
+            return KernelStore(path)
+    found = kept_elsewhere()
+    return None if found is None else KernelStore(found.path)
+
+
+def wanted_directory() -> Path:
+    """Return the directory that kernels are kept in where it is, or can be made, this user's alone."""
+    named = os.environ.get(_DIRECTORY)
+    if named:
+        return Path(named) / "spyrec-kernels"
+    given = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    return (given if given.is_absolute() else Path("~/.cache").expanduser()) / "spyrec" / "kernels"
 
 
 @cache
@@ -94,7 +175,11 @@ def notice() -> Diagnostic | None:
 
 def _notice(found: PrivateDirectory | None) -> Diagnostic:
     where = "are compiled again by every run" if found is None else f"are kept in {found.path}"
-    message = f"{NOTICE_BEGIN} cannot be kept beside spyrec or in the user's cache, and {where}"
+    try:
+        wanted = f'in "{wanted_directory()}" for this user alone'
+    except RuntimeError:
+        wanted = "in the home of this user, who has none"
+    message = f"{NOTICE_BEGIN} cannot be kept {wanted}, and {where}"
     return Diagnostic("SPY0754", message, severity=Severity.WARNING)
 
 
@@ -106,7 +191,7 @@ def source_modules(module: str) -> set[str]:
         name = waiting.pop()
         if name not in found and name in sys.modules:
             found.add(name)
-            waiting += () if name == __name__ else _homes(name)  # this one gives kernels nothing of its own
+            waiting += _homes(name)
     return found
 
 
@@ -119,12 +204,3 @@ def _homes(module: str) -> tuple[str, ...]:
     for home, names in _IMPORT.findall(text):
         found += [home, *(f"{home}.{name.strip()}" for name in names.split(","))]  # names may be modules themselves
     return tuple(found)
-
-
-def _stamps(module: str) -> Iterator[tuple[str, int, int]]:
-    """Yield name, time of change in ns and size in bytes of each file."""
-    for name in sorted(source_modules(module)):
-        file = getattr(sys.modules[name], "__file__", None)
-        if file is not None:
-            about = Path(file).stat()
-            yield name, about.st_mtime_ns, about.st_size

@@ -1,11 +1,12 @@
-"""A directory of this user alone, found again by the next process: for what must not come from anybody else."""
+"""Directories of this user alone: for what must not come from anybody else, such as code that will be run."""
 
 from __future__ import annotations
 
 import os
 import stat
 import tempfile
-from contextlib import suppress
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,18 +39,33 @@ def private_directory(purpose: str, parent: Path | None = None) -> PrivateDirect
         return None
 
 
+def made_private(path: Path) -> bool:
+    """Whether a path is a private directory that can be written to, now that it was made where nothing was."""
+    with suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    with suppress(OSError):
+        path.mkdir(mode=0o700)
+    return is_private(path) and os.access(path, os.W_OK | os.X_OK)
+
+
 def is_private(path: Path) -> bool:
     """Whether a path is a directory, no link, that this user owns and nobody else can enter."""
-    with suppress(OSError):
-        found = path.lstat()
-        is_closed = stat.S_ISDIR(found.st_mode) and not found.st_mode & 0o077
-        return is_closed and found.st_uid == os.geteuid()
+    with suppress(OSError), opened_private(path):
+        return True
     return False
 
 
-def is_ours_to_trust(path: Path) -> bool:
-    """Whether what lies in a directory was put there by this user, the administrator or members of its group."""
-    with suppress(OSError):
-        found = path.stat()
-        return found.st_uid in (os.geteuid(), 0) and not found.st_mode & stat.S_IWOTH
-    return False
+@contextmanager
+def opened_private(path: Path) -> Generator[int]:
+    """Hold a private directory open: what is named from its descriptor lies in it, whatever the path becomes.
+
+    An ``OSError`` where it is a link or no directory, has another owner, or lets others in.
+    """
+    handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        found = os.fstat(handle)
+        if found.st_uid != os.geteuid() or found.st_mode & 0o077:
+            raise PermissionError(f'the directory "{path}" is not of this user alone')
+        yield handle
+    finally:
+        os.close(handle)

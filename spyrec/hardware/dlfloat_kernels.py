@@ -17,8 +17,8 @@ from typing import Any, cast
 
 import numpy as np
 from llvmlite import ir
-from numba.core import types
-from numba.extending import intrinsic
+
+from spyrec.files.numba_names import intrinsic, types
 
 _WORD = ir.IntType(32)
 

@@ -7,8 +7,8 @@ from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from spyrec.files.kernel_cache import cached_kernel
 from spyrec.hardware import dlfloat
 from spyrec.hardware.dlfloat_kernels import decode_scalar, encode_scalar
 
@@ -88,13 +88,13 @@ def test_encoding_inverts_decoding_for_every_pattern_but_negative_zero() -> None
     assert again[0x8000] == 0
 
 
-@njit
+@cached_kernel
 def decode_all(bits: Bits, values: npt.NDArray[np.float32]) -> None:
     for index in range(bits.size):
         values[index] = decode_scalar(bits[index])
 
 
-@njit
+@cached_kernel
 def encode_all(values: npt.NDArray[np.float32], bits: Bits) -> None:
     for index in range(values.size):
         bits[index] = encode_scalar(values[index])

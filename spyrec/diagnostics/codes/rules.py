@@ -194,9 +194,9 @@ EMULATOR: dict[str, Code] = {
     ),
     "SPY0754": Code(
         "no place for compiled kernels",
-        "Kernels are compiled once and kept beside spyrec or in the user's cache; where neither can be written, or "
-        "others can write there, they are kept in a private directory among the temporary files.",
-        hint="name a directory of your own in NUMBA_CACHE_DIR, or make ~/.cache writable",
+        "Kernels are compiled once and kept in the user's cache, in a directory that nobody else can enter; where "
+        "there can be none, they are kept in a private directory among the temporary files.",
+        hint="name a directory of your own in NUMBA_CACHE_DIR, or make ~/.cache writable; what is in it is yours alone",
     ),
     "SPY0755": Code(
         "results of DSCs that do not make up the tensor",

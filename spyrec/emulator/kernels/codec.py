@@ -19,8 +19,9 @@ from spyrec.emulator.kernels.instructions import (
     set_short,
     word_at,
 )
-from spyrec.emulator.kernels.jit import bytes_at, floats_at, inlined, words16_at, words32_at
+from spyrec.emulator.kernels.jit import bytes_at, floats_at, words16_at, words32_at
 from spyrec.emulator.kernels.linked import linked
+from spyrec.files.numba_names import inlined
 from spyrec.hardware import dlfloat
 from spyrec.hardware.dlfloat_kernels import decode_scalar, encode_scalar
 

@@ -18,9 +18,8 @@ from typing import Any, cast
 
 import numpy as np
 from llvmlite import ir
-from numba.core import cgutils, types
-from numba.extending import intrinsic
 
+from spyrec.files.numba_names import cgutils, intrinsic, types
 from spyrec.hardware.dlfloat import SMALLEST
 
 GROUP = 32

@@ -11,8 +11,6 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from llvmlite import ir
-from numba.core import types
-from numba.extending import intrinsic
 
 from spyrec.emulator.kernels.dl16 import (
     ABOVE,
@@ -36,11 +34,12 @@ from spyrec.emulator.kernels.dl16 import (
     repeat,
 )
 from spyrec.emulator.kernels.formulas import computed, formula_of
+from spyrec.files.numba_names import intrinsic, literal_intrinsic, types
 
 _WIDE = ir.VectorType(ir.DoubleType(), HALF)
 
 
-@intrinsic(prefer_literal=True)
+@literal_intrinsic
 def _fold_groups(_context: Any, formula: Any, _source: Any, _sums: Any, _groups: Any):  # noqa: ANN202, ANN401
     found = formula_of(formula.literal_value)
 

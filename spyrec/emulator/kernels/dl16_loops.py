@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from llvmlite import ir
-from numba.core import cgutils, types
-from numba.extending import intrinsic
 
 from spyrec.device_ops.expression import Expression
 from spyrec.emulator.kernels.dl16 import (
@@ -32,6 +30,7 @@ from spyrec.emulator.kernels.dl16 import (
 )
 from spyrec.emulator.kernels.formulas import computed, formula_of
 from spyrec.emulator.kernels.instructions import LINE_BYTES, fetch, pointer_at
+from spyrec.files.numba_names import cgutils, literal_intrinsic, types
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +193,7 @@ class _Combiner:
 _FORMS = {"dl16": _DL16, "single": _SINGLE}
 
 
-@intrinsic(prefer_literal=True)
+@literal_intrinsic
 def _combine_rows(_context: Any, form: Any, formulas: Any, _x: Any, _y: Any, _out: Any, _nest: Any, _streams: Any):  # noqa: ANN202, ANN401 # fmt: skip
     combine, *by_row = map(formula_of, formulas.literal_value.split("; "))
     prepare, by_prepared = by_row or (None, None)

@@ -11,10 +11,17 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from spyrec.emulator.kernels.instructions import atomic_add, atomic_load, atomic_replace
-from spyrec.emulator.kernels.jit import address_of, inlined, kernel
-from spyrec.emulator.kernels.linked import call, call_system
+from spyrec.emulator.kernels.instructions import (
+    atomic_add,
+    atomic_load,
+    atomic_replace,
+    clear,
+    floats_on_stack,
+    word_at,
+)
+from spyrec.emulator.kernels.linked import call, call_system, linked
 from spyrec.emulator.kernels.records import bytes_of, reader_of
+from spyrec.files.numba_names import inlined
 
 Integers = npt.NDArray[np.int64]
 
@@ -38,8 +45,38 @@ class Stretch:
     parts: int
 
 
+@dataclass(frozen=True, slots=True)
+class BoxWork:
+    """What :data:`run_boxes` runs: ``count`` rows of ``steps``, and ``moved``, a row of so many columns per step."""
+
+    steps: int
+    count: int
+    moved: int
+    moved_columns: int
+    boxes: int
+
+
+@dataclass(frozen=True, slots=True)
+class DispatchWork:
+    """What :data:`run_dispatches` runs; arrays by address, their rows with so many columns."""
+
+    units: int
+    moved: int
+    moved_columns: int
+    notes: int
+    note_columns: int
+    stretches: int
+    stretch_count: int
+    unit_steps: int
+    unit_step_columns: int
+    steps: int
+    progress: int
+
+
 _step_row = reader_of(StepRow)
 _stretch = reader_of(Stretch)
+_box_work = reader_of(BoxWork)
+_dispatch_work = reader_of(DispatchWork)
 
 _STEP_BYTES = bytes_of(StepRow)
 _STRETCH_BYTES = bytes_of(Stretch)
@@ -48,20 +85,25 @@ _LINE = 64  # bytes of a cache line: what threads change often stands on lines o
 _PATIENCE = 2000  # looks at another thread's progress before the processor is offered to others
 
 
-@kernel
-def run_boxes(steps: Integers, moved: Integers, boxes: int, first: int, past: int) -> None:
-    """Run all steps on each box ``first <= b < past`` of ``boxes`` before the next one.
+_NOTES = 8
+_no_notes = floats_on_stack(2 * _NOTES)
+
+
+@linked
+def run_boxes(work: int, first: int, past: int) -> None:
+    """Run all steps on each box ``first <= b < past`` of the ``boxes`` of :class:`BoxWork` before the next one.
 
     ``steps`` as above; their tasks are numbered box by box, equally many for each.  ``moved[step]``: how far the
     step's operands have moved.
     """
-    notes = np.zeros(8, np.int64)
+    own, notes = _box_work(work), _no_notes()
+    clear(notes, 2 * _NOTES)
     for box in range(first, past):
-        for h in range(steps.shape[0]):
-            movement = address_of(moved) + 8 * h * moved.shape[1]
-            step = _step_row(address_of(steps) + _STEP_BYTES * h)
-            each = step.tasks // boxes
-            call(step.function, (step.record, movement, address_of(notes), box * each, (box + 1) * each))
+        for h in range(own.count):
+            movement = own.moved + 8 * h * own.moved_columns
+            step = _step_row(own.steps + _STEP_BYTES * h)
+            each = step.tasks // own.boxes
+            call(step.function, (step.record, movement, notes, box * each, (box + 1) * each))
 
 
 @inlined
@@ -81,12 +123,9 @@ def _wait(done: int, parts: int, offer: int) -> None:
             call_system(offer)
 
 
-@kernel
-def run_dispatches(
-    units: Integers, moved: Integers, notes: Integers, stretches: Integers, unit_steps: Integers, steps: Integers,
-    progress: Integers, threads: int, thread: int, offer: int,
-) -> None:  # fmt: skip
-    """Execute dispatch after dispatch on one of ``threads`` threads, all of which call this till all is done.
+@linked
+def run_dispatches(work: int, threads: int, thread: int, offer: int) -> None:
+    """Execute dispatch after dispatch of :class:`DispatchWork` on one of ``threads`` threads, which all call this.
 
     Dispatch d is of unit ``units[d]``, its operand t moved ``moved[d, t]`` bytes past its start.  ``notes[d]``: what
     the steps of a unit agreed on.  ``stretches[s]``: first and past-last dispatch, and parts.  Without parts every step
@@ -99,36 +138,39 @@ def run_dispatches(
     then one per part for the number of the stage whose part is to be begun next.  ``offer``: a function that offers the
     processor to others, or 0.
     """
-    done = address_of(progress)
+    own = _dispatch_work(work)
+    done, units, steps = own.progress, own.units, own.steps
     stage, before = 0, 0
-    for s in range(stretches.shape[0]):
-        stretch = _stretch(address_of(stretches) + _STRETCH_BYTES * s)
+    for s in range(own.stretch_count):
+        stretch = _stretch(own.stretches + _STRETCH_BYTES * s)
         parts = stretch.parts
         if parts != 0:
             _wait(done, before, offer)
-            for own in range(parts):
-                part = (thread * parts // threads + own) % parts
+            for turn in range(parts):
+                part = (thread * parts // threads + turn) % parts
                 if not _claim(done + _LINE * (1 + part), stage):
                     continue
                 for d in range(stretch.first, stretch.past):
-                    movement = address_of(moved) + 8 * d * moved.shape[1]
-                    note = address_of(notes) + 8 * d * notes.shape[1]
-                    for h in range(unit_steps[units[d], part], unit_steps[units[d], part + 1]):
-                        step = _step_row(address_of(steps) + _STEP_BYTES * h)
+                    movement = own.moved + 8 * d * own.moved_columns
+                    note = own.notes + 8 * d * own.note_columns
+                    rows = own.unit_steps + 8 * word_at(units, d) * own.unit_step_columns
+                    for h in range(word_at(rows, part), word_at(rows, part + 1)):
+                        step = _step_row(steps + _STEP_BYTES * h)
                         call(step.function, (step.record, movement, note, 0, step.tasks))
                 atomic_add(done, 1)
             stage += 1
             before += parts
             continue
         for d in range(stretch.first, stretch.past):
-            movement = address_of(moved) + 8 * d * moved.shape[1]
-            note = address_of(notes) + 8 * d * notes.shape[1]
-            for h in range(unit_steps[units[d], 0], unit_steps[units[d], 1]):
+            movement = own.moved + 8 * d * own.moved_columns
+            note = own.notes + 8 * d * own.note_columns
+            rows = own.unit_steps + 8 * word_at(units, d) * own.unit_step_columns
+            for h in range(word_at(rows, 0), word_at(rows, 1)):
                 _wait(done, before, offer)
-                step = _step_row(address_of(steps) + _STEP_BYTES * h)
+                step = _step_row(steps + _STEP_BYTES * h)
                 tasks, shares = step.tasks, threads if step.is_shared != 0 else 1
-                for own in range(threads):
-                    part = (thread + own) % threads
+                for turn in range(threads):
+                    part = (thread + turn) % threads
                     if _claim(done + _LINE * (1 + part), stage):
                         first, last = tasks * min(part, shares) // shares, tasks * min(part + 1, shares) // shares
                         if first < last:

@@ -17,11 +17,10 @@ from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
 from llvmlite import ir
-from numba.core import types
-from numba.extending import intrinsic
 
 from spyrec.device_ops.expression import Expression
 from spyrec.emulator.kernels.dl16 import HALF, WORD, advanced, pointer, repeat
+from spyrec.files.numba_names import literal_intrinsic, types
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -110,7 +109,7 @@ class _Rows:
         return _LANES * (4 if self.kind is _SINGLES else 8)
 
 
-@intrinsic(prefer_literal=True)
+@literal_intrinsic
 def _compute_rows(_context: Any, formula: Any, is_double: Any, _first: Any, _step: Any, _out: Any, _count: Any):  # noqa: ANN202, ANN401
     found, wide = formula_of(formula.literal_value), bool(is_double.literal_value)
 
@@ -143,7 +142,7 @@ float64, rounded once.
 """
 
 
-@intrinsic(prefer_literal=True)
+@literal_intrinsic
 def _fold_values(_context: Any, formula: Any, _total: Any, _value: Any):  # noqa: ANN202, ANN401
     found = formula_of(formula.literal_value)
 

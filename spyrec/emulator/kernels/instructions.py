@@ -11,10 +11,9 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from llvmlite import ir
-from numba.core import cgutils, types
-from numba.extending import intrinsic
 
 from spyrec.emulator.kernels.jit import TILE_ROWS
+from spyrec.files.numba_names import cgutils, intrinsic, types
 
 _WORD = ir.IntType(64)
 _BYTE = ir.IntType(8)
@@ -211,8 +210,9 @@ def _add_floats(_context: Any, _target: Any, _source: Any, _count: Any):  # noqa
 
 @intrinsic
 def _room_of(_context: Any, _size: Any):  # noqa: ANN202, ANN401
-    def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> object:  # noqa: ANN401
-        place = builder.ptrtoint(context.nrt.allocate(builder, arguments[0]), _WORD)
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> object:  # noqa: ANN401
+        malloc = cgutils.get_or_insert_function(builder.module, ir.FunctionType(_POINTER, [_WORD]), "malloc")
+        place = builder.ptrtoint(builder.call(malloc, arguments), _WORD)
         with builder.if_then(builder.icmp_unsigned("==", place, ir.Constant(_WORD, 0)), likely=False):
             # nobody could be told: a kernel raises nothing
             builder.call(cgutils.get_or_insert_function(builder.module, _NOTHING, "llvm.trap"), [])
@@ -222,12 +222,14 @@ def _room_of(_context: Any, _size: Any):  # noqa: ANN202, ANN401
 
 
 _NOTHING = ir.FunctionType(ir.VoidType(), [])
+_POINTER = _BYTE.as_pointer()
 
 
 @intrinsic
 def _give_back(_context: Any, _address: Any):  # noqa: ANN202, ANN401
-    def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> object:  # noqa: ANN401
-        context.nrt.free(builder, builder.inttoptr(arguments[0], _BYTE.as_pointer()))
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> object:  # noqa: ANN401
+        free = cgutils.get_or_insert_function(builder.module, ir.FunctionType(ir.VoidType(), [_POINTER]), "free")
+        builder.call(free, [builder.inttoptr(arguments[0], _POINTER)])
         return ir.Constant(_WORD, 0)
 
     return types.int64(types.int64), generate
@@ -289,7 +291,8 @@ add_floats = cast("Callable[[int, int, int], None]", _add_floats)
 """``(target, source, count)``: adds float32 to as many others, one by one (inside kernels only)."""
 
 room_of = cast("Callable[[int], int]", _room_of)
-"""The address of so many bytes of memory, to be given back; numba's arrays take 150 ms more (inside kernels only)."""
+"""The address of so many bytes of memory, to be given back: C's own, numba's allocator would need numba (inside kernels
+only)."""
 
 give_back = cast("Callable[[int], None]", _give_back)
 """Give back what :data:`room_of` has given (inside kernels only)."""

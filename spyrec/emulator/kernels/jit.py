@@ -1,4 +1,4 @@
-"""The one door to numba: how kernels are compiled, and how they reach device memory by address.
+"""How kernels reach device memory by address, and the register tile of products.
 
 Kernels take byte addresses as int64: operands of any format, in any allocation, then share one signature, so that each
 kernel is compiled once.  Rule V6 and V8 have bounded every address before a kernel sees it.
@@ -12,19 +12,13 @@ kernel is compiled once.  Rule V6 and V8 have bounded every address before a ker
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 from llvmlite import ir
-from numba import njit
-from numba.core import cgutils, types
-from numba.extending import intrinsic
-from numba.np.arrayobj import populate_array
 
-from spyrec.files.kernel_cache import cached_kernel
-
-F = TypeVar("F", bound=Callable[..., object])
+from spyrec.files.numba_names import arrayobj, cgutils, intrinsic, types
 
 TILE_ROWS = 8
 """Rows of one matmul register tile."""
@@ -33,21 +27,6 @@ TILE_COLUMNS = 32
 """Columns of one matmul register tile: two vectors of 16 float32."""
 
 _VECTOR = ir.VectorType(ir.FloatType(), 16)
-
-
-def kernel(function: F) -> F:
-    """Compile ``function`` on first call, cache it on disk, and run it without the interpreter lock."""
-    return cached_kernel(function)
-
-
-def inlined(function: F) -> F:
-    """Compile ``function`` into its callers."""
-    return cast(
-        "F",
-        njit(nogil=True, error_model="numpy", forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)(
-            function
-        ),
-    )
 
 
 @intrinsic
@@ -66,17 +45,19 @@ An array that is used no more is freed, whoever still knows its address.
 """
 
 
-def _array_at(element: Any) -> Any:  # noqa: ANN401
-    """Return ``(address, count)`` for use inside kernels: memory as an array, which owns nothing."""
-    kind = types.Array(element, 1, "C")
+def _array_at(name: str) -> Any:  # noqa: ANN401
+    """Return ``(address, count)`` for use inside kernels: memory as an array of a type, which owns nothing."""
 
     @intrinsic
     def view(_context: Any, _address: Any, _count: Any):  # noqa: ANN202, ANN401
+        element = getattr(types, name)
+        kind = types.Array(element, 1, "C")
+
         def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> object:  # noqa: ANN401
             array = context.make_array(kind)(context, builder)
             item = context.get_constant(types.intp, element.bitwidth // 8)
             data = builder.inttoptr(arguments[0], context.get_data_type(element).as_pointer())
-            populate_array(array, data, [arguments[1]], [item], item, meminfo=None)
+            arrayobj.populate_array(array, data, [arguments[1]], [item], item, meminfo=None)
             return array._getvalue()  # noqa: SLF001 - numba's way to say: the value
 
         return kind(types.int64, types.int64), generate
@@ -84,15 +65,34 @@ def _array_at(element: Any) -> Any:  # noqa: ANN401
     return view
 
 
+@intrinsic
+def _table_at(_context: Any, _address: Any, _rows: Any, _columns: Any):  # noqa: ANN202, ANN401
+    kind = types.Array(types.int64, 2, "C")
+
+    def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> object:  # noqa: ANN401
+        address, rows, columns = arguments
+        array = context.make_array(kind)(context, builder)
+        item = context.get_constant(types.intp, 8)
+        data = builder.inttoptr(address, ir.IntType(64).as_pointer())
+        steps = [builder.mul(columns, item), item]
+        arrayobj.populate_array(array, data, [rows, columns], steps, item, meminfo=None)
+        return array._getvalue()  # noqa: SLF001 - as above
+
+    return kind(types.int64, types.int64, types.int64), generate
+
+
+table_at = cast("Callable[[int, int, int], npt.NDArray[np.int64]]", _table_at)
+"""``(address, rows, columns)``: int64 from an address on as rows (inside kernels only)."""
+
 # Written as instructions and not as functions: numba compiles a function for each mix of types it is called with.
-bytes_at = cast("Callable[[int, int], npt.NDArray[np.uint8]]", _array_at(types.uint8))
+bytes_at = cast("Callable[[int, int], npt.NDArray[np.uint8]]", _array_at("uint8"))
 """``count`` bytes of memory from ``address`` on as an array (inside kernels only); so are the others, by their type."""
 
-words16_at = cast("Callable[[int, int], npt.NDArray[np.uint16]]", _array_at(types.uint16))
-words32_at = cast("Callable[[int, int], npt.NDArray[np.uint32]]", _array_at(types.uint32))
-integers_at = cast("Callable[[int, int], npt.NDArray[np.int64]]", _array_at(types.int64))
-floats_at = cast("Callable[[int, int], npt.NDArray[np.float32]]", _array_at(types.float32))
-doubles_at = cast("Callable[[int, int], npt.NDArray[np.float64]]", _array_at(types.float64))
+words16_at = cast("Callable[[int, int], npt.NDArray[np.uint16]]", _array_at("uint16"))
+words32_at = cast("Callable[[int, int], npt.NDArray[np.uint32]]", _array_at("uint32"))
+integers_at = cast("Callable[[int, int], npt.NDArray[np.int64]]", _array_at("int64"))
+floats_at = cast("Callable[[int, int], npt.NDArray[np.float32]]", _array_at("float32"))
+doubles_at = cast("Callable[[int, int], npt.NDArray[np.float64]]", _array_at("float64"))
 
 
 @intrinsic

@@ -18,10 +18,9 @@ from inspect import signature
 from typing import Any, cast
 
 from llvmlite import ir
-from numba.core import cgutils, types
-from numba.extending import intrinsic
 
-from spyrec.files.kernel_cache import cached_kernel
+from spyrec.files.kernel_cache import kernel_code
+from spyrec.files.numba_names import cgutils, intrinsic, types
 
 _WORD = ir.IntType(64)
 _STATUS = ir.IntType(32)
@@ -55,10 +54,9 @@ class Linked:
     @cached_property
     def address(self) -> int:
         """Where the function stands in this process; compiled, or read from the disk, when first asked for."""
-        dispatcher: Any = cached_kernel(self.py_func, is_called_from_python=False)
-        dispatcher.compile(types.void(*[types.int64] * self._operands))
-        (compiled,) = dispatcher.overloads.values()
-        return compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name)
+        address, result = kernel_code(self.py_func, (int,) * self._operands)
+        assert result == "none", "a linked function returns nothing"
+        return address
 
     def __call__(self, *operands: int) -> None:
         """Call it from Python, without the interpreter lock."""

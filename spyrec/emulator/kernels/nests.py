@@ -14,12 +14,11 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 from llvmlite import ir
-from numba.core import cgutils, types
-from numba.extending import intrinsic
 
 from spyrec.emulator.kernels.instructions import floats_on_stack, pointer_at
 from spyrec.emulator.kernels.linked import Linked
 from spyrec.emulator.kernels.records import Held, names_of, reader_of
+from spyrec.files.numba_names import cgutils, intrinsic, types
 
 Integers = npt.NDArray[np.int64]
 Table = npt.NDArray[np.uint16]

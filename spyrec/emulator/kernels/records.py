@@ -19,9 +19,8 @@ from typing import Any, ClassVar, Protocol, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
-from numba.core import types
-from numba.extending import intrinsic
-from numba.np.numpy_support import from_dtype
+
+from spyrec.files.numba_names import intrinsic, numpy_support, types
 
 Integers = npt.NDArray[np.int64]
 Array = npt.NDArray[np.generic]
@@ -60,10 +59,11 @@ def dtype_of(kind: type[KernelRecord]) -> np.dtype[np.void]:
 
 def reader_of(kind: type[R]) -> Callable[[int], R]:
     """Return what gives the record at an address, its fields read when they are named (inside kernels only)."""
-    record: Any = from_dtype(dtype_of(kind))
 
     @intrinsic
     def read(_context: Any, _address: Any):  # noqa: ANN202, ANN401 - numba's own protocol
+        record = numpy_support.from_dtype(dtype_of(kind))
+
         def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> object:  # noqa: ANN401
             return builder.inttoptr(arguments[0], context.get_value_type(record))
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from spyrec.emulator.kernels.jit import address_of, bytes_at, inlined, kernel
+from spyrec.emulator.kernels.instructions import give_back, room_of
+from spyrec.emulator.kernels.jit import address_of, bytes_at, table_at
 from spyrec.emulator.kernels.records import bytes_of, reader_of
 from spyrec.emulator.sanitizers.kernel_shadow import (
     DEFINED,
@@ -17,6 +18,8 @@ from spyrec.emulator.sanitizers.kernel_shadow import (
     run_states,
     sighting_at,
 )
+from spyrec.files.kernel_cache import cached_kernel
+from spyrec.files.numba_names import inlined
 
 Integers = npt.NDArray[np.int64]
 
@@ -81,7 +84,47 @@ def _carried_runs(step: CarryStep, starts: Integers, runs: Integers, shift: int)
     return True
 
 
-@kernel
+@inlined
+def _carried(
+    units: Integers, moved: Integers, calls: Integers, steps: Integers, operands: Integers, numbers: Integers,
+    runs: Integers, starts: Integers, marks: Integers, seen: Integers, latest: Integers, first: int, past: int,
+    room: int,
+) -> int:  # fmt: skip
+    """As :func:`carry_dispatches`; ``room``: the address of words for the places of the cores of one step."""
+    for d in range(first, past):
+        unit = units[d]
+        own_seen = address_of(seen) + _SIGHTING_BYTES * unit
+        before = sighting_at(own_seen).weight
+        for h in range(calls[unit, 0], calls[unit, 1]):
+            step = _carry_step(address_of(steps) + _STEP_BYTES * h)
+            if step.kind == STOP:
+                return d
+            if step.kind != ELEMENTS:
+                if not _carried_runs(step, starts, runs, moved[d, step.row]):
+                    return d
+                continue
+            count, cores = step.operands, step.cores
+            addresses = table_at(room, count, cores)
+            for t in range(count):
+                operand = _carry_operand(address_of(operands) + _OPERAND_BYTES * (step.first_operand + t))
+                beyond = moved[d, operand.row] + operand.offset
+                for core in range(cores):
+                    addresses[t, core] = starts[operand.place + core] + beyond
+            run_states(
+                numbers[step.widths : step.widths + count],
+                addresses,
+                table_at(address_of(numbers) + 8 * step.nest, step.loops, count + 1),
+                address_of(marks) + _MARKS_BYTES * unit,
+                own_seen,
+                0,
+                step.tasks,
+            )
+        if sighting_at(own_seen).weight > before:
+            latest[unit] = d
+    return past
+
+
+@cached_kernel
 def carry_dispatches(
     units: Integers, moved: Integers, calls: Integers, steps: Integers, operands: Integers, numbers: Integers,
     runs: Integers, starts: Integers, marks: Integers, seen: Integers, latest: Integers, first: int, past: int,
@@ -97,34 +140,7 @@ def carry_dispatches(
     for h in range(steps.shape[0]):
         step = _carry_step(address_of(steps) + _STEP_BYTES * h)
         widest = max(widest, step.cores * step.operands)
-    addresses = np.empty(widest, np.int64)
-    for d in range(first, past):
-        unit = units[d]
-        own_seen = address_of(seen) + _SIGHTING_BYTES * unit
-        before = sighting_at(own_seen).weight
-        for h in range(calls[unit, 0], calls[unit, 1]):
-            step = _carry_step(address_of(steps) + _STEP_BYTES * h)
-            if step.kind == STOP:
-                return d
-            if step.kind != ELEMENTS:
-                if not _carried_runs(step, starts, runs, moved[d, step.row]):
-                    return d
-                continue
-            count, cores = step.operands, step.cores
-            for t in range(count):
-                operand = _carry_operand(address_of(operands) + _OPERAND_BYTES * (step.first_operand + t))
-                beyond = moved[d, operand.row] + operand.offset
-                for core in range(cores):
-                    addresses[t * cores + core] = starts[operand.place + core] + beyond
-            run_states(
-                numbers[step.widths : step.widths + count],
-                addresses[: count * cores].reshape((count, cores)),
-                numbers[step.nest : step.nest + step.loops * (count + 1)].reshape((step.loops, count + 1)),
-                address_of(marks) + _MARKS_BYTES * unit,
-                own_seen,
-                0,
-                step.tasks,
-            )
-        if sighting_at(own_seen).weight > before:
-            latest[unit] = d
-    return past
+    room = room_of(8 * widest)
+    stop = _carried(units, moved, calls, steps, operands, numbers, runs, starts, marks, seen, latest, first, past, room)
+    give_back(room)
+    return stop

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from spyrec.emulator.kernels.jit import address_of, kernel
+from spyrec.emulator.kernels.jit import address_of
 from spyrec.emulator.kernels.records import bytes_of, reader_of
+from spyrec.files.kernel_cache import cached_kernel
 from spyrec.hardware.target import STICK_BYTES
 
 Integers = npt.NDArray[np.int64]
@@ -37,7 +38,7 @@ _owner_access = reader_of(OwnerAccess)
 _ACCESS_BYTES = bytes_of(OwnerAccess)
 
 
-@kernel
+@cached_kernel
 def run_owners(
     units: Integers, moved: Integers, numbers: npt.NDArray[np.int32], tensors: Integers, calls: Integers,
     accesses: Integers, offsets: Integers, sticks: Integers, owners: npt.NDArray[np.int32], expansion: int,

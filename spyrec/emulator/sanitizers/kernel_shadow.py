@@ -11,8 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from spyrec.emulator.kernels.jit import bytes_at, inlined, integers_at, kernel, words16_at, words32_at
+from spyrec.emulator.kernels.instructions import give_back, room_of
+from spyrec.emulator.kernels.jit import bytes_at, integers_at, words16_at, words32_at
 from spyrec.emulator.kernels.records import reader_of
+from spyrec.files.kernel_cache import cached_kernel
+from spyrec.files.numba_names import inlined
 
 Integers = npt.NDArray[np.int64]
 States = npt.NDArray[np.uint8]
@@ -57,7 +60,7 @@ _BLOCK = 64
 """Words of states that are looked at before it is asked whether one was undefined."""
 
 
-@kernel
+@cached_kernel
 def element_state(word_bytes: int, address: int) -> int:
     """Return the state of one element."""
     octets = bytes_at(address, word_bytes)
@@ -67,7 +70,7 @@ def element_state(word_bytes: int, address: int) -> int:
     return worst
 
 
-@kernel
+@cached_kernel
 def lower_to(word_bytes: int, address: int, step: int, count: int, states: States) -> None:
     """Lower ``states`` to those of ``count`` elements, ``step`` bytes apart (0: one element for all)."""
     if step == 0:
@@ -94,7 +97,7 @@ def lower_to(word_bytes: int, address: int, step: int, count: int, states: State
             states[i] = min(states[i], worst)
 
 
-@kernel
+@cached_kernel
 def store_run(word_bytes: int, address: int, step: int, count: int, states: States, clobber: int) -> None:
     """Store the states of ``count`` elements; where ``clobber`` is not 0 it marks lanes that lose defined data."""
     if word_bytes == 2:
@@ -126,7 +129,7 @@ def store_run(word_bytes: int, address: int, step: int, count: int, states: Stat
             octets[i * step] = state
 
 
-@kernel
+@cached_kernel
 def _mark(widths: Integers, places: Integers, steps: Integers, states: States, mark: int, core: int, seen: int) -> None:
     """Mark lanes computed from memory that nothing computed, and keep the most telling source at ``seen``."""
     sighting = sighting_at(seen)
@@ -177,7 +180,7 @@ def are_defined(address: int, size_bytes: int) -> bool:
     return common == -1
 
 
-@kernel
+@cached_kernel
 def _pass_defined(widths: Integers, places: Integers, nest: Integers, count: int, rows: int) -> bool:
     """Define the result and return true where every input is defined and all are runs; otherwise do nothing.
 
@@ -200,7 +203,7 @@ def _pass_defined(widths: Integers, places: Integers, nest: Integers, count: int
     return True
 
 
-@kernel
+@cached_kernel
 def run_states(
     widths: Integers, starts: Integers, nest: Integers, marks: int, seen: int, first_task: int, last_task: int
 ) -> None:
@@ -214,9 +217,9 @@ def run_states(
     operands = widths.shape[0]
     loops = nest.shape[0]
     count = nest[0, 0]
-    states = np.empty(count, np.uint8)
-    places = np.empty(operands, np.int64)
-    lines = np.empty(operands, np.int64)
+    room = room_of(16 * operands + count)
+    places, lines = integers_at(room, operands), integers_at(room + 8 * operands, operands)
+    states = bytes_at(room + 16 * operands, count)
     steps = nest[0, 1:]
     last = operands - 1
     outer_points = 1
@@ -249,3 +252,4 @@ def run_states(
             if worst < FIRST_MARK:
                 _mark(widths[:last], lines[:last], steps, states, own.computed, core, seen)
             store_run(int(widths[last]), int(lines[last]), int(steps[last]), count, states, own.clobbered)
+    give_back(room)

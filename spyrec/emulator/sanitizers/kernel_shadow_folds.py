@@ -5,14 +5,19 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from spyrec.emulator.kernels.jit import bytes_at, kernel
+from spyrec.emulator.kernels.instructions import floats_on_stack
+from spyrec.emulator.kernels.jit import bytes_at
 from spyrec.emulator.sanitizers.kernel_shadow import DEFINED, lower_to, store_run
+from spyrec.files.kernel_cache import cached_kernel
 
 Integers = npt.NDArray[np.int64]
 States = npt.NDArray[np.uint8]
 
 
-@kernel
+_stick = floats_on_stack(16)  # 64 states
+
+
+@cached_kernel
 def fold_lanes(
     width: int, step: int, starts: Integers, kept: Integers, runs: Integers, skipped: States, low: States, high: States,
     first_task: int, last_task: int,
@@ -22,7 +27,7 @@ def fold_lanes(
     ``kept[q]``: byte offset of result q.  ``runs[i]``: first folded index, count (at most 64) and byte offset.
     ``skipped[s, r]``: folded index r does not count.  A task is one start and one result.
     """
-    states = np.empty(64, np.uint8)
+    states = bytes_at(_stick(), 64)
     has_skips = skipped.shape[1] > 0
     for task in range(first_task, last_task):
         s = task // kept.shape[0]
@@ -45,7 +50,7 @@ def fold_lanes(
         high[s, q] = best
 
 
-@kernel
+@cached_kernel
 def fold_rows(
     width: int, step: int, starts: Integers, runs: Integers, folded: Integers, skipped: States, low: States,
     first_task: int, last_task: int,
@@ -66,7 +71,7 @@ def fold_rows(
                 lower_to(width, starts[s] + runs[run, 2] + folded[r], step, runs[run, 1], states)
 
 
-@kernel
+@cached_kernel
 def store_outer(
     layout: Integers, starts: Integers, rows: Integers, runs: Integers, row_states: States, column_states: States,
     clobber: int, first_task: int, last_task: int,
@@ -76,7 +81,7 @@ def store_outer(
     ``layout``: word bytes, bytes between neighbours of a run.  ``rows[m]``: byte offset.  ``runs[i]``: first column,
     count (at most 64) and byte offset.  A task is one start and one row.
     """
-    states = np.empty(64, np.uint8)
+    states = bytes_at(_stick(), 64)
     for task in range(first_task, last_task):
         s = task // rows.shape[0]
         m = task % rows.shape[0]
@@ -87,10 +92,9 @@ def store_outer(
             store_run(layout[0], starts[s] + rows[m] + runs[run, 2], layout[1], count, states, clobber)
 
 
-@kernel
-def zero_rows(word_bytes: int, step: int, starts: Integers, rows: Integers, runs: Integers) -> States:
-    """Return for each start and row whether every element's pattern is a zero of either sign."""
-    zero = np.ones((starts.shape[0], rows.shape[0]), np.uint8)
+@cached_kernel
+def zero_rows(word_bytes: int, step: int, starts: Integers, rows: Integers, runs: Integers, zero: States) -> None:
+    """Clear ``zero[s, r]``, which is 1, for each start and row where an element's pattern is no zero of either sign."""
     for s in range(starts.shape[0]):
         for r in range(rows.shape[0]):
             for run in range(runs.shape[0]):
@@ -105,4 +109,3 @@ def zero_rows(word_bytes: int, step: int, starts: Integers, rows: Integers, runs
                             zero[s, r] = 0
                 if zero[s, r] == 0:
                     break
-    return zero

@@ -145,8 +145,10 @@ class MatmulPropagation(Propagation):
             for batch in range(batches if len(places) else 0):
                 own = np.array([core * batches + batch for core in cores])
                 width, step = setting.codec(self.b).word_bytes, setting.step_bytes(self.b)
-                zero = zero_rows(width, step, np.unique(b_at[own]), self.b_depth[places], self.b_runs).all(axis=0)
-                skipped[own[:, None], places[None, :]] = zero
+                starts = np.unique(b_at[own])
+                zero = np.ones((len(starts), len(places)), np.uint8)
+                zero_rows(width, step, starts, self.b_depth[places], self.b_runs, zero)
+                skipped[own[:, None], places[None, :]] = zero.all(axis=0)
         return skipped
 
     def _padded(self, slices: Mapping[str, int]) -> npt.NDArray[np.bool_]:

@@ -6,16 +6,16 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from spyrec.files.kernel_cache import cached_kernel
+from spyrec.files.numba_names import inlined
 from spyrec.hardware.dtypes import DeviceFormat
 
 Patterns = npt.NDArray[np.uint16]
 Integers = npt.NDArray[np.int64]
 
 
-@njit(forceinline=True)
+@inlined
 def half_to_dlfloat(bits: np.uint16) -> np.uint16:
     """Round one IEEE half pattern to DLFloat16: 10 fraction bits to 9, ties away from zero.
 
@@ -36,7 +36,7 @@ def half_to_dlfloat(bits: np.uint16) -> np.uint16:
     return np.uint16(result)
 
 
-@njit(forceinline=True)
+@inlined
 def dlfloat_to_half(bits: np.uint16) -> np.uint16:
     """Round one DLFloat16 pattern to IEEE half: exact in half's normal range, subnormals to nearest, ties to even."""
     wide = np.int32(bits)
@@ -61,7 +61,7 @@ _STICK = 64
 """Lanes that are converted at a time."""
 
 
-@njit(forceinline=True)
+@inlined
 def _simple_half_to_dlfloat(bits: np.uint16) -> np.uint16:
     """Convert a half that is no subnormal, in 16-bit steps: a vector takes twice as many as in 32-bit ones."""
     magnitude = np.uint16(bits & np.uint16(0x7FFF))
@@ -73,7 +73,7 @@ def _simple_half_to_dlfloat(bits: np.uint16) -> np.uint16:
     return np.uint16(0) if magnitude == np.uint16(0) else result
 
 
-@njit(forceinline=True)
+@inlined
 def _simple_dlfloat_to_half(bits: np.uint16) -> np.uint16:
     """Convert a DLFloat16 that becomes no subnormal half, in 16-bit steps."""
     magnitude = np.uint16(bits & np.uint16(0x7FFF))
@@ -84,7 +84,7 @@ def _simple_dlfloat_to_half(bits: np.uint16) -> np.uint16:
     return np.uint16(0) if magnitude == np.uint16(0) else result
 
 
-@njit(forceinline=True)
+@inlined
 def _convert(
     to_device: bool, source: Patterns, destination: Patterns, read: np.uintp, write: np.uintp, lanes: np.uintp
 ) -> None:
@@ -103,7 +103,7 @@ def _convert(
             destination[write + lane] = half_to_dlfloat(bits) if to_device else dlfloat_to_half(bits)
 
 
-@njit(forceinline=True)
+@inlined
 def _copy_adjacent(to_device: bool, source: Patterns, destination: Patterns, places: tuple[int, int, int]) -> None:
     """Copy one run that is contiguous on both sides: first element read, first written, lanes."""
     read, write, lanes = np.uintp(places[0]), np.uintp(places[1]), np.uintp(places[2])
@@ -114,7 +114,7 @@ def _copy_adjacent(to_device: bool, source: Patterns, destination: Patterns, pla
         _convert(to_device, source, destination, read + whole, write + whole, lanes - whole)
 
 
-@njit(forceinline=True)
+@inlined
 def _copy_nest(
     to_device: bool,
     source: Patterns,
