@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, TypeVar
 
 import orjson
-from pydantic import ValidationError
 
 from spyrec.bundle.manifest import (
     DEVICE_EXTENTS,
@@ -38,7 +37,7 @@ from spyrec.files.json_form import (
     optional,
 )
 from spyrec.files.json_form import json as key
-from spyrec.files.json_records import JsonRecord, problems
+from spyrec.files.json_records import JsonRecord, WrongForm
 from spyrec.hardware.dtypes import DeviceFormat, DType
 from spyrec.hardware.plan_record import LxFigures, PlanFigures, PlanOptions
 from spyrec.hardware.target import Target
@@ -224,8 +223,8 @@ def _read(record: JsonRecord[FileType], text: bytes, file: str, version: str) ->
     _require_version(data, version, location)
     try:
         return record.read(data), location
-    except ValidationError as error:
-        found = capped(problems(error), lambda item: item.kind)
+    except WrongForm as error:
+        found = capped(error.problems, lambda item: item.kind)
         raise SpyrecError(
             [
                 standing_for(
@@ -276,12 +275,12 @@ def read_tile_contract(data: object, place: Location | None = None) -> TileContr
     """
     try:
         return TILE_CONTRACT.read(data)
-    except ValidationError as error:
+    except WrongForm as error:
         where = place or Location()
         raise SpyrecError(
             [
                 Diagnostic(MALFORMED_CONTRACT, item.message, where.child(*item.tokens), hint=_CONTRACT_HINT)
-                for item in problems(error)
+                for item in error.problems
             ]
         ) from None
     except SpyrecError as error:

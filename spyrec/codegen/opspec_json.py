@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from pydantic import ValidationError
-
 from spyrec.codegen.expression import INTEGER_LIMIT
 from spyrec.codegen.opspec import FORMAT, MALFORMED, DynamicSize, LoopSpec, OpSpec, OpSpecFile
 from spyrec.diagnostics import Diagnostic, Location, SpyrecError, capped, refuse, standing_for
 from spyrec.diagnostics.json_reading import load_json
-from spyrec.files.json_records import JsonRecord, Problem, problems
+from spyrec.files.json_records import JsonRecord, Problem, WrongForm
 
 _OPSPEC_FILE = JsonRecord(OpSpecFile)
 
@@ -32,8 +30,8 @@ def read_opspecs(text: str | bytes, file: str | None = None) -> OpSpecFile:
     try:
         found = _OPSPEC_FILE.read(data, root)
         return replace(found, location=root, specs=tuple(map(_with_largest_sizes, found.specs)))
-    except ValidationError as error:
-        listed = capped(problems(error), lambda item: item.kind)
+    except WrongForm as error:
+        listed = capped(error.problems, lambda item: item.kind)
         raise SpyrecError([standing_for(_diagnostic(item, root), count) for item, count in listed]) from None
 
 

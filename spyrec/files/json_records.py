@@ -1,6 +1,8 @@
-"""Frozen classes as JSON: checked through pydantic, all problems at once, and written with keys in the fields' order.
+"""Frozen classes as JSON: read with all problems at once, and written with keys in the fields' order.
 
-The models that pydantic checks with are made of the classes themselves: of their fields, annotations and ``json_form``.
+What is right is taken as it is; where anything is not, pydantic says all that is wrong.  The models that it checks with
+are made of the classes themselves, of their fields, annotations and ``json_form``, as what takes values is: pydantic
+takes whatever is taken without it, as the same record.
 """
 
 from __future__ import annotations
@@ -11,25 +13,29 @@ from copy import copy
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from dataclasses import Field as DataclassField
 from enum import Enum
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from operator import attrgetter
-from typing import Annotated, Any, ForwardRef, Generic, TypeVar, Union, cast, get_args, get_origin, get_type_hints
-
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Discriminator,
-    Field,
-    Tag,
-    ValidationError,
-    WithJsonSchema,
-    create_model,
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    ForwardRef,
+    Generic,
+    TypeVar,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
 )
-from pydantic.fields import FieldInfo
 
 from spyrec.diagnostics import Diagnostic, Location, SpyrecError
-from spyrec.files.json_form import ANYTHING, OWN_DEFAULT, RAISES, Form, Key, Presence, Shape, key_of
+from spyrec.files.json_form import ANYTHING, OWN_DEFAULT, RAISES, Form, Key, Parsed, Presence, Shape, key_of
+from spyrec.files.json_values import REFUSED, Take, Unlike, by_key, either_none, items, limited, parsed, plain
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel, ValidationError
+    from pydantic.fields import FieldInfo
 
 Record = TypeVar("Record")
 Write = Callable[[Any], Any]
@@ -61,15 +67,30 @@ class _Place:
 Read = Callable[[Any, _Place], Any]
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+@cache
+def _model_base() -> type[BaseModel]:
+    from pydantic import BaseModel, ConfigDict
+
+    class _Model(BaseModel):
+        model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+    return _Model
+
+
+class _Fields(tuple[Any, ...]):
+    """The values of an object's fields that were taken as they are."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
 class _Value:
-    """What pydantic checks a value as, and what becomes of it on reading and writing; ``None``: it stays as it is."""
+    """What pydantic checks a value as, made when it is asked; what takes it where nothing is wrong; and what becomes of
+    it on reading and writing (``None``: it stays as it is).
+    """
 
-    type: Any
+    type: Callable[[], Any]
+    take: Take
     read: Read | None = None
     write: Write | None = None
 
@@ -84,8 +105,15 @@ class Problem:
     found: object = None
 
 
-def problems(error: ValidationError) -> Iterator[Problem]:
-    """Yield all that pydantic found, in its order."""
+class WrongForm(ValueError):
+    """JSON that has not the form of a record; ``problems``: all that is wrong, in pydantic's order."""
+
+    def __init__(self, found: Iterable[Problem]) -> None:
+        self.problems = tuple(found)
+        super().__init__("; ".join(item.message for item in self.problems))
+
+
+def _problems(error: ValidationError) -> Iterator[Problem]:
     for item in error.errors(include_url=False):
         message = "input should be a valid dictionary" if item["type"] == "model_type" else item["msg"]
         message = message.removeprefix("Value error, ")
@@ -98,11 +126,12 @@ class JsonRecord(Generic[Record]):
 
     def __init__(self, record: type[Record], form: Form = ANYTHING) -> None:
         hints = get_type_hints(record)
-        members: dict[str, tuple[Any, FieldInfo]] = {}
         self._record = record
         self._rest = form.without
-        self._readers: list[tuple[str, str, Read]] = []
+        self._readers: list[tuple[int, str, Read]] = []
         self._writers: list[tuple[str, Write | None, object]] = []
+        self._takers: list[tuple[str, Take, Callable[[], object]]] = []
+        self._members: dict[str, Callable[[], tuple[Any, FieldInfo]]] = {}
         lacking = "".join(f"Without{name.title()}" for name in form.without)
         self.name = f"{record.__name__}{lacking}Model"
         for item in fields(cast("Any", record)):
@@ -110,18 +139,29 @@ class JsonRecord(Generic[Record]):
             if item.name in form.without or key.presence is Presence.NEVER:
                 continue
             value = self._value(hints[item.name], key.form)
+            name = key.name or item.name
             if value.read is not None:
-                self._readers.append((item.name, key.name or item.name, value.read))
+                self._readers.append((len(self._members), name, value.read))
             default = _default(key, item)
-            members[item.name] = (value.type, _field(key, value, default))
+            self._takers.append((name, value.take, _taken_default(key, value, default)))
+            self._members[item.name] = partial(_member, key, value, default)
             unshown = default if key.presence is Presence.OMITTED else _NOTHING
-            self._writers.append((key.name or item.name, value.write, unshown))
-        build = cast("Any", create_model)  # its overloads want the fields by keyword
-        self.model = cast("type[BaseModel]", build(self.name, __base__=_Model, **members))
-        self.model.__doc__ = record.__doc__
-        self.model.model_rebuild(_types_namespace={self.name: self.model})  # where it holds itself
-        self._names = tuple(members)
+            self._writers.append((name, value.write, unshown))
+        self._names = tuple(self._members)
+        self._known = frozenset(name for name, _, _ in self._takers)
         self._get = attrgetter(*self._names)
+
+    @cached_property
+    def model(self) -> type[BaseModel]:
+        """What pydantic checks with."""
+        from pydantic import create_model
+
+        build = cast("Any", create_model)  # its overloads want the fields by keyword
+        members = {name: make() for name, make in self._members.items()}
+        found = cast("type[BaseModel]", build(self.name, __base__=_model_base(), **members))
+        found.__doc__ = self._record.__doc__
+        found.model_rebuild(_types_namespace={self.name: found})  # where it holds itself
+        return found
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -131,20 +171,44 @@ class JsonRecord(Generic[Record]):
     def read(self, data: object, location: Location | None = None) -> Record:
         """Return the record that parsed JSON holds, which stands at ``location``.
 
-        Raises pydantic's ``ValidationError`` with all problems of form, or a ``SpyrecError`` with all others.
+        Raises :class:`WrongForm` with all problems of form, or a ``SpyrecError`` with all others.
         """
         place = _Place(location or Location(), (), [])
-        record = self.of_model(self.model.model_validate(data), place)
+        record = self.of_checked(self._checked(data), place)
         if place.refused:
             raise SpyrecError(place.refused)
         return record
 
-    def of_model(self, model: BaseModel, place: _Place) -> Record:
-        """Return the record of a model that was checked."""
-        values = dict(zip(self._names, self._get_all(model), strict=True))
-        for name, key, read in self._readers:
-            values[name] = read(values[name], place.child(key))
-        return self._record(**values, **self._rest)
+    def _checked(self, data: object) -> _Fields | BaseModel:
+        try:
+            return self.take(data)
+        except Unlike:
+            return self.checked_by_pydantic(data)
+
+    def take(self, data: object) -> _Fields:
+        """Return an object's fields as they are; :class:`Unlike` where that is not sure to be right."""
+        if type(data) is not dict:
+            raise Unlike
+        given = cast("dict[str, object]", data)
+        if not self._known.issuperset(given):
+            raise Unlike
+        return _Fields(take(given[name]) if name in given else default() for name, take, default in self._takers)
+
+    def checked_by_pydantic(self, data: object) -> BaseModel:
+        """Return the model of parsed JSON; :class:`WrongForm` with all problems."""
+        from pydantic import ValidationError
+
+        try:
+            return self.model.model_validate(data)
+        except ValidationError as error:
+            raise WrongForm(_problems(error)) from None
+
+    def of_checked(self, checked: _Fields | BaseModel, place: _Place) -> Record:
+        """Return the record of an object that was checked."""
+        values = [*(checked if isinstance(checked, _Fields) else self._get_all(checked))]
+        for number, key, read in self._readers:
+            values[number] = read(values[number], place.child(key))
+        return self._record(**dict(zip(self._names, values, strict=True)), **self._rest)
 
     def write(self, record: Record) -> dict[str, object]:
         """Return a record under its keys, in their order."""
@@ -165,26 +229,34 @@ class JsonRecord(Generic[Record]):
         value = self._unchecked(hint, form)
         if form.check is None:
             return value
-        return _Value(value.type, partial(_read_and_checked, value.read, form.check), value.write)
+        return replace(value, read=partial(_read_and_checked, value.read, form.check))
 
     def _unchecked(self, hint: object, form: Form) -> _Value:
         if _takes_none(hint) and not (form.shape is not None and _takes_none(form.shape.type)):
             inner = [item for item in get_args(hint) if item is not type(None)]
             value = self._unchecked(cast("object", Union[*inner]), form)
-            return _Value(value.type | None, _read_unless_none(value.read), _write_unless_none(value.write))
+            return _Value(
+                lambda: value.type() | None,
+                either_none(value.take),
+                _read_unless_none(value.read),
+                _write_unless_none(value.write),
+            )
         value = self._shown(hint, form)
         settings = _settings(form)
-        return _Value(Annotated[value.type, Field(**settings)], value.read, value.write) if settings else value
+        if not settings:
+            return value
+        return replace(value, type=partial(_limited_type, value.type, settings), take=limited(value.take, form))
 
     def _shown(self, hint: object, form: Form) -> _Value:
         """Return a value as the file shows it, its own checks apart."""
         if form.shape is not None:
             inner = self._value(form.shape.type, form.shape.form or ANYTHING)
-            return _Value(inner.type, partial(_reshaped, form.shape, inner.read), _then(form.shape.write, inner.write))
+            read, write = partial(_reshaped, form.shape, inner.read), _then(form.shape.write, inner.write)
+            return _Value(inner.type, inner.take, read, write)
         if form.parsed is not None:
-            schema = WithJsonSchema(dict(form.parsed.schema))
             checked = form.parsed.type or hint
-            return _Value(Annotated[checked, BeforeValidator(form.parsed.read), schema], None, form.parsed.write)
+            take = parsed(form.parsed.read, checked)
+            return _Value(partial(_parsed_type, checked, form.parsed), take, None, form.parsed.write)
         if form.second_under is not None:
             first, second = cast("tuple[type[object], type[object]]", get_args(hint))
             return self._either(first, second, form.second_under)
@@ -193,45 +265,90 @@ class JsonRecord(Generic[Record]):
                 return self._plain(hint, form)
             case origin if origin is tuple:
                 each = self._value(get_args(hint)[0], form.each or ANYTHING)
-                return _Value(list[each.type], partial(_read_items, each.read), partial(_written_items, each.write))
+                read, write = partial(_read_items, each.read), partial(_written_items, each.write)
+                return _Value(lambda: list[each.type()], items(each.take), read, write)
             case origin if origin is Mapping or getattr(origin, "__name__", "") == "Mapping":
                 key, each = (
                     self._value(item, own or ANYTHING)
                     for item, own in zip(get_args(hint), (form.keys, form.each), strict=True)
                 )
                 read, write = partial(_read_members, each.read), partial(_written_members, each.write)
-                return _Value(dict[key.type, each.type], read, write)
+                return _Value(lambda: dict[key.type(), each.type()], by_key(key.take, each.take), read, write)
             case _:
-                return _Value(hint)
+                return _Value(_given(hint), plain(hint))
 
     def _plain(self, hint: object, form: Form) -> _Value:
         if hint is self._record and form.without == self._rest:
-            return _Value(ForwardRef(self.name), self.of_model, self.write)
+            return _Value(lambda: ForwardRef(self.name), self.take, self.of_checked, self.write)
         if is_dataclass(hint):
             record = _nested(cast("type[object]", hint), tuple(form.without.items()))
-            return _Value(record.model, record.of_model, record.write)
+            return _Value(lambda: record.model, record.take, record.of_checked, record.write)
         if isinstance(hint, type) and issubclass(hint, Enum):
-            return _Value(Annotated[hint, Field(strict=False)], None, attrgetter("value"))
-        return _Value(hint, None, None if form.digits is None else partial(_rounded, form.digits))
+            kind = partial(_limited_type, _given(hint), {"strict": False})
+            return _Value(kind, plain(hint), None, attrgetter("value"))
+        return _scalar(cast("Any", hint), form)
 
     def _either(self, first: type[object], second: type[object], key: str) -> _Value:
         """Return a record of one of two classes; the second stands alone in an object, under a key."""
         one, other = self._plain(first, ANYTHING), self._plain(second, ANYTHING)
-        alone = _alone(second, other.type, key)
+        alone = cache(lambda: _alone(second, other.type(), key))
 
-        def tag(value: object) -> str:
-            return _SECOND if isinstance(value, dict) and key in value else _FIRST
+        def take(value: object) -> object:
+            if type(value) is dict and key in value:
+                held = cast("dict[object, object]", value)
+                return _Alone(other.take(held[key])) if len(held) == 1 else REFUSED()
+            return one.take(value)
 
-        def read(model: BaseModel, place: _Place) -> object:
-            if isinstance(model, alone):
-                return _read(other.read, getattr(model, key), place.child(key))
-            return _read(one.read, model, place)
+        def read(checked: object, place: _Place) -> object:
+            if isinstance(checked, _Alone):
+                return _read(other.read, checked.value, place.child(key))
+            if not isinstance(checked, _Fields) and isinstance(checked, alone()):
+                return _read(other.read, getattr(checked, key), place.child(key))
+            return _read(one.read, checked, place)
 
         def write(value: object) -> object:
             return {key: _written(other.write, value)} if isinstance(value, second) else _written(one.write, value)
 
-        tagged = cast("Any", Union[Annotated[one.type, Tag(_FIRST)], Annotated[alone, Tag(_SECOND)]])  # noqa: UP007 -- values
-        return _Value(Annotated[tagged, Discriminator(tag)], read, write)
+        return _Value(lambda: _tagged(one.type(), alone(), key), take, read, write)
+
+
+@dataclass(frozen=True, slots=True)
+class _Alone:
+    """What stands alone in an object, under the key that tells its class."""
+
+    value: object
+
+
+def _tagged(first: object, alone: type[BaseModel], key: str) -> Any:  # noqa: ANN401
+    """Return the type of an object of either class."""
+    from pydantic import Discriminator, Tag
+
+    def tag(value: object) -> str:
+        return _SECOND if isinstance(value, dict) and key in value else _FIRST
+
+    tagged = cast("Any", Union[Annotated[first, Tag(_FIRST)], Annotated[alone, Tag(_SECOND)]])  # noqa: UP007 -- values
+    return Annotated[tagged, Discriminator(tag)]
+
+
+def _scalar(hint: object, form: Form) -> _Value:
+    write = None if form.digits is None else partial(_rounded, form.digits)
+    return _Value(_given(hint), plain(hint), None, write)
+
+
+def _given(value: object) -> Callable[[], Any]:
+    return lambda: value
+
+
+def _limited_type(inner: Callable[[], Any], settings: dict[str, Any]) -> Any:  # noqa: ANN401
+    from pydantic import Field
+
+    return Annotated[inner(), Field(**settings)]
+
+
+def _parsed_type(checked: Any, form: Parsed) -> Any:  # noqa: ANN401
+    from pydantic import BeforeValidator, WithJsonSchema
+
+    return Annotated[checked, BeforeValidator(form.read), WithJsonSchema(dict(form.schema))]
 
 
 def _default(key: Key, item: DataclassField[Any]) -> object:
@@ -240,7 +357,23 @@ def _default(key: Key, item: DataclassField[Any]) -> object:
     return item.default if item.default_factory is MISSING else item.default_factory()
 
 
+def _member(key: Key, value: _Value, default: object) -> tuple[Any, FieldInfo]:
+    return value.type(), _field(key, value, default)
+
+
+def _taken_default(key: Key, value: _Value, own: object) -> Callable[[], object]:
+    """Return what gives the value of an absent key, as if the file had it."""
+    if key.presence is Presence.REQUIRED:
+        return REFUSED
+    if value.write is None:
+        return partial(copy, cast("object", own)) if isinstance(own, list | dict) else _given(own)
+    written = value.write(own)
+    return lambda: value.take(written)
+
+
 def _field(key: Key, value: _Value, own: object) -> FieldInfo:
+    from pydantic import Field
+
     settings: dict[str, Any] = {} if key.name is None else {"alias": key.name}
     if key.presence is Presence.REQUIRED:
         return cast("FieldInfo", Field(**settings))
@@ -279,8 +412,10 @@ def _nested(record: type[object], without: tuple[tuple[str, object], ...]) -> Js
 
 def _alone(kind: type[object], inner: object, key: str) -> type[BaseModel]:
     """Return the model of an object with this one key."""
+    from pydantic import create_model
+
     build = cast("Any", create_model)
-    model = cast("type[BaseModel]", build(f"{kind.__name__}AloneModel", __base__=_Model, **{key: (inner, ...)}))
+    model = cast("type[BaseModel]", build(f"{kind.__name__}AloneModel", __base__=_model_base(), **{key: (inner, ...)}))
     model.__doc__ = f'What tells {kind.__name__} from the others: it stands under "{key}".'
     return model
 

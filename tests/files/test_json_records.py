@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from json import loads
+from pathlib import Path
+from typing import Any, Literal, cast
 
 import pytest
-from pydantic import ValidationError
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from spyrec.bundle.manifest_json import ManifestFile
 from spyrec.diagnostics import Diagnostic, Location, SpyrecError, refuse
-from spyrec.files.json_form import COUNT, NAME, NOT_IN_FILE, Form, Parsed, Shape, json, omitted, optional
-from spyrec.files.json_records import JsonRecord, problems
+from spyrec.files.json_form import COUNT, EXTENTS, NAME, NOT_IN_FILE, Form, Parsed, Shape, json, omitted, optional
+from spyrec.files.json_records import JsonRecord, WrongForm, _Place  # pyright: ignore[reportPrivateUsage] -- one way of reading beside the other
+from spyrec.files.json_values import Unlike
+
+ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 class Colour(Enum):
@@ -60,9 +68,9 @@ def test_an_omitted_key_is_written_where_the_value_is_not_the_default() -> None:
 
 def test_an_optional_key_may_be_absent_and_a_required_one_may_not_even_with_a_default() -> None:
     assert TREE.read({key: value for key, value in SHOWN.items() if key != "counts"}) == BUILT
-    with pytest.raises(ValidationError) as caught:
+    with pytest.raises(WrongForm) as caught:
         TREE.read({key: value for key, value in SHOWN.items() if key != "label"})
-    assert [(item.message, item.tokens) for item in problems(caught.value)] == [("field required", ("label",))]
+    assert [(item.message, item.tokens) for item in caught.value.problems] == [("field required", ("label",))]
 
 
 def test_all_problems_are_reported_at_their_places() -> None:
@@ -73,9 +81,9 @@ def test_all_problems_are_reported_at_their_places() -> None:
         "leaves": [{"name": "", "weight": 1.0}, 7],
         "maximum": 3,
     }
-    with pytest.raises(ValidationError) as caught:
+    with pytest.raises(WrongForm) as caught:
         TREE.read({**damaged, "counts": {"": True}})
-    assert [(item.message, item.tokens) for item in problems(caught.value)] == [
+    assert [(item.message, item.tokens) for item in caught.value.problems] == [
         ("input should be greater than or equal to 0", ("max",)),
         ("input should be 'red' or 'blue'", ("colour",)),
         ("string should have at least 1 character", ("leaves", 0, "name")),
@@ -94,7 +102,7 @@ def _number(text: str) -> int:
 
 
 def _power(found: object) -> object:
-    if isinstance(found, int) and found >= 0:
+    if isinstance(found, int) and 0 <= found <= 64:
         return 2**found
     raise ValueError("a power is a count")
 
@@ -155,9 +163,9 @@ def test_of_two_classes_the_second_stands_under_a_key_and_may_hold_itself() -> N
 
 def test_problems_inside_either_class_are_reported_at_the_places_of_the_file() -> None:
     damaged: dict[str, object] = {"parts": [{"box": {"parts": [{}]}}, {"size": 3}, {"size": "", "power": -1}, 3]}
-    with pytest.raises(ValidationError) as caught:
+    with pytest.raises(WrongForm) as caught:
         BOX.read(damaged)
-    assert [(item.message, item.tokens, item.found) for item in problems(caught.value)] == [
+    assert [(item.message, item.tokens, item.found) for item in caught.value.problems] == [
         ("field required", ("parts", 0, "box", "parts", 0, "size"), {}),
         ("input should be a valid string", ("parts", 1, "size"), 3),
         ("a power is a count", ("parts", 2, "power"), -1),
@@ -174,3 +182,88 @@ def test_what_has_the_right_form_and_is_wrong_is_reported_all_at_once_in_its_pla
         ("SPY0501", "a is no number", Location("f.json", "/top/parts/1/size")),
         ("SPY0501", "b is no number", Location("f.json", "/top/best/size")),
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """Every kind of value and of limit."""
+
+    number: float = field(metadata=json(Form(above=0, at_most=1e6, is_finite=True)))
+    loose: float
+    count: int = field(metadata=json(COUNT))
+    is_set: bool
+    kind: Literal["a", "b"]
+    name: str = field(metadata=json(NAME))
+    shape: tuple[int, ...] | None = field(metadata=json(EXTENTS))
+    power: int = field(default=1, metadata=omitted(Form(parsed=Parsed(_power, _exponent, {}, type=int))))
+    colours: tuple[Colour, ...] = field(default=(Colour.RED,), metadata=optional(Form(min_length=1, max_length=2)))
+    anything: object = field(default=None, metadata=optional())
+
+
+VALUES = JsonRecord(Values)
+VALUE: dict[str, object] = {
+    "number": 3, "loose": 1.5, "count": 7, "is_set": True, "kind": "a", "name": "é", "shape": [1, 2], "power": 3,
+    "colours": ["red", "blue"], "anything": [1],
+}  # fmt: skip
+
+
+def _as_read(read: Callable[[], object]) -> object:
+    try:
+        return read()
+    except SpyrecError as error:
+        return error.diagnostics
+
+
+def read_by(record: JsonRecord[Any], data: object, checked: Callable[[object], Any]) -> object:
+    """Return the record of data that was checked one way, or what is wrong with it."""
+    place = _Place(Location(), (), [])
+    return _as_read(lambda: (record.of_checked(checked(data), place), place.refused))
+
+
+MANIFEST = loads((ROOT / "examples" / "seed_add_mul" / "golden" / "manifest.json").read_text())
+EXAMPLES: list[tuple[JsonRecord[Any], object]] = [
+    (TREE, SHOWN), (BOX, BOXES), (VALUES, VALUE), (JsonRecord(ManifestFile), MANIFEST),
+]  # fmt: skip
+ODD = st.one_of(
+    st.none(), st.booleans(), st.integers(-3, 9), st.floats(), st.sampled_from([1 << 63, 1 << 1100]),
+    st.text(max_size=3),
+    st.sampled_from(["", "a\n", "\ud800", "red", "a", "SEN169_FP16"]), st.just([]), st.just({}), st.just([1, "x"]),
+)  # fmt: skip
+
+
+def changed(data: object, draw: st.DataObject) -> object:
+    """Return parsed JSON with one value somewhere changed, taken away or added."""
+    if not isinstance(data, list | dict) or draw.draw(st.integers(0, 5)) == 0:
+        return draw.draw(ODD)
+    if isinstance(data, list):
+        given = [*cast("list[object]", data)]
+        if not given:
+            return [draw.draw(ODD)]
+        place = draw.draw(st.integers(0, len(given) - 1))
+        given[place] = changed(given[place], draw)
+        return given
+    named = {**cast("dict[str, object]", data)}
+    key = draw.draw(st.sampled_from([*named, "more"]))
+    if key in named and draw.draw(st.booleans()):
+        del named[key]
+        return named
+    named[key] = changed(named.get(key), draw)
+    return named
+
+
+@pytest.mark.parametrize(("record", "data"), EXAMPLES)
+def test_what_is_right_is_taken_without_pydantic_as_the_same_record(record: JsonRecord[Any], data: object) -> None:
+    assert read_by(record, data, record.take) == read_by(record, data, record.checked_by_pydantic)
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.data())
+def test_whatever_is_taken_pydantic_takes_as_the_same_record(draw: st.DataObject) -> None:
+    record, data = draw.draw(st.sampled_from(EXAMPLES))
+    for _ in range(draw.draw(st.integers(1, 2))):
+        data = changed(data, draw)
+    try:
+        record.take(data)
+    except Unlike:
+        return
+    assert repr(read_by(record, data, record.take)) == repr(read_by(record, data, record.checked_by_pydantic))
