@@ -10,16 +10,20 @@ from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from numba import njit
-from numba.core import types
+from numba.core import config, types
+from numba.core.registry import cpu_target
 from numba.np.numpy_support import from_dtype
 
+from spyrec.diagnostics import refuse
 from spyrec.files.kernel_operands import ArrayKind, OperandKind
 from spyrec.files.machine_code import MachineCode
 from spyrec.files.numba_names import COMPILED, with_ingredients
+from spyrec.host_processor import VARIABLE, HostProcessor, host_processor
 
 
 def compiled(function: Callable[..., object], operands: Sequence[OperandKind]) -> MachineCode:
-    """Return the code of a kernel for operands of these kinds."""
+    """Return the code of a kernel for operands of these kinds; errors SPY0753."""
+    numba_compiles_for(host_processor())
     dispatcher: Any = njit(**COMPILED)(with_ingredients(function))
     dispatcher.compile(tuple(map(_type_of, operands)))
     (found,) = dispatcher.overloads.values()
@@ -32,6 +36,18 @@ def compiled(function: Callable[..., object], operands: Sequence[OperandKind]) -
         needs,
         bytes(library._get_compiled_object()),  # noqa: SLF001
     )
+
+
+def numba_compiles_for(host: HostProcessor) -> None:
+    """Let numba leave out the instructions that are forbidden; errors SPY0753 where it cannot any more."""
+    if not host.is_narrowed:
+        return
+    settings: Any = config
+    settings.CPU_FEATURES = host.features
+    context: Any = cpu_target.target_context
+    _, _, features = context.codegen().magic_tuple()  # made once in a process, with the settings of that moment
+    if features != host.features:
+        raise refuse("SPY0753", f"{VARIABLE}: numba compiles for all that the processor has already")
 
 
 def _type_of(kind: OperandKind) -> Any:  # noqa: ANN401

@@ -12,6 +12,8 @@ from functools import cache
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Self, cast
 
+from spyrec.host_processor import host_processor
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -82,13 +84,12 @@ def _new_engine(binding: Any, assembly: str = "") -> Any:  # noqa: ANN401
 
 
 def processor() -> tuple[str, ...]:
-    """Return what code was compiled for, and by which LLVM: it runs on this processor alone."""
+    """Return what code is compiled for, and by which LLVM: it runs on this processor alone; errors SPY0753."""
     import llvmlite
 
-    binding = _binding()
-    features = cast("str", binding.get_host_cpu_features().flatten())
-    llvm = ".".join(map(str, cast("tuple[int, ...]", binding.llvm_version_info)))
-    return str(llvmlite.__version__), llvm, binding.get_process_triple(), binding.get_host_cpu_name(), features
+    host = host_processor()
+    llvm = ".".join(map(str, cast("tuple[int, ...]", _binding().llvm_version_info)))
+    return str(llvmlite.__version__), llvm, host.triple, host.name, host.features
 
 
 @cache

@@ -192,6 +192,12 @@ EMULATOR: dict[str, Code] = {
         "Outputs, traces and pictures carry a mark of their kind, and a file without it is replaced by --force alone.",
         hint="pass --force to replace it, or name another file",
     ),
+    "SPY0753": Code(
+        "kernels for another processor",
+        "SPYREC_PROCESSOR names a variant of kernels that this processor can execute (avx512, avx2, portable), before "
+        "numba has compiled anything in the process.",
+        hint="unset SPYREC_PROCESSOR, or name a variant that the processor has",
+    ),
     "SPY0754": Code(
         "no place for compiled kernels",
         "Kernels are compiled once and kept in the user's cache, in a directory that nobody else can enter; where "

@@ -21,6 +21,9 @@ from llvmlite import ir
 
 from spyrec.files.numba_names import cgutils, intrinsic, types
 from spyrec.hardware.dlfloat import SMALLEST
+from spyrec.host_processor import host_processor
+
+_VARIANT = host_processor().variant
 
 GROUP = 32
 """Elements of one step of a loop."""
@@ -66,6 +69,14 @@ def _integers(value: int) -> ir.Constant:
 def lanes_of(builder: Any, left: Any, right: Any, lanes: Sequence[int]) -> Any:  # noqa: ANN401
     """Return the lanes with these numbers, of ``left`` and then of ``right``."""
     return builder.shuffle_vector(left, right, ir.Constant(ir.VectorType(INDEX, len(lanes)), list(lanes)))
+
+
+def joined(builder: Any, parts: Sequence[Any], count: int) -> Sequence[Any]:  # noqa: ANN401
+    """Return the lanes of vectors, a power of two of them, as those of ``count`` vectors."""
+    while len(parts) > count:
+        width = parts[0].type.count
+        parts = [lanes_of(builder, *pair, range(2 * width)) for pair in zip(parts[::2], parts[1::2])]
+    return parts
 
 
 def pointer(builder: Any, address: Any, kind: ir.Type) -> Any:  # noqa: ANN401
@@ -122,13 +133,20 @@ def _rounded(builder: Any, value: Any) -> tuple[Any, Any]:  # noqa: ANN401
     return builder.select(is_kept, result, _integers(-0x8000)), pattern
 
 
-def _saturated(context: Any, builder: Any, first: Any, second: Any) -> Any:  # noqa: ANN401
+def _saturated(builder: Any, first: Any, second: Any) -> Any:  # noqa: ANN401
     """Return two split vectors of integers as 32 of 16 bits, limited to what those hold."""
-    if "+avx512bw" in context.codegen().magic_tuple()[2].split(","):
+    pack = _PACKS.get(_VARIANT.name)
+    if pack is not None and builder.module.triple.startswith("x86_64"):
         # One instruction, which LLVM does not see in the general form: it would take seven.
-        pack = ir.FunctionType(SHORTS, [_INTEGERS] * 2)
-        called = cgutils.get_or_insert_function(builder.module, pack, "llvm.x86.avx512.packssdw.512")
-        return builder.call(called, [first, second])
+        width = _VARIANT.lanes
+        kinds = ir.VectorType(ir.IntType(16), 2 * width), ir.VectorType(INDEX, width)
+        called = cgutils.get_or_insert_function(builder.module, ir.FunctionType(kinds[0], [kinds[1]] * 2), pack)
+        parts: list[Any] = []
+        for start in range(0, HALF, width):
+            lanes = range(start, start + width)
+            own = [lanes_of(builder, item, item, lanes) for item in (first, second)]
+            parts.append(builder.call(called, own))
+        return joined(builder, parts, 1)[0]
 
     def limited(lanes: Any) -> Any:  # noqa: ANN401
         for name, limit in (("smax", -0x8000), ("smin", 0x7FFF)):
@@ -138,6 +156,13 @@ def _saturated(context: Any, builder: Any, first: Any, second: Any) -> Any:  # n
     return lanes_of(builder, limited(first), limited(second), _JOIN)
 
 
+_PACKS = {
+    "avx512": "llvm.x86.avx512.packssdw.512",
+    "avx2": "llvm.x86.avx2.packssdw",
+    "portable": "llvm.x86.sse2.packssdw.128",
+}
+
+
 def _bounded(builder: Any, name: str, lanes: Any, limit: Any) -> Any:  # noqa: ANN401
     kind = lanes.type
     function = ir.FunctionType(kind, [kind] * 2)
@@ -145,11 +170,11 @@ def _bounded(builder: Any, name: str, lanes: Any, limit: Any) -> Any:  # noqa: A
     return builder.call(called, [lanes, limit])
 
 
-def encode_vectors(context: Any, builder: Any, values: Floats) -> Any:  # noqa: ANN401
+def encode_vectors(builder: Any, values: Floats) -> Any:  # noqa: ANN401
     """Return the 32 patterns of two split vectors."""
     (first, first_sign), (second, second_sign) = (_rounded(builder, value) for value in values)
-    magnitude = _saturated(context, builder, first, second)
-    sign = builder.and_(_saturated(context, builder, first_sign, second_sign), _shorts(0x8000))
+    magnitude = _saturated(builder, first, second)
+    sign = builder.and_(_saturated(builder, first_sign, second_sign), _shorts(0x8000))
     is_nonzero = builder.icmp_signed("!=", magnitude, _shorts(-0x8000))
     result = builder.add(_bounded(builder, "smax", magnitude, _shorts(1)), sign)
     return builder.select(is_nonzero, result, _shorts(0))
@@ -197,7 +222,7 @@ def _decode_groups(_context: Any, _source: Any, _target: Any, _groups: Any):  # 
 
 @intrinsic
 def _encode_groups(_context: Any, _source: Any, _target: Any, _groups: Any):  # noqa: ANN202, ANN401
-    def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> object:  # noqa: ANN401
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> object:  # noqa: ANN401
         source, target, groups = arguments
 
         def body(index: Any) -> None:  # noqa: ANN401
@@ -208,7 +233,7 @@ def _encode_groups(_context: Any, _source: Any, _target: Any, _groups: Any):  # 
             ]
             split = [lanes_of(builder, *halves, lanes) for lanes in (BELOW, ABOVE)]
             place = pointer(builder, advanced(builder, target, index, 2 * GROUP), SHORTS)
-            builder.store(encode_vectors(context, builder, (split[0], split[1])), place, align=2)
+            builder.store(encode_vectors(builder, (split[0], split[1])), place, align=2)
 
         repeat(builder, groups, body)
         return ir.Constant(WORD, 0)

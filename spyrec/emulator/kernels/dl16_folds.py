@@ -105,7 +105,7 @@ def _wide_halves(builder: Any, patterns: Any) -> list[Any]:  # noqa: ANN401
 
 @intrinsic
 def _normalise_groups(_context: Any, _x: Any, _mean: Any, _factor: Any, _weights: Any, _biases: Any, _out: Any, _groups: Any):  # noqa: ANN202, ANN401, E501 # fmt: skip
-    def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> object:  # noqa: ANN401
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> object:  # noqa: ANN401
         x, mean, factor, weights, biases, out, groups = arguments
         mean, factor = (_splat_double(builder, value) for value in (mean, factor))
 
@@ -120,7 +120,7 @@ def _normalise_groups(_context: Any, _x: Any, _mean: Any, _factor: Any, _weights
                 halves.append(builder.fptrunc(builder.fadd(builder.fmul(scaled, weight), bias), FLOATS))
             split = lanes_of(builder, *halves, BELOW), lanes_of(builder, *halves, ABOVE)
             target = pointer(builder, advanced(builder, out, index, 2 * GROUP), SHORTS)
-            builder.store(encode_vectors(context, builder, split), target, align=2)
+            builder.store(encode_vectors(builder, split), target, align=2)
 
         repeat(builder, groups, body)
         return ir.Constant(WORD, 0)

@@ -53,7 +53,7 @@ class _Form:
     lanes: ir.VectorType
     element_bytes: int
     decode: Callable[[Any, Any], Floats]
-    encode: Callable[[Any, Any, Floats], Any]
+    encode: Callable[[Any, Floats], Any]
 
     @property
     def group_bytes(self) -> int:
@@ -66,7 +66,7 @@ def _halves(builder: Any, lanes: Any) -> Floats:  # noqa: ANN401
     return lanes_of(builder, lanes, undefined, range(HALF)), lanes_of(builder, lanes, undefined, range(HALF, GROUP))
 
 
-def _joined(_context: Any, builder: Any, values: Floats) -> Any:  # noqa: ANN401
+def _joined(builder: Any, values: Floats) -> Any:  # noqa: ANN401
     return lanes_of(builder, *values, range(GROUP))
 
 
@@ -82,8 +82,7 @@ took 3 % longer, without fetching ahead 40 % (and the processor's own look-ahead
 class _Combiner:
     """Writes the loops of one combination: over rows, and in a row over groups."""
 
-    def __init__(self, context: Any, builder: Any, kind: tuple[_Combination, _Form], arguments: Sequence[Any]) -> None:  # noqa: ANN401
-        self.context = context
+    def __init__(self, builder: Any, kind: tuple[_Combination, _Form], arguments: Sequence[Any]) -> None:  # noqa: ANN401
         self.builder = builder
         self.combination, self.form = kind
         *starts, nest, self.streams = arguments
@@ -142,7 +141,7 @@ class _Combiner:
             others = prepared or self._decoded(right, y, index)
             result = tuple(computed(builder, formula, pair) for pair in zip(values, others))
             place = pointer(builder, advanced(builder, target, index, self.form.group_bytes), self.form.lanes)
-            lanes = self.form.encode(self.context, builder, result)
+            lanes = self.form.encode(builder, result)
             stored = builder.store(lanes, place, align=LINE_BYTES if streams else self.form.element_bytes)
             if streams:
                 stored.set_metadata("nontemporal", builder.module.add_metadata([ir.Constant(INDEX, 1)]))
@@ -199,8 +198,8 @@ def _combine_rows(_context: Any, form: Any, formulas: Any, _x: Any, _y: Any, _ou
     prepare, by_prepared = by_row or (None, None)
     kind = _Combination(combine, prepare, by_prepared), _FORMS[form.literal_value]
 
-    def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> object:  # noqa: ANN401
-        _Combiner(context, builder, kind, arguments[2:]).write()
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> object:  # noqa: ANN401
+        _Combiner(builder, kind, arguments[2:]).write()
         return ir.Constant(WORD, 0)
 
     return types.int64(form, formulas, *[types.int64] * 5), generate

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from llvmlite import ir
 
-from spyrec.emulator.kernels.jit import TILE_ROWS
+from spyrec.emulator.kernels.product_tile import TILE_ROWS
 from spyrec.files.numba_names import cgutils, intrinsic, types
 
 _WORD = ir.IntType(64)
@@ -284,8 +284,8 @@ is_any = cast("Callable[[int, int], int]", _is_any)
 """``(address, count)``: 1 if one of so many bytes is not zero, else 0 (inside kernels only)."""
 
 pack_line = cast("Callable[[int, int, int], None]", _pack_line)
-"""``(source, skipped, target)``: brings 8 float32 that are 64 apart side by side, zeros if the byte at ``skipped`` is
-not zero (inside kernels only)."""
+"""``(source, skipped, target)``: brings a float32 of each row of a tile, 64 apart, side by side, zeros if the
+byte at ``skipped`` is not zero (inside kernels only)."""
 
 add_floats = cast("Callable[[int, int, int], None]", _add_floats)
 """``(target, source, count)``: adds float32 to as many others, one by one (inside kernels only)."""
@@ -320,7 +320,7 @@ one_float = floats_on_stack(1)
 """The address of room for one float32 of this call (inside kernels only)."""
 
 tile_of_sticks = floats_on_stack(TILE_ROWS * _STICK)
-"""The address of room for 8 times 64 float32 of this call (inside kernels only)."""
+"""The address of room for 64 float32 of each row of a tile of this call (inside kernels only)."""
 
 _INDEX = ir.IntType(32)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from spyrec.emulator.kernels.dl16 import GROUP
 from spyrec.emulator.kernels.instructions import (
     add_floats,
     byte_at,
@@ -28,8 +29,8 @@ from spyrec.emulator.kernels.instructions import (
     tile_of_sticks,
     word_at,
 )
-from spyrec.emulator.kernels.jit import TILE_COLUMNS, TILE_ROWS, multiply_tile
 from spyrec.emulator.kernels.linked import call, linked
+from spyrec.emulator.kernels.product_tile import TILE_COLUMNS, TILE_ROWS, multiply_tile
 from spyrec.emulator.kernels.products import CACHE_LINE_BYTES, CHUNK_COLUMNS, DEPTH, GROUP_TILES, LINE_BYTES, TILE_BYTES
 from spyrec.emulator.kernels.records import reader_of
 
@@ -71,9 +72,9 @@ class PaddingRecord:
 
 @dataclass(frozen=True, slots=True)
 class PackRecord:
-    """Rows of A packed as ``packed[panel, block of k, tile, k, 8]``; a block has DEPTH of k, the last one what is left.
+    """Rows of A packed as ``packed[panel, block of k, tile, k, row]``; a block has DEPTH of k, the last what is left.
 
-    ``a_row``: of the movement.  ``panels``: distinct starts of A; ``tiles``: of 8 rows in each; ``a_rows``: byte
+    ``a_row``: of the movement.  ``panels``: distinct starts of A; ``tiles``: of TILE_ROWS in each; ``a_rows``: byte
     offsets of ``height`` rows; ``a_runs[i]``: first k, count (at most 64, adjacent elements) and byte offset.
     ``padding``: the record of K padding; ``groups``: the group there of each panel.  ``packed``, by slot of A: panels;
     ``is_clean``: whether each tile of them was packed with nothing skipped.
@@ -103,9 +104,9 @@ class ProductRecord:
     ``slices``: extents of a result, and K slices.  ``row_tiles``: of a result; ``blocks``, ``chunks``: into how many
     its rows and columns are cut.  ``groups[g]``: first and past-last result that share a B; ``a_panels[result,
     slice]``: panel of the packed A.  ``b_starts[group, slice]`` and ``c_starts[result]`` before movement.  By slot of
-    B ``b_count`` of ``b_panels[group, slice]``: address of room for all of B decoded as float32 ``[tile, k, 32]``, or
-    0, and whether it is decoded already.  ``b_depth`` to ``c_columns``: byte offsets of k and n
-    in B, of m and n in C.  ``b_code``, ``c_code``: a ``products.TileCode`` each.  ``sums``, ``slice_sums``: bytes from
+    B ``b_count`` of ``b_panels[group, slice]``: address of room for all of B decoded as float32 ``[tile, k,
+    column]``, or 0, and whether it is decoded already.  ``b_depth`` to ``c_columns``: byte offsets of k and n in B, of
+    m and n in C.  ``b_code``, ``c_code``: a ``products.TileCode`` each.  ``sums``, ``slice_sums``: bytes from
     the start of the scratch memory, of ``scratch_bytes``, to the sums of a group and to those of a slice.  All but
     numbers by address.
     """
@@ -133,14 +134,14 @@ class ProductRecord:
     b_code: int
     c_code: int
     pack_columns: int
-    store_tile: int
+    store_tiles: int
     sums: int
     slice_sums: int
     scratch_bytes: int
 
     @property
     def tasks(self) -> int:
-        """Groups of results that share their B, at most 512 rows of each, by chunks of columns."""
+        """Groups of results that share their B, at most GROUP_TILES of each, by chunks of columns."""
         return self.b_count // self.slices * self.blocks * self.chunks
 
 
@@ -212,7 +213,7 @@ def pack_step(record: int, moved: int, notes: int, first: int, last: int) -> Non
 
 @linked
 def multiply_step(record: int, moved: int, notes: int, first: int, last: int) -> None:
-    """Multiply: a task is one group of results that share their B, at most 512 rows of each, and a chunk of columns."""
+    """Multiply: a task is a group of results that share their B, GROUP_TILES of each at most, by a chunk of columns."""
     own, note = _product_record(record), _product_notes(notes)
     b_beyond, c_beyond = word_at(moved, own.b_row), word_at(moved, own.c_row)
     columns, depth, slices, row_tiles, chunks = own.columns, own.depth, own.slices, own.row_tiles, own.chunks
@@ -232,7 +233,8 @@ def multiply_step(record: int, moved: int, notes: int, first: int, last: int) ->
         tiles = quotient(width + TILE_COLUMNS - 1, TILE_COLUMNS)
         first_member = word_at(own.groups, 2 * g)
         members = word_at(own.groups, 2 * g + 1) - first_member
-        used = members * own_rows * tiles * TILE_ROWS * TILE_COLUMNS
+        tile_pitch = members * own_rows * TILE_BYTES  # from the sums of a tile to those of the next one beside it
+        used = tiles * quotient(tile_pitch, 4)
         for s in range(slices):
             target = total if s == 0 else partial
             clear(target, used)
@@ -250,7 +252,7 @@ def multiply_step(record: int, moved: int, notes: int, first: int, last: int) ->
                         panel = word_at(own.a_panels, (first_member + member) * slices + s)
                         line = row_tiles * (panel * depth + k0) + first_row * ks
                         a_tile = packed + 4 * TILE_ROWS * line
-                        c_tile = target + (tile * members + member) * own_rows * TILE_BYTES
+                        c_tile = target + tile * tile_pitch + member * own_rows * TILE_BYTES
                         for row in range(own_rows):
                             a_own = a_tile + 4 * TILE_ROWS * row * ks
                             multiply_tile(a_own, b_block + tile * pitch, c_tile + row * TILE_BYTES, ks)
@@ -260,10 +262,9 @@ def multiply_step(record: int, moved: int, notes: int, first: int, last: int) ->
             start = word_at(own.c_starts, first_member + member) + c_beyond
             for row in range(own_rows):
                 m0 = (first_row + row) * TILE_ROWS
-                for tile in range(tiles):
-                    n = tile * TILE_COLUMNS
-                    rows, count = lesser(TILE_ROWS, own.rows - m0), lesser(width - n, TILE_COLUMNS)
-                    values = total + ((tile * members + member) * own_rows + row) * TILE_BYTES
-                    c_rows, c_columns = own.c_rows + 8 * m0, own.c_columns + 8 * (n0 + n)
-                    call(own.store_tile, (own.c_code, start, c_rows, rows, c_columns, count, values))
+                rows, c_rows = lesser(TILE_ROWS, own.rows - m0), own.c_rows + 8 * m0
+                for n in range(0, width, GROUP):
+                    count, c_columns = lesser(width - n, GROUP), own.c_columns + 8 * (n0 + n)
+                    values = total + n // TILE_COLUMNS * tile_pitch + (member * own_rows + row) * TILE_BYTES
+                    call(own.store_tiles, (own.c_code, start, c_rows, rows, c_columns, count, values, tile_pitch))
     give_back(room)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from spyrec.emulator.kernels.dl16 import GROUP, decode_groups, encode_groups
+from spyrec.emulator.kernels.dl16 import GROUP
 from spyrec.emulator.kernels.instructions import clear, is_adjacent, lesser, word_at
-from spyrec.emulator.kernels.jit import TILE_COLUMNS, TILE_ROWS
 from spyrec.emulator.kernels.linked import call, linked
+from spyrec.emulator.kernels.product_tile import TILE_COLUMNS, TILE_ROWS, decode_line, encode_line
 from spyrec.emulator.kernels.records import reader_of
 
 GROUP_ROWS = 512
@@ -19,11 +19,11 @@ GROUP_ROWS = 512
 
 CHUNK_COLUMNS = 128
 DEPTH = 256
-"""Columns and k per pass.  A tile of B, 32 KiB, stays in the first-level cache while the rows of a group go by; those
-rows, the chunk of B and the sums, 896 KiB, stay in the second-level one (with 256 columns: 5 to 10 % longer)."""
+"""Columns and k per pass.  A tile of B, 32 KiB at most, stays in the first-level cache while the rows of a group go by;
+those rows, the chunk of B and the sums, 896 KiB, stay in the second-level one (with 256 columns: 5 to 10 % longer)."""
 
-GROUP_TILES = GROUP_ROWS // TILE_ROWS
-"""The same in tiles."""
+GROUP_TILES = -(-GROUP_ROWS // TILE_ROWS)
+"""The same in tiles; the last one may begin within them."""
 
 CACHE_LINE_BYTES = 64
 """And of a vector: scratch memory begins on one, or each vector of B would be on two."""
@@ -35,7 +35,7 @@ TILE_BYTES = TILE_ROWS * LINE_BYTES
 
 @dataclass(frozen=True, slots=True)
 class TileCode:
-    """How :func:`pack_columns` decodes and :func:`store_tile` encodes elements.
+    """How :func:`pack_columns` decodes and :func:`store_tiles` encodes elements.
 
     ``code``: the function of ``codec``.  ``element_bytes``: from element to element.  ``is_direct``: whether they are
     plain DLFloat16.
@@ -53,48 +53,60 @@ _tile_code = reader_of(TileCode)
 def pack_columns(
     code: int, start: int, depth: int, rows: int, columns: int, count: int, target: int, pitch: int
 ) -> None:
-    """Decode B rows to float32 ``[tile, k, 32]`` at address ``target``.
+    """Decode B rows to float32 ``[tile, k, column]`` at address ``target``.
 
     ``code``: of B, by address.  ``depth`` and ``columns``: addresses of ``rows`` and
     ``count`` byte offsets.  Tiles are ``pitch`` bytes apart; columns past the last are zero.
     """
     own_code = _tile_code(code)
     decode, element_bytes, is_direct = own_code.code, own_code.element_bytes, own_code.is_direct
-    for first in range(0, count, TILE_COLUMNS):
+    for first in range(0, count, GROUP):
         own = columns + 8 * first
-        width = lesser(TILE_COLUMNS, count - first)
+        width = lesser(GROUP, count - first)
         lines = target + first // TILE_COLUMNS * pitch
         adjacent = is_adjacent(own, width, element_bytes)
         for k in range(rows):
             line = lines + k * LINE_BYTES
             place = start + word_at(depth, k)
-            if adjacent and is_direct != 0 and width == TILE_COLUMNS:
-                decode_groups(place + word_at(own, 0), line, TILE_COLUMNS // GROUP)
+            if adjacent and is_direct != 0 and width == GROUP:
+                decode_line(place + word_at(own, 0), line, pitch)
                 continue
-            if adjacent:
-                call(decode, (place + word_at(own, 0), element_bytes, width, line))
-            else:
-                for n in range(width):
-                    call(decode, (place + word_at(own, n), element_bytes, 1, line + 4 * n))
-            clear(line + 4 * width, TILE_COLUMNS - width)
+            for n in range(0, width, TILE_COLUMNS):
+                used = lesser(TILE_COLUMNS, width - n)
+                if adjacent:
+                    call(decode, (place + word_at(own, n), element_bytes, used, line))
+                else:
+                    for i in range(used):
+                        call(decode, (place + word_at(own, n + i), element_bytes, 1, line + 4 * i))
+                clear(line + 4 * used, TILE_COLUMNS - used)
+                line += pitch
 
 
 @linked
-def store_tile(code: int, start: int, rows: int, row_count: int, columns: int, count: int, tile: int) -> None:
-    """Round a register tile into C; ``rows`` and ``columns`` are addresses of byte offsets."""
+def store_tiles(
+    code: int, start: int, rows: int, row_count: int, columns: int, count: int, tile: int, pitch: int
+) -> None:
+    """Round register tiles side by side, ``pitch`` bytes apart and of 32 columns at most, into C.
+
+    ``rows`` and ``columns`` are addresses of byte offsets.
+    """
     own_code = _tile_code(code)
     encode, element_bytes, is_direct = own_code.code, own_code.element_bytes, own_code.is_direct
     adjacent = is_adjacent(columns, count, element_bytes)
     for row in range(row_count):
         place = start + word_at(rows, row)
         line = tile + row * LINE_BYTES
-        if adjacent and is_direct != 0 and count == TILE_COLUMNS:
-            encode_groups(line, place + word_at(columns, 0), TILE_COLUMNS // GROUP)
-        elif adjacent:
-            call(encode, (place + word_at(columns, 0), element_bytes, count, line))
-        else:
-            for n in range(count):
-                call(encode, (place + word_at(columns, n), element_bytes, 1, line + 4 * n))
+        if adjacent and is_direct != 0 and count == GROUP:
+            encode_line(line, pitch, place + word_at(columns, 0))
+            continue
+        for n in range(0, count, TILE_COLUMNS):
+            used = lesser(TILE_COLUMNS, count - n)
+            if adjacent:
+                call(encode, (place + word_at(columns, n), element_bytes, used, line))
+            else:
+                for i in range(used):
+                    call(encode, (place + word_at(columns, n + i), element_bytes, 1, line + 4 * i))
+            line += pitch
 
 
 @dataclass(frozen=True, slots=True)

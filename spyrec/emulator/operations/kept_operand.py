@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from spyrec.emulator.engine import Integers
-from spyrec.emulator.kernels.jit import TILE_COLUMNS
+from spyrec.emulator.kernels.product_tile import TILE_COLUMNS
 from spyrec.emulator.operations.weight_cache import KeptPanel, PanelKey, WeightCache
 
 

@@ -13,7 +13,7 @@ from spyrec.bundle.superdsc import Component
 from spyrec.diagnostics import Location, refuse
 from spyrec.emulator.engine import Doers, Integers, KernelExecutable, Setting, StepRequest
 from spyrec.emulator.geometry import adjacent_runs, outer_sum
-from spyrec.emulator.kernels.jit import TILE_ROWS
+from spyrec.emulator.kernels.product_tile import TILE_ROWS
 from spyrec.emulator.kernels.products import GROUP_ROWS
 from spyrec.emulator.operations.bound_calls import BoundCalls
 from spyrec.emulator.operations.kept_operand import Decoding, KeptOperand

@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 
 from spyrec.emulator.kernels.codec import DECODERS, ENCODERS
-from spyrec.emulator.kernels.jit import TILE_ROWS
 from spyrec.emulator.kernels.product_steps import (
     PackRecord,
     PaddingRecord,
@@ -23,13 +22,14 @@ from spyrec.emulator.kernels.product_steps import (
     pack_step,
     zero_rows_step,
 )
+from spyrec.emulator.kernels.product_tile import TILE_ROWS
 from spyrec.emulator.kernels.products import (
     CHUNK_COLUMNS,
     GROUP_TILES,
     Scratch,
     TileCode,
     pack_columns,
-    store_tile,
+    store_tiles,
 )
 from spyrec.emulator.kernels.records import Held, KernelRecord, dtype_of, written
 from spyrec.emulator.numerics import Codec, ElementStorage
@@ -229,7 +229,7 @@ class BoundProduct(BoundCalls):
             b_code=held.at(written(of_b)),
             c_code=held.at(written(of_c)),
             pack_columns=pack_columns.address,
-            store_tile=store_tile.address,
+            store_tiles=store_tiles.address,
             sums=4 * scratch.block,
             slice_sums=4 * (scratch.block + scratch.sums),
             scratch_bytes=4 * scratch.floats,
