@@ -100,7 +100,7 @@ class UndividedRecord(RemembersHash):
         sharing = self._sharing(division)
         lx = [operand.element_bytes * shares // cores for operand, shares in zip(operands, sharing, strict=True)]
         in_memory = [place for place in range(len(operands) - 1) if not in_lx[place]]
-        reads = self.reads(division, in_lx).values()
+        reads = self._reads(division, in_lx, (), sharing).values()
         return OperationRecord(
             operation_class=self.operation_class,
             unit=Unit.PT if self.operation_class is OperationClass.MATMUL else Unit.SFP,
@@ -132,7 +132,12 @@ class UndividedRecord(RemembersHash):
         The key is the place of the first operand that lies in the buffer.  ``point``: the round of each loop around the
         kernel; the first one where it is empty.
         """
-        operands, sharing = self.space.operands, self._sharing(division)
+        return self._reads(division, in_lx, point, self._sharing(division))
+
+    def _reads(
+        self, division: tuple[int, ...], in_lx: Sequence[bool], point: tuple[int, ...], sharing: Sequence[int]
+    ) -> dict[int, tuple[int, int]]:
+        operands = self.space.operands
         found: dict[int, tuple[int, int]] = {}
         for alias, group in self.groups(in_lx).items():
             first = operands[alias]

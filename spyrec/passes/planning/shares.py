@@ -17,10 +17,12 @@ from spyrec.hardware.work_slices import slices_in_order, slices_of_cores
 from spyrec.ir.device_access import DeviceAccess, DeviceDim, VariablePart
 from spyrec.ir.kernel import Kernel, Owners
 from spyrec.ir.kernel_form import KernelForm, Rule
+from spyrec.ir.remembered_hash import RemembersHash, remembers_hash
 
 
+@remembers_hash
 @dataclass(frozen=True, slots=True)
-class Share:
+class Share(RemembersHash):
     """How a tensor is divided: the slice of each device dim that each core has, and the sticks of one share.
 
     Device dims of extent 1 and the lanes are left out.
@@ -100,8 +102,11 @@ def _cut(
                 return None
             extents.append(extent // slices)
             walks.append(dim.variable)
-    per_core = tuple(tuple(0 if walk is None else core[walk] for walk in walks) for core in cores)
-    return Share(per_core, tuple(extents))
+    if not walks:
+        return Share(((),) * len(cores), ())
+    along, nowhere = tuple(zip(*cores, strict=True)), (0,) * len(cores)
+    columns = [nowhere if walk is None else along[walk] for walk in walks]
+    return Share(tuple(zip(*columns, strict=True)), tuple(extents))
 
 
 def copy_division(copy: Kernel, position: int, share: Share) -> tuple[int, ...] | None:
