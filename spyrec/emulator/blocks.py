@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from spyrec.emulator.engine import Integers, Setting
-from spyrec.emulator.footprint import Footprint, box_runs, length
+from spyrec.emulator.footprint import ByteFootprint, box_runs, length
 from spyrec.emulator.plan import PlannedCall
 
 BLOCK_BYTES = 1 << 20
@@ -88,7 +88,7 @@ def _are_apart(group: Sequence[PlannedCall], cut: Cut) -> bool:
     return all(store.is_disjoint and all(item.keeps_out_of(store) for item in own) for store in stores)
 
 
-def _footprints(planned: PlannedCall, cut: Cut) -> Iterator[Footprint]:
+def _footprints(planned: PlannedCall, cut: Cut) -> Iterator[ByteFootprint]:
     setting, binding = cut.setting(planned.setting), planned.binding
     moved = cut.moved(planned.setting)
     for position, geometry in enumerate(setting.geometries):
@@ -96,10 +96,12 @@ def _footprints(planned: PlannedCall, cut: Cut) -> Iterator[Footprint]:
         runs = box_runs(geometry, setting.extents, 2 if geometry.stick_dim is None else 1)
         starts = (binding.offsets[position][:, None] + moved[position]).reshape(-1)
         stored = runs if position == setting.output else None
-        yield Footprint(binding.bases[position], binding.steps[position], starts, stored, [(runs, range(len(starts)))])
+        yield ByteFootprint(
+            binding.bases[position], binding.steps[position], starts, stored, [(runs, range(len(starts)))]
+        )
 
 
-def _of_blocks(found: Footprint, count: int) -> Footprint:
+def _of_blocks(found: ByteFootprint, count: int) -> ByteFootprint:
     """Return what the first ``count`` blocks touch, those of one core."""
     ((runs, _),) = found.touched
     return replace(found, starts=found.starts[:count], touched=[(runs, range(count))])

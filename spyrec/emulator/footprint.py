@@ -136,7 +136,7 @@ def loading_conflict(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Footprint:
+class ByteFootprint:
     """What each owner (a core, a block) touches of an operand in one round of the loops around it.
 
     ``base``: its memory.  ``steps``: how far a round of each loop goes on, by number.  ``starts``: of each owner;
@@ -154,7 +154,7 @@ class Footprint:
         """Whether no two owners store one byte."""
         return self.stored is None or first_overlap(self.stored, self.starts) is None
 
-    def keeps_out_of(self, store: Footprint) -> bool:
+    def keeps_out_of(self, store: ByteFootprint) -> bool:
         """Whether each owner touches at most its own part of what is stored, in every round of the loops.
 
         Owners of both are the same, and the store is disjoint.

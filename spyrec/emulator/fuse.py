@@ -16,7 +16,7 @@ import numpy as np
 
 from spyrec.emulator.blocks import BLOCK_BYTES, Cut, cut_of
 from spyrec.emulator.engine import Executable, Integers, KernelExecutable, StepRequest, movement
-from spyrec.emulator.footprint import Footprint
+from spyrec.emulator.footprint import ByteFootprint
 from spyrec.emulator.kernels.driver import BoxWork, StepRow, run_boxes
 from spyrec.emulator.kernels.records import Held, table_of, written
 from spyrec.emulator.operations.bound_calls import KernelStep
@@ -139,9 +139,9 @@ def _keeps_apart(earlier: PlannedCall, later: PlannedCall) -> bool:
     return True
 
 
-def _footprint(planned: PlannedCall, position: int) -> Footprint:
+def _footprint(planned: PlannedCall, position: int) -> ByteFootprint:
     binding = planned.binding
     stored = binding.runs[position] if position == planned.setting.output else None
-    return Footprint(
+    return ByteFootprint(
         binding.bases[position], binding.steps[position], binding.offsets[position], stored, binding.touched(position)
     )

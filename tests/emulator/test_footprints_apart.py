@@ -9,7 +9,7 @@ import numpy.typing as npt
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spyrec.emulator.footprint import Footprint, Integers, are_apart, first_conflict, first_overlap, merge, shifted
+from spyrec.emulator.footprint import ByteFootprint, Integers, are_apart, first_conflict, first_overlap, merge, shifted
 
 OWNERS = 3
 
@@ -77,7 +77,7 @@ def test_an_operand_keeps_out_of_a_store_where_no_owner_has_a_byte_of_another(
     stored: Integers, homes: Integers, one: Integers, two: Integers, elsewhere: Integers | None, split: int
 ) -> None:
     starts = homes if elsewhere is None else elsewhere
-    store = Footprint(7, {0: 128}, homes, stored, [(stored, range(OWNERS))])
+    store = ByteFootprint(7, {0: 128}, homes, stored, [(stored, range(OWNERS))])
     written = parts(store.touched, homes)
     assert store.is_disjoint == (not meets_another(written, written))
     assert store.is_disjoint == (first_overlap(stored, homes) is None)
@@ -85,11 +85,11 @@ def test_an_operand_keeps_out_of_a_store_where_no_owner_has_a_byte_of_another(
         return
     # owners touch differing runs, as those of padded cores do
     touched = [(one, range(split)), (two, range(split, OWNERS))]
-    found = Footprint(7, {0: 128}, starts, None, touched)
+    found = ByteFootprint(7, {0: 128}, starts, None, touched)
     expected = not meets_another(written, parts(touched, starts))
     assert found.keeps_out_of(store) == expected
-    assert Footprint(8, {0: 256}, starts, None, touched).keeps_out_of(store)
-    assert not Footprint(7, {0: 256}, starts, None, touched).keeps_out_of(store)
+    assert ByteFootprint(8, {0: 256}, starts, None, touched).keeps_out_of(store)
+    assert not ByteFootprint(7, {0: 256}, starts, None, touched).keeps_out_of(store)
     rows = [_rows(runs, starts[[owner]], owner) for runs, owners in touched for owner in owners]
     stores = [_rows(stored, homes[[owner]], owner) for owner in range(OWNERS)]
     assert are_apart(_sorted(stores), _sorted(rows)) == expected
