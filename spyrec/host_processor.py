@@ -24,9 +24,12 @@ another one already.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
+from typing import Any
 
 from spyrec.diagnostics import refuse
 
@@ -101,6 +104,12 @@ class HostProcessor:
     executable: tuple[str, ...]
     is_narrowed: bool
 
+    def tell_numba(self) -> None:
+        """Let numba leave out the instructions that are forbidden, if it has not compiled anything yet."""
+        if self.is_narrowed:
+            settings: Any = import_module("numba.core.config")
+            settings.CPU_FEATURES = self.features
+
     @property
     def used_features(self) -> frozenset[str]:
         """Names of the features that kernels may use."""
@@ -121,7 +130,10 @@ def host_processor() -> HostProcessor:
         left = features_left(chosen, has)
         features = ",".join(f"{'+' if is_there else '-'}{name}" for name, is_there in left.items())
     name = os.environ.get("NUMBA_CPU_NAME") or binding.get_host_cpu_name()
-    return HostProcessor(triple, name, features, chosen, tuple(item.name for item in found), is_narrowed)
+    made = HostProcessor(triple, name, features, chosen, tuple(item.name for item in found), is_narrowed)
+    if "numba" in sys.modules:  # what others compile for all that the processor has cannot be taken back
+        made.tell_numba()
+    return made
 
 
 def _features() -> str:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from numba import njit
-from numba.core import config, types
+from numba.core import types
 from numba.core.registry import cpu_target
 from numba.np.numpy_support import from_dtype
 
@@ -42,8 +42,7 @@ def numba_compiles_for(host: HostProcessor) -> None:
     """Let numba leave out the instructions that are forbidden; errors SPY0753 where it cannot any more."""
     if not host.is_narrowed:
         return
-    settings: Any = config
-    settings.CPU_FEATURES = host.features
+    host.tell_numba()
     context: Any = cpu_target.target_context
     _, _, features = context.codegen().magic_tuple()  # made once in a process, with the settings of that moment
     if features != host.features:

@@ -173,6 +173,22 @@ def test_a_run_for_no_processor_ends_with_a_message(tmp_path: Path) -> None:
     assert not done.stdout
 
 
+@pytest.mark.parametrize("is_first", [False, True])
+def test_numba_that_compiles_for_a_wider_processor_already_is_not_taken(is_first: bool, tmp_path: Path) -> None:
+    ours = "import tests.support.processor_bits as bits; made = bits.product_case"
+    theirs = "from numba import njit; njit(lambda x: x + 1)(1)"
+    run = "import numpy as np; made('one row', np.random.default_rng(1))[0].memory('fast', 'f32')"
+    script = "; ".join([theirs, ours, run] if is_first else [ours, theirs, run])
+    environment = {**os.environ, VARIABLE: PORTABLE.name, "PYTHONPATH": str(ROOT), "NUMBA_CACHE_DIR": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=environment, cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    if is_first and len(host_processor().executable) > 1:
+        assert "SPY0753" in done.stderr
+    else:
+        assert done.returncode == 0, done.stderr
+
+
 def emitted(variant: Variant, triple: str, features: str) -> tuple[bytes, str]:
     """Compile the tile, and DLFloat16 decoded and rounded, for a processor: the object, and the tile as text."""
     binding.initialize_all_targets()
