@@ -1,7 +1,8 @@
 """``python -m benchmarks [NAME ...]``: measure and print JSON, one object per benchmark; all of them without a name.
 
-``NAME:PART`` measures one part of a benchmark that has parts.  ``load_before`` is the machine's load average of the
-last minute: figures taken with others at work are worth little.
+``NAME:PART`` measures one part of a benchmark that has parts.  ``machine`` says on which processor, for which of its
+vectors kernels are compiled, and what NumPy's sgemm is compiled for.  ``load_before`` is the machine's load average of
+the last minute: figures taken with others at work are worth little.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ from importlib import import_module
 from pkgutil import iter_modules
 
 import benchmarks
+from benchmarks.machine import machine
 from benchmarks.measure import Figures
 
-_HELPERS = {"__main__", "measure", "device_launch"}
+_HELPERS = {"__main__", "machine", "measure", "device_launch"}
 
 
 def names() -> list[str]:
@@ -55,7 +57,8 @@ def main(arguments: Sequence[str]) -> int:
         return 2
     for name in chosen:
         load = os.getloadavg()[0]  # ratios on a busy machine flatter whoever uses fewer threads
-        print(json.dumps({"benchmark": name, "load_before": round(load, 2), **figures_of(name)}, indent=1), flush=True)
+        about = {"benchmark": name, "machine": machine(), "load_before": round(load, 2)}
+        print(json.dumps({**about, **figures_of(name)}, indent=1), flush=True)
     return 0
 
 

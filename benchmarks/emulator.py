@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from benchmarks.emulator_parts import granite_block, growth, operations, startup
+from benchmarks.emulator_parts import granite_block, growth, operations, processors, startup
 from benchmarks.measure import Figures
 
 PARTS: Mapping[str, Callable[[], Figures]] = {
@@ -15,6 +15,7 @@ PARTS: Mapping[str, Callable[[], Figures]] = {
     "softmax": operations.softmax,
     "matmul": operations.matmul,
     "bmm": operations.bmm,
+    "processors": processors.variants,
     "layer_norm": operations.layer_norm,
     "gelu": operations.gelu,
     "granite_block": granite_block.speed,

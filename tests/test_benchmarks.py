@@ -15,6 +15,7 @@ from benchmarks.emulator_parts.claims import at_least, below
 from benchmarks.emulator_parts.growth import fit
 from benchmarks.emulator_parts.loops import looped_add, whole_add
 from benchmarks.measure import Figures
+from spyrec.host_processor import host_processor
 
 
 def test_every_benchmark_can_be_measured_and_every_part_of_one() -> None:
@@ -57,6 +58,9 @@ def test_a_part_is_measured_alone(monkeypatch: pytest.MonkeyPatch, capsys: pytes
     assert benchmarks.main(["emulator:one"]) == 0
     printed = json.loads(capsys.readouterr().out)
     assert (printed["benchmark"], printed["answer"]) == ("emulator:one", 42)
+    assert printed["machine"]["kernels"] == host_processor().variant.name
+    assert set(printed["machine"]["vector_features"]) <= set(host_processor().features)
+    assert printed["machine"]["processor"]
 
 
 def test_a_line_is_found_and_a_curve_is_none() -> None:

@@ -134,21 +134,28 @@ def softmax() -> Figures:
 
 def matmul() -> Figures:
     """Matrix product of two [4096,4096] beside NumPy's sgemm."""
-    return _product("mm", (_EXTENT, _EXTENT), 0.8, rounds=5)
+    return _product("mm", 0.85, rounds=5)
 
 
 def bmm() -> Figures:
     """16 matrix products of [1024,1024] beside NumPy's float32."""
-    return _product("bmm", (16, 1024, 1024), 0.7, rounds=9)
+    return _product("bmm", 0.8, rounds=9)
 
 
-def _product(op: str, shape: tuple[int, ...], least: float, rounds: int) -> Figures:
-    left, right = normal(2, *shape)
-    out = np.empty(shape, np.float32)
-    operation = Operation(
-        op, [left.astype(np.float16), right.astype(np.float16)], np.matmul(left, right), has_weight=True
-    )
-    torch = TorchCandidates(operation.inputs, shape, lambda torch, x, out: torch.matmul(*x, out=out))
+PRODUCTS: Mapping[str, tuple[int, ...]] = {"mm": (_EXTENT, _EXTENT), "bmm": (16, 1024, 1024)}
+"""By op: the shape of both operands."""
+
+
+def product_of(op: str, left: Singles, right: Singles) -> Operation:
+    """Return the product of two operands that float16 holds."""
+    return Operation(op, [left.astype(np.float16), right.astype(np.float16)], np.matmul(left, right), has_weight=True)
+
+
+def _product(op: str, least: float, rounds: int) -> Figures:
+    left, right = normal(2, *PRODUCTS[op])
+    out = np.empty(left.shape, np.float32)
+    operation = product_of(op, left, right)
+    torch = TorchCandidates(operation.inputs, left.shape, lambda torch, x, out: torch.matmul(*x, out=out))
     numpy = {"numpy_float32": lambda: np.matmul(left, right, out=out)}
     found = measured(operation, numpy, torch.of("float32"), rounds=rounds)
     speed = found.speed("numpy_float32")
