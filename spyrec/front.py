@@ -170,19 +170,16 @@ def pipeline_options(options: CompileOptions) -> PipelineOptions:
 
 def read_source(graph: GraphSource, base_dir: Path) -> Graph:
     """Return the IR of a graph given as path, parsed object, IR or builder; errors SPY01xx and SPY02xx."""
-    from spyrec.frontends.graph_builder import GraphBuilder
     from spyrec.ir.graph import Graph
     from spyrec.ir.reader import read_graph, read_graph_data
 
-    match graph:
-        case Graph():
-            return graph
-        case GraphBuilder():
-            return graph.build()
-        case str() | os.PathLike():
-            return read_graph(Path(graph))
-        case _:
-            return read_graph_data(graph, None, base_dir)
+    if isinstance(graph, Graph):
+        return graph
+    if isinstance(graph, str | os.PathLike):
+        return read_graph(Path(graph))
+    from spyrec.frontends.graph_builder import GraphBuilder
+
+    return graph.build() if isinstance(graph, GraphBuilder) else read_graph_data(graph, None, base_dir)
 
 
 def run(

@@ -11,7 +11,6 @@ import orjson
 
 from spyrec.bundle.atomic_directory import MANIFEST_FILE, NewDirectory, atomic_directory
 from spyrec.bundle.bundle_content import CONSTANTS_FILE, GRAPH_FILE, OPSPECS_FILE, BundleContent, constant_forms
-from spyrec.bundle.bundle_reader import read_bundle, read_foreign_bundle
 from spyrec.bundle.constants import write_constants
 from spyrec.bundle.device_program import DeviceProgram
 from spyrec.bundle.launch_plan import LaunchArtifact
@@ -71,6 +70,8 @@ class Bundle(BundleContent):
         manifest), SPY0616 (constants), SPY0620 to SPY0635 (program files), SPY0640 to SPY0657 (launch artefacts),
         SPY0316 (conversion tables).
         """
+        from spyrec.bundle.bundle_reader import read_bundle
+
         return _with_methods(read_bundle(Path(path), verify=verify, strict=strict, warnings=warnings))
 
 
@@ -86,6 +87,8 @@ def load_foreign(
     Further files in the directory are ignored.  Errors: SPY0617 (the table contradicts itself), else as
     :meth:`Bundle.load`.
     """
+    from spyrec.bundle.bundle_reader import read_foreign_bundle
+
     return _with_methods(read_foreign_bundle(Path(path), Path(args), strict=strict, warnings=warnings))
 
 

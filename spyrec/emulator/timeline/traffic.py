@@ -95,7 +95,10 @@ def _union(operands: Sequence[_Sticks], distance: int) -> int:
         # Starts may stand inside a stick (index tensors): round after shifting.
         aligned = item.starts // STICK_BYTES * STICK_BYTES
         apart = aligned + np.arange(len(aligned), dtype=np.int64) * distance
-        parts.extend(shifted(sticks, np.unique(apart[cores])) for sticks, cores in item.touched)
+        # a set of a few, and np.unique imports masked arrays
+        parts.extend(
+            shifted(sticks, np.array(sorted({*apart[cores].tolist()}), np.int64)) for sticks, cores in item.touched
+        )
     return length(merge(np.concatenate(parts)))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib.metadata import version
 from importlib.util import find_spec
 
 from spyrec.diagnostics import refuse
@@ -94,4 +93,6 @@ def checked_planner(planner: str) -> str:
     if find_spec(module) is None:
         fact = f'the LX planner "{planner}" needs {module}, which is not installed'
         raise refuse("SPY0414", fact, hint=f"pip install 'spyrec[{extra}]'")
+    from importlib.metadata import version
+
     return version(module)
