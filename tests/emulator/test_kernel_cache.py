@@ -30,7 +30,7 @@ from spyrec.files.private_directory import PrivateDirectory, private_directory
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
-MARKS = ("@cached_kernel", "@linked")
+MARKS = ("@cached_kernel", "    return cached_kernel(", "@linked")
 KERNEL_MODULES = sorted(
     ".".join(file.relative_to(ROOT).with_suffix("").parts)
     for file in (ROOT / "spyrec").rglob("*.py")

@@ -114,56 +114,48 @@ def _copy_adjacent(to_device: bool, source: Patterns, destination: Patterns, pla
         _convert(to_device, source, destination, read + whole, write + whole, lanes - whole)
 
 
-@inlined
-def _copy_nest(
-    to_device: bool,
-    source: Patterns,
-    destination: Patterns,
-    loops: Integers,
-    source_offset: int,
-    destination_offset: int,
-) -> None:
-    lanes, read_step, write_step = loops[0]
-    rows = loops[1, 0]
-    tiles = loops[2:, 0].prod()
-    for first_row in range(0, rows, _ROWS_AT_A_TIME):
-        for tile in range(tiles):
-            read_base, write_base, step = source_offset, destination_offset, tile
-            for loop in range(2, loops.shape[0]):
-                size, read_stride, write_stride = loops[loop]
-                read_base += step % size * read_stride
-                write_base += step % size * write_stride
-                step //= size
-            for row in range(first_row, min(first_row + _ROWS_AT_A_TIME, rows)):
-                read, write = read_base + row * loops[1, 1], write_base + row * loops[1, 2]
-                if read_step == 1 and write_step == 1:
-                    _copy_adjacent(to_device, source, destination, (read, write, lanes))
-                    continue
-                for lane in range(lanes):
-                    bits = np.uint16(source[read + lane * read_step])
-                    converted = half_to_dlfloat(bits) if to_device else dlfloat_to_half(bits)
-                    destination[write + lane * write_step] = converted
+def _nest_copier(to_device: bool) -> Callable[..., None]:
+    """Return the kernel of one direction: the whole nest is one function, which numba compiles once."""
+
+    def copy_nest(
+        source: Patterns, destination: Patterns, loops: Integers, source_offset: int, destination_offset: int
+    ) -> None:
+        # one by one: what numba has for rows and products of arrays takes longer to compile than all of this
+        lanes, read_step, write_step = loops[0, 0], loops[0, 1], loops[0, 2]
+        rows = loops[1, 0]
+        tiles = 1
+        for loop in range(2, loops.shape[0]):
+            tiles *= loops[loop, 0]
+        for first_row in range(0, rows, _ROWS_AT_A_TIME):
+            for tile in range(tiles):
+                read_base, write_base, step = source_offset, destination_offset, tile
+                for loop in range(2, loops.shape[0]):
+                    size = loops[loop, 0]
+                    read_base += step % size * loops[loop, 1]
+                    write_base += step % size * loops[loop, 2]
+                    step //= size
+                for row in range(first_row, min(first_row + _ROWS_AT_A_TIME, rows)):
+                    read, write = read_base + row * loops[1, 1], write_base + row * loops[1, 2]
+                    if read_step == 1 and write_step == 1:
+                        _copy_adjacent(to_device, source, destination, (read, write, lanes))
+                        continue
+                    for lane in range(lanes):
+                        bits = np.uint16(source[read + lane * read_step])
+                        converted = half_to_dlfloat(bits) if to_device else dlfloat_to_half(bits)
+                        destination[write + lane * write_step] = converted
+
+    return cached_kernel(copy_nest)
 
 
-@cached_kernel
-def copy_half_to_dlfloat(
-    source: Patterns, destination: Patterns, loops: Integers, source_offset: int, destination_offset: int
-) -> None:
-    """Copy one nest of uint16 patterns; bounds are the caller's.
+copy_half_to_dlfloat = _nest_copier(to_device=True)
+"""``(source, destination, loops, source_offset, destination_offset)``: copies one nest of uint16 patterns.
 
-    ``loops[i]``: size, source stride and destination stride of loop i, in elements, innermost first; two or more,
-    the others in the order that walks host memory most closely.
-    """
-    _copy_nest(True, source, destination, loops, source_offset, destination_offset)
+``loops[i]``: size, source stride and destination stride of loop i, in elements, innermost first; two or more, the
+others in the order that walks host memory most closely.  Bounds are the caller's.
+"""
 
-
-@cached_kernel
-def copy_dlfloat_to_half(
-    source: Patterns, destination: Patterns, loops: Integers, source_offset: int, destination_offset: int
-) -> None:
-    """Copy one nest of uint16 patterns the other way."""
-    _copy_nest(False, source, destination, loops, source_offset, destination_offset)
-
+copy_dlfloat_to_half = _nest_copier(to_device=False)
+"""Copies one nest of uint16 patterns the other way."""
 
 SIXTEEN_BIT_KERNELS: Mapping[tuple[DeviceFormat, DeviceFormat], Callable[..., None]] = {
     (DeviceFormat.IEEE_FP16, DeviceFormat.SEN169_FP16): copy_half_to_dlfloat,
