@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from benchmarks.emulator_parts import granite_block, growth, operations, processors, startup
+from benchmarks.emulator_parts import granite_block, growth, operations, processors
 from benchmarks.measure import Figures
 
 PARTS: Mapping[str, Callable[[], Figures]] = {
@@ -20,8 +20,6 @@ PARTS: Mapping[str, Callable[[], Figures]] = {
     "gelu": operations.gelu,
     "granite_block": granite_block.speed,
     "granite_memory": granite_block.memory,
-    "first_runs": startup.first_runs,
-    "spyrec_run": startup.spyrec_run,
     "elements": growth.elements,
     "superdscs": growth.superdscs,
     "loops": growth.loops,

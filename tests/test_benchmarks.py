@@ -42,7 +42,7 @@ def test_benchmarks_need_no_package_of_the_tests() -> None:
     assert "gather" in done.stdout.split()
 
 
-@pytest.mark.parametrize("name", ["nothing", "emulator:nothing", "help:nothing", "measure", "emulator_parts"])
+@pytest.mark.parametrize("name", ["nothing", "emulator:nothing", "compile:nothing", "measure", "emulator_parts"])
 def test_a_name_that_is_none_is_refused_with_those_there_are(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert benchmarks.main([name]) == 2
     printed = capsys.readouterr()
