@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import runpy
+import tomllib
 from collections.abc import Callable
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import cast
 
@@ -135,3 +138,18 @@ def test_hints_name_what_an_installation_has() -> None:
     named = [hint.split("`spyrec schema ")[1].split("`")[0] for hint in hints.values() if "`spyrec schema " in hint]
     assert len(named) >= 4
     assert set(named) <= set(SCHEMAS)
+
+
+COMPILED = ("a.nbi", "a.nbc", "a.kernel", "a.so", "a.o", "a.pyd", "a.pyc")
+
+
+def test_nothing_that_was_compiled_for_one_processor_goes_into_a_wheel() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
+    taken = [*itertools.chain(*settings["package-data"].values(), *settings["data-files"].values())]
+    assert "py.typed" in taken
+    assert [(name, pattern) for name in COMPILED for pattern in taken if fnmatch(name, pattern)] == []
+    (line,) = (line for line in (ROOT / "MANIFEST.in").read_text().splitlines() if line.startswith("global-exclude "))
+    assert all(any(fnmatch(name, pattern) for pattern in line.split()[1:]) for name in COMPILED)
+    handed_out = [file.name for kind in ("examples", "schemas") for file in published.published_files(ROOT / kind)]
+    assert handed_out
+    assert not {Path(name).suffix for name in handed_out} & {Path(name).suffix for name in COMPILED}
