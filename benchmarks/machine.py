@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.measure import Figures
-from spyrec.host_processor import host_processor
+from spyrec.files.host_processor import host_processor
 
 _VECTORS = re.compile(r"avx.*|fma|f16c|sse4[.]2|neon|asimd|sve.*")
 

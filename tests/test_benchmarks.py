@@ -15,7 +15,7 @@ from benchmarks.emulator_parts.claims import at_least, below
 from benchmarks.emulator_parts.growth import fit
 from benchmarks.emulator_parts.loops import looped_add, whole_add
 from benchmarks.measure import Figures
-from spyrec.host_processor import host_processor
+from spyrec.files.host_processor import host_processor
 
 
 def test_every_benchmark_can_be_measured_and_every_part_of_one() -> None:

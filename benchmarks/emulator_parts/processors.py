@@ -24,7 +24,7 @@ from benchmarks.emulator_parts.claims import at_least
 from benchmarks.emulator_parts.operations import PRODUCTS, normal, product_of
 from benchmarks.machine import sgemm_kernel
 from benchmarks.measure import Figures, rounded
-from spyrec.host_processor import VARIABLE, host_processor
+from spyrec.files.host_processor import VARIABLE, host_processor
 
 _ROOT = Path(__file__).resolve().parent.parent.parent
 _SGEMM = "sgemm"

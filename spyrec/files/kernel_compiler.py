@@ -15,10 +15,10 @@ from numba.core.registry import cpu_target
 from numba.np.numpy_support import from_dtype
 
 from spyrec.diagnostics import refuse
+from spyrec.files.host_processor import VARIABLE, HostProcessor, host_processor
 from spyrec.files.kernel_operands import ArrayKind, OperandKind
 from spyrec.files.machine_code import MachineCode
 from spyrec.files.numba_names import COMPILED, with_ingredients
-from spyrec.host_processor import VARIABLE, HostProcessor, host_processor
 
 
 def compiled(function: Callable[..., object], operands: Sequence[OperandKind]) -> MachineCode:

@@ -12,7 +12,7 @@ from functools import cache
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Self, cast
 
-from spyrec.host_processor import host_processor
+from spyrec.files.host_processor import host_processor
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -26,13 +26,13 @@ import spyrec
 from spyrec.diagnostics import SpyrecError
 from spyrec.emulator.kernels import dl16
 from spyrec.emulator.kernels.product_tile import TileWriter
-from spyrec.host_processor import (
+from spyrec.files.host_processor import (
     AVX2,
     AVX512,
     PORTABLE,
     PORTABLE_WIDE,
     VARIABLE,
-    Variant,
+    KernelVariant,
     chosen_variant,
     features_left,
     host_processor,
@@ -189,7 +189,7 @@ def test_numba_that_compiles_for_a_wider_processor_already_is_not_taken(is_first
         assert done.returncode == 0, done.stderr
 
 
-def emitted(variant: Variant, triple: str, features: str) -> tuple[bytes, str]:
+def emitted(variant: KernelVariant, triple: str, features: str) -> tuple[bytes, str]:
     """Compile the tile, and DLFloat16 decoded and rounded, for a processor: the object, and the tile as text."""
     binding.initialize_all_targets()
     binding.initialize_all_asmprinters()
@@ -228,7 +228,7 @@ ELF_MACHINES = {"x86_64": 62, "aarch64": 183}
     ],
 )
 def test_a_tile_is_kept_in_registers(
-    variant: Variant, triple: str, features: str, step: str, monkeypatch: pytest.MonkeyPatch
+    variant: KernelVariant, triple: str, features: str, step: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(dl16, "_VARIANT", variant)
     binary, tile = emitted(variant, triple, features)

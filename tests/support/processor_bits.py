@@ -25,9 +25,9 @@ from numba.core import types
 
 import spyrec
 from spyrec.emulator.kernels.product_steps import multiply_step
+from spyrec.files.host_processor import host_processor
 from spyrec.files.kernel_compiler import numba_compiles_for
 from spyrec.files.numba_names import COMPILED, with_ingredients
-from spyrec.host_processor import host_processor
 from tests.conformance.op_runner import Operand, execute, specification
 from tests.emulator.builders import Operation, Tensor, program_of, superdsc_of, table_of
 from tests.support.both_engines import Bytes, Launched

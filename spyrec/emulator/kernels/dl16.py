@@ -19,9 +19,9 @@ from typing import Any, cast
 import numpy as np
 from llvmlite import ir
 
+from spyrec.files.host_processor import host_processor
 from spyrec.files.numba_names import cgutils, intrinsic, types
 from spyrec.hardware.dlfloat import SMALLEST
-from spyrec.host_processor import host_processor
 
 _VARIANT = host_processor().variant
 

@@ -31,8 +31,8 @@ from spyrec.emulator.kernels.dl16 import (
     lanes_of,
     pointer,
 )
+from spyrec.files.host_processor import KernelVariant, host_processor
 from spyrec.files.numba_names import cgutils, intrinsic, types
-from spyrec.host_processor import Variant, host_processor
 
 _VARIANT = host_processor().variant
 
@@ -113,7 +113,7 @@ encode_line = cast("Callable[[int, int, int], None]", _encode_line)
 class TileWriter:
     """Writes the register tile's loop as LLVM instructions, in vectors of the variant: LLVM prefers narrower ones."""
 
-    def __init__(self, builder: Any, variant: Variant) -> None:  # noqa: ANN401
+    def __init__(self, builder: Any, variant: KernelVariant) -> None:  # noqa: ANN401
         self.builder = builder
         self.lanes, self.rows, self.columns = variant.lanes, variant.tile_rows, variant.tile_columns
         self.vector = ir.VectorType(ir.FloatType(), variant.lanes)

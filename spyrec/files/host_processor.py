@@ -38,7 +38,7 @@ VARIABLE = "SPYREC_PROCESSOR"
 
 
 @dataclass(frozen=True, slots=True)
-class Variant:
+class KernelVariant:
     """A way to compile kernels.
 
     ``lanes``: float32 of a vector.  ``tile_rows``, ``tile_columns``: of a product's register tile, whose sums leave
@@ -51,11 +51,11 @@ class Variant:
     tile_columns: int
 
 
-AVX512 = Variant("avx512", 16, 8, 32)
-AVX2 = Variant("avx2", 8, 6, 16)
-PORTABLE = Variant("portable", 4, 6, 8)
+AVX512 = KernelVariant("avx512", 16, 8, 32)
+AVX2 = KernelVariant("avx2", 8, 6, 16)
+PORTABLE = KernelVariant("portable", 4, 6, 8)
 """For 16 registers, as x86 has."""
-PORTABLE_WIDE = Variant("portable", 4, 8, 8)
+PORTABLE_WIDE = KernelVariant("portable", 4, 8, 8)
 """For 32 registers, as aarch64 has."""
 
 _NEEDS: Mapping[str, frozenset[str]] = {
@@ -72,13 +72,13 @@ _PORTABLE_FEATURES = frozenset(
 """What the portable variant uses of an x86 processor: fused multiply-adds, which LLVM has not without AVX."""
 
 
-def variants_of(architecture: str, features: frozenset[str]) -> list[Variant]:
+def variants_of(architecture: str, features: frozenset[str]) -> list[KernelVariant]:
     """Return the variants that a processor can execute, the fastest first; ``features`` by LLVM's names."""
     known = _X86 if architecture == "x86_64" else _OTHERS
     return [variant for name, variant in known.items() if _NEEDS.get(name, frozenset()) <= features]
 
 
-def features_left(variant: Variant, features: Mapping[str, bool]) -> dict[str, bool]:
+def features_left(variant: KernelVariant, features: Mapping[str, bool]) -> dict[str, bool]:
     """Return a processor's features as a variant uses them: by LLVM's name whether it is there."""
 
     def is_used(name: str) -> bool:
@@ -100,7 +100,7 @@ class HostProcessor:
     triple: str
     name: str
     features: str
-    variant: Variant
+    variant: KernelVariant
     executable: tuple[str, ...]
     is_narrowed: bool
 
@@ -158,7 +158,7 @@ def _there(features: Mapping[str, bool]) -> frozenset[str]:
     return frozenset(name for name, is_there in features.items() if is_there)
 
 
-def chosen_variant(asked: str, executable: list[Variant]) -> Variant:
+def chosen_variant(asked: str, executable: list[KernelVariant]) -> KernelVariant:
     """Return the variant that is asked for, the fastest one where none is; errors SPY0753."""
     named = {variant.name: variant for variant in executable}
     if not asked:
