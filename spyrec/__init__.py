@@ -15,10 +15,11 @@ if TYPE_CHECKING:
     from spyrec.bundle.bundle import Bundle
     from spyrec.device_front import open_device
     from spyrec.diagnostics import Diagnostic, SpyrecError
-    from spyrec.front import compile, run  # noqa: A004 -- the front's verbs are named after the commands
+    from spyrec.front import compile  # noqa: A004 -- the front's verbs are named after the commands
     from spyrec.frontends.graph_builder import GraphBuilder
     from spyrec.ir.graph import Graph
     from spyrec.layout.device_layout import DeviceLayout
+    from spyrec.model import Model, load, run
     from spyrec.options import CompileOptions, RunOptions, RunResult
     from spyrec.runtime.spyre_device import SpyreDevice
 
@@ -31,12 +32,14 @@ __all__ = [
     "Diagnostic",
     "Graph",
     "GraphBuilder",
+    "Model",
     "RunOptions",
     "RunResult",
     "SpyrecError",
     "__version__",
     "compile",
     "exec",
+    "load",
     "open_device",
     "run",
     "runtime",
@@ -49,13 +52,15 @@ _HOMES = {
     "Diagnostic": "spyrec.diagnostics",
     "Graph": "spyrec.ir.graph",
     "GraphBuilder": "spyrec.frontends.graph_builder",
+    "Model": "spyrec.model",
     "RunOptions": "spyrec.options",
     "RunResult": "spyrec.options",
     "SpyrecError": "spyrec.diagnostics",
     "compile": "spyrec.front",
     "exec": "spyrec.exec",
+    "load": "spyrec.model",
     "open_device": "spyrec.device_front",
-    "run": "spyrec.front",
+    "run": "spyrec.model",
     "runtime": "spyrec.runtime",
 }
 

@@ -1,4 +1,4 @@
-"""The verbs of the public front: ``spyrec.compile`` and ``spyrec.run``.
+"""What the verbs of the public front do: ``spyrec.compile``, and a bundle that is opened to run it (``model.py``).
 
 They join the layers: reader, passes, code generator and contracts on one side, runtime, emulator and check on the
 other.  Either side is imported when it is used: running a bundle needs none of the compiler, compiling none of the
@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator, Mapping
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from spyrec.bundle.bundle import Bundle
-from spyrec.diagnostics import Diagnostic, DiagnosticSink, SpyrecError, listed, refuse
+from spyrec.diagnostics import Diagnostic, SpyrecError, refuse
 from spyrec.hardware.plan_record import PlanOptions
 from spyrec.hardware.target import PROFILES, TargetProfile
 from spyrec.options import (
@@ -182,26 +182,19 @@ def read_source(graph: GraphSource, base_dir: Path) -> Graph:
     return graph.build() if isinstance(graph, GraphBuilder) else read_graph_data(graph, None, base_dir)
 
 
-def run(
-    bundle: Bundle | str | os.PathLike[str], inputs: Mapping[str, HostArray], options: RunOptions | None = None
-) -> RunResult:
-    """Execute a bundle on the emulated device.
-
-    ``inputs`` are host arrays by name, of the bundle's shapes and dtypes (bfloat16 as raw bits in uint16).  Larger
-    ones are launched in tiles where the bundle's tile contracts say how; then, too, errors SPY0921, SPY0950 to SPY0962.
-    Errors: SPY06xx for the bundle, SPY07xx for inputs, options and what the device finds.
-    """
-    chosen = options or RunOptions()
-    sink = DiagnosticSink()
-    loaded = bundle if isinstance(bundle, Bundle) else Bundle.load(Path(bundle), strict=chosen.strict, warnings=sink)
-    with opened(loaded, chosen) as found:
-        result = found if isinstance(found, RunResult) else found.run(inputs)
-    return replace(result, warnings=(*listed(sink.diagnostics), *result.warnings)) if sink.diagnostics else result
-
-
 @contextmanager
 def opened(bundle: Bundle, options: RunOptions) -> Generator[OpenedBundle | RunResult]:
-    """Yield a bundle that was validated, on a fresh emulated device, or the result of a sanitizer that refuses it.
+    """Yield what :func:`open_bundle` returns, and close it."""
+    found = open_bundle(bundle, options)
+    if isinstance(found, RunResult):
+        yield found
+        return
+    with closing(found):
+        yield found
+
+
+def open_bundle(bundle: Bundle, options: RunOptions) -> OpenedBundle | RunResult:
+    """Return a bundle that was validated, on a fresh emulated device, or the result of a sanitizer that refuses it.
 
     Inputs are read or drawn after this: only then are the sizes that the bundle states known to be sane.
     Errors: SPY0750, SPY0751, SPY0769, SPY0771, SPY0780, SPY0993 and SPY0994 for the options, SPY07xx for what the
@@ -209,24 +202,28 @@ def opened(bundle: Bundle, options: RunOptions) -> Generator[OpenedBundle | RunR
     """
     from spyrec.emulator.backend import emulator_of
     from spyrec.runtime.bundle_run import BundleRun
+    from spyrec.runtime.findings import sanitizers_named
     from spyrec.runtime.inputs.chosen_dims import at_dims
     from spyrec.runtime.selection import selected_plan
 
     _refuse_options(bundle, options)
     bundle = at_dims(bundle, options.dims)
     device = _device_for(bundle, options)
-    with closing(emulator_of(device)), device:
+    with ExitStack() as undo:
+        undo.callback(emulator_of(device).close)
+        undo.enter_context(device)
         try:
             plan = selected_plan(bundle, options.only, options.max_executions)
-            run = BundleRun(device, plan, allow_tiled_launch=options.allow_tiled_launch)
+            run = BundleRun(
+                device,
+                plan,
+                allow_tiled_launch=options.allow_tiled_launch,
+                keeps_tensors=not sanitizers_named(options.sanitize),  # they tell new memory from old
+            )
         except SpyrecError as error:
-            yield _refused(error, options, device)
-            return
-        try:
-            yield OpenedBundle(bundle, run, device, options)
-        finally:
-            run.free()
-            plan.unload(device)
+            return _refused(error, options, device)
+        undo.pop_all()
+    return OpenedBundle(bundle, run, device, options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,6 +234,14 @@ class OpenedBundle:
     prepared: BundleRun
     device: SpyreDevice
     options: RunOptions
+
+    def close(self) -> None:
+        """Give back all that the bundle has on its device, and close that."""
+        from spyrec.emulator.backend import emulator_of
+
+        with closing(emulator_of(self.device)), self.device:
+            self.prepared.free()
+            self.prepared.plan.unload(self.device)
 
     @property
     def inputs(self) -> tuple[ExpectedInput, ...]:

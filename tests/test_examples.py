@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
+from examples.digits import noise
 from examples.digits.classify import classify_float64, read_heldout
 from examples.granite_block import make_graph
 from scripts.golden_bundles import GOLDEN, MANIFEST, listing, read_by_people
@@ -27,6 +28,16 @@ def test_the_digits_network_reads_digits() -> None:
     images, labels = read_heldout()
     assert images.shape == (360, 64)
     assert np.mean(classify_float64(images) == labels) > 0.95
+
+
+def test_noise_makes_the_loaded_digits_network_worse(capsys: pytest.CaptureFixture[str]) -> None:
+    assert noise.main() == 0
+    levels = capsys.readouterr().out.splitlines()
+    images, labels = read_heldout()
+    assert levels[0].split() == ["noise", "0.0", "accuracy", f"{np.mean(classify_float64(images) == labels):.2%}"]
+    shares = [float(line.split()[-1].rstrip("%")) for line in levels]
+    assert shares == sorted(shares, reverse=True)
+    assert len(shares) == len(noise.LEVELS)
 
 
 def test_the_committed_granite_graph_is_the_generated_one() -> None:

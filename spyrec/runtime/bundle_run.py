@@ -121,14 +121,26 @@ class BundleRun:
 
     Each program is validated by the device before memory is taken (its rules V1 to V14, errors SPY0704 to SPY0724).
     ``allow_tiled_launch``: inputs larger than compiled for are launched in tiles.  The tensors of the latest run stay
-    on the device until the next one, or :meth:`free`.
+    on the device until the next one, which where it ``keeps_tensors`` has the same, or :meth:`free`.
     """
 
-    def __init__(self, device: SpyreDevice, plan: ExecutionPlan, *, allow_tiled_launch: bool = True) -> None:
+    def __init__(
+        self,
+        device: SpyreDevice,
+        plan: ExecutionPlan,
+        *,
+        allow_tiled_launch: bool = True,
+        keeps_tensors: bool = False,
+    ) -> None:
         assert plan.tensors is not None, "nothing says what a plan takes that is none of a bundle"
         self.plan = plan
         self._device = device
         self._allows_tiles = allow_tiled_launch
+        self._keeps_tensors = keeps_tensors
+        self._kept_bytes: tuple[int, ...] | None = None
+        self.is_in_doubt = False
+        """Whether a run has begun and not come to its end: what is enqueued, or an error of a stream, may be left."""
+
         self._tensors = plan.tensors
         self._manifest = plan.tensors.manifest
         self._arguments = {item.name: item for item in self._manifest.arguments}
@@ -176,7 +188,7 @@ class BundleRun:
         """
         check_values(self.plan, values)
         given = self._given(inputs, is_watched=observer is not None)
-        self.free()
+        self.is_in_doubt = True
         counters = _Counters(self._device, observer, self._named, is_summed=bool(given.plans))
         with self._observed(observer), counters.counting():
             if loader is not None:
@@ -190,6 +202,7 @@ class BundleRun:
             is_complete = observer is None or not observer.is_ended
             outputs = self._copy_out(stream, given) if is_complete else {}
             stream.synchronize()
+        self.is_in_doubt = False
         return self._record(given, copied_in, outputs, counters)
 
     def argument_memory(self, name: str) -> npt.NDArray[np.uint8]:
@@ -208,6 +221,7 @@ class BundleRun:
         """Give the memory of the latest run's tensors back."""
         owners, self._owners = self._owners, []
         self._places.clear()
+        self._kept_bytes = None
         for owner in owners:
             owner.free()
 
@@ -270,9 +284,13 @@ class BundleRun:
         """Take memory for the graph's inputs and outputs.
 
         Each gets memory of its own, but where a program was compiled for addresses of tensors in one segment: these
-        lie as far apart as it takes them to be.
+        lie as far apart as it takes them to be.  Tensors of the latest run are taken where they are kept and as large.
         """
         allocator, signature = self._device.allocator, {item.name: item for item in self.plan.signature or ()}
+        sizes_bytes = tuple(given.size_bytes(item) for item in signature.values())
+        if self._kept_bytes == sizes_bytes:
+            return
+        self.free()
         for group in _neighbours(self.plan.wired_jobs, signature):
             first = min(group.values())
             past = max(offset + given.size_bytes(signature[name]) for name, offset in group.items())
@@ -282,6 +300,7 @@ class BundleRun:
         for name, item in signature.items():
             if name not in self._places:
                 self._places[name] = allocator.part(self._owned(given.size_bytes(item)).index)
+        self._kept_bytes = sizes_bytes if self._keeps_tensors else None
 
     def _owned(self, size_bytes: int) -> Allocation:
         self._owners.append(self._device.spyre_allocator.allocate(size_bytes))

@@ -81,6 +81,21 @@ RUNNING: dict[str, Code] = {
         "The interpreter that defines what programs do only executes them; sanitizers and --bisect see the fast path.",
         hint="leave the engine out, or what watches the run",
     ),
+    "SPY0781": Code(
+        "call of a model that was closed",
+        "A loaded model gives its device back when it is closed, at the end of its `with` block.",
+        hint="make the call inside of the `with` block, or load the bundle again",
+    ),
+    "SPY0782": Code(
+        "input without a name",
+        "A call of a model takes its inputs by their names in the manifest, in any order.",
+        hint="name every input: model(x=x)",
+    ),
+    "SPY0783": Code(
+        "call with a wrong result",
+        "A call returns arrays and nothing else, so that it cannot report what its options look for.",
+        hint="`model.run(inputs)` returns the report",
+    ),
     "SPY0797": Code(
         "operating system refused",
         "A full disk, a closed directory or a limit of this machine.",
