@@ -126,6 +126,32 @@ def test_every_half_is_rounded_as_the_reference_rounds_it_in_both_directions() -
     assert out.tolist() == [0xFFFF, 0xFC00]
 
 
+@pytest.mark.parametrize("rows", [1, 9])
+def test_runs_of_every_length_are_rounded_as_the_reference_does_subnormals_among_them(rows: int) -> None:
+    """Whole sticks, vectors of 8 and single lanes are converted apart, each with a way back to the full rounding."""
+    generator = np.random.Generator(np.random.PCG64(rows))
+    for lanes in (*range(1, 75), 127, 128, 135, 200):
+        bits = generator.integers(0, 1 << 16, (rows, lanes), dtype=np.uint16)
+        # mostly patterns that are simple, so that a single one decides how its vector goes
+        rare = generator.random((rows, lanes)) < 0.02
+        bits = np.where(rare, bits, bits & np.uint16(0x83FF) | np.uint16(0x3C00))
+        layout = DeviceLayout.default((rows, lanes), "float16")
+        memory = np.full(layout.nbytes, POISON, dtype=np.uint8)
+        copy_to_device(bits.view(np.float16), layout.dci("h2d"), memory)
+        stored = memory.view(np.uint16).reshape(layout.device_size)
+        valid = layout.valid_lane_mask()
+        assert (stored[~valid] == POISON * 0x101).all()
+        want = dlfloat.encode(bits.view(np.float16).astype(np.float32))
+        places = [layout.device_coordinate(index) for index in np.ndindex(rows, lanes)]
+        np.testing.assert_array_equal([stored[place] for place in places], want.reshape(-1))
+        for place, pattern in zip(places, bits.reshape(-1) ^ np.uint16(0x1C00), strict=True):
+            stored[place] = pattern
+        with np.errstate(over="ignore"):
+            halves = dlfloat.decode(bits ^ np.uint16(0x1C00)).astype(np.float16)
+        got = copy_to_host(memory, layout.dci("d2h"), (rows, lanes), DType.FLOAT16)
+        np.testing.assert_array_equal(got.view(np.uint16), halves.view(np.uint16))
+
+
 @pytest.mark.parametrize(
     ("host", "device", "values", "stored"),
     [

@@ -10,6 +10,15 @@ import numpy.typing as npt
 from spyrec.files.kernel_cache import cached_kernel
 from spyrec.files.numba_names import inlined
 from spyrec.hardware.dtypes import DeviceFormat
+from spyrec.runtime.host_copies.stick_conversion import (
+    FEW,
+    dlfloat_stick_to_half,
+    fetch_to_read,
+    fetch_to_write,
+    few_dlfloats_to_half,
+    few_halves_to_dlfloat,
+    half_stick_to_dlfloat,
+)
 
 Patterns = npt.NDArray[np.uint16]
 Integers = npt.NDArray[np.int64]
@@ -54,64 +63,69 @@ def dlfloat_to_half(bits: np.uint16) -> np.uint16:
     return np.uint16(result)
 
 
-_ROWS_AT_A_TIME = 32
-"""Rows copied per tile before the next tile: their host lines stay in cache while all tiles pass over them."""
+_ROWS_AT_A_TIME = 8
+"""Rows copied per tile before the next tile: as many streams of the host's as its caches fetch ahead of the reads."""
 
 _STICK = 64
 """Lanes that are converted at a time."""
 
 
 @inlined
-def _simple_half_to_dlfloat(bits: np.uint16) -> np.uint16:
-    """Convert a half that is no subnormal, in 16-bit steps: a vector takes twice as many as in 32-bit ones."""
-    magnitude = np.uint16(bits & np.uint16(0x7FFF))
-    sign = np.uint16(bits & np.uint16(0x8000))
-    result = np.uint16(np.uint16(np.uint16(magnitude + np.uint16(1)) >> np.uint16(1)) + np.uint16((31 - 15) << 9))
-    result = np.uint16(0x7FFF) if magnitude >= np.uint16(0x7C00) else result
-    result = np.uint16(result | sign)
-    result = np.uint16(0x7FFF) if magnitude > np.uint16(0x7C00) else result
-    return np.uint16(0) if magnitude == np.uint16(0) else result
-
-
-@inlined
-def _simple_dlfloat_to_half(bits: np.uint16) -> np.uint16:
-    """Convert a DLFloat16 that becomes no subnormal half, in 16-bit steps."""
-    magnitude = np.uint16(bits & np.uint16(0x7FFF))
-    sign = np.uint16(bits & np.uint16(0x8000))
-    result = np.uint16(np.uint16(magnitude - np.uint16((31 - 15) << 9)) << np.uint16(1))
-    result = np.uint16(0x7C00) if magnitude >= np.uint16((31 + 16) << 9) else result
-    result = np.uint16(result | sign)
-    return np.uint16(0) if magnitude == np.uint16(0) else result
+def _convert_one(to_device: bool, bits: np.uint16) -> np.uint16:
+    return half_to_dlfloat(bits) if to_device else dlfloat_to_half(bits)
 
 
 @inlined
 def _convert(
     to_device: bool, source: Patterns, destination: Patterns, read: np.uintp, write: np.uintp, lanes: np.uintp
 ) -> None:
-    """Convert adjacent patterns: the simple way, then once more in full if that was not good enough for all of them.
+    """Convert adjacent patterns in full.
 
     Positions are unsigned because numba makes negative ones count from the end, which keeps LLVM from vectorising.
     """
-    smallest = np.uint16(0xFFFF)  # magnitude less one, so that zero, which is simple, counts as the largest
     for lane in range(lanes):
-        bits = source[read + lane]
-        destination[write + lane] = _simple_half_to_dlfloat(bits) if to_device else _simple_dlfloat_to_half(bits)
-        smallest = min(smallest, np.uint16(np.uint16(bits & np.uint16(0x7FFF)) - np.uint16(1)))
-    if smallest < (np.uint16(0x400 - 1) if to_device else np.uint16(((31 - 14) << 9) - 1)):
-        for lane in range(lanes):
-            bits = source[read + lane]
-            destination[write + lane] = half_to_dlfloat(bits) if to_device else dlfloat_to_half(bits)
+        destination[write + lane] = _convert_one(to_device, source[read + lane])
 
 
 @inlined
 def _copy_adjacent(to_device: bool, source: Patterns, destination: Patterns, places: tuple[int, int, int]) -> None:
-    """Copy one run that is contiguous on both sides: first element read, first written, lanes."""
+    """Copy one run that is contiguous on both sides: first element read, first written, lanes.
+
+    Whole sticks go the simple way, and once more in full where that was not good enough for all of their lanes.
+    """
     read, write, lanes = np.uintp(places[0]), np.uintp(places[1]), np.uintp(places[2])
     whole = lanes - lanes % np.uintp(_STICK)
     for done in range(np.uintp(0), whole, np.uintp(_STICK)):
-        _convert(to_device, source, destination, read + done, write + done, np.uintp(_STICK))
-    if whole < lanes:
-        _convert(to_device, source, destination, read + whole, write + whole, lanes - whole)
+        is_whole = (
+            half_stick_to_dlfloat(source, read + done, destination, write + done)
+            if to_device
+            else dlfloat_stick_to_half(source, read + done, destination, write + done)
+        )
+        if not is_whole:
+            _convert(to_device, source, destination, read + done, write + done, np.uintp(_STICK))
+    vectors = lanes - lanes % np.uintp(FEW)
+    for done in range(whole, vectors, np.uintp(FEW)):
+        are_whole = (
+            few_halves_to_dlfloat(source, read + done, destination, write + done)
+            if to_device
+            else few_dlfloats_to_half(source, read + done, destination, write + done)
+        )
+        if not are_whole:
+            _convert(to_device, source, destination, read + done, write + done, np.uintp(FEW))
+    for done in range(vectors, lanes):
+        destination[write + done] = _convert_one(to_device, source[read + done])
+
+
+@inlined
+def _tile_start(loops: Integers, source_offset: int, destination_offset: int, tile: int) -> tuple[int, int]:
+    """Return the first element read and written of a tile; tiles are counted over the loops from the third on."""
+    read, write, step = source_offset, destination_offset, tile
+    for loop in range(2, loops.shape[0]):
+        size = loops[loop, 0]
+        read += step % size * loops[loop, 1]
+        write += step % size * loops[loop, 2]
+        step //= size
+    return read, write
 
 
 def _nest_copier(to_device: bool) -> Callable[..., None]:
@@ -127,22 +141,20 @@ def _nest_copier(to_device: bool) -> Callable[..., None]:
         for loop in range(2, loops.shape[0]):
             tiles *= loops[loop, 0]
         for first_row in range(0, rows, _ROWS_AT_A_TIME):
+            read_next, write_next = source_offset, destination_offset
             for tile in range(tiles):
-                read_base, write_base, step = source_offset, destination_offset, tile
-                for loop in range(2, loops.shape[0]):
-                    size = loops[loop, 0]
-                    read_base += step % size * loops[loop, 1]
-                    write_base += step % size * loops[loop, 2]
-                    step //= size
+                read_base, write_base = read_next, write_next
+                read_next, write_next = _tile_start(loops, source_offset, destination_offset, tile + 1)
                 for row in range(first_row, min(first_row + _ROWS_AT_A_TIME, rows)):
                     read, write = read_base + row * loops[1, 1], write_base + row * loops[1, 2]
                     if read_step == 1 and write_step == 1:
+                        fetch_to_read(source, np.uintp(read_next + row * loops[1, 1]))
+                        fetch_to_write(destination, np.uintp(write_next + row * loops[1, 2]))
                         _copy_adjacent(to_device, source, destination, (read, write, lanes))
                         continue
                     for lane in range(lanes):
                         bits = np.uint16(source[read + lane * read_step])
-                        converted = half_to_dlfloat(bits) if to_device else dlfloat_to_half(bits)
-                        destination[write + lane * write_step] = converted
+                        destination[write + lane * write_step] = _convert_one(to_device, bits)
 
     return cached_kernel(copy_nest)
 
