@@ -32,6 +32,7 @@ from spyrec.runtime.device import NO_VALUES, LaunchStats, ObservedBackend, Opera
 from spyrec.runtime.errors import InvalidArgument
 from spyrec.runtime.findings import naming_elements
 from spyrec.runtime.host_copies.device_form import DeviceForm
+from spyrec.runtime.host_copies.result_memory import ResultMemory
 from spyrec.runtime.inputs.binding import (
     actual_shape,
     argument_size_bytes,
@@ -143,6 +144,8 @@ class BundleRun:
 
         self._tensors = plan.tensors
         self._manifest = plan.tensors.manifest
+        # twice: who calls in a loop drops the results of a call when those of the next one are there
+        self._results = ResultMemory(2 * len(self._manifest.outputs)) if keeps_tensors else None
         self._arguments = {item.name: item for item in self._manifest.arguments}
         self._owners: list[Allocation] = []
         self._places: dict[str, DeviceBytes] = {}
@@ -331,7 +334,9 @@ class BundleRun:
             form = given.forms.get(name) if name in self._places else None  # a constant lies as compiled
             layout, place = None if form is None else form.layout, self._place_of(name)
             with located(*self._copy_place(name, Direction.DEVICE_TO_HOST)):
-                outputs[result], block = self._tensors.copy_out(name, place, origin, given.shapes.get(name), layout)
+                outputs[result], block = self._tensors.copy_out(
+                    name, place, origin, given.shapes.get(name), layout, memory=self._results
+                )
             blocks.append(block)
         stream.flex.enqueue(blocks)
         return outputs

@@ -154,6 +154,22 @@ def test_results_are_copies_of_their_own(sums: Bundle) -> None:
         np.testing.assert_array_equal(model(**given)["total"], kept)
 
 
+def test_a_loop_that_drops_its_results_gets_their_memory_and_one_that_keeps_them_does_not() -> None:
+    builder = spyrec.GraphBuilder("large")
+    builder.output(builder.relu(builder.input("x", (512, 2048)), name="y"))
+    x = drawn(1, x=(512, 2048))["x"]
+    with spyrec.load(spyrec.compile(builder)) as model:
+        places: list[int] = []
+        y = model(x=x)["y"]
+        for _ in range(5):
+            y = model(x=x)["y"]
+            places.append(y.ctypes.data)
+        assert len(set(places)) == 2
+        kept = [model(x=np.full_like(x, number))["y"] for number in range(4)]
+        del y
+    assert [int(item.min()) for item in kept] == [int(item.max()) for item in kept] == [0, 1, 2, 3]
+
+
 def test_calls_of_other_shapes_launch_in_tiles_as_a_run_does(sums: Bundle) -> None:
     with spyrec.load(sums) as model:
         for rows in (64, 192, 64, 100, 128):

@@ -19,6 +19,7 @@ from spyrec.layout.conversion_table import CopyNest, DataConversionInfo, Directi
 from spyrec.runtime.host_copies.conversion import Converter, converter, host_carriers, storage_type
 from spyrec.runtime.host_copies.copy_kernels import SIXTEEN_BIT_KERNELS
 from spyrec.runtime.host_copies.copy_plan import kernel_loops, plan_of, writes_every_element
+from spyrec.runtime.host_copies.result_memory import ResultMemory
 from spyrec.runtime.threads import Threads
 
 Elements = npt.NDArray[np.generic]
@@ -66,16 +67,19 @@ def copy_to_host(
     return result
 
 
-def host_array_of(info: DataConversionInfo, shape: tuple[int, ...], dtype: DType) -> npt.NDArray[np.generic]:
-    """Return a new host array for a copy of the device, zero where its table writes nothing.
+def host_array_of(
+    info: DataConversionInfo, shape: tuple[int, ...], dtype: DType, memory: ResultMemory | None = None
+) -> npt.NDArray[np.generic]:
+    """Return a host array for a copy of the device, zero where its table writes nothing, in new memory or the given.
 
     Errors: SPY0315 it is not the shape that the table copies.
     """
     if math.prod(shape) != math.prod(info.host_shape):
         fact = f"shape {list(shape)} is not that of the table, {list(info.host_shape)}"
         raise refuse("SPY0315", fact)
-    allocate = np.empty if writes_every_element(info) else np.zeros
-    return allocate(shape, dtype=dtype.carrier)
+    if not writes_every_element(info):
+        return np.zeros(shape, dtype=dtype.carrier)
+    return np.empty(shape, dtype=dtype.carrier) if memory is None else memory.array(shape, dtype.carrier)
 
 
 def copy_into_host(

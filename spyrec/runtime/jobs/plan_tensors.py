@@ -13,6 +13,7 @@ from spyrec.layout.conversion_table import DataConversionInfo, Direction
 from spyrec.layout.device_layout import DeviceLayout
 from spyrec.layout.tiling import row_major_strides
 from spyrec.runtime.host_copies.device_form import DeviceForm
+from spyrec.runtime.host_copies.result_memory import ResultMemory
 from spyrec.runtime.host_copies.transfer import host_array_of
 from spyrec.runtime.inputs.binding import has_host_form
 from spyrec.runtime.memory.allocator import DeviceBytes
@@ -57,15 +58,19 @@ class PlanTensors:
         is_cleared = self._is_cleared(self._arguments[name])
         return host_to_device(array, place, origin, conversion, is_lent=is_lent, is_cleared=is_cleared)
 
-    def copy_out(
+    def copy_out(  # noqa: PLR0913 -- what is copied, and an option by name
         self,
         name: str,
         place: DeviceBytes,
         origin: Origin,
         shape: tuple[int, ...] | None = None,
         layout: DeviceLayout | None = None,
+        *,
+        memory: ResultMemory | None = None,
     ) -> tuple[HostArray, ControlBlock]:
         """Return a host array, and what fills it; ``shape`` and ``layout``: of a run, where not as compiled.
+
+        ``memory``: where the array may lie.
 
         Errors: SPY0315 the table copies another shape.
         """
@@ -76,7 +81,7 @@ class PlanTensors:
         else:
             assert argument.shape is not None
             assert argument.dtype is not None
-            array = host_array_of(conversion, shape or argument.shape, argument.dtype)
+            array = host_array_of(conversion, shape or argument.shape, argument.dtype, memory)
         return array, device_to_host(place, array, origin._replace(tensor=name), conversion)
 
     def conversion(
