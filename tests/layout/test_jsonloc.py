@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import NoReturn
 
 import pytest
 from hypothesis import given, settings
@@ -106,3 +107,22 @@ def test_the_deepest_legal_nesting_and_large_finite_numbers_are_read() -> None:
     deep = "[" * MAX_NESTING + "]" * MAX_NESTING
     assert json.dumps(load_json(deep)[0]).replace(" ", "") == deep
     assert load_json('[1e308, 1e-400, "\\ud83d\\ude00 1e999 NaN"]')[0] == [1e308, 0.0, "\U0001f600 1e999 NaN"]
+
+
+def test_digits_in_strings_are_not_taken_for_numbers_that_overflow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hashes hold ``1e234`` as often as not: walking over all tokens for them took most of reading a manifest."""
+
+    def walk(_: str) -> NoReturn:
+        raise AssertionError("the text is walked over for nothing")
+
+    monkeypatch.setattr("spyrec.diagnostics.json_reading.scan", walk)
+    text = json.dumps({"a": "f1e234ab", "b": "9" * 250, 'c"\\': '1e999"'})
+    assert load_json(text)[0] == json.loads(text)
+
+
+@pytest.mark.parametrize("number", ["1e999", "-1E+400", "9" * 400, "0.1e310"])
+def test_a_number_that_overflows_is_found_beside_strings_that_look_like_one(number: str) -> None:
+    with pytest.raises(SpyrecError) as caught:
+        load_json('{"a\\"": "1e999", "b": ["x\\\\", ' + number + "]}")
+    (found,) = caught.value.diagnostics
+    assert (found.code, found.location and found.location.pointer) == ("SPY0103", "/b/1")
