@@ -8,9 +8,9 @@ emulator.
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -58,9 +58,32 @@ def compile(  # noqa: A001 -- the verb's name
     from spyrec.ir.kernel import KernelGraph
 
     chosen = options or CompileOptions()
+    if chosen.cache is not None:
+        return compile_once(graph, chosen, Path(base_dir), _warn)
     kernels = schedule(graph, chosen, Path(base_dir))
     assert isinstance(kernels, KernelGraph), "a whole pipeline ends in kernels"
     return emit(kernels, chosen)
+
+
+def compile_once(
+    graph: GraphSource, options: CompileOptions, base_dir: Path, warn: Callable[[Diagnostic], None]
+) -> Bundle:
+    """Compile a graph, or take its bundle out of the directory that the options name; errors as :func:`compile`.
+
+    ``warn`` takes what is wrong with the directory (SPY0775).
+    """
+    from spyrec.compilation_cache import compiled_once
+
+    pipeline_options(options)  # options that are refused are refused before anything is read
+    source = read_source(graph, base_dir)
+    plain = replace(options, cache=None)
+    return compiled_once(source, options, lambda: compile(source, plain), warn)
+
+
+def _warn(diagnostic: Diagnostic) -> None:
+    import warnings
+
+    warnings.warn(diagnostic.render(), RuntimeWarning, stacklevel=4)
 
 
 def schedule(

@@ -49,6 +49,9 @@ class CompileOptions:
     ``symbolic_strides``: the correction also sets the stick strides of arguments that follow a loop of their program's
     tile contract, so that tiles of a larger tensor are used in place.  ``tile_reductions``: launches may also tile what
     a program sums up; the programs that join the parts are compiled, too.
+    ``cache``: a directory that keeps whole compilations, by the hash of all that they follow from: the same graph with
+    the same weights and options is not compiled again, and its bundle is the same, byte for byte.  One that cannot be
+    used is a warning (SPY0775).  ``cache_bytes``: what it may hold; what was used least recently goes first.
     """
 
     cores: int | None = None
@@ -63,6 +66,8 @@ class CompileOptions:
     symbolic_strides: bool = False
     tile_reductions: bool = False
     compat: str | None = None
+    cache: str | os.PathLike[str] | None = None
+    cache_bytes: int = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Protocol
 
 import orjson
 
-from spyrec.bundle.atomic_directory import MANIFEST_FILE, NewDirectory, atomic_directory
-from spyrec.bundle.bundle_content import CONSTANTS_FILE, GRAPH_FILE, OPSPECS_FILE, BundleContent, constant_forms
+from spyrec.bundle.atomic_directory import MANIFEST_FILE, atomic_directory
+from spyrec.bundle.bundle_content import (
+    CONSTANTS_FILE,
+    GRAPH_FILE,
+    OPSPECS_FILE,
+    BundleContent,
+    KeptFiles,
+    constant_forms,
+)
 from spyrec.bundle.constants import write_constants
 from spyrec.bundle.device_program import DeviceProgram
 from spyrec.bundle.launch_plan import LaunchArtifact
@@ -33,25 +41,43 @@ class Bundle(BundleContent):
         ``force`` replaces an existing bundle, and nothing else.  Errors: SPY0612 to SPY0614.
         """
         with atomic_directory(Path(path), force=force) as directory:
-            written: dict[tuple[int, int], dict[str, bytes]] = {}
-            for program in self.programs:
-                code = id(program.program), id(program.superdscs)  # layers repeat, and share the code of their programs
-                if code not in written:
-                    written[code] = program_files(program)
-                files = written[code]
-                write_files(directory, program.directory, files)
-                if program.directory in self.artifacts:
-                    write_artifact(directory, program.directory, self.artifacts.made_of(program.directory, files))
-            for name in sorted(self.dci):
-                directory.write(name, orjson.dumps(self.dci[name].to_json(), option=orjson.OPT_INDENT_2))
+            if self.kept_files is not None and self.kept_files.are_of(self):
+                for name, content in self.kept_files.files.items():
+                    directory.write(name, content)
+            else:
+                self._write_files(directory)
             if self.constants:
                 with directory.stream(CONSTANTS_FILE) as write:
                     write_constants(write, self.constants, constant_forms(self.manifest))
-            if self.graph_json is not None:
-                directory.write(GRAPH_FILE, self.graph_json)
-            if self.opspecs_json is not None:
-                directory.write(OPSPECS_FILE, self.opspecs_json)
             directory.write(MANIFEST_FILE, write_manifest(self.manifest, directory.digests))
+
+    def with_kept_files(self) -> Bundle:
+        """Return the bundle with its files in memory, those of constants and the manifest apart."""
+        written = _WrittenFiles({})
+        self._write_files(written)
+        return self.keeping(written.files)
+
+    def keeping(self, files: Mapping[str, bytes]) -> Bundle:
+        """Return the bundle with what is written of it, constants and the manifest apart."""
+        return replace(self, kept_files=KeptFiles.of(self, files))
+
+    def _write_files(self, directory: FileSink) -> None:
+        """Write all files but constants and the manifest."""
+        written: dict[tuple[int, int], dict[str, bytes]] = {}
+        for program in self.programs:
+            code = id(program.program), id(program.superdscs)  # layers repeat, and share the code of their programs
+            if code not in written:
+                written[code] = program_files(program)
+            files = written[code]
+            write_files(directory, program.directory, files)
+            if program.directory in self.artifacts:
+                write_artifact(directory, program.directory, self.artifacts.made_of(program.directory, files))
+        for name in sorted(self.dci):
+            directory.write(name, orjson.dumps(self.dci[name].to_json(), option=orjson.OPT_INDENT_2))
+        if self.graph_json is not None:
+            directory.write(GRAPH_FILE, self.graph_json)
+        if self.opspecs_json is not None:
+            directory.write(OPSPECS_FILE, self.opspecs_json)
 
     @classmethod
     def load(
@@ -92,13 +118,32 @@ def load_foreign(
     return _with_methods(read_foreign_bundle(Path(path), Path(args), strict=strict, warnings=warnings))
 
 
-def write_files(directory: NewDirectory, folder: str, files: Mapping[str, bytes]) -> None:
+class FileSink(Protocol):
+    """What takes the files of a bundle: a directory, or memory."""
+
+    def write(self, name: str, content: bytes) -> None:
+        """Take one file; ``name`` is relative, ``/`` between its parts."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _WrittenFiles:
+    """Files that are written to memory."""
+
+    files: dict[str, bytes]
+
+    def write(self, name: str, content: bytes) -> None:
+        """Take one file."""
+        self.files[name] = content
+
+
+def write_files(directory: FileSink, folder: str, files: Mapping[str, bytes]) -> None:
     """Write files into a program's directory inside the bundle, ``"."`` or ``"kernels/N"``."""
     for name, content in files.items():
         directory.write(name if folder == "." else f"{folder}/{name}", content)
 
 
-def write_artifact(directory: NewDirectory, folder: str, artifact: LaunchArtifact) -> None:
+def write_artifact(directory: FileSink, folder: str, artifact: LaunchArtifact) -> None:
     """Write the launch artefact of a program into its directory inside the bundle."""
     files = {PLAN_FILE: write_plan(artifact), **artifact.files}
     write_files(directory, folder, {f"{CODE_DIRECTORY}/{name}": content for name, content in files.items()})

@@ -25,7 +25,8 @@ class BundleContent:
     ``opspecs_json`` the OpSpecs that it was generated from instead.
     ``root``: the directory it was read from, for messages.  ``has_altered_constants``: known where a bundle was
     loaded unverified, for ``--bisect``.  ``correction_slots``: of each launch artefact that is made, 1 to 16.
-    ``read_artifacts``: those that came with these programs and this manifest.
+    ``read_artifacts``: those that came with these programs and this manifest.  ``kept_files``: what is written of this
+    bundle, where it is known.
     """
 
     manifest: Manifest
@@ -38,6 +39,7 @@ class BundleContent:
     correction_slots: int = 1
     read_artifacts: LaunchArtifacts | None = None
     opspecs_json: bytes | None = None
+    kept_files: KeptFiles | None = None
 
     def __post_init__(self) -> None:
         read = self.read_artifacts
@@ -50,6 +52,31 @@ class BundleContent:
         """The launch artefact of each program of the plan, by the program's directory; made where none was read."""
         assert self.read_artifacts is not None
         return self.read_artifacts
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KeptFiles:
+    """The files of a bundle by path, constants and manifest apart; they are those of ``programs`` and what follows."""
+
+    programs: tuple[DeviceProgram, ...]
+    manifest: Manifest
+    dci: Mapping[str, DataConversionInfo]
+    texts: tuple[bytes | None, bytes | None, int]
+    files: Mapping[str, bytes]
+
+    @classmethod
+    def of(cls, content: BundleContent, files: Mapping[str, bytes]) -> KeptFiles:
+        """Return the files that were made of a bundle."""
+        return cls(content.programs, content.manifest, content.dci, _texts(content), files)
+
+    def are_of(self, content: BundleContent) -> bool:
+        """Whether these are the files of exactly these objects: a changed copy of a bundle needs its own."""
+        is_same = self.programs is content.programs and self.manifest is content.manifest and self.dci is content.dci
+        return is_same and self.texts == _texts(content)
+
+
+def _texts(content: BundleContent) -> tuple[bytes | None, bytes | None, int]:
+    return content.graph_json, content.opspecs_json, content.correction_slots
 
 
 def constant_forms(manifest: Manifest) -> dict[str, ConstantForm]:

@@ -194,6 +194,11 @@ def write_manifest(manifest: Manifest, files: Mapping[str, str]) -> bytes:
     return orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
 
 
+def read_written_manifest(text: bytes) -> Manifest:
+    """Read what :func:`write_manifest` wrote; raises ``ValueError`` or ``SpyrecError`` without a place otherwise."""
+    return _MANIFEST_FILE.read(orjson.loads(text)).manifest()
+
+
 def bundle_schema() -> str:
     """Return the text of ``schemas/bundle.schema.json``: the manifest, with the argument table beside it."""
     manifest, table = _MANIFEST_FILE.schema(), _FOREIGN_TABLE.schema()

@@ -58,6 +58,19 @@ _SHOWN_DIFFERENCES = 20
 )
 @click.option("--symbolic-strides", is_flag=True, help="Tiles of a launch lie in larger tensors at any distances.")
 @click.option("--tile-reductions", is_flag=True, help="A launch may tile what a program sums up; parts are joined.")
+@click.option(
+    "--cache",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Keep whole compilations here, and compile nothing twice; not with options that show passes.",
+)
+@click.option(
+    "--cache-bytes",
+    type=click.IntRange(min=0),
+    default=1 << 30,
+    show_default=True,
+    help="Most bytes that --cache holds; what was used least recently goes first.",
+)
 @click.option("--explain-plan", is_flag=True, help="Print what moves, what lies in the scratchpads, and why.")
 @click.option("--print-after", metavar="PASS|all", help="Print the graph after this pass.")
 @click.option("--stop-after", metavar="PASS", help="Run the passes up to this one, and write no bundle.")
@@ -84,6 +97,8 @@ def command(  # noqa: PLR0913 -- one parameter per option of the verb
     correction_slots: int,
     symbolic_strides: bool,
     tile_reductions: bool,
+    cache: Path | None,
+    cache_bytes: int,
     explain_plan: bool,
     print_after: str | None,
     stop_after: str | None,
@@ -102,7 +117,7 @@ def command(  # noqa: PLR0913 -- one parameter per option of the verb
     options = CompileOptions(
         cores, device, symbolic_args, fixed_io_layouts, loops, profile, lx_planner, auto_tile=not no_auto_tile,
         correction_slots=correction_slots, symbolic_strides=symbolic_strides,
-        tile_reductions=tile_reductions, compat=compat,
+        tile_reductions=tile_reductions, compat=compat, cache=cache, cache_bytes=cache_bytes,
     )  # fmt: skip
     if output is not None and watch.stop_after is None:
         refuse_unwritable(output, force=force)
@@ -125,6 +140,11 @@ class _Watch:
     print_after: str | None
     stop_after: str | None
     time_passes: bool
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether there is nothing to see."""
+        return self.print_after is None and self.stop_after is None and not self.time_passes
 
     def __call__(self, record: PassRecord) -> None:
         """Show one pass that has run: the graph on stdout, the time on stderr."""
@@ -159,11 +179,14 @@ def _target(target: str, cores: int | None) -> Target:
 
 def _compiled(graph: Path, options: CompileOptions, watch: _Watch) -> Bundle | None:
     """Return the bundle; ``None`` where the passes were stopped before one could be made."""
-    from spyrec.front import emit, schedule
+    from spyrec.front import compile_once, emit, schedule
     from spyrec.ir.kernel import KernelGraph
     from spyrec.passes.driver import DriverOptions
 
-    with current_console().progress(f"compiling {graph.name}"):
+    console = current_console()
+    with console.progress(f"compiling {graph.name}"):
+        if options.cache is not None and watch.is_idle:
+            return compile_once(graph, options, graph.parent, lambda warning: console.emit([warning]))
         result = schedule(graph, options, graph.parent, DriverOptions(watch.stop_after, watch))
         if watch.stop_after is not None:
             return None

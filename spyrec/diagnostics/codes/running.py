@@ -76,6 +76,12 @@ RUNNING: dict[str, Code] = {
         "A target is a known name, or a JSON file of format spyrec.target/1.",
         hint='write "format": "spyrec.target/1" and the figures of the device',
     ),
+    "SPY0775": Code(
+        "no directory for compilations",
+        "Compilations are kept in the directory that was named, where nobody else can write; without it the graph is "
+        "compiled as if none were named.",
+        hint="name a directory of your own, on a disk with room",
+    ),
     "SPY0780": Code(
         "the reference engine cannot be watched",
         "The interpreter that defines what programs do only executes them; sanitizers and --bisect see the fast path.",

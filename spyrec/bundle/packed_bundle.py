@@ -1,0 +1,198 @@
+"""A bundle as one text, to be kept and read back: what is in it is read when it is asked for.
+
+It is for texts that stand where nobody else can write, held against their hash: files are not held against each other
+again, as ``bundle_reader`` does with a directory that comes from anywhere.  What cannot be read is no bundle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Generic, TypeVar
+
+import numpy as np
+
+from spyrec.bundle.bundle import Bundle
+from spyrec.bundle.bundle_content import GRAPH_FILE, OPSPECS_FILE, constant_forms
+from spyrec.bundle.constants import HostArray
+from spyrec.bundle.device_program import DeviceProgram, executes
+from spyrec.bundle.known_texts import WRITTEN_PROGRAMS
+from spyrec.bundle.manifest import Manifest
+from spyrec.bundle.manifest_json import read_written_manifest, write_manifest
+from spyrec.bundle.mlir_parser import parse_program
+from spyrec.bundle.paths import is_inside
+from spyrec.bundle.program import Program
+from spyrec.bundle.superdsc import SuperDsc
+from spyrec.bundle.superdsc_reader import parse_superdsc
+from spyrec.diagnostics import Location, SpyrecError, refuse
+from spyrec.diagnostics.json_reading import load_json
+from spyrec.files.array_memory import digest
+from spyrec.files.packed_files import DamagedPackError, PackedFiles, pack
+from spyrec.layout.conversion_table import DataConversionInfo
+
+_MOST_CONSTANT_BYTES = 1 << 26
+"""Of the constants that the compiler made: they stand in the text, those of the graph beside it do not."""
+
+_MANIFEST, _SLOTS, _CONSTANTS, _FILES = "manifest", "slots", "constants/", "files/"
+
+Value = TypeVar("Value", SuperDsc, DataConversionInfo, HostArray)
+
+
+def packed_bundle(bundle: Bundle, shared: Mapping[str, HostArray]) -> bytes | None:
+    """Return a bundle with its kept files as one text; ``None`` where its own constants are too large for one.
+
+    ``shared``: constants that whoever reads it has too; those that are the same are named alone.
+    """
+    assert bundle.kept_files is not None, "with_kept_files comes first"
+    constants = _packed_constants(bundle, shared)
+    if constants is None:
+        return None
+    files = {_FILES + name: content for name, content in bundle.kept_files.files.items()}
+    own = {_MANIFEST: write_manifest(bundle.manifest, {}), _SLOTS: str(bundle.correction_slots).encode()}
+    return pack({**own, **constants, **files})
+
+
+def _packed_constants(bundle: Bundle, shared: Mapping[str, HostArray]) -> dict[str, bytes] | None:
+    forms = constant_forms(bundle.manifest)
+    found: dict[str, bytes] = {}
+    left_bytes = _MOST_CONSTANT_BYTES
+    for name in bundle.constants:
+        array = bundle.constants[name]
+        if name in shared and _is_same(array, shared[name]):
+            found[_CONSTANTS + name] = b""
+            continue
+        left_bytes -= forms[name].size_bytes
+        if left_bytes < 0:
+            return None
+        found[_CONSTANTS + name] = b"=" + array.tobytes()
+    return found
+
+
+def _is_same(one: HostArray, other: HostArray) -> bool:
+    is_alike = one.dtype == other.dtype and one.shape == other.shape
+    return one is other or (is_alike and digest(one) == digest(other))
+
+
+def unpacked_bundle(text: bytes, shared: Mapping[str, HostArray]) -> Bundle | None:
+    """Return the bundle that was packed, ``None`` where the text is of none; ``shared`` as :func:`packed_bundle`."""
+    try:
+        files = PackedFiles(text)
+        if not all(is_inside(name.removeprefix(_FILES)) for name in files):
+            return None
+        manifest = read_written_manifest(files[_MANIFEST])
+        programs = tuple(_programs(files, manifest))
+        constants = _Constants(files, manifest, shared)
+        slots = int(files[_SLOTS])
+    except (DamagedPackError, KeyError, ValueError, SpyrecError):
+        return None
+    bundle = Bundle(
+        manifest,
+        programs,
+        constants if len(constants) else {},
+        _Read(_table_names(manifest), lambda name: _table(_content(files, _FILES + name), name)),
+        files.get(_FILES + GRAPH_FILE),
+        correction_slots=slots,
+        opspecs_json=files.get(_FILES + OPSPECS_FILE),
+    )
+    return bundle.keeping(_Below(files))
+
+
+def _programs(files: PackedFiles, manifest: Manifest) -> Iterator[DeviceProgram]:
+    """Yield the programs; those with the same texts share them, as when they were generated."""
+    known: dict[tuple[int, ...], tuple[Program, Mapping[str, SuperDsc]]] = {}
+    for directory in dict.fromkeys(step.program for step in manifest.steps):
+        place = _FILES if directory == "." else f"{_FILES}{directory}/"
+        text = files[f"{place}bundle.mlir"]
+        program = WRITTEN_PROGRAMS.find(text) or parse_program(text)
+        WRITTEN_PROGRAMS.remember(text, program)
+        names = tuple(dict.fromkeys(call.sdsc_filename for call in executes(program.body)))
+        key = (files.number(f"{place}bundle.mlir"), *(files.number(place + name) for name in names))
+        if key not in known:
+            known[key] = program, _Read(names, _superdsc_of(files, place))
+        yield DeviceProgram(directory, *known[key])
+
+
+def _superdsc_of(files: PackedFiles, place: str) -> Callable[[str], SuperDsc]:
+    return lambda name: parse_superdsc(_content(files, place + name), name)
+
+
+def _content(files: PackedFiles, name: str) -> bytes:
+    """Return a content that was not looked at before: its hash was right, and still it may not be what we pack."""
+    try:
+        return files[name]
+    except DamagedPackError as error:
+        hint = "remove the directory of --cache: somebody else writes there"
+        raise refuse("SPY0775", f"a bundle that was kept cannot be read: {error}", hint=hint) from None
+
+
+def _table_names(manifest: Manifest) -> tuple[str, ...]:
+    return tuple(name for item in manifest.arguments for name in (item.dci or {}).values())
+
+
+def _table(text: bytes, name: str) -> DataConversionInfo:
+    data, source = load_json(text, name)
+    return DataConversionInfo.from_json(data, Location(name, "", source=source))
+
+
+class _Read(Mapping[str, Value], Generic[Value]):
+    """What stands in files, each read when it is first asked for."""
+
+    def __init__(self, names: tuple[str, ...], read: Callable[[str], Value]) -> None:
+        self._known: dict[str, Value | None] = dict.fromkeys(names)
+        self._read = read
+
+    def __getitem__(self, name: str) -> Value:
+        known = self._known[name]
+        if known is None:
+            known = self._known[name] = self._read(name)
+        return known
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._known)
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+
+class _Constants(Mapping[str, HostArray]):
+    """The constants: those of a text, and those that it shares with its reader."""
+
+    def __init__(self, files: PackedFiles, manifest: Manifest, shared: Mapping[str, HostArray]) -> None:
+        self._files = files
+        self._names = [name.removeprefix(_CONSTANTS) for name in files if name.startswith(_CONSTANTS)]
+        self._forms = constant_forms(manifest)
+        self._shared = shared
+        for name in self._names:
+            if files[_CONSTANTS + name]:
+                self._array(name)
+            else:
+                _ = self._forms[name], shared[name]
+
+    def __getitem__(self, name: str) -> HostArray:
+        return self._array(name) if self._files[_CONSTANTS + name] else self._shared[name]
+
+    def _array(self, name: str) -> HostArray:
+        form = self._forms[name]
+        return np.frombuffer(self._files[_CONSTANTS + name], form.dtype.carrier, offset=1).reshape(form.shape)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+class _Below(Mapping[str, bytes]):
+    """The files of the bundle's directory."""
+
+    def __init__(self, files: PackedFiles) -> None:
+        self._files = files
+        self._names = [name.removeprefix(_FILES) for name in files if name.startswith(_FILES)]
+
+    def __getitem__(self, name: str) -> bytes:
+        return _content(self._files, _FILES + name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)

@@ -1,0 +1,147 @@
+"""Whole compilations by what they are made of: the graph with its weights, the options, spyrec itself."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields
+from functools import cache
+from hashlib import sha256
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from spyrec.diagnostics import Diagnostic, Location, Severity, refuse
+from spyrec.files.array_memory import digest, is_uniform
+from spyrec.files.entry_store import EntryStore
+from spyrec.options import CompileOptions, HostArray
+
+if TYPE_CHECKING:
+    from spyrec.bundle.bundle import Bundle
+    from spyrec.ir.graph import Graph
+
+_UNUSABLE = "SPY0775"
+_NOT_OF_THE_RESULT = frozenset({"cache", "cache_bytes"})
+_SOLVERS = ("numpy", "omnimalloc", "ortools")
+
+
+def compiled_once(
+    graph: Graph, options: CompileOptions, compile_graph: Callable[[], Bundle], warn: Callable[[Diagnostic], None]
+) -> Bundle:
+    """Return the bundle of a graph: the one that is kept in the directory of the options, or a new one, kept there.
+
+    A directory that cannot be used is a warning, SPY0775.  Errors: SPY0771 for a size below 0, as ``compile_graph``.
+    """
+    from spyrec.bundle.packed_bundle import packed_bundle, unpacked_bundle
+
+    if options.cache_bytes < 0:
+        raise refuse("SPY0771", f"cache_bytes is {options.cache_bytes}, it must be 0 or more")
+    assert options.cache is not None
+    folder = Path(options.cache)
+    try:
+        store = EntryStore(folder, options.cache_bytes)
+    except OSError as error:
+        warn(_unusable(folder, error))
+        return compile_graph()
+    key = compilation_key(graph, options)
+    shared = GraphConstants(graph)
+    text = store.find(key)
+    known = None if text is None else unpacked_bundle(text, shared)
+    if known is not None:
+        return known
+    stamps = _stamps(graph)
+    bundle = compile_graph().with_kept_files()
+    packed = packed_bundle(bundle, shared)
+    if packed is not None and _stamps(graph) == stamps:  # else it is the bundle of weights that came in between
+        try:
+            store.keep(key, packed)
+        except OSError as error:
+            warn(_unusable(folder, error))
+    return bundle
+
+
+def _unusable(folder: Path, error: OSError) -> Diagnostic:
+    reason = (error.strerror or str(error)).lower()
+    fact = f"compilations cannot be kept: {reason}"
+    return Diagnostic(_UNUSABLE, fact, Location(str(folder)), severity=Severity.WARNING)
+
+
+def compilation_key(graph: Graph, options: CompileOptions) -> str:
+    """Return the SHA-256 of all that a bundle follows from.  Errors: SPY0130, SPY0131 weights that are gone."""
+    from spyrec.ir.writer import write_graph
+
+    content = sha256()
+    for fact in (_spyrec(), *_chosen(options), *_constants(graph)):
+        content.update(repr(fact).encode())
+        content.update(b"\n")
+    content.update(write_graph(graph))
+    return content.hexdigest()
+
+
+def _chosen(options: CompileOptions) -> Iterator[object]:
+    for item in fields(options):
+        if item.name not in _NOT_OF_THE_RESULT:
+            yield item.name, getattr(options, item.name)
+
+
+def _constants(graph: Graph) -> Iterator[object]:
+    """Yield the numbers of every constant, by hash, and how they are held."""
+    arrays = GraphConstants(graph)
+    for name, data in graph.constants.items():
+        array = arrays[name]
+        yield name, data.array is None, array.dtype.str, array.shape, is_uniform(array), digest(array)
+
+
+class GraphConstants(Mapping[str, "HostArray"]):
+    """The constants of a graph by name, loaded when they are asked for."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+
+    def __getitem__(self, name: str) -> HostArray:
+        from spyrec.ir.constants import load_constant
+
+        return load_constant(self._graph, name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._graph.constants)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._graph.constants
+
+    def __len__(self) -> int:
+        return len(self._graph.constants)
+
+
+def _stamps(graph: Graph) -> list[tuple[int, ...] | None]:
+    """Return what changes with the files of a graph's weights."""
+    return [_stamp(data.file) for data in graph.constants.values() if data.file is not None]
+
+
+def _stamp(file: str) -> tuple[int, ...] | None:
+    try:
+        found = os.stat(file)  # noqa: PTH116 -- the path is text
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+
+@cache
+def _spyrec() -> str:
+    """Return a hash of this package's sources, of the interpreter and of what else decides about plans."""
+    root = Path(__file__).parent
+    content = sha256(platform.python_version().encode())
+    for name in _SOLVERS:
+        content.update(f"{name} {_version(name)}\n".encode())
+    for path in sorted(root.rglob("*.py")):
+        content.update(f"{path.relative_to(root)}\n".encode())
+        content.update(sha256(path.read_bytes()).digest())
+    return content.hexdigest()
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None

@@ -1,0 +1,242 @@
+"""Compilations that are kept: the same bytes as without, never those of anything else, whatever stands there."""
+
+from __future__ import annotations
+
+import json
+import os
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import fields, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import spyrec
+from spyrec import CompileOptions, compilation_cache, front
+from spyrec.bundle.bundle import Bundle
+from spyrec.cli import main
+from spyrec.compilation_cache import compilation_key
+from spyrec.diagnostics import SpyrecError
+from spyrec.files.entry_store import EntryStore
+from spyrec.front import read_source
+from spyrec.hardware.target import Target
+from tests.support.examples import examples
+from tests.support.random_graphs import random_graph
+
+CHANGED: dict[str, Any] = {
+    "cores": 3,
+    "target": replace(Target(), cores=16),
+    "symbolic_args": False,
+    "fixed_io_layouts": True,
+    "loops": "unroll",
+    "profile": "datasheet",
+    "lx_planner": "none",
+    "auto_tile": False,
+    "correction_slots": 2,
+    "symbolic_strides": True,
+    "tile_reductions": True,
+    "compat": "torch-spyre@2026-08",
+}
+
+OPTIONS = st.fixed_dictionaries(
+    {},
+    optional={
+        "cores": st.sampled_from([1, 2, 32]),
+        "symbolic_args": st.just(True),
+        "fixed_io_layouts": st.booleans(),
+        "loops": st.sampled_from(["keep", "unroll"]),
+        "lx_planner": st.sampled_from(["best-fit", "none"]),
+        "correction_slots": st.integers(1, 3),
+        "symbolic_strides": st.booleans(),
+        "tile_reductions": st.booleans(),
+    },
+)
+
+
+def _files(bundle: Bundle) -> dict[str, bytes]:
+    with TemporaryDirectory() as folder:
+        directory = Path(folder) / "bundle"
+        bundle.save(directory)
+        return {str(path.relative_to(directory)): path.read_bytes() for path in directory.rglob("*") if path.is_file()}
+
+
+def _graph(**members: object) -> dict[str, Any]:
+    graph: dict[str, Any] = {
+        "format": "spyrec.graph/1",
+        "name": "g",
+        "inputs": [{"name": "x", "shape": [24, 70], "dtype": "float16"}],
+        "constants": [{"name": "w", "shape": [70, 65], "dtype": "float16", "data": {"file": "w.npy"}}],
+        "nodes": [
+            {"name": "m", "op": "mm", "inputs": ["x", "w"]},
+            {"name": "s", "op": "softmax", "inputs": ["m"], "attrs": {"dim": -1}},
+        ],
+        "outputs": ["s"],
+    }
+    return {**graph, **members}
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    """A graph file with weights beside it."""
+    np.save(tmp_path / "w.npy", np.random.default_rng(0).standard_normal((70, 65)).astype(np.float16))
+    (tmp_path / "graph.json").write_text(json.dumps(_graph()), encoding="utf-8")
+    return tmp_path / "graph.json"
+
+
+@pytest.fixture
+def counted(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """Compilations that passes ran for."""
+    seen: list[object] = []
+    whole = front.emit
+
+    def emit(kernels: Any, options: CompileOptions) -> Bundle:  # noqa: ANN401 - handed on as it is
+        seen.append(options)
+        return whole(kernels, options)
+
+    monkeypatch.setattr(front, "emit", emit)
+    return seen
+
+
+@examples(15)
+@given(st.integers(0, 1 << 30), OPTIONS)
+def test_a_kept_bundle_is_the_bundle(seed: int, chosen: dict[str, Any]) -> None:
+    data = random_graph(seed)[0]
+    options = CompileOptions(**chosen)
+    plain = spyrec.compile(data, options)
+    wanted = _files(plain)
+    with TemporaryDirectory() as folder:
+        kept = replace(options, cache=folder)
+        first, second = spyrec.compile(data, kept), spyrec.compile(data, kept)
+        assert len(list(Path(folder).iterdir())) == 1
+        assert _files(first) == wanted
+        assert _files(second) == wanted
+        # read one by one, and written anew of what was read; simulated times are rounded, as in all that is read
+        assert replace(second.manifest, figures=None) == replace(plain.manifest, figures=None)
+        assert [dict(item.superdscs) for item in second.programs] == [dict(item.superdscs) for item in plain.programs]
+        assert _files(replace(second, kept_files=None)) == wanted
+
+
+def test_a_second_compilation_runs_no_pass_and_computes_the_same(model: Path, counted: list[object]) -> None:
+    options = CompileOptions(cache=model.parent / "cache")
+    x = np.random.default_rng(1).standard_normal((24, 70)).astype(np.float16)
+    first = spyrec.run(spyrec.compile(model, options), {"x": x}).outputs["s"]
+    again = json.loads(model.read_text())  # another way to write the same graph
+    second = spyrec.compile({key: again[key] for key in reversed(again)}, options, base_dir=model.parent)
+    assert len(counted) == 1
+    assert spyrec.run(second, {"x": x}).outputs["s"].tobytes() == first.tobytes()
+
+
+def test_weights_of_the_same_size_and_time_are_told_by_their_bytes(model: Path, counted: list[object]) -> None:
+    options = CompileOptions(cache=model.parent / "cache")
+    weights = model.parent / "w.npy"
+    before = _files(spyrec.compile(model, options))
+    found = weights.stat()
+    text = bytearray(weights.read_bytes())
+    text[-1] ^= 1
+    weights.write_bytes(text)
+    os.utime(weights, ns=(found.st_atime_ns, found.st_mtime_ns))
+    after = _files(spyrec.compile(model, options))
+    assert len(counted) == 2
+    assert {name for name in before if before[name] != after[name]} == {"constants.safetensors", "manifest.json"}
+
+
+def test_every_option_and_the_code_of_spyrec_are_in_the_key(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = read_source(model, model.parent)
+    plain = compilation_key(graph, CompileOptions())
+    assert plain == compilation_key(graph, CompileOptions(cache="somewhere", cache_bytes=7))
+    keys = {compilation_key(graph, replace(CompileOptions(), **{name: value})) for name, value in CHANGED.items()}
+    assert len(keys | {plain}) == len(CHANGED) + 1
+    assert CHANGED.keys() | {"cache", "cache_bytes"} == {item.name for item in fields(CompileOptions)}
+    monkeypatch.setattr(compilation_cache, "_spyrec", lambda: "another version")
+    assert compilation_key(graph, CompileOptions()) != plain
+
+
+@pytest.mark.parametrize("changed", ["name", "attribute", "shape", "output", "order"])
+def test_whatever_changes_in_a_graph_is_in_the_key(model: Path, changed: str) -> None:
+    nodes: list[dict[str, Any]] = _graph()["nodes"]
+    graphs: Mapping[str, dict[str, Any]] = {
+        "name": _graph(name="h"),
+        "attribute": _graph(nodes=[nodes[0], {**nodes[1], "attrs": {"dim": 0}}]),
+        "shape": _graph(inputs=[{"name": "x", "shape": [25, 70], "dtype": "float16"}]),
+        "output": _graph(outputs=["s", "m"]),
+        "order": _graph(outputs=["m", "s"]),
+    }
+    keys = [compilation_key(read_source(item, model.parent), CompileOptions()) for item in (_graph(), graphs[changed])]
+    assert keys[0] != keys[1]
+
+
+def _empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def _cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-7])
+
+
+def _flip(path: Path) -> None:
+    text = bytearray(path.read_bytes())
+    text[len(text) // 2] ^= 16
+    path.write_bytes(text)
+
+
+def _linked(path: Path) -> None:
+    path.rename(path.parent.parent / "elsewhere")
+    path.symlink_to(path.parent.parent / "elsewhere")
+
+
+def _foreign(path: Path) -> None:
+    """A content whose hash is right, and that no bundle was packed to."""
+    EntryStore(path.parent, 1 << 20).keep(path.stem, b"\0" * 100)
+
+
+@pytest.mark.parametrize("harm", [_empty, _cut, _flip, _linked, _foreign])
+def test_what_is_damaged_is_compiled_anew_and_kept_again(
+    model: Path, counted: list[object], harm: Callable[[Path], None]
+) -> None:
+    options = CompileOptions(cache=model.parent / "cache")
+    wanted = _files(spyrec.compile(model, options))
+    (entry,) = (model.parent / "cache").iterdir()
+    harm(entry)
+    assert _files(spyrec.compile(model, options)) == wanted
+    assert _files(spyrec.compile(model, options)) == wanted
+    assert len(counted) == 2
+
+
+def test_a_directory_that_cannot_be_used_is_a_warning(model: Path) -> None:
+    (model.parent / "file").write_bytes(b"")
+    with pytest.warns(RuntimeWarning, match="SPY0775"):
+        found = spyrec.compile(model, CompileOptions(cache=model.parent / "file"))
+    assert _files(found) == _files(spyrec.compile(model))
+    with pytest.raises(SpyrecError) as caught:
+        spyrec.compile(model, CompileOptions(cache=model.parent / "cache", cache_bytes=-1))
+    assert caught.value.diagnostics[0].code == "SPY0771"
+
+
+def test_a_bundle_larger_than_the_directory_may_hold_is_not_kept(model: Path) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        spyrec.compile(model, CompileOptions(cache=model.parent / "cache", cache_bytes=1000))
+    assert list((model.parent / "cache").iterdir()) == []
+
+
+def test_the_verb_takes_the_directory(model: Path, counted: list[object], capsys: pytest.CaptureFixture[str]) -> None:
+    folder = model.parent
+    for name in ("a", "b"):
+        line = ["compile", str(model), "-o", str(folder / name), "--cache", str(folder / "cache"), "--explain-plan"]
+        assert main(line) == 0
+    said = capsys.readouterr().out.replace(str(folder / "b"), str(folder / "a")).splitlines()
+    assert said[: len(said) // 2] == said[len(said) // 2 :]
+    assert main(["diff", str(folder / "a"), str(folder / "b")]) == 0
+    assert len(counted) == 1
+    assert main(["compile", str(model), "-o", str(folder / "c"), "--cache", str(model)]) == 0
+    assert "SPY0775" in capsys.readouterr().err
+    # who wants to see passes sees them run
+    assert (
+        main(["compile", str(model), "-o", str(folder / "d"), "--cache", str(folder / "cache"), "--time-passes"]) == 0
+    )
+    assert len(counted) >= 2
