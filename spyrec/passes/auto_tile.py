@@ -124,7 +124,8 @@ class _Search:
     def run(self, spilled: Mapping[str, int]) -> Tiled:
         """Return the best plan."""
         for members in _components(self._formed.kernels, frozenset(spilled)):
-            lost = sum(size for name, size in spilled.items() if _touches_any(members, name))
+            touched = {use.buffer for kernel in members for use in kernel.uses}
+            lost = sum(spilled[name] for name in touched if name in spilled)
             base = self._best.groups
             for group in islice(self._groups(members, lost), _MOST_PLANS_OF_A_GROUP):
                 if not self._plans_left or self._best.moved_bytes <= self._least_bytes:
@@ -197,15 +198,32 @@ def _first_possible(formed: KernelGraph, options: PipelineOptions, plan: Plan) -
 
 def _components(kernels: Sequence[Kernel], names: AbstractSet[str]) -> list[list[Kernel]]:
     """Return groups of kernels that hang together through the named buffers, in order."""
-    groups: list[list[Kernel]] = []
-    for kernel in kernels:
+    groups: dict[int, list[Kernel]] = {}  # by the number of the last kernel that joined them, which is their order
+    latest: dict[int, int] = {}  # of a group that went into another one
+    group_of: dict[str, int] = {}
+    for number, kernel in enumerate(kernels):
         touched = {use.buffer for use in kernel.uses} & names
         if not touched:
             continue
-        joined = [group for group in groups if any(_touches_any(group, name) for name in touched)]
-        groups = [group for group in groups if group not in joined]
-        groups.append([item for group in joined for item in group] + [kernel])
-    return [group for group in groups if len(group) > 1]
+        joined = sorted({_last(latest, group_of[name]) for name in touched if name in group_of})
+        members = groups.pop(joined[0]) if joined else []
+        for other in joined[1:]:
+            members += groups.pop(other)
+        members.append(kernel)
+        groups[number] = members
+        latest.update(dict.fromkeys(joined, number))
+        group_of.update(dict.fromkeys(touched, number))
+    return [group for group in groups.values() if len(group) > 1]
+
+
+def _last(latest: dict[int, int], group: int) -> int:
+    """Return the group that a group went into; the way there is remembered."""
+    passed: list[int] = []
+    while group in latest:
+        passed.append(group)
+        group = latest[group]
+    latest.update(dict.fromkeys(passed, group))
+    return group
 
 
 def _tilings(graph: KernelGraph, axis: Axis, fewest: int, cores: int) -> Iterator[TileGroup]:
@@ -218,10 +236,6 @@ def _tilings(graph: KernelGraph, axis: Axis, fewest: int, cores: int) -> Iterato
 
 def _unique(axes: Sequence[Axis]) -> list[Axis]:
     return list({frozenset(axis.items()): axis for axis in axes}.values())
-
-
-def _touches_any(kernels: Sequence[Kernel], name: str) -> bool:
-    return any(use.buffer == name for kernel in kernels for use in kernel.uses)
 
 
 def _tiles(extent: int, fewest: int, lanes: int, cores: int) -> list[int]:

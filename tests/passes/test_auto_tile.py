@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import random
 import subprocess
 import sys
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -198,3 +201,48 @@ def test_the_usable_part_of_a_scratchpad_decides() -> None:
     assert not [note for note in fits.notes if note.decision is Decision.SPILLED]
     assert fits_not.loops
     assert Target().lx_usable_bytes == 1_677_696
+
+
+class _Use:
+    def __init__(self, buffer: str) -> None:
+        self.buffer = buffer
+
+
+class _Toucher:
+    """What stands for a kernel: it counts how often its buffers are looked at."""
+
+    def __init__(self, buffers: Sequence[str]) -> None:
+        self.looked_at = 0
+        self._uses = [_Use(name) for name in buffers]
+
+    @property
+    def uses(self) -> list[_Use]:
+        self.looked_at += 1
+        return self._uses
+
+
+def _hanging_together(touching: Sequence[Sequence[str]], names: frozenset[str]) -> set[frozenset[int]]:
+    """Return by brute force the kernels that hang together through named buffers: everything reached from each."""
+    found: set[frozenset[int]] = set()
+    for first in range(len(touching)):
+        reached, waiting = {first}, [first]
+        while waiting:
+            here = names.intersection(touching[waiting.pop()])
+            news = [item for item, buffers in enumerate(touching) if item not in reached and here.intersection(buffers)]
+            reached.update(news)
+            waiting += news
+        found.add(frozenset(reached))
+    return {group for group in found if len(group) > 1}
+
+
+@examples(100)
+@given(_SEEDS)
+def test_groups_are_the_kernels_that_hang_together_and_each_is_looked_at_once(seed: int) -> None:
+    rng = random.Random(seed)
+    names = [str(number) for number in range(12)]
+    touching = [rng.choices(names, k=rng.randint(1, 3)) for _ in range(rng.randint(0, 14))]
+    kept = frozenset(name for name in names if rng.random() < 0.7)
+    kernels: list[Any] = [_Toucher(buffers) for buffers in touching]
+    groups = tiling._components(kernels, kept)  # pyright: ignore[reportPrivateUsage]
+    assert {frozenset(map(kernels.index, group)) for group in groups} == _hanging_together(touching, kept)
+    assert all(kernel.looked_at == 1 for kernel in kernels)
