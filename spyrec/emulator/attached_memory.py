@@ -89,14 +89,25 @@ class AttachedMemory(DeviceMemory):
     def view(self, address: int, size_bytes: int) -> Bytes:
         """Return the emulated bytes of ``[address, address + size_bytes)``; errors SPY0701, SPY0702."""
         with self._lock:
-            place = bisect_right(self._starts, address) - 1
-            base = self._starts[place] if place >= 0 else -1
-            held, memory = self._blocks[base] if place >= 0 else (0, None)
-            if place < 0 or size_bytes < 0 or address + size_bytes > base + held:
-                inside = f"; the allocation below it is [{base}, {base + held})" if place >= 0 else ""
-                raise refuse("SPY0702", f"bytes [{address}, {address + size_bytes}) lie in no allocation{inside}")
+            base, memory = self._block_at(address, size_bytes)
             first = (address - base) * self.expansion
-            return (self._memory_of(base) if memory is None else memory)[first : first + size_bytes * self.expansion]
+            return memory[first : first + size_bytes * self.expansion]
+
+    def emulated(self, address: int, size_bytes: int) -> int:
+        """Return the address in this process of the first of those bytes; errors SPY0701, SPY0702."""
+        with self._lock:
+            base, _ = self._block_at(address, size_bytes)
+            return self._origins[base] + (address - base) * self.expansion
+
+    def _block_at(self, address: int, size_bytes: int) -> tuple[int, Bytes]:
+        """Return where the block begins that these bytes lie in, and its memory."""
+        place = bisect_right(self._starts, address) - 1
+        base = self._starts[place] if place >= 0 else -1
+        held, memory = self._blocks[base] if place >= 0 else (0, None)
+        if place < 0 or size_bytes < 0 or address + size_bytes > base + held:
+            inside = f"; the allocation below it is [{base}, {base + held})" if place >= 0 else ""
+            raise refuse("SPY0702", f"bytes [{address}, {address + size_bytes}) lie in no allocation{inside}")
+        return base, self._memory_of(base) if memory is None else memory
 
     def host_view(self, address: int, size_bytes: int) -> Bytes:
         """Return what :meth:`view` does, for the host to read and write."""

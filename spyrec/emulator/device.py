@@ -193,10 +193,11 @@ class EmulatedDevice:
         Errors: SPY0702, SPY0703, SPY0706, SPY0708, SPY0717.
         """
         with self._turn:
-            values = with_sizes(loaded.program, values)
-            loaded = self._at_sizes(loaded, values)
+            if values or loaded.has_sizes:
+                values = with_sizes(loaded.program, values)
+                loaded = self._at_sizes(loaded, values)
             bases = self._bases(loaded.table, arguments, pool_address)
-            bases |= {base: self._memory.view(address, 0).ctypes.data for base, address in loaded.own_memory.items()}
+            bases |= {base: self._memory.emulated(address, 0) for base, address in loaded.own_memory.items()}
             if loaded.lx_peak_bytes:
                 self._scratchpads.prepare(loaded.lx_peak_bytes)
             asked = _Request(arguments, pool_address, values, bases)
@@ -212,29 +213,38 @@ class EmulatedDevice:
                 raise index_refusal(fault, memories, self.expansion) from None
 
     def _run_again(self, loaded: EmulatedProgram, asked: _Request) -> LaunchStats:
-        """Execute a program that nobody watches, as the latest launch prepared it where that was at these places."""
+        """Execute a program that nobody watches, as the latest launch prepared it where that had the same values."""
         latest = loaded.latest
-        key = (*asked.arguments, asked.pool_address, *asked.bases.items(), *asked.values.items())
-        prepared = latest.at(key)
+        addresses = (*asked.arguments, asked.pool_address)
+        is_shared = latest.overlaps.get(addresses)
+        if is_shared is None:
+            bound_values(loops_of(loaded.schedule), loaded.value_maxima, asked.values)
+            is_shared = self._refuse_overlaps(loaded, asked.arguments, asked.pool_address)
+            latest.note_overlap(addresses, is_there=is_shared)
+        key = (is_shared, *asked.values.items())
+        prepared = latest.at(key, self._scratchpads)
         if prepared is None:
-            prepared = self._prepared(loaded, asked)
-            latest.keep(key, prepared)
-        self.weights.begin_launch(prepared.stores, self._memory.host_writes())
+            prepared = self._prepared(loaded, asked, may_fuse=not is_shared)
+            latest.keep(key, self._scratchpads, prepared)
+        else:
+            prepared.put(asked.bases)
+        self.weights.begin_launch(prepared.stored, self._memory.host_writes())
         prepared.launch.run()
-        counts = prepared.launch.counters.by_call()
-        stats = latest.stats_of(counts)
+        counters = prepared.launch.counters
+        counted = counters.signature
+        stats = latest.stats_of(counted)
         if stats is None:
-            calls = loaded.planned.values()
+            calls, counts = loaded.planned.values(), counters.by_call()
             stats = launch_stats(loaded.schedule, calls, counts, prepared.rounds, loaded.call_times)
-            latest.keep_stats(counts, stats)
+            latest.keep_stats(counted, stats)
         return stats
 
-    def _prepared(self, loaded: EmulatedProgram, asked: _Request) -> PreparedLaunch:
+    def _prepared(self, loaded: EmulatedProgram, asked: _Request, *, may_fuse: bool) -> PreparedLaunch:
         rounds = bound_values(loops_of(loaded.schedule), loaded.value_maxima, asked.values)
-        may_fuse = not self._refuse_overlaps(loaded, asked.arguments, asked.pool_address)
         places = Places(asked.bases, self._scratchpads, self.expansion)
         units = loaded.units if may_fuse else units_of(loaded.schedule, loaded.planned)
-        return PreparedLaunch(Launch(units, places, rounds), stores_of(loaded.planned.values(), places), rounds)
+        stores = stores_of(loaded.planned.values(), self.expansion)
+        return PreparedLaunch(Launch(units, places, rounds), stores, rounds, asked.bases)
 
     def _run_watched(
         self, loaded: EmulatedProgram, asked: _Request, observer: ExecutionObserver | None
@@ -245,7 +255,8 @@ class EmulatedDevice:
         if self.monitor is not None:
             self._begin_watching(self.monitor, loaded, asked.bases)
         places = Places(asked.bases, self._scratchpads, self.expansion)
-        self.weights.begin_launch(stores_of(loaded.planned.values(), places), self._memory.host_writes())
+        stores = stores_of(loaded.planned.values(), self.expansion)
+        self.weights.begin_launch(stores.at(asked.bases), self._memory.host_writes())
         watched = units_of(loaded.schedule, loaded.planned)
         launch = WatchedLaunch(watched, places, rounds, Watchers(self.monitor, observer))
         with suppress(RunEnded):
@@ -335,12 +346,12 @@ class EmulatedDevice:
             if entry.arg_index >= len(arguments):
                 message = f'argument {entry.arg_index} ("{entry.name}") is missing, {len(arguments)} were given'
                 raise refuse("SPY0703", message, Location(PROGRAM_FILE))
-            bases[entry.arg_index] = self._memory.view(arguments[entry.arg_index], entry.reach_bytes).ctypes.data
+            bases[entry.arg_index] = self._memory.emulated(arguments[entry.arg_index], entry.reach_bytes)
         if table.pool_bytes:
             if pool_address is None:
                 message = f"the program needs a pool of {table.pool_bytes} bytes, none was given"
                 raise refuse("SPY0703", message, Location(PROGRAM_FILE))
-            bases[POOL] = self._memory.view(pool_address, table.pool_bytes).ctypes.data
+            bases[POOL] = self._memory.emulated(pool_address, table.pool_bytes)
         return bases
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -20,12 +21,22 @@ TripCounts = Mapping[int, range]
 """By the number of a loop: the values that its variable takes in this launch."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class Trace:
     """Dispatches in order: ``units[d]`` is a unit's number, ``moved[d, operand]`` emulated bytes beyond its start."""
 
     units: Integers
     moved: Integers
+
+    @cached_property
+    def numbers(self) -> list[int]:
+        """The units as whole numbers of Python's."""
+        return self.units.tolist()
+
+    @cached_property
+    def counts(self) -> Integers:
+        """How often each unit is dispatched, up to the last one that is."""
+        return np.bincount(self.units)
 
 
 class Tracer:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from spyrec.bundle.dynamic_sizes import size_parameters
 from spyrec.bundle.program import Program
 from spyrec.bundle.superdsc import SuperDsc
 from spyrec.emulator.operations.gather import gather_of
@@ -40,6 +41,12 @@ class EmulatedProgram:
         default_factory=dict[tuple[tuple[str, int], ...], "EmulatedProgram"], init=False, compare=False
     )
     latest: LatestLaunch = field(default_factory=LatestLaunch, init=False, compare=False)
+
+    has_sizes: bool = field(init=False, compare=False)
+    """Whether any of its parameters is a dynamic size."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "has_sizes", bool(size_parameters(self.program)))
 
     @property
     def touched(self) -> frozenset[int]:

@@ -14,8 +14,9 @@ import numpy as np
 
 from spyrec.emulator.dispatch_table import DispatchTable, is_drivable
 from spyrec.emulator.dispatch_trace import Trace, Tracer, TripCounts
-from spyrec.emulator.engine import NO_DATA_TRAFFIC, DataTraffic, Integers
+from spyrec.emulator.engine import NO_DATA_TRAFFIC, DataTraffic, Integers, KernelExecutable
 from spyrec.emulator.memory import Scratchpads
+from spyrec.emulator.operations.bound_calls import BoundCalls
 from spyrec.emulator.plan import PlannedCall, lx_used_bytes
 from spyrec.emulator.resolve import Schedule
 from spyrec.emulator.rules.fault_places import IndexOutsideTable
@@ -70,6 +71,11 @@ class Counters:
         if found is not NO_DATA_TRAFFIC:
             self._data[number] = self._data.get(number, NO_DATA_TRAFFIC) + found
 
+    @property
+    def signature(self) -> tuple[object, ...]:
+        """What two launches have in common that counted the same."""
+        return self.executions.tobytes(), *self._data.items()
+
     def by_call(self) -> dict[int, OperationCounts]:
         """Return the counts of each call, by its identity."""
         return {
@@ -80,7 +86,10 @@ class Counters:
 
 
 class Launch:
-    """Executes units that nobody watches; ``values``: by loop number, the values that its variable takes."""
+    """Executes units that nobody watches; ``values``: by loop number, the values that its variable takes.
+
+    ``starts`` are those of ``places``; wherever operands lie later (:meth:`put`), all of one base are equally far away.
+    """
 
     def __init__(self, units: Units, places: Places, values: TripCounts) -> None:
         self._items = units
@@ -88,12 +97,31 @@ class Launch:
         self._units = self._tracer.units
         self.counters = Counters(self._units)
         self.starts = [np.concatenate([places.starts(item) for item in unit.members]) for unit in self._units]
+        self._places = places
+        self._base_numbers = self._numbered_bases()
+        self._away: Integers = self._tracer.no_movement()
         self._dispatched = [0] * len(self._units)
-        has_loops = any(isinstance(item, UnitLoop) for item in units)
-        self._driven = np.array([has_loops and is_drivable(unit) for unit in self._units], bool)
+        self._has_loops = any(isinstance(item, UnitLoop) for item in units)
+        self._driven = np.array([self._has_loops and is_drivable(unit) for unit in self._units], bool)
+        self._calls: list[BoundCalls | None] = [None] * len(self._units)
         self._threads = self._units[0].members[0].setting.threads if self._units else Threads(1)
         self._table: DispatchTable | None = None
         self._traces: dict[tuple[int, int], Trace] = {}
+
+    def _numbered_bases(self) -> Integers:
+        """Return the place of each unit's and operand's base among those of a launch, -1 for LX, which stays."""
+        order = {base: number for number, base in enumerate(self._places.bases)}
+        found = np.full((len(self._units), self._tracer.width), -1, np.int64)
+        for number, unit in enumerate(self._units):
+            bases = [base for member in unit.members for base in member.binding.bases]
+            found[number, : len(bases)] = [-1 if base is None else order[base] for base in bases]
+        return found
+
+    def put(self, bases: Mapping[int, int]) -> None:
+        """Let the operands lie at other bases, the same ones in the same order."""
+        origin = self._places.bases
+        away = [address - origin[base] for base, address in bases.items()]
+        self._away = np.array([*away, 0], np.int64)[self._base_numbers]
 
     def run(self) -> None:
         """Execute everything, once more if it was executed before: counters begin at zero."""
@@ -104,7 +132,7 @@ class Launch:
 
     def portions(self) -> Iterator[tuple[Trace, Integers]]:
         """Yield all dispatches in order, some at a time, with how far each unit's operands have moved beside that."""
-        yield from self._portions(self._items, self._tracer.no_movement())
+        yield from self._portions(self._items, self._away)
 
     def _portions(self, items: Sequence[DispatchUnit | UnitLoop], outer: Integers) -> Iterator[tuple[Trace, Integers]]:
         """Yield those of consecutive items, of which each unit has moved by ``outer[unit, operand]`` already."""
@@ -147,15 +175,19 @@ class Launch:
 
     def play(self, trace: Trace, outer: Integers) -> None:
         """Execute the dispatches of a trace."""
-        self.counters.executions += np.bincount(trace.units, minlength=len(self._units))
+        self.counters.executions[: len(trace.counts)] += trace.counts
         moved = trace.moved + outer[trace.units]
+        if not self._has_loops:
+            for number, shift in zip(trace.numbers, moved, strict=True):
+                self.dispatch(number, shift)
+            return
         driven = self._driven[trace.units]
         bounds = [0, *(np.flatnonzero(driven[1:] != driven[:-1]) + 1).tolist(), len(driven)]
         for first, past in pairwise(bounds):
             if past - first >= _WORTH_DRIVING and driven[first]:
                 self._drive(trace.units[first:past], moved[first:past])
             else:
-                for number, shift in zip(trace.units[first:past].tolist(), moved[first:past], strict=True):
+                for number, shift in zip(trace.numbers[first:past], moved[first:past], strict=True):
                     self.dispatch(number, shift)
 
     def _drive(self, units: Integers, moved: Integers) -> None:
@@ -165,9 +197,15 @@ class Launch:
 
     def dispatch(self, number: int, shift: Integers) -> None:
         """Execute one unit, its operands ``shift`` bytes beyond their starts; only :meth:`play` counts executions."""
-        starts = self.starts[number]
+        executable, starts = self._units[number].executable, self.starts[number]
+        if isinstance(executable, KernelExecutable):
+            calls = self._calls[number]
+            if calls is None:
+                calls = self._calls[number] = executable.bound(starts)
+            calls.run(shift[: len(starts)], self._threads)
+            return
         try:
-            self._units[number].executable.run(starts + shift[: len(starts), None])
+            executable.run(starts + shift[: len(starts), None])
         except IndexOutsideTable as fault:
             loops = self._units[number].members[0].call.loops
             fault.iteration = iteration_of(loops, self._tracer.values, self._dispatched[number])
@@ -176,8 +214,21 @@ class Launch:
         self.counters.note_reads(number)
 
 
-def stores_of(calls: Iterable[PlannedCall], places: Places) -> Integers:
-    """Return the emulated range ``[first, past)`` that each call stores to in device memory, over all iterations."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Stores:
+    """What a launch stores to in device memory: emulated ranges ``[first, past)``, each from a base."""
+
+    bases: tuple[int, ...]
+    ranges: Integers
+
+    def at(self, bases: Mapping[int, int]) -> Integers:
+        """Return the ranges where the bases lie at these addresses."""
+        return self.ranges + np.array([bases[base] for base in self.bases], np.int64)[:, None]
+
+
+def stores_of(calls: Iterable[PlannedCall], expansion: int) -> Stores:
+    """Return what each call stores to over all iterations."""
+    own: list[int] = []
     found: list[tuple[int, int]] = []
     outputs = ((planned, output) for planned in calls for output in planned.call.superdsc.compute.outputs)
     for planned, output in outputs:
@@ -191,9 +242,9 @@ def stores_of(calls: Iterable[PlannedCall], places: Places) -> Integers:
             ends = (step * loop.values[0], step * loop.values[-1])
             low, high = low + min(ends), high + max(ends)
         first, past = low + int(runs[0, 0]), high + int(runs[-1, 1])
-        origin = places.bases[base]
-        found.append((origin + first * places.expansion, origin + past * places.expansion))
-    return np.array(found, np.int64).reshape(-1, 2)
+        own.append(base)
+        found.append((first * expansion, past * expansion))
+    return Stores(tuple(own), np.array(found, np.int64).reshape(-1, 2))
 
 
 @dataclass(frozen=True, slots=True)

@@ -119,6 +119,10 @@ class DeviceMemory:
         first = (address - base) * self.expansion
         return self._buffers[base][first : first + size_bytes * self.expansion]
 
+    def emulated(self, address: int, size_bytes: int) -> int:
+        """Return the address in this process of the first of those bytes; errors as of :meth:`view`."""
+        return self.view(address, size_bytes).ctypes.data
+
     def host_view(self, address: int, size_bytes: int) -> Bytes:
         """Return what :meth:`view` does, for the host to read and write: see :meth:`host_writes`."""
         view = self.view(address, size_bytes)

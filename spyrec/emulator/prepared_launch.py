@@ -1,7 +1,8 @@
-"""What a launch prepares and the next one of the same program at the same places needs again.
+"""What a launch prepares and the next one of the same program needs again, wherever its operands lie.
 
-Preparing costs several times what a small kernel does, and a large one waits for it: the bases of the operands, what
-the launch stores, the trace of its dispatches and its counters, of which all but the bases depend on nothing else.
+Preparing costs several times what a small kernel does, and a large one waits for it: the starts of the operands, what
+the launch stores, the trace of its dispatches and its counters.  Where the operands lie moves the starts and the
+stores, and nothing else.
 """
 
 from __future__ import annotations
@@ -10,43 +11,67 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from spyrec.emulator.dispatch_trace import TripCounts
-from spyrec.emulator.engine import Integers
-from spyrec.emulator.launch import Launch, OperationCounts
+from spyrec.emulator.launch import Launch, Stores
+from spyrec.emulator.memory import Scratchpads
 from spyrec.runtime.device import LaunchStats
 
 Key = tuple[object, ...]
 
+_MOST_PLACES = 1024
+"""Places of operands of which it is known whether they overlap; the oldest goes first."""
 
-@dataclass(frozen=True, slots=True, eq=False)
+
 class PreparedLaunch:
-    """A launch that may run again; ``stores`` as ``WeightCache.begin_launch`` takes them."""
+    """A launch that may run again, at any places; ``rounds``: the values of its loops' variables."""
 
-    launch: Launch
-    stores: Integers
-    rounds: TripCounts
+    def __init__(self, launch: Launch, stores: Stores, rounds: TripCounts, bases: Mapping[int, int]) -> None:
+        self.launch = launch
+        self.rounds = rounds
+        self.stored = stores.at(bases)
+        """What it stores to where it was put, as ``WeightCache.begin_launch`` takes it."""
+        self._stores = stores
+        self._bases: Mapping[int, int] = bases
+
+    def put(self, bases: Mapping[int, int]) -> None:
+        """Let its operands lie at these emulated addresses, by base."""
+        if bases != self._bases:
+            self.launch.put(bases)
+            self.stored, self._bases = self._stores.at(bases), bases
 
 
 @dataclass(slots=True, eq=False)
 class LatestLaunch:
-    """Of one loaded program: the latest launch that nobody watched, by all that it depends on, and what it counted."""
+    """Of one loaded program: the latest launch that nobody watched, by all that it depends on, and what it counted.
+
+    ``scratchpads``: those of the device when it was prepared.  ``overlaps``: by the device addresses of arguments and
+    pool, whether they overlap, which is legal.
+    """
 
     key: Key = ()
     prepared: PreparedLaunch | None = None
-    counts: Mapping[int, OperationCounts] = field(default_factory=dict[int, OperationCounts])
+    scratchpads: Scratchpads | None = None
+    counted: tuple[object, ...] = ()
     stats: LaunchStats | None = None
+    overlaps: dict[tuple[int | None, ...], bool] = field(default_factory=dict[tuple[int | None, ...], bool])
 
-    def at(self, key: Key) -> PreparedLaunch | None:
+    def at(self, key: Key, scratchpads: Scratchpads) -> PreparedLaunch | None:
         """Return the launch if it depends on the same."""
-        return self.prepared if self.key == key else None
+        return self.prepared if self.key == key and self.scratchpads is scratchpads else None
 
-    def keep(self, key: Key, prepared: PreparedLaunch) -> None:
+    def keep(self, key: Key, scratchpads: Scratchpads, prepared: PreparedLaunch) -> None:
         """Take the place of an earlier one."""
-        self.key, self.prepared, self.stats = key, prepared, None
+        self.key, self.scratchpads, self.prepared, self.stats = key, scratchpads, prepared, None
 
-    def stats_of(self, counts: Mapping[int, OperationCounts]) -> LaunchStats | None:
+    def note_overlap(self, addresses: tuple[int | None, ...], *, is_there: bool) -> None:
+        """Keep whether operands at these addresses overlap."""
+        if len(self.overlaps) >= _MOST_PLACES:
+            self.overlaps.pop(next(iter(self.overlaps)), None)
+        self.overlaps[addresses] = is_there
+
+    def stats_of(self, counted: tuple[object, ...]) -> LaunchStats | None:
         """Return the counters and times of the latest run, if that one counted the same."""
-        return self.stats if counts == self.counts else None
+        return self.stats if counted == self.counted else None
 
-    def keep_stats(self, counts: Mapping[int, OperationCounts], stats: LaunchStats) -> None:
+    def keep_stats(self, counted: tuple[object, ...], stats: LaunchStats) -> None:
         """Keep what a run counted, and what follows from that."""
-        self.counts, self.stats = counts, stats
+        self.counted, self.stats = counted, stats

@@ -6,11 +6,17 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
+from spyrec.diagnostics import SpyrecError
+from spyrec.emulator import device as emulated
+from spyrec.emulator.device import EmulatedDevice
 from spyrec.emulator.launch import Launch
 from spyrec.emulator.units import units_of
+from tests.emulator.loop_programs import LoopProgram, Words, launched
 from tests.emulator.test_fusion import Bytes, Chain, Step
+from tests.emulator.test_loops import random_program, random_words
 
 CHAIN: list[Step] = [
     ("add", (0, 1, 2), (4, 1)),
@@ -94,3 +100,53 @@ def test_launches_from_two_threads_take_turns_and_compute_each_place(monkeypatch
     with ThreadPoolExecutor(2) as pool:
         assert list(pool.map(wrong, (0, 1))) == [0, 0]
     assert max(most) == 1
+
+
+class ManyPlaces:
+    """A program with loops on one device, its arguments in an order of their own at each of some places."""
+
+    def __init__(self, made: LoopProgram, contents: list[list[Words]], generator: np.random.Generator) -> None:
+        self.device = EmulatedDevice()
+        files = {f"sdsc_{number}.json": made.superdsc(member) for number, member in enumerate(made.members)}
+        self.program = self.device.load(made.program(), files, made.table())
+        self.size_bytes = made.table().entries[0].size_bytes
+        self.places: list[list[int]] = []
+        for words in contents:
+            addresses = [self.device.allocate(self.size_bytes) for _ in words]
+            self.places.append([addresses[int(at)] for at in generator.permutation(len(addresses))])
+            for address, word in zip(self.places[-1], words, strict=True):
+                self.device.memory(address, self.size_bytes)[:] = word.view(np.uint8)
+
+    def launch(self, place: int) -> list[Words]:
+        self.device.launch(self.program, self.places[place], None)
+        memories = [self.device.memory(address, self.size_bytes) for address in self.places[place]]
+        return [memory.view(np.uint16).copy() for memory in memories]
+
+
+def test_a_program_that_is_launched_elsewhere_is_prepared_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    prepared: list[Launch] = []
+
+    def counted(*arguments: object) -> Launch:
+        prepared.append(Launch(*arguments))  # type: ignore[arg-type]
+        return prepared[-1]
+
+    monkeypatch.setattr(emulated, "Launch", counted)
+    generator = np.random.Generator(np.random.PCG64(7))
+    compared = 0
+    for _ in range(60):
+        made = random_program(generator)
+        contents = [random_words(generator, made) for _ in range(4)]
+        try:
+            once = [launched(made, words)[0] for words in contents]
+            twice = [launched(made, words)[0] for words in once]
+        except SpyrecError:  # it would load what it stores
+            continue
+        machine = ManyPlaces(made, contents, generator)
+        prepared.clear()
+        for expected in (once, twice):
+            for place in map(int, generator.permutation(len(contents))):
+                found = machine.launch(place)
+                assert all(np.array_equal(mine, other) for mine, other in zip(found, expected[place], strict=True))
+        assert len(prepared) == 1
+        compared += 1
+    assert compared >= 20
