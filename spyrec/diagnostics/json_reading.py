@@ -18,7 +18,7 @@ JsonValue = dict[str, "JsonValue"] | list["JsonValue"] | str | int | float | boo
 MAX_TEXT_BYTES = 1 << 28
 """Longest text that is read: 256 MiB. Numbers in bulk belong into safetensors or npy files."""
 
-_MAYBE_OVERFLOW = re.compile(r"[0-9]{200}|[0-9][eE]\+?[0-9]{3}")
+_MAYBE_OVERFLOW = re.compile(r"[0-9](?:[0-9]{199}|[eE]\+?[0-9]{3})")
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _MAYBE_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
