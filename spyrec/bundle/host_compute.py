@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from spyrec.bundle.correction_word import MAX_WORDS, UNRESOLVED, WORDS, Word, WordKind
 from spyrec.bundle.json_cursor import Cursor
@@ -70,13 +71,23 @@ def evaluate(spec: HostComputeSpec, inputs: HostComputeInputs) -> bytes:
 
     Errors: SPY0658 a number is not given, is negative, or does not fit a word.
     """
-    words = [_number(word, inputs) for word in spec.words]
-    header = _HEADER.pack(CORRECTION_MAGIC, CORRECTION_VERSION, len(words)).ljust(STICK_BYTES, b"\0")
-    return (header + struct.pack(f"<{len(words)}Q", *words)).ljust(spec.size_bytes, b"\0")
+    count = len(spec.words)
+    header, padding_bytes = _frame(count)
+    return struct.pack(
+        f"<{STICK_BYTES}s{count}Q{padding_bytes}x", header, *[_number(item, inputs) for item in spec.words]
+    )
+
+
+@lru_cache(64)
+def _frame(words: int) -> tuple[bytes, int]:
+    """Return what begins a tensor, and the bytes of zeros that end it."""
+    header = _HEADER.pack(CORRECTION_MAGIC, CORRECTION_VERSION, words)
+    return header, correction_bytes(words) - STICK_BYTES - 8 * words
 
 
 def _number(word: Word, inputs: HostComputeInputs) -> int:
-    number = _given(word, inputs)
+    is_argument = word.kind is WordKind.ARGUMENT and word.index < len(inputs.addresses)  # most of them
+    number = inputs.addresses[word.index] if is_argument else _given(word, inputs)
     if number is None:
         raise refuse(MISSING_INPUT, f"the correction needs {word}, which the launch does not give")
     if not 0 <= number < UNRESOLVED:

@@ -6,7 +6,7 @@ import math
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -43,6 +43,7 @@ from spyrec.runtime.streams.control_block import (
 from spyrec.runtime.streams.plain_backend import simulated_ns
 
 Bytes = npt.NDArray[np.uint8]
+Ranges = tuple[AddressRange, ...]
 Strides = tuple[tuple[int, tuple[int, ...]], ...]
 """Stick strides of a launch by argument index, where they are not those that the program was compiled for."""
 
@@ -77,6 +78,8 @@ class BoundLaunch:
     addresses: tuple[int, ...]
     pool: int | None
     values: Mapping[str, int]
+    declared: list[tuple[Ranges, Ranges]] = field(default_factory=list[tuple[Ranges, Ranges]], compare=False)
+    """What the latest block declared, as reads and writes, that was found to hold all of this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,14 +303,15 @@ class EmulatorBackend:
         try:
             decoded = self._decoded(request)
             key = decoded.key, tuple(sorted(request.values.items())) if request.values else ()
-            if key not in self._durations:
+            found = self._durations.get(key)
+            if found is None:
                 name = block.origin.plan
                 program = self._planned(self._plan_key(decoded.key, name), decoded.image, (), name)
                 time_us = self.device.static_time_us(program, request.values)
-                self._durations[key] = simulated_ns(block) if time_us is None else int(1000 * time_us)
-            return self._durations[key]
+                found = self._durations[key] = simulated_ns(block) if time_us is None else int(1000 * time_us)
         except SpyrecError:  # it is refused when it is executed
             return simulated_ns(block)
+        return found
 
     def _decoded(self, request: ComputeRequest) -> DecodedImage:
         if request.binary.address.region_id != self._program_region:
@@ -399,6 +403,9 @@ class EmulatorBackend:
 
     def _check_operands(self, block: ControlBlock, bound: BoundLaunch) -> None:
         """Refuse a program that addresses what the block does not declare; errors SPY0967."""
+        declared = block.reads, block.writes
+        if bound.declared and bound.declared[-1] == declared:
+            return
         reads, writes = self._intervals(block.reads), self._intervals(block.writes)
         for name, first, past, is_stored in bound.extents:
             if _holds(writes, first, past):
@@ -411,6 +418,7 @@ class EmulatorBackend:
         pool_bytes = bound.program.table.pool_bytes
         if pool_bytes and bound.pool is not None and not _holds(writes, bound.pool, bound.pool + pool_bytes):
             raise _foreign("the pool", bound.pool, bound.pool + pool_bytes, "writes", False)
+        bound.declared[:] = [declared]
 
     def _intervals(self, ranges: tuple[AddressRange, ...]) -> list[tuple[int, int]]:
         bases = self._bases

@@ -194,7 +194,7 @@ class SpyreTensor:
     def launch_argument(self) -> LaunchArgument:
         """Return what a launch needs to know of the tensor."""
         return LaunchArgument(
-            self.allocation_index, self.shape, self.strides, self.dtype, self.layout, self.offset_bytes
+            self._allocation.index, self.shape, self.strides, self.dtype, self.layout, self.offset_bytes
         )
 
     @takes(stream=of("SpyreStream", or_none=True))

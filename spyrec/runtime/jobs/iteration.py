@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple, Self
 
@@ -30,8 +29,7 @@ from spyrec.runtime.streams.launch_argument import LaunchArgument
 from spyrec.runtime.streams.launchable import LaunchRequest
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class CorrectionWork:
+class CorrectionWork(NamedTuple):
     """Writes the correction tensor to ``buffer``.
 
     ``operands``: where they lie, in the order of the job's arguments; ``segments``: the device address of the first
@@ -59,7 +57,7 @@ class CorrectionWork:
 
     def relocated(self, move: Callable[[AddressRange], AddressRange]) -> Self:
         """Return the same for operands that lie elsewhere."""
-        return replace(self, operands=tuple(map(move, self.operands)))
+        return self._replace(operands=tuple(map(move, self.operands)))
 
 
 class OperandPlace(NamedTuple):
@@ -109,12 +107,75 @@ def shares_memory(arguments: Sequence[LaunchArgument]) -> bool:
     return len({item.allocation_index for item in arguments}) < len(arguments)
 
 
-def iteration_blocks(
-    context: LaunchContext, operands: Sequence[OperandPlace], tile: tuple[int, ...] = ()
-) -> list[ControlBlock]:
+class _Computation(NamedTuple):
+    """What a computation in one slot reads, writes, keeps and touches, all but the launch's own pool."""
+
+    request: ComputeRequest
+    reads: tuple[AddressRange, ...]
+    writes: tuple[AddressRange, ...]
+    retained: tuple[AllocationIndex, ...]
+
+
+class OperandSet:
+    """The operands of a run, in the order of the job's arguments, and what every run on them has in common.
+
+    A launch of the same tensors has the same operands: what follows from them is found out and checked once.
+    """
+
+    def __init__(self, operands: Sequence[OperandPlace]) -> None:
+        self.operands = operands
+        self.ranges = tuple([item.range for item in operands])
+        self.allocations = tuple([item.allocation for item in operands])
+        self._strides: Mapping[int, tuple[int, ...]] | None = None
+        self._by_slot: dict[VirtualAddress, _Computation] = {}
+
+    def stick_strides(self, binary: Binary) -> Mapping[int, tuple[int, ...]]:
+        """Return the stick strides that the correction sets, by index of the operand."""
+        if self._strides is None:
+            strides, operands = binary.default_strides, self.operands
+            # a program without words for strides would store at the compiled ones: its contract is refused (SPY0972)
+            assert not [
+                1 for index, item in enumerate(operands) if item.stick_strides is not None and index not in strides
+            ]
+            set_here = {index: operands[index].stick_strides for index in strides}
+            self._strides = {index: set_here[index] or compiled for index, compiled in strides.items()}
+        return self._strides
+
+    def computation(self, context: LaunchContext, loaded: LoadedJob, slot: Slot) -> _Computation:
+        """Return the computation in a slot; errors SPY0969, those of the device's check of operands."""
+        found = self._by_slot.get(slot.entry)
+        if found is None or found.request.values != context.values or loaded.binary.has_baked_pool:
+            found = self._by_slot[slot.entry] = self._computed(context, loaded, slot)
+        return found
+
+    def _computed(self, context: LaunchContext, loaded: LoadedJob, slot: Slot) -> _Computation:
+        binary, places, operands = loaded.binary, self.ranges, self.operands
+        reads = (*slot.reads, *[places[index] for index in binary.read])
+        writes = (*slot.writes, *[places[index] for index in binary.written])
+        table = _segment_table(loaded, operands, context.pool) if binary.baked or binary.has_baked_pool else ()
+        check: Callable[[Sequence[AddressRange | None]], None] = loaded.check
+        if binary.default_strides:
+            set_here = {index: operands[index].stick_strides for index in binary.default_strides}
+            strides = {index: steps for index, steps in set_here.items() if steps is not None}
+            check = partial(loaded.check, strides=strides)
+        if context.is_shared or binary.default_strides:
+            check(places if context.is_shared else ())
+        request = ComputeRequest(loaded.image, slot.entry, table, places, context.values, check)
+        return _Computation(request, reads, writes, (loaded.index, *self.allocations))
+
+
+class Run(NamedTuple):
+    """One run of a launch: of a program beside the job's own one, ``""`` for that; ``tile``: the iteration."""
+
+    program: str
+    operands: OperandSet
+    tile: tuple[int, ...] = ()
+
+
+def iteration_blocks(context: LaunchContext, operands: OperandSet, tile: tuple[int, ...] = ()) -> list[ControlBlock]:
     """Return what one iteration enqueues: a HostOperation, a DMA and a DeviceCompute, or as the job's steps are.
 
-    ``operands`` in the order of the job's arguments, all of them; ``tile``: the iteration, for messages and traces.
+    ``operands``: of all the job's arguments; ``tile``: the iteration, for messages and traces.
     Errors: SPY0902 and SPY0905 of a copy's own memory, SPY0969, those of the device's check of operands.
     """
     slot = None if context.loaded is None else context.loaded.next_slot()
@@ -147,51 +208,34 @@ def iteration_blocks(
 def _correction(
     context: LaunchContext,
     step: HostOperation,
-    operands: Sequence[OperandPlace],
+    operands: OperandSet,
     buffer: HostBuffer,
     origin: Origin,
 ) -> ControlBlock:
     loaded, pool = context.loaded, context.pool
     assert loaded is not None
-    strides = loaded.binary.default_strides
-    # a program without words for strides would store at the compiled ones: its contract is refused (SPY0972)
-    assert not [1 for index, item in enumerate(operands) if item.stick_strides is not None and index not in strides]
-    if strides:
-        set_here = {index: operands[index].stick_strides for index in strides}
-        strides = {index: set_here[index] or compiled for index, compiled in strides.items()}
     work = CorrectionWork(
         step.metadata,
         buffer,
         loaded.segments,
-        tuple([item.range for item in operands]),
+        operands.ranges,
         None if pool is None else pool.range,
         context.values,
-        strides,
+        operands.stick_strides(loaded.binary),
     )
     return host_operation(work, origin, writes=(buffer.range,))
 
 
 def _compute(
-    context: LaunchContext, loaded: LoadedJob, slot: Slot, operands: Sequence[OperandPlace], origin: Origin
+    context: LaunchContext, loaded: LoadedJob, slot: Slot, operands: OperandSet, origin: Origin
 ) -> ControlBlock:
     binary, pool = loaded.binary, context.pool
-    places = tuple([item.range for item in operands])
-    reads = (*slot.reads, *[places[index] for index in binary.read])
-    writes = (*slot.writes, *[places[index] for index in binary.written])
-    retained = (loaded.index, *[item.allocation for item in operands])
+    request, reads, writes, retained = operands.computation(context, loaded, slot)
     if pool is not None:
         writes, retained = (*writes, pool.range), (*retained, pool.allocation)
-    table = _segment_table(loaded, operands, pool) if binary.baked or binary.has_baked_pool else ()
-    check: Callable[[Sequence[AddressRange | None]], None] = loaded.check
     windows: MemoryFootprint | None = None
-    if binary.default_strides:
-        set_here = {index: operands[index].stick_strides for index in binary.default_strides}
-        check = partial(loaded.check, strides={index: steps for index, steps in set_here.items() if steps is not None})
-        if any(item.window is not None for item in operands):
-            windows = _windows(binary, slot, operands, pool)
-    if context.is_shared or binary.default_strides:
-        check(places if context.is_shared else ())
-    request = ComputeRequest(loaded.image, slot.entry, table, places, context.values, check)
+    if binary.default_strides and any(item.window is not None for item in operands.operands):
+        windows = _windows(binary, slot, operands.operands, pool)
     return ControlBlock(Kind.COMPUTE, request, origin, reads, writes, retained, windows=windows)
 
 

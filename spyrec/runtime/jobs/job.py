@@ -22,6 +22,8 @@ from spyrec.runtime.jobs.binary import Binary, binary_of, slot_zero
 from spyrec.runtime.jobs.iteration import (
     LaunchContext,
     OperandPlace,
+    OperandSet,
+    Run,
     iteration_blocks,
     require_data_memory,
     shares_memory,
@@ -179,9 +181,33 @@ class Job:
         Errors: SPY0902, SPY0905 the tensors' memory; SPY0950 to SPY0953 they do not fit; SPY0955 to SPY0962 nor do
         tiles of them; SPY0938, SPY0964, SPY0969; what the device says of its operands, as SPY0717.
         """
+        loaded = self._loaded.get(request.device)
+        known = () if loaded is None else loaded.known_runs(request.arguments, request.device.allocator)
+        if known and (request.allow_tiled_launch or not known[0].tile):
+            return self._again(known, request)
         plan = self.tile_plan(request)
         if plan is not None:
             return self._in_tiles(plan, request)
+        operands = OperandSet(self._operands(request))
+        blocks = iteration_blocks(self.open(request), operands)
+        if loaded is not None:
+            loaded.keep_runs(request.arguments, [Run("", operands)])
+        return blocks
+
+    def _again(self, runs: Sequence[Run], request: LaunchRequest) -> Sequence[ControlBlock]:
+        """Return what a launch of tensors enqueues that an earlier one had."""
+        contexts: dict[str, LaunchContext] = {}
+        blocks: list[ControlBlock] = []
+        for program, operands, tile in runs:
+            context = contexts.get(program)
+            if context is None:
+                job = self if program == "" else self.programs[program]
+                context = contexts[program] = job.open(request)
+            blocks += iteration_blocks(context, operands, tile)
+        return blocks
+
+    def _operands(self, request: LaunchRequest) -> list[OperandPlace]:
+        """Return where tensors lie that are those compiled for; errors SPY0902, SPY0905, SPY0938."""
         part, regions = request.device.allocator.part, request.device.allocator.regions
         programs_id = regions.region_ids[-1]
         places: list[OperandPlace] = []
@@ -190,7 +216,7 @@ class Job:
             places.append(OperandPlace(place, allocation))
             if place[0][0] == programs_id:  # by position: names cost more than the comparison
                 require_data_memory(regions, [item.range for item in places], self.name)
-        return iteration_blocks(self.open(request), places)
+        return places
 
     def tile_plan(self, request: LaunchRequest) -> TilePlan | None:
         """Return how a launch goes through tensors of many tiles, ``None`` where they are those compiled for.
@@ -218,15 +244,22 @@ class Job:
         from spyrec.runtime.jobs.tile_blocks import tile_blocks  # late: as in `tile_plan`
 
         contexts: dict[str, LaunchContext] = {}
+        runs: list[Run] = []
 
         def run(program: str, operands: Sequence[OperandPlace], tile: tuple[int, ...]) -> list[ControlBlock]:
-            job = self if program == plan.body.contract.program else self.programs[program]
+            is_own = program == plan.body.contract.program
+            job = self if is_own else self.programs[program]
             if program not in contexts:
                 contexts[program] = job.open(request)
             constants = job.constant_places(request.device, len(operands))
-            return iteration_blocks(contexts[program], [*operands, *constants], tile)
+            runs.append(Run("" if is_own else program, OperandSet([*operands, *constants]), tile))
+            return iteration_blocks(contexts[program], runs[-1].operands, tile)
 
-        return tile_blocks(request, plan, run)
+        blocks = tile_blocks(request, plan, run)
+        loaded = self._loaded.get(request.device)
+        if loaded is not None and not any((*plan.scratch_bytes, *plan.sum_scratch_bytes, *plan.accumulator_bytes)):
+            loaded.keep_runs(request.arguments, runs)
+        return blocks
 
     def constant_places(self, device: SpyreDevice, first: int) -> list[OperandPlace]:
         """Return where the arguments from the index ``first`` on lie: constants, which no launch gives."""

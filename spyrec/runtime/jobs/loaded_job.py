@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from spyrec.bundle.host_compute import HostComputeSpec
 from spyrec.hardware.target import PROGRAM_SEGMENT_BASE
 from spyrec.runtime.jobs.binary import Binary, Part
 from spyrec.runtime.memory.addresses import AddressRange, RegionTable, VirtualAddress
-from spyrec.runtime.memory.allocator import AllocationIndex, DeviceBytes
+from spyrec.runtime.memory.allocator import AllocationIndex, DeviceBytes, FlexAllocator
 from spyrec.runtime.memory.spyre_allocator import Allocation
 from spyrec.runtime.memory.statistics import MemoryKind
 from spyrec.runtime.streams.blocks import host_to_device
@@ -20,7 +20,21 @@ from spyrec.runtime.streams.control_block import ControlBlock, OperandCheck, Ori
 from spyrec.runtime.streams.launch_order import Readiness, Turn
 
 if TYPE_CHECKING:
+    from spyrec.runtime.jobs.iteration import Run
     from spyrec.runtime.spyre_device import SpyreDevice
+    from spyrec.runtime.streams.launch_argument import LaunchArgument
+
+
+_MOST_RUNS = 512
+"""Runs of earlier launches whose operands are kept; those of the oldest launch go first."""
+
+
+class _KnownLaunch(NamedTuple):
+    """What a launch of some tensors runs, and on which memory."""
+
+    arguments: tuple[LaunchArgument, ...]
+    allocations: tuple[AllocationIndex, ...]
+    runs: tuple[Run, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,6 +89,33 @@ class LoadedJob:
             for places in binary.slots
         )
         self._next = 0
+        self._known: dict[tuple[AllocationIndex, ...], _KnownLaunch] = {}
+        self._known_count = 0
+
+    def known_runs(self, arguments: tuple[LaunchArgument, ...], allocator: FlexAllocator) -> Sequence[Run]:
+        """Return the runs that an earlier launch made of these tensors, if any; errors SPY0902 one is gone."""
+        known = self._known.get(tuple([item.allocation_index for item in arguments]))
+        if known is None or known.arguments != arguments:
+            return ()
+        for index in known.allocations:
+            allocator.range_of(index)
+        return known.runs
+
+    def keep_runs(self, arguments: tuple[LaunchArgument, ...], runs: Sequence[Run]) -> None:
+        """Keep what a launch of these tensors runs: on no memory of its own but a pool."""
+        if len(runs) > _MOST_RUNS:
+            return
+        key = tuple([item.allocation_index for item in arguments])
+        self._forget(key)
+        while self._known_count + len(runs) > _MOST_RUNS:
+            self._forget(next(iter(self._known)))
+        allocations = tuple({index for run in runs for index in run.operands.allocations})
+        self._known[key] = _KnownLaunch(arguments, allocations, tuple(runs))
+        self._known_count = sum(len(item.runs) for item in self._known.values())
+
+    def _forget(self, key: tuple[AllocationIndex, ...]) -> None:
+        if self._known.pop(key, None) is not None:
+            self._known_count = sum(len(item.runs) for item in self._known.values())
 
     def next_slot(self) -> Slot:
         """Return the slot of the next iteration."""

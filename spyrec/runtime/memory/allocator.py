@@ -280,8 +280,10 @@ class FlexAllocator:
         with self._lock:
             if self._change is not None:
                 self.complete()
+            given = self._given
             for index in indices:
-                slot = self._used(index)
+                slot = given.get(index) or self._used(index)
+                assert slot.uses > 0
                 if slot.is_freed and slot.uses == 1:
                     self._make(self._ending(index, slot))
                 else:

@@ -47,10 +47,13 @@ class Chooser:
 
     def choose(self, ready: Sequence[Entry]) -> Entry:
         """Return one of the ready operations, at least one, and count the others as passed over."""
-        chosen = ready[0] if len(ready) == 1 else self._pick(self._eligible(ready))
-        for entry in ready:
-            if entry.queue is not chosen.queue and entry is entry.queue.entries[0]:
-                entry.queue.passed_over += 1
+        if len(ready) == 1:
+            chosen = ready[0]
+        else:
+            chosen = self._pick(self._eligible(ready))
+            for entry in ready:
+                if entry.queue is not chosen.queue and entry is entry.queue.entries[0]:
+                    entry.queue.passed_over += 1
         chosen.queue.passed_over = 0
         self._last_stream = chosen.queue.stream_id
         return chosen

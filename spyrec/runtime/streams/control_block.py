@@ -243,13 +243,15 @@ class ControlBlock:
         """Whether both may be on their way at the same time: other engines, and no byte that one writes in common."""
         if self.is_barrier or other.is_barrier or self.kind.engine is other.kind.engine:
             return False
-        if self.writes and _meet(self.writes, other.writes + other.reads):
+        if self.writes and (_meet(self.writes, other.writes) or _meet(self.writes, other.reads)):
             return False
         return not (self.reads and other.writes and _meet(self.reads, other.writes))
 
 
 def _meet(some: tuple[AddressRange, ...], others: tuple[AddressRange, ...]) -> bool:
     # AddressRange.overlaps for each pair, without the calls: look-ahead asks this again and again
+    if len(some) > len(others):  # a pair costs less than the beginning of a loop
+        some, others = others, some
     for (region_id, first), size_bytes in some:
         past = first + size_bytes
         for (other_id, other_first), other_bytes in others:

@@ -105,6 +105,8 @@ class DiscreteEvents:
                 engine = self._start(chooser.choose(ready))
                 if chooser.serves_demand_only:
                     ready = None
+                elif len(ready) == 1:
+                    ready = []
                 else:  # an engine became busy, and nothing else changed
                     ready = [entry for entry in ready if entry.block.kind.engine is not engine]
             elif self._running:

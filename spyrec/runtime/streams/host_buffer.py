@@ -69,9 +69,10 @@ class HostMemory:
                 raise InvalidSize(f"a host buffer of {shown(size_bytes)} bytes")
             size_bytes = number
         with self._lock:
-            self._count_dropped()
+            if self._dropped:
+                self._count_dropped()
             place = AddressRange(VirtualAddress(HOST_REGION, self._next_offset), size_bytes)
-            self._next_offset += max(whole_sticks(size_bytes), whole_sticks(1))
+            self._next_offset += whole_sticks(size_bytes or 1)
             buffer = HostBuffer(place)
             pin = _Pin(buffer, self._dropped.append)
             pin.place = place

@@ -33,6 +33,7 @@ from spyrec.runtime.streams.watch import Watch
 
 # an enum's members are slow to look up
 _QUEUED, _RUNNING, _TIMED, _DONE = Phase.QUEUED, Phase.RUNNING, Phase.TIMED, Phase.DONE
+_SKIPPED = Phase.SKIPPED
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +191,8 @@ class Scheduler:
             with self.lock:
                 self.complete()
         self.refuse_in_host_function("enqueue work")
-        self.refuse_if_broken()
+        if self.fault is not None:
+            self.refuse_if_broken()
         if queue.failure is not None:
             raise self._poisoned(queue)
 
@@ -218,7 +220,8 @@ class Scheduler:
 
     def settle(self) -> bool:
         """Pass all event operations that stand at the head of their stream and need not wait; return whether any."""
-        self.complete()
+        if self._submission is not None:
+            self.complete()
         for queue in self.active.values():
             if queue.entries[0].block.kind.engine is None:
                 break
@@ -257,12 +260,13 @@ class Scheduler:
     def retire(self, entry: Entry, error: BaseException | None) -> None:
         """End the operation at the head of its stream; an error stops the stream."""
         queue = entry.queue
-        if entry.phase is Phase.SKIPPED:  # the device was reset while it was executed
+        if entry.phase is _SKIPPED:  # the device was reset while it was executed
             return
         assert queue.entries[0] is entry
         if error is None:
-            self.watch.executed(entry)
-            self._leave(queue, Phase.DONE)
+            if self.watch.follows_execution:
+                self.watch.executed(entry)
+            self._leave(queue, _DONE)
             return
         failure = ExecutionFailed(_failure_text(entry, error), notes=(entry.describe(),))
         failure.__cause__ = error

@@ -19,6 +19,8 @@ class Watch:
     def __init__(self, *, finds_races: bool, finds_uninitialised_reads: bool, program_region: int) -> None:
         self._races = StreamRaceDetector(program_region) if finds_races else None
         self._uninitialised = InitTracker() if finds_uninitialised_reads else None
+        self.follows_execution = finds_uninitialised_reads
+        """Whether anything is to be told of what is executed."""
         self._unrecorded: list[UnrecordedWait] = []
         self._lock = threading.RLock()
 
