@@ -55,6 +55,14 @@ def is_private(path: Path) -> bool:
     return False
 
 
+def is_ours_to_trust(path: Path) -> bool:
+    """Whether what lies in a directory was put there by this user, the administrator or members of its group."""
+    with suppress(OSError):
+        found = path.stat()
+        return found.st_uid in (os.geteuid(), 0) and not found.st_mode & stat.S_IWOTH
+    return False
+
+
 @contextmanager
 def opened_private(path: Path) -> Generator[int]:
     """Hold a private directory open: what is named from its descriptor lies in it, whatever the path becomes.
