@@ -7,13 +7,14 @@ STAMP := $(VENV)/installed
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench cases clean
+.PHONY: help demo test check bench bench-guard cases clean
 
 help:
 	@echo "make demo    classify handwritten digits on the emulated device (sets everything up first)"
 	@echo "make test    run the whole suite"
 	@echo "make check   lint, format, types, layers, freshness of generated files"
 	@echo "make bench   measure, print ratios as JSON"
+	@echo "make bench-guard  measure for two minutes, and say what got worse since the committed figures"
 	@echo "make cases   rewrite the generated files: schemas, docs/ops.md, type stubs, golden bundles (read the diff)"
 	@echo "make clean   remove the environment and all caches"
 
@@ -43,6 +44,9 @@ check: $(STAMP)
 
 bench: $(STAMP)
 	@$(BIN)/python -m benchmarks
+
+bench-guard: $(STAMP)
+	@$(BIN)/python -m benchmarks.guard
 
 cases: $(STAMP)
 	$(BIN)/python scripts/generated_files.py

@@ -18,7 +18,7 @@ import benchmarks
 from benchmarks.machine import machine
 from benchmarks.measure import Figures
 
-_HELPERS = {"__main__", "machine", "measure", "device_launch"}
+_HELPERS = {"__main__", "machine", "measure", "device_launch", "guard"}
 
 
 def names() -> list[str]:

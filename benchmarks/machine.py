@@ -23,7 +23,7 @@ def machine() -> Figures:
         "processor": _model(),
         "llvm_name": host.name,
         "cores": len(os.sched_getaffinity(0)),
-        "vector_features": [name for name in host.features if _VECTORS.fullmatch(name)],
+        "vector_features": sorted(filter(_VECTORS.fullmatch, host.used_features)),
         "kernels": host.variant.name,
         "could_execute": list(host.executable),
         "sgemm_kernel": sgemm_kernel(),

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from importlib import import_module
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ from benchmarks import __main__ as benchmarks
 from benchmarks.emulator_parts.claims import at_least, below
 from benchmarks.emulator_parts.growth import fit
 from benchmarks.emulator_parts.loops import looped_add, whole_add
+from benchmarks.guard import COMMITTED, GUARDED, Guarded, committed_ratios, measured, record, worse
 from benchmarks.measure import Figures
 from spyrec.files.host_processor import host_processor
 
@@ -83,3 +86,45 @@ def test_the_add_in_loops_is_the_add_in_one_piece(cores: int) -> None:
     looped.launch()
     whole.launch()
     assert np.array_equal(looped.result("t2"), whole.result("t2"))
+
+
+_GUARDED = (
+    Guarded("one", ("time",), 0.25),
+    Guarded("one", ("claims", 0, "measured"), 0.1, is_speed=True),
+)
+
+
+def _runs(*times: float) -> Callable[[str], Figures]:
+    left = iter(times)
+    return lambda name: {"time": next(left), "claims": [{"measured": 2.0 if name == "one" else 0.0}]}
+
+
+def test_a_guarded_ratio_is_the_median_of_runs_in_turns() -> None:
+    assert measured(_GUARDED, _runs(3.0, 1.0, 2.0)) == {"one time": 2.0, "one claims 0 measured": 2.0}
+
+
+@pytest.mark.parametrize(
+    ("time", "speed", "names"),
+    [(1.24, 1.81, []), (1.26, 1.81, ["one time"]), (0.1, 1.79, ["one claims 0 measured"]), (0.1, 9.0, [])],
+)
+def test_what_is_beyond_its_tolerance_is_worse(time: float, speed: float, names: list[str]) -> None:
+    now, committed = ({"one time": t, "one claims 0 measured": s} for t, s in ((time, speed), (1.0, 2.0)))
+    assert [line.partition(":")[0] for line in worse(_GUARDED, now, committed)] == names
+
+
+def test_ratios_are_kept_by_class_of_processor(tmp_path: Path) -> None:
+    file = tmp_path / "ratios.json"
+    assert committed_ratios(file, "avx2") == {}
+    record(file, "avx2", {"one time": 1.0})
+    record(file, "avx512", {"one time": 2.0})
+    record(file, "avx2", {"one time": 3.0})
+    assert committed_ratios(file, "avx2") == {"one time": 3.0}
+    assert committed_ratios(file, "avx512") == {"one time": 2.0}
+
+
+def test_what_is_committed_is_what_is_guarded() -> None:
+    """Every class has a figure for each ratio, and none for a ratio that is gone; each names a benchmark there is."""
+    names = {item.name for item in GUARDED}
+    for ratios in json.loads(COMMITTED.read_text()).values():
+        assert set(ratios) == names
+    assert all(benchmarks.unknown_in(item.benchmark) is None for item in GUARDED)
