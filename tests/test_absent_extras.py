@@ -20,7 +20,8 @@ def test_only_extras_that_something_depends_on_are_named(monkeypatch: pytest.Mon
         return None
 
     monkeypatch.setattr(absent_extras, "find_spec", nothing_is_installed)
-    benchmark, test = absent_extras.report("torch", ["torch==2.13.0"])
+    calls, benchmark, test = absent_extras.report("torch", ["torch==2.13.0"])
+    assert calls.endswith("benchmarks/calls.py does without")
     assert benchmark.endswith("benchmarks/emulator_parts/outside.py does without")
     assert test == "absent extra 'torch' (torch==2.13.0): tests/conformance/test_torch.py is not collected"
     (line,) = absent_extras.report("train", ["scikit-learn>=1.6"])
