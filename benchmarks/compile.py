@@ -12,10 +12,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import spyrec
+from benchmarks.growth import decoder
 from benchmarks.measure import Figures, interleaved, rounded
 
 _LAYERS = 12
-_DECODER_LAYERS = 16
+_DECODER_NODES = 224  # of 16 layers
 _LOOKUPS = 100_000
 
 Node = tuple[str, str, list[str], dict[str, object]]
@@ -73,34 +74,6 @@ def unlike() -> dict[str, object]:
     return _graph(inputs, nodes)
 
 
-def repeated(count: int = _DECODER_LAYERS) -> dict[str, object]:
-    """Return decoder layers: a norm, attention of one head, a residual, two products with relu, a residual."""
-    width, rows = 128, 64
-    inputs: dict[str, Sequence[int]] = {"x": (rows, width)}
-    nodes: list[Node] = []
-    last = "x"
-    for k in range(count):
-        inputs |= {f"{name}{k}": (width, width) for name in ("wq", "wk", "wv", "wo")}
-        inputs |= {f"w1{k}": (width, 4 * width), f"w2{k}": (4 * width, width), f"g{k}": (width,)}
-        step: list[Node] = [
-            (f"rms{k}", "rms_norm", [last, f"g{k}"], {"eps": 1e-5, "normalized_shape": [width]}),
-            *((f"{name}{k}", "matmul", [f"rms{k}", f"w{name}{k}"], {}) for name in "qkv"),
-            (f"kt{k}", "transpose", [f"k{k}"], {"dim0": 0, "dim1": 1}),
-            (f"sc{k}", "matmul", [f"q{k}", f"kt{k}"], {}),
-            (f"sm{k}", "softmax", [f"sc{k}"], {"dim": -1}),
-            (f"av{k}", "matmul", [f"sm{k}", f"v{k}"], {}),
-            (f"o{k}", "matmul", [f"av{k}", f"wo{k}"], {}),
-            (f"h1{k}", "add", [last, f"o{k}"], {}),
-            (f"m1{k}", "matmul", [f"h1{k}", f"w1{k}"], {}),
-            (f"re{k}", "relu", [f"m1{k}"], {}),
-            (f"m2{k}", "matmul", [f"re{k}", f"w2{k}"], {}),
-            (f"h2{k}", "add", [f"h1{k}", f"m2{k}"], {}),
-        ]
-        nodes += step
-        last = nodes[-1][0]
-    return _graph(inputs, nodes)
-
-
 def _looking_up() -> None:
     known = {"name": 1}
     for _ in range(_LOOKUPS):
@@ -109,7 +82,7 @@ def _looking_up() -> None:
 
 def measure() -> Figures:
     """Return milliseconds per SuperDSC of compiling and of writing, and both in units of a thousand look-ups."""
-    graphs = {"layers": layers(), "repeated": repeated(), "unlike": unlike()}
+    graphs = {"layers": layers(), "repeated": decoder(_DECODER_NODES), "unlike": unlike()}
     bundles = {name: spyrec.compile(graph) for name, graph in graphs.items()}
     counts = {name: sum(len(program.superdscs) for program in bundle.programs) for name, bundle in bundles.items()}
     with tempfile.TemporaryDirectory() as directory:

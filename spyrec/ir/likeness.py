@@ -57,12 +57,7 @@ def program_likeness(graph: KernelGraph, program: KernelProgram) -> ProgramLiken
     for kernel in kernels:
         for loop in kernel.loops:
             loops.setdefault(loop, len(loops))
-        uses = tuple(
-            [
-                (names.setdefault(use.buffer, len(names)), use.access, use.steps)
-                for use in (*kernel.inputs, kernel.output)
-            ]
-        )
+        uses = tuple([(names.setdefault(use.buffer, len(names)), use.access, use.steps) for use in kernel.uses])
         around = tuple([loops[loop] for loop in kernel.loops])
         said = (kernel.op_func, kernel.rule, kernel.extents, kernel.reduced, kernel.dims, kernel.tiled)
         nests.append((kernel.form, kernel.division, kernel.owners, said, around, uses))

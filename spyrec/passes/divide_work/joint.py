@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from spyrec.hardware.target import RING_CORES
 from spyrec.ir.kernel import BufferRole, Kernel, KernelBuffer, KernelGraph
@@ -23,7 +22,7 @@ from spyrec.passes.planning.divisions import Division
 from spyrec.passes.planning.regions import BufferRegion, layout_of_region, whole_region
 from spyrec.passes.planning.residency import Way, touched
 from spyrec.passes.planning.shares import Share, share_of
-from spyrec.passes.solvers.elimination import INFINITE, Factor, minimise
+from spyrec.passes.solvers.elimination import INFINITE, Factor, Table, minimise
 
 _TICKS_PER_US = 1_000_000
 """Costs are whole picoseconds: sums of them do not depend on their order."""
@@ -230,13 +229,14 @@ class _Problem:
     def _ticks(self, size_bytes: int) -> int:
         return round(size_bytes / self._bytes_per_us * _TICKS_PER_US)
 
-    def _alone(self, number: int) -> npt.NDArray[np.int64]:
+    def _alone(self, number: int) -> Table:
         items, trips = self._candidates[number], self._trips[number]
-        key = ("alone", id(items), trips)
-        costs = [round(item.cost_us * _TICKS_PER_US) * trips for item in items]
-        return self._known.answer(key, lambda: np.array(costs, np.int64))
+        return self._known.answer(
+            ("alone", id(items), trips),
+            lambda: np.array([round(item.cost_us * _TICKS_PER_US) * trips for item in items], np.int64),
+        )
 
-    def _state_costs(self, moved: int, region: BufferRegion, states: Sequence[_State]) -> npt.NDArray[np.int64]:
+    def _state_costs(self, moved: int, region: BufferRegion, states: Sequence[_State]) -> Table:
         taken = moved * self._graph.trips(region.loops) + _COPY_TICKS
         copied = (Way.DRAINED, Way.STAGED)
         key = ("state costs", taken, id(states))
@@ -244,13 +244,13 @@ class _Problem:
             key, lambda: np.array([taken if state.way in copied else 0 for state in states], np.int64)
         )
 
-    def _agreement(self, moved: int, states: Sequence[_State], touch: _Touch) -> npt.NDArray[np.int64]:
+    def _agreement(self, moved: int, states: Sequence[_State], touch: _Touch) -> Table:
         """What a kernel saves where it finds the tensor in LX cut as it cuts it, by candidate and state."""
         trips = self._trips[touch.kernel]
         key = ("agreement", moved, trips, id(states), id(touch.shares), touch.is_writer)
         return self._known.answer(key, lambda: self._savings(moved, trips, states, touch))
 
-    def _savings(self, moved: int, trips: int, states: Sequence[_State], touch: _Touch) -> npt.NDArray[np.int64]:
+    def _savings(self, moved: int, trips: int, states: Sequence[_State], touch: _Touch) -> Table:
         saved = moved * trips
         table = np.zeros((len(touch.shares), len(states)), np.int64)
         for column, state in enumerate(states):

@@ -90,7 +90,6 @@ class LoadedJob:
         )
         self._next = 0
         self._known: dict[tuple[AllocationIndex, ...], _KnownLaunch] = {}
-        self._known_count = 0
 
     def known_runs(self, arguments: tuple[LaunchArgument, ...], allocator: FlexAllocator) -> Sequence[Run]:
         """Return the runs that an earlier launch made of these tensors, if any; errors SPY0902 one is gone."""
@@ -106,16 +105,13 @@ class LoadedJob:
         if len(runs) > _MOST_RUNS:
             return
         key = tuple([item.allocation_index for item in arguments])
-        self._forget(key)
-        while self._known_count + len(runs) > _MOST_RUNS:
-            self._forget(next(iter(self._known)))
+        self._known.pop(key, None)
+        count = len(runs) + sum(len(item.runs) for item in self._known.values())
+        while count > _MOST_RUNS:
+            oldest = next(iter(self._known))
+            count -= len(self._known.pop(oldest).runs)
         allocations = tuple({index for run in runs for index in run.operands.allocations})
         self._known[key] = _KnownLaunch(arguments, allocations, tuple(runs))
-        self._known_count = sum(len(item.runs) for item in self._known.values())
-
-    def _forget(self, key: tuple[AllocationIndex, ...]) -> None:
-        if self._known.pop(key, None) is not None:
-            self._known_count = sum(len(item.runs) for item in self._known.values())
 
     def next_slot(self) -> Slot:
         """Return the slot of the next iteration."""
