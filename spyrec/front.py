@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from spyrec.ir.kernel import KernelGraph
     from spyrec.passes.base import PipelineOptions
     from spyrec.passes.driver import DriverOptions
+    from spyrec.passes.host_steps import Staged
     from spyrec.runtime.bundle_run import BundleRun, RunRecord
     from spyrec.runtime.findings import Finding
     from spyrec.runtime.inputs.binding import ExpectedInput
@@ -55,13 +56,13 @@ def compile(  # noqa: A001 -- the verb's name
     ``base_dir`` is what the paths of weights are relative to where ``graph`` is a parsed object.
     Errors: SPY01xx to SPY04xx for the graph, SPY05xx from code generation, SPY0771 for an option out of range.
     """
-    from spyrec.ir.kernel import KernelGraph
+    from spyrec.ir.graph import Graph
 
     chosen = options or CompileOptions()
     if chosen.cache is not None:
         return compile_once(graph, chosen, Path(base_dir), _warn)
     kernels = schedule(graph, chosen, Path(base_dir))
-    assert isinstance(kernels, KernelGraph), "a whole pipeline ends in kernels"
+    assert not isinstance(kernels, Graph), "a whole pipeline ends in kernels"
     return emit(kernels, chosen)
 
 
@@ -88,19 +89,21 @@ def _warn(diagnostic: Diagnostic) -> None:
 
 def schedule(
     graph: GraphSource, options: CompileOptions, base_dir: Path, driver: DriverOptions | None = None
-) -> Graph | KernelGraph:
+) -> Graph | KernelGraph | Staged:
     """Read a graph and run the passes over it: all of them, or up to the one that ``driver`` names.
 
-    Errors: as :func:`compile` before code generation.
+    Where the host computes parts of it, the passes run over each of the others.  Errors: as :func:`compile` before code
+    generation.
     """
     pipeline = pipeline_options(options)
     source = read_source(graph, base_dir)
-    from spyrec.passes.driver import DriverOptions, run_pipeline
+    from spyrec.passes.driver import DriverOptions
+    from spyrec.passes.stages import run_stages
 
-    return run_pipeline(source, pipeline, driver or DriverOptions())
+    return run_stages(source, pipeline, driver or DriverOptions())
 
 
-def emit(kernels: KernelGraph, options: CompileOptions) -> Bundle:
+def emit(kernels: KernelGraph | Staged, options: CompileOptions) -> Bundle:
     """Generate the code of scheduled kernels.
 
     Errors: SPY05xx, SPY0440 strides without a correction, SPY0750, SPY0771 for ``loops`` that are no choice.
@@ -109,6 +112,7 @@ def emit(kernels: KernelGraph, options: CompileOptions) -> Bundle:
     from spyrec.codegen.emit import emit_bundle
     from spyrec.codegen.emit_opspecs import CodegenOptions
     from spyrec.contracts.tile_contracts import with_contracts
+    from spyrec.ir.kernel import KernelGraph
     from spyrec.passes.planning.traffic import plan_figures
 
     try:
@@ -131,8 +135,15 @@ def emit(kernels: KernelGraph, options: CompileOptions) -> Bundle:
         symbolic_strides=options.symbolic_strides,
         tile_reductions=options.tile_reductions,
     )
-    figures = plan_figures(kernels, options.target, checked_profile(options))
-    return with_contracts(emit_bundle(kernels, codegen, figures), kernels, codegen)
+    if isinstance(kernels, KernelGraph):
+        figures = plan_figures(kernels, options.target, checked_profile(options))
+        return with_contracts(emit_bundle(kernels, codegen, figures), kernels, codegen)
+    from spyrec.codegen.join_parts import join_parts
+
+    profile = checked_profile(options)
+    scheduled = [part for part in kernels.parts if isinstance(part, KernelGraph)]
+    bundles = [emit_bundle(part, codegen, plan_figures(part, options.target, profile)) for part in scheduled]
+    return join_parts(kernels, bundles, codegen)
 
 
 def _dialect(options: CompileOptions) -> Dialect | None:
@@ -144,15 +155,19 @@ def _dialect(options: CompileOptions) -> Dialect | None:
     return dialect_of(options.compat)
 
 
-def _planned_with(kernels: KernelGraph, options: CompileOptions) -> PlanOptions:
+def _planned_with(kernels: KernelGraph | Staged, options: CompileOptions) -> PlanOptions:
     """Return the options that make this plan of the graph again."""
+    from spyrec.ir.kernel import KernelGraph
+
     asks_for_loops = kernels.source is not None and bool(kernels.source.loops)
+    parts = (kernels,) if isinstance(kernels, KernelGraph) else kernels.parts
+    has_loops = any(isinstance(part, KernelGraph) and bool(part.loops) for part in parts)
     return PlanOptions(
         cores=options.target.cores if options.cores is None else options.cores,
         fixed_io_layouts=options.fixed_io_layouts,
         profile=options.profile,
         lx_planner=options.lx_planner,
-        auto_tile=bool(kernels.loops) and not asks_for_loops,
+        auto_tile=has_loops and not asks_for_loops,
     )
 
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from spyrec.files.json_form import (
     COUNT,
-    EXTENTS,
     MAX_ARGUMENTS,
     MAX_RANK,
     NAME,
@@ -72,6 +71,10 @@ class Dci:
 
 INDEX = Form(at_least=0, below=1 << 16)
 DEVICE_EXTENTS = Form(min_length=1, max_length=MAX_RANK, each=SIZE)
+_HOST_EXTENTS = Form(max_length=MAX_RANK, each=COUNT)
+_EXTENTS_OR_NONE = Form(min_length=1, max_length=MAX_RANK, each=COUNT)
+"""A tensor without elements has no device memory, and a layout for the record."""
+
 STICK_FORMAT = Form(parsed=Parsed(_format_by_name, attrgetter("name"), {"enum": _FORMATS}))
 """A device format that can hold a tensor, by its name."""
 
@@ -95,10 +98,10 @@ class Argument:
     role: Role
     arg_index: int | None = field(metadata=json(INDEX))
     address: int | None = field(metadata=json(COUNT))
-    shape: tuple[int, ...] | None = field(metadata=json(EXTENTS))
+    shape: tuple[int, ...] | None = field(metadata=json(_HOST_EXTENTS))
     dtype: DType | None
     host_strides: tuple[int, ...] | None = field(metadata=json(STRIDES))
-    device_size: tuple[int, ...] = field(metadata=json(DEVICE_EXTENTS))
+    device_size: tuple[int, ...] = field(metadata=json(_EXTENTS_OR_NONE))
     stride_map: tuple[int, ...] | None = field(metadata=json(STRIDES))
     device_dtype: DeviceFormat = field(metadata=json(STICK_FORMAT))
     dci: Mapping[str, str] | None = field(default=None, metadata=json(Form(shape=Shape(Dci, Dci.paths, Dci.of_paths))))
@@ -143,6 +146,21 @@ class PlanStep:
 
 
 @dataclass(frozen=True, slots=True)
+class HostStep:
+    """Nodes of the bundle's graph that the host computes, one after the other, before a device program of the plan.
+
+    ``before``: the position of that program; where the plan ends the step comes last.  ``nodes``: their names in
+    ``graph.json``, in order.  ``takes``: values that lie in device memory, and the arguments that hold them; other
+    operands are inputs, constants or results of earlier steps.  ``gives``: results that a program reads, and where.
+    """
+
+    before: int = field(metadata=json(COUNT))
+    nodes: tuple[str, ...] = field(metadata=json(NAMES))
+    takes: Mapping[str, str] = field(metadata=json(Form(max_length=MAX_ARGUMENTS, keys=NAME, each=NAME)))
+    gives: Mapping[str, str] = field(metadata=json(Form(max_length=MAX_ARGUMENTS, keys=NAME, each=NAME)))
+
+
+@dataclass(frozen=True, slots=True)
 class Manifest:
     """All of ``manifest.json`` but the file hashes, which are made when the bundle is written.
 
@@ -152,6 +170,7 @@ class Manifest:
     that made its plan; bundles of others have neither.  ``tile_contracts``: by the directory of a program, which loops
     a launch may repeat it in; empty where nobody knows.  ``tile_steps``: programs outside of the plan that launches of
     many tiles run, with their arguments.  ``dialect``: that of the SuperDSCs, by name; ``None`` where nobody says.
+    ``host_steps``: what the host computes between the programs of the plan, in order.
     """
 
     name: str
@@ -168,6 +187,7 @@ class Manifest:
     tile_contracts: Mapping[str, TileContract] = field(default_factory=dict[str, "TileContract"])
     tile_steps: tuple[PlanStep, ...] = ()
     dialect: str | None = None
+    host_steps: tuple[HostStep, ...] = ()
 
     @property
     def steps(self) -> tuple[PlanStep, ...]:

@@ -15,6 +15,7 @@ from spyrec.bundle.manifest import (
     NAMES,
     STICK_FORMAT,
     Argument,
+    HostStep,
     Manifest,
     PlanStep,
 )
@@ -92,7 +93,7 @@ class ManifestFile:
     """``manifest.json``; ``lx``, ``traffic`` and ``tile_contract`` are null where the compiler did not plan them.
 
     ``dialect``: that of the SuperDSCs.  ``planned_with`` is null where spyrec's compiler did not make the plan.
-    ``symbolic_dims`` is absent where every dim has one extent.
+    ``symbolic_dims`` is absent where every dim has one extent, ``host_steps`` where the device computes all.
     """
 
     format: Literal["spyrec.bundle/1"]
@@ -108,6 +109,7 @@ class ManifestFile:
     traffic: PlanFigures | None = field(metadata=optional(_TRAFFIC, absent=None))
     tile_contract: TileContracts | None = field(metadata=optional(absent=None))
     plan: tuple[PlanStep, ...] = field(metadata=key(_ENTRIES))
+    host_steps: tuple[HostStep, ...] = field(metadata=omitted(_ENTRIES, absent=()))
     graph_sha256: str | None = field(metadata=key(_SHA256))
     symbolic_dims: Mapping[str, SymbolicDim] = field(metadata=omitted(Form(max_length=MAX_FILES, keys=NAME), absent={}))
     files: Mapping[str, str] = field(metadata=key(Form(max_length=MAX_FILES, keys=RELATIVE_PATH, each=_SHA256)))
@@ -130,6 +132,7 @@ class ManifestFile:
             traffic=manifest.figures,
             tile_contract=contracts,
             plan=manifest.plan,
+            host_steps=manifest.host_steps,
             graph_sha256=manifest.graph_sha256,
             symbolic_dims=manifest.symbolic_dims,
             files=dict(sorted(files.items())),
@@ -146,6 +149,7 @@ class ManifestFile:
             inputs=self.inputs,
             outputs=self.outputs,
             plan=self.plan,
+            host_steps=self.host_steps,
             pool_bytes=self.pool_bytes,
             graph_sha256=self.graph_sha256,
             symbolic_dims=self.symbolic_dims,

@@ -180,7 +180,7 @@ def _target(target: str, cores: int | None) -> Target:
 def _compiled(graph: Path, options: CompileOptions, watch: _Watch) -> Bundle | None:
     """Return the bundle; ``None`` where the passes were stopped before one could be made."""
     from spyrec.front import compile_once, emit, schedule
-    from spyrec.ir.kernel import KernelGraph
+    from spyrec.ir.graph import Graph
     from spyrec.passes.driver import DriverOptions
 
     console = current_console()
@@ -190,7 +190,7 @@ def _compiled(graph: Path, options: CompileOptions, watch: _Watch) -> Bundle | N
         result = schedule(graph, options, graph.parent, DriverOptions(watch.stop_after, watch))
         if watch.stop_after is not None:
             return None
-        assert isinstance(result, KernelGraph), "a whole pipeline ends in kernels"
+        assert not isinstance(result, Graph), "a whole pipeline ends in kernels"
         return emit(result, options)
 
 

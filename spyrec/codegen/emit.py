@@ -21,6 +21,7 @@ from spyrec.ir.likeness import program_likeness
 from spyrec.ir.types import TensorType
 from spyrec.layout.conversion_table import DataConversionInfo
 from spyrec.layout.device_layout import DeviceLayout
+from spyrec.layout.rules import MAX_RANK
 from spyrec.layout.tiling import row_major_strides
 
 _ROLES = {
@@ -195,12 +196,12 @@ def _arguments(scheduled: KernelGraph) -> Iterator[Argument]:
             symbolic_axes=_symbolic_axes(scheduled, buffer.name) if crosses_border else (),
         )
     for name, value in constants_of_source(scheduled):
-        yield _for_the_record(name, value.type)
+        yield for_the_record(name, value.type)
 
 
-def _for_the_record(name: str, tensor: TensorType) -> Argument:
-    """A constant that only the graph's text names: it goes into the bundle and never to the device."""
-    layout = DeviceLayout.default(tensor.shape, tensor.dtype)
+def for_the_record(name: str, tensor: TensorType) -> Argument:
+    """Return the entry of a constant that only the graph's text names: it is in the bundle, and never on the device."""
+    layout = _recorded_layout(tensor)
     return Argument(
         name=name,
         role=Role.CONSTANT,
@@ -213,6 +214,12 @@ def _for_the_record(name: str, tensor: TensorType) -> Argument:
         stride_map=layout.stride_map,
         device_dtype=tensor.dtype.device_format,
     )
+
+
+def _recorded_layout(tensor: TensorType) -> DeviceLayout:
+    """Return the layout that is written of a tensor which never comes to the device: the default one, if it has one."""
+    shape = tensor.shape if tensor.rank <= MAX_RANK else (tensor.element_count,)
+    return DeviceLayout.default(shape, tensor.dtype)
 
 
 def _first_places(scheduled: KernelGraph) -> dict[str, tuple[KernelProgram, int]]:

@@ -19,7 +19,18 @@ HostArray = npt.NDArray[np.generic]
 
 def graph_text(scheduled: KernelGraph) -> bytes | None:
     """Return the source graph as JSON text, constants that nothing uses left out."""
-    return None if scheduled.source is None else write_graph(_used(scheduled.source))
+    return None if scheduled.source is None else graph_bytes(scheduled.source)
+
+
+def graph_bytes(source: Graph) -> bytes:
+    """Return a graph as JSON text, constants that nothing uses left out."""
+    return write_graph(_used(source))
+
+
+def file_constants(source: Graph) -> Iterator[str]:
+    """Yield the constants of a graph's text whose numbers stand in a file beside it."""
+    graph = _used(source)
+    return (name for name, data in graph.constants.items() if not is_inline(data, graph.type_of(name)))
 
 
 def _used(graph: Graph) -> Graph:
@@ -33,11 +44,10 @@ def constants_of_source(scheduled: KernelGraph) -> Iterator[tuple[str, Value]]:
     """Yield the constants beside the graph text that no program reads under their own name."""
     if scheduled.source is None:
         return
-    graph = _used(scheduled.source)
     arguments = {name for program in scheduled.programs for name in program.arguments}
-    for name, data in graph.constants.items():
-        if name not in arguments and not is_inline(data, graph.type_of(name)):
-            yield name, graph.values[name]
+    for name in file_constants(scheduled.source):
+        if name not in arguments:
+            yield name, scheduled.source.values[name]
 
 
 class ConstantArrays(Mapping[str, HostArray]):

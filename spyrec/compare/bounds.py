@@ -15,15 +15,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from spyrec.compare.error_rule import ErrorRule, Step
-from spyrec.compare.propagation import SINGLE_ROUNDOFF, cast_rule, error_rule, term_count
+from spyrec.compare.propagation import SINGLE_ROUNDOFF, cast_rule, error_rule, host_rule, term_count
 from spyrec.compare.simulation import Simulation, simulation_of
 from spyrec.compare.storage import Array, Floats, Storage, absolute_difference, storage_of
 from spyrec.compare.tracks import Track, statistical_bound, stored_exactly_known
 from spyrec.hardware.dtypes import DType
 from spyrec.ir.graph import Graph, Node, Operand
-from spyrec.ir.inference import number_dtype
+from spyrec.ir.host_ops import host_reason
+from spyrec.ir.inference import number_dtype, operand_types
 from spyrec.ir.numbers import decode
 from spyrec.ir.opdef import OpDef, OpKind, catalogue
+from spyrec.ir.types import TensorType
 
 SAMPLES = 8
 """Random evaluations of the graph."""
@@ -93,11 +95,17 @@ class _Walk:
         names = [operand for operand in node.inputs if isinstance(operand, str)]
         for name in names:
             self._remaining[name] -= 1
-        result = _NodeRun(definition, node, operands, self._graph.type_of(node.output).dtype, self._numerics, index)
-        self._tracks[node.output] = result.track()
-        for name in {*names, node.output}:
+        types = [self._graph.type_of(name) for name in node.outputs]
+        on_host = host_reason(definition, self._types(node, definition), types) is not None
+        for number, name in enumerate(node.outputs):
+            result = _NodeRun(definition, node, operands, types[number].dtype, self._numerics, index, number, on_host)
+            self._tracks[name] = result.track()
+        for name in {*names, *node.outputs}:
             if self._remaining[name] == 0:
                 del self._tracks[name]
+
+    def _types(self, node: Node, definition: OpDef) -> list[TensorType | None]:
+        return list(operand_types(definition, node.inputs, self._graph.values))
 
     def _operand(self, operand: Operand, node: Node, definition: OpDef) -> Track | None:
         if isinstance(operand, str):
@@ -130,7 +138,7 @@ def store_error(storage: Storage, rule: ErrorRule, magnitudes: Floats) -> Floats
 
 @dataclass(frozen=True, slots=True)
 class _NodeRun:
-    """The evaluation of one node."""
+    """The evaluation of one result of a node; ``number`` of its results, ``index`` of the graph's nodes."""
 
     definition: OpDef
     node: Node
@@ -138,6 +146,8 @@ class _NodeRun:
     dtype: DType
     numerics: str
     index: int
+    number: int = 0
+    is_on_host: bool = False
 
     def track(self) -> Track:
         """Return what is known of the result."""
@@ -150,8 +160,14 @@ class _NodeRun:
             return operand.moved(lambda values: self.definition.reference((values,), self.node.attributes)[0])
         step = self._step()
         rule = self._rule()
-        simulation = simulation_of(self.definition, self.node.attributes, rule, step, self.dtype)
-        unrounded, noise = simulation.run_with_partial_sums([track and track.device for track in self.operands])
+        devices = [track and track.device for track in self.operands]
+        noise: Floats | None = None
+        if self.is_on_host:
+            simulation = Simulation(self.definition, self.node.attributes, 1.0, self.number)
+            unrounded = simulation.run(devices)
+        else:
+            simulation = simulation_of(self.definition, self.node.attributes, rule, step, self.dtype)
+            unrounded, noise = simulation.run_with_partial_sums(devices)
         device = self._storage.rounded(unrounded)
         samples = self._samples(simulation, rule, noise)
         statistical = self._statistical(step, device, samples, rule)
@@ -178,10 +194,12 @@ class _NodeRun:
 
     def _step(self) -> Step:
         values = tuple(track and track.exact for track in self.operands)
-        result = np.asarray(self.definition.reference(values, self.node.attributes)[0])
-        return Step(self.definition, self.node.attributes, values, result)
+        result = np.asarray(self.definition.reference(values, self.node.attributes)[self.number])
+        return Step(self.definition, self.node.attributes, values, result, self.number)
 
     def _rule(self) -> ErrorRule:
+        if self.is_on_host and self.definition.kind is not OpKind.CAST:
+            return host_rule(self._storage.is_exact)
         return rule_of(self.definition, [track and track.storage for track in self.operands], self._storage)
 
     def _samples(self, simulation: Simulation, rule: ErrorRule, noise: Floats | None) -> tuple[Array, ...] | None:
@@ -265,6 +283,8 @@ class _NodeRun:
         return missed if missed.any() else None
 
     def _is_costly(self, step: Step) -> bool:
+        if self.is_on_host:
+            return False
         return self.definition.kind is OpKind.CONTRACTION and step.result.size * term_count(step) > _WORST_CASE_LIMIT
 
     def _jump(self, step: Step, rule: ErrorRule, spread: Floats | None) -> Floats | None:

@@ -14,17 +14,21 @@ from spyrec.ir.opdef import Attributes, OpDef
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One node at its exact operands ``values``, in the op's order; ``result`` is what the reference makes of them."""
+    """One node at its exact operands ``values``, in the op's order; ``result`` is what the reference makes of them.
+
+    ``number``: which of the node's results it is.
+    """
 
     definition: OpDef
     attributes: Attributes
     values: tuple[Array | None, ...]
     result: Array
+    number: int = 0
 
     def apply(self, *operands: Array | None) -> Floats:
         """Return the reference at other operands, as float64."""
         with np.errstate(all="ignore"):
-            return np.asarray(self.definition.reference(operands, self.attributes)[0], dtype=np.float64)
+            return np.asarray(self.definition.reference(operands, self.attributes)[self.number], dtype=np.float64)
 
     def value(self, index: int) -> Floats:
         """Return an operand that is present, as float64."""

@@ -14,7 +14,7 @@ import numpy as np
 
 from spyrec.compare.error_rule import ErrorRule, Errors, IsAtKink, Spread, Step, present
 from spyrec.compare.kinks import is_extremum_undecided, is_kink_in_reach, is_pair_undecided
-from spyrec.compare.storage import Floats, absolute_difference
+from spyrec.compare.storage import Array, Floats, absolute_difference
 from spyrec.device_ops.record import ErrorKind
 from spyrec.ir.opdef import DeviceOp, OpDef, OpKind
 
@@ -242,6 +242,51 @@ def _rule_of(device: DeviceOp) -> ErrorRule:
         constants=device.rounded,
         scale=fold.scale if fold is not None and kind in {ErrorKind.TOTAL, ErrorKind.GROWING} else None,
     )
+
+
+_CORNERS = 6
+"""Patterns of signs that the errors of a host operation's operands are tried with, beside all up and all down."""
+
+_CORNER_SEED = 20261123
+
+
+def _of_corners(step: Step, errors: Errors) -> Floats:
+    """Any function that the host computes: the largest change where the operands are off by their errors.
+
+    It is exact where the function is monotone in each operand, and an estimate elsewhere, which is why it is doubled
+    there where operands go both ways.
+    """
+    worst = np.zeros(step.result.shape)
+    if not any(error is not None and error.any() for error in errors):
+        return worst
+    generator = np.random.Generator(np.random.PCG64(_CORNER_SEED))
+    for corner in range(_CORNERS + 2):
+        moved_values: list[Array | None] = []
+        for value, error in zip(step.values, errors, strict=True):
+            if value is None or error is None or not error.any():
+                moved_values.append(value)
+                continue
+            signs = (1.0, -1.0)[corner] if corner < 2 else generator.choice((-1.0, 1.0), size=value.shape)
+            moved_values.append(_moved_by(value, error * signs))
+        np.maximum(worst, absolute_difference(step.apply(*moved_values), step.result), out=worst)
+    return 2.0 * worst if step.result.dtype.kind == "f" else worst
+
+
+def _moved_by(value: Array, error: Floats) -> Array:
+    """Return an operand that is off by an error: a bool is the other one, an integer another integer."""
+    if value.dtype == np.bool_:
+        return np.where(error != 0, ~value, value)
+    off = value.astype(np.float64) + error
+    return np.rint(off).astype(np.int64) if value.dtype.kind == "i" else off
+
+
+_HOST_FLOAT = ErrorRule(_of_corners)
+_HOST_EXACT = ErrorRule(_of_corners, rounds=False, is_continuous=False)
+
+
+def host_rule(is_exact: bool) -> ErrorRule:
+    """Return the rule of an operation that the host computes; ``is_exact``: its results are integers or bools."""
+    return _HOST_EXACT if is_exact else _HOST_FLOAT
 
 
 def cast_rule(from_roundoff: float, to_roundoff: float) -> ErrorRule:

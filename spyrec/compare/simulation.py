@@ -29,15 +29,19 @@ _ADDITION_ERROR = 2.0 * SINGLE_ROUNDOFF
 
 @dataclass(frozen=True, slots=True)
 class Simulation:
-    """One op with the constants that the device holds: ``attributes`` rounded, the result multiplied by ``scale``."""
+    """One op with the constants that the device holds: ``attributes`` rounded, the result multiplied by ``scale``.
+
+    ``number``: which of the op's results it is.
+    """
 
     definition: OpDef
     attributes: Attributes
     scale: float
+    number: int = 0
 
     def run(self, operands: Sequence[Array | None]) -> Array:
         """Return the result before it is stored."""
-        result = np.asarray(self.definition.reference(operands, self.attributes)[0])
+        result = np.asarray(self.definition.reference(operands, self.attributes)[self.number])
         return result if self.scale == 1.0 else result.astype(np.float64) * self.scale
 
     def run_with_partial_sums(self, operands: Sequence[Array | None]) -> tuple[Array, Floats | None]:

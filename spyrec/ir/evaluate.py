@@ -13,7 +13,7 @@ from spyrec.hardware.dtypes import DType
 from spyrec.ir.constants import load_constant
 from spyrec.ir.graph import Graph, Node, Scalar, location_of
 from spyrec.ir.inference import number_dtype
-from spyrec.ir.numbers import decode
+from spyrec.ir.numbers import as_computed, decode
 from spyrec.ir.opdef import Array, catalogue
 
 __all__ = ["evaluate", "load_constant", "node_operands"]
@@ -42,7 +42,8 @@ def evaluate(
                 alive[name] = decode(load(name), graph.type_of(name).dtype)
         with np.errstate(all="ignore"):
             results = catalogue()[node.op].reference(node_operands(graph, node, alive), node.attributes)
-        alive.update(zip(node.outputs, results))
+            for name, result in zip(node.outputs, results, strict=False):
+                alive[name] = as_computed(result, graph.type_of(name).dtype)
         _free(node, counts, alive)
     for name in graph.outputs:
         if name in graph.constants and name not in alive:

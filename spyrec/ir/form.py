@@ -39,7 +39,7 @@ _KINDS: dict[type, str] = {
 }
 _HINTS = {
     "SPY0114": "rename it",
-    "SPY0124": "extents run from 1 to 2**63 - 1",
+    "SPY0124": "extents run from 0, those of loops and symbolic dims from 1, to 2**63 - 1",
     "SPY0137": 'name at least one value in "outputs"',
 }
 

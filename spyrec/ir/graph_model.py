@@ -31,10 +31,10 @@ def _name(value: object) -> str:
     raise PydanticCustomError("SPY0114", message, {"shown": _show(value)})
 
 
-def _extent(value: object) -> int:
+def _extent(value: object, least: int = 1) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise PydanticCustomError("SPY0110", "{shown} is not an integer", {"shown": _show(value)})
-    if not 1 <= value < _LIMIT:
+    if not least <= value < _LIMIT:
         raise PydanticCustomError("SPY0124", "extent {value} is out of range", {"value": str(value)[:40]})
     return value
 
@@ -48,7 +48,11 @@ def _count(value: object) -> int:
 
 
 def _shape_entry(value: object) -> int | str:
-    return _name(value) if isinstance(value, str) else _extent(value)
+    return _name(value) if isinstance(value, str) else _extent(value, 0)
+
+
+def _dim_extent(value: object) -> int:
+    return _extent(value, 0)
 
 
 def _operand(value: object) -> str | int | float | bool | None:
@@ -81,12 +85,14 @@ def _not_empty(value: list[str]) -> list[str]:
 
 _NAME_SCHEMA = {"type": "string", "pattern": NAME_PATTERN}
 _EXTENT_SCHEMA = {"type": "integer", "minimum": 1, "exclusiveMaximum": _LIMIT}
+_SIZE_SCHEMA = {"type": "integer", "minimum": 0, "exclusiveMaximum": _LIMIT}
 
 Name = Annotated[str, PlainValidator(_name), WithJsonSchema(_NAME_SCHEMA)]
 Extent = Annotated[int, PlainValidator(_extent), WithJsonSchema(_EXTENT_SCHEMA)]
+DimExtent = Annotated[int, PlainValidator(_dim_extent), WithJsonSchema(_SIZE_SCHEMA)]
 Count = Annotated[int, PlainValidator(_count), WithJsonSchema(_EXTENT_SCHEMA)]
 ShapeEntry = Annotated[
-    int | str, PlainValidator(_shape_entry), WithJsonSchema({"anyOf": [_EXTENT_SCHEMA, _NAME_SCHEMA]})
+    int | str, PlainValidator(_shape_entry), WithJsonSchema({"anyOf": [_SIZE_SCHEMA, _NAME_SCHEMA]})
 ]
 OperandText = Annotated[
     str | int | float | bool | None,
@@ -174,7 +180,7 @@ class LoopModel(Model):
 
 
 LoopItem = Annotated[Annotated[Name, Tag("plain")] | Annotated[LoopModel, Tag("object")], Discriminator(_kind)]
-DimValue = Annotated[Annotated[Extent, Tag("plain")] | Annotated[SymbolicDimModel, Tag("object")], Discriminator(_kind)]
+DimValue = Annotated[Annotated[DimExtent, Tag("plain")] | Annotated[SymbolicDimModel, Tag("object")], Discriminator(_kind)]
 
 
 class GraphModel(Model):

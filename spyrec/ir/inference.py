@@ -8,7 +8,8 @@ from typing import cast
 
 from spyrec.hardware.dtypes import DType
 from spyrec.ir.graph import Operand, Scalar, Value
-from spyrec.ir.numbers import fits, misfit
+from spyrec.ir.numbers import HOST_DTYPES, fits, misfit
+from spyrec.ir.operands import widest_integer
 from spyrec.ir.opdef import Attributes, OpDef, OperandTypes, OpError
 from spyrec.ir.sizes import dim_of_size
 from spyrec.ir.types import TensorType
@@ -141,16 +142,30 @@ def _operand_type(definition: OpDef, index: int, operand: Operand, values: Mappi
 
 
 def number_dtype(definition: OpDef, operands: Sequence[Operand], values: Mapping[str, Value]) -> DType:
-    """Return the dtype that the number operands of a node take: the float among its tensors, or bool; else float16."""
+    """Return the dtype that the number operands of a node take.
+
+    It is that of the float among its tensors, and where there is none, what PyTorch makes of the numbers beside them:
+    float32 of a number with a point, the widest integer of a whole one, bool of true and false.  Without any tensor it
+    is float16, or bool.
+    """
     dtypes = [
         values[operand].type.dtype
         for index, operand in enumerate(operands)
         if isinstance(operand, str) and not definition.operand_spec(index).is_condition
     ]
-    if dtypes:
-        return next((dtype for dtype in dtypes if dtype.is_float), dtypes[0])
     numbers = [operand.value for operand in operands if isinstance(operand, Scalar)]
-    return DType.BOOL if numbers and all(isinstance(number, bool) for number in numbers) else DType.FLOAT16
+    found = next((dtype for dtype in dtypes if dtype.is_float), None)
+    if found is not None:
+        return found
+    are_bools = bool(numbers) and all(isinstance(number, bool) for number in numbers)
+    if not dtypes:
+        return DType.BOOL if are_bools else DType.FLOAT16
+    if any(isinstance(number, float) for number in numbers):
+        return DType.FLOAT32
+    whole = [dtype for dtype in dtypes if dtype is not DType.BOOL]
+    if whole:
+        return widest_integer(whole)
+    return DType.BOOL if are_bools else DType.INT64
 
 
 def _number_type(operand: Scalar, index: int, dtype: DType) -> TensorType:
@@ -162,12 +177,14 @@ def _number_type(operand: Scalar, index: int, dtype: DType) -> TensorType:
 
 
 def _require_formats(definition: OpDef, types: OperandTypes) -> None:
+    """Refuse what neither the device nor the host computes with: 8-bit floats.  Errors: SPY0214."""
     for index, operand in enumerate(types):
-        if operand is not None and operand.dtype.device_format not in definition.formats:
-            formats = sorted(item.name for item in definition.formats)
-            message = f"{definition.name} takes {' or '.join(formats)} on the device, and {operand} is "
-            hint = "convert the operand first: to(float16)"
-            raise OpError("SPY0214", message + operand.dtype.device_format.name, hint=hint, operand=index)
+        if operand is None or operand.dtype in HOST_DTYPES or operand.dtype.device_format in definition.formats:
+            continue
+        formats = sorted(item.name for item in definition.formats)
+        message = f"{definition.name} takes {' or '.join(formats)} on the device, and {operand} is "
+        hint = "convert the operand first: to(float16)"
+        raise OpError("SPY0214", message + operand.dtype.device_format.name, hint=hint, operand=index)
 
 
 def _axis_name(sources: tuple[tuple[int, int], ...], names: Sequence[DimNames]) -> str | None:

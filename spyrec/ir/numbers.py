@@ -24,6 +24,9 @@ _INTEGER_BITS: dict[DType, tuple[int, int]] = {
     DType.UINT8: (0, 2**8 - 1),
 }
 
+HOST_DTYPES = frozenset({*_INTEGER_BITS, DType.FLOAT16, DType.BFLOAT16, DType.FLOAT32, DType.BOOL})
+"""What the host computes with: all but the 8-bit floats."""
+
 
 def fits(number: float | bool, dtype: DType) -> bool:
     """Return whether a number stands for a value of ``dtype``: in range, whole for integers, 0 or 1 for bool.
@@ -57,6 +60,19 @@ def _short(number: float) -> str:
 def as_written(number: float | bool) -> float | bool:
     """Return a number as a graph file can hold it again: an integer of more than 64 bits is a float."""
     return number if isinstance(number, float) or -(2**63) <= number < 2**63 else float(number)
+
+
+def as_computed(values: npt.NDArray[np.generic], dtype: DType) -> npt.NDArray[np.generic]:
+    """Return a result as values of ``dtype`` are computed with: float64, bool, or int64 that a narrow integer holds.
+
+    Integers of 8 and 16 bits wrap around, as in PyTorch; wider ones are as they are.
+    """
+    if dtype is DType.BOOL:
+        return values.astype(np.bool_, copy=False)
+    if dtype.is_float:
+        return values.astype(np.float64, copy=False)
+    whole = values.astype(np.int64, copy=False)
+    return whole if dtype in (DType.INT32, DType.INT64) else whole.astype(dtype.carrier).astype(np.int64)
 
 
 def decode(values: npt.NDArray[np.generic], dtype: DType) -> npt.NDArray[np.generic]:

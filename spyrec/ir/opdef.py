@@ -73,6 +73,8 @@ class OpKind(Enum):
     """Makes values from attributes alone (full)."""
     COMPOSITE = "composite"
     """Defined by a decomposition into other ops."""
+    HOST = "host"
+    """The device has no form of it: the host computes it, between two programs."""
     LAYER_NORM = "layer_norm"
     """The device's layer norm trio: exx2, layernormscale, layernormnorm."""
 

@@ -38,24 +38,21 @@ def present(operands: OperandTypes) -> list[tuple[int, TensorType]]:
     return [(index, operand) for index, operand in enumerate(operands) if operand is not None]
 
 
+def integers(operands: Sequence[Array | None], index: int = 0) -> npt.NDArray[np.int64]:
+    """Return the array of an operand that is present, as int64."""
+    return array(operands, index).astype(np.int64, copy=False)
+
+
 def require_float(operand: TensorType, index: int) -> None:
     """Refuse anything but floats.  Errors: SPY0202."""
     if not operand.dtype.is_float:
         message = f"{operand.dtype.value} is not a floating-point dtype"
-        raise OpError("SPY0202", message, hint=_conversion_hint(operand.dtype), operand=index)
+        raise OpError("SPY0202", message, hint="convert it first: to(float16)", operand=index)
 
 
-def require_float_or_bool(operand: TensorType, index: int) -> None:
-    """Refuse integers.  Errors: SPY0202."""
-    if not operand.dtype.is_float and operand.dtype is not DType.BOOL:
-        message = f"{operand.dtype.value} takes no part in arithmetic on the device"
-        raise OpError("SPY0202", message, hint=_conversion_hint(operand.dtype), operand=index)
-
-
-def _conversion_hint(dtype: DType) -> str:
-    if dtype is DType.BOOL:
-        return "convert it first: to(float16)"
-    return "integers can only be moved; store these numbers as float16 or float32"
+def function_dtype(operand: TensorType) -> DType:
+    """Return the dtype of a function that gives fractions: that of a float; float32 of integers and bools, as PyTorch."""
+    return operand.dtype if operand.dtype.is_float else DType.FLOAT32
 
 
 def common_float(operands: OperandTypes) -> DType:
@@ -69,26 +66,30 @@ def common_float(operands: OperandTypes) -> DType:
 
 
 def common_dtype(operands: OperandTypes) -> DType:
-    """Return the dtype that floats and bools compute in: one float dtype, with bools beside 16-bit floats as 0 and 1.
+    """Return the dtype that operands compute in: the float among them, else the widest integer, else bool.
 
-    Errors: SPY0202 an integer, SPY0203 two float dtypes, or bool beside float32 (their device formats differ).
+    As in PyTorch a tensor without dims, or a number, widens others only where it is of another kind (bool, integer,
+    float).  Two float dtypes never meet: a cast that nobody asked for would round.  Errors: SPY0203.
     """
-    result: DType | None = None
-    has_bool = False
-    for index, operand in present(operands):
-        require_float_or_bool(operand, index)
-        if operand.dtype is DType.BOOL:
-            has_bool = True
-        elif result is None:
-            result = operand.dtype
-        elif operand.dtype is not result:
-            raise _conflict(result, operand.dtype, index)
-    if result is None:
+    floats_found = [(index, operand.dtype) for index, operand in present(operands) if operand.dtype.is_float]
+    for index, dtype in floats_found:
+        if dtype is not floats_found[0][1]:
+            raise _conflict(floats_found[0][1], dtype, index)
+    if floats_found:
+        return floats_found[0][1]
+    whole = [(operand.rank > 0, operand.dtype) for _, operand in present(operands) if operand.dtype is not DType.BOOL]
+    if not whole:
         return DType.BOOL
-    if has_bool and result.device_format is not DType.BOOL.device_format:
-        index = next(index for index, operand in present(operands) if operand.dtype is DType.BOOL)
-        raise _conflict(result, DType.BOOL, index)
-    return result
+    return widest_integer([dtype for has_dims, dtype in whole if has_dims] or [dtype for _, dtype in whole])
+
+
+_INTEGER_WIDTHS = {DType.UINT8: 1, DType.INT8: 1, DType.INT16: 2, DType.INT32: 4, DType.INT64: 8}
+
+
+def widest_integer(dtypes: Sequence[DType]) -> DType:
+    """Return the integer dtype that holds the numbers of all these integer dtypes."""
+    widest = max(dtypes, key=_INTEGER_WIDTHS.__getitem__)
+    return DType.INT16 if {DType.INT8, DType.UINT8} <= set(dtypes) and _INTEGER_WIDTHS[widest] == 1 else widest
 
 
 def _conflict(one: DType, other: DType, index: int) -> OpError:

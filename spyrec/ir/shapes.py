@@ -79,11 +79,11 @@ def resolve_sizes(sizes: Sequence[int], element_count: int, attribute: str) -> S
     unknown = [position for position, size in enumerate(sizes) if size == -1]
     if len(unknown) > 1:
         raise OpError("SPY0208", f"sizes {show(sizes)} hold {len(unknown)} entries of -1", attribute=attribute)
-    if any(size < 1 for size in sizes if size != -1):
-        message = f"sizes {show(sizes)} hold an extent below 1"
-        raise OpError("SPY0208", message, hint="extents are 1 or more; one entry may be -1", attribute=attribute)
+    if any(size < 0 for size in sizes if size != -1):
+        message = f"sizes {show(sizes)} hold an extent below 0"
+        raise OpError("SPY0208", message, hint="extents are 0 or more; one entry may be -1", attribute=attribute)
     known = math.prod(size for size in sizes if size != -1)
-    if unknown and element_count % known == 0:
+    if unknown and known and element_count % known == 0:
         return tuple(element_count // known if size == -1 else int(size) for size in sizes)
     if unknown or known != element_count:
         message = f"sizes {show(sizes)} do not hold the {element_count} elements of the operand"

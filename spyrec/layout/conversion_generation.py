@@ -135,6 +135,8 @@ def generate(
     ``host`` has the strides that ``stride_map`` was made for, ``memory_strides`` those of the tensor to copy.
     Reasons: SPY0307 where the layout does not hold such a tensor, SPY0308 where a tile does not divide its dim.
     """
+    if 0 in host.shape:
+        return []  # nothing to copy, whatever the layout
     runs = analyse(host, device_size, stride_map)
     if isinstance(runs, Diagnostic):
         return runs

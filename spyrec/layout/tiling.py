@@ -16,10 +16,10 @@ from spyrec.diagnostics import Diagnostic
 
 
 def row_major_strides(shape: Sequence[int]) -> tuple[int, ...]:
-    """Return the strides, in elements, of a dense tensor whose last dim is innermost."""
+    """Return the strides, in elements, of a dense tensor whose last dim is innermost; an extent of 0 counts as 1."""
     strides = [1] * len(shape)
     for dim in range(len(shape) - 2, -1, -1):
-        strides[dim] = strides[dim + 1] * shape[dim + 1]
+        strides[dim] = strides[dim + 1] * max(shape[dim + 1], 1)
     return tuple(strides)
 
 

@@ -20,7 +20,7 @@ def canonicalize(graph: Graph, context: PassContext) -> Graph:
     """
     del context
     builder = GraphRewriter(graph, "canonicalize")
-    live = [replace(node, inputs=numbers_as_constants(builder, node)) for node in _live_nodes(graph)]
+    live = [replace(node, inputs=numbers_as_constants(builder, node)) for node in live_nodes(graph)]
     nodes = [*_fills(builder, graph, live), *live]
     values = live_values(builder.values, graph, nodes)
     constants = {name: data for name, data in builder.constants.items() if name in values}
@@ -47,7 +47,8 @@ def _fills(builder: GraphRewriter, graph: Graph, live: Sequence[Node]) -> list[N
     return fills
 
 
-def _live_nodes(graph: Graph) -> list[Node]:
+def live_nodes(graph: Graph) -> list[Node]:
+    """Return the nodes that an output needs, in their order."""
     needed = set(graph.outputs)
     kept: list[Node] = []
     for node in reversed(graph.nodes):

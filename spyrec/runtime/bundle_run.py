@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from spyrec.bundle.manifest import Argument
+from spyrec.bundle.manifest import Argument, Manifest
 from spyrec.bundle.program import is_size_parameter
 from spyrec.diagnostics import Location, SpyrecError, files_below, located
 from spyrec.layout.conversion_table import Direction
@@ -150,6 +150,10 @@ class BundleRun:
         self._owners: list[Allocation] = []
         self._places: dict[str, DeviceBytes] = {}
         self._named = _NamedStats()
+        self._parts = _parts_of(plan, self._manifest)
+        self._on_host: dict[str, HostArray] = {}
+        """What the latest run has on the host beside its inputs: results of its steps there."""
+
         rows = self._refuse_unfit()
         self.inputs = tuple(replace(item, row_count=rows.get(item.name)) for item in expected_inputs(self._manifest))
 
@@ -199,7 +203,11 @@ class BundleRun:
             self._allocate(given)
             copied_in = self._copy_in(stream, given)
             arguments = self._launch_arguments(given)
-            launch_arguments(stream, self.plan, arguments, self._allows_tiles, given.values(values))
+            for part in self._parts:
+                if isinstance(part, int):
+                    self._compute_on_host(stream, part, given, copied_in)
+                else:
+                    launch_arguments(stream, part, arguments, self._allows_tiles, given.values(values))
             if observer is not None:
                 stream.synchronize()
             is_complete = observer is None or not observer.is_ended
@@ -309,6 +317,42 @@ class BundleRun:
         self._owners.append(self._device.spyre_allocator.allocate(size_bytes))
         return self._owners[-1]
 
+    # --- steps of the host ------------------------------------------------------------------------------------------
+
+    def _compute_on_host(self, stream: SpyreStream, number: int, given: _Given, copies: list[HostCopy]) -> None:
+        """Bring a step's operands to the host, compute it, and enqueue the copies of what a program reads of it.
+
+        ``copies`` takes what was copied.  Errors: SPY0318 an integer that does not fit; of the copies.
+        """
+        step = self._manifest.host_steps[number]
+        origin = Origin(self._device.next_launch_id(), f"host step {number} of {self.plan.name}")
+        taken: dict[str, HostArray] = {}
+        blocks: list[ControlBlock] = []
+        for value, name in step.takes.items():
+            taken[value], block = self._tensors.copy_out_exact(name, self._places[name], origin)
+            blocks.append(block)
+            copies.append(HostCopy(name, self._size_bytes(given, name), is_to_device=False))
+        stream.flex.enqueue(blocks)
+        stream.synchronize()
+        if number == 0:
+            self._on_host = {}
+        self._on_host |= taken
+        self._on_host |= self._tensors.host_steps.compute(number, {**given.inputs, **self._on_host})
+        written: list[ControlBlock] = []
+        for value, name in step.gives.items():
+            written.append(self._tensors.copy_in(name, self._on_host[value], self._places[name], origin, is_lent=True))
+            copies.append(HostCopy(name, self._size_bytes(given, name), is_to_device=True))
+        stream.flex.enqueue(written)
+
+    def _held_on_host(self, result: str, name: str, given: _Given) -> HostArray | None:
+        """Return a result that is no tensor of the device: of a step of the host, an input or a constant."""
+        if not self._manifest.host_steps or name in self._places:
+            return None
+        steps = self._tensors.host_steps
+        if result in self._on_host:
+            return self._on_host[result]
+        return np.array(given.inputs[result] if result in given.inputs else steps.constant(result))
+
     # --- host copies ------------------------------------------------------------------------------------------------
 
     def _copy_in(self, stream: SpyreStream, given: _Given) -> list[HostCopy]:
@@ -331,6 +375,10 @@ class BundleRun:
         outputs: dict[str, HostArray] = {}
         blocks: list[ControlBlock] = []
         for result, name in self._manifest.outputs:
+            held = self._held_on_host(result, name, given)
+            if held is not None:
+                outputs[result] = held
+                continue
             form = given.forms.get(name) if name in self._places else None  # a constant lies as compiled
             layout, place = None if form is None else form.layout, self._place_of(name)
             with located(*self._copy_place(name, Direction.DEVICE_TO_HOST)):
@@ -345,7 +393,8 @@ class BundleRun:
     def _names_on_device(self) -> set[str]:
         """What the plan binds or the caller gets back; the rest (an unused input) never leaves the host."""
         manifest = self._manifest
-        return {name for step in manifest.plan for name in step.arguments} | {name for _, name in manifest.outputs}
+        used = {name for step in manifest.plan for name in step.arguments}
+        return used if manifest.host_steps else used | {name for _, name in manifest.outputs}
 
     def _size_bytes(self, given: _Given, name: str) -> int:
         form = given.forms.get(name)
@@ -414,15 +463,20 @@ class BundleRun:
         self, given: _Given, copied_in: Sequence[HostCopy], outputs: dict[str, HostArray], counters: _Counters
     ) -> RunRecord:
         results = [(result, name) for result, name in self._manifest.outputs if result in outputs]
-        copied_out = [HostCopy(name, self._size_bytes(given, name), is_to_device=False) for _, name in results]
+        copied_out = [
+            HostCopy(name, self._size_bytes(given, name), is_to_device=False)
+            for _, name in results
+            if name in self._places or not self._manifest.host_steps
+        ]
+        copies = [*copied_in, *copied_out]
         return RunRecord(
             outputs,
             {result: _dtype_name(self._arguments[name]) for result, name in results},
             counters.operations,
             counters.lx_peak_bytes,
-            sum(item.size_bytes for item in copied_in),
-            sum(item.size_bytes for item in copied_out),
-            (*copied_in, *copied_out),
+            sum(item.size_bytes for item in copies if item.is_to_device),
+            sum(item.size_bytes for item in copies if not item.is_to_device),
+            tuple(copies),
             tuple(counters.launches),
             given.plans,
         )
@@ -541,6 +595,22 @@ def _sum(known: OperationStats, more: OperationStats) -> OperationStats:
         flops=known.flops + more.flops,
         simulated_us=None if times[0] is None or times[1] is None else times[0] + times[1],
     )
+
+
+def _parts_of(plan: ExecutionPlan, manifest: Manifest) -> list[ExecutionPlan | int]:
+    """Return what a run executes, in order: programs of the plan, and numbers of the host's steps between them."""
+    if not manifest.host_steps:
+        return [plan]
+    parts: list[ExecutionPlan | int] = []
+    first = 0
+    for number, step in enumerate(manifest.host_steps):
+        if step.before > first:
+            parts.append(plan.part(first, step.before))
+        first = step.before
+        parts.append(number)
+    if first < len(manifest.plan):
+        parts.append(plan.part(first, len(manifest.plan)))
+    return parts
 
 
 def _neighbours(jobs: Iterable[WiredJob], signature: Mapping[str, JobArgument]) -> list[dict[str, int]]:

@@ -102,6 +102,12 @@ RUNNING: dict[str, Code] = {
         "A call returns arrays and nothing else, so that it cannot report what its options look for.",
         hint="`model.run(inputs)` returns the report",
     ),
+    "SPY0785": Code(
+        "launch of a plan with steps of the host",
+        "A launch is work of the device alone; between the programs of this bundle the host computes operations that "
+        "the device has no form of.",
+        hint="run the bundle: `spyrec.load` and `spyrec.run` do both",
+    ),
     "SPY0797": Code(
         "operating system refused",
         "A full disk, a closed directory or a limit of this machine.",

@@ -86,9 +86,9 @@ SHAPES: dict[str, Code] = {
         hint="make the extents of the other dims agree",
     ),
     "SPY0218": Code(
-        "conversion that the device lacks",
-        "Conversions run among float16, bfloat16, float32 and bool.",
-        hint="convert by way of float32, or on the host",
+        "conversion that there is not",
+        "Conversions run among float16, bfloat16, float32, bool and the integers.",
+        hint="convert by way of float32",
     ),
     "SPY0219": Code(
         "operand that must be a tensor",
@@ -99,5 +99,10 @@ SHAPES: dict[str, Code] = {
         "declared type disagrees",
         "A value's type is not what its node makes: a pass went wrong.",
         hint="this is a bug of a pass, not of the graph: please report it",
+    ),
+    "SPY0222": Code(
+        "nothing to choose of",
+        "The largest or smallest of no elements does not exist; a sum of none is 0, a product 1.",
+        hint="fold dims that have elements",
     ),
 }

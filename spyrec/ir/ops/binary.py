@@ -1,6 +1,6 @@
 """Pointwise ops of two and three tensors.  Device names: torch-spyre's op table.
 
-Dtypes: floats of one dtype; bool beside a 16-bit float counts as 0 and 1, since both have the same device format.
+Dtypes: floats of one dtype, integers and bools, with the result that PyTorch gives them.
 """
 
 from __future__ import annotations
@@ -28,15 +28,7 @@ from spyrec.ir.opdef import (
     register,
     rule,
 )
-from spyrec.ir.operands import (
-    Floats,
-    array,
-    common_dtype,
-    floats,
-    present,
-    tensor,
-    unsupported,
-)
+from spyrec.ir.operands import Floats, array, common_dtype, floats, present, tensor
 from spyrec.ir.samples import boolean, f16, f32
 from spyrec.ir.shapes import broadcast, broadcast_axes
 from spyrec.ir.types import TensorType
@@ -55,7 +47,7 @@ def _axes(operands: OperandTypes, _: Attributes) -> AxisSources:
 def _infer_arithmetic(operands: OperandTypes, _: Attributes) -> tuple[TensorType, ...]:
     dtype = common_dtype(operands)
     if dtype is DType.BOOL:
-        hint = "convert one operand: to(float16); for bools there are logical_and, mul, maximum and minimum"
+        hint = "convert one operand: to(float16); for bools there are logical_and, logical_or, mul, maximum and minimum"
         raise OpError("SPY0202", "two bool operands have no arithmetic", hint=hint, operand=0)
     return (TensorType(_shape(operands), dtype),)
 
@@ -161,20 +153,27 @@ for _name, _summary, _reference in (
 
 @dataclass(frozen=True, slots=True)
 class DivAttributes:
-    """``rounding_mode`` is PyTorch's; the device divides without rounding to integers."""
+    """``rounding_mode`` is PyTorch's: the quotient rounded down, or towards zero."""
 
     rounding_mode: Literal["trunc", "floor"] | None = None
 
 
 def _infer_div(operands: OperandTypes, attributes: DivAttributes) -> tuple[TensorType, ...]:
-    if attributes.rounding_mode is not None:
-        hint = "divide without it, then apply floor"
-        raise unsupported("rounding_mode", f'"{attributes.rounding_mode}"', hint)
-    return _infer_arithmetic(operands, attributes)
+    dtype = common_dtype(operands)
+    if not dtype.is_float and attributes.rounding_mode is None:
+        dtype = DType.FLOAT32
+    return (TensorType(_shape(operands), dtype),)
 
 
-def _divide(operands: Sequence[Array | None], _: Attributes) -> tuple[Array, ...]:
-    return (floats(operands) / floats(operands, 1),)
+def _divide(operands: Sequence[Array | None], attributes: DivAttributes) -> tuple[Array, ...]:
+    quotient = floats(operands) / floats(operands, 1)
+    match attributes.rounding_mode:
+        case "floor":
+            return (np.floor(quotient),)
+        case "trunc":
+            return (np.trunc(quotient),)
+        case None:
+            return (quotient,)
 
 
 register(
@@ -185,7 +184,7 @@ register(
         operands=_PAIR,
         attributes=DivAttributes,
         infer=rule(DivAttributes, _infer_div),
-        reference=_divide,
+        reference=rule(DivAttributes, _divide),
         axes=_axes,
         device=DeviceOp("realdiv"),
         samples=tuple((types, DivAttributes()) for types, _ in (*_FLOAT_SAMPLES, *_SINGLE_SAMPLES)),

@@ -25,7 +25,8 @@ from spyrec.ir.opdef import (
     register,
     rule,
 )
-from spyrec.ir.operands import common_float, floats, require_rank, tensor
+from spyrec.hardware.dtypes import DType
+from spyrec.ir.operands import common_float, floats, present, require_rank, require_same_dtype, tensor
 from spyrec.ir.samples import f16
 from spyrec.ir.shapes import broadcast, broadcast_axes
 from spyrec.ir.types import TensorType
@@ -67,12 +68,19 @@ def _matmul_axes(operands: OperandTypes, _: Attributes) -> AxisSources:
     return tuple(sources)
 
 
+def _product_dtype(operands: OperandTypes) -> DType:
+    """Return the dtype of a product: both operands are floats of one dtype, or both are whole."""
+    if any(operand.dtype.is_float for _, operand in present(operands)):
+        return common_float(operands)
+    return require_same_dtype(operands)
+
+
 def _infer_ranked(name: str, ranks: tuple[int, int]) -> InferRule:
     def infer(operands: OperandTypes, _: Attributes) -> tuple[TensorType, ...]:
         a, b = tensor(operands), tensor(operands, 1)
         require_rank(a, (ranks[0],), 0)
         require_rank(b, (ranks[1],), 1)
-        dtype = common_float(operands)
+        dtype = _product_dtype(operands)
         if name == "bmm" and a.shape[0] != b.shape[0]:
             message = f"bmm multiplies a batch of {a.shape[0]} with a batch of {b.shape[0]}"
             raise OpError("SPY0201", message, hint="bmm does not broadcast; matmul does", operand=1)
@@ -87,7 +95,7 @@ def _infer_matmul(operands: OperandTypes, _: Attributes) -> tuple[TensorType, ..
     for index, operand in enumerate((a, b)):
         if operand.rank == 0:
             raise OpError("SPY0206", f"{operand} has rank 0, matmul takes rank 1 or more", operand=index)
-    dtype = common_float(operands)
+    dtype = _product_dtype(operands)
     _contract("matmul", a, b)
     return (TensorType(_matmul_shape(a, b), dtype),)
 
@@ -142,7 +150,7 @@ _define(
 
 def _infer_linear(operands: OperandTypes, _: Attributes) -> tuple[TensorType, ...]:
     x, weight = tensor(operands), tensor(operands, 1)
-    dtype = common_float(operands)
+    dtype = _product_dtype(operands)
     require_rank(weight, (1, 2), 1)
     if x.rank == 0:
         raise OpError("SPY0206", f"{x} has rank 0, linear takes rank 1 or more", operand=0)
@@ -198,7 +206,7 @@ def _infer_addmm(operands: OperandTypes, _: AddmmAttributes) -> tuple[TensorType
     added, a, b = tensor(operands), tensor(operands, 1), tensor(operands, 2)
     require_rank(a, (2,), 1)
     require_rank(b, (2,), 2)
-    dtype = common_float(operands)
+    dtype = _product_dtype(operands)
     if a.shape[1] != b.shape[0]:
         message = f"addmm contracts {a.shape[1]} with {b.shape[0]}: dim 1 of mat1, dim 0 of mat2"
         raise OpError("SPY0213", message, hint=_HINT, operand=2)

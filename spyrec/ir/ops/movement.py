@@ -10,7 +10,7 @@ import numpy as np
 from spyrec.device_ops.record import ANY_FORMAT
 from spyrec.hardware.dtypes import DType
 from spyrec.ir.attributes import NO_ATTRIBUTES, NoAttributes, Number, Sizes
-from spyrec.ir.numbers import fits, misfit
+from spyrec.ir.numbers import HOST_DTYPES, fits, misfit
 from spyrec.ir.opdef import (
     Array,
     Attributes,
@@ -213,18 +213,13 @@ class ToAttributes:
     dtype: DType
 
 
-_CASTS = (DType.FLOAT16, DType.BFLOAT16, DType.FLOAT32, DType.BOOL)
-
-
 def _infer_to(operands: OperandTypes, attributes: ToAttributes) -> tuple[TensorType, ...]:
     operand = tensor(operands)
-    pair = (operand.dtype, attributes.dtype)
-    is_known = operand.dtype is attributes.dtype or all(dtype in _CASTS for dtype in pair)
-    # a float32 below the smallest 16-bit float is true, and the device has no float32 comparison
-    if not is_known or pair == (DType.FLOAT32, DType.BOOL):
-        message = f"the device does not convert {operand.dtype.value} to {attributes.dtype.value}"
-        hint = "conversions run among float16, bfloat16, float32 and bool, except float32 to bool"
-        raise OpError("SPY0218", message, hint=hint, attribute="dtype")
+    for dtype in (operand.dtype, attributes.dtype):
+        if dtype not in HOST_DTYPES and operand.dtype is not attributes.dtype:
+            message = f"nothing converts {operand.dtype.value} to {attributes.dtype.value}"
+            hint = "conversions run among float16, bfloat16, float32, bool and the integers"
+            raise OpError("SPY0218", message, hint=hint, attribute="dtype")
     return (TensorType(operand.shape, attributes.dtype),)
 
 
@@ -232,7 +227,9 @@ def _to(operands: Sequence[Array | None], attributes: ToAttributes) -> tuple[Arr
     x = array(operands)
     if attributes.dtype is DType.BOOL:
         return (x != 0,)
-    return (x.astype(np.float64) if attributes.dtype.is_float else x,)
+    if attributes.dtype.is_float:
+        return (x.astype(np.float64),)
+    return (np.trunc(x) if x.dtype.kind == "f" else x,)
 
 
 register(
@@ -267,8 +264,8 @@ class FullAttributes:
 
 
 def _infer_full(_: OperandTypes, attributes: FullAttributes) -> tuple[TensorType, ...]:
-    if any(extent < 1 for extent in attributes.size):
-        raise OpError("SPY0208", f"size {show(attributes.size)} holds an extent below 1", attribute="size")
+    if any(extent < 0 for extent in attributes.size):
+        raise OpError("SPY0208", f"size {show(attributes.size)} holds an extent below 0", attribute="size")
     if not fits(attributes.fill_value, attributes.dtype):
         reason = misfit(attributes.fill_value, attributes.dtype)
         message = f"fill_value {attributes.fill_value} is no {attributes.dtype.value}: {reason}"

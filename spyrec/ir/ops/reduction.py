@@ -18,13 +18,15 @@ from spyrec.ir.opdef import (
     OpDef,
     OperandSpec,
     OperandTypes,
+    OpError,
     OpKind,
     Reference,
     Sample,
     register,
     rule,
 )
-from spyrec.ir.operands import array, floats, require_float, require_float_or_bool, tensor
+from spyrec.hardware.dtypes import DType
+from spyrec.ir.operands import array, floats, function_dtype, tensor
 from spyrec.ir.samples import boolean, f16, f32
 from spyrec.ir.shapes import normalize_dims
 from spyrec.ir.types import TensorType
@@ -55,12 +57,21 @@ def _axes(operands: OperandTypes, attributes: ReductionAttributes) -> AxisSource
 
 
 def _infer(operands: OperandTypes, attributes: ReductionAttributes) -> tuple[TensorType, ...]:
-    require_float(tensor(operands), 0)
-    return (TensorType(reduced_shape(tensor(operands).shape, attributes), tensor(operands).dtype),)
+    operand = tensor(operands)
+    return (TensorType(reduced_shape(operand.shape, attributes), function_dtype(operand)),)
+
+
+def _infer_sum(operands: OperandTypes, attributes: ReductionAttributes) -> tuple[TensorType, ...]:
+    operand = tensor(operands)
+    dtype = operand.dtype if operand.dtype.is_float else DType.INT64
+    return (TensorType(reduced_shape(operand.shape, attributes), dtype),)
 
 
 def _infer_extremum(operands: OperandTypes, attributes: ReductionAttributes) -> tuple[TensorType, ...]:
-    require_float_or_bool(tensor(operands), 0)
+    shape = tensor(operands).shape
+    if any(shape[axis] == 0 for axis in normalize_dims(attributes.dim, len(shape))):
+        fact = f"{tensor(operands)} has no elements along a folded dim: nothing is the largest or the smallest of them"
+        raise OpError("SPY0222", fact, operand=0)
     return (TensorType(reduced_shape(tensor(operands).shape, attributes), tensor(operands).dtype),)
 
 
@@ -91,7 +102,8 @@ def _sum(operands: Sequence[Array | None], attributes: ReductionAttributes) -> t
 def _mean(operands: Sequence[Array | None], attributes: ReductionAttributes) -> tuple[Array, ...]:
     x = floats(operands)
     total = _fold(x, attributes, np.add).astype(np.float64)
-    return (np.asarray(total / (x.size // total.size)),)
+    folded = math.prod(x.shape[axis] for axis in normalize_dims(attributes.dim, x.ndim))
+    return (np.asarray(total / np.float64(folded)),)
 
 
 def _amax(operands: Sequence[Array | None], attributes: ReductionAttributes) -> tuple[Array, ...]:
@@ -116,16 +128,17 @@ def _define(name: str, summary: str, device: DeviceOp, infer: InferRule, referen
             axes=rule(ReductionAttributes, _axes),
             formats=HALF_OR_SINGLE,
             device=device,
-            samples=_SAMPLES if infer is _FLOATS else (*_SAMPLES, *bools),
+            samples=_SAMPLES if infer is not _FLOATS_AND_BOOLS else (*_SAMPLES, *bools),
         )
     )
 
 
 _FLOATS = rule(ReductionAttributes, _infer)
+_SUMS = rule(ReductionAttributes, _infer_sum)
 _FLOATS_AND_BOOLS = rule(ReductionAttributes, _infer_extremum)
 _MEAN = DeviceOp("mean", rule(ReductionAttributes, _mean_constants))
 
-_define("sum", "sum", DeviceOp("sum"), _FLOATS, rule(ReductionAttributes, _sum))
+_define("sum", "sum", DeviceOp("sum"), _SUMS, rule(ReductionAttributes, _sum))
 _define("mean", "arithmetic mean", _MEAN, _FLOATS, rule(ReductionAttributes, _mean))
 _define("amax", "largest", DeviceOp("max"), _FLOATS_AND_BOOLS, rule(ReductionAttributes, _amax))
 _define("amin", "smallest", DeviceOp("min"), _FLOATS_AND_BOOLS, rule(ReductionAttributes, _amin))

@@ -25,7 +25,7 @@ from spyrec.ir.opdef import (
     register,
     rule,
 )
-from spyrec.ir.operands import Floats, array, floats, require_float, require_float_or_bool, tensor
+from spyrec.ir.operands import Floats, array, floats, function_dtype, require_float, tensor
 from spyrec.ir.samples import boolean, f16, f32
 from spyrec.ir.shapes import broadcast_axes
 from spyrec.ir.types import TensorType
@@ -36,8 +36,15 @@ DL16_MAXIMUM = 8573157376.0
 _INPUT = (OperandSpec("input"),)
 
 
-def _float_result(operands: OperandTypes, _: Attributes) -> tuple[TensorType, ...]:
-    require_float(tensor(operands), 0)
+def _function_result(operands: OperandTypes, _: Attributes) -> tuple[TensorType, ...]:
+    """The result of a function that gives fractions."""
+    return (TensorType(tensor(operands).shape, function_dtype(tensor(operands))),)
+
+
+def _same_result(operands: OperandTypes, _: Attributes) -> tuple[TensorType, ...]:
+    """The result of a function that keeps whole numbers whole; bools are no numbers."""
+    if tensor(operands).dtype is DType.BOOL:
+        require_float(tensor(operands), 0)
     return (tensor(operands),)
 
 
@@ -51,6 +58,10 @@ def _reciprocal_root(x: Floats) -> Floats:
 
 def _relu(x: Floats) -> Floats:
     return np.maximum(x, 0.0)
+
+
+_WHOLE = frozenset({"abs", "neg", "floor", "relu"})
+"""Functions that give whole numbers of whole numbers."""
 
 
 def _plain(name: str, summary: str, op_func: str, function: Callable[[Floats], Floats]) -> None:
@@ -67,7 +78,7 @@ def _plain(name: str, summary: str, op_func: str, function: Callable[[Floats], F
             kind=OpKind.POINTWISE,
             operands=_INPUT,
             attributes=NoAttributes,
-            infer=_float_result,
+            infer=_same_result if name in _WHOLE else _function_result,
             reference=reference,
             axes=_axes,
             device=device,
@@ -109,7 +120,7 @@ register(
         kind=OpKind.POINTWISE,
         operands=_INPUT,
         attributes=GeluAttributes,
-        infer=_float_result,
+        infer=_function_result,
         reference=rule(GeluAttributes, _gelu),
         axes=_axes,
         device=DeviceOp("gelufwd"),
@@ -129,7 +140,7 @@ class SoftplusAttributes:
 def _infer_softplus(operands: OperandTypes, attributes: SoftplusAttributes) -> tuple[TensorType, ...]:
     if attributes.beta == 0:
         raise OpError("SPY0209", "beta is 0, and softplus divides by it", attribute="beta")
-    return _float_result(operands, attributes)
+    return _function_result(operands, attributes)
 
 
 def _softplus(operands: Sequence[Array | None], attributes: SoftplusAttributes) -> tuple[Array, ...]:
@@ -167,7 +178,14 @@ class ClampAttributes:
 def _infer_clamp(operands: OperandTypes, attributes: ClampAttributes) -> tuple[TensorType, ...]:
     if attributes.min is None and attributes.max is None:
         raise OpError("SPY0209", "clamp has neither min nor max", hint='give "min", "max" or both in attrs')
-    return _float_result(operands, attributes)
+    return _clamp_result(operands, attributes)
+
+
+def _clamp_result(operands: OperandTypes, attributes: ClampAttributes) -> tuple[TensorType, ...]:
+    """Bounds with a point make floats of whole numbers, as in PyTorch."""
+    bounds = (attributes.min, attributes.max)
+    is_whole = all(bound is None or float(bound).is_integer() for bound in bounds)
+    return _same_result(operands, attributes) if is_whole else _function_result(operands, attributes)
 
 
 def _clamp(operands: Sequence[Array | None], attributes: ClampAttributes) -> tuple[Array, ...]:
@@ -216,7 +234,7 @@ register(
         kind=OpKind.COMPOSITE,
         operands=_INPUT,
         attributes=NoAttributes,
-        infer=_float_result,
+        infer=_same_result,
         reference=_square,
         axes=_axes,
         formats=HALF_OR_SINGLE,
@@ -226,7 +244,6 @@ register(
 
 
 def _infer_not(operands: OperandTypes, _: Attributes) -> tuple[TensorType, ...]:
-    require_float_or_bool(tensor(operands), 0)
     return (TensorType(tensor(operands).shape, DType.BOOL),)
 
 
@@ -263,11 +280,8 @@ def is_product_of_roots(exponent: float) -> bool:
 
 
 def _infer_pow(operands: OperandTypes, attributes: PowAttributes) -> tuple[TensorType, ...]:
-    require_float(tensor(operands), 0)
-    if tensor(operands).dtype is DType.FLOAT32 and not is_product_of_roots(attributes.exponent):
-        message = f"pow of float32 with exponent {attributes.exponent} needs log, which takes SEN169_FP16 only"
-        raise OpError("SPY0214", message, hint="convert the operand: to(float16)", operand=0)
-    return (tensor(operands),)
+    is_whole = attributes.exponent >= 0 and float(attributes.exponent).is_integer()
+    return _same_result(operands, attributes) if is_whole else _function_result(operands, attributes)
 
 
 def _pow(operands: Sequence[Array | None], attributes: PowAttributes) -> tuple[Array, ...]:

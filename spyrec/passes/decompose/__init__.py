@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from spyrec.ir.graph import Graph, Node
+from spyrec.ir.host_ops import host_reason
 from spyrec.ir.opdef import OpKind, catalogue
 from spyrec.ir.ops.views import ReshapeAttributes
 from spyrec.ir.types import TensorType
@@ -52,9 +53,12 @@ def decompose(graph: Graph, context: PassContext) -> Graph:
 
 def _expand(builder: GraphRewriter, node: Node) -> None:
     types = [None if operand is None else builder.values[str(operand)].type for operand in node.inputs]
+    definition = catalogue()[node.op]
+    if host_reason(definition, types, [builder.values[name].type for name in node.outputs]) is not None:
+        builder.nodes.append(node)  # the graph is not compiled as one: the host computes it as it stands
+        return
     rewrite = _decomposition_of(node, types)
     if rewrite is None:
-        definition = catalogue()[node.op]
         assert definition.device is not None or definition.kind in _WRITTEN_BY_KERNELS, node.op
         builder.nodes.append(node)
         return

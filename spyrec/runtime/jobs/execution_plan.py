@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from copy import copy
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -100,6 +101,12 @@ class ExecutionPlan:
         self._wired.append(WiredJob(job, None if tensors is None else tuple(tensors)))
         self._jobs |= _with_those_beside(job)
 
+    def part(self, first: int, end: int) -> ExecutionPlan:
+        """Return a plan of the jobs at positions ``first`` to ``end``, which shares what is loaded with this one."""
+        part = copy(self)
+        part._wired = self._wired[first:end]  # noqa: SLF001 -- its own
+        return part
+
     @takes(device=of("SpyreDevice"))
     def is_loaded(self, device: SpyreDevice) -> bool:
         """Whether programs and constants were brought to a device, and nothing went wrong on the way."""
@@ -186,6 +193,13 @@ class ExecutionPlan:
         for job in self._jobs.values():
             job.check_on(device)
 
+    def refuse_host_steps(self) -> None:
+        """Refuse to launch a plan between whose programs the host computes (SPY0785)."""
+        if self.tensors is not None and self.tensors.manifest.host_steps:
+            count = len(self.tensors.manifest.host_steps)
+            fact = f'the host computes between the programs of plan "{self.name}", in {count} step{"s"[: count != 1]}'
+            raise refuse("SPY0785", fact)
+
     def refuse_loading(self, stream: SpyreStream) -> None:
         """Refuse to load on a stream that takes no work, or records; errors SPY0920, SPY0928 to SPY0930."""
         if stream.flex.capture is not None:
@@ -235,10 +249,15 @@ class ExecutionPlan:
         arguments = {
             item.name: job_argument(item, manifest.symbolic_dims, argument_size_bytes(item))
             for item in manifest.arguments
+            if item.arg_index is not None or not manifest.host_steps  # what the host alone has comes to no device
         }
         used = {name for step in manifest.plan for name in step.arguments}
         roles = {name: item.role for name, item in arguments.items()}
         names = dict.fromkeys([*manifest.inputs, *(name for _, name in manifest.outputs)])
+        if manifest.host_steps:
+            # tensors that live while the host computes are the run's, as inputs and outputs are
+            names |= {name: None for name, role in roles.items() if role is Role.INTERMEDIATE}
+            names = {name: None for name in names if name in used}
         self.signature = tuple(arguments[name] for name in names if roles[name] is not Role.CONSTANT)
         self.intermediates = tuple(
             item for name, item in arguments.items() if item.role is Role.INTERMEDIATE and name in used - names.keys()

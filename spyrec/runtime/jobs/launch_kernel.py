@@ -38,10 +38,11 @@ def launch_kernel(
     plan is loaded where it is not, in the same step: where the launch is refused, it is not loaded either.
 
     Errors: SPY0708 the values, SPY0950 to SPY0962 the tensors do not fit, SPY0902 one was freed, SPY0970 one is no
-    tensor; of loading and enqueueing.
+    tensor, SPY0785 the host computes parts of it; of loading and enqueueing.
     """
     from spyrec.runtime.launch_arguments import arguments_on  # late: runs of bundles have no tensors
 
+    plan.refuse_host_steps()
     arguments = arguments_on(stream.device, tensors)
     return launch_arguments(stream, plan, arguments, allows_tiles(allow_tiled_launch), values)
 

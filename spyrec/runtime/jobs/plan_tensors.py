@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from spyrec.bundle.bundle import Bundle
 from spyrec.bundle.manifest import Argument
+from spyrec.hardware.dtypes import DType
 from spyrec.layout.conversion_table import DataConversionInfo, Direction
 from spyrec.layout.device_layout import DeviceLayout
 from spyrec.layout.tiling import row_major_strides
@@ -16,6 +18,7 @@ from spyrec.runtime.host_copies.device_form import DeviceForm
 from spyrec.runtime.host_copies.result_memory import ResultMemory
 from spyrec.runtime.host_copies.transfer import host_array_of
 from spyrec.runtime.inputs.binding import has_host_form
+from spyrec.runtime.jobs.host_steps import HostSteps
 from spyrec.runtime.memory.allocator import DeviceBytes
 from spyrec.runtime.streams.blocks import device_to_host, host_to_device
 from spyrec.runtime.streams.control_block import ControlBlock, Conversion, Origin
@@ -83,6 +86,24 @@ class PlanTensors:
             assert argument.dtype is not None
             array = host_array_of(conversion, shape or argument.shape, argument.dtype, memory)
         return array, device_to_host(place, array, origin._replace(tensor=name), conversion)
+
+    def copy_out_exact(self, name: str, place: DeviceBytes, origin: Origin) -> tuple[HostArray, ControlBlock]:
+        """Return a host array that loses nothing of a tensor, float32 of a float, and what fills it."""
+        argument = self._arguments[name]
+        assert argument.shape is not None
+        assert argument.stride_map is not None
+        assert argument.dtype is not None
+        dtype = DType.FLOAT32 if argument.dtype.is_float else argument.dtype
+        layout = DeviceLayout(argument.device_size, argument.stride_map, argument.device_dtype)
+        strides = row_major_strides(argument.shape)
+        table = layout.dci(Direction.DEVICE_TO_HOST, argument.shape, strides, host_dtype=dtype)
+        array = host_array_of(table, argument.shape, dtype)
+        return array, device_to_host(place, array, origin._replace(tensor=name), table)
+
+    @cached_property
+    def host_steps(self) -> HostSteps:
+        """What the host computes between the programs of the plan."""
+        return HostSteps(self._bundle)
 
     def conversion(
         self,

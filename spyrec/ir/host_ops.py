@@ -1,0 +1,115 @@
+"""Which nodes the host computes, and how: the device has no integer arithmetic, and an empty tensor has no place there.
+
+A node is computed by the host where no operation of the device takes its operands' formats: integers, float32 where a
+device operation is of 16 bits alone, and ops without a device form.  The host computes with the reference of the op's
+declaration, in float64 or int64, and rounds once into the dtype of the result (D181).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from spyrec.diagnostics import refuse
+from spyrec.hardware.dtypes import DeviceFormat, DType
+from spyrec.ir.evaluate import node_operands
+from spyrec.ir.graph import Graph, Node
+from spyrec.ir.numbers import as_computed, decode, encode, fits
+from spyrec.ir.opdef import Array, OpDef, OpKind, catalogue
+from spyrec.ir.types import TensorType
+
+HostArray = npt.NDArray[np.generic]
+
+_MOVERS = frozenset({OpKind.VIEW, OpKind.MOVEMENT, OpKind.CREATION})
+"""Kinds of ops that move any format as it is."""
+
+_INTEGERS = frozenset({DType.INT8, DType.INT16, DType.INT32, DType.INT64, DType.UINT8})
+
+_CAST_DTYPES = (DType.FLOAT16, DType.BFLOAT16, DType.FLOAT32, DType.BOOL)
+
+_DEVICE_CASTS = frozenset(itertools.product(_CAST_DTYPES, _CAST_DTYPES)) - {(DType.FLOAT32, DType.BOOL)}
+"""A float32 below the smallest 16-bit float is true, and programs of graphs compare no float32."""
+
+
+def host_reason(
+    definition: OpDef, operands: Sequence[TensorType | None], results: Sequence[TensorType]
+) -> str | None:
+    """Return why the host computes a node with these operands, ``None`` where the device can.
+
+    The reason is lower case and ends a sentence: ``the device has no arithmetic of int64``.
+    """
+    types = [operand for operand in operands if operand is not None]
+    if any(0 in item.shape for item in (*types, *results)):
+        return "a tensor without elements has no place on the device"
+    if definition.kind is OpKind.HOST:
+        return "the device has no form of it"
+    if definition.kind in _MOVERS:
+        return None
+    if definition.kind is OpKind.CAST:
+        (source,), (target,) = types, results
+        is_known = source.dtype is target.dtype or (source.dtype, target.dtype) in _DEVICE_CASTS
+        return None if is_known else f"the device does not convert {source.dtype.value} to {target.dtype.value}"
+    integers = [item.dtype for item in (*types, *results) if item.dtype in _INTEGERS]
+    if integers:
+        return f"the device has no arithmetic of {integers[0].value}"
+    formats = {item.dtype.device_format for item in types}
+    unknown = sorted(item.name for item in formats - definition.formats)
+    if unknown:
+        return f"{definition.name} takes {_named(definition.formats)} on the device, not {unknown[0]}"
+    if len(formats) > 1:
+        return f"operands of {_named(formats)} meet"
+    return None
+
+
+def _named(formats: Collection[DeviceFormat]) -> str:
+    return " and ".join(sorted(item.name for item in formats))
+
+
+def node_reason(graph: Graph, node: Node) -> str | None:
+    """Return :func:`host_reason` of a node of a graph."""
+    definition = catalogue()[node.op]
+    operands = [graph.type_of(operand) if isinstance(operand, str) else None for operand in node.inputs]
+    return host_reason(definition, operands, [graph.type_of(name) for name in node.outputs])
+
+
+def compute_on_host(
+    graph: Graph, nodes: Sequence[Node], values: Mapping[str, HostArray], load: Callable[[str], HostArray]
+) -> dict[str, HostArray]:
+    """Return the results of ``nodes`` by name, in the host carriers of their dtypes.
+
+    ``values``: their operands by name, floats of any width; ``load`` gives a constant.  Errors: SPY0318 a number of an
+    int64 or int32 result that does not fit into 32 bits.
+    """
+    alive: dict[str, Array] = {}
+    results: dict[str, HostArray] = {}
+    for node in nodes:
+        for name in node.inputs:
+            if isinstance(name, str) and name not in alive:
+                given = results[name] if name in results else values[name] if name in values else load(name)
+                alive[name] = decode(given, graph.type_of(name).dtype)
+        with np.errstate(all="ignore"):
+            found = catalogue()[node.op].reference(node_operands(graph, node, alive), node.attributes)
+            for name, array in zip(node.outputs, found, strict=True):
+                wanted = graph.type_of(name)
+                results[name] = _stored(name, as_computed(array, wanted.dtype), wanted)
+    return results
+
+
+def _stored(name: str, array: Array, wanted: TensorType) -> HostArray:
+    """Return a result in its carrier: rounded once; integers of 32 bits and more have to fit into 32."""
+    assert array.shape == wanted.shape, (name, array.shape, wanted)
+    if wanted.dtype in (DType.INT32, DType.INT64):
+        refuse_wide(name, array)
+    return np.ascontiguousarray(encode(array, wanted.dtype)).reshape(wanted.shape)
+
+
+def refuse_wide(name: str, array: HostArray) -> None:
+    """Refuse integers that the device's 32 bits do not hold (SPY0318)."""
+    if array.size and not (fits(int(array.min()), DType.INT32) and fits(int(array.max()), DType.INT32)):
+        flat = array.reshape(-1)
+        place = int(np.argmax((flat < -(2**31)) | (flat >= 2**31)))
+        index = [int(item) for item in np.unravel_index(place, array.shape)]
+        raise refuse("SPY0318", f'"{name}" holds {int(flat[place])} at {index}')

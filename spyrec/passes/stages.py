@@ -1,0 +1,45 @@
+"""Runs the passes over a graph whose parts the host computes: over each part of the device by itself, in order."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from spyrec.ir.graph import Graph, LayoutPin
+from spyrec.ir.kernel import KernelGraph
+from spyrec.passes.base import PipelineOptions
+from spyrec.passes.driver import DriverOptions, run_pipeline
+from spyrec.passes.host_steps import HostPart, Staged, split
+
+
+def run_stages(graph: Graph, options: PipelineOptions, driver: DriverOptions) -> Graph | KernelGraph | Staged:
+    """Run the passes over a graph, or over each of its parts that the device computes.
+
+    A tensor that two parts use has in the later ones the layout that the first gave it.  Errors: as
+    :func:`run_pipeline`, SPY0447 and SPY0448.
+    """
+    parts = split(graph)
+    if len(parts) == 1 and parts[0] is graph:
+        return run_pipeline(graph, options, driver)
+    results: list[HostPart | KernelGraph] = []
+    pins: dict[str, LayoutPin] = {}
+    for part in parts:
+        if isinstance(part, HostPart):
+            results.append(part)
+            continue
+        values = {name: replace(value, pin=pins.get(name, value.pin)) for name, value in part.values.items()}
+        planned = run_pipeline(replace(part, values=values), options, driver)
+        if isinstance(planned, Graph) or driver.stop_after is not None:
+            continue
+        results.append(planned)
+        pins |= _layouts(planned)
+    return graph if driver.stop_after is not None else Staged(graph, tuple(results))
+
+
+def _layouts(planned: KernelGraph) -> dict[str, LayoutPin]:
+    """Return the layouts of a part's inputs and outputs, by the names of the values."""
+    buffers = dict([*((name, name) for name in planned.inputs), *planned.outputs])
+    found: dict[str, LayoutPin] = {}
+    for value, name in buffers.items():
+        layout = planned.buffers[name].placed.device
+        found[value] = LayoutPin(layout.device_size, layout.stride_map)
+    return found

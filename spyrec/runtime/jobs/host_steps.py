@@ -1,0 +1,71 @@
+"""What the host computes between the programs of a plan: nodes of the graph that the bundle holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from spyrec.bundle.bundle_content import GRAPH_FILE, BundleContent
+from spyrec.bundle.manifest import HostStep
+from spyrec.diagnostics import Location, refuse
+from spyrec.ir.constants import load_constant
+from spyrec.ir.graph import Graph, Node
+from spyrec.ir.host_ops import compute_on_host
+from spyrec.runtime.inputs.bundle_graph import graph_of_bundle
+
+HostArray = npt.NDArray[np.generic]
+
+
+class HostSteps:
+    """The steps of one bundle.
+
+    Errors: SPY0611 a step names what the bundle's graph lacks, or the bundle holds no graph; those of the graph.
+    """
+
+    def __init__(self, bundle: BundleContent) -> None:
+        if bundle.graph_json is None:
+            raise refuse("SPY0611", "the manifest has steps of the host, and the bundle holds no graph.json")
+        self._bundle = bundle
+        self._graph, self._stored = graph_of_bundle(bundle.graph_json)
+        nodes = {node.name: node for node in self._graph.nodes}
+        self._nodes = [_nodes_of(step, nodes, number) for number, step in enumerate(bundle.manifest.host_steps)]
+        _refuse_unmade(self._graph, self._nodes, bundle.manifest.host_steps)
+
+    def compute(self, number: int, values: Mapping[str, HostArray]) -> dict[str, HostArray]:
+        """Return the results of a step by name; ``values``: what is on the host.  Errors: SPY0318."""
+        return compute_on_host(self._graph, self._nodes[number], values, self.constant)
+
+    def constant(self, name: str) -> HostArray:
+        """Return the numbers of a constant of the graph."""
+        return self._bundle.constants[name] if name in self._stored else load_constant(self._graph, name)
+
+    def is_constant(self, name: str) -> bool:
+        """Whether a value of the graph is a constant."""
+        return name in self._graph.constants
+
+
+def _nodes_of(step: HostStep, nodes: Mapping[str, Node], number: int) -> list[Node]:
+    unknown = [name for name in step.nodes if name not in nodes]
+    if unknown:
+        place = Location("manifest.json").child("host_steps", number, "nodes")
+        raise refuse("SPY0611", f'{GRAPH_FILE} has no node "{unknown[0][:80]}"', place)
+    return [nodes[name] for name in step.nodes]
+
+
+def _refuse_unmade(graph: Graph, steps: list[list[Node]], described: tuple[HostStep, ...]) -> None:
+    """Refuse a step that reads what neither a step before it nor a program makes, or gives what it does not make."""
+    made = {*graph.inputs, *graph.constants}
+    for number, (nodes, step) in enumerate(zip(steps, described, strict=True)):
+        place = Location("manifest.json").child("host_steps", number)
+        known = made | step.takes.keys()
+        for node in nodes:
+            for operand in node.inputs:
+                if isinstance(operand, str) and operand not in known:
+                    raise refuse("SPY0611", f'"{node.name}" reads "{operand}", which nothing made before', place)
+            known.update(node.outputs)
+            made.update(node.outputs)
+        for name in step.gives:
+            if name not in made:
+                raise refuse("SPY0611", f'the step gives "{name}", which none of its nodes makes', place)
