@@ -96,7 +96,7 @@ class _Walk:
         for name in names:
             self._remaining[name] -= 1
         types = [self._graph.type_of(name) for name in node.outputs]
-        on_host = host_reason(definition, self._types(node, definition), types) is not None
+        on_host = host_reason(definition, self._types(node, definition), types, node.attributes) is not None
         for number, name in enumerate(node.outputs):
             result = _NodeRun(definition, node, operands, types[number].dtype, self._numerics, index, number, on_host)
             self._tracks[name] = result.track()

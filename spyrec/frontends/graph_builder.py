@@ -169,8 +169,8 @@ class GraphBuilder(OpMethods):
         item["inputs"] = [operand_json(operand, self, site) for operand in given]
         item["attrs"] = {key: attribute_json(value, site) for key, value in attributes.items()}
         item |= requests_json(requests, site)
-        if "outputs" not in item and definition is not None and definition.result_count > 1:
-            item["outputs"] = [self._fresh(f"{item['name']}_{index}") for index in range(definition.result_count)]
+        if "outputs" not in item and definition is not None and (definition.result_count or 1) > 1:
+            item["outputs"] = [self._fresh(f"{item['name']}_{index}") for index in range(definition.result_count or 1)]
         node = self._recorder.add_node(item, site)
         self._loops.add(node.name)
         return tuple(Value(self, name) for name in node.outputs)

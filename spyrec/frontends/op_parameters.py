@@ -96,6 +96,8 @@ def _operand_text(spec: OperandSpec) -> str:
 
 
 def _result(definition: OpDef) -> str:
+    if definition.result_count is None:
+        return "tuple[Value, ...]"
     return "Value" if definition.result_count == 1 else f"tuple[{', '.join(['Value'] * definition.result_count)}]"
 
 

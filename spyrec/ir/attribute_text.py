@@ -22,6 +22,9 @@ from spyrec.ir.opdef import Attributes
 from spyrec.ir.sizes import NamedSize, SizeError, read_size
 
 A = TypeVar("A", bound=Attributes)
+_MAX_TEXT = 1024
+"""Characters of an attribute that is a text (the equation of ``einsum``)."""
+
 _INFINITIES = {"inf": math.inf, "-inf": -math.inf}
 
 
@@ -99,6 +102,10 @@ def _read_one(annotation: object, raw: JsonValue, dims: Mapping[str, int]) -> ob
         return _read_choice(cast("tuple[str, ...]", get_args(plain)), raw)
     if plain is DType:
         return read_dtype(raw)
+    if plain is str:
+        if not isinstance(raw, str) or len(raw) > _MAX_TEXT:
+            raise _wrong("a short text", raw)
+        return raw
     if plain is bool:
         if not isinstance(raw, bool):
             raise _wrong("true or false", raw)
@@ -275,4 +282,6 @@ def _plain_schema(annotation: object) -> dict[str, JsonValue]:
         return {"enum": [item.value for item in DType]}
     if plain is float:
         return _FLOAT_SCHEMA
+    if plain is str:
+        return {"type": "string"}
     return {"type": "boolean" if plain is bool else "integer"}

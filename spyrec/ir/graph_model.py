@@ -91,9 +91,7 @@ Name = Annotated[str, PlainValidator(_name), WithJsonSchema(_NAME_SCHEMA)]
 Extent = Annotated[int, PlainValidator(_extent), WithJsonSchema(_EXTENT_SCHEMA)]
 DimExtent = Annotated[int, PlainValidator(_dim_extent), WithJsonSchema(_SIZE_SCHEMA)]
 Count = Annotated[int, PlainValidator(_count), WithJsonSchema(_EXTENT_SCHEMA)]
-ShapeEntry = Annotated[
-    int | str, PlainValidator(_shape_entry), WithJsonSchema({"anyOf": [_SIZE_SCHEMA, _NAME_SCHEMA]})
-]
+ShapeEntry = Annotated[int | str, PlainValidator(_shape_entry), WithJsonSchema({"anyOf": [_SIZE_SCHEMA, _NAME_SCHEMA]})]
 OperandText = Annotated[
     str | int | float | bool | None,
     PlainValidator(_operand),
@@ -180,7 +178,9 @@ class LoopModel(Model):
 
 
 LoopItem = Annotated[Annotated[Name, Tag("plain")] | Annotated[LoopModel, Tag("object")], Discriminator(_kind)]
-DimValue = Annotated[Annotated[DimExtent, Tag("plain")] | Annotated[SymbolicDimModel, Tag("object")], Discriminator(_kind)]
+DimValue = Annotated[
+    Annotated[DimExtent, Tag("plain")] | Annotated[SymbolicDimModel, Tag("object")], Discriminator(_kind)
+]
 
 
 class GraphModel(Model):

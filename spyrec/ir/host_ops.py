@@ -18,7 +18,7 @@ from spyrec.hardware.dtypes import DeviceFormat, DType
 from spyrec.ir.evaluate import node_operands
 from spyrec.ir.graph import Graph, Node
 from spyrec.ir.numbers import as_computed, decode, encode, fits
-from spyrec.ir.opdef import Array, OpDef, OpKind, catalogue
+from spyrec.ir.opdef import Array, Attributes, OpDef, OpKind, catalogue
 from spyrec.ir.types import TensorType
 
 HostArray = npt.NDArray[np.generic]
@@ -35,7 +35,10 @@ _DEVICE_CASTS = frozenset(itertools.product(_CAST_DTYPES, _CAST_DTYPES)) - {(DTy
 
 
 def host_reason(
-    definition: OpDef, operands: Sequence[TensorType | None], results: Sequence[TensorType]
+    definition: OpDef,
+    operands: Sequence[TensorType | None],
+    results: Sequence[TensorType],
+    attributes: Attributes,
 ) -> str | None:
     """Return why the host computes a node with these operands, ``None`` where the device can.
 
@@ -61,7 +64,7 @@ def host_reason(
         return f"{definition.name} takes {_named(definition.formats)} on the device, not {unknown[0]}"
     if len(formats) > 1:
         return f"operands of {_named(formats)} meet"
-    return None
+    return None if definition.host_when is None else definition.host_when(operands, attributes)
 
 
 def _named(formats: Collection[DeviceFormat]) -> str:
@@ -72,7 +75,7 @@ def node_reason(graph: Graph, node: Node) -> str | None:
     """Return :func:`host_reason` of a node of a graph."""
     definition = catalogue()[node.op]
     operands = [graph.type_of(operand) if isinstance(operand, str) else None for operand in node.inputs]
-    return host_reason(definition, operands, [graph.type_of(name) for name in node.outputs])
+    return host_reason(definition, operands, [graph.type_of(name) for name in node.outputs], node.attributes)
 
 
 def compute_on_host(
@@ -92,7 +95,7 @@ def compute_on_host(
                 alive[name] = decode(given, graph.type_of(name).dtype)
         with np.errstate(all="ignore"):
             found = catalogue()[node.op].reference(node_operands(graph, node, alive), node.attributes)
-            for name, array in zip(node.outputs, found, strict=True):
+            for name, array in zip(node.outputs, found, strict=False):  # who names none has the first
                 wanted = graph.type_of(name)
                 results[name] = _stored(name, as_computed(array, wanted.dtype), wanted)
     return results

@@ -54,8 +54,9 @@ class NodeReader:
                 self._producers[name] = index
         definition = self._ops.get(model.op)
         is_whole = "outputs" not in self._declarations.form.of("nodes", index)
-        if is_whole and model.outputs is not None and definition and len(names) != definition.result_count:
-            message = f'{model.op} has {definition.result_count} results, "outputs" names {len(names)}'
+        count = None if definition is None else definition.result_count
+        if is_whole and model.outputs is not None and count is not None and len(names) != count:
+            message = f'{model.op} has {count} result{"s"[: count != 1]}, "outputs" names {len(names)}'
             self._sink.error("SPY0139", message, place.child("outputs"))
 
     def _order(self, models: Sequence[NodeModel]) -> list[int]:
@@ -131,6 +132,10 @@ class NodeReader:
         if attributes is None or inferred is None or "name" in lost or is_taken:
             self._break(model)
             return None
+        if definition.result_count is None and (model.outputs is None or len(names) != len(inferred.results)):
+            self._refuse_unnamed(model, len(inferred.results), place)
+            self._break(model)
+            return None
         pin = self._declarations.read_pin(model.layout, inferred.results[0].rank, place)
         for name, result, dims in zip(names, inferred.results, inferred.dims):
             self._declarations.values[name] = Value(name, result, dims, place, pin if name == names[0] else None)
@@ -138,6 +143,13 @@ class NodeReader:
         padding = 0 if definition.is_variadic else len(definition.operands) - len(call.operands)
         inputs = (*call.operands, *((None,) * padding))
         return Node(model.name, definition.name, inputs, names, complete, place)
+
+    def _refuse_unnamed(self, model: NodeModel, count: int, place: Location) -> None:
+        """Report a list of results that is not named whole (SPY0139)."""
+        said = "no" if model.outputs is None else str(len(model.outputs))
+        message = f'{model.op} makes a list of {count} results here, "outputs" names {said}'
+        where = place if model.outputs is None else place.child("outputs")
+        self._sink.error("SPY0139", message, where, hint='name each in "outputs"')
 
     def _find_op(self, model: NodeModel, place: Location) -> OpDef | None:
         """Return the op of a node.  Errors: SPY0118 unknown."""

@@ -129,6 +129,12 @@ Reference = Callable[[Sequence[Array | None], Attributes], tuple[Array, ...]]
 """NumPy semantics on float64 (floats), bool and int64 arrays of the operand shapes."""
 
 
+HostRule = Callable[[OperandTypes, Attributes], str | None]
+"""Why the host computes a node, lower case, or ``None``."""
+
+PieceRule = Callable[[OperandTypes, Attributes], tuple[tuple[str, Attributes], ...]]
+"""(op, attributes) of each result of a view that has several."""
+
 Sample = tuple[tuple[TensorType | None, ...], Attributes]
 """Operand types and attributes on which the catalogue tests run an op."""
 
@@ -143,6 +149,9 @@ class OpDef:
     ``device``, filled in when it is registered unless it states fewer, or those that all ops of its decomposition have.
     ``number_attributes`` may stand as numbers after the tensors in a graph file too (the tensor overload's place).
     ``result_sizes``: the attribute that has an extent for each axis of the result; a dim name there names the axis.
+    ``result_count``: ``None`` where attributes and operands say how many there are.  ``host_when``: why the host
+    computes a node with these operands and attributes although the device takes their formats, ``None`` where it does.
+    ``pieces``: of a view with several results, the view of the first operand that each of them is.
     ``complete`` fills in attribute defaults that depend on the operand types; the reader calls it.
     ``samples`` are (operand types, attributes) on which the catalogue tests run the op.
     """
@@ -160,7 +169,9 @@ class OpDef:
     number_attributes: tuple[str, ...] = ()
     complete: Callable[[OperandTypes, Attributes], Attributes] | None = None
     result_sizes: str | None = None
-    result_count: int = 1
+    result_count: int | None = 1
+    host_when: HostRule | None = None
+    pieces: PieceRule | None = None
     is_public: bool = True
     samples: tuple[Sample, ...] = field(default=())
 
@@ -199,7 +210,7 @@ def register(definition: OpDef) -> OpDef:
     if definition.device is not None:
         formats = formats or definition.device.record.accepts
         assert formats <= definition.device.record.accepts, definition.name
-    assert formats, definition.name
+    assert formats or definition.kind is OpKind.HOST, definition.name
     registered = replace(definition, reference=_returning_arrays(definition.reference), formats=formats)
     _REGISTRY[definition.name] = registered
     return registered

@@ -76,7 +76,7 @@ def _check_node(graph: Graph, node: Node) -> list[Diagnostic]:
     if isinstance(inferred, OpError):
         notes = (f'node "{node.name}" = {node.op}({_describe(graph, node.inputs)})',)
         return [Diagnostic(inferred.code, inferred.message, _place(inferred, node), notes, inferred.hint)]
-    if len(node.outputs) != len(inferred.results):
+    if len(node.outputs) not in (1, len(inferred.results)):
         message = f'node "{node.name}" has {len(node.outputs)} results, {node.op} makes {len(inferred.results)}'
         return [Diagnostic("SPY0139", message, place)]
     findings: list[Diagnostic] = []

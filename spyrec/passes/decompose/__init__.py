@@ -54,8 +54,15 @@ def decompose(graph: Graph, context: PassContext) -> Graph:
 def _expand(builder: GraphRewriter, node: Node) -> None:
     types = [None if operand is None else builder.values[str(operand)].type for operand in node.inputs]
     definition = catalogue()[node.op]
-    if host_reason(definition, types, [builder.values[name].type for name in node.outputs]) is not None:
+    results = [builder.values[name].type for name in node.outputs]
+    if host_reason(definition, types, results, node.attributes) is not None:
         builder.nodes.append(node)  # the graph is not compiled as one: the host computes it as it stands
+        return
+    if definition.pieces is not None:
+        for number, (piece, name) in enumerate(zip(definition.pieces(types, node.attributes), node.outputs)):
+            op, attributes = piece
+            part = replace(node, name=f"{node.name}.{number}", op=op, outputs=(name,), attributes=attributes)
+            _expand(builder, part)
         return
     rewrite = _decomposition_of(node, types)
     if rewrite is None:
