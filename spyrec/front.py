@@ -360,6 +360,12 @@ def _refuse_options(bundle: Bundle, options: RunOptions) -> None:
         raise refuse(
             "SPY0771", "bisect stops at the first wrong operation, sanitize watches whole runs", hint="leave one out"
         )
+    if options.bisect and bundle.manifest.host_steps:
+        count = len(bundle.manifest.host_steps)
+        raise refuse("SPY0786", f"bisect is set, and the host computes {count} step{'s'[: count != 1]} of the graph")
+    if options.only is not None and bundle.manifest.host_steps:
+        fact = f'only executes the calls of "{options.only}", and the host computes parts of the graph between programs'
+        raise refuse("SPY0771", fact, hint="leave it out")
     if options.bisect or (options.check and bundle.opspecs_json is None):
         refuse_uncheckable(bundle)
     if options.bisect and options.only is not None:

@@ -72,10 +72,28 @@ def check_manifest(manifest: Manifest, where: Location, sink: DiagnosticSink) ->
         _check_step(step, arguments, manifest.pool_bytes, where.child("plan", index), sink)
         _check_trip_counts(step, manifest.symbolic_dims, where.child("plan", index, "trip_counts"), sink)
         _check_directory(step, _PROGRAM_DIRECTORY, where.child("plan", index), sink)
+    _check_host_steps(manifest, arguments, where.child("host_steps"), sink)
     for index, step in enumerate(manifest.tile_steps):
         place = where.child("tile_contract", "steps", index)
         _check_step(step, arguments, manifest.pool_bytes, place, sink)
         _check_directory(step, _TILE_DIRECTORY, place, sink)
+
+
+def _check_host_steps(
+    manifest: Manifest, arguments: Mapping[str, Argument], place: Location, sink: DiagnosticSink
+) -> None:
+    """Check that steps of the host stand in order, in the plan, and name tensors of the device by their arguments."""
+    latest = 0
+    for index, step in enumerate(manifest.host_steps):
+        if not latest <= step.before <= len(manifest.plan):
+            fact = f"a step before program {step.before} of {len(manifest.plan)}, behind one before program {latest}"
+            _error(sink, CONTRADICTORY_MANIFEST, fact, place.child(index, "before"))
+        latest = max(latest, step.before)
+        for key, values in (("takes", step.takes), ("gives", step.gives)):
+            for value, name in values.items():
+                if name not in arguments or arguments[name].arg_index is None or arguments[name].shape is None:
+                    fact = f'"{name}", which holds "{value}", is no argument of a program with a host form'
+                    _error(sink, CONTRADICTORY_MANIFEST, fact, place.child(index, key, value))
 
 
 def _check_argument(item: Argument, place: Location, sink: DiagnosticSink) -> None:

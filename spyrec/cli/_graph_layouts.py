@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from spyrec.codegen.lower_node import argument_address
@@ -14,6 +14,7 @@ from spyrec.ir.kernel import BufferRole, Kernel, KernelBuffer, KernelGraph, Kern
 from spyrec.ir.opdef import OpKind, catalogue
 from spyrec.ir.types import TensorType
 from spyrec.passes.assign_layouts.realize import copy_cost_bytes
+from spyrec.passes.host_steps import Staged
 from spyrec.passes.planning.shares import Share, share_of
 
 
@@ -113,6 +114,39 @@ def graph_layouts(graph: KernelGraph) -> GraphLayouts:
     values = [_of_source(graph, name, owners, places) for name in graph.source.values]
     values += [_added(graph, buffer, places) for name, buffer in graph.buffers.items() if name not in owners]
     return GraphLayouts(graph.name, tuple(values), tuple(_copies(graph)), graph.layout_cost)
+
+
+def staged_layouts(staged: Staged) -> GraphLayouts:
+    """Return the facts of a graph of which the host computes parts: what the device has, then what the host alone has.
+
+    A value that several parts use is shown as the first of them has it.
+    """
+    values: dict[str, GraphValue] = {}
+    copies: list[CopyPoint] = []
+    cost = LayoutCost(0, 0)
+    first_program = 0
+    for part in staged.parts:
+        if not isinstance(part, KernelGraph):
+            continue
+        found = graph_layouts(part)
+        for value in found.values:
+            values.setdefault(value.name, _in_program(value, first_program))
+        copies += found.copies
+        cost = LayoutCost(
+            cost.cost_bytes + found.cost.cost_bytes, cost.lower_bound_bytes + found.cost.lower_bound_bytes
+        )
+        first_program += len(part.programs)
+    for name, value in staged.source.values.items():
+        values.setdefault(name, GraphValue(name, "on the host", value.type))
+    order = list(staged.source.values)
+    known = [values[name] for name in order]
+    added = [value for name, value in values.items() if name not in staged.source.values]
+    return GraphLayouts(staged.source.name, (*known, *added), tuple(copies), cost)
+
+
+def _in_program(value: GraphValue, first: int) -> GraphValue:
+    """Return a value whose place counts the programs of the parts before."""
+    return value if value.place is None else replace(value, place=replace(value.place, program=value.place.program + first))
 
 
 def _places(graph: KernelGraph) -> Iterator[tuple[str, TensorPlace]]:

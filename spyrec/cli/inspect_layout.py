@@ -229,15 +229,16 @@ class _Graph:
 def _of_graph(graph: _Graph, questions: Questions, picture: _Picture | None, *, as_json: bool) -> str:
     """Return what is to be said of a graph: it has the layouts that the compiler gives it."""
     from spyrec.cli import _graph_layout_text as text
-    from spyrec.cli._graph_layouts import graph_layouts
+    from spyrec.cli._graph_layouts import graph_layouts, staged_layouts
     from spyrec.front import schedule
-    from spyrec.ir.kernel import KernelGraph
+    from spyrec.ir.graph import Graph
     from spyrec.options import CompileOptions
+    from spyrec.passes.host_steps import Staged
 
     options = CompileOptions(fixed_io_layouts=graph.fixed_io_layouts)
     kernels = schedule(graph.path, options, graph.path.parent)
-    assert isinstance(kernels, KernelGraph), "a whole pipeline ends in kernels"
-    layouts = graph_layouts(kernels)
+    assert not isinstance(kernels, Graph), "a whole pipeline ends in kernels"
+    layouts = staged_layouts(kernels) if isinstance(kernels, Staged) else graph_layouts(kernels)
     values = list(layouts.values) if graph.value is None else [_value_of(layouts, graph)]
     said = json.dumps(text.to_json(layouts, values, questions), indent=2) if as_json else None
     if said is None:
@@ -265,7 +266,7 @@ def _of_bundle(bundle: Bundle) -> list[NamedLayout]:
     named: list[NamedLayout] = []
     for argument in bundle.manifest.arguments:
         stride_map = argument.stride_map
-        if stride_map is None:
+        if stride_map is None or 0 in argument.device_size:
             continue
         layout = DeviceLayout(
             argument.device_size,

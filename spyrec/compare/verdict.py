@@ -67,7 +67,7 @@ class CheckReport:
     @property
     def has_bound(self) -> bool:
         """Whether any element has a finite bound; without one, the check says nothing."""
-        return self.bounded_elements > 0
+        return self.bounded_elements > 0 or not self.element_count
 
     def to_json(self) -> dict[str, object]:
         """Return the object of ``spyrec run --json`` under ``check``; numbers that are not finite become strings."""

@@ -30,6 +30,7 @@ class Program:
         self._plan = ExecutionPlan(directory)
         stream = context.runtime_stream(0)
         with translated():
+            self._plan.refuse_host_steps()
             self._plan.load(stream)
             stream.synchronize()
         context.own(self)

@@ -108,6 +108,11 @@ RUNNING: dict[str, Code] = {
         "the device has no form of.",
         hint="run the bundle: `spyrec.load` and `spyrec.run` do both",
     ),
+    "SPY0786": Code(
+        "bisection over steps of the host",
+        "A bisection holds every SuperDSC against the graph compiled again as one; this graph was compiled in parts.",
+        hint="check the outputs instead, or bisect a graph without these operations",
+    ),
     "SPY0797": Code(
         "operating system refused",
         "A full disk, a closed directory or a limit of this machine.",
