@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from spyrec.ir.kernel import KernelGraph
     from spyrec.passes.base import PipelineOptions
     from spyrec.passes.driver import DriverOptions
-    from spyrec.passes.host_steps import Staged
+    from spyrec.passes.parts import Staged
     from spyrec.runtime.bundle_run import BundleRun, RunRecord
     from spyrec.runtime.findings import Finding
     from spyrec.runtime.inputs.binding import ExpectedInput

@@ -14,7 +14,7 @@ from spyrec.ir.kernel import BufferRole, Kernel, KernelBuffer, KernelGraph, Kern
 from spyrec.ir.opdef import OpKind, catalogue
 from spyrec.ir.types import TensorType
 from spyrec.passes.assign_layouts.realize import copy_cost_bytes
-from spyrec.passes.host_steps import Staged
+from spyrec.passes.parts import Staged
 from spyrec.passes.planning.shares import Share, share_of
 
 

@@ -233,7 +233,7 @@ def _of_graph(graph: _Graph, questions: Questions, picture: _Picture | None, *, 
     from spyrec.front import schedule
     from spyrec.ir.graph import Graph
     from spyrec.options import CompileOptions
-    from spyrec.passes.host_steps import Staged
+    from spyrec.passes.parts import Staged
 
     options = CompileOptions(fixed_io_layouts=graph.fixed_io_layouts)
     kernels = schedule(graph.path, options, graph.path.parent)

@@ -16,13 +16,18 @@ import numpy.typing as npt
 from spyrec.bundle.bundle import Bundle, DeviceProgram
 from spyrec.bundle.manifest import Argument, HostStep, Manifest, PlanStep, Role
 from spyrec.codegen.emit import for_the_record
-from spyrec.codegen.emit_opspecs import CodegenOptions
+from spyrec.codegen.emit_opspecs import CodegenOptions, emit_opspecs
 from spyrec.codegen.graph_source import file_constants, graph_bytes
+from spyrec.codegen.opspec import OpSpecFile
+from spyrec.codegen.row_specs import RowTypes, row_spec
 from spyrec.hardware.plan_record import PlanFigures
+from spyrec.hardware.target import SEGMENT_BYTES
 from spyrec.ir.constants import load_constant
 from spyrec.ir.graph import Graph
 from spyrec.layout.conversion_table import DataConversionInfo
-from spyrec.passes.host_steps import HostPart, Staged
+from spyrec.layout.device_layout import DeviceLayout
+from spyrec.layout.tiling import row_major_strides
+from spyrec.passes.parts import HostPart, RowPart, Staged
 
 HostArray = npt.NDArray[np.generic]
 
@@ -30,11 +35,13 @@ HostArray = npt.NDArray[np.generic]
 def join_parts(staged: Staged, bundles: Sequence[Bundle], options: CodegenOptions) -> Bundle:
     """Return the bundle of a whole graph; ``bundles``: of the parts that the device computes, in order."""
     source = staged.source
-    joined = _Joined(source)
+    joined = _Joined(source, staged.graph)
     remaining = iter(bundles)
     for part in staged.parts:
         if isinstance(part, HostPart):
             joined.add_step(part)
+        elif isinstance(part, RowPart):
+            joined.add_rows(part, options)
         else:
             joined.add_bundle(next(remaining))
     joined.add_records()
@@ -63,10 +70,12 @@ class _Joined:
     """What parts were joined to so far.
 
     ``places``: of a value that lies in device memory, its argument.  ``constants``: by argument, the bundle and the
-    argument there that hold its numbers.  ``recorded``: constants that the graph's text alone names.
+    argument there that hold its numbers.  ``recorded``: constants that the graph's text alone names, ``loaded``: those
+    whose rows are read, as they are.
     """
 
     source: Graph
+    graph: Graph
     arguments: dict[str, Argument] = field(default_factory=dict[str, Argument])
     plan: list[PlanStep] = field(default_factory=list[PlanStep])
     programs: list[DeviceProgram] = field(default_factory=list[DeviceProgram])
@@ -74,11 +83,75 @@ class _Joined:
     places: dict[str, str] = field(default_factory=dict[str, str])
     constants: dict[str, tuple[Bundle, str]] = field(default_factory=dict[str, "tuple[Bundle, str]"])
     recorded: list[str] = field(default_factory=list[str])
+    loaded: list[str] = field(default_factory=list[str])
     _host: list[tuple[int, HostPart]] = field(default_factory=list["tuple[int, HostPart]"])
 
     def add_step(self, part: HostPart) -> None:
         """Add what the host computes next."""
         self._host.append((len(self.plan), part))
+
+    def add_rows(self, part: RowPart, options: CodegenOptions) -> None:
+        """Add the program that reads or writes rows by an index."""
+        access, graph = part.access, self.graph
+        types = RowTypes(graph.type_of(part.table), graph.type_of(part.index), access.dim)
+        spec = row_spec(types, is_write=part.source is not None)
+        emitted = emit_opspecs(OpSpecFile(symbolic_args=True, unroll_loops=False, specs=(spec,)), options)
+        result = part.node.output
+        read = part.source if part.source is not None else part.table
+        table = self._at(part.table)
+        if part.source is None:
+            self.arguments[result] = self._placed(result, Role.INTERMEDIATE, 2, types.rows)
+        else:
+            self.places[result] = table
+            self._is_written(table)
+        names = (self._at(part.index), self._at(read), self.places.setdefault(result, result))
+        directory = f"kernels/{len(self.plan)}"
+        self.plan.append(PlanStep(directory, names))
+        self.programs.append(DeviceProgram(directory, emitted.program, emitted.superdscs))
+
+    def _at(self, value: str) -> str:
+        """Return the argument that holds a value; one that no program had so far becomes one."""
+        if value in self.places:
+            return self.places[value]
+        if value not in self.arguments:
+            is_constant, is_input = value in self.source.constants, value in self.source.inputs
+            role = Role.CONSTANT if is_constant else Role.INPUT if is_input else Role.INTERMEDIATE
+            self.arguments[value] = self._placed(value, role, 0)
+            if is_constant:
+                self.loaded.append(value)
+        self.places[value] = value
+        return value
+
+    def _placed(self, name: str, role: Role, index: int, walked: tuple[int, ...] | None = None) -> Argument:
+        """Return an argument in its default layout, or that of the shape that it is ``walked`` in.
+
+        It has conversion tables where the caller copies it.
+        """
+        tensor = self.graph.type_of(name)
+        layout = DeviceLayout.default(walked or tensor.shape, tensor.dtype)
+        record = replace(
+            for_the_record(name, tensor),
+            role=role,
+            arg_index=index,
+            address=index * SEGMENT_BYTES,
+            device_size=layout.device_size,
+            stride_map=layout.stride_map,
+        )
+        if role is Role.INTERMEDIATE and name in self.source.outputs:
+            record = replace(record, role=Role.OUTPUT)
+        if record.role is Role.INTERMEDIATE:
+            return record
+        paths = {way: f"dci/{name}.{way}.json" for way in ("h2d", "d2h")}
+        for way, path in paths.items():
+            self.tables[path] = layout.dci(
+                way, tensor.shape, row_major_strides(tensor.shape), host_dtype=tensor.dtype
+            )
+        return replace(record, dci=paths)
+
+    def _is_written(self, name: str) -> None:
+        """An input that a program writes is the caller's result, too."""
+        if self.arguments[name].role is Role.INPUT:
+            self.arguments[name] = replace(self.arguments[name], role=Role.INOUT)
 
     def add_bundle(self, bundle: Bundle) -> None:
         """Add the programs of the next part."""
@@ -146,6 +219,7 @@ class _Joined:
                 role = Role.CONSTANT if is_constant else Role.OUTPUT
                 self.arguments[name] = replace(for_the_record(name, self.source.type_of(name)), role=role)
         self.recorded = [name for name in file_constants(self.source) if name not in self.constants]
+        self.recorded += [name for name in self.loaded if name not in self.recorded and name not in self.constants]
         for name in self.recorded:
             self.arguments.setdefault(name, for_the_record(name, self.source.type_of(name)))
 

@@ -138,6 +138,7 @@ class Graph:
 
     ``inputs`` and ``constants`` name values without a producer; ``nodes`` is in topological order; every name that a
     node or ``outputs`` uses is in ``values``.  ``dims`` maps a dim name to its extent or its symbolic bounds.
+    ``updates``: of an output that is the new content of an input, the input.
     """
 
     name: str
@@ -148,6 +149,7 @@ class Graph:
     values: Mapping[str, Value]
     outputs: tuple[str, ...]
     loops: tuple[LoopRequest, ...] = ()
+    updates: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
     def extents(self) -> dict[str, int]:

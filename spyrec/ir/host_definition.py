@@ -15,6 +15,7 @@ from spyrec.ir.opdef import (
     OperandTypes,
     OpKind,
     Reference,
+    RowRule,
     Sample,
     register,
 )
@@ -24,7 +25,7 @@ from spyrec.ir.opdef import (
 class HostRules:
     """What distinguishes one such op from the next.
 
-    ``axes``: by default every axis of the first result is one of its own.  ``result_count``: as in :class:`OpDef`.
+    ``axes``: by default every axis of the first result is one of its own.  ``result_count``, ``rows``: as in :class:`OpDef`.
     """
 
     infer: InferRule
@@ -32,6 +33,7 @@ class HostRules:
     axes: AxisRule | None = None
     result_count: int | None = 1
     number_attributes: tuple[str, ...] = ()
+    rows: RowRule | None = None
 
 
 def define_on_host(
@@ -42,7 +44,7 @@ def define_on_host(
     samples: tuple[Sample, ...],
     attributes: type = NoAttributes,
 ) -> None:
-    """Add an op to the catalogue that the host computes, whatever its operands are."""
+    """Add an op to the catalogue that the host computes, whatever its operands are, but where they are ``rows``."""
 
     def no_sources(types: OperandTypes, values: Attributes) -> AxisSources:
         return ((),) * rules.infer(types, values)[0].rank
@@ -59,6 +61,7 @@ def define_on_host(
             axes=rules.axes or no_sources,
             number_attributes=rules.number_attributes,
             result_count=rules.result_count,
+            rows=rules.rows,
             samples=samples,
         )
     )

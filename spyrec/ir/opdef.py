@@ -132,6 +132,22 @@ Reference = Callable[[Sequence[Array | None], Attributes], tuple[Array, ...]]
 HostRule = Callable[[OperandTypes, Attributes], str | None]
 """Why the host computes a node, lower case, or ``None``."""
 
+@dataclass(frozen=True, slots=True)
+class RowAccess:
+    """Slices of a tensor along ``dim`` that the whole numbers of an index name: operands by position.
+
+    ``source``: what is written there, ``None`` where the slices are read.
+    """
+
+    table: int
+    index: int
+    dim: int
+    source: int | None = None
+
+
+RowRule = Callable[[OperandTypes, Attributes], RowAccess | None]
+"""What a node with these operands and attributes reads or writes by an index, ``None`` where that is not all of it."""
+
 PieceRule = Callable[[OperandTypes, Attributes], tuple[tuple[str, Attributes], ...]]
 """(op, attributes) of each result of a view that has several."""
 
@@ -151,6 +167,7 @@ class OpDef:
     ``result_sizes``: the attribute that has an extent for each axis of the result; a dim name there names the axis.
     ``result_count``: ``None`` where attributes and operands say how many there are.  ``host_when``: why the host
     computes a node with these operands and attributes although the device takes their formats, ``None`` where it does.
+    ``rows``: of an op that reads or writes slices of a tensor which an index names.
     ``pieces``: of a view with several results, the view of the first operand that each of them is.
     ``complete`` fills in attribute defaults that depend on the operand types; the reader calls it.
     ``samples`` are (operand types, attributes) on which the catalogue tests run the op.
@@ -172,6 +189,7 @@ class OpDef:
     result_count: int | None = 1
     host_when: HostRule | None = None
     pieces: PieceRule | None = None
+    rows: RowRule | None = None
     is_public: bool = True
     samples: tuple[Sample, ...] = field(default=())
 

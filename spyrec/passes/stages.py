@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from spyrec.ir.graph import Graph, LayoutPin
 from spyrec.ir.kernel import KernelGraph
 from spyrec.passes.base import PipelineOptions
 from spyrec.passes.driver import DriverOptions, run_pipeline
-from spyrec.passes.host_steps import HostPart, Staged, split
+from spyrec.layout.device_layout import DeviceLayout
+from spyrec.passes.parts import HostPart, Part, RowPart, Staged, split
 
 
 def run_stages(graph: Graph, options: PipelineOptions, driver: DriverOptions) -> Graph | KernelGraph | Staged:
@@ -17,13 +19,13 @@ def run_stages(graph: Graph, options: PipelineOptions, driver: DriverOptions) ->
     A tensor that two parts use has in the later ones the layout that the first gave it.  Errors: as
     :func:`run_pipeline`, SPY0447 and SPY0448.
     """
-    parts = split(graph)
+    whole, parts = split(graph)
     if len(parts) == 1 and parts[0] is graph:
         return run_pipeline(graph, options, driver)
-    results: list[HostPart | KernelGraph] = []
-    pins: dict[str, LayoutPin] = {}
+    results: list[HostPart | RowPart | KernelGraph] = []
+    pins = _default_layouts(whole, parts)
     for part in parts:
-        if isinstance(part, HostPart):
+        if isinstance(part, HostPart | RowPart):
             results.append(part)
             continue
         values = {name: replace(value, pin=pins.get(name, value.pin)) for name, value in part.values.items()}
@@ -31,8 +33,25 @@ def run_stages(graph: Graph, options: PipelineOptions, driver: DriverOptions) ->
         if isinstance(planned, Graph) or driver.stop_after is not None:
             continue
         results.append(planned)
-        pins |= _layouts(planned)
-    return graph if driver.stop_after is not None else Staged(graph, tuple(results))
+        pins = {**_layouts(planned), **pins}
+    return graph if driver.stop_after is not None else Staged(graph, whole, tuple(results))
+
+
+def _default_layouts(graph: Graph, parts: Sequence[Part]) -> dict[str, LayoutPin]:
+    """Return the default layouts of the tensors whose rows are read or written, and of these rows."""
+    pins: dict[str, LayoutPin] = {}
+    for part in parts:
+        if isinstance(part, RowPart):
+            table = graph.type_of(part.table)
+            rows = table.shape[: part.access.dim], graph.type_of(part.index).element_count, table.shape[part.access.dim + 1 :]
+            walked = (*rows[0], rows[1], *rows[2])
+            shapes = {part.table: table.shape, part.node.output: table.shape if part.source else walked}
+            if part.source is not None:
+                shapes[part.source] = walked
+            for name, shape in shapes.items():
+                layout = DeviceLayout.default(shape, table.dtype)
+                pins[name] = LayoutPin(layout.device_size, layout.stride_map)
+    return pins
 
 
 def _layouts(planned: KernelGraph) -> dict[str, LayoutPin]:
