@@ -257,6 +257,7 @@ def open_bundle(bundle: Bundle, options: RunOptions) -> OpenedBundle | RunResult
                 plan,
                 allow_tiled_launch=options.allow_tiled_launch,
                 keeps_tensors=not sanitizers_named(options.sanitize),  # they tell new memory from old
+                returned=options.outputs,
             )
         except SpyrecError as error:
             return _refused(error, options, device)
@@ -297,6 +298,8 @@ class OpenedBundle:
         if is_tiled and options.only is not None:
             hint = "run without only, or on inputs of the compiled shapes"
             raise refuse("SPY0771", "only is for runs that are not launched in tiles", hint=hint)
+        # a call that leaves out what the one before has replaced is checked with what is there
+        known = {**self.prepared.state(), **inputs} if options.check and self.bundle.manifest.updates else inputs
         try:
             with self._profiled() if is_tiled else nullcontext():
                 record = self.prepared.run(inputs)
@@ -304,7 +307,7 @@ class OpenedBundle:
             return _refused(error, options, self.device)
         if not is_tiled:
             self._write_trace(record)
-        report = self._checked(inputs, record) if options.check else None
+        report = self._checked(known, record) if options.check else None
         findings, warnings = _watched(self.device)
         stats = _stats(record, options.profile)
         return RunResult(
@@ -360,6 +363,12 @@ def _refuse_options(bundle: Bundle, options: RunOptions) -> None:
         raise refuse(
             "SPY0771", "bisect stops at the first wrong operation, sanitize watches whole runs", hint="leave one out"
         )
+    unknown = sorted(set(options.outputs or ()) - {name for name, _ in bundle.manifest.outputs})
+    if unknown:
+        names = ", ".join(name for name, _ in bundle.manifest.outputs)
+        raise refuse("SPY0787", f'the bundle has no output "{unknown[0][:80]}"', hint=f"its outputs are {names}")
+    if options.outputs is not None and (options.check or options.bisect):
+        raise refuse("SPY0771", "outputs leaves results on the device, which check and bisect look at", hint="leave it out")
     if options.bisect and bundle.manifest.host_steps:
         count = len(bundle.manifest.host_steps)
         raise refuse("SPY0786", f"bisect is set, and the host computes {count} step{'s'[: count != 1]} of the graph")

@@ -44,6 +44,9 @@ class Model:
     bundle anew.  Threads may share a model: their calls take turns.  It is closed by :meth:`close` or ``with``; one
     that is dropped leaves nothing.  Where ``sanitize`` is set every call has a fresh device, because a sanitizer tells
     memory that nobody wrote from what an earlier call left.
+
+    Inputs that the graph's ``updates`` name are a model's state: the content that a call gave them is there in the next
+    one, which may leave them out.  Every model has its own.
     """
 
     def __init__(self, bundle: Bundle | str | os.PathLike[str], options: RunOptions | None = None) -> None:
@@ -59,6 +62,9 @@ class Model:
         self._turn = Lock()
         self._is_closed = False
         self._opened: OpenedBundle | None = None
+        self._state: dict[str, HostArray] = {}
+        """Of a model that is watched, inputs that results have replaced: each call has a fresh device."""
+
         if not self._is_watched:
             self._open()
 
@@ -92,7 +98,10 @@ class Model:
             self._refuse_if_closed()
             found = self._open()
             if isinstance(found, OpenedBundle):
-                found = self._executed(found, inputs)
+                found = self._executed(found, {**self._state, **inputs})
+                if self._is_watched:
+                    updates = self._bundle.manifest.updates
+                    self._state = {name: found.outputs[result] for result, name in updates.items() if found.outputs}
         return replace(found, warnings=(*self._warnings, *found.warnings)) if self._warnings else found
 
     def close(self) -> None:

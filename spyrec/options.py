@@ -89,6 +89,7 @@ class RunOptions:
     ``strict``: of a bundle that is read for the run, unknown keys of SuperDSCs that hold nothing are errors (SPY0626).
     ``dims``: sizes of symbolic dims and of dynamic sizes, by name, beside those that the inputs' shapes say (SPY0993,
     SPY0994); a dim that nobody gives a size has its largest.
+    ``outputs``: the results that are copied to the host and returned, by default all (SPY0787).
     """
 
     numerics: Numerics | str = Numerics.DL16
@@ -105,6 +106,7 @@ class RunOptions:
     engine: Engine | str = Engine.FAST
     strict: bool = False
     dims: Mapping[str, int] = field(default_factory=dict[str, int])
+    outputs: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -170,7 +170,8 @@ class Manifest:
     that made its plan; bundles of others have neither.  ``tile_contracts``: by the directory of a program, which loops
     a launch may repeat it in; empty where nobody knows.  ``tile_steps``: programs outside of the plan that launches of
     many tiles run, with their arguments.  ``dialect``: that of the SuperDSCs, by name; ``None`` where nobody says.
-    ``host_steps``: what the host computes between the programs of the plan, in order.
+    ``host_steps``: what the host computes between the programs of the plan, in order.  ``updates``: of a result that is
+    the new content of an input, that input.
     """
 
     name: str
@@ -188,6 +189,7 @@ class Manifest:
     tile_steps: tuple[PlanStep, ...] = ()
     dialect: str | None = None
     host_steps: tuple[HostStep, ...] = ()
+    updates: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
     def steps(self) -> tuple[PlanStep, ...]:

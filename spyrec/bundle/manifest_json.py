@@ -110,6 +110,9 @@ class ManifestFile:
     tile_contract: TileContracts | None = field(metadata=optional(absent=None))
     plan: tuple[PlanStep, ...] = field(metadata=key(_ENTRIES))
     host_steps: tuple[HostStep, ...] = field(metadata=omitted(_ENTRIES, absent=()))
+    updates: Mapping[str, str] = field(
+        metadata=omitted(Form(max_length=MAX_ARGUMENTS, keys=NAME, each=NAME), absent={})
+    )
     graph_sha256: str | None = field(metadata=key(_SHA256))
     symbolic_dims: Mapping[str, SymbolicDim] = field(metadata=omitted(Form(max_length=MAX_FILES, keys=NAME), absent={}))
     files: Mapping[str, str] = field(metadata=key(Form(max_length=MAX_FILES, keys=RELATIVE_PATH, each=_SHA256)))
@@ -133,6 +136,7 @@ class ManifestFile:
             tile_contract=contracts,
             plan=manifest.plan,
             host_steps=manifest.host_steps,
+            updates=manifest.updates,
             graph_sha256=manifest.graph_sha256,
             symbolic_dims=manifest.symbolic_dims,
             files=dict(sorted(files.items())),
@@ -150,6 +154,7 @@ class ManifestFile:
             outputs=self.outputs,
             plan=self.plan,
             host_steps=self.host_steps,
+            updates=self.updates,
             pool_bytes=self.pool_bytes,
             graph_sha256=self.graph_sha256,
             symbolic_dims=self.symbolic_dims,

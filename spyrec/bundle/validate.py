@@ -73,10 +73,20 @@ def check_manifest(manifest: Manifest, where: Location, sink: DiagnosticSink) ->
         _check_trip_counts(step, manifest.symbolic_dims, where.child("plan", index, "trip_counts"), sink)
         _check_directory(step, _PROGRAM_DIRECTORY, where.child("plan", index), sink)
     _check_host_steps(manifest, arguments, where.child("host_steps"), sink)
+    _check_updates(manifest, where.child("updates"), sink)
     for index, step in enumerate(manifest.tile_steps):
         place = where.child("tile_contract", "steps", index)
         _check_step(step, arguments, manifest.pool_bytes, place, sink)
         _check_directory(step, _TILE_DIRECTORY, place, sink)
+
+
+def _check_updates(manifest: Manifest, place: Location, sink: DiagnosticSink) -> None:
+    """Check that updates name results and inputs."""
+    results = {name for name, _ in manifest.outputs}
+    for result, name in manifest.updates.items():
+        if result not in results or name not in manifest.inputs:
+            fact = f'"{result}" is no result, or "{name}", which it replaces, no input'
+            _error(sink, CONTRADICTORY_MANIFEST, fact, place.child(result))
 
 
 def _check_host_steps(

@@ -62,6 +62,7 @@ def emit_bundle(scheduled: KernelGraph, options: CodegenOptions, figures: PlanFi
         figures=figures,
         planned_with=options.planned_with,
         dialect=options.dialect.name,
+        updates={} if scheduled.source is None else scheduled.source.updates,
     )
     constants, slots = ConstantArrays(scheduled), options.correction_slots
     return Bundle(manifest, programs, constants, tables, text, correction_slots=slots)

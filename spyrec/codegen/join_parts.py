@@ -59,6 +59,7 @@ def join_parts(staged: Staged, bundles: Sequence[Bundle], options: CodegenOption
         planned_with=options.planned_with,
         dialect=options.dialect.name,
         host_steps=tuple(joined.steps()),
+        updates=source.updates,
     )
     programs, tables = tuple(joined.programs), joined.tables
     constants = _Constants(source, joined.constants, tuple(joined.recorded))
@@ -103,7 +104,7 @@ class _Joined:
             self.arguments[result] = self._placed(result, Role.INTERMEDIATE, 2, types.rows)
         else:
             self.places[result] = table
-            self._is_written(table)
+            self._is_written(table, result)
         names = (self._at(part.index), self._at(read), self.places.setdefault(result, result))
         directory = f"kernels/{len(self.plan)}"
         self.plan.append(PlanStep(directory, names))
@@ -139,19 +140,25 @@ class _Joined:
         )
         if role is Role.INTERMEDIATE and name in self.source.outputs:
             record = replace(record, role=Role.OUTPUT)
-        if record.role is Role.INTERMEDIATE:
-            return record
-        paths = {way: f"dci/{name}.{way}.json" for way in ("h2d", "d2h")}
-        for way, path in paths.items():
-            self.tables[path] = layout.dci(
-                way, tensor.shape, row_major_strides(tensor.shape), host_dtype=tensor.dtype
-            )
-        return replace(record, dci=paths)
+        return record if record.role is Role.INTERMEDIATE else self._with_tables(record)
 
-    def _is_written(self, name: str) -> None:
-        """An input that a program writes is the caller's result, too."""
-        if self.arguments[name].role is Role.INPUT:
-            self.arguments[name] = replace(self.arguments[name], role=Role.INOUT)
+    def _with_tables(self, item: Argument) -> Argument:
+        """Return an argument with the tables by which it is copied."""
+        assert item.shape is not None
+        assert item.stride_map is not None
+        layout = DeviceLayout(item.device_size, item.stride_map, item.device_dtype)
+        paths = {way: f"dci/{item.name}.{way}.json" for way in ("h2d", "d2h")}
+        for way, path in paths.items():
+            self.tables[path] = layout.dci(way, item.shape, row_major_strides(item.shape), host_dtype=item.dtype)
+        return replace(item, dci=paths)
+
+    def _is_written(self, name: str, result: str) -> None:
+        """Let an argument be the result that a program makes of it: the caller's, where it was an input or is asked for."""
+        found = self.arguments[name]
+        if found.role is Role.INPUT:
+            self.arguments[name] = replace(found, role=Role.INOUT)
+        elif result in self.source.outputs and found.role is Role.INTERMEDIATE:
+            self.arguments[name] = self._with_tables(replace(found, role=Role.OUTPUT))
 
     def add_bundle(self, bundle: Bundle) -> None:
         """Add the programs of the next part."""

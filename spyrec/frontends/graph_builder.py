@@ -53,6 +53,7 @@ class GraphBuilder(OpMethods):
         self._loops = BuiltLoops(self._recorder)
         self._loop_function: tuple[LoopFunction, CallSite] | None = None
         self._outputs: list[str] = []
+        self._updates: dict[str, str] = {}
         self._last_numbers: dict[str, int] = {}
 
     # --- declarations ---
@@ -224,6 +225,29 @@ class GraphBuilder(OpMethods):
         """
         self._loop_function = (function, call_site())
 
+    def update(self, value: Value, of: Value) -> None:
+        """Make a value an output of the graph, and the new content of the input ``of``, of its shape and dtype.
+
+        Errors: SPY0110, SPY0143, SPY0150 it is no input, the types differ, or it is replaced already.
+        """
+        site = call_site()
+        output, name = self._name_of(value, site), self._name_of(of, site)
+        types = [self._recorder.tables.values[item].type for item in (output, name)]
+        problem: str | None = None
+        if name not in self._recorder.inputs:
+            problem = f'"{name}" is no input of the graph'
+        elif output in self._recorder.inputs:
+            problem = f'"{output}" is an input itself'
+        elif name in self._updates.values():
+            problem = f'"{name}" is replaced by another output, too'
+        elif types[0] != types[1]:
+            problem = f'"{output}" is {types[0]}, and "{name}", which it replaces, {types[1]}'
+        if problem is not None:
+            raise refuse("SPY0150", problem, site)
+        self._updates[output] = name
+        if output not in self._outputs:
+            self._outputs.append(output)
+
     # --- the graph ---
 
     def build(self) -> ir.Graph:
@@ -244,6 +268,7 @@ class GraphBuilder(OpMethods):
             values={name: tables.values[name] for name in names},
             outputs=tuple(self._outputs),
             loops=self._loops.closed,
+            updates=dict(self._updates),
         )
         return graph if self._loop_function is None else replace(graph, loops=self._computed_loops(graph))
 

@@ -194,4 +194,5 @@ class GraphModel(Model):
     constants: list[ConstantModel] = Field(default_factory=list[ConstantModel])
     nodes: list[NodeModel] = Field(default_factory=list[NodeModel])
     loops: list[LoopModel] = Field(default_factory=list[LoopModel])
+    updates: dict[Name, Name] = Field(default_factory=dict[str, str])
     outputs: Annotated[list[Name], AfterValidator(_not_empty)]

@@ -29,6 +29,8 @@ def _lines(graph: Graph) -> Iterator[str]:
         yield f"  {_node(graph, node)}"
     for loop in graph.loops:
         yield from _loop(loop, "  ")
+    for output, name in graph.updates.items():
+        yield f"  update {name} = {output}"
     yield f"  return {', '.join(graph.outputs)}"
     yield "}"
 

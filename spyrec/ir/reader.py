@@ -18,7 +18,7 @@ from spyrec.ir.form import read_form
 from spyrec.ir.graph import Graph
 from spyrec.ir.near_names import did_you_mean
 from spyrec.ir.node_reader import NodeReader
-from spyrec.ir.requests import read_loops, read_work_divisions
+from spyrec.ir.requests import read_loops, read_updates, read_work_divisions
 
 
 def read_graph(path: Path | str) -> Graph:
@@ -63,6 +63,7 @@ def read_graph_data(data: object, source: SourceText | None = None, base_dir: Pa
         values=declarations.values,
         outputs=outputs,
         loops=read_loops(model.loops, nodes, declarations),
+        updates=read_updates(model, declarations),
     )
     sink.raise_if_errors()
     return graph

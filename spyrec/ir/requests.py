@@ -9,7 +9,7 @@ from itertools import islice
 from spyrec.diagnostics import DiagnosticSink, Location
 from spyrec.ir.declarations import Declarations
 from spyrec.ir.graph import LoopRequest, Node, pinned_position
-from spyrec.ir.graph_model import LoopModel, NodeModel
+from spyrec.ir.graph_model import GraphModel, LoopModel, NodeModel
 from spyrec.ir.near_names import did_you_mean
 from spyrec.layout.symbolic_dim import SymbolicDim
 
@@ -25,6 +25,33 @@ def read_loops(
         for index, model in enumerate(models)
         if not declarations.form.of("loops", index)
     )
+
+
+def read_updates(model: GraphModel, declarations: Declarations) -> dict[str, str]:
+    """Return which input each output replaces that the graph names so.
+
+    Errors: SPY0150 the first is no output, the second no input, their types differ, or an input is replaced twice.
+    """
+    inputs = {item.name for item in model.inputs}
+    found: dict[str, str] = {}
+    for output, name in model.updates.items():
+        place, values = declarations.root.child("updates", output), declarations.values
+        problem: str | None = None
+        if output not in model.outputs:
+            problem = f'"{output}" is no output of the graph'
+        elif name not in inputs:
+            problem = f'"{name}" is no input of the graph'
+        elif output in inputs:
+            problem = f'"{output}" is an input itself'
+        elif name in found.values():
+            problem = f'"{name}" is replaced by another output, too'
+        elif output in values and name in values and values[output].type != values[name].type:
+            problem = f'"{output}" is {values[output].type}, and "{name}", which it replaces, {values[name].type}'
+        if problem is None:
+            found[output] = name
+        elif declarations.form.has_all_names:
+            declarations.sink.error("SPY0150", problem, place)
+    return found
 
 
 class _LoopReader:

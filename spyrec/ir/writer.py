@@ -43,6 +43,8 @@ def graph_to_json(graph: Graph) -> dict[str, JsonValue]:
     result["nodes"] = [_node(graph, node) for node in graph.nodes]
     if graph.loops:
         result["loops"] = [loop_to_json(loop) for loop in graph.loops]
+    if graph.updates:
+        result["updates"] = dict(graph.updates)
     result["outputs"] = list(graph.outputs)
     return result
 

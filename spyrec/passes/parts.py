@@ -275,6 +275,7 @@ def _part(graph: Graph, nodes: Sequence[Node], names: set[str]) -> Graph:
         values={name: value for name, value in graph.values.items() if name in used},
         outputs=tuple(sorted(dict.fromkeys(wanted), key=order.index)),
         loops=tuple(_loops(graph, names)),
+        updates={},
     )
 
 

@@ -14,7 +14,7 @@ Nothing of it is executed before the host waits (``streams/discrete_events.py``)
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -122,7 +122,8 @@ class BundleRun:
 
     Each program is validated by the device before memory is taken (its rules V1 to V14, errors SPY0704 to SPY0724).
     ``allow_tiled_launch``: inputs larger than compiled for are launched in tiles.  The tensors of the latest run stay
-    on the device until the next one, which where it ``keeps_tensors`` has the same, or :meth:`free`.
+    on the device until the next one, which where it ``keeps_tensors`` has the same, or :meth:`free`; so does what results
+    have replaced of the inputs.  ``returned``: the results that come to the host, by default all.
     """
 
     def __init__(
@@ -132,12 +133,14 @@ class BundleRun:
         *,
         allow_tiled_launch: bool = True,
         keeps_tensors: bool = False,
+        returned: Collection[str] | None = None,
     ) -> None:
         assert plan.tensors is not None, "nothing says what a plan takes that is none of a bundle"
         self.plan = plan
         self._device = device
         self._allows_tiles = allow_tiled_launch
         self._keeps_tensors = keeps_tensors
+        self._returned = returned
         self._kept_bytes: tuple[int, ...] | None = None
         self.is_in_doubt = False
         """Whether a run has begun and not come to its end: what is enqueued, or an error of a stream, may be left."""
@@ -154,6 +157,7 @@ class BundleRun:
         self._on_host: dict[str, HostArray] = {}
         """What the latest run has on the host beside its inputs: results of its steps there."""
 
+        self._state = _State(self._manifest)
         rows = self._refuse_unfit()
         self.inputs = tuple(replace(item, row_count=rows.get(item.name)) for item in expected_inputs(self._manifest))
 
@@ -214,7 +218,23 @@ class BundleRun:
             outputs = self._copy_out(stream, given) if is_complete else {}
             stream.synchronize()
         self.is_in_doubt = False
+        if self._keeps_tensors and is_complete and not given.plans:
+            self._state.replace(self._places, {**outputs, **self._on_host})
         return self._record(given, copied_in, outputs, counters)
+
+    def state(self) -> dict[str, HostArray]:
+        """Return what the run has of inputs that the latest one has replaced, as host arrays by name."""
+        found = dict(self._state.on_host({}))
+        if not self._state.on_device:
+            return found
+        stream, origin = self._device.stream(-1), Origin(self._device.next_launch_id(), f"state of {self.plan.name}")
+        blocks: list[ControlBlock] = []
+        for name in sorted(self._state.on_device):
+            found[name], block = self._tensors.copy_out(name, self._place_of(name), origin)
+            blocks.append(block)
+        stream.flex.enqueue(blocks)
+        stream.synchronize()
+        return found
 
     def argument_memory(self, name: str) -> npt.NDArray[np.uint8]:
         """Return the device bytes of an input, output or constant of the latest run."""
@@ -232,6 +252,7 @@ class BundleRun:
         """Give the memory of the latest run's tensors back."""
         owners, self._owners = self._owners, []
         self._places.clear()
+        self._state.forget()
         self._kept_bytes = None
         for owner in owners:
             owner.free()
@@ -254,9 +275,11 @@ class BundleRun:
     def _given(self, inputs: Mapping[str, HostArray], *, is_watched: bool) -> _Given:
         manifest = self._manifest
         if is_watched or not is_launched_in_tiles(manifest, inputs):
+            inputs = {**self._state.on_host(inputs), **inputs}
             expected = {item.name: item for item in self.inputs}
             taken = {name: expected[name].as_taken(it) if name in expected else it for name, it in inputs.items()}
-            checked = checked_inputs(taken, self.inputs)
+            kept = self._state.on_device - inputs.keys()
+            checked = checked_inputs(taken, [item for item in self.inputs if item.name not in kept])
             extents = chosen_extents(checked, self.inputs, manifest.symbolic_dims)
             shapes = {item.name: actual_shape(item, extents) for item in manifest.arguments}
             return _Given(checked, shapes, {}, sizes=self._sizes(extents))
@@ -375,6 +398,8 @@ class BundleRun:
         outputs: dict[str, HostArray] = {}
         blocks: list[ControlBlock] = []
         for result, name in self._manifest.outputs:
+            if self._returned is not None and result not in self._returned and not self._state.is_copied(result):
+                continue
             held = self._held_on_host(result, name, given)
             if held is not None:
                 outputs[result] = held
@@ -595,6 +620,53 @@ def _sum(known: OperationStats, more: OperationStats) -> OperationStats:
         flops=known.flops + more.flops,
         simulated_us=None if times[0] is None or times[1] is None else times[0] + times[1],
     )
+
+
+class _State:
+    """Inputs that results have replaced: those whose new content lies on the device, and those that the host has."""
+
+    def __init__(self, manifest: Manifest) -> None:
+        self._updates = manifest.updates
+        results, arguments = dict(manifest.outputs), {item.name: item for item in manifest.arguments}
+        used = {name for step in manifest.plan for name in step.arguments}
+        self._arguments = {
+            result: results[result]
+            for result, name in self._updates.items()
+            if {name, results[result]} <= used and _lie_alike(arguments[name], arguments[results[result]])
+        }
+        """By result, the argument that holds it, where its memory may be the input's."""
+
+        self.on_device: set[str] = set()
+        self._held: dict[str, HostArray] = {}
+
+    def on_host(self, given: Mapping[str, HostArray]) -> dict[str, HostArray]:
+        """Return the inputs that the host has, but for those that are ``given``."""
+        return {name: array for name, array in self._held.items() if name not in given}
+
+    def replace(self, places: dict[str, DeviceBytes], host: Mapping[str, HostArray]) -> None:
+        """Let results be the inputs of the next run: where they are on the device, the two places change sides."""
+        for result, name in self._updates.items():
+            argument = self._arguments.get(result)
+            if argument is None:
+                self._held[name] = host[result]
+                continue
+            if argument != name:
+                places[argument], places[name] = places[name], places[argument]
+            self.on_device.add(name)
+
+    def is_copied(self, result: str) -> bool:
+        """Whether a result has to come to the host to be the next run's input."""
+        return result in self._updates and result not in self._arguments
+
+    def forget(self) -> None:
+        """Keep nothing: the memory is given back."""
+        self.on_device.clear()
+        self._held.clear()
+
+
+def _lie_alike(one: Argument, other: Argument) -> bool:
+    """Whether one tensor's memory can hold the other."""
+    return (one.device_size, one.stride_map, one.device_dtype) == (other.device_size, other.stride_map, other.device_dtype)
 
 
 def _parts_of(plan: ExecutionPlan, manifest: Manifest) -> list[ExecutionPlan | int]:

@@ -202,4 +202,9 @@ READING: dict[str, Code] = {
         "An example is copied into a directory of its own, which must not exist yet.",
         hint="name a directory that does not exist yet",
     ),
+    "SPY0150": Code(
+        "update that is none",
+        "An update names an output of the graph and the input whose new content it is; both have one shape and dtype.",
+        hint='"updates": {"output": "input"}, each input once',
+    ),
 }

@@ -113,6 +113,11 @@ RUNNING: dict[str, Code] = {
         "A bisection holds every SuperDSC against the graph compiled again as one; this graph was compiled in parts.",
         hint="check the outputs instead, or bisect a graph without these operations",
     ),
+    "SPY0787": Code(
+        "unknown output",
+        "The results that a run returns are named as the graph names its outputs.",
+        hint="the manifest lists them; `outputs=None` returns all",
+    ),
     "SPY0797": Code(
         "operating system refused",
         "A full disk, a closed directory or a limit of this machine.",
