@@ -34,11 +34,12 @@ if TYPE_CHECKING:
     from spyrec.bundle.dialects import Dialect
     from spyrec.compare.check import CheckReport
     from spyrec.frontends.graph_builder import GraphBuilder
+    from spyrec.host_steps import HostSteps
     from spyrec.ir.graph import Graph
     from spyrec.ir.kernel import KernelGraph
+    from spyrec.ir.parts import Staged
     from spyrec.passes.base import PipelineOptions
     from spyrec.passes.driver import DriverOptions
-    from spyrec.passes.parts import Staged
     from spyrec.runtime.bundle_run import BundleRun, RunRecord
     from spyrec.runtime.findings import Finding
     from spyrec.runtime.inputs.binding import ExpectedInput
@@ -258,6 +259,7 @@ def open_bundle(bundle: Bundle, options: RunOptions) -> OpenedBundle | RunResult
                 allow_tiled_launch=options.allow_tiled_launch,
                 keeps_tensors=not sanitizers_named(options.sanitize),  # they tell new memory from old
                 returned=options.outputs,
+                host=_host_work(bundle),
             )
         except SpyrecError as error:
             return _refused(error, options, device)
@@ -353,6 +355,15 @@ class OpenedBundle:
         write_trace(Path(options.trace), trace, force=options.force)
 
 
+def _host_work(bundle: Bundle) -> HostSteps | None:
+    """Return what computes the host's steps of a bundle, ``None`` where it has none."""
+    if not bundle.manifest.host_steps:
+        return None
+    from spyrec.host_steps import HostSteps
+
+    return HostSteps(bundle)
+
+
 def _refuse_options(bundle: Bundle, options: RunOptions) -> None:
     """Refuse options that are out of range, or do not go together; errors as :func:`opened`."""
     from spyrec.runtime.findings import sanitizers_named
@@ -368,7 +379,9 @@ def _refuse_options(bundle: Bundle, options: RunOptions) -> None:
         names = ", ".join(name for name, _ in bundle.manifest.outputs)
         raise refuse("SPY0787", f'the bundle has no output "{unknown[0][:80]}"', hint=f"its outputs are {names}")
     if options.outputs is not None and (options.check or options.bisect):
-        raise refuse("SPY0771", "outputs leaves results on the device, which check and bisect look at", hint="leave it out")
+        raise refuse(
+            "SPY0771", "outputs leaves results on the device, which check and bisect look at", hint="leave it out"
+        )
     if options.bisect and bundle.manifest.host_steps:
         count = len(bundle.manifest.host_steps)
         raise refuse("SPY0786", f"bisect is set, and the host computes {count} step{'s'[: count != 1]} of the graph")

@@ -12,9 +12,9 @@ from spyrec.device_ops import COPIES, RESTICKIFY
 from spyrec.hardware.target import segment_base
 from spyrec.ir.kernel import BufferRole, Kernel, KernelBuffer, KernelGraph, KernelProgram, LayoutCost, Use
 from spyrec.ir.opdef import OpKind, catalogue
+from spyrec.ir.parts import Staged
 from spyrec.ir.types import TensorType
 from spyrec.passes.assign_layouts.realize import copy_cost_bytes
-from spyrec.passes.parts import Staged
 from spyrec.passes.planning.shares import Share, share_of
 
 
@@ -146,7 +146,11 @@ def staged_layouts(staged: Staged) -> GraphLayouts:
 
 def _in_program(value: GraphValue, first: int) -> GraphValue:
     """Return a value whose place counts the programs of the parts before."""
-    return value if value.place is None else replace(value, place=replace(value.place, program=value.place.program + first))
+    return (
+        value
+        if value.place is None
+        else replace(value, place=replace(value.place, program=value.place.program + first))
+    )
 
 
 def _places(graph: KernelGraph) -> Iterator[tuple[str, TensorPlace]]:

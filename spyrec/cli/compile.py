@@ -206,7 +206,9 @@ def _explain(bundle: Bundle) -> None:
 def _summary(bundle: Bundle, output: Path) -> str:
     programs = len(bundle.programs)
     files = sum(len(program.superdscs) for program in bundle.programs)
-    return f"{output}: {files} SuperDSC{'s'[: files != 1]} in {programs} program{'s'[: programs != 1]}"
+    said = f"{output}: {files} SuperDSC{'s'[: files != 1]} in {programs} program{'s'[: programs != 1]}"
+    nodes = sum(len(step.nodes) for step in bundle.manifest.host_steps)
+    return f"{said}, {nodes} operation{'s'[: nodes != 1]} on the host" if nodes else said
 
 
 def _compare(bundle: Bundle, output: Path | None, golden: Path) -> int:

@@ -232,8 +232,8 @@ def _of_graph(graph: _Graph, questions: Questions, picture: _Picture | None, *, 
     from spyrec.cli._graph_layouts import graph_layouts, staged_layouts
     from spyrec.front import schedule
     from spyrec.ir.graph import Graph
+    from spyrec.ir.parts import Staged
     from spyrec.options import CompileOptions
-    from spyrec.passes.parts import Staged
 
     options = CompileOptions(fixed_io_layouts=graph.fixed_io_layouts)
     kernels = schedule(graph.path, options, graph.path.parent)

@@ -19,15 +19,15 @@ from spyrec.codegen.emit import for_the_record
 from spyrec.codegen.emit_opspecs import CodegenOptions, emit_opspecs
 from spyrec.codegen.graph_source import file_constants, graph_bytes
 from spyrec.codegen.opspec import OpSpecFile
-from spyrec.codegen.row_specs import RowTypes, row_spec
+from spyrec.codegen.row_specs import row_spec
 from spyrec.hardware.plan_record import PlanFigures
 from spyrec.hardware.target import SEGMENT_BYTES
 from spyrec.ir.constants import load_constant
 from spyrec.ir.graph import Graph
+from spyrec.ir.parts import HostPart, RowPart, Staged
 from spyrec.layout.conversion_table import DataConversionInfo
 from spyrec.layout.device_layout import DeviceLayout
 from spyrec.layout.tiling import row_major_strides
-from spyrec.passes.parts import HostPart, RowPart, Staged
 
 HostArray = npt.NDArray[np.generic]
 
@@ -94,14 +94,14 @@ class _Joined:
     def add_rows(self, part: RowPart, options: CodegenOptions) -> None:
         """Add the program that reads or writes rows by an index."""
         access, graph = part.access, self.graph
-        types = RowTypes(graph.type_of(part.table), graph.type_of(part.index), access.dim)
-        spec = row_spec(types, is_write=part.source is not None)
+        table_type, index_type = graph.type_of(part.table), graph.type_of(part.index)
+        spec = row_spec(access, table_type, index_type)
         emitted = emit_opspecs(OpSpecFile(symbolic_args=True, unroll_loops=False, specs=(spec,)), options)
         result = part.node.output
         read = part.source if part.source is not None else part.table
         table = self._at(part.table)
         if part.source is None:
-            self.arguments[result] = self._placed(result, Role.INTERMEDIATE, 2, types.rows)
+            self.arguments[result] = self._placed(result, Role.INTERMEDIATE, 2, access.walked(table_type, index_type))
         else:
             self.places[result] = table
             self._is_written(table, result)
@@ -153,7 +153,7 @@ class _Joined:
         return replace(item, dci=paths)
 
     def _is_written(self, name: str, result: str) -> None:
-        """Let an argument be the result that a program makes of it: the caller's, where it was an input or is asked for."""
+        """Let an argument be what a program makes of it: the caller's, where it was an input or is asked for."""
         found = self.arguments[name]
         if found.role is Role.INPUT:
             self.arguments[name] = replace(found, role=Role.INOUT)
@@ -195,8 +195,10 @@ class _Joined:
         known = self.arguments.get(item.name)
         if known is None and item.name not in self.source.inputs:
             return item.name
-        if known is not None and item.role is Role.CONSTANT and known == replace(
-            item, arg_index=known.arg_index, address=known.address
+        if (
+            known is not None
+            and item.role is Role.CONSTANT
+            and known == replace(item, arg_index=known.arg_index, address=known.address)
         ):
             return item.name
         name = f"{item.name}.{number}"

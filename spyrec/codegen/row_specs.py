@@ -13,6 +13,7 @@ from spyrec.codegen.expression import CoordinateExpression
 from spyrec.codegen.opspec import AllocationKind, ArgumentAllocation, IterationDim, OpSpec, TensorArgument
 from spyrec.device_ops import IDENTITY
 from spyrec.hardware.target import SEGMENT_BYTES
+from spyrec.ir.opdef import RowAccess
 from spyrec.ir.types import TensorType
 from spyrec.layout.device_layout import DeviceLayout
 
@@ -20,36 +21,22 @@ _INDEX = "row"
 """What the index tensor is called in the coordinates of the table."""
 
 
-@dataclass(frozen=True, slots=True)
-class RowTypes:
-    """The tensors of one operation: ``rows`` has the table's shape, but for ``dim``, along which the index counts."""
-
-    table: TensorType
-    index: TensorType
-    dim: int
-
-    @property
-    def rows(self) -> tuple[int, ...]:
-        """Shape of what is read or written."""
-        shape = self.table.shape
-        return (*shape[: self.dim], self.index.element_count, *shape[self.dim + 1 :])
-
-
-def row_spec(types: RowTypes, *, is_write: bool) -> OpSpec:
+def row_spec(access: RowAccess, table: TensorType, index: TensorType) -> OpSpec:
     """Return the OpSpec; arguments: the index, then what is read, then what is written."""
-    table, rows = types.table, types.rows
+    rows = access.walked(table, index)
     symbols = [f"c{dim}" for dim in range(table.rank)]
     walk = [_Walk(symbol, extent) for symbol, extent in zip(symbols, rows, strict=True)]
-    index_walk = [_Walk("", 1)] * (types.index.rank - 1) + [walk[types.dim]]
+    index_walk = [_Walk("", 1)] * (index.rank - 1) + [walk[access.dim]]
     sides = (
-        (types.index, _coordinates(types.index, index_walk, None)),
+        (index, _coordinates(index, index_walk, None)),
         (TensorType(rows, table.dtype), _coordinates(TensorType(rows, table.dtype), walk, None)),
-        (table, _coordinates(table, walk, types.dim)),
+        (table, _coordinates(table, walk, access.dim)),
     )
-    order = (0, 1, 2) if is_write else (0, 2, 1)
+    order = (0, 2, 1) if access.source is None else (0, 1, 2)
     rank = max(len(coordinates) for _, coordinates in sides)
     arguments = tuple(
-        _argument(number, *sides[side], rank, is_input=number < 2, is_index=side == 0) for number, side in enumerate(order)
+        _argument(number, *sides[side], rank, is_input=number < 2, is_index=side == 0)
+        for number, side in enumerate(order)
     )
     space = tuple(IterationDim(item.symbol, item.extent) for item in walk if item.extent > 1)
     return OpSpec(IDENTITY, False, space, args=arguments)
@@ -68,7 +55,7 @@ class _Walk:
 
 
 def _coordinates(tensor: TensorType, walk: Sequence[_Walk], row_dim: int | None) -> tuple[CoordinateExpression, ...]:
-    """Return the coordinates of each device dim of the default layout: middle dims, tiles of the last, the first, lane."""
+    """Return the coordinates of the default layout's dims: middle dims, tiles of the last, the first, lane."""
     elements = tensor.dtype.device_format.elements_per_stick
     assert elements is not None
     last = tensor.rank - 1

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from spyrec.bundle.bundle_content import BundleContent
 from spyrec.compare.bounds import LoadConstant, bound_outputs
+from spyrec.compare.bundle_graph import graph_of_bundle
 from spyrec.compare.locate import locate_output
 from spyrec.compare.storage import Array, storage_of
 from spyrec.compare.verdict import CheckReport, OutputCase
@@ -20,7 +21,6 @@ from spyrec.ir.graph import Graph
 from spyrec.ir.numbers import decode
 from spyrec.passes.device_graph import rounding_graph
 from spyrec.runtime.inputs.binding import chosen_extents, expected_inputs
-from spyrec.runtime.inputs.bundle_graph import graph_of_bundle
 
 __all__ = [
     "CheckReport",

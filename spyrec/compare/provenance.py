@@ -13,13 +13,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from spyrec.bundle.bundle_content import BundleContent
+from spyrec.bundle.bundle_content import GRAPH_FILE, BundleContent
 from spyrec.bundle.dialects import DIALECTS
 from spyrec.bundle.manifest import Manifest
 from spyrec.bundle.program import For, SdscExecute, Statement
 from spyrec.bundle.superdsc import Component, SuperDsc
-from spyrec.bundle.bundle_content import GRAPH_FILE
-from spyrec.runtime.inputs.bundle_graph import graph_of_bundle
+from spyrec.compare.bundle_graph import graph_of_bundle
 from spyrec.diagnostics import refuse
 from spyrec.hardware.target import CALIBRATED, PROFILES
 from spyrec.ir.graph import ConstantData, Graph, Node

@@ -25,7 +25,8 @@ from spyrec.ir.opdef import (
 class HostRules:
     """What distinguishes one such op from the next.
 
-    ``axes``: by default every axis of the first result is one of its own.  ``result_count``, ``rows``: as in :class:`OpDef`.
+    ``axes``: by default every axis of the first result is one of its own.  ``result_count``, ``number_attributes`` and
+    ``rows``: as in :class:`OpDef`.
     """
 
     infer: InferRule
@@ -36,7 +37,7 @@ class HostRules:
     rows: RowRule | None = None
 
 
-def define_on_host(
+def define_on_host(  # noqa: PLR0913 -- the parts of a declaration, in the order of one
     name: str,
     summary: str,
     operands: tuple[OperandSpec, ...],

@@ -9,8 +9,8 @@ from typing import cast
 from spyrec.hardware.dtypes import DType
 from spyrec.ir.graph import Operand, Scalar, Value
 from spyrec.ir.numbers import HOST_DTYPES, fits, misfit
-from spyrec.ir.operands import widest_integer
 from spyrec.ir.opdef import Attributes, OpDef, OperandTypes, OpError
+from spyrec.ir.operands import widest_integer
 from spyrec.ir.sizes import dim_of_size
 from spyrec.ir.types import TensorType
 

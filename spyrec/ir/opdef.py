@@ -132,6 +132,7 @@ Reference = Callable[[Sequence[Array | None], Attributes], tuple[Array, ...]]
 HostRule = Callable[[OperandTypes, Attributes], str | None]
 """Why the host computes a node, lower case, or ``None``."""
 
+
 @dataclass(frozen=True, slots=True)
 class RowAccess:
     """Slices of a tensor along ``dim`` that the whole numbers of an index name: operands by position.
@@ -143,6 +144,10 @@ class RowAccess:
     index: int
     dim: int
     source: int | None = None
+
+    def walked(self, table: TensorType, index: TensorType) -> tuple[int, ...]:
+        """Return the shape of what is read or written: the table's, with the index's elements along ``dim``."""
+        return (*table.shape[: self.dim], index.element_count, *table.shape[self.dim + 1 :])
 
 
 RowRule = Callable[[OperandTypes, Attributes], RowAccess | None]

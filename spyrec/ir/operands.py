@@ -12,6 +12,7 @@ from spyrec.ir.opdef import Array, OperandTypes, OpError
 from spyrec.ir.types import TensorType
 
 Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
 
 
 def tensor(operands: OperandTypes, index: int = 0) -> TensorType:
@@ -38,7 +39,7 @@ def present(operands: OperandTypes) -> list[tuple[int, TensorType]]:
     return [(index, operand) for index, operand in enumerate(operands) if operand is not None]
 
 
-def integers(operands: Sequence[Array | None], index: int = 0) -> npt.NDArray[np.int64]:
+def integers(operands: Sequence[Array | None], index: int = 0) -> Integers:
     """Return the array of an operand that is present, as int64."""
     return array(operands, index).astype(np.int64, copy=False)
 
@@ -51,7 +52,7 @@ def require_float(operand: TensorType, index: int) -> None:
 
 
 def function_dtype(operand: TensorType) -> DType:
-    """Return the dtype of a function that gives fractions: that of a float; float32 of integers and bools, as PyTorch."""
+    """Return the dtype of a function that gives fractions: a float's own, float32 of integers and bools (PyTorch)."""
     return operand.dtype if operand.dtype.is_float else DType.FLOAT32
 
 

@@ -7,76 +7,19 @@ by an index is a part by itself: one program, whose one operation takes the row 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from spyrec.diagnostics import refuse
 from spyrec.hardware.dtypes import DType
 from spyrec.ir.attributes import NO_ATTRIBUTES
 from spyrec.ir.graph import Graph, LoopRequest, Node, location_of
 from spyrec.ir.host_ops import node_reason
-from spyrec.ir.kernel import KernelGraph
 from spyrec.ir.opdef import OpKind, RowAccess, catalogue
+from spyrec.ir.parts import HostPart, Part, RowPart
 from spyrec.passes.canonicalize import live_nodes
 
 _MOVERS = frozenset({OpKind.VIEW, OpKind.MOVEMENT})
-
-
-@dataclass(frozen=True, slots=True)
-class HostPart:
-    """Nodes that the host computes one after the other, and why each is not the device's."""
-
-    nodes: tuple[Node, ...]
-    reasons: tuple[str, ...]
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        """The values that come from outside of the step, constants included."""
-        made = {name for node in self.nodes for name in node.outputs}
-        read = (operand for node in self.nodes for operand in node.inputs if isinstance(operand, str))
-        return tuple(dict.fromkeys(name for name in read if name not in made))
-
-
-@dataclass(frozen=True, slots=True)
-class RowPart:
-    """A node that reads or writes rows by an index on the device, all of its tensors in their default layouts.
-
-    A node that writes does it in the memory of its table.
-    """
-
-    node: Node
-    access: RowAccess
-
-    @property
-    def table(self) -> str:
-        """The value whose rows are read or written."""
-        return str(self.node.inputs[self.access.table])
-
-    @property
-    def index(self) -> str:
-        """The value that names them."""
-        return str(self.node.inputs[self.access.index])
-
-    @property
-    def source(self) -> str | None:
-        """The value that is written there."""
-        return None if self.access.source is None else str(self.node.inputs[self.access.source])
-
-
-Part = HostPart | RowPart | Graph
-
-
-@dataclass(frozen=True, slots=True)
-class Staged:
-    """A graph in parts, in order: steps of the host, operations on rows, and the scheduled kernels of the others.
-
-    ``source``: the graph as it was written; ``graph``: with the copies that operations on rows need.
-    """
-
-    source: Graph
-    graph: Graph
-    parts: tuple[HostPart | RowPart | KernelGraph, ...]
 
 
 def split(graph: Graph) -> tuple[Graph, tuple[Part, ...]]:
@@ -151,7 +94,9 @@ def _is_on_device(graph: Graph, node: Node, access: RowAccess) -> bool:
         and table.rank <= _MOST_ROW_DIMS
         and index.rank >= 1
         and index.element_count == index.shape[-1]
-        and all(value.pin is None and 0 not in value.type.shape and value.type.rank <= _MOST_ROW_DIMS for value in values)
+        and all(
+            value.pin is None and 0 not in value.type.shape and value.type.rank <= _MOST_ROW_DIMS for value in values
+        )
         and not any(node.name in loop.node_names() for loop in graph.loops)
     )
 
@@ -288,13 +233,3 @@ def _loops(graph: Graph, names: set[str]) -> Iterable[LoopRequest]:
         elif inside & names:
             fact = "a loop holds operations of several programs, with operations of the host between them"
             raise refuse("SPY0448", fact, location_of(loop.origin), hint="part the loop")
-
-
-def summary(parts: Sequence[Part]) -> str | None:
-    """Return what a compiler says of the host's share, ``None`` where it has none: ``3 operations on the host: ...``."""
-    counts = Counter(node.op for part in parts if isinstance(part, HostPart) for node in part.nodes)
-    if not counts:
-        return None
-    total = sum(counts.values())
-    named = ", ".join(f"{op} {count}" if count > 1 else op for op, count in counts.most_common())
-    return f"{total} operation{'s'[: total != 1]} on the host: {named}"

@@ -7,10 +7,11 @@ from dataclasses import replace
 
 from spyrec.ir.graph import Graph, LayoutPin
 from spyrec.ir.kernel import KernelGraph
+from spyrec.ir.parts import HostPart, Part, RowPart, Staged
+from spyrec.layout.device_layout import DeviceLayout
 from spyrec.passes.base import PipelineOptions
 from spyrec.passes.driver import DriverOptions, run_pipeline
-from spyrec.layout.device_layout import DeviceLayout
-from spyrec.passes.parts import HostPart, Part, RowPart, Staged, split
+from spyrec.passes.parts import split
 
 
 def run_stages(graph: Graph, options: PipelineOptions, driver: DriverOptions) -> Graph | KernelGraph | Staged:
@@ -43,8 +44,7 @@ def _default_layouts(graph: Graph, parts: Sequence[Part]) -> dict[str, LayoutPin
     for part in parts:
         if isinstance(part, RowPart):
             table = graph.type_of(part.table)
-            rows = table.shape[: part.access.dim], graph.type_of(part.index).element_count, table.shape[part.access.dim + 1 :]
-            walked = (*rows[0], rows[1], *rows[2])
+            walked = part.access.walked(table, graph.type_of(part.index))
             shapes = {part.table: table.shape, part.node.output: table.shape if part.source else walked}
             if part.source is not None:
                 shapes[part.source] = walked

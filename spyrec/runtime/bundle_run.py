@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -117,16 +117,29 @@ class _Given:
         return placed._replace(storage_offset_bytes=offset_bytes)
 
 
+class HostWork(Protocol):
+    """The steps of a bundle that the host computes."""
+
+    def compute(self, number: int, values: Mapping[str, HostArray]) -> dict[str, HostArray]:
+        """Return the results of a step by name; ``values``: what is on the host so far."""
+        ...
+
+    def constant(self, name: str) -> HostArray:
+        """Return the numbers of a constant of the bundle's graph."""
+        ...
+
+
 class BundleRun:
     """A bundle's plan on a device, ready to be run as often as wanted.
 
     Each program is validated by the device before memory is taken (its rules V1 to V14, errors SPY0704 to SPY0724).
     ``allow_tiled_launch``: inputs larger than compiled for are launched in tiles.  The tensors of the latest run stay
-    on the device until the next one, which where it ``keeps_tensors`` has the same, or :meth:`free`; so does what results
-    have replaced of the inputs.  ``returned``: the results that come to the host, by default all.
+    on the device until the next one, which where it ``keeps_tensors`` has the same, or :meth:`free`; so does what
+    results have replaced of the inputs.  ``returned``: the results that come to the host, by default all.  ``host``:
+    what computes the steps of the host; without it a plan that has some is refused (SPY0785).
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 -- what is run, and options by name
         self,
         device: SpyreDevice,
         plan: ExecutionPlan,
@@ -134,6 +147,7 @@ class BundleRun:
         allow_tiled_launch: bool = True,
         keeps_tensors: bool = False,
         returned: Collection[str] | None = None,
+        host: HostWork | None = None,
     ) -> None:
         assert plan.tensors is not None, "nothing says what a plan takes that is none of a bundle"
         self.plan = plan
@@ -141,6 +155,9 @@ class BundleRun:
         self._allows_tiles = allow_tiled_launch
         self._keeps_tensors = keeps_tensors
         self._returned = returned
+        self._host = host
+        if host is None:
+            plan.refuse_host_steps()
         self._kept_bytes: tuple[int, ...] | None = None
         self.is_in_doubt = False
         """Whether a run has begun and not come to its end: what is enqueued, or an error of a stream, may be left."""
@@ -347,6 +364,7 @@ class BundleRun:
 
         ``copies`` takes what was copied.  Errors: SPY0318 an integer that does not fit; of the copies.
         """
+        assert self._host is not None
         step = self._manifest.host_steps[number]
         origin = Origin(self._device.next_launch_id(), f"host step {number} of {self.plan.name}")
         taken: dict[str, HostArray] = {}
@@ -360,7 +378,7 @@ class BundleRun:
         if number == 0:
             self._on_host = {}
         self._on_host |= taken
-        self._on_host |= self._tensors.host_steps.compute(number, {**given.inputs, **self._on_host})
+        self._on_host |= self._host.compute(number, {**given.inputs, **self._on_host})
         written: list[ControlBlock] = []
         for value, name in step.gives.items():
             written.append(self._tensors.copy_in(name, self._on_host[value], self._places[name], origin, is_lent=True))
@@ -369,12 +387,11 @@ class BundleRun:
 
     def _held_on_host(self, result: str, name: str, given: _Given) -> HostArray | None:
         """Return a result that is no tensor of the device: of a step of the host, an input or a constant."""
-        if not self._manifest.host_steps or name in self._places:
+        if self._host is None or name in self._places:
             return None
-        steps = self._tensors.host_steps
         if result in self._on_host:
             return self._on_host[result]
-        return np.array(given.inputs[result] if result in given.inputs else steps.constant(result))
+        return np.array(given.inputs[result] if result in given.inputs else self._host.constant(result))
 
     # --- host copies ------------------------------------------------------------------------------------------------
 
@@ -666,7 +683,11 @@ class _State:
 
 def _lie_alike(one: Argument, other: Argument) -> bool:
     """Whether one tensor's memory can hold the other."""
-    return (one.device_size, one.stride_map, one.device_dtype) == (other.device_size, other.stride_map, other.device_dtype)
+    return (one.device_size, one.stride_map, one.device_dtype) == (
+        other.device_size,
+        other.stride_map,
+        other.device_dtype,
+    )
 
 
 def _parts_of(plan: ExecutionPlan, manifest: Manifest) -> list[ExecutionPlan | int]:

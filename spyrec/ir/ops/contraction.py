@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from spyrec.device_ops.record import HALF
+from spyrec.hardware.dtypes import DType
 from spyrec.ir.attributes import NO_ATTRIBUTES, NoAttributes
 from spyrec.ir.opdef import (
     Array,
@@ -25,7 +26,6 @@ from spyrec.ir.opdef import (
     register,
     rule,
 )
-from spyrec.hardware.dtypes import DType
 from spyrec.ir.operands import common_float, floats, present, require_rank, require_same_dtype, tensor
 from spyrec.ir.samples import f16
 from spyrec.ir.shapes import broadcast, broadcast_axes

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from spyrec.device_ops.record import HALF_OR_SINGLE
+from spyrec.hardware.dtypes import DType
 from spyrec.ir.attributes import Dims
 from spyrec.ir.opdef import (
     Array,
@@ -25,7 +26,6 @@ from spyrec.ir.opdef import (
     register,
     rule,
 )
-from spyrec.hardware.dtypes import DType
 from spyrec.ir.operands import array, floats, function_dtype, tensor
 from spyrec.ir.samples import boolean, f16, f32
 from spyrec.ir.shapes import normalize_dims

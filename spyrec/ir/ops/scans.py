@@ -1,4 +1,4 @@
-"""Running sums, products and extrema along one dim, computed by the host: the device folds a dim, and keeps no steps."""
+"""Running sums and products along one dim, computed by the host: the device folds a dim, and keeps no steps."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from spyrec.hardware.dtypes import DType
 from spyrec.ir.host_definition import HostRules, define_on_host
 from spyrec.ir.opdef import Array, OperandSpec, OperandTypes, rule
-from spyrec.ir.operands import array, tensor
+from spyrec.ir.operands import Floats, Integers, array, tensor
 from spyrec.ir.samples import boolean, f16, f32, i64
 from spyrec.ir.shapes import normalize_dim
 from spyrec.ir.types import TensorType
@@ -31,12 +31,12 @@ def _infer(operands: OperandTypes, attributes: ScanAttributes) -> tuple[TensorTy
     return (TensorType(operand.shape, dtype),)
 
 
-def _converted(operands: Sequence[Array | None], attributes: ScanAttributes) -> Array:
+def _converted(operands: Sequence[Array | None], attributes: ScanAttributes) -> Floats | Integers:
     found = array(operands)
-    if attributes.dtype is not None and not attributes.dtype.is_float:
-        return found.astype(np.bool_ if attributes.dtype is DType.BOOL else np.int64)
-    is_float = attributes.dtype is not None or found.dtype.kind == "f"
-    return found.astype(np.float64 if is_float else np.int64)
+    if attributes.dtype is DType.BOOL:
+        return (found != 0).astype(np.int64)
+    is_float = found.dtype.kind == "f" if attributes.dtype is None else attributes.dtype.is_float
+    return found.astype(np.float64) if is_float else np.trunc(found).astype(np.int64)
 
 
 def _cumsum(operands: Sequence[Array | None], attributes: ScanAttributes) -> tuple[Array, ...]:

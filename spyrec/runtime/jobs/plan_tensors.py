@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +17,6 @@ from spyrec.runtime.host_copies.device_form import DeviceForm
 from spyrec.runtime.host_copies.result_memory import ResultMemory
 from spyrec.runtime.host_copies.transfer import host_array_of
 from spyrec.runtime.inputs.binding import has_host_form
-from spyrec.runtime.jobs.host_steps import HostSteps
 from spyrec.runtime.memory.allocator import DeviceBytes
 from spyrec.runtime.streams.blocks import device_to_host, host_to_device
 from spyrec.runtime.streams.control_block import ControlBlock, Conversion, Origin
@@ -99,11 +97,6 @@ class PlanTensors:
         table = layout.dci(Direction.DEVICE_TO_HOST, argument.shape, strides, host_dtype=dtype)
         array = host_array_of(table, argument.shape, dtype)
         return array, device_to_host(place, array, origin._replace(tensor=name), table)
-
-    @cached_property
-    def host_steps(self) -> HostSteps:
-        """What the host computes between the programs of the plan."""
-        return HostSteps(self._bundle)
 
     def conversion(
         self,

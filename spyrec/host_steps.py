@@ -1,4 +1,7 @@
-"""What the host computes between the programs of a plan: nodes of the graph that the bundle holds."""
+"""What the host computes between the programs of a plan: nodes of the graph that the bundle holds.
+
+It is handed to the runtime, which knows no graphs.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +12,11 @@ import numpy.typing as npt
 
 from spyrec.bundle.bundle_content import GRAPH_FILE, BundleContent
 from spyrec.bundle.manifest import HostStep
+from spyrec.compare.bundle_graph import graph_of_bundle
 from spyrec.diagnostics import Location, refuse
 from spyrec.ir.constants import load_constant
 from spyrec.ir.graph import Graph, Node
 from spyrec.ir.host_ops import compute_on_host
-from spyrec.runtime.inputs.bundle_graph import graph_of_bundle
 
 HostArray = npt.NDArray[np.generic]
 
