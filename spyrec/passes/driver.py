@@ -205,8 +205,8 @@ def _run_passes(
         seconds = time.perf_counter() - start
         if isinstance(result, Refused):
             return result
-        current = replace(result, source=source) if isinstance(result, KernelGraph) else result
-        _verify(item.name, current)
+        before, current = current, replace(result, source=source) if isinstance(result, KernelGraph) else result
+        _verify(item.name, current, before)
         if driver.observe is not None:
             driver.observe(PassRecord(item.name, seconds, tuple(context.report), current))
         if item.name == driver.stop_after:
@@ -228,8 +228,12 @@ def _run(item: AnyPass, graph: Graph | KernelGraph, context: PassContext) -> Gra
     return result
 
 
-def _verify(name: str, graph: Graph | KernelGraph) -> None:
-    problems = [problem.render() for problem in verify(graph)] if isinstance(graph, Graph) else verify_kernels(graph)
+def _verify(name: str, graph: Graph | KernelGraph, before: Graph | KernelGraph) -> None:
+    """Assert that a graph keeps the rules; ``before``, from which a pass made it, does."""
+    if isinstance(graph, Graph):
+        problems = [problem.render() for problem in verify(graph)]
+    else:
+        problems = verify_kernels(graph, before if isinstance(before, KernelGraph) else None)
     assert not problems, f"after {name}: " + "; ".join(problems)
 
 
