@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import assert_never
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy.typing as npt
 
 from spyrec.bundle.data_dsc import DataDsc
 from spyrec.bundle.superdsc import Component
+from spyrec.dataclass import dataclass
 from spyrec.device_ops import device_operation
 from spyrec.device_ops.record import Family
 from spyrec.diagnostics import SpyrecError

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from difflib import get_close_matches
 from types import TracebackType
 
+from spyrec.dataclass import dataclass
 from spyrec.diagnostics import refuse
 from spyrec.diagnostics.json_reading import JsonValue
 from spyrec.frontends.arguments import attribute_json, dim_name

@@ -7,12 +7,13 @@ A field without the right form is *lost*: a stand-in takes its place, and whoeve
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from difflib import get_close_matches
 from typing import cast
 
 from pydantic import ValidationError
 
+from spyrec.dataclass import dataclass
 from spyrec.diagnostics.json_reading import JsonValue
 from spyrec.ir.graph_model import (
     ConstantModel,

@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from itertools import islice
 
+from spyrec.dataclass import dataclass
 from spyrec.hardware.plan_record import Decision, PlanNote
 from spyrec.ir.kernel import BufferRole, Kernel, KernelGraph, KernelProgram
 from spyrec.ir.likeness import Answers, program_likeness

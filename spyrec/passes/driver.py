@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from spyrec.dataclass import dataclass
 from spyrec.diagnostics import refuse
 from spyrec.hardware.plan_record import Decision
 from spyrec.ir.graph import Graph

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from spyrec.dataclass import dataclass
 from spyrec.ir.kernel import Kernel
 
 

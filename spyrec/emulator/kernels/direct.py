@@ -6,11 +6,11 @@ All take part in :data:`combine_step`; a cast takes its operand for both.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from spyrec.dataclass import dataclass
 from spyrec.device_ops import DEVICE_OPERATIONS
 from spyrec.device_ops.record import Pointwise
 from spyrec.emulator.kernels.dl16 import GROUP, decode_groups, encode_groups

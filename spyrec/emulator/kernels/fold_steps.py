@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from spyrec.dataclass import dataclass
 from spyrec.emulator.kernels.dl16 import GROUP
 from spyrec.emulator.kernels.dl16_folds import settle_groups
 from spyrec.emulator.kernels.folds import FOLD_BYTES, LANES, ROWS, fold_row

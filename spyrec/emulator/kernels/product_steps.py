@@ -9,8 +9,7 @@ What did not move since an operand was decoded is not decoded again: :class:`Pro
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from spyrec.dataclass import dataclass
 from spyrec.emulator.kernels.dl16 import GROUP
 from spyrec.emulator.kernels.instructions import (
     add_floats,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
+from spyrec.dataclass import dataclass
 from spyrec.device_ops.record import Accumulator
 from spyrec.emulator.engine import Setting
 from spyrec.emulator.geometry import outer_sum

@@ -8,10 +8,11 @@ on theirs together.  So the whole graph is a sum of small tables, and ``solvers.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from spyrec.dataclass import dataclass
 from spyrec.diagnostics import SpyrecError, refuse
 from spyrec.hardware.target import SEGMENT_BYTES, Target
 from spyrec.ir.device_layout import BufferLayout

@@ -9,10 +9,10 @@ small.  What LX can hold at once is not a part of it: ``place-scratchpad`` leave
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from spyrec.dataclass import dataclass
 from spyrec.hardware.target import RING_CORES
 from spyrec.ir.kernel import BufferRole, Kernel, KernelBuffer, KernelGraph
 from spyrec.ir.likeness import likeness

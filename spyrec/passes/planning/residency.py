@@ -14,9 +14,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import Enum
 
+from spyrec.dataclass import dataclass
 from spyrec.hardware.cost import cost_of
 from spyrec.hardware.target import TargetProfile
 from spyrec.ir.device_access import Inexpressible, cut_points

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
+from spyrec.dataclass import dataclass
 from spyrec.hardware.target import RING_CORES, STICK_BYTES
 from spyrec.hardware.work_slices import slices_in_order, slices_of_cores
 from spyrec.ir.device_access import DeviceAccess, DeviceDim, VariablePart

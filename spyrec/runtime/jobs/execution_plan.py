@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
@@ -14,6 +14,7 @@ from spyrec.bundle.bundle import Bundle
 from spyrec.bundle.image_sections import MAX_SLOTS
 from spyrec.bundle.manifest import Manifest, PlanStep, Role
 from spyrec.bundle.tile_contract import programs_beside
+from spyrec.dataclass import dataclass
 from spyrec.diagnostics import refuse
 from spyrec.runtime.argument_kinds import Several, Text, Whole, of, takes
 from spyrec.runtime.errors import InvalidArgument, NoEntry, OutsideAllocation
