@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -20,13 +18,6 @@ from tests.ir.test_fuzz import damage
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 GRAPHS = sorted((ROOT / "examples").rglob("graph.json"))
-COMPILED = """
-import sys
-from spyrec.cli import main
-code = main(sys.argv[1:])
-found = [name for name in ("pydantic", "numba", "sympy", "rich") if name in sys.modules]
-sys.exit(f"imported: {found}" if found or code else 0)
-"""
 
 
 def taken(data: object) -> GraphText | None:
@@ -88,9 +79,3 @@ def test_loops_within_themselves_are_left_to_pydantic() -> None:
     loop: dict[str, object] = {"dim": "A", "tiles": 2}
     loop["body"] = [loop]
     assert taken({"format": "spyrec.graph/1", "outputs": ["x"], "loops": [loop]}) is None
-
-
-def test_a_right_graph_is_compiled_without_pydantic(tmp_path: Path) -> None:
-    graph = str(ROOT / "examples" / "seed_add_mul" / "graph.json")
-    command = [sys.executable, "-c", COMPILED, "compile", graph, "-o", str(tmp_path / "out")]
-    subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=120)
