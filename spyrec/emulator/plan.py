@@ -29,7 +29,7 @@ from spyrec.emulator.operations.pointwise import (
     plan_identity,
 )
 from spyrec.emulator.operations.reduction import plan_reduction, plan_statistics
-from spyrec.emulator.operations.shuffle import Shuffle
+from spyrec.emulator.operations.shuffle_steps import ShuffleExecutable
 from spyrec.emulator.operations.top import Top
 from spyrec.emulator.operations.unary import plan_unary
 from spyrec.emulator.operations.weight_cache import WeightCache
@@ -124,7 +124,6 @@ def _entry_of(call: ScheduledCall, position: int, entries: Mapping[int, TableEnt
 
 
 _HOST_WORK: Mapping[Family, Callable[[Setting], HostWork]] = {
-    Family.SHUFFLE: Shuffle,
     Family.TOP: Top,
     Family.WINDOW: Window,
 }
@@ -152,7 +151,9 @@ def _executable(setting: Setting, weights: WeightCache) -> Executable:
             return plan_statistics(setting)
         case Family.NORM_SCALE:
             return NormScaleExecutable(setting)
-        case Family.SHUFFLE | Family.TOP | Family.WINDOW:
+        case Family.SHUFFLE:
+            return ShuffleExecutable(setting)
+        case Family.TOP | Family.WINDOW:
             return HostExecutable(_HOST_WORK[family](setting))
         case _:
             assert_never(family)
