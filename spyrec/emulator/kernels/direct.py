@@ -15,12 +15,12 @@ from spyrec.device_ops import DEVICE_OPERATIONS
 from spyrec.device_ops.record import Pointwise
 from spyrec.emulator.kernels.dl16 import GROUP, decode_groups, encode_groups
 from spyrec.emulator.kernels.dl16_loops import combine_rows
+from spyrec.emulator.kernels.following import fetch_tiles
 from spyrec.emulator.kernels.formulas import named, text_of
-from spyrec.emulator.kernels.instructions import fetch_rows, word_at
+from spyrec.emulator.kernels.instructions import word_at
 from spyrec.emulator.kernels.linked import Linked, call, linked
 from spyrec.emulator.kernels.nests import element_record, operand_places, task_places
 from spyrec.emulator.kernels.pointwise import CONVERT
-from spyrec.emulator.kernels.records import reader_of
 from spyrec.emulator.numerics import ElementStorage
 from spyrec.hardware.dtypes import DeviceFormat
 
@@ -61,44 +61,16 @@ _STREAMED_ELEMENTS = 1 << 20
 """Elements that one call stores, from which on it stores them past the cache: 2 MiB, a second-level cache."""
 
 
-_FETCHED_ELEMENTS = 1 << 14
-"""Elements up to which operands are asked for at once: both then fit the second-level cache, if not the first one.
-
-Tiles of 3 rows of 4096 took 0.64 to 0.7 of the processor's time so.
-"""
-
-
-@dataclass(frozen=True, slots=True)
-class ChainNotes:
-    """What a dispatch of a chain knows: the address of the next movement of the same unit, or 0."""
-
-    following: int
-
-
-_chain_notes = reader_of(ChainNotes)
-
-
 @linked
 def combine_step(record: int, moved: int, notes: int, first: int, last: int) -> None:
     """Combine operands by the record's operation, which is one of COMBINATIONS or a cast.
 
-    Loop 0 has whole groups and steps of 2 bytes (4 of float32); an input may have step 0 there.  A small tile ends
-    before the processor sees where it goes: what the next round loads, or this one, is asked for all at once.
+    Loop 0 has whole groups and steps of 2 bytes (4 of float32); an input may have step 0 there.
     """
     own, places = element_record(record), operand_places()
-    combine, nest, movement = own.operation, own.nest, own.rows
-    count, rows = word_at(nest, 0), word_at(nest, 4)
-    elements = (last - first) * count * rows
-    if elements <= _FETCHED_ELEMENTS:
-        following = _chain_notes(notes).following
-        ahead = following if following != 0 else moved
-        for task in range(first, last):
-            task_places(record, ahead, task, places)
-            # the operand of a cast stands for both
-            for t in range(2 if word_at(movement, 0) != word_at(movement, 1) else 1):
-                row = word_at(movement, t)
-                if following == 0 or word_at(ahead, row) != word_at(moved, row):  # what stays where it is is at hand
-                    fetch_rows(word_at(places, t), rows, word_at(nest, 5 + t), count * word_at(nest, 1 + t))
+    combine, nest = own.operation, own.nest
+    fetch_tiles(record, moved, notes, first, last)
+    elements = (last - first) * word_at(nest, 0) * word_at(nest, 4)
     streams = 1 if elements >= _STREAMED_ELEMENTS else 0
     for task in range(first, last):
         task_places(record, moved, task, places)
