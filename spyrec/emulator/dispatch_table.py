@@ -5,12 +5,12 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 import numpy.typing as npt
 
+from spyrec.dataclass import dataclass
 from spyrec.emulator.engine import KernelExecutable
 from spyrec.emulator.kernels.driver import DispatchWork, StepRow, no_progress, run_dispatches
 from spyrec.emulator.kernels.records import Held, table_of, written

@@ -5,8 +5,7 @@ A tile ends before the processor sees where it goes, and the next one lies elsew
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from spyrec.dataclass import dataclass
 from spyrec.emulator.kernels.instructions import fetch_rows, word_at
 from spyrec.emulator.kernels.nests import element_record, operand_places, task_places
 from spyrec.emulator.kernels.records import reader_of

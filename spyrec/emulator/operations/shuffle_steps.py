@@ -7,12 +7,13 @@ core), and so the boxes need no order, and nothing has to be read first.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from itertools import pairwise, product
 
 import numpy as np
 
+from spyrec.dataclass import dataclass
 from spyrec.emulator.engine import Doers, Integers, KernelExecutable, Setting, StepRequest
 from spyrec.emulator.geometry import extending_dims
 from spyrec.emulator.kernels.copies import copy_work
