@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from spyrec.emulator.kernels.following import fetch_tiles
+from spyrec.emulator.kernels.following import FETCHED_ELEMENTS, chain_notes
 from spyrec.emulator.kernels.instructions import fetch_rows, word_at
 from spyrec.emulator.kernels.jit import bytes_at, words16_at, words32_at
 from spyrec.emulator.kernels.linked import call, linked
@@ -90,7 +90,13 @@ def copy_step(record: int, moved: int, notes: int, first: int, last: int) -> Non
     count, source_step, target_step = word_at(nest, 0), word_at(nest, 1), word_at(nest, 2)
     rows, source_row, target_row = word_at(nest, 3), word_at(nest, 4), word_at(nest, 5)
     run_bytes = count * source_step if table == 0 else 0
-    fetch_tiles(record, moved, notes, first, last)
+    following, moving = chain_notes(notes).following, word_at(own.rows, 0)
+    # what stays where it is is at hand
+    is_elsewhere = following != 0 and word_at(following, moving) != word_at(moved, moving)
+    if is_elsewhere and (last - first) * count * rows <= FETCHED_ELEMENTS:
+        for task in range(first, last):
+            task_places(record, following, task, places)
+            fetch_rows(word_at(places, 0), rows, source_row, count * source_step)
     for task in range(first, last):
         task_places(record, moved, task, places)
         source, target = word_at(places, 0), word_at(places, 1)

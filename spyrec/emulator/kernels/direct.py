@@ -15,9 +15,9 @@ from spyrec.device_ops import DEVICE_OPERATIONS
 from spyrec.device_ops.record import Pointwise
 from spyrec.emulator.kernels.dl16 import GROUP, decode_groups, encode_groups
 from spyrec.emulator.kernels.dl16_loops import combine_rows
-from spyrec.emulator.kernels.following import fetch_tiles
+from spyrec.emulator.kernels.following import FETCHED_ELEMENTS, chain_notes
 from spyrec.emulator.kernels.formulas import named, text_of
-from spyrec.emulator.kernels.instructions import word_at
+from spyrec.emulator.kernels.instructions import fetch_rows, word_at
 from spyrec.emulator.kernels.linked import Linked, call, linked
 from spyrec.emulator.kernels.nests import element_record, operand_places, task_places
 from spyrec.emulator.kernels.pointwise import CONVERT
@@ -68,9 +68,19 @@ def combine_step(record: int, moved: int, notes: int, first: int, last: int) -> 
     Loop 0 has whole groups and steps of 2 bytes (4 of float32); an input may have step 0 there.
     """
     own, places = element_record(record), operand_places()
-    combine, nest = own.operation, own.nest
-    fetch_tiles(record, moved, notes, first, last)
-    elements = (last - first) * word_at(nest, 0) * word_at(nest, 4)
+    combine, nest, movement = own.operation, own.nest, own.rows
+    count, rows = word_at(nest, 0), word_at(nest, 4)
+    elements = (last - first) * count * rows
+    if elements <= FETCHED_ELEMENTS:
+        following = chain_notes(notes).following
+        ahead = following if following != 0 else moved
+        for task in range(first, last):
+            task_places(record, ahead, task, places)
+            # the operand of a cast stands for both
+            for t in range(2 if word_at(movement, 0) != word_at(movement, 1) else 1):
+                row = word_at(movement, t)
+                if following == 0 or word_at(ahead, row) != word_at(moved, row):  # what stays where it is is at hand
+                    fetch_rows(word_at(places, t), rows, word_at(nest, 5 + t), count * word_at(nest, 1 + t))
     streams = 1 if elements >= _STREAMED_ELEMENTS else 0
     for task in range(first, last):
         task_places(record, moved, task, places)

@@ -10,7 +10,6 @@ from spyrec.emulator.kernels.instructions import byte_at, floats_on_stack, give_
 from spyrec.emulator.kernels.jit import bytes_at, floats_at
 from spyrec.emulator.kernels.linked import call, linked
 from spyrec.emulator.kernels.records import reader_of
-from spyrec.files.numba_names import inlined
 
 _ROW_BYTES = 8 * LANES
 _SUMS_BYTES = ROWS * _ROW_BYTES  # of one kind, where the stick dim is folded
@@ -102,19 +101,16 @@ def hide_row(count: int, _hidden: int, mask: int, values: int) -> None:
 _stick = floats_on_stack(LANES)
 
 
-@inlined
-def _merged_together(groups: int, results: int) -> int:
-    """Return how many tasks merge their lanes together: a row's lanes are one chain, and rows do not wait."""
-    return 1 if groups > 1 else ROWS // results
-
-
 @linked
 def fold_lanes_step(record: int, moved: int, notes: int, first: int, last: int) -> None:
-    """Fold where the stick dim is folded."""
+    """Fold where the stick dim is folded.
+
+    Cores with few rows merge their lanes together: a row's lanes are one chain, and rows do not wait for each other.
+    """
     own, values = _fold_record(record), _stick()
     beyond, groups, kinds = word_at(moved, own.row), own.tasks_per_core, own.kinds
     each = groups if own.store != 0 else 1
-    past, together = last * each, _merged_together(groups, own.kept_count)
+    past, together = last * each, 1 if groups > 1 else ROWS // own.kept_count
     room = room_of(kinds * _SUMS_BYTES)
     for block in range(first * each, past, together):
         result = block % groups * ROWS
@@ -173,7 +169,7 @@ def fold_lanes_dl16_step(record: int, moved: int, notes: int, first: int, last: 
     own = _fold_record(record)
     beyond, groups, kinds = word_at(moved, own.row), own.tasks_per_core, own.kinds
     each = groups if own.store != 0 else 1
-    past, together = last * each, _merged_together(groups, own.kept_count)
+    past, together = last * each, 1 if groups > 1 else ROWS // own.kept_count
     room = room_of(kinds * _SUMS_BYTES)
     for block in range(first * each, past, together):
         result = block % groups * ROWS
