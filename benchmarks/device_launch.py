@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from math import prod
 
 import numpy as np
@@ -16,6 +16,7 @@ from spyrec.emulator.footprint import length
 from spyrec.emulator.operations.matmul import MatmulExecutable
 from spyrec.emulator.plan import PlannedCall
 from spyrec.runtime import ExecutionPlan, Job
+from spyrec.runtime.device import OperationStats
 from spyrec.runtime.findings import Finding, Sanitizer, sanitizers_named
 from spyrec.runtime.inputs.binding import argument_size_bytes
 from spyrec.runtime.memory.allocator import DeviceBytes
@@ -35,10 +36,17 @@ def _moved_bytes(planned: PlannedCall) -> int:
 class DeviceLaunch:
     """The programs of a bundle, ready to be launched again and again without host copies, streams and corrections.
 
-    ``sanitize``: the sanitizers that watch the launches, as ``--sanitize`` names them.
+    ``sanitize``: the sanitizers that watch the launches, as ``--sanitize`` names them.  ``threads``: how many execute
+    kernels, by default one per processor.
     """
 
-    def __init__(self, bundle: Bundle, inputs: Mapping[str, HostArray], sanitize: str | None = None) -> None:
+    def __init__(
+        self,
+        bundle: Bundle,
+        inputs: Mapping[str, HostArray],
+        sanitize: str | None = None,
+        threads: int | None = None,
+    ) -> None:
         manifest = bundle.manifest
         sanitizers = sanitizers_named(sanitize) - {Sanitizer.SYNC}
         self._host = emulated_device(EmulatorOptions(manifest.target.cores, sanitizers=sanitizers))
@@ -47,6 +55,8 @@ class DeviceLaunch:
         self._results = dict(manifest.outputs)
         self._plan = ExecutionPlan(bundle)
         self._loaded = [self._load(job) for job in self._plan.jobs]
+        for planned in (item for loaded in self._loaded for item in loaded.planned.values()):
+            planned.setting.threads.count = threads or planned.setting.threads.count
         sizes = {item.name: argument_size_bytes(item) for item in manifest.arguments}
         names = dict.fromkeys(name for step in manifest.plan for name in step.arguments)
         owned = {name: self._host.spyre_allocator.allocate(sizes[name]) for name in names}
@@ -81,6 +91,16 @@ class DeviceLaunch:
         return sum(_moved_bytes(item) for loaded in self._loaded for item in loaded.planned.values())
 
     @property
+    def device_memory_bytes(self) -> int:
+        """What one launch moves to and from device memory, as ``spyrec run --stats`` counts it: reads core by core."""
+        return sum(item.hbm_core_read_bytes + item.hbm_write_bytes for stats in self._launched() for item in stats)
+
+    def _launched(self) -> Iterator[tuple[OperationStats, ...]]:
+        """Yield the counters of each program, executed once."""
+        for loaded, addresses, has_pool in zip(self._loaded, self._steps, self._pools):
+            yield self._device.launch(loaded, addresses, self._pool if has_pool else None).operations
+
+    @property
     def findings(self) -> tuple[Finding, ...]:
         """What the sanitizers found in all launches so far."""
         return () if self._device.monitor is None else self._device.monitor.findings
@@ -103,11 +123,7 @@ class DeviceLaunch:
 
     def relaunch(self) -> int:
         """Execute the programs once more on the same inputs; return how many SuperDSCs were executed."""
-        executions = 0
-        for loaded, addresses, has_pool in zip(self._loaded, self._steps, self._pools):
-            stats = self._device.launch(loaded, addresses, self._pool if has_pool else None)
-            executions += sum(operation.executions for operation in stats.operations)
-        return executions
+        return sum(operation.executions for operations in self._launched() for operation in operations)
 
     def result(self, name: str) -> HostArray:
         """Return what the launches left in an output."""

@@ -16,20 +16,22 @@ def interleaved(
     *,
     pause_seconds: float = 0.0,
     statistic: Callable[[Sequence[float]], float] = median,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> dict[str, float]:
     """Return the median seconds of each candidate over ``rounds``, after one round that is not counted.
 
     ``pause_seconds`` passes before each: a BLAS library's idle threads spin for a while on the cores of what follows.
-    ``statistic``: another figure than the median, such as ``min`` on a machine that others use too.
+    ``statistic``: another figure than the median, such as ``min`` on a machine that others use too.  ``clock``: another
+    one than the wall's, such as ``time.process_time``.
     """
     seconds: dict[str, list[float]] = {name: [] for name in candidates}
     for number in range(rounds + 1):
         for name, action in candidates.items():
             time.sleep(pause_seconds)
-            start = time.perf_counter()
+            start = clock()
             action()
             if number > 0:
-                seconds[name].append(time.perf_counter() - start)
+                seconds[name].append(clock() - start)
     return {name: statistic(values) for name, values in seconds.items()}
 
 

@@ -176,7 +176,10 @@ def _is_shown(name: str, seen: set[str]) -> bool:
 def _own_members(owner: Class) -> Iterator[tuple[str, object]]:
     """Return what a class defines itself, apart from its slots and from what a dataclass adds."""
     for name, value in vars(owner).items():
-        is_added = name.startswith("__") and "return" not in getattr(value, "__annotations__", {"return": None})
+        magic: object = (
+            getattr(owner, name) if name.startswith("__") else None
+        )  # what a dataclass adds, it adds when asked
+        is_added = magic is not None and "return" not in getattr(magic, "__annotations__", {"return": None})
         if not inspect.ismemberdescriptor(value) and not is_added:
             yield name, value
 

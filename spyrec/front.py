@@ -10,11 +10,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Generator, Mapping
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from spyrec.bundle.bundle import Bundle
+from spyrec.dataclass import dataclass
 from spyrec.diagnostics import Diagnostic, SpyrecError, refuse
 from spyrec.hardware.plan_record import PlanOptions
 from spyrec.hardware.target import PROFILES, TargetProfile

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from spyrec.bundle.data_dsc import MovedTensor
 from spyrec.bundle.program import (
@@ -17,6 +16,7 @@ from spyrec.bundle.program import (
     Statement,
 )
 from spyrec.bundle.superdsc import Component, Operand, SuperDsc
+from spyrec.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
@@ -26,6 +26,7 @@ from spyrec.bundle.manifest_json import write_manifest
 from spyrec.bundle.program_image import program_files
 from spyrec.bundle.spyrecode import CODE_DIRECTORY, PLAN_FILE
 from spyrec.bundle.spyrecode_json import write_plan
+from spyrec.dataclass import dataclass
 from spyrec.diagnostics import DiagnosticSink
 
 __all__ = ["Bundle", "DeviceProgram", "load_foreign", "write_artifact", "write_files"]

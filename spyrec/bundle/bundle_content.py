@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from spyrec.bundle.constants import ConstantForm, HostArray
 from spyrec.bundle.device_program import DeviceProgram
 from spyrec.bundle.launch_artifacts import LaunchArtifacts
 from spyrec.bundle.manifest import Manifest, Role
+from spyrec.dataclass import dataclass
 from spyrec.layout.conversion_table import DataConversionInfo
 
 CONSTANTS_FILE = "constants.safetensors"

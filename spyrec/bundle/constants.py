@@ -10,13 +10,13 @@ import json
 import math
 from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from spyrec.bundle.json_cursor import Cursor
+from spyrec.dataclass import dataclass
 from spyrec.diagnostics import Location, SpyrecError, refuse
 from spyrec.diagnostics.json_reading import load_json
 from spyrec.files.array_memory import pieces

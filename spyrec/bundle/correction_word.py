@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
 
 from spyrec.bundle.json_cursor import MALFORMED, Cursor
@@ -16,6 +15,7 @@ from spyrec.bundle.json_members import (
     read_members,
     whole_number,
 )
+from spyrec.dataclass import dataclass
 from spyrec.diagnostics.json_reading import JsonValue
 
 UNRESOLVED = (1 << 64) - 1

@@ -6,8 +6,8 @@ Nothing published specifies the form; it is that of public producers (D149).  ``
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
+from spyrec.dataclass import dataclass
 from spyrec.hardware.dtypes import DeviceFormat
 from spyrec.hardware.target import STICK_BYTES
 

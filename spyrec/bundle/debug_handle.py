@@ -5,8 +5,9 @@ Nothing is computed from it: it is kept through everything and named where somet
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from spyrec.dataclass import dataclass
 from spyrec.diagnostics.json_reading import JsonValue
 from spyrec.files.json_form import Form, json, optional
 

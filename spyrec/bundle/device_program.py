@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 from spyrec.bundle.program import For, Program, SdscExecute, Statement
 from spyrec.bundle.superdsc import SuperDsc
+from spyrec.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,9 @@ more record here, with its cases under ``tests/fixtures`` (``CONTRIBUTING.md`` s
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
+
+from spyrec.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, repr=False)

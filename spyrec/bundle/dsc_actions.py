@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from math import prod
 from typing import NoReturn
@@ -17,6 +17,7 @@ from typing import NoReturn
 from spyrec.bundle.data_dsc import DataDsc
 from spyrec.bundle.dsc_schedule import stretches
 from spyrec.bundle.superdsc import Component, Indirection, Operand, SuperDsc
+from spyrec.dataclass import dataclass
 from spyrec.device_ops import CASTS, RESTICKIFY, SHUFFLE, TOPKS
 from spyrec.diagnostics import Location, refuse
 

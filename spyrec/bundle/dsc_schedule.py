@@ -8,11 +8,11 @@ Between barriers nothing orders the steps of different cores.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from spyrec.bundle.json_cursor import CONTRADICTORY, MALFORMED, Cursor
+from spyrec.dataclass import dataclass
 
 if TYPE_CHECKING:
     from spyrec.bundle.data_dsc import DataDsc

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 
 from spyrec.bundle.correction_word import MAX_WORDS, UNRESOLVED, WORDS, Word, WordKind
 from spyrec.bundle.json_cursor import Cursor
 from spyrec.bundle.json_members import Member, Members, Schema, object_schema, read_members, schema_of, written
+from spyrec.dataclass import dataclass
 from spyrec.diagnostics import Location, SpyrecError, refuse
 from spyrec.diagnostics.json_reading import JsonValue
 from spyrec.hardware.target import STICK_BYTES

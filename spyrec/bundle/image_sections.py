@@ -8,9 +8,9 @@ from __future__ import annotations
 import hashlib
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from spyrec.bundle.correction_word import MAX_WORDS, UNRESOLVED
+from spyrec.dataclass import dataclass
 from spyrec.diagnostics import Location, SpyrecError, refuse
 from spyrec.hardware.target import STICK_BYTES
 

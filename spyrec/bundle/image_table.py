@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from operator import attrgetter
 
 import orjson
@@ -20,6 +20,7 @@ from spyrec.bundle.program import ARGUMENT_PARAMETER, is_value_parameter
 from spyrec.bundle.superdsc_operands import read_format
 from spyrec.bundle.tile_contract import TileContract, strided_places
 from spyrec.bundle.validate import POOL_PARAMETER
+from spyrec.dataclass import dataclass
 from spyrec.diagnostics import Location, refuse
 from spyrec.diagnostics.json_reading import JsonValue
 from spyrec.hardware.dtypes import DeviceFormat

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import NoReturn, TypeVar
 
+from spyrec.dataclass import dataclass
 from spyrec.diagnostics import DiagnosticSink, Location, SpyrecError, refuse
 from spyrec.diagnostics.json_reading import JsonValue
 

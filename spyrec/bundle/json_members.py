@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from spyrec.bundle.json_cursor import LARGEST_INTEGER, MALFORMED, Cursor
+from spyrec.dataclass import dataclass
 from spyrec.diagnostics.json_reading import JsonValue
 
 Schema = dict[str, JsonValue]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from spyrec.bundle.host_compute import HostComputeSpec
+from spyrec.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
+from spyrec.dataclass import dataclass
 from spyrec.files.json_form import (
     COUNT,
     MAX_ARGUMENTS,

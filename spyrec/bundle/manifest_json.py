@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Literal, TypeVar
 
 import orjson
@@ -20,6 +20,7 @@ from spyrec.bundle.manifest import (
     PlanStep,
 )
 from spyrec.bundle.tile_contract import MALFORMED_CONTRACT, TileContract
+from spyrec.dataclass import dataclass
 from spyrec.diagnostics import Diagnostic, Location, SpyrecError, capped, standing_for
 from spyrec.diagnostics.json_reading import JsonValue, load_json
 from spyrec.diagnostics.source_text import SourceText

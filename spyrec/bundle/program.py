@@ -6,7 +6,8 @@ Values are names without the leading ``%``.  ``mlir_printer`` and ``mlir_parser`
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from spyrec.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@ addresses and values, which arrive as a correction tensor.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from spyrec.bundle.atomic_directory import PROGRAM_FILE
 from spyrec.bundle.correction_word import UNRESOLVED, Word, WordKind
@@ -32,6 +31,7 @@ from spyrec.bundle.superdsc import SuperDsc
 from spyrec.bundle.superdsc_reader import parse_superdsc
 from spyrec.bundle.superdsc_writer import to_bytes
 from spyrec.bundle.validate import check_parameters, check_program
+from spyrec.dataclass import dataclass
 from spyrec.diagnostics import DiagnosticSink, Location, refuse
 from spyrec.diagnostics.json_reading import load_json
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from spyrec.bundle.data_dsc import DataDsc
 from spyrec.bundle.data_dsc_reader import read_data_dsc
@@ -14,6 +14,7 @@ from spyrec.bundle.dsc_actions import executed_parts, ordered_nodes
 from spyrec.bundle.dsc_schedule import DscCounts, DscSchedule, SharedTensor, read_schedule
 from spyrec.bundle.json_cursor import CONTRADICTORY, MALFORMED, NOT_UNDERSTOOD, Cursor, attempt, is_nothing
 from spyrec.bundle.superdsc import ComputeOp, SuperDsc
+from spyrec.dataclass import dataclass
 from spyrec.diagnostics import DiagnosticSink, SpyrecError
 from spyrec.hardware.dtypes import DeviceFormat
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from dataclasses import fields as dataclass_fields
+from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
 import orjson
@@ -26,6 +26,7 @@ from spyrec.bundle.launch_plan import (
     PreparationStep,
 )
 from spyrec.bundle.spyrecode_codes import MALFORMED_PLAN, NOT_DECIMAL, WRONG_VERSION
+from spyrec.dataclass import dataclass
 from spyrec.diagnostics import DiagnosticSink, Location
 from spyrec.diagnostics.json_reading import JsonValue, load_json
 

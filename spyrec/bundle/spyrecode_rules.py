@@ -5,7 +5,6 @@ images that it copies (J6, J11), and that corrections hold the words they should
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import combinations, product
 
 from spyrec.bundle.host_compute import correction_bytes
@@ -33,6 +32,7 @@ from spyrec.bundle.spyrecode_codes import (
     WRONG_WORDS,
 )
 from spyrec.bundle.spyrecode_json import Placed, PlacedPlan
+from spyrec.dataclass import dataclass
 from spyrec.diagnostics import DiagnosticSink, Location
 from spyrec.hardware.target import PROGRAM_SEGMENT_BASE, SEGMENT_BYTES, STICK_BYTES
 

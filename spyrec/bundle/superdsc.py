@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import Enum
 from itertools import pairwise
 from math import gcd, prod
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from spyrec.bundle.debug_handle import DebugHandle
 from spyrec.bundle.dialects import JUNE_2026, Dialect
+from spyrec.dataclass import dataclass
 from spyrec.hardware.dtypes import DeviceFormat
 
 if TYPE_CHECKING:

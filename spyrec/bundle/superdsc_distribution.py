@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from spyrec.bundle.json_cursor import CONTRADICTORY, MALFORMED, NOT_UNDERSTOOD, Cursor
 from spyrec.bundle.superdsc import DimFold, Distribution, LabelInfo
 from spyrec.bundle.superdsc_writer import SPATIAL_FOLDS
+from spyrec.dataclass import dataclass
 
 _MOST_FOLDS = 16
 """Folds of one dim: three are spatial, and two are those of a stick dim's elements."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TypeVar
 
 from spyrec.bundle.dialects import Dialect
@@ -12,6 +11,7 @@ from spyrec.bundle.superdsc import Component, Indirection, LabelInfo, Operand
 from spyrec.bundle.superdsc_distribution import DistributionReader
 from spyrec.bundle.superdsc_windows import read_padding
 from spyrec.bundle.superdsc_writer import CORE_FOLD_KINDS, INTERLEAVED
+from spyrec.dataclass import dataclass
 from spyrec.hardware.dtypes import DeviceFormat
 
 _NO_LIMIT = -1

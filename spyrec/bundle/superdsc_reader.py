@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 
 from spyrec.bundle.debug_handle import DebugHandle, SourceRange, Transformation
@@ -41,6 +40,7 @@ from spyrec.bundle.superdsc_distribution import DistributionReader
 from spyrec.bundle.superdsc_operands import OperandReader, read_format
 from spyrec.bundle.superdsc_windows import PADDING_SIZES, read_sizes, window_of
 from spyrec.bundle.superdsc_writer import STAGE_DETAILS
+from spyrec.dataclass import dataclass
 from spyrec.device_ops import SHUFFLE, known_operations
 from spyrec.diagnostics import DiagnosticSink, Location
 from spyrec.diagnostics.json_reading import JsonValue, load_json

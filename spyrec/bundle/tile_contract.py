@@ -7,12 +7,13 @@ The contract names the loop that each dim of each argument follows.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from operator import attrgetter
 from typing import Literal
 
 from spyrec.bundle.manifest import Argument, Role
+from spyrec.dataclass import dataclass
 from spyrec.diagnostics import SpyrecError, refuse
 from spyrec.files.json_form import EXTENTS, MAX_RANK, SIZE, Form, Parsed, Shape, json, omitted
 from spyrec.hardware.dtypes import DeviceFormat, DType

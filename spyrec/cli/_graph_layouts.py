@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 
 from spyrec.codegen.lower_node import argument_address
+from spyrec.dataclass import dataclass
 from spyrec.device_ops import COPIES, RESTICKIFY
 from spyrec.hardware.target import segment_base
 from spyrec.ir.kernel import BufferRole, Kernel, KernelBuffer, KernelGraph, KernelProgram, LayoutCost, Use

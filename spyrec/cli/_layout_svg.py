@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
 
+from spyrec.dataclass import dataclass
 from spyrec.diagnostics import refuse
 from spyrec.layout.device_layout import DeviceLayout
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import product
 
+from spyrec.dataclass import dataclass
 from spyrec.diagnostics import refuse
 from spyrec.hardware.target import STICK_BYTES
 from spyrec.layout.conversion_table import DataConversionInfo, Direction

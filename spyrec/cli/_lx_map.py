@@ -6,12 +6,13 @@ All of it stands in the SuperDSCs and in ``bundle.mlir``; the manifest only give
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from spyrec.bundle.bundle import Bundle
 from spyrec.bundle.dsc_actions import computing
 from spyrec.bundle.program import Constant, For, Program, SdscExecute, Statement
 from spyrec.bundle.superdsc import Component, SuperDsc
+from spyrec.dataclass import dataclass
 from spyrec.diagnostics import SpyrecError
 from spyrec.emulator.geometry import describe
 from spyrec.emulator.moved_pieces import geometry_of, pieces_of, sides_of

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from html import escape
 
 from spyrec.cli._lx_map import LoopSpan, LxMap, LxRegion
+from spyrec.dataclass import dataclass
 from spyrec.diagnostics import refuse
 
 _MOST_STEPS = 4096

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -11,6 +10,7 @@ import click
 
 from spyrec.bundle.dialects import COMPATIBLE
 from spyrec.cli._console import current_console
+from spyrec.dataclass import dataclass
 
 if TYPE_CHECKING:
     from spyrec.bundle.bundle import Bundle

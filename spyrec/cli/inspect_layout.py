@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from spyrec.cli._console import current_console
+from spyrec.dataclass import dataclass
 from spyrec.diagnostics import Location, located
 
 if TYPE_CHECKING:

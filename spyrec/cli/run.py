@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from spyrec.cli._console import Console, current_console
+from spyrec.dataclass import dataclass
 from spyrec.diagnostics import DiagnosticSink, SpyrecError, listed
 from spyrec.emulator.choices import MAX_EXECUTIONS, Engine, Numerics
 

@@ -8,11 +8,12 @@ Anything else has no field in SuperDSC and is refused.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
 from spyrec.codegen.expression import CoordinateExpression, Floor, IndirectAccess, Modulo, Symbol
 from spyrec.codegen.opspec import TensorArgument
+from spyrec.dataclass import dataclass
 from spyrec.diagnostics import Location, SpyrecError, refuse
 from spyrec.hardware.target import STICK_BYTES
 

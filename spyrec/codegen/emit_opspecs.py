@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from spyrec.bundle.dialects import NEWEST, Dialect
 from spyrec.bundle.program import (
@@ -30,6 +30,7 @@ from spyrec.codegen.loops import (
 from spyrec.codegen.lower_opspec import LoweringOptions, lower_opspec
 from spyrec.codegen.opspec import AllocationKind, DynamicBound, LoopSpec, OpSpec, OpSpecFile, TensorArgument
 from spyrec.codegen.symbols import Address, LoopStep, PlaceSymbols, SymbolTable, WindowSymbols
+from spyrec.dataclass import dataclass
 from spyrec.diagnostics import Diagnostic, Location, SpyrecError, refuse
 from spyrec.hardware.plan_record import PlanOptions
 from spyrec.hardware.target import TARGETS, Target

@@ -7,12 +7,13 @@ executor of a SuperDSC has no field that could tell it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from spyrec.codegen.coordinates import ArgumentView
 from spyrec.codegen.iteration import IterationSpace
 from spyrec.codegen.operand_dims import EXTENDS, OperandDims
 from spyrec.codegen.opspec import AllocationKind
+from spyrec.dataclass import dataclass
 from spyrec.diagnostics import Location, SpyrecError, refuse
 from spyrec.hardware.target import STICK_BYTES, Target
 

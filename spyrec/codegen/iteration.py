@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
 from spyrec.bundle.dialects import Dialect
 from spyrec.codegen.opspec import OpSpec
+from spyrec.dataclass import dataclass
 from spyrec.device_ops import CASTS, MATMULS
 from spyrec.diagnostics import Location, SpyrecError, refuse
 from spyrec.hardware.work_slices import slice_order, slices_of_cores

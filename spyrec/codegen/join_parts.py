@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,7 @@ from spyrec.codegen.emit_opspecs import CodegenOptions, emit_opspecs
 from spyrec.codegen.graph_source import file_constants, graph_bytes
 from spyrec.codegen.opspec import OpSpecFile
 from spyrec.codegen.row_specs import row_spec
+from spyrec.dataclass import dataclass
 from spyrec.hardware.plan_record import PlanFigures
 from spyrec.hardware.target import SEGMENT_BYTES
 from spyrec.ir.constants import load_constant

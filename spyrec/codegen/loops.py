@@ -7,10 +7,11 @@ Newer OpSpecs say it themselves, operand by operand (``tile_advance``).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
 from spyrec.codegen.opspec import LoopSpec, OpSpec, TensorArgument
+from spyrec.dataclass import dataclass
 from spyrec.diagnostics import Location, refuse
 from spyrec.hardware.target import STICK_BYTES
 

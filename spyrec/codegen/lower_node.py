@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from spyrec.codegen.expression import CoordinateExpression
 from spyrec.codegen.opspec import (
@@ -15,6 +15,7 @@ from spyrec.codegen.opspec import (
     OwnedSlices,
     TensorArgument,
 )
+from spyrec.dataclass import dataclass
 from spyrec.device_ops import IDENTITY
 from spyrec.hardware.target import SEGMENT_BYTES
 from spyrec.ir.device_access import DeviceAccess, DeviceDim, VariablePart

@@ -7,7 +7,7 @@ result differs on purpose.  What SuperDSC cannot express is refused, nothing is 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import lru_cache
 from typing import Protocol
 
@@ -64,6 +64,7 @@ from spyrec.codegen.windows import (
     with_input_extents,
     with_whole_windows,
 )
+from spyrec.dataclass import dataclass
 from spyrec.device_ops import FP8_CASTS, FP8_PRODUCTS, IDENTITY, MATMULS, RESTICKIFY, SHUFFLE, TOPKS, device_operation
 from spyrec.device_ops.record import WindowForm
 from spyrec.diagnostics import Location, refuse

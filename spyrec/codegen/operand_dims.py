@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from spyrec.bundle.dialects import Dialect
 from spyrec.codegen.coordinates import ArgumentView
 from spyrec.codegen.iteration import IterationSpace
 from spyrec.codegen.opspec import OpSpec
 from spyrec.codegen.unit_dims import UnitDims
+from spyrec.dataclass import dataclass
 from spyrec.device_ops import LAYERNORM_SCALE, MATMULS, TOPKS, device_operation, names_of
 from spyrec.device_ops.record import Family
 from spyrec.diagnostics import Location, refuse

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import Enum
 from math import inf, isfinite, prod
 from operator import attrgetter
@@ -12,6 +12,7 @@ from typing import Literal, Self
 
 from spyrec.bundle.debug_handle import DebugHandle
 from spyrec.codegen.expression import INTEGER_LIMIT, CoordinateExpression, parse_expression
+from spyrec.dataclass import dataclass
 from spyrec.diagnostics import Diagnostic, Location, refuse
 from spyrec.files.json_form import NOT_IN_FILE, Form, Parsed, Shape, json, omitted, optional
 from spyrec.hardware.dtypes import DeviceFormat

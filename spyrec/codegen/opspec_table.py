@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from spyrec.bundle.device_program import DeviceProgram
 from spyrec.bundle.dynamic_sizes import with_named_sizes
@@ -12,6 +11,7 @@ from spyrec.bundle.image_table import ImageArgument, ImageTable, completed
 from spyrec.bundle.manifest import Argument, Manifest, PlanStep, Role
 from spyrec.codegen.expression import CoordinateExpression
 from spyrec.codegen.opspec import AllocationKind, DynamicSize, LoopSpec, OpSpec, OpSpecFile, TensorArgument
+from spyrec.dataclass import dataclass
 from spyrec.hardware.dtypes import DeviceFormat
 from spyrec.hardware.target import SEGMENT_BYTES, STICK_BYTES, Target
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
 from spyrec.bundle.dialects import Dialect
@@ -12,6 +12,7 @@ from spyrec.codegen.coordinates import ArgumentView
 from spyrec.codegen.iteration import IterationSpace
 from spyrec.codegen.operand_dims import EXTENDS, ONE_LANE_PER_STICK, OperandDims
 from spyrec.codegen.opspec import AllocationKind, OpSpec, OwnedSlices
+from spyrec.dataclass import dataclass
 from spyrec.device_ops import IDENTITY
 from spyrec.diagnostics import Location, refuse
 

@@ -7,7 +7,6 @@ window in LX (Q12); ``--compat`` asks for the files as they are.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from math import prod
 
 from spyrec.codegen.coordinates import ArgumentView
@@ -15,6 +14,7 @@ from spyrec.codegen.iteration import IterationSpace
 from spyrec.codegen.operand_dims import EXTENDS, OperandDims
 from spyrec.codegen.opspec import AllocationKind
 from spyrec.codegen.unit_dims import UnitDims
+from spyrec.dataclass import dataclass
 from spyrec.device_ops import RESTICKIFY
 from spyrec.device_ops.record import WindowForm
 

@@ -7,10 +7,10 @@ memory as 32-bit integers, one row of sticks.  Source: torch-spyre's indirect ac
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from spyrec.codegen.expression import CoordinateExpression
 from spyrec.codegen.opspec import AllocationKind, ArgumentAllocation, IterationDim, OpSpec, TensorArgument
+from spyrec.dataclass import dataclass
 from spyrec.device_ops import IDENTITY
 from spyrec.hardware.target import SEGMENT_BYTES
 from spyrec.ir.opdef import RowAccess

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from spyrec.bundle.program import Add, ArgumentExtract, Constant, InputArgument, Statement
 from spyrec.codegen.opspec import AllocationKind, DynamicBound, TensorArgument
+from spyrec.dataclass import dataclass
 from spyrec.diagnostics import Location, refuse
 from spyrec.hardware.target import SEGMENT_BYTES
 

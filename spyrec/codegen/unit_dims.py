@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 
 from spyrec.codegen.coordinates import ArgumentView
 from spyrec.codegen.iteration import free_label, next_label
 from spyrec.codegen.opspec import OpSpec
+from spyrec.dataclass import dataclass
 from spyrec.device_ops import TOPKS
 from spyrec.diagnostics import Location
 

@@ -6,7 +6,7 @@ Axis ``i`` has the window dim ``ki``, axis ``j`` has ``kj``; the extents of ``i`
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from spyrec.bundle.superdsc import LabelInfo, PaddingKind, PaddingSizes, UnneededPadding
 from spyrec.bundle.superdsc_windows import WINDOW_DIMS, padding_of
@@ -14,6 +14,7 @@ from spyrec.codegen.coordinates import ArgumentView
 from spyrec.codegen.iteration import IterationSpace
 from spyrec.codegen.operand_dims import OperandDims
 from spyrec.codegen.opspec import AllocationKind, OpSpec, TensorArgument
+from spyrec.dataclass import dataclass
 from spyrec.device_ops import device_operation
 from spyrec.device_ops.record import WindowForm
 from spyrec.diagnostics import Location, SpyrecError, refuse

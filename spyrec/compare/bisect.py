@@ -9,7 +9,7 @@ the compilation has put it, core by core.  Nothing else that still has a reader 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from spyrec.compare.one_kernel import expected, over_extents, places_in_round
 from spyrec.compare.one_op import Expectation, OpVerdict, judge
 from spyrec.compare.provenance import CompiledCall, provenance_of
 from spyrec.compare.storage import Array, Floats
+from spyrec.dataclass import dataclass
 from spyrec.ir.kernel import BufferRole, KernelBuffer
 from spyrec.runtime.bundle_run import BundleRun
 from spyrec.runtime.inputs.binding import chosen_extents

@@ -10,7 +10,6 @@ error is known, not guessed.  Values are dropped after their last use.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -19,6 +18,7 @@ from spyrec.compare.propagation import SINGLE_ROUNDOFF, cast_rule, error_rule, h
 from spyrec.compare.simulation import Simulation, simulation_of
 from spyrec.compare.storage import Array, Floats, Storage, absolute_difference, storage_of
 from spyrec.compare.tracks import Track, statistical_bound, stored_exactly_known
+from spyrec.dataclass import dataclass
 from spyrec.hardware.dtypes import DType
 from spyrec.ir.graph import Graph, Node, Operand
 from spyrec.ir.host_ops import host_reason

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from spyrec.compare.device_values import Bytes, Places, device_numbers, element_values, pattern_values
@@ -11,6 +9,7 @@ from spyrec.compare.one_kernel import is_pair, over_extents, places_in_round
 from spyrec.compare.placement import ElementTables, Integers, LxPlaces, bytes_of, lx_patterns, lx_places
 from spyrec.compare.provenance import CompiledCall, Provenance, program_of
 from spyrec.compare.storage import Floats
+from spyrec.dataclass import dataclass
 from spyrec.hardware.target import STICK_BYTES
 from spyrec.ir.kernel import KernelBuffer
 from spyrec.passes.lifetimes import lifetimes

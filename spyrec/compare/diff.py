@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 from enum import Enum
 from pathlib import Path
@@ -22,6 +21,7 @@ from spyrec.bundle.mlir_printer import print_program
 from spyrec.bundle.paths import MAX_PROGRAM_BYTES, MISSING, read_whole
 from spyrec.compare.bundle_listing import bundle_files, left_out_files, same_content
 from spyrec.compare.diff_artifacts import IMAGE_NAME, PLAN_NAME, image_growth, image_parts, is_shift, repeats_file
+from spyrec.dataclass import dataclass
 from spyrec.diagnostics import Location, SpyrecError, refuse
 from spyrec.diagnostics.json_reading import JsonValue, load_json
 from spyrec.files.reading import open_regular

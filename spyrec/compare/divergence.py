@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from enum import Enum
 
+from spyrec.dataclass import dataclass
 from spyrec.diagnostics import Location
 
 

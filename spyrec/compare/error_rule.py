@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from spyrec.compare.storage import Array, Floats
+from spyrec.dataclass import dataclass
 from spyrec.ir.opdef import Attributes, OpDef
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 
 from spyrec.bundle.bundle_content import BundleContent
@@ -13,6 +13,7 @@ from spyrec.bundle.dsc_actions import computing
 from spyrec.bundle.manifest import Argument, PlanStep
 from spyrec.bundle.program import Add, AffineApply, ArgumentExtract, Constant, For, SdscExecute, Statement
 from spyrec.bundle.superdsc import Component, Operand, SuperDsc
+from spyrec.dataclass import dataclass
 from spyrec.device_ops import RESTICKIFY
 from spyrec.hardware.target import DATA_SEGMENTS, STICK_BYTES, segment_base
 from spyrec.layout.device_layout import DeviceLayout

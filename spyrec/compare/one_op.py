@@ -7,7 +7,7 @@ arithmetic inside the operation and one rounding (semantics of the number format
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,7 @@ from spyrec.compare.error_rule import ErrorRule, Step
 from spyrec.compare.simulation import scale_of, simulation_of
 from spyrec.compare.storage import Array, Floats, Storage, absolute_difference
 from spyrec.compare.verdict import FAILING_RATIO
+from spyrec.dataclass import dataclass
 from spyrec.hardware.dtypes import DType
 from spyrec.ir.opdef import Attributes, OpDef, OpKind
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 from string import ascii_letters
 
@@ -20,6 +20,7 @@ import numpy.typing as npt
 from spyrec.codegen.expression import CoordinateExpression, Floor, IndirectAccess, Modulo, Symbol
 from spyrec.codegen.opspec import AllocationKind, DynamicSize, LoopSpec, OpSpec, OpSpecFile, TensorArgument
 from spyrec.compare.opspec_windows import slid_axes
+from spyrec.dataclass import dataclass
 from spyrec.device_ops import COPIES, TOP_PLACES, device_operation
 from spyrec.device_ops.expression import ArrayAlgebra
 from spyrec.device_ops.record import DeviceOperation, Family, WindowForm

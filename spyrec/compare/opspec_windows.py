@@ -7,10 +7,10 @@ where the input's device dims are, a tap where the output has no such symbol.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from spyrec.codegen.expression import CoordinateExpression, Symbol
 from spyrec.codegen.opspec import OpSpec, TensorArgument
+from spyrec.dataclass import dataclass
 from spyrec.device_ops import window_of
 from spyrec.device_ops.record import WindowForm
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from spyrec.compare.device_values import host_order
 from spyrec.compare.one_kernel import is_pair
+from spyrec.dataclass import dataclass
 from spyrec.hardware.work_slices import slice_order
 from spyrec.ir.device_access import DeviceDim, VariablePart
 from spyrec.ir.kernel import Kernel, KernelBuffer

@@ -9,7 +9,7 @@ and no address and no loop bound either, since those are what is under suspicion
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from spyrec.bundle.manifest import Manifest
 from spyrec.bundle.program import For, SdscExecute, Statement
 from spyrec.bundle.superdsc import Component, SuperDsc
 from spyrec.compare.bundle_graph import graph_of_bundle
+from spyrec.dataclass import dataclass
 from spyrec.diagnostics import refuse
 from spyrec.hardware.target import CALIBRATED, PROFILES
 from spyrec.ir.graph import ConstantData, Graph, Node

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy as np
 from spyrec.compare.error_rule import ErrorRule, Step
 from spyrec.compare.propagation import SINGLE_ROUNDOFF, term_count
 from spyrec.compare.storage import DLFLOAT16, EXACT, SINGLE, Array, Floats, Storage
+from spyrec.dataclass import dataclass
 from spyrec.device_ops.expression import ArrayAlgebra
 from spyrec.hardware.dtypes import DType
 from spyrec.ir.opdef import Attributes, OpDef, OpKind

@@ -7,12 +7,12 @@ integers are exact.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 import numpy.typing as npt
 
+from spyrec.dataclass import dataclass
 from spyrec.hardware import dlfloat
 from spyrec.hardware.dtypes import DType
 

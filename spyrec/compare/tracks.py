@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from spyrec.compare.storage import Array, Floats, Storage, absolute_difference
+from spyrec.dataclass import dataclass
 
 STANDARD_ERRORS = 6.0
 """Width of the statistical bound; a check fails above twice it, which independent roundings never reach."""

@@ -6,7 +6,6 @@ The kind is decided by content, never by the file's name.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
@@ -27,6 +26,7 @@ from spyrec.bundle.superdsc_derived import STRICT
 from spyrec.bundle.superdsc_reader import from_json
 from spyrec.bundle.validate import check_program
 from spyrec.compare.mlir_bindings import verify_with_mlir
+from spyrec.dataclass import dataclass
 from spyrec.diagnostics import Diagnostic, DiagnosticSink, Location, SpyrecError, files_below, listed, refuse
 from spyrec.diagnostics.json_reading import JsonValue, load_json
 from spyrec.diagnostics.source_text import SourceText

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 
 from spyrec.compare.bounds import ValueBound
 from spyrec.compare.storage import HALF, Array, Floats, absolute_difference, storage_of
+from spyrec.dataclass import dataclass
 from spyrec.hardware.dtypes import DType
 
 Mask = npt.NDArray[np.bool_]

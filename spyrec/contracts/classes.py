@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 from spyrec.contracts.digits import AxisDigit, Digits, digits_of
 from spyrec.contracts.walks import Space, WalkPlace
+from spyrec.dataclass import dataclass
 from spyrec.ir.kernel import BufferRole, KernelGraph, KernelProgram
 
 

@@ -6,7 +6,6 @@ A view of ``[B, S]`` as one dim of ``B*S`` gives that dim two digits: ``s`` coun
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 from spyrec.contracts.walks import (
@@ -17,6 +16,7 @@ from spyrec.contracts.walks import (
     extents_of_kernel,
     walks_of,
 )
+from spyrec.dataclass import dataclass
 from spyrec.ir.access import Term
 from spyrec.ir.kernel import KernelGraph, KernelProgram
 

@@ -6,7 +6,7 @@ The accumulator is float32 whatever the result's format: a part is rounded as th
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import cast
 
 from spyrec.bundle.bundle import Bundle
@@ -15,6 +15,7 @@ from spyrec.bundle.manifest import Argument, Manifest, PlanStep, Role
 from spyrec.bundle.tile_contract import ReductionPrograms, TileArgument, argument_layout
 from spyrec.codegen.emit import emit_bundle
 from spyrec.codegen.emit_opspecs import CodegenOptions
+from spyrec.dataclass import dataclass
 from spyrec.device_ops.record import Fold
 from spyrec.hardware.dtypes import DType
 from spyrec.ir.kernel import BufferRole, KernelGraph

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 
 from spyrec.contracts.classes import Axes, axes_of, places_of, renamed
 from spyrec.contracts.digits import AxisDigit
 from spyrec.contracts.walks import Space
+from spyrec.dataclass import dataclass
 from spyrec.ir.kernel import Kernel, KernelBuffer, KernelGraph, KernelProgram
 from spyrec.ir.likeness import Answers, program_likeness
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 
 from spyrec.contracts.known_program import KnownProgram, Signature, known_programs, source_dims
 from spyrec.contracts.reducing_kernel import ReducingKernel, reducing_kernel
 from spyrec.contracts.unit_dims import UnitLoops, of_program
+from spyrec.dataclass import dataclass
 from spyrec.device_ops.record import Fold
 from spyrec.ir.kernel import KernelGraph
 from spyrec.ir.kernel_form import Rule

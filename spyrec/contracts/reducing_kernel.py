@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from spyrec.contracts.known_program import KnownProgram
+from spyrec.dataclass import dataclass
 from spyrec.device_ops import COPIES, device_operation
 from spyrec.device_ops.record import Fold
 from spyrec.ir.kernel import Kernel

@@ -7,10 +7,11 @@ of other tensors grow with them, and whether the kernels that it makes then comp
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import cast
 
 from spyrec.contracts.known_program import KnownProgram, known_program
+from spyrec.dataclass import dataclass
 from spyrec.ir.graph import Graph, Node, Value
 from spyrec.ir.inference import infer
 from spyrec.ir.kernel import BufferRole, KernelGraph, KernelProgram

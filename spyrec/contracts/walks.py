@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from enum import Enum
 
+from spyrec.dataclass import dataclass
 from spyrec.ir.access import Coordinate, Term
 from spyrec.ir.kernel import Kernel, KernelBuffer, KernelGraph, Use
 

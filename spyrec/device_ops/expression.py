@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+
+from spyrec.dataclass import dataclass
 
 V = TypeVar("V")
 

@@ -8,12 +8,12 @@ record is stated, so that one that lacks something fails when the package is imp
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from enum import Enum
 
 import numpy as np
 import numpy.typing as npt
 
+from spyrec.dataclass import dataclass
 from spyrec.device_ops.expression import Expression
 from spyrec.hardware.dtypes import DeviceFormat
 

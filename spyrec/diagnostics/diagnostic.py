@@ -11,10 +11,11 @@ from collections import Counter
 from collections.abc import Callable, Generator, Hashable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import Enum
 from typing import TypeVar
 
+from spyrec.dataclass import dataclass
 from spyrec.diagnostics.codes import CODES
 from spyrec.diagnostics.source_text import SourceText
 

@@ -9,7 +9,9 @@ import json
 import math
 import re
 from bisect import bisect_right
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from spyrec.dataclass import dataclass
 
 MAX_NESTING = 100
 """Deepest nesting of arrays and objects that is read; readers may recurse over what they are given."""

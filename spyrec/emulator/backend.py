@@ -6,7 +6,7 @@ import math
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from spyrec.bundle.correction_word import WordKind
 from spyrec.bundle.program_image import ProgramImage, code_key
+from spyrec.dataclass import dataclass
 from spyrec.diagnostics import SpyrecError
 from spyrec.emulator.attached_memory import AttachedMemory
 from spyrec.emulator.choices import MAX_EXECUTIONS, Engine, Numerics, expansion_of, half_format_of

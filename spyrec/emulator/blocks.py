@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from spyrec.dataclass import dataclass
 from spyrec.emulator.engine import Integers, Setting
 from spyrec.emulator.footprint import ByteFootprint, box_runs, length
 from spyrec.emulator.plan import PlannedCall

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+
+from spyrec.dataclass import dataclass
 
 Integers = npt.NDArray[np.int64]
 

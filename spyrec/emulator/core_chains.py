@@ -9,10 +9,11 @@ Launches that someone watches, or whose arguments overlap, have no chains.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 
+from spyrec.dataclass import dataclass
 from spyrec.emulator.chain import Chain
 from spyrec.emulator.engine import Integers
 from spyrec.emulator.footprint import Owned, are_apart, merge, shifted

@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from threading import RLock
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ from spyrec.bundle.dynamic_sizes import at_sizes, largest_sizes, with_sizes
 from spyrec.bundle.execution_count import execution_count
 from spyrec.bundle.program import Program, is_size_parameter
 from spyrec.bundle.superdsc import SuperDsc
+from spyrec.dataclass import dataclass
 from spyrec.diagnostics import Location, SpyrecError, refuse
 from spyrec.emulator.choices import MAX_EXECUTIONS, Engine, Numerics, expansion_of, half_format_of
 from spyrec.emulator.core_chains import chained

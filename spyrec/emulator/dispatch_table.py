@@ -8,7 +8,9 @@ from contextlib import ExitStack
 from functools import cache
 
 import numpy as np
+import numpy.typing as npt
 
+from spyrec.dataclass import dataclass
 from spyrec.emulator.engine import KernelExecutable
 from spyrec.emulator.kernels.driver import DispatchWork, StepRow, no_progress, run_dispatches
 from spyrec.emulator.kernels.records import Held, table_of, written
@@ -20,6 +22,30 @@ from spyrec.runtime.threads import Threads
 def is_drivable(unit: DispatchUnit) -> bool:
     """Whether the compiled driver may dispatch a unit: it only calls kernels."""
     return isinstance(unit.executable, KernelExecutable)
+
+
+Flags = npt.NDArray[np.bool_]
+
+_MOST_KEPT = 1 << 12
+"""Dispatches of which the work is kept for the next launch: some hundred kilobytes."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Work:
+    """What the driver takes for some dispatches, on so many ``threads``.
+
+    ``agreeing``: steps that agree on notes for as long as they run, with their dispatches and movements.  ``held``: the
+    arrays that ``record`` has the addresses of.
+    """
+
+    units: Integers
+    moved: Integers
+    notes: Integers
+    progress: Integers
+    threads: int
+    agreeing: Sequence[tuple[BoundCalls, Flags, Integers]]
+    record: Integers
+    held: Held
 
 
 class DispatchTable:
@@ -39,6 +65,7 @@ class DispatchTable:
         self._unit_steps = np.zeros((len(units), 1 + max(1, int(self._parts.max(initial=0)))), np.int64)
         self._rows: list[StepRow] = []
         self._shared_elements = np.zeros(len(units), np.int64)
+        self._kept: dict[tuple[int, int], _Work] = {}
 
     def _bind(self, number: int) -> BoundCalls:
         """Return a unit's steps; bound when first needed, for a launch may not come to it."""
@@ -54,47 +81,60 @@ class DispatchTable:
 
     def run(self, units: Integers, moved: Integers) -> None:
         """Execute dispatches in order; their units must be drivable."""
-        notes = np.zeros((len(units), NOTES), np.int64)
-        moved = np.ascontiguousarray(moved)
+        work = self._work_of(units, moved)
         with ExitStack() as contexts:
-            for number in np.flatnonzero(np.bincount(units)).tolist():
-                bound = self._bind(number)
-                if bound.agrees:
-                    own = units == number
-                    notes[own] = contexts.enter_context(bound.notes(moved[own]))
-                elif self._parts[number]:
-                    own = np.flatnonzero(units == number)
-                    notes[own[:-1], 0] = moved.ctypes.data + own[1:] * moved.strides[0]
-            self._share(units, moved, notes)
+            for bound, own, movements in work.agreeing:
+                work.notes[own] = contexts.enter_context(bound.notes(movements))
+            work.progress[:] = 0
+            address = work.record.ctypes.data
+            if work.threads > 1:
+                self._threads.run_together(lambda thread: run_dispatches(address, work.threads, thread, _offer()))
+            else:
+                run_dispatches(address, 1, 0, 0)
 
-    def _share(self, units: Integers, moved: Integers, notes: Integers) -> None:
-        steps = table_of(StepRow, self._rows)
-        found = np.ascontiguousarray(stretches(self._chains[units], self._parts[units]))
+    def _work_of(self, units: Integers, moved: Integers) -> _Work:
+        """Return what the driver takes, that of an earlier launch where it did the same: a loop's is as a rule."""
+        if len(units) > _MOST_KEPT:
+            return self._made(units, moved)
+        key = int(units[0]), len(units)
+        work = self._kept.get(key)
+        if work is None or not (np.array_equal(work.units, units) and np.array_equal(work.moved, moved)):
+            work = self._kept[key] = self._made(units, moved)
+        return work
+
+    def _made(self, units: Integers, moved: Integers) -> _Work:
+        units, moved = np.ascontiguousarray(units), np.ascontiguousarray(moved)
+        notes = np.zeros((len(units), NOTES), np.int64)
+        agreeing: list[tuple[BoundCalls, Flags, Integers]] = []
+        for number in np.flatnonzero(np.bincount(units)).tolist():
+            bound = self._bind(number)
+            if bound.agrees:
+                is_own = units == number
+                agreeing.append((bound, is_own, moved[is_own]))
+            elif self._parts[number]:
+                own = np.flatnonzero(units == number)
+                notes[own[:-1], 0] = moved.ctypes.data + own[1:] * moved.strides[0]
         is_shared = self._threads.shares(2, int(self._shared_elements[units].sum()))
         threads = self._threads.count if is_shared else 1
         progress = no_progress(max(threads, int(self._parts[units].max(initial=0))))
+        found = np.ascontiguousarray(stretches(self._chains[units], self._parts[units]))
         held = Held()
-        work = held.at(
-            written(
-                DispatchWork(
-                    units=held.at(np.ascontiguousarray(units)),
-                    moved=held.at(moved),
-                    moved_columns=moved.shape[1],
-                    notes=held.at(notes),
-                    note_columns=notes.shape[1],
-                    stretches=held.at(found),
-                    stretch_count=len(found),
-                    unit_steps=held.at(self._unit_steps),
-                    unit_step_columns=self._unit_steps.shape[1],
-                    steps=held.at(steps),
-                    progress=held.at(progress),
-                )
+        record = written(
+            DispatchWork(
+                units=held.at(units),
+                moved=held.at(moved),
+                moved_columns=moved.shape[1],
+                notes=held.at(notes),
+                note_columns=notes.shape[1],
+                stretches=held.at(found),
+                stretch_count=len(found),
+                unit_steps=held.at(self._unit_steps),
+                unit_step_columns=self._unit_steps.shape[1],
+                steps=held.at(table_of(StepRow, self._rows)),
+                progress=held.at(progress),
             )
         )
-        if is_shared:
-            self._threads.run_together(lambda thread: run_dispatches(work, threads, thread, _offer()))
-        else:
-            run_dispatches(work, 1, 0, 0)
+        return _Work(units, moved, notes, progress, threads, agreeing, record, held)
 
 
 def stretches(chains: Integers, parts: Integers) -> Integers:

@@ -7,12 +7,12 @@ interpreted address arithmetic.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
+from spyrec.dataclass import dataclass
 from spyrec.emulator.units import DispatchUnit, UnitLoop, Units, every_unit
 
 Integers = npt.NDArray[np.int64]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from spyrec.bundle.dynamic_sizes import size_parameters
 from spyrec.bundle.program import Program
 from spyrec.bundle.superdsc import SuperDsc
+from spyrec.dataclass import dataclass
 from spyrec.emulator.operations.gather import gather_of
 from spyrec.emulator.plan import PlannedCall
 from spyrec.emulator.prepared_launch import LatestLaunch

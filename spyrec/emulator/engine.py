@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum, auto
 
 import numpy as np
 import numpy.typing as npt
 
 from spyrec.bundle.superdsc import SuperDsc
+from spyrec.dataclass import dataclass
 from spyrec.emulator.chain import Chain
 from spyrec.emulator.choices import Numerics, expansion_of
 from spyrec.emulator.geometry import Addressing, DenseGeometry, Nest, OperandGeometry, build_nests, cut_runs

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from spyrec.bundle.superdsc import SuperDsc
+from spyrec.dataclass import dataclass
 from spyrec.emulator.engine import Mover
 from spyrec.emulator.geometry import outer_sum
 from spyrec.emulator.plan import PlannedCall

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -16,6 +15,7 @@ import numpy.typing as npt
 
 from spyrec.bundle.superdsc import Component, Indirection, Operand, SuperDsc
 from spyrec.bundle.superdsc_windows import input_extents, slid_axes, window_front
+from spyrec.dataclass import dataclass
 from spyrec.device_ops import CASTS, RESTICKIFY
 from spyrec.hardware.target import STICK_BYTES
 from spyrec.runtime.device import TableEntry

@@ -7,11 +7,12 @@ that kernels alone compute run in the compiled driver, in the order of the dispa
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 
+from spyrec.dataclass import dataclass
 from spyrec.emulator.dispatch_table import DispatchTable, is_drivable
 from spyrec.emulator.dispatch_trace import Trace, Tracer, TripCounts
 from spyrec.emulator.engine import NO_DATA_TRAFFIC, DataTraffic, Integers, KernelExecutable

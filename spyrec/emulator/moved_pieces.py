@@ -6,13 +6,14 @@ the destination have in common.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from spyrec.bundle.data_dsc import DataDsc, MovedTensor, Piece, PiecePlace
 from spyrec.bundle.dsc_actions import Action
 from spyrec.bundle.superdsc import Component, ComputeOp, LabelInfo, Operand, SuperDsc
+from spyrec.dataclass import dataclass
 from spyrec.emulator.geometry import Integers, OperandGeometry, outer_sum
 
 PlacedPiece = tuple[Piece, PiecePlace]

@@ -6,13 +6,13 @@ memory that is twice as wide: every byte address is doubled, other formats leave
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from functools import cache
 
 import numpy as np
 import numpy.typing as npt
 
+from spyrec.dataclass import dataclass
 from spyrec.emulator.choices import Numerics, half_format_of
 from spyrec.hardware import dlfloat
 from spyrec.hardware.dtypes import DeviceFormat

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import assert_never
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy.typing as npt
 
 from spyrec.bundle.data_dsc import DataDsc
 from spyrec.bundle.superdsc import Component
+from spyrec.dataclass import dataclass
 from spyrec.device_ops import device_operation
 from spyrec.device_ops.record import Family
 from spyrec.diagnostics import SpyrecError
@@ -29,7 +29,7 @@ from spyrec.emulator.operations.pointwise import (
     plan_identity,
 )
 from spyrec.emulator.operations.reduction import plan_reduction, plan_statistics
-from spyrec.emulator.operations.shuffle import Shuffle
+from spyrec.emulator.operations.shuffle_steps import ShuffleExecutable
 from spyrec.emulator.operations.top import Top
 from spyrec.emulator.operations.unary import plan_unary
 from spyrec.emulator.operations.weight_cache import WeightCache
@@ -124,7 +124,6 @@ def _entry_of(call: ScheduledCall, position: int, entries: Mapping[int, TableEnt
 
 
 _HOST_WORK: Mapping[Family, Callable[[Setting], HostWork]] = {
-    Family.SHUFFLE: Shuffle,
     Family.TOP: Top,
     Family.WINDOW: Window,
 }
@@ -152,7 +151,9 @@ def _executable(setting: Setting, weights: WeightCache) -> Executable:
             return plan_statistics(setting)
         case Family.NORM_SCALE:
             return NormScaleExecutable(setting)
-        case Family.SHUFFLE | Family.TOP | Family.WINDOW:
+        case Family.SHUFFLE:
+            return ShuffleExecutable(setting)
+        case Family.TOP | Family.WINDOW:
             return HostExecutable(_HOST_WORK[family](setting))
         case _:
             assert_never(family)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
+from spyrec.dataclass import dataclass
 from spyrec.emulator.dispatch_trace import TripCounts
 from spyrec.emulator.engine import Integers
 from spyrec.emulator.plan import PlannedCall

@@ -8,8 +8,9 @@ stores, and nothing else.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from spyrec.dataclass import dataclass
 from spyrec.emulator.dispatch_trace import TripCounts
 from spyrec.emulator.launch import Launch, Stores
 from spyrec.emulator.memory import Scratchpads

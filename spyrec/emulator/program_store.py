@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from spyrec.bundle.host_compute import correction_bytes, correction_words
 from spyrec.bundle.image_sections import Bytes as ImageBytes
 from spyrec.bundle.image_sections import entry_offset, image_bytes_of, operand_table_bytes, read_sections
 from spyrec.bundle.program_image import ProgramEntry, ProgramImage, code_key, read_image
+from spyrec.dataclass import dataclass
 from spyrec.diagnostics import Location
 from spyrec.emulator.attached_memory import AttachedMemory, Bytes
 from spyrec.hardware.target import PROGRAM_SEGMENT_BASE, STICK_BYTES

@@ -7,7 +7,7 @@ only adds numbers; all rules can be checked before anything runs.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from spyrec.bundle.data_dsc import DataDsc
 from spyrec.bundle.dsc_actions import DscNode, DscPart, actions_of
@@ -26,6 +26,7 @@ from spyrec.bundle.program import (
     is_value_parameter,
 )
 from spyrec.bundle.superdsc import Component, SuperDsc
+from spyrec.dataclass import dataclass
 from spyrec.diagnostics import Diagnostic, Location, SpyrecError, refuse
 from spyrec.emulator.moved_pieces import superdsc_of
 from spyrec.emulator.rules.superdsc import name_of

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
 from spyrec.bundle.superdsc import Indirection
+from spyrec.dataclass import dataclass
 from spyrec.diagnostics import Location, refuse
 from spyrec.emulator.engine import Setting
 from spyrec.emulator.geometry import OperandGeometry

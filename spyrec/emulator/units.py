@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
+from spyrec.dataclass import dataclass
 from spyrec.emulator.chain import Chain
 from spyrec.emulator.engine import Executable
 from spyrec.emulator.plan import PlannedCall

@@ -7,11 +7,11 @@ executed call by call, each watched by itself.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from spyrec.dataclass import dataclass
 from spyrec.emulator.dispatch_trace import Trace, TripCounts
 from spyrec.emulator.engine import Integers
 from spyrec.emulator.execution import EmulatedExecution

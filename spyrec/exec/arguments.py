@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from spyrec.dataclass import dataclass
 from spyrec.exec.errors import InvalidCall
 from spyrec.runtime.argument_kinds import Unfit, Whole, as_integer, of, shown
 

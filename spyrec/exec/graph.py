@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from spyrec.dataclass import dataclass
 from spyrec.exec.arguments import SIZE, require_key, require_name, require_own_key, require_size
 from spyrec.exec.buffer import Buffer
 from spyrec.exec.errors import InvalidCall, NoVariant, Unbound, exec_error, translated

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
+from spyrec.dataclass import dataclass
 from spyrec.exec.arguments import KEY_INHERIT, require_key
 from spyrec.exec.errors import ExecError, InvalidCall, exec_error, translated
 from spyrec.exec.graph import Graph

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
+from spyrec.dataclass import dataclass
 from spyrec.exec.errors import CaptureFailed, ExecError, InvalidCall, text_of, translated
 from spyrec.exec.graph_exec import GraphExec
 from spyrec.exec.relocation import Relocatable, move_of, relocated, touches

@@ -26,11 +26,11 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from typing import Any
 
+from spyrec.dataclass import dataclass
 from spyrec.diagnostics import refuse
 
 VARIABLE = "SPYREC_PROCESSOR"

@@ -7,10 +7,11 @@ here costs anything to import: the classes are used far from any file.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import Any
 
+from spyrec.dataclass import dataclass
 from spyrec.diagnostics import Diagnostic
 
 _METADATA = "json"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
+from dataclasses import MISSING, fields, is_dataclass, replace
 from dataclasses import Field as DataclassField
 from enum import Enum
 from functools import cache, cached_property, partial
@@ -29,6 +29,7 @@ from typing import (
     get_type_hints,
 )
 
+from spyrec.dataclass import dataclass
 from spyrec.diagnostics import Diagnostic, Location, SpyrecError
 from spyrec.files.json_form import ANYTHING, OWN_DEFAULT, RAISES, Form, Key, Parsed, Presence, Shape, key_of
 from spyrec.files.json_values import REFUSED, Take, Unlike, by_key, either_none, items, limited, parsed, plain

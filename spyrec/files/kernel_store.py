@@ -11,10 +11,10 @@ import os
 import stat
 import time
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from secrets import token_hex
 
+from spyrec.dataclass import dataclass
 from spyrec.files.private_directory import opened_private
 
 MOST_BYTES = 1 << 24

@@ -7,11 +7,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from functools import cache
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Self, cast
 
+from spyrec.dataclass import dataclass
 from spyrec.files.host_processor import host_processor
 
 if TYPE_CHECKING:

@@ -7,8 +7,9 @@ import stat
 import tempfile
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
+
+from spyrec.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

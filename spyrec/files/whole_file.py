@@ -13,10 +13,10 @@ import re
 import stat
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
+from spyrec.dataclass import dataclass
 from spyrec.diagnostics import Location, refuse
 from spyrec.files.reading import open_regular
 from spyrec.files.unfinished import unfinished_file

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import inspect
 import os
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from types import FrameType
 
+from spyrec.dataclass import dataclass
 from spyrec.diagnostics import Location
 
 _PACKAGE = f"{Path(__file__).parents[1]}{os.sep}"

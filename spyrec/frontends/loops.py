@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field, replace
 from difflib import get_close_matches
 from types import TracebackType
 
+from spyrec.dataclass import dataclass
 from spyrec.diagnostics import refuse
 from spyrec.diagnostics.json_reading import JsonValue
 from spyrec.frontends.arguments import attribute_json, dim_name
@@ -14,7 +15,7 @@ from spyrec.frontends.call_site import CallSite, call_site
 from spyrec.frontends.dim import Dim
 from spyrec.frontends.recorder import GraphRecorder
 from spyrec.ir.graph import LoopRequest
-from spyrec.ir.graph_model import LoopModel
+from spyrec.ir.graph_text import LoopText
 
 DimCounts = Mapping[str, int] | Mapping[Dim, int] | Mapping[str | Dim, int]
 """A number by dim, the dim given as such or by name."""
@@ -145,7 +146,7 @@ def _level(name: str, key: str, number: JsonValue, recorder: GraphRecorder, site
     """Return one level over one dim, held against the dim."""
     require_dim(recorder, name, site)
     model = recorder.read({"loops": [{"dim": name, key: number, "body": ["nothing"]}]}, site).loops[0]
-    recorder.read_loops([model.model_copy(update={"body": []})], (), site)
+    recorder.read_loops([replace(model, body=[])], (), site)
     return BuiltLevel((name,), model.tiles, model.tile_size)
 
 
@@ -168,7 +169,7 @@ def check_loop(recorder: GraphRecorder, loop: LoopRequest, site: CallSite) -> No
             shown = ", ".join(f'"{name}"' for name in names[:8])
             hint = f'name an axis "{dim}" where the tensors are declared, or leave it out of the loop'
             raise refuse("SPY0134", f'no op in the loop has the dim "{dim}": {shown}', site, hint=hint)
-    flat = LoopModel.model_construct(dim=list(loop.dims), tiles=loop.tiles, tile_size=loop.tile_size, body=names)
+    flat = LoopText(list(loop.dims), loop.tiles, loop.tile_size, [*names])
     recorder.read_loops([flat], names, site)
     for item in loop.body:
         if isinstance(item, LoopRequest):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import types
 from collections.abc import Iterator
-from dataclasses import dataclass
 from inspect import Parameter, Signature
 from typing import Literal, Union, cast, get_args, get_origin
 
+from spyrec.dataclass import dataclass
 from spyrec.hardware.dtypes import DType
 from spyrec.ir.attribute_text import attribute_fields
 from spyrec.ir.attributes import Spelling

@@ -18,10 +18,9 @@ from spyrec.ir.constants import InlineValueError, repeated
 from spyrec.ir.declarations import Declarations
 from spyrec.ir.form import read_form
 from spyrec.ir.graph import ConstantData, LoopRequest, Node, Value
-from spyrec.ir.graph_model import FORMAT, GraphModel, LoopModel
+from spyrec.ir.graph_text import FORMAT, GraphForm, GraphText, LoopText, take_graph
 from spyrec.ir.node_reader import NodeReader
 from spyrec.ir.requests import read_loops, read_work_divisions
-from spyrec.ir.salvage import GraphForm
 
 _NO_GRAPH: dict[str, JsonValue] = {"format": FORMAT, "outputs": ["nothing"]}
 
@@ -30,14 +29,14 @@ class GraphRecorder:
     """Dims, values and nodes so far; a declaration that is refused leaves no trace."""
 
     def __init__(self) -> None:
-        form = GraphForm(GraphModel.model_validate(_NO_GRAPH))
+        form = GraphForm(take_graph(_NO_GRAPH))
         self.tables = Declarations(CallSite(), DiagnosticSink(), None, form)
         self.inputs: list[str] = []
         self.nodes: dict[str, Node] = {}
         self._sites: dict[str, CallSite] = {}
 
-    def read(self, part: Mapping[str, JsonValue], site: CallSite) -> GraphModel:
-        """Return a part of a graph file as models, and let the tables report at ``site``.
+    def read(self, part: Mapping[str, JsonValue], site: CallSite) -> GraphText:
+        """Return a part of a graph file as records, and let the tables report at ``site``.
 
         Errors: those of :func:`spyrec.ir.form.read_form`.
         """
@@ -109,7 +108,7 @@ class GraphRecorder:
         """Give the axes of a value other dim names."""
         self.tables.values[name] = replace(self.tables.values[name], dims=dims)
 
-    def read_loops(self, models: Iterable[LoopModel], nodes: Iterable[str], site: CallSite) -> tuple[LoopRequest, ...]:
+    def read_loops(self, models: Iterable[LoopText], nodes: Iterable[str], site: CallSite) -> tuple[LoopRequest, ...]:
         """Return the loops that models state over some of the nodes.  Errors: SPY0134, SPY0116."""
         self.tables.root, self.tables.sink = site, DiagnosticSink()
         loops = read_loops(list(models), [self.nodes[name] for name in nodes], self.tables)

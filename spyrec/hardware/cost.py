@@ -11,9 +11,9 @@ resource that all cores share.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from enum import Enum
 
+from spyrec.dataclass import dataclass
 from spyrec.hardware.target import FP8_MATMUL_SPEEDUP, PT_ROWS, ReductionRate, TargetProfile
 
 

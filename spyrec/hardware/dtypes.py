@@ -6,8 +6,9 @@ Sources: the torch dtype table of torch-spyre (device formats and elements per s
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
+
+from spyrec.dataclass import dataclass
 
 
 class DeviceFormat(Enum):

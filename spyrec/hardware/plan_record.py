@@ -7,9 +7,10 @@ every execution.  Times are simulated.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 
+from spyrec.dataclass import dataclass
 from spyrec.files.json_form import COUNT, INTEGER, NAME, Form, json, omitted, optional
 from spyrec.hardware.target import CALIBRATED, Target
 

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import Self
 
+from spyrec.dataclass import dataclass
 from spyrec.files.json_form import COUNT, NAME, Form, json, omitted, optional
 
 STICK_BYTES = 128

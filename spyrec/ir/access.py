@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from spyrec.dataclass import dataclass
 from spyrec.ir.remembered_hash import RemembersHash, remembers_hash
 
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 import math
 import types
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, fields, replace
+from dataclasses import MISSING, fields, replace
 from functools import cache
 from typing import Annotated, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
+from spyrec.dataclass import dataclass
 from spyrec.diagnostics import DiagnosticSink
 from spyrec.diagnostics.json_reading import JsonValue
 from spyrec.hardware.dtypes import DType

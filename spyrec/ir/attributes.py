@@ -5,9 +5,10 @@ The reader, the writer and the graph schema are driven by these annotations.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import Annotated
+
+from spyrec.dataclass import dataclass
 
 
 class Spelling(Enum):

@@ -13,10 +13,18 @@ from spyrec.hardware.dtypes import DType
 from spyrec.ir.attribute_text import AttributeTextError, read_dtype
 from spyrec.ir.constants import InlineValueError, read_inline
 from spyrec.ir.graph import ConstantData, LayoutPin, Value
-from spyrec.ir.graph_model import ConstantModel, DataModel, GraphModel, InputModel, LayoutModel, SymbolicDimModel
+from spyrec.ir.graph_text import (
+    NAMELESS,
+    ConstantText,
+    DataText,
+    GraphForm,
+    GraphText,
+    InputText,
+    LayoutText,
+    SymbolicDimText,
+)
 from spyrec.ir.inference import MAX_ELEMENTS
 from spyrec.ir.near_names import did_you_mean
-from spyrec.ir.salvage import NAMELESS, GraphForm
 from spyrec.ir.tensor_file import StoredTensor, TensorFileError, find_tensor, read_header, resolve_inside
 from spyrec.ir.types import TensorType
 from spyrec.layout.symbolic_dim import SymbolicDim
@@ -43,7 +51,7 @@ class Declarations:
         self._places: dict[str, Location] = {}
         self._headers: dict[Path, Mapping[str | None, StoredTensor]] = {}
 
-    def read(self, model: GraphModel) -> None:
+    def read(self, model: GraphText) -> None:
         """Fill the tables from the sections before ``nodes``."""
         for name, dim in model.dims.items():
             self._read_dim(name, dim)
@@ -79,7 +87,7 @@ class Declarations:
             table.pop(name, None)
         self.broken.discard(name)
 
-    def _read_dim(self, name: str, dim: int | SymbolicDimModel) -> None:
+    def _read_dim(self, name: str, dim: int | SymbolicDimText) -> None:
         if isinstance(dim, int):
             self.dims[name] = self.extents[name] = dim
             return
@@ -91,7 +99,7 @@ class Declarations:
         self.dims[name] = SymbolicDim(dim.min, dim.max, dim.multiple_of)
         self.extents[name] = largest
 
-    def _read_type(self, item: InputModel | ConstantModel, place: Location) -> TensorType | None:
+    def _read_type(self, item: InputText | ConstantText, place: Location) -> TensorType | None:
         """Return the declared type.  Errors: SPY0123 unknown dim, SPY0125 too many elements, SPY0140 no dtype."""
         dtype: DType | None = None
         try:
@@ -116,7 +124,7 @@ class Declarations:
     def _extent(self, entry: int | str) -> int | None:
         return self.extents.get(entry) if isinstance(entry, str) else entry
 
-    def _add_value(self, item: InputModel | ConstantModel, place: Location, lost: frozenset[str]) -> TensorType | None:
+    def _add_value(self, item: InputText | ConstantText, place: Location, lost: frozenset[str]) -> TensorType | None:
         """Declare a value; return its type if the declaration is right so far and nothing it says is lost."""
         found = self._read_type(item, place)
         if not self.claim(item.name, place):
@@ -125,12 +133,12 @@ class Declarations:
             self.broken.add(item.name)
             return None
         names = tuple(entry if isinstance(entry, str) else None for entry in item.shape)
-        layout = item.layout if isinstance(item, InputModel) else None
+        layout = item.layout if isinstance(item, InputText) else None
         pin = self.read_pin(layout, found.rank, place)
         self.values[item.name] = Value(item.name, found, names, place, pin)
         return found
 
-    def _read_constant(self, item: ConstantModel, place: Location, lost: frozenset[str]) -> None:
+    def _read_constant(self, item: ConstantText, place: Location, lost: frozenset[str]) -> None:
         found = self._add_value(item, place, lost)
         if lost & {"value", "data"} and (item.value is None or item.data is None):
             return
@@ -142,13 +150,13 @@ class Declarations:
         elif found is not None:
             self._read_inline(item, found, place.child("value"))
 
-    def _read_inline(self, item: ConstantModel, wanted: TensorType, place: Location) -> None:
+    def _read_inline(self, item: ConstantText, wanted: TensorType, place: Location) -> None:
         try:
             self.constants[item.name] = ConstantData(array=read_inline(cast("JsonValue", item.value), wanted))
         except InlineValueError as error:
             self.sink.error(error.code, f'constant "{item.name}": {error.message}', place.child(*error.path))
 
-    def _read_data(self, item: ConstantModel, data: DataModel, wanted: TensorType, place: Location) -> None:
+    def _read_data(self, item: ConstantText, data: DataText, wanted: TensorType, place: Location) -> None:
         hint: str | None = None
         try:
             if self._base_dir is None:
@@ -162,7 +170,7 @@ class Declarations:
         except TensorFileError as error:
             self.sink.error(error.code, f'constant "{item.name}": {error.message}', place, hint=hint)
 
-    def read_pin(self, layout: LayoutModel | None, rank: int, owner: Location) -> LayoutPin | None:
+    def read_pin(self, layout: LayoutText | None, rank: int, owner: Location) -> LayoutPin | None:
         """Return the pinned layout of the input or node at ``owner``.
 
         Errors: SPY0136 neither or both forms, unequal lengths, no permutation.

@@ -8,11 +8,12 @@ has that form, or :class:`Inexpressible` says which rule stands in the way: an a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from functools import lru_cache
 from itertools import pairwise, product
 
+from spyrec.dataclass import dataclass
 from spyrec.ir.access import Access, Coordinate
 from spyrec.ir.device_layout import BufferLayout, Digit
 from spyrec.ir.remembered_hash import RemembersHash, remembers_hash

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from itertools import combinations, pairwise
 
+from spyrec.dataclass import dataclass
 from spyrec.hardware.dtypes import DeviceFormat
 from spyrec.ir.remembered_hash import RemembersHash, remembers_hash
 from spyrec.layout.device_layout import DeviceLayout

@@ -1,34 +1,11 @@
-"""Checks the form of a graph file and turns pydantic's findings into diagnostics with JSON pointers.
-
-What has the right form is read on even where something else has not (``salvage.py``), so that one reading reports
-wrong keys, wrong names and wrong ops together.
-"""
+"""Reads the form of a graph file; what is wrong with it, ``wrong_form.py`` says, which is imported for nothing else."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from itertools import islice
-from typing import cast
-
-from pydantic import ValidationError
-from pydantic_core import ErrorDetails
-
-from spyrec.diagnostics import Diagnostic, DiagnosticSink, Location, SpyrecError, capped, standing_for
+from spyrec.diagnostics import Diagnostic, DiagnosticSink, Location, SpyrecError
 from spyrec.diagnostics.json_reading import JsonValue
-from spyrec.ir.graph_model import (
-    FORMAT,
-    ConstantModel,
-    DataModel,
-    GraphModel,
-    InputModel,
-    LayoutModel,
-    LoopModel,
-    Model,
-    NodeModel,
-    SymbolicDimModel,
-)
-from spyrec.ir.near_names import MOST_GUESSES, nearest
-from spyrec.ir.salvage import GraphForm, salvage
+from spyrec.files.json_values import Unlike
+from spyrec.ir.graph_text import FORMAT, GraphForm, take_graph
 
 _KINDS: dict[type, str] = {
     dict: "an object",
@@ -37,15 +14,10 @@ _KINDS: dict[type, str] = {
     bool: "true or false",
     type(None): "null",
 }
-_HINTS = {
-    "SPY0114": "rename it",
-    "SPY0124": "extents run from 0, those of loops and symbolic dims from 1, to 2**63 - 1",
-    "SPY0137": 'name at least one value in "outputs"',
-}
 
 
 def read_form(data: JsonValue, root: Location, sink: DiagnosticSink) -> GraphForm:
-    """Return the file as models, and what of it has no right form; that is reported to ``sink``.
+    """Return the file as records, and what of it has no right form; that is reported to ``sink``.
 
     Errors: SPY0110 another type of value, SPY0111 unknown key, SPY0112 missing key, SPY0113
     another format (raised: nothing is known of the rest), SPY0114 no name, SPY0124 an extent out of range, SPY0137 no
@@ -54,29 +26,19 @@ def read_form(data: JsonValue, root: Location, sink: DiagnosticSink) -> GraphFor
     _require_format(data, root)
     assert isinstance(data, dict)
     try:
-        return GraphForm(GraphModel.model_validate(data))
-    except ValidationError as error:
-        details = error.errors(include_url=False, include_context=False)
-    items = capped(details, lambda item: (item["type"], len(item["loc"])))
-    meant = _meant_keys([item for item, count in items if count == 1])
-    renamed = {(*location[:-1], key) for location, key in meant.items()}
-    findings = [
-        standing_for(_diagnostic(item, data, root, meant), count)
-        for item, count in items
-        if item["type"] != "missing" or item["loc"] not in renamed  # it is there under another name
-    ]
-    unique: dict[tuple[str | None, str], Diagnostic] = {}
-    for finding in findings:
-        assert finding.location is not None
-        unique.setdefault((finding.location.pointer, finding.code), finding)
-    for finding in unique.values():
-        sink.add(finding)
-    return salvage(data)
+        right = take_graph(data)
+    except Unlike:
+        right = None
+    if right is not None:
+        return GraphForm(right)
+    from spyrec.ir.wrong_form import read_wrong_form
+
+    return read_wrong_form(data, root, sink)
 
 
 def _require_format(data: JsonValue, root: Location) -> None:
     if not isinstance(data, dict):
-        message = f"a graph is a JSON object, not {_kind(data)}"
+        message = f"a graph is a JSON object, not {kind_of(data)}"
         raise SpyrecError([Diagnostic("SPY0110", message, root)])
     if data.get("format") != FORMAT:
         found = data.get("format")
@@ -85,68 +47,6 @@ def _require_format(data: JsonValue, root: Location) -> None:
         raise SpyrecError([Diagnostic("SPY0113", f'{message}, and this reader takes "{FORMAT}"', place)])
 
 
-def _kind(value: object) -> str:
+def kind_of(value: object) -> str:
+    """Return what messages call the type of a JSON value."""
     return _KINDS.get(type(value), "a number")
-
-
-def _resolve(location: tuple[int | str, ...], data: JsonValue) -> tuple[list[str | int], JsonValue]:
-    """Return the tokens of a pydantic location that exist in the data (union tags do not), and what is there."""
-    tokens: list[str | int] = []
-    here = data
-    for token in location:
-        if (isinstance(here, dict) and token in here) or (
-            isinstance(here, list) and isinstance(token, int) and token < len(here)
-        ):
-            here = cast("dict[str | int, JsonValue]", here)[token]
-            tokens.append(token)
-    return tokens, here
-
-
-def _diagnostic(item: ErrorDetails, data: JsonValue, root: Location, meant: Mapping[_Place, str]) -> Diagnostic:
-    tokens, here = _resolve(item["loc"], data)
-    place = root.child(*tokens)
-    last = item["loc"][-1] if item["loc"] else ""
-    kind = item["type"]
-    if kind.startswith("SPY"):
-        return Diagnostic(kind, item["msg"], place, hint=_HINTS.get(kind))
-    if kind == "missing":
-        return Diagnostic("SPY0112", f'key "{last}" is missing', place)
-    if kind == "extra_forbidden":
-        hint = "the keys are " + ", ".join(_known_keys(item["loc"]))
-        if item["loc"] in meant:
-            hint = f'did you mean "{meant[item["loc"]]}"? {hint}'
-        return Diagnostic("SPY0111", f'key "{str(last)[:80]}" is unknown here', place, hint=hint)
-    if kind == "too_short":
-        hint = "put something there, or leave out what holds it"
-        return Diagnostic("SPY0110", f'"{tokens[-1]}" is an empty list', place, hint=hint)
-    message = item["msg"]
-    return Diagnostic("SPY0110", f"{message[:1].lower()}{message[1:]}: found {_kind(here)}", place)
-
-
-_KEYS: dict[str, type[Model]] = {
-    "inputs": InputModel,
-    "constants": ConstantModel,
-    "nodes": NodeModel,
-    "loops": LoopModel,
-    "dims": SymbolicDimModel,
-}
-_INNER: dict[int | str, type[Model]] = {"layout": LayoutModel, "data": DataModel}
-_Place = tuple[int | str, ...]
-
-
-def _known_keys(location: _Place) -> list[str]:
-    """Return the keys of the object that holds the unknown key at a pydantic location."""
-    holder = location[:-1]
-    model: type[Model] = GraphModel
-    if holder:
-        section = str(holder[0])
-        model = _KEYS[section] if section in ("loops", "dims") else _INNER.get(holder[-1], _KEYS[section])
-    return [field.alias or name for name, field in model.model_fields.items()]
-
-
-def _meant_keys(items: Sequence[ErrorDetails]) -> dict[_Place, str]:
-    """Return what unknown keys probably mean, by their places; of very many the first."""
-    unknown = (item["loc"] for item in items if item["type"] == "extra_forbidden")
-    places = list(islice(unknown, MOST_GUESSES))
-    found = {place: nearest(str(place[-1]), _known_keys(place)) for place in places}
-    return {place: key for place, key in found.items() if key is not None}

@@ -1,27 +1,33 @@
-"""The form of a graph file, as pydantic models; meaning is checked by the reader, not here."""
+"""The form of a graph file, as pydantic models: its schema, and who says what is wrong with a file.
+
+What has the right form is read without them (``graph_text.py``).
+"""
 
 from __future__ import annotations
 
-import re
-from typing import Annotated, Literal, TypeGuard, cast
+from dataclasses import fields
+from typing import Annotated, Literal, cast
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, PlainValidator, Tag, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-FORMAT = "spyrec.graph/1"
-NAME_PATTERN = r"^[A-Za-z_][A-Za-z0-9_.]{0,127}$"
-
-_NAME = re.compile(NAME_PATTERN.rstrip("$"), re.ASCII)
-_LIMIT = 2**63
+from spyrec.ir.graph_text import (
+    EXTENT_LIMIT,
+    NAME_PATTERN,
+    ConstantText,
+    DataText,
+    GraphText,
+    InputText,
+    LayoutText,
+    LoopText,
+    NodeText,
+    SymbolicDimText,
+    is_name,
+)
 
 
 def _show(value: object) -> str:
     return f'"{value[:60]}"' if isinstance(value, str) else repr(value)[:60]
-
-
-def is_name(value: object) -> TypeGuard[str]:
-    """Whether a value is a name as graph files take it."""
-    return isinstance(value, str) and _NAME.fullmatch(value) is not None
 
 
 def _name(value: object) -> str:
@@ -34,7 +40,7 @@ def _name(value: object) -> str:
 def _extent(value: object, least: int = 1) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise PydanticCustomError("SPY0110", "{shown} is not an integer", {"shown": _show(value)})
-    if not least <= value < _LIMIT:
+    if not least <= value < EXTENT_LIMIT:
         raise PydanticCustomError("SPY0124", "extent {value} is out of range", {"value": str(value)[:40]})
     return value
 
@@ -84,8 +90,8 @@ def _not_empty(value: list[str]) -> list[str]:
 
 
 _NAME_SCHEMA = {"type": "string", "pattern": NAME_PATTERN}
-_EXTENT_SCHEMA = {"type": "integer", "minimum": 1, "exclusiveMaximum": _LIMIT}
-_SIZE_SCHEMA = {"type": "integer", "minimum": 0, "exclusiveMaximum": _LIMIT}
+_EXTENT_SCHEMA = {"type": "integer", "minimum": 1, "exclusiveMaximum": EXTENT_LIMIT}
+_SIZE_SCHEMA = {"type": "integer", "minimum": 0, "exclusiveMaximum": EXTENT_LIMIT}
 
 Name = Annotated[str, PlainValidator(_name), WithJsonSchema(_NAME_SCHEMA)]
 Extent = Annotated[int, PlainValidator(_extent), WithJsonSchema(_EXTENT_SCHEMA)]
@@ -196,3 +202,26 @@ class GraphModel(Model):
     loops: list[LoopModel] = Field(default_factory=list[LoopModel])
     updates: dict[Name, Name] = Field(default_factory=dict[str, str])
     outputs: Annotated[list[Name], AfterValidator(_not_empty)]
+
+
+_TEXTS: dict[type[Model], type[object]] = {
+    SymbolicDimModel: SymbolicDimText, LayoutModel: LayoutText, InputModel: InputText, DataModel: DataText,
+    ConstantModel: ConstantText, NodeModel: NodeText, LoopModel: LoopText, GraphModel: GraphText,
+}  # fmt: skip
+
+
+def as_text(model: GraphModel) -> GraphText:
+    """Return the record of a model."""
+    return cast("GraphText", _plain(model))
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Model):
+        text = _TEXTS[type(value)]
+        return text(**{item.name: _plain(getattr(value, item.name)) for item in fields(text)})  # type: ignore[arg-type]
+    if isinstance(value, list):
+        return [_plain(item) if isinstance(item, Model) else item for item in cast("list[object]", value)]
+    if isinstance(value, dict):
+        found = cast("dict[str, object]", value)
+        return {key: _plain(item) if isinstance(item, Model) else item for key, item in found.items()}
+    return value

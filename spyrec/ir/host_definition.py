@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from spyrec.dataclass import dataclass
 from spyrec.ir.attributes import NoAttributes
 from spyrec.ir.opdef import (
     Attributes,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import cast
 
+from spyrec.dataclass import dataclass
 from spyrec.hardware.dtypes import DType
 from spyrec.ir.graph import Operand, Scalar, Value
 from spyrec.ir.numbers import HOST_DTYPES, fits, misfit

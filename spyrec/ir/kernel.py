@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import Enum
 
+from spyrec.dataclass import dataclass
 from spyrec.device_ops import IDENTITY
 from spyrec.hardware.dtypes import DeviceFormat
 from spyrec.hardware.plan_record import PlannerName, PlanNote

@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 
+from spyrec.dataclass import dataclass
 from spyrec.ir.access import Access
 from spyrec.ir.device_access import (
     DeviceAccess,

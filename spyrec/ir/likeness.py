@@ -7,9 +7,9 @@ answers by likeness, says which operand it means by its position, and computes e
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass
 from typing import TypeVar, cast
 
+from spyrec.dataclass import dataclass
 from spyrec.ir.kernel import BufferRole, Kernel, KernelBuffer, KernelGraph, KernelProgram
 
 Answer = TypeVar("Answer")

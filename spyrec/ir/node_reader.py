@@ -11,12 +11,11 @@ from spyrec.diagnostics.json_reading import JsonValue
 from spyrec.ir.attribute_text import AttributeTextError, attribute_fields, read_attribute
 from spyrec.ir.declarations import Declarations
 from spyrec.ir.graph import Node, Operand, Scalar, Value
-from spyrec.ir.graph_model import NodeModel
+from spyrec.ir.graph_text import NAMELESS, NodeText
 from spyrec.ir.inference import Inferred, complete_attributes, infer
 from spyrec.ir.near_names import did_you_mean, may_guess, meant_attributes, meant_ops
 from spyrec.ir.numbers import as_written
 from spyrec.ir.opdef import Attributes, OpDef, OpError, catalogue
-from spyrec.ir.salvage import NAMELESS
 
 
 class NodeReader:
@@ -28,7 +27,7 @@ class NodeReader:
         self._ops = catalogue()
         self._producers: dict[str, int] = {}
 
-    def read(self, models: Sequence[NodeModel]) -> tuple[Node, ...]:
+    def read(self, models: Sequence[NodeText]) -> tuple[Node, ...]:
         """Return the nodes that could be read, in topological order, file order breaking ties.
 
         Errors: SPY0115 to SPY0121, SPY0139, those of the attributes and of the ops.
@@ -46,7 +45,7 @@ class NodeReader:
 
     # --- names and order ---
 
-    def _claim(self, model: NodeModel, index: int, place: Location) -> None:
+    def _claim(self, model: NodeText, index: int, place: Location) -> None:
         names = model.outputs if model.outputs is not None else [model.name]
         for position, name in enumerate(names):
             own = place if model.outputs is None else place.child("outputs", position)
@@ -59,7 +58,7 @@ class NodeReader:
             message = f'{model.op} has {count} result{"s"[: count != 1]}, "outputs" names {len(names)}'
             self._sink.error("SPY0139", message, place.child("outputs"))
 
-    def _order(self, models: Sequence[NodeModel]) -> list[int]:
+    def _order(self, models: Sequence[NodeText]) -> list[int]:
         """Return the indices of the nodes in topological order; those on or behind a cycle are left out."""
         self._refuse_repeated_names(models)
         waiting: list[int] = []
@@ -82,7 +81,7 @@ class NodeReader:
             self._refuse_cycle(models, set(range(len(models))) - set(order))
         return order
 
-    def _refuse_repeated_names(self, models: Sequence[NodeModel]) -> None:
+    def _refuse_repeated_names(self, models: Sequence[NodeText]) -> None:
         seen: set[str] = set()
         for index, model in enumerate(models):
             # with "outputs" absent the value name says it already
@@ -91,7 +90,7 @@ class NodeReader:
                 self._sink.error("SPY0115", f'the node name "{model.name}" is taken', place)
             seen.add(model.name)
 
-    def _refuse_cycle(self, models: Sequence[NodeModel], left: set[int]) -> None:
+    def _refuse_cycle(self, models: Sequence[NodeText], left: set[int]) -> None:
         """Report one cycle among the nodes ``left``, and mark their results as broken."""
         path: list[int] = []
         index = min(left)
@@ -111,12 +110,12 @@ class NodeReader:
         for item in left:
             self._break(models[item])
 
-    def _break(self, model: NodeModel) -> None:
+    def _break(self, model: NodeText) -> None:
         self._declarations.broken.update([model.name, *(model.outputs or ())])
 
     # --- one node ---
 
-    def _read_node(self, model: NodeModel, place: Location, lost: frozenset[str]) -> Node | None:
+    def _read_node(self, model: NodeText, place: Location, lost: frozenset[str]) -> Node | None:
         """Return a node and declare its results, or report what is wrong with it beside the ``lost`` fields."""
         definition = None if "op" in lost else self._find_op(model, place)
         operands, is_usable = self._read_operands(model, place)
@@ -144,14 +143,14 @@ class NodeReader:
         inputs = (*call.operands, *((None,) * padding))
         return Node(model.name, definition.name, inputs, names, complete, place)
 
-    def _refuse_unnamed(self, model: NodeModel, count: int, place: Location) -> None:
+    def _refuse_unnamed(self, model: NodeText, count: int, place: Location) -> None:
         """Report a list of results that is not named whole (SPY0139)."""
         said = "no" if model.outputs is None else str(len(model.outputs))
         message = f'{model.op} makes a list of {count} results here, "outputs" names {said}'
         where = place if model.outputs is None else place.child("outputs")
         self._sink.error("SPY0139", message, where, hint='name each in "outputs"')
 
-    def _find_op(self, model: NodeModel, place: Location) -> OpDef | None:
+    def _find_op(self, model: NodeText, place: Location) -> OpDef | None:
         """Return the op of a node.  Errors: SPY0118 unknown."""
         definition = self._ops.get(model.op)
         if definition is not None and definition.is_public:
@@ -162,7 +161,7 @@ class NodeReader:
         self._sink.error("SPY0118", f'op "{model.op[:80]}" is unknown', place.child("op"), hint=hint)
         return None
 
-    def _read_operands(self, model: NodeModel, place: Location) -> tuple[list[Operand], bool]:
+    def _read_operands(self, model: NodeText, place: Location) -> tuple[list[Operand], bool]:
         """Return the operands, and whether all are usable.  Errors: SPY0116 a name that nothing declares."""
         operands: list[Operand] = []
         is_usable = True
@@ -224,7 +223,7 @@ class NodeReader:
                 self._sink.error("SPY0121", message, place, hint=_attribute_hint(call.definition, known))
         return cast("Attributes", call.definition.attributes(**values)) if is_right else None
 
-    def _infer(self, model: NodeModel, call: _Call, attributes: Attributes, place: Location) -> Inferred | None:
+    def _infer(self, model: NodeText, call: _Call, attributes: Attributes, place: Location) -> Inferred | None:
         """Return what the node's operands and results are, or report why it has none."""
         inferred = infer(call.definition, call.operands, attributes, self._declarations.values)
         if isinstance(inferred, OpError):
@@ -246,7 +245,7 @@ def describe_operand(operand: Operand, values: Mapping[str, Value]) -> str:
     return str(operand.value) if isinstance(operand, Scalar) else f"{operand}: {values[operand].type}"
 
 
-def _place(error: OpError, model: NodeModel, place: Location) -> Location:
+def _place(error: OpError, model: NodeText, place: Location) -> Location:
     if error.operand is not None and error.operand < len(model.inputs):
         return place.child("inputs", error.operand)
     if error.attribute is not None and error.attribute in model.attrs:

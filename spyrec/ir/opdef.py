@@ -7,7 +7,7 @@ schema entry, reader, verifier, evaluator, the SuperDSC ``computeOp_``, emulator
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import Field, dataclass, field, replace
+from dataclasses import Field, field, replace
 from enum import Enum
 from functools import cache
 from importlib import import_module
@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from spyrec.dataclass import dataclass
 from spyrec.device_ops import device_operation
 from spyrec.device_ops.record import DeviceOperation
 from spyrec.hardware.dtypes import DeviceFormat

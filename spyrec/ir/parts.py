@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from spyrec.dataclass import dataclass
 from spyrec.ir.graph import Graph, Node
 from spyrec.ir.kernel import KernelGraph
 from spyrec.ir.opdef import RowAccess

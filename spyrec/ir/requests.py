@@ -9,13 +9,13 @@ from itertools import islice
 from spyrec.diagnostics import DiagnosticSink, Location
 from spyrec.ir.declarations import Declarations
 from spyrec.ir.graph import LoopRequest, Node, pinned_position
-from spyrec.ir.graph_model import GraphModel, LoopModel, NodeModel
+from spyrec.ir.graph_text import GraphText, LoopText, NodeText
 from spyrec.ir.near_names import did_you_mean
 from spyrec.layout.symbolic_dim import SymbolicDim
 
 
 def read_loops(
-    models: Sequence[LoopModel], nodes: Sequence[Node], declarations: Declarations
+    models: Sequence[LoopText], nodes: Sequence[Node], declarations: Declarations
 ) -> tuple[LoopRequest, ...]:
     """Return the coarse-tiling request.  Errors: SPY0134, SPY0116."""
     reader = _LoopReader({node.name: node for node in nodes}, declarations)
@@ -27,7 +27,7 @@ def read_loops(
     )
 
 
-def read_updates(model: GraphModel, declarations: Declarations) -> dict[str, str]:
+def read_updates(model: GraphText, declarations: Declarations) -> dict[str, str]:
     """Return which input each output replaces that the graph names so.
 
     Errors: SPY0150 the first is no output, the second no input, their types differ, or an input is replaced twice.
@@ -63,13 +63,13 @@ class _LoopReader:
         self._sink = declarations.sink
         self._seen: set[str] = set()
 
-    def read(self, model: LoopModel, place: Location, outer: tuple[str, ...]) -> LoopRequest:
+    def read(self, model: LoopText, place: Location, outer: tuple[str, ...]) -> LoopRequest:
         dims = tuple(model.dim)
         self._check_dims(dims, place.child("dim"))
         self._check_tiles(model, place)
         body: list[str | LoopRequest] = []
         for index, item in enumerate(model.body):
-            if isinstance(item, LoopModel):
+            if isinstance(item, LoopText):
                 body.append(self.read(item, place.child("body", index), (*outer, *dims)))
             else:
                 self._check_node(item, place.child("body", index), (*outer, *dims))
@@ -107,7 +107,7 @@ class _LoopReader:
         if len(set(dims)) != len(dims):
             self._sink.error("SPY0134", f"loop dims {', '.join(dims)} name one dim twice", place)
 
-    def _check_tiles(self, model: LoopModel, place: Location) -> None:
+    def _check_tiles(self, model: LoopText, place: Location) -> None:
         if (model.tiles is None) == (model.tile_size is None):
             state = "neither tiles nor tile_size" if model.tiles is None else "both tiles and tile_size"
             self._sink.error("SPY0134", f"the loop has {state}", place, hint="give exactly one of them")
@@ -151,7 +151,7 @@ def unknown_node(name: str, nodes: Collection[str], sink: DiagnosticSink) -> tup
 
 
 def read_work_divisions(
-    models: Sequence[NodeModel], nodes: Sequence[Node], declarations: Declarations
+    models: Sequence[NodeText], nodes: Sequence[Node], declarations: Declarations
 ) -> tuple[Node, ...]:
     """Return the nodes with the splits that the file pins.  Errors: SPY0135."""
     pinned = {model.name: (index, model.work_division) for index, model in enumerate(models) if model.work_division}

@@ -1,13 +1,13 @@
 """Keeps what has the right form of a graph file whose other parts have not, so that its meaning can be checked too.
 
 A field without the right form is *lost*: a stand-in takes its place, and whoever reads the item looks at
-:class:`GraphForm` before drawing a conclusion from it.  Items keep their positions: locations stay right.
+:class:`~spyrec.ir.graph_text.GraphForm` before drawing a conclusion from it.  Items keep their positions: locations
+stay right.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import cast
 
@@ -22,11 +22,9 @@ from spyrec.ir.graph_model import (
     Model,
     NodeModel,
     SymbolicDimModel,
-    is_name,
+    as_text,
 )
-
-NAMELESS = ""
-"""Stands for a name without the right form; nothing in a file can have it."""
+from spyrec.ir.graph_text import NAMELESS, GraphForm, is_name
 
 _MOST_COMPARED = 1000
 """Unknown keys that are compared with those that are absent."""
@@ -35,29 +33,6 @@ _DECLARING_SECTIONS = frozenset({"dims", "inputs", "constants", "nodes"})
 _STAND_INS: dict[str, object] = {
     "name": NAMELESS, "shape": [], "dtype": "float16", "op": "", "inputs": [], "attrs": {}, "body": [], "dim": [],
 }  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class GraphForm:
-    """A graph file as models; without losses it is exactly the file.
-
-    ``lost``: the fields without the right form, by section and position.  ``lost_dims``: dims declared wrongly.
-    ``has_all_names``: false where a section that declares names is lost or misspelt, or an item has no name.
-    """
-
-    model: GraphModel
-    lost: Mapping[tuple[str, int], frozenset[str]] = field(default_factory=dict[tuple[str, int], frozenset[str]])
-    lost_dims: frozenset[str] = frozenset()
-    has_all_names: bool = True
-
-    @property
-    def has_all_dims(self) -> bool:
-        """Whether a dim that is not known is not in the file either."""
-        return self.has_all_names and not self.lost_dims
-
-    def of(self, section: str, index: int) -> frozenset[str]:
-        """Return the lost fields of one item."""
-        return self.lost.get((section, index), frozenset())
 
 
 def salvage(data: dict[str, JsonValue]) -> GraphForm:
@@ -79,7 +54,7 @@ def salvage(data: dict[str, JsonValue]) -> GraphForm:
     model = GraphModel.model_construct(
         None, format=data.get("format"), name=name if is_name(name) else "graph", dims=dims, outputs=names, **sections
     )
-    return GraphForm(model, lost, lost_dims, _has_all_names(data))
+    return GraphForm(as_text(model), lost, lost_dims, _has_all_names(data))
 
 
 def _has_all_names(data: dict[str, JsonValue]) -> bool:

@@ -6,13 +6,13 @@ import ast
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, cast
 
 import numpy as np
 import numpy.typing as npt
 
+from spyrec.dataclass import dataclass
 from spyrec.diagnostics import SpyrecError
 from spyrec.diagnostics.json_reading import JsonValue, load_json
 from spyrec.files.reading import open_regular

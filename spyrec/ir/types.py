@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
+from spyrec.dataclass import dataclass
 from spyrec.hardware.dtypes import DType
 
 

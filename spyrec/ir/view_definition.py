@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from spyrec.dataclass import dataclass
 from spyrec.device_ops.record import ANY_FORMAT
 from spyrec.ir.opdef import AxisRule, InferRule, OpDef, OperandSpec, OperandTypes, OpKind, Reference, Sample, register
 from spyrec.ir.operands import tensor

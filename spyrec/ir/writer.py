@@ -13,7 +13,7 @@ from spyrec.hardware.dtypes import DType
 from spyrec.ir.attribute_text import write_attributes, write_number
 from spyrec.ir.constants import is_inline
 from spyrec.ir.graph import ConstantData, Graph, LayoutPin, LoopRequest, Node, Operand, Scalar, Value
-from spyrec.ir.graph_model import FORMAT
+from spyrec.ir.graph_text import FORMAT
 from spyrec.ir.numbers import decode
 from spyrec.ir.opdef import catalogue
 from spyrec.layout.symbolic_dim import SymbolicDim

@@ -7,8 +7,9 @@ of the tensor in host memory, not only those the layout was made for, and what d
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from spyrec.dataclass import dataclass
 from spyrec.diagnostics import Diagnostic, answered
 from spyrec.hardware.dtypes import DeviceFormat
 from spyrec.layout.conversion_table import CopyNest, DataConversionInfo, Direction

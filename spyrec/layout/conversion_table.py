@@ -7,9 +7,9 @@ arrays are innermost first, all strides and offsets count elements of their own 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from enum import Enum
 
+from spyrec.dataclass import dataclass
 from spyrec.diagnostics import Location, SpyrecError, refuse
 from spyrec.diagnostics.json_reading import JsonValue
 from spyrec.hardware.dtypes import DeviceFormat

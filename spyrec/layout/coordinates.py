@@ -10,12 +10,12 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
 import sympy
 
+from spyrec.dataclass import dataclass
 from spyrec.diagnostics import Diagnostic, answered, refuse
 from spyrec.layout.index_expression import (
     Expression,

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 import numpy.typing as npt
 
+from spyrec.dataclass import dataclass
 from spyrec.diagnostics import Diagnostic, SpyrecError, answered, refuse
 from spyrec.hardware.dtypes import DeviceFormat, DType, is_convertible
 from spyrec.hardware.target import STICK_BYTES

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
+from spyrec.dataclass import dataclass
 from spyrec.diagnostics import Diagnostic
 
 

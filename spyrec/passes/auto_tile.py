@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from itertools import islice
 
+from spyrec.dataclass import dataclass
 from spyrec.hardware.plan_record import Decision, PlanNote
 from spyrec.ir.kernel import BufferRole, Kernel, KernelGraph, KernelProgram
 from spyrec.ir.likeness import Answers, program_likeness
@@ -70,10 +70,9 @@ def spilled_bytes(planned: KernelGraph, options: PipelineOptions) -> dict[str, i
     known = Answers()
     for program in planned.programs:
         alike = program_likeness(planned, program)
-        sizes = known.answer(alike.key, lambda p=program, a=alike: _sizes_in_lx(planned, p, a.buffers))
-        for place, size_bytes in sizes:
-            if alike.buffers[place] not in program.lx_offsets:
-                found[alike.buffers[place]] = size_bytes
+        in_lx = tuple([name in program.lx_offsets for name in alike.buffers])
+        sizes = known.answer((alike.key, in_lx), lambda p=program, a=alike: _sizes_in_lx(planned, p, a.buffers))
+        found.update({alike.buffers[place]: size_bytes for place, size_bytes in sizes})
     for name, buffer in planned.buffers.items():
         share = -(-buffer.placed.size_bytes // options.cores)
         if buffer.role is BufferRole.INTERMEDIATE and share > usable:
@@ -82,9 +81,9 @@ def spilled_bytes(planned: KernelGraph, options: PipelineOptions) -> dict[str, i
 
 
 def _sizes_in_lx(planned: KernelGraph, program: KernelProgram, buffers: Sequence[str]) -> list[tuple[int, int]]:
-    """Return of what could lie in LX the place among ``buffers``, and the bytes that a core would hold."""
+    """Return of what could lie in LX and does not the place among ``buffers``, and the bytes that a core would hold."""
     kernels = planned.kernels[program.first_kernel : program.end_kernel]
-    groups = residences(planned, kernels, frozenset(program.pool_offsets))
+    groups = residences(planned, kernels, frozenset(program.pool_offsets), without=program.lx_offsets.keys())
     return [(buffers.index(item.buffer), item.size_bytes) for group in groups for item in group]
 
 

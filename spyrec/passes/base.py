@@ -7,10 +7,11 @@ raised always reaches the user.  Nothing catches one, so that a search cannot lo
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import Generic, TypeVar
 
+from spyrec.dataclass import dataclass
 from spyrec.diagnostics import SpyrecError
 from spyrec.hardware.target import CALIBRATED, Target, TargetProfile
 from spyrec.ir.graph import Graph

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from spyrec.dataclass import dataclass
 from spyrec.diagnostics import refuse
 from spyrec.hardware.plan_record import Decision
 from spyrec.ir.graph import Graph
@@ -205,8 +206,8 @@ def _run_passes(
         seconds = time.perf_counter() - start
         if isinstance(result, Refused):
             return result
-        current = replace(result, source=source) if isinstance(result, KernelGraph) else result
-        _verify(item.name, current)
+        before, current = current, replace(result, source=source) if isinstance(result, KernelGraph) else result
+        _verify(item.name, current, before)
         if driver.observe is not None:
             driver.observe(PassRecord(item.name, seconds, tuple(context.report), current))
         if item.name == driver.stop_after:
@@ -228,8 +229,12 @@ def _run(item: AnyPass, graph: Graph | KernelGraph, context: PassContext) -> Gra
     return result
 
 
-def _verify(name: str, graph: Graph | KernelGraph) -> None:
-    problems = [problem.render() for problem in verify(graph)] if isinstance(graph, Graph) else verify_kernels(graph)
+def _verify(name: str, graph: Graph | KernelGraph, before: Graph | KernelGraph) -> None:
+    """Assert that a graph keeps the rules; ``before``, from which a pass made it, does."""
+    if isinstance(graph, Graph):
+        problems = [problem.render() for problem in verify(graph)]
+    else:
+        problems = verify_kernels(graph, before if isinstance(before, KernelGraph) else None)
     assert not problems, f"after {name}: " + "; ".join(problems)
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from spyrec.dataclass import dataclass
 from spyrec.diagnostics import SpyrecError, refuse
 from spyrec.ir.graph import location_of
 from spyrec.ir.kernel import BufferRole, KernelGraph, KernelProgram

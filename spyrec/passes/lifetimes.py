@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from spyrec.dataclass import dataclass
 from spyrec.ir.kernel import Kernel
 
 
@@ -28,13 +28,12 @@ def lifetimes(kernels: Sequence[Kernel]) -> dict[str, Lifetime]:
             found[use.buffer] = Lifetime(position if known is None else known.first, position)
     # from the inside out: a lifetime that outgrows a loop may cross the border of the next one
     for span in sorted(_loop_spans(kernels), key=lambda span: span.last - span.first):
-        for name, life in found.items():
-            if (
-                life.first <= span.last
-                and span.first <= life.last
-                and (life.first < span.first or span.last < life.last)
-            ):
-                found[name] = Lifetime(min(life.first, span.first), max(life.last, span.last))
+        # a lifetime begins and ends at a use, or with a loop around one: what no kernel in here uses is here all along
+        for kernel in kernels[span.first : span.last + 1]:
+            for use in kernel.uses:
+                life = found[use.buffer]
+                if life.first < span.first or span.last < life.last:
+                    found[use.buffer] = Lifetime(min(life.first, span.first), max(life.last, span.last))
     return found
 
 

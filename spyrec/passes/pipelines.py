@@ -10,8 +10,8 @@ loops, layouts, cores, programs, places.  A plan may come out too large for the 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from spyrec.dataclass import dataclass
 from spyrec.ir.graph import Graph
 from spyrec.ir.kernel import KernelGraph
 from spyrec.passes.assign_addresses import assign_addresses

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from spyrec.dataclass import dataclass
 from spyrec.hardware.plan_record import Decision, PlannerName, PlanNote
 from spyrec.hardware.target import TargetProfile
 from spyrec.ir.kernel import Kernel, KernelGraph, KernelProgram, Owners

@@ -11,9 +11,12 @@ from spyrec.ir.kernel import BufferRole, Kernel, KernelGraph, Use
 from spyrec.passes.verify_scratchpads import verify_scratchpads
 
 
-def verify_kernels(graph: KernelGraph) -> list[str]:
+def verify_kernels(graph: KernelGraph, before: KernelGraph | None = None) -> list[str]:
     """Return what is wrong: names, order of writes and reads, extents, loops; with layouts, kernels' device forms; with
     places in the scratchpads, who cuts them how.
+
+    ``before``: a graph that keeps all rules.  Where a pass left its buffers, its loops and how kernels stand in these
+    as they were, that is not looked at again.
     """
     problems: list[str] = []
     written = {name for name, buffer in graph.buffers.items() if buffer.role in (BufferRole.INPUT, BufferRole.CONSTANT)}
@@ -33,7 +36,7 @@ def verify_kernels(graph: KernelGraph) -> list[str]:
         if has_layouts and not problems:
             problems.extend(_form_problems(graph, kernel))
     if not problems:
-        problems.extend(_verify_loops(graph))
+        problems.extend(_verify_loops(graph, are_known=before is not None and _stands_as(graph, before)))
         problems.extend(verify_scratchpads(graph))
     problems.extend(f'output "{name}" is never written' for name, buffer in graph.outputs if buffer not in written)
     return problems
@@ -53,13 +56,36 @@ def _form_problems(graph: KernelGraph, kernel: Kernel) -> list[str]:
     return []
 
 
-def _verify_loops(graph: KernelGraph) -> list[str]:
-    """Return what is wrong, each line led by its code (SPY0430 to SPY0437); ``graph`` names its buffers."""
+def _stands_as(graph: KernelGraph, before: KernelGraph) -> bool:
+    """Whether all kernels stand in the same loops as before and touch the same buffers alike."""
+    if graph.buffers is not before.buffers or graph.loops is not before.loops:
+        return False
+    if len(graph.kernels) != len(before.kernels):
+        return False
+    pairs = zip(graph.kernels, before.kernels, strict=True)
+    return all(kernel is other or _stands_alike(kernel, other) for kernel, other in pairs)
+
+
+def _stands_alike(kernel: Kernel, other: Kernel) -> bool:
+    return (
+        kernel.inputs is other.inputs
+        and kernel.output is other.output
+        and kernel.loops is other.loops
+        and kernel.tiled is other.tiled
+        and kernel.dims is other.dims
+    )
+
+
+def _verify_loops(graph: KernelGraph, *, are_known: bool) -> list[str]:
+    """Return what is wrong, each line led by its code (SPY0430 to SPY0437); ``graph`` names its buffers.
+
+    ``are_known``: kernels stand as in a graph where nothing was wrong; programs may be others.
+    """
     problems = [*_unknown_loops(graph)]
     if problems:
         return problems
     problems += [*_scattered(graph), *_split(graph)]
-    for kernel in graph.kernels:
+    for kernel in () if are_known else graph.kernels:
         if _stands_alone(graph, kernel):
             continue
         misfits = [*_misaligned(graph, kernel)]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
 from functools import wraps
 from types import UnionType
 from typing import ParamSpec, Protocol, SupportsIndex, TypeVar, cast
 
+from spyrec.dataclass import dataclass
 from spyrec.runtime.errors import InvalidArgument, RuntimeFault
 
 Given = ParamSpec("Given")

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -24,6 +24,7 @@ import numpy.typing as npt
 
 from spyrec.bundle.manifest import Argument, Manifest
 from spyrec.bundle.program import is_size_parameter
+from spyrec.dataclass import dataclass
 from spyrec.diagnostics import Location, SpyrecError, files_below, located
 from spyrec.layout.conversion_table import Direction
 from spyrec.layout.tiling import row_major_strides

@@ -6,12 +6,13 @@ The emulator implements all of it (``spyrec/emulator/backend.py``).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
+from spyrec.dataclass import dataclass
 from spyrec.hardware.cost import Roofline
 from spyrec.hardware.dtypes import DeviceFormat
 from spyrec.hardware.target import STICK_BYTES

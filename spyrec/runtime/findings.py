@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 
+from spyrec.dataclass import dataclass
 from spyrec.diagnostics import Diagnostic, Location, SpyrecError, refuse
 
 

@@ -7,7 +7,7 @@ not wait, and is what new code uses.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Self, overload
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from spyrec.bundle.host_compute import HostComputeSpec
 from spyrec.bundle.launch_plan import LaunchArtifact
+from spyrec.dataclass import dataclass
 from spyrec.hardware.target import SEGMENT_BYTES
 from spyrec.layout.device_layout import DeviceLayout
 from spyrec.runtime.argument_kinds import is_a, of, shown, takes

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from spyrec.bundle.superdsc import SuperDsc
+from spyrec.dataclass import dataclass
 from spyrec.layout.conversion_table import CopyNest
 
 

@@ -7,9 +7,10 @@ import itertools
 import threading
 import time
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol, Self
 
+from spyrec.dataclass import dataclass
 from spyrec.runtime.argument_kinds import Seconds, Whole, as_integer, of, shown, takes
 from spyrec.runtime.device import Backend
 from spyrec.runtime.errors import DeviceClosed, DeviceFault, InvalidArgument, RuntimeFault, SynchronizeTimeout

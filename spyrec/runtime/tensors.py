@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import numpy.typing as npt
 
+from spyrec.dataclass import dataclass
 from spyrec.hardware.dtypes import DType
 from spyrec.hardware.target import STICK_BYTES
 from spyrec.layout.conversion_table import DataConversionInfo, Direction

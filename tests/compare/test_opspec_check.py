@@ -22,8 +22,10 @@ from spyrec.compare import opspec_reference
 from spyrec.compare.opspec_reference import rounded_to_fp8
 from spyrec.compare.opspec_windows import WindowAxis, slid_axes
 from spyrec.emulator import geometry
-from spyrec.emulator.engine import Patterns
-from spyrec.emulator.operations import shuffle, window
+from spyrec.emulator.engine import StepRequest
+from spyrec.emulator.operations import window
+from spyrec.emulator.operations.bound_calls import BoundCalls
+from spyrec.emulator.operations.shuffle_steps import ShuffleExecutable
 from tests.conformance.test_windows import PROBLEMS
 from tests.emulator.test_fp8_products import chain
 from tests.support.kinds.eight_bits import FINITE, rounded
@@ -145,12 +147,14 @@ def test_rows_of_a_pair_that_the_emulator_swaps_are_seen(tmp_path: Path, monkeyp
 
 def test_a_shuffle_that_takes_another_core_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert main(["codegen", str(AUGUST / "lx_shuffle_chain" / "opspecs.json"), "-o", str(tmp_path / "b")]) == 0
-    load = shuffle.Shuffle.load
+    steps = ShuffleExecutable.steps
 
-    def of_neighbours(self: shuffle.Shuffle, starts: Integers) -> Patterns:
-        return np.roll(load(self, starts), 1, axis=0)
+    def of_neighbours(self: ShuffleExecutable, request: StepRequest) -> BoundCalls:
+        starts, source = request.starts.copy(), self.setting.inputs[0]
+        starts[source] = np.roll(starts[source], 1)
+        return steps(self, replace(request, starts=starts))
 
-    monkeypatch.setattr(shuffle.Shuffle, "load", of_neighbours)
+    monkeypatch.setattr(ShuffleExecutable, "steps", of_neighbours)
     assert checked(str(tmp_path / "b")) == 1
 
 

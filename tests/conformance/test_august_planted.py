@@ -19,7 +19,7 @@ from spyrec.cli import main
 from spyrec.codegen.emit_opspecs import EmittedProgram
 from spyrec.diagnostics import SpyrecError
 from spyrec.emulator.engine import Integers
-from spyrec.emulator.operations import shuffle as operation
+from spyrec.emulator.operations import shuffle_steps as operation
 from tests.support.kinds.kinds import KINDS
 from tests.support.kinds.program import RandomProgram, hold
 from tests.support.kinds.rows import INT32, IndexedOperation

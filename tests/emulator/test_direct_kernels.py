@@ -150,19 +150,45 @@ def test_patterns_are_folded_into_the_same_float64_as_singles_are(kind: Accumula
         np.testing.assert_allclose(folded[0], squared.sum(axis=axis), rtol=1e-12, atol=abs(squared).max() * 1e-12)
 
 
-def folded_by_step(kind: Accumulator, elements: Words | Singles, folds_lanes: bool) -> npt.NDArray[np.float64]:
-    """Return what a step of one core folds of each row, or of each column, bound at other addresses."""
-    (rows, count), own, away = elements.shape, elements.itemsize, 1 << 20
+def in_order(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return the sum of each row: lane by lane over the sticks, then over the lanes, one after the other."""
+    lanes = np.zeros((len(values), 64))
+    for first in range(0, values.shape[1], 64):
+        lanes += values[:, first : first + 64]
+    total = lanes[:, 0].copy()
+    for lane in range(1, 64):
+        total += lanes[:, lane]
+    return total
+
+
+@pytest.mark.parametrize("cores", [1, 3, 32, 33])
+@pytest.mark.parametrize("rows", [1, 2, 5, 16, 17, 32, 33, 70])
+def test_few_rows_of_many_cores_are_folded_as_many_rows_of_one_are(rows: int, cores: int) -> None:
+    """Cores whose rows are few merge their lanes together, which is nobody's business but theirs."""
+    finite = np.setdiff1d(PATTERNS, np.array([0x7FFF, 0xFFFF], np.uint16))
+    patterns = np.random.default_rng(rows).choice(finite, (cores * rows, 192))
+    wanted = in_order(dlfloat.decode(patterns).astype(np.float64))
+    for elements in (patterns, dlfloat.decode(patterns)):
+        assert folded_by_step(SUM, elements, True, cores).tobytes() == wanted.tobytes()
+
+
+def folded_by_step(
+    kind: Accumulator, elements: Words | Singles, folds_lanes: bool, cores: int = 1
+) -> npt.NDArray[np.float64]:
+    """Return what a step folds of each row, or of each column, bound at other addresses; of ``cores`` row by row."""
+    own, away, count = elements.itemsize, 1 << 20, elements.shape[1]
+    rows = len(elements) // cores
     sticks = np.array([[first, 64, first * own] for first in range(0, count, 64)], np.int64)
     places = np.arange(rows, dtype=np.int64) * own * count
     kept, folded = (places, sticks) if folds_lanes else (sticks, places)
-    out = np.zeros(rows if folds_lanes else count, np.float64)
+    results = rows if folds_lanes else count
+    out = np.zeros(cores * results, np.float64)
     is_dl16 = elements.dtype == np.uint16
     tasks, held = -(-rows // ROWS) if folds_lanes else len(sticks), Held()
     record = FoldRecord(
         row=1,
-        cores=1,
-        starts=held.at(np.array([elements.ctypes.data - away], np.int64)),
+        cores=cores,
+        starts=held.at(elements.ctypes.data - away + own * count * rows * np.arange(cores, dtype=np.int64)),
         tasks_per_core=tasks,
         kinds=1,
         folds=held.at(fold_table([kind], is_dl16=is_dl16)),
@@ -170,8 +196,9 @@ def folded_by_step(kind: Accumulator, elements: Words | Singles, folds_lanes: bo
         kept_count=len(kept),
         folded=held.at(folded),
         folded_count=len(folded),
+        run_offsets=held.at(np.ascontiguousarray(sticks[:, 2])) if folds_lanes else 0,
         out=held.at(out),
-        results=len(out),
+        results=results,
         decode=0 if is_dl16 else DECODERS[SINGLE_CODE].address,
         element_bytes=own,
         hide=0,
@@ -184,5 +211,7 @@ def folded_by_step(kind: Accumulator, elements: Words | Singles, folds_lanes: bo
     direct = fold_lanes_dl16_step if folds_lanes else fold_rows_dl16_step
     general = fold_lanes_step if folds_lanes else fold_rows_step
     moved, integers = np.array([0, away], np.int64), written(record)
-    (direct if is_dl16 else general)(integers.ctypes.data, moved.ctypes.data, 0, 0, tasks)
+    step, middle = direct if is_dl16 else general, cores * tasks // 3
+    for first, past in ((0, middle), (middle, cores * tasks)):
+        step(integers.ctypes.data, moved.ctypes.data, 0, first, past)
     return out

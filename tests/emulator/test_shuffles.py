@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import numpy as np
 import pytest
@@ -23,8 +24,9 @@ from spyrec.codegen.opspec import LoopSpec
 from spyrec.codegen.opspec_json import read_opspecs
 from spyrec.diagnostics import DiagnosticSink, SpyrecError
 from spyrec.diagnostics.json_reading import JsonValue
-from spyrec.emulator.engine import Integers
-from spyrec.emulator.operations import shuffle as operation
+from spyrec.emulator.device import EmulatedDevice
+from spyrec.emulator.engine import Integers, KernelExecutable
+from spyrec.emulator.operations import shuffle_steps as operation
 from spyrec.emulator.reference.memory import Machine
 from spyrec.emulator.reference.program import DefinedLaunch
 from spyrec.emulator.timeline.shuffle_traffic import ring_bytes
@@ -191,6 +193,45 @@ def test_interleaved_elements_lie_as_the_folds_count_them() -> None:
         program = with_superdsc(program, with_distribution(program.superdscs[name], position, cut))
     contents = patterned(TENSOR)
     assert np.array_equal(held(launched(program, TENSOR, contents)), contents)
+
+
+def fold_orders(extent: int, core_slices: int, generator: Random) -> tuple[DimFold, ...]:
+    """Return folds that cut a dim among cores, each taking its elements from anywhere: alphas in any order."""
+    inner = generator.choice([count for count in (1, 2, 4) if extent // core_slices % count == 0])
+    factors = [core_slices, inner, extent // core_slices // inner]
+    alphas = [0, 0, 0]
+    below = 1
+    for place in generator.sample(range(3), 3):
+        alphas[place], below = below, below * factors[place]
+    core, *elements = (DimFold(alpha, factor) for alpha, factor in zip(alphas, factors, strict=True))
+    return core, DimFold(0, 1), DimFold(0, 1), *elements
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_elements_of_cores_may_be_taken_from_anywhere(seed: int) -> None:
+    """Rows in any order among cores and on them: both engines bring all of them through."""
+    generator = Random(seed)
+    states = [(0, ROWS), (FAR, Owners({"r": 4, "c": 2})), (0, Owners({"r": 2, "c": 4})), (FAR, COLUMNS)]
+    program = emitted(chain(TENSOR, states))
+    for number in (1, 2):  # what one shuffle leaves, the next one takes
+        own = distribution(program.superdscs[f"sdsc_{number}.json"], 1)
+        rows = fold_orders(16, own.slices("mb"), generator)
+        slices = tuple(own.core_slices[core] for core in generator.sample(range(8), 8))
+        cut = Distribution(slices, {**own.folds, "mb": rows})
+        for file, position in ((number, 1), (number + 1, 0)):
+            superdsc = program.superdscs[f"sdsc_{file}.json"]
+            program = with_superdsc(program, with_distribution(superdsc, position, cut))
+    contents = patterned(TENSOR)
+    assert np.array_equal(held(launched(program, TENSOR, contents)), contents)
+
+
+def test_a_shuffle_in_a_loop_is_done_by_the_compiled_driver() -> None:
+    """One that Python does takes ten times as long as all else that attention by heads does."""
+    superdscs = emitted(chain(TENSOR, [(0, ROWS), (FAR, COLUMNS)]))
+    device = EmulatedDevice()
+    table = ArgumentTable((entry(0, TENSOR), entry(1, TENSOR)))
+    loaded = device.load(superdscs.program, superdscs.superdscs, table)
+    assert all(isinstance(item.executable, KernelExecutable) for item in loaded.planned.values())
 
 
 def scratchpads(program: EmittedProgram, shape: Shape, contents: Bytes) -> dict[int, Bytes]:

@@ -134,8 +134,11 @@ def test_what_the_passes_make_keeps_the_rules() -> None:
 def test_a_planted_violation_is_named_by_the_code_of_its_rule(
     code: str, plant: Callable[[KernelGraph], KernelGraph]
 ) -> None:
-    problems = verify_kernels(plant(_graph()))
+    graph = _graph()
+    planted = plant(graph)
+    problems = verify_kernels(planted)
     assert code in {problem.split()[0] for problem in problems}, problems
+    assert verify_kernels(planted, graph) == problems, "what a pass changed is looked at"
 
 
 def test_passes_out_of_order_are_refused_before_anything_runs() -> None:

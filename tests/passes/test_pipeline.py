@@ -121,8 +121,10 @@ def test_the_verifier_sees(name: str) -> None:
     breaker, text = _BREAKERS[name]
     graph = scheduled(_small())
     assert verify_kernels(graph) == []
-    problems = verify_kernels(breaker(graph))
+    broken = breaker(graph)
+    problems = verify_kernels(broken)
     assert any(text in problem for problem in problems), problems
+    assert verify_kernels(broken, graph) == problems, "what a pass changed is looked at"
 
 
 def _refusals(data: dict[str, object]) -> list[tuple[str, str | None]]:

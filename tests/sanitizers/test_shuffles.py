@@ -15,17 +15,16 @@ from spyrec.bundle.superdsc import DimFold
 from spyrec.codegen.emit_opspecs import EmittedProgram
 from spyrec.codegen.opspec import OpSpec
 from spyrec.emulator.device import EmulatedDevice
-from spyrec.emulator.engine import Patterns
-from spyrec.emulator.operations.shuffle import Shuffle
+from spyrec.emulator.engine import StepRequest
+from spyrec.emulator.operations.bound_calls import BoundCalls
+from spyrec.emulator.operations.shuffle_steps import ShuffleExecutable
 from spyrec.runtime.device import ArgumentTable
 from spyrec.runtime.findings import Finding, Sanitizer, sanitizers_named
 from spyrec.runtime.observer import ArgumentCopy
+from spyrec.runtime.threads import Threads
 from tests.support.shuffles import Owners, Shape, chain, distribution, emitted, entry, with_distribution, with_superdsc
 
 Integers = npt.NDArray[np.int64]
-
-UNDEFINED = 0x8000
-"""No number that the tests store; what is moved beside numbers are states, 255 in every byte."""
 
 ROWS, COLUMNS = Owners({"r": 8}), Owners({"c": 8})
 TENSOR = Shape({"r": 16, "c": 512})
@@ -151,16 +150,23 @@ def test_replicas_that_agree_are_silent(sanitize: str) -> None:
 @pytest.mark.parametrize("sanitize", ["lx", "all"])
 def test_replicas_that_differ_are_found(sanitize: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Core 5 gets another number into row 2 of its four, column 70: cores 4 and 5 own rows 8 to 11."""
-    store = Shuffle.store
+    steps = ShuffleExecutable.steps
 
-    def planted(self: Shuffle, starts: Integers, owned: Patterns) -> None:
-        store(self, starts, owned)
-        if self.setting.superdsc.index == 1 and owned.dtype == np.uint16 and owned.max() < UNDEFINED:
-            start = int(starts[self.setting.output, 5])
-            stick = (70 // 64) * 4 + 2
-            ctypes.c_uint16.from_address(start + 128 * stick + 2 * (70 % 64)).value ^= 1
+    def planted(self: ShuffleExecutable, request: StepRequest) -> BoundCalls:
+        found = steps(self, request)
+        if self.setting.superdsc.index != 1:
+            return found
+        stick = (70 // 64) * 4 + 2
+        place = int(request.starts[self.setting.output, 5]) + 128 * stick + 2 * (70 % 64)
 
-    monkeypatch.setattr(Shuffle, "store", planted)
+        def flipping(moved: Integers, threads: Threads) -> None:
+            BoundCalls.run(found, moved, threads)
+            ctypes.c_uint16.from_address(place).value ^= 1
+
+        monkeypatch.setattr(found, "run", flipping)
+        return found
+
+    monkeypatch.setattr(ShuffleExecutable, "steps", planted)
     (found,) = findings(replicated(), sanitize)
     assert (found.sanitizer, found.file, found.core) == (Sanitizer.LX, "sdsc_2.json", 5)
     assert found.address == FAR + 128 * 6 + 12

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from spyrec.emulator.kernels.following import FETCHED_ELEMENTS, chain_notes
 from spyrec.emulator.kernels.instructions import fetch_rows, word_at
 from spyrec.emulator.kernels.jit import bytes_at, words16_at, words32_at
 from spyrec.emulator.kernels.linked import call, linked
@@ -82,13 +83,20 @@ _FETCHED_BYTES = 1 << 10  # of a run, from which on fetching the next one while 
 
 
 @linked
-def copy_step(record: int, moved: int, _notes: int, first: int, last: int) -> None:
+def copy_step(record: int, moved: int, notes: int, first: int, last: int) -> None:
     """Copy words, by the :func:`copier` of the record."""
     own, places = element_record(record), operand_places()
     copy, nest, table = own.operation, own.nest, own.table
     count, source_step, target_step = word_at(nest, 0), word_at(nest, 1), word_at(nest, 2)
     rows, source_row, target_row = word_at(nest, 3), word_at(nest, 4), word_at(nest, 5)
     run_bytes = count * source_step if table == 0 else 0
+    following, moving = chain_notes(notes).following, word_at(own.rows, 0)
+    # what stays where it is is at hand
+    is_elsewhere = following != 0 and word_at(following, moving) != word_at(moved, moving)
+    if is_elsewhere and (last - first) * count * rows <= FETCHED_ELEMENTS:
+        for task in range(first, last):
+            task_places(record, following, task, places)
+            fetch_rows(word_at(places, 0), rows, source_row, count * source_step)
     for task in range(first, last):
         task_places(record, moved, task, places)
         source, target = word_at(places, 0), word_at(places, 1)
@@ -111,7 +119,7 @@ def run_copy(word_bytes: int, table: Table, starts: Integers, nest: Integers, fi
     """
     held = Held()
     record = written(copy_work(word_bytes, table).record(range(2), starts, nest, held))
-    copy_step(record.ctypes.data, _UNMOVED.ctypes.data, 0, first_task, last_task)
+    copy_step(record.ctypes.data, _UNMOVED.ctypes.data, _UNMOVED.ctypes.data, first_task, last_task)
 
 
 def copy_work(word_bytes: int, table: Table) -> Work:

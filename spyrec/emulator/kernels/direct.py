@@ -6,21 +6,21 @@ All take part in :data:`combine_step`; a cast takes its operand for both.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from spyrec.dataclass import dataclass
 from spyrec.device_ops import DEVICE_OPERATIONS
 from spyrec.device_ops.record import Pointwise
 from spyrec.emulator.kernels.dl16 import GROUP, decode_groups, encode_groups
 from spyrec.emulator.kernels.dl16_loops import combine_rows
+from spyrec.emulator.kernels.following import FETCHED_ELEMENTS, chain_notes
 from spyrec.emulator.kernels.formulas import named, text_of
 from spyrec.emulator.kernels.instructions import fetch_rows, word_at
 from spyrec.emulator.kernels.linked import Linked, call, linked
 from spyrec.emulator.kernels.nests import element_record, operand_places, task_places
 from spyrec.emulator.kernels.pointwise import CONVERT
-from spyrec.emulator.kernels.records import reader_of
 from spyrec.emulator.numerics import ElementStorage
 from spyrec.hardware.dtypes import DeviceFormat
 
@@ -61,36 +61,18 @@ _STREAMED_ELEMENTS = 1 << 20
 """Elements that one call stores, from which on it stores them past the cache: 2 MiB, a second-level cache."""
 
 
-_FETCHED_ELEMENTS = 1 << 14
-"""Elements up to which operands are asked for at once: both then fit the second-level cache, if not the first one.
-
-Tiles of 3 rows of 4096 took 0.64 to 0.7 of the processor's time so.
-"""
-
-
-@dataclass(frozen=True, slots=True)
-class ChainNotes:
-    """What a dispatch of a chain knows: the address of the next movement of the same unit, or 0."""
-
-    following: int
-
-
-_chain_notes = reader_of(ChainNotes)
-
-
 @linked
 def combine_step(record: int, moved: int, notes: int, first: int, last: int) -> None:
     """Combine operands by the record's operation, which is one of COMBINATIONS or a cast.
 
-    Loop 0 has whole groups and steps of 2 bytes (4 of float32); an input may have step 0 there.  A small tile ends
-    before the processor sees where it goes: what the next round loads, or this one, is asked for all at once.
+    Loop 0 has whole groups and steps of 2 bytes (4 of float32); an input may have step 0 there.
     """
     own, places = element_record(record), operand_places()
     combine, nest, movement = own.operation, own.nest, own.rows
     count, rows = word_at(nest, 0), word_at(nest, 4)
     elements = (last - first) * count * rows
-    if elements <= _FETCHED_ELEMENTS:
-        following = _chain_notes(notes).following
+    if elements <= FETCHED_ELEMENTS:
+        following = chain_notes(notes).following
         ahead = following if following != 0 else moved
         for task in range(first, last):
             task_places(record, ahead, task, places)

@@ -8,11 +8,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, cast
 
 from llvmlite import ir
 
+from spyrec.dataclass import dataclass
 from spyrec.device_ops.expression import Expression
 from spyrec.emulator.kernels.dl16 import (
     GROUP,

@@ -6,11 +6,10 @@ tasks ``first_task <= t < last_task`` of what its record says, operands moved as
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 
+from spyrec.dataclass import dataclass
 from spyrec.emulator.kernels.instructions import (
     atomic_add,
     atomic_load,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from spyrec.dataclass import dataclass
 from spyrec.emulator.kernels.dl16 import GROUP
 from spyrec.emulator.kernels.dl16_folds import settle_groups
 from spyrec.emulator.kernels.folds import FOLD_BYTES, LANES, ROWS, fold_row
@@ -23,8 +22,9 @@ class FoldRecord:
     ``row``: of the movement.  ``starts[core]`` before it.  ``folds``: see ``fold_table``.  ``out[kind, core, result]``:
     the partial results.  Where the stick dim is folded a task is one core and one group of ``ROWS`` results:
     ``kept[q]`` is the byte offset of result q, ``folded[i]`` first reduced index, count (at most 64, adjacent elements)
-    and byte offset.  Else a task is one core and one run of adjacent results: ``kept[i]`` is first result, count (at
-    most 64) and byte offset, ``folded[r]`` the byte offset of reduced index r.
+    and byte offset; ``run_offsets``: these offsets alone where all runs are as long, else 0.  Else a task is one core
+    and one run of adjacent results: ``kept[i]`` is first result, count (at most 64) and byte offset, ``folded[r]`` the
+    byte offset of reduced index r.
 
     ``decode``, ``element_bytes``: of steps that do not fold patterns themselves.  ``masked[core, r]``, if there are
     ``masked_count``: reduced index r takes the float32 ``mask``, by ``hide``.  ``store``: the step that stores a core's
@@ -41,6 +41,7 @@ class FoldRecord:
     kept_count: int
     folded: int
     folded_count: int
+    run_offsets: int
     out: int
     results: int
     decode: int
@@ -102,30 +103,37 @@ _stick = floats_on_stack(LANES)
 
 @linked
 def fold_lanes_step(record: int, moved: int, notes: int, first: int, last: int) -> None:
-    """Fold where the stick dim is folded."""
+    """Fold where the stick dim is folded.
+
+    Cores with few rows merge their lanes together: a row's lanes are one chain, and rows do not wait for each other.
+    """
     own, values = _fold_record(record), _stick()
     beyond, groups, kinds = word_at(moved, own.row), own.tasks_per_core, own.kinds
     each = groups if own.store != 0 else 1
+    past, together = last * each, 1 if groups > 1 else ROWS // own.kept_count
     room = room_of(kinds * _SUMS_BYTES)
-    for task in range(first * each, last * each):
-        core, result = task // groups, task % groups * ROWS
-        rows, start = lesser(ROWS, own.kept_count - result), word_at(own.starts, core) + beyond
+    for block in range(first * each, past, together):
+        result = block % groups * ROWS
+        rows, tasks = lesser(ROWS, own.kept_count - result), lesser(together, past - block)
         for k in range(kinds):
-            call(fold_row(own.folds + FOLD_BYTES * k).begin, (room + k * _SUMS_BYTES, rows * LANES))
-        for number in range(own.folded_count):
-            run = own.folded + 24 * number
-            count, source = word_at(run, 1), start + word_at(run, 2)
-            for q in range(rows):
-                call(own.decode, (source + word_at(own.kept, result + q), own.element_bytes, count, values))
-                if own.masked_count > 0:
-                    hidden = own.masked + core * own.masked_count + word_at(run, 0)
-                    call(own.hide, (count, hidden, own.mask, values))
-                for k in range(kinds):
-                    sums = room + k * _SUMS_BYTES + q * _ROW_BYTES
-                    call(fold_row(own.folds + FOLD_BYTES * k).fold, (count, values, sums))
+            call(fold_row(own.folds + FOLD_BYTES * k).begin, (room + k * _SUMS_BYTES, tasks * rows * LANES))
+        for task in range(block, block + tasks):
+            core, sums_of = task // groups, room + (task - block) * rows * _ROW_BYTES
+            start = word_at(own.starts, core) + beyond
+            for number in range(own.folded_count):
+                run = own.folded + 24 * number
+                count, source = word_at(run, 1), start + word_at(run, 2)
+                for q in range(rows):
+                    call(own.decode, (source + word_at(own.kept, result + q), own.element_bytes, count, values))
+                    if own.masked_count > 0:
+                        hidden = own.masked + core * own.masked_count + word_at(run, 0)
+                        call(own.hide, (count, hidden, own.mask, values))
+                    for k in range(kinds):
+                        sums = sums_of + k * _SUMS_BYTES + q * _ROW_BYTES
+                        call(fold_row(own.folds + FOLD_BYTES * k).fold, (count, values, sums))
         for k in range(kinds):
-            target = own.out + 8 * ((k * own.cores + core) * own.results + result)
-            call(fold_row(own.folds + FOLD_BYTES * k).merge_lanes, (room + k * _SUMS_BYTES, rows, target))
+            target = own.out + 8 * ((k * own.cores + block // groups) * own.results + result)
+            call(fold_row(own.folds + FOLD_BYTES * k).merge_lanes, (room + k * _SUMS_BYTES, tasks * rows, target))
     give_back(room)
     if own.store != 0:
         call(own.store, (own.store_record, moved, notes, first, last))
@@ -161,24 +169,33 @@ def fold_lanes_dl16_step(record: int, moved: int, notes: int, first: int, last: 
     own = _fold_record(record)
     beyond, groups, kinds = word_at(moved, own.row), own.tasks_per_core, own.kinds
     each = groups if own.store != 0 else 1
+    past, together = last * each, 1 if groups > 1 else ROWS // own.kept_count
     room = room_of(kinds * _SUMS_BYTES)
-    for task in range(first * each, last * each):
-        core, result = task // groups, task % groups * ROWS
-        rows, start = lesser(ROWS, own.kept_count - result), word_at(own.starts, core) + beyond
+    for block in range(first * each, past, together):
+        result = block % groups * ROWS
+        rows, tasks = lesser(ROWS, own.kept_count - result), lesser(together, past - block)
         offsets = own.kept + 8 * result
         for k in range(kinds):
-            call(fold_row(own.folds + FOLD_BYTES * k).begin, (room + k * _SUMS_BYTES, rows * LANES))
-        for number in range(own.folded_count):
-            run = own.folded + 24 * number
-            source, count = start + word_at(run, 2), word_at(run, 1) // GROUP
-            for k in range(kinds):
-                sums = room + k * _SUMS_BYTES
-                call(fold_row(own.folds + FOLD_BYTES * k).fold, (source, offsets, rows, sums, _ROW_BYTES, count))
+            call(fold_row(own.folds + FOLD_BYTES * k).begin, (room + k * _SUMS_BYTES, tasks * rows * LANES))
+        for task in range(block, block + tasks):
+            start, sums_of = word_at(own.starts, task // groups) + beyond, room + (task - block) * rows * _ROW_BYTES
+            if rows == 1 and own.run_offsets != 0:
+                source, runs, count = start + word_at(offsets, 0), own.folded_count, word_at(own.folded, 1) // GROUP
+                for k in range(kinds):
+                    sums = sums_of + k * _SUMS_BYTES
+                    call(fold_row(own.folds + FOLD_BYTES * k).fold, (source, own.run_offsets, runs, sums, 0, count))
+                continue
+            for number in range(own.folded_count):
+                run = own.folded + 24 * number
+                source, count = start + word_at(run, 2), word_at(run, 1) // GROUP
+                for k in range(kinds):
+                    sums = sums_of + k * _SUMS_BYTES
+                    call(fold_row(own.folds + FOLD_BYTES * k).fold, (source, offsets, rows, sums, _ROW_BYTES, count))
         for k in range(kinds):
             sums = room + k * _SUMS_BYTES
-            settle_groups(sums, rows * LANES // GROUP)
-            target = own.out + 8 * ((k * own.cores + core) * own.results + result)
-            call(fold_row(own.folds + FOLD_BYTES * k).merge_lanes, (sums, rows, target))
+            settle_groups(sums, tasks * rows * LANES // GROUP)
+            target = own.out + 8 * ((k * own.cores + block // groups) * own.results + result)
+            call(fold_row(own.folds + FOLD_BYTES * k).merge_lanes, (sums, tasks * rows, target))
     give_back(room)
     if own.store != 0:
         call(own.store, (own.store_record, moved, notes, first, last))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 import numpy.typing as npt
 
+from spyrec.dataclass import dataclass
 from spyrec.device_ops.record import Accumulator
 from spyrec.emulator.kernels.dl16_folds import fold_groups
 from spyrec.emulator.kernels.formulas import fold_values, named, text_of

@@ -13,11 +13,11 @@ because numba's index of one function is not safe against two processes that add
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
 from llvmlite import ir
 
+from spyrec.dataclass import dataclass
 from spyrec.device_ops.expression import Expression
 from spyrec.emulator.kernels.dl16 import HALF, WORD, advanced, pointer, repeat
 from spyrec.files.numba_names import literal_intrinsic, types

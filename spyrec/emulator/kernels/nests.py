@@ -8,13 +8,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 from llvmlite import ir
 
+from spyrec.dataclass import dataclass
 from spyrec.emulator.kernels.instructions import floats_on_stack, pointer_at
 from spyrec.emulator.kernels.linked import Linked
 from spyrec.emulator.kernels.records import Held, names_of, reader_of

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 
+from spyrec.dataclass import dataclass
 from spyrec.device_ops import LAYERNORM_NORM
 from spyrec.emulator.kernels.dl16 import GROUP
 from spyrec.emulator.kernels.dl16_folds import normalise_groups

@@ -9,8 +9,7 @@ What did not move since an operand was decoded is not decoded again: :class:`Pro
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from spyrec.dataclass import dataclass
 from spyrec.emulator.kernels.dl16 import GROUP
 from spyrec.emulator.kernels.instructions import (
     add_floats,
@@ -30,7 +29,7 @@ from spyrec.emulator.kernels.instructions import (
     word_at,
 )
 from spyrec.emulator.kernels.linked import call, linked
-from spyrec.emulator.kernels.product_tile import TILE_COLUMNS, TILE_ROWS, multiply_tile
+from spyrec.emulator.kernels.product_tile import PART_ROWS, TILE_COLUMNS, TILE_ROWS, multiply_part, multiply_tile
 from spyrec.emulator.kernels.products import CACHE_LINE_BYTES, CHUNK_COLUMNS, DEPTH, GROUP_TILES, LINE_BYTES, TILE_BYTES
 from spyrec.emulator.kernels.records import reader_of
 
@@ -255,6 +254,9 @@ def multiply_step(record: int, moved: int, notes: int, first: int, last: int) ->
                         c_tile = target + tile * tile_pitch + member * own_rows * TILE_BYTES
                         for row in range(own_rows):
                             a_own = a_tile + 4 * TILE_ROWS * row * ks
+                            if own.rows - (first_row + row) * TILE_ROWS <= PART_ROWS:
+                                multiply_part(a_own, b_block + tile * pitch, c_tile + row * TILE_BYTES, ks)
+                                continue
                             multiply_tile(a_own, b_block + tile * pitch, c_tile + row * TILE_BYTES, ks)
             if s > 0:
                 add_floats(total, partial, used)

@@ -46,18 +46,30 @@ _WORD = ir.IntType(64)
 _INDEX = ir.IntType(32)
 
 
-@intrinsic
-def _multiply_tile(_context: Any, _a: Any, _b: Any, _c: Any, _depth: Any):  # noqa: ANN202, ANN401
-    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> object:  # noqa: ANN401
-        TileWriter(builder, _VARIANT).write(*arguments)
-        return ir.Constant(_WORD, 0)
-
-    return types.int64(types.int64, types.int64, types.int64, types.int64), generate
+PART_ROWS = 4
+"""Rows of a smaller tile for what is left over: eight sums, as many as keep two units of four steps at work."""
 
 
-multiply_tile = cast("Callable[[int, int, int, int], None]", _multiply_tile)
+def _tile_of(rows: int) -> Callable[[int, int, int, int], None]:
+    """Return what computes the first rows of a tile."""
+
+    @intrinsic
+    def multiply(_context: Any, _a: Any, _b: Any, _c: Any, _depth: Any):  # noqa: ANN202, ANN401
+        def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> object:  # noqa: ANN401
+            TileWriter(builder, _VARIANT, rows).write(*arguments)
+            return ir.Constant(_WORD, 0)
+
+        return types.int64(types.int64, types.int64, types.int64, types.int64), generate
+
+    return cast("Callable[[int, int, int, int], None]", multiply)
+
+
+multiply_tile = _tile_of(TILE_ROWS)
 """``(a, b, c, depth)``: ``c[rows, columns] += a[depth, rows]^T b[depth, columns]``, float32 at byte addresses, k
 ascending, one fused step per k (inside kernels only)."""
+
+multiply_part = _tile_of(PART_ROWS)
+"""The same of a tile's first rows alone; the others stay as they are (inside kernels only)."""
 
 
 @intrinsic
@@ -113,9 +125,11 @@ encode_line = cast("Callable[[int, int, int], None]", _encode_line)
 class TileWriter:
     """Writes the register tile's loop as LLVM instructions, in vectors of the variant: LLVM prefers narrower ones."""
 
-    def __init__(self, builder: Any, variant: KernelVariant) -> None:  # noqa: ANN401
+    def __init__(self, builder: Any, variant: KernelVariant, rows: int | None = None) -> None:  # noqa: ANN401
+        """``rows``: the first ones of the tile, by default all of them."""
         self.builder = builder
-        self.lanes, self.rows, self.columns = variant.lanes, variant.tile_rows, variant.tile_columns
+        self.lanes, self.columns = variant.lanes, variant.tile_columns
+        self.pitch, self.rows = variant.tile_rows, rows or variant.tile_rows
         self.vector = ir.VectorType(ir.FloatType(), variant.lanes)
         function = ir.FunctionType(self.vector, [self.vector] * 3)
         self.fma = cgutils.get_or_insert_function(builder.module, function, f"llvm.fma.v{variant.lanes}f32")
@@ -157,7 +171,7 @@ class TileWriter:
         b_index = builder.mul(index, ir.Constant(_WORD, self.columns))
         columns = range(0, self.columns, self.lanes)
         line = [self._load(b, builder.add(b_index, ir.Constant(_WORD, n)), self.vector) for n in columns]
-        a_index = builder.mul(index, ir.Constant(_WORD, self.rows))
+        a_index = builder.mul(index, ir.Constant(_WORD, self.pitch))
         undefined = ir.Constant(self.vector, ir.Undefined)
         zeros = ir.Constant(ir.VectorType(_INDEX, self.lanes), [0] * self.lanes)
         updated: list[Any] = []

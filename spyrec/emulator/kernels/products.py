@@ -6,8 +6,7 @@ Why not BLAS: the bits of a BLAS result depend on where a row stands and on how 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from spyrec.dataclass import dataclass
 from spyrec.emulator.kernels.dl16 import GROUP
 from spyrec.emulator.kernels.instructions import clear, is_adjacent, lesser, word_at
 from spyrec.emulator.kernels.linked import call, linked

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, cached_property, partial
 from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 
+from spyrec.dataclass import dataclass
 from spyrec.emulator.kernels.driver import StepRow
 from spyrec.emulator.kernels.linked import Linked, called_at
 from spyrec.emulator.kernels.records import Held, KernelRecord, written

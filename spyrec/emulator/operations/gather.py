@@ -6,11 +6,11 @@ An operand whose rows are named is a start of a nest for every (core, index) pai
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
 from spyrec.bundle.superdsc import Component, Indirection
+from spyrec.dataclass import dataclass
 from spyrec.diagnostics import Diagnostic, Location
 from spyrec.emulator.engine import DataTraffic, Executable, Integers, Mover, Setting
 from spyrec.emulator.footprint import box_runs, length, merge, shifted, whole_sticks

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise, product
 
 import numpy as np
 
+from spyrec.dataclass import dataclass
 from spyrec.emulator.engine import Integers, Setting
 from spyrec.emulator.numerics import constant_value
 from spyrec.emulator.operations.pieces import BoxPiece, moved_to, unit_of

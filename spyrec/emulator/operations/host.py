@@ -1,12 +1,11 @@
 """The fallback: what kernels alone cannot do, computed by NumPy between kernels that move elements.
 
-There are six such things, and nothing else may become one without a reason as good as theirs:
+There are five such things, and nothing else may become one without a reason as good as theirs:
 
 * rows that an index names, gathered or scattered: where elements lie depends on data that have to be read, and
   refused, first (``gather``, and ``indexed_function`` where more than a copy is done to them);
 * top-k: sorting (``top``);
-* shuffle: a core stores what others own, so that all is read before anything is stored (``shuffle``);
-* data DSCs, for the same reason (``data_move``);
+* data DSCs: a core stores what others hold, so that all is read before anything is stored (``data_move``);
 * functions of one input on formats too wide for a table of all results (``unary``);
 * sliding windows, whose elements overlap: kernels walk boxes that advance evenly (``window``).
 

@@ -6,10 +6,10 @@ import hashlib
 import math
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 import numpy as np
 
+from spyrec.dataclass import dataclass
 from spyrec.emulator.engine import Integers
 from spyrec.emulator.kernels.product_tile import TILE_COLUMNS
 from spyrec.emulator.operations.weight_cache import KeptPanel, PanelKey, WeightCache

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from spyrec.bundle.superdsc import Component
+from spyrec.dataclass import dataclass
 from spyrec.diagnostics import Location, refuse
 from spyrec.emulator.engine import Doers, Integers, KernelExecutable, Setting, StepRequest
 from spyrec.emulator.geometry import adjacent_runs, outer_sum

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
+from spyrec.dataclass import dataclass
 from spyrec.emulator.kernels.codec import DECODERS, ENCODERS
 from spyrec.emulator.kernels.product_steps import (
     PackRecord,
@@ -134,6 +136,7 @@ class BoundProduct(BoundCalls):
         self._forms, self._tables, self._sharing, self._keeping = forms, tables, sharing, keeping
         self._height = min(rows_at_once, len(tables.a_rows))
         self._is_whole = rows_at_once >= len(tables.a_rows)
+        self._known_slots: dict[int, tuple[Integers, _Slots]] = {}
         held = Held()
         self._padding = self._padding_record(held)
         self._packs: list[Integers] = []
@@ -257,17 +260,30 @@ class BoundProduct(BoundCalls):
 
     def _slots_of(self, moved: Integers, a_bytes: int) -> tuple[_Slots, _Slots]:
         """Return the slots of A and of B; ``a_bytes``: of A, packed."""
-        sharing, tables, keeping = self._sharing, self._tables, self._keeping
+        sharing, keeping = self._sharing, self._keeping
         a, b = moved[:, self._forms.a.row], moved[:, self._forms.b.row]
         if len(moved) == 1:  # nothing comes in between: what is kept of B is the cache's affair
             return _unkept(a), replace(_unkept(b), moves=b if keeping.is_b_in_hbm else None)
-        a_extent = _extent(tables.a_rows, tables.a_runs[:, 2], 64 * self._forms.a.element_bytes)
-        b_extent = _extent(tables.b_depth, tables.b_columns, self._forms.b.codec.word_bytes)
+        a_extent, b_extent = self._extents
         keeps_a = self._is_whole and keeping.is_a_in_hbm and self._is_left_alone(sharing.a_starts, a, a_extent)
         keeps_b = keeping.is_b_in_hbm and self._is_left_alone(sharing.b_starts, b, b_extent)
-        a_slots = _slots(a, _KEPT_BYTES // a_bytes) if keeps_a else _unkept(a)
-        b_slots = _slots(b, _MOST_PARTS // sharing.b_starts.size) if keeps_b else _unkept(b)
-        return a_slots, b_slots
+        a_slots = self._kept_slots(self._forms.a.row, a, _KEPT_BYTES // a_bytes) if keeps_a else _unkept(a)
+        most_b = _MOST_PARTS // sharing.b_starts.size
+        return a_slots, self._kept_slots(self._forms.b.row, b, most_b) if keeps_b else _unkept(b)
+
+    @cached_property
+    def _extents(self) -> tuple[tuple[int, int], tuple[int, int]]:
+        """The first and past-last byte of a part of A, and of B, from its start."""
+        tables, forms = self._tables, self._forms
+        a_extent = _extent(tables.a_rows, tables.a_runs[:, 2], 64 * forms.a.element_bytes)
+        return a_extent, _extent(tables.b_depth, tables.b_columns, forms.b.codec.word_bytes)
+
+    def _kept_slots(self, row: int, moves: Integers, most: int) -> _Slots:
+        """Return the slots of an operand; those of the latest launch where it moved as far."""
+        known = self._known_slots.get(row)
+        if known is None or not np.array_equal(known[0], moves):
+            known = self._known_slots[row] = moves.copy(), _slots(moves, most)
+        return known[1]
 
     @contextmanager
     def _panels(self, slots: _Slots, *, is_used_again: bool) -> Generator[Integers]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
 
+from spyrec.dataclass import dataclass
 from spyrec.emulator.engine import Integers, Setting
 
 

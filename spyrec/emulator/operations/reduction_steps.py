@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
+from spyrec.dataclass import dataclass
 from spyrec.device_ops.record import Accumulator
 from spyrec.emulator.engine import Setting
 from spyrec.emulator.geometry import outer_sum
@@ -85,6 +86,15 @@ class LaneFold:
         return is_dl16 and tables.masked.shape[1] == 0 and not (runs[:, 1] % GROUP).any()
 
     @property
+    def _has_even_runs(self) -> bool:
+        """Whether the lanes are folded run by run, all of them as long."""
+        tables = self.tables
+        return tables.folds_lanes and bool((tables.folded_table[:, 1] == tables.folded_table[0, 1]).all())
+
+    def _run_offsets(self) -> Integers:
+        return np.ascontiguousarray(self.tables.folded_table[:, 2])
+
+    @property
     def _tasks_per_core(self) -> int:
         return -(-self.tables.results // ROWS) if self.tables.folds_lanes else len(self.tables.kept_table)
 
@@ -118,6 +128,7 @@ class LaneFold:
             kept_count=len(self.tables.kept_table),
             folded=held.at(self.tables.folded_table),
             folded_count=len(self.tables.folded_table),
+            run_offsets=held.at(self._run_offsets()) if self._has_even_runs else 0,
             out=held.at(out),
             results=len(self.places),
             decode=0 if self._is_direct else DECODERS[self.source.storage.value].address,

@@ -1,18 +1,18 @@
-"""Shuffles on the host: a core's part of the result comes from the scratchpads of others."""
+"""Shuffles as whole tensors, for those who look at what moves: a core's part comes from the scratchpads of others."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from spyrec.bundle.superdsc import Distribution
-from spyrec.emulator.engine import NO_DATA_TRAFFIC, DataTraffic, Integers, Mover, Patterns, Setting
+from spyrec.emulator.engine import Integers, Mover, Patterns, Setting
 from spyrec.emulator.geometry import extending_dims, outer_sum
 
 
 class Shuffle:
     """Loads what every core owns, puts the tensor together, and stores what every core shall own of it.
 
-    Bits are copied.  Of several owners of an element the lowest core counts.  Implements ``host.HostWork``.
+    Bits are copied.  Of several owners of an element the lowest core counts.
     """
 
     def __init__(self, setting: Setting) -> None:
@@ -32,11 +32,6 @@ class Shuffle:
             ]
             extents = {dim: own.core_elements(dim) for dim in dims}
             self._movers[position] = Mover(setting, position, extents)
-
-    def run(self, starts: Integers) -> DataTraffic:
-        """Execute once."""
-        self.store(starts, self.load(starts))
-        return NO_DATA_TRAFFIC
 
     def load(self, starts: Integers) -> Patterns:
         """Return what each core owns of the source: [core, element]."""

@@ -54,10 +54,10 @@ def spread(starts: Integers, nest: Nest, *, is_shared: bool) -> tuple[Integers, 
         return np.ascontiguousarray(at), np.ascontiguousarray(nest.loops)
     own = [loop for loop in nest.loops.tolist() if loop[0] > 1]
     # Cores outermost: a thread then has the same cores in every operation, and their LX in its cache.
-    by_core, by_address = _merged([*own, *cores]), _merged(sorted([*own, *cores], key=lambda loop: loop[:0:-1]))
-    is_fewer = len(by_address) < len(by_core) and _is_forward(by_address[0])
+    by_core, by_address = merged([*own, *cores]), merged(sorted([*own, *cores], key=lambda loop: loop[:0:-1]))
+    is_fewer = len(by_address) < len(by_core) and is_forward(by_address[0])
     loops = by_address if is_fewer else by_core
-    if not loops or not _is_forward(loops[0]):
+    if not loops or not is_forward(loops[0]):
         loops = [[1] + [0] * len(at), *loops]
     inner, *outer = loops
     if is_shared:
@@ -68,7 +68,7 @@ def spread(starts: Integers, nest: Nest, *, is_shared: bool) -> tuple[Integers, 
     return np.ascontiguousarray(at[:, :1]), np.array(ordered, np.int64)
 
 
-def _is_forward(loop: Loop) -> bool:
+def is_forward(loop: Loop) -> bool:
     """Whether the kernels can go along a loop element by element: what they decode begins at its lowest address.
 
     Cores whose slices run backward make loops that do not.
@@ -76,7 +76,8 @@ def _is_forward(loop: Loop) -> bool:
     return all(step >= 0 for step in loop[1:])
 
 
-def _merged(loops: list[Loop]) -> list[Loop]:
+def merged(loops: list[Loop]) -> list[Loop]:
+    """Join loops that go on where the one inside of them ends; the innermost first."""
     found: list[Loop] = []
     for loop in loops:
         if found and all(step == before * found[-1][0] for step, before in zip(loop[1:], found[-1][1:])):

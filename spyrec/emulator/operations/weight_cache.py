@@ -11,11 +11,12 @@ import math
 from collections import OrderedDict
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from spyrec.dataclass import dataclass
 from spyrec.emulator.footprint import merge
 
 Floats = npt.NDArray[np.float32]
@@ -56,8 +57,7 @@ _MOST_SIGHTINGS = 1 << 16
 _NO_RUNS = np.zeros((0, 2), np.int64)
 
 
-@dataclass(frozen=True, slots=True)
-class PanelKey:
+class PanelKey(NamedTuple):
     """What a decoded operand is known by: its emulated address, and which bytes from there it decodes in what way."""
 
     start: int
@@ -89,6 +89,7 @@ class WeightCache:
         self._entries: OrderedDict[PanelKey, KeptPanel] = OrderedDict()
         self._sightings: OrderedDict[PanelKey, tuple[int, int]] = OrderedDict()
         self._stores = _NO_RUNS
+        self._merged_stores: Integers | None = None
 
     def __len__(self) -> int:
         return sum(entry.is_filled for entry in self._entries.values())
@@ -98,7 +99,7 @@ class WeightCache:
 
         ``stores``: ranges ``[first, past)`` of all stores of the launch, any order.
         """
-        self._stores = stores
+        self._stores, self._merged_stores = stores, None
         ranges = {key: entry.extent for key, entry in self._entries.items()} | self._sightings
         if ranges:  # most programs multiply nothing, and a small one is done in the time of a merge
             self._forget(ranges, merge(np.array([*stores.tolist(), *host_writes], np.int64).reshape(-1, 2)))
@@ -117,7 +118,9 @@ class WeightCache:
 
     def may_keep(self, ranges: Integers) -> Flags:
         """Return for each range ``[first, past)`` whether the launch leaves it alone."""
-        return ~_touches(merge(self._stores), ranges)
+        if self._merged_stores is None:  # which only products ask for
+            self._merged_stores = merge(self._stores)
+        return ~_touches(self._merged_stores, ranges)
 
     def panel(
         self, key: PanelKey, extent: Sequence[int], shape: tuple[int, ...], *, is_used_again: bool = False

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import reduce
 from itertools import product
 from typing import TypeVar
@@ -12,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spyrec.bundle.superdsc_windows import slid_axes
+from spyrec.dataclass import dataclass
 from spyrec.device_ops import device_operation
 from spyrec.device_ops.record import WindowForm
 from spyrec.emulator.engine import NO_DATA_TRAFFIC, DataTraffic, Doubles, Integers, Mover, Setting

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from spyrec.bundle.superdsc import Component, Indirection, Operand, SuperDsc
 from spyrec.bundle.superdsc_windows import input_extents
+from spyrec.dataclass import dataclass
 from spyrec.device_ops import CASTS, RESTICKIFY
 from spyrec.emulator.reference.memory import Integers, ScalarType
 from spyrec.hardware.dtypes import DeviceFormat

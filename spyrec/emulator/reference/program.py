@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,6 +10,7 @@ from spyrec.bundle import program as mlir
 from spyrec.bundle.data_dsc import PiecePlace
 from spyrec.bundle.dsc_actions import actions_of
 from spyrec.bundle.superdsc import Component, Indirection, Operand, SuperDsc
+from spyrec.dataclass import dataclass
 from spyrec.emulator.reference.execution import DefinedExecution
 from spyrec.emulator.reference.memory import POOL, Bytes, Machine, Place, Starts
 from spyrec.emulator.reference.moves import move_pieces

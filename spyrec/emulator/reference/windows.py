@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from spyrec.bundle.superdsc import PaddingKind, SuperDsc
+from spyrec.dataclass import dataclass
 
 Integers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import combinations
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from spyrec.bundle.superdsc import Component, Indirection, SuperDsc
 from spyrec.bundle.superdsc_windows import slid_axes
+from spyrec.dataclass import dataclass
 from spyrec.device_ops import device_operation
 from spyrec.device_ops.record import Family
 from spyrec.diagnostics import Diagnostic, Location, Severity, SpyrecError

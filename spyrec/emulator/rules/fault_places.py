@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from spyrec.dataclass import dataclass
 from spyrec.diagnostics import Diagnostic, SpyrecError
 from spyrec.emulator.resolve import POOL, ScheduledCall
 from spyrec.emulator.rules.superdsc import name_of

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from spyrec.bundle.dsc_actions import actions_of
 from spyrec.bundle.dsc_schedule import SharedTensor
 from spyrec.bundle.superdsc import Component, Indirection, SuperDsc
+from spyrec.dataclass import dataclass
 from spyrec.diagnostics import Diagnostic, Location, SpyrecError
 from spyrec.emulator.engine import Integers
 from spyrec.emulator.footprint import merge, shifted

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from spyrec.bundle.superdsc import Component, Distribution
+from spyrec.dataclass import dataclass
 from spyrec.diagnostics import Diagnostic, Location
 from spyrec.emulator.plan import PlannedCall
 from spyrec.emulator.rules.fault_places import START, FaultSpot, operand_field, place_of

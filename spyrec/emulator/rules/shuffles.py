@@ -7,10 +7,10 @@ count.  Capacity, alignment and overlap are the rules of all operands in LX (V4,
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from math import prod
 
 from spyrec.bundle.superdsc import Component, Distribution, Operand, SuperDsc
+from spyrec.dataclass import dataclass
 from spyrec.device_ops import SHUFFLE
 
 NOT_EXECUTED, NOT_ENUMERATED, NOT_OWNED, NOT_WHOLE_STICKS = "SPY0724", "SPY0725", "SPY0726", "SPY0713"

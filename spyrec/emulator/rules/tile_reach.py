@@ -8,11 +8,11 @@ coordinates of all loops together must stay below the buffer's extents.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from spyrec.dataclass import dataclass
 from spyrec.emulator.geometry import OperandGeometry
 from spyrec.emulator.resolve import ScheduledLoop
 from spyrec.hardware.target import STICK_BYTES

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 
+from spyrec.dataclass import dataclass
 from spyrec.emulator.kernels.jit import address_of
 from spyrec.emulator.kernels.records import bytes_of, reader_of
 from spyrec.files.kernel_cache import cached_kernel

@@ -6,11 +6,10 @@ anything between the mark of the operation that computed it from such lanes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 
+from spyrec.dataclass import dataclass
 from spyrec.emulator.kernels.instructions import give_back, room_of
 from spyrec.emulator.kernels.jit import bytes_at, integers_at, words16_at, words32_at
 from spyrec.emulator.kernels.records import reader_of

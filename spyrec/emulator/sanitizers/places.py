@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from spyrec.bundle.superdsc import Component
+from spyrec.dataclass import dataclass
 from spyrec.emulator.plan import PlannedCall
 from spyrec.emulator.resolve import POOL
 from spyrec.emulator.rules.superdsc import name_of

@@ -8,13 +8,14 @@ tensor of another shape that was stored over it before its last reader shows in 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import reduce
 
 import numpy as np
 import numpy.typing as npt
 
 from spyrec.bundle.superdsc import Indirection
+from spyrec.dataclass import dataclass
 from spyrec.emulator.footprint import whole_sticks
 from spyrec.emulator.plan import PlannedCall
 from spyrec.emulator.portion import Portion, WatchedCalls

@@ -9,12 +9,13 @@ a selection, an index.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
+from spyrec.dataclass import dataclass
 from spyrec.emulator.engine import Setting
 from spyrec.emulator.geometry import outer_sum
 from spyrec.emulator.kernels.records import read_back, written

@@ -6,12 +6,13 @@ leaves it so, and shows whatever a later one could show.  Rounds beyond the seco
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
 from spyrec.bundle.superdsc import Component
+from spyrec.dataclass import dataclass
 from spyrec.emulator.footprint import whole_sticks
 from spyrec.emulator.plan import PlannedCall
 from spyrec.emulator.portion import Portion

@@ -7,11 +7,12 @@ happens where all that they load is defined; anything else has to be looked at b
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 import numpy.typing as npt
 
+from spyrec.dataclass import dataclass
 from spyrec.emulator.kernels.records import dtype_of, read_back, table_of
 from spyrec.emulator.portion import Portion, WatchedCalls
 from spyrec.emulator.sanitizers.kernel_carry import (

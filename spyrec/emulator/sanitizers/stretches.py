@@ -8,13 +8,14 @@ Device memory and other cores' scratchpads, reached by data DSCs, are where core
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
 from spyrec.bundle.data_dsc import DataDsc
 from spyrec.bundle.dsc_actions import DscNode
+from spyrec.dataclass import dataclass
 from spyrec.emulator.footprint import merge
 from spyrec.emulator.moved_pieces import cell_offsets, cells_of, pieces_of
 from spyrec.emulator.plan import PlannedCall

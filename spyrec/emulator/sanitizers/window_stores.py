@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 
 from spyrec.bundle.superdsc import Component
+from spyrec.dataclass import dataclass
 from spyrec.emulator.footprint import merge, shifted
 from spyrec.emulator.geometry import short_gap_dims
 from spyrec.emulator.plan import PlannedCall

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from spyrec.dataclass import dataclass
 from spyrec.emulator.plan import PlannedCall
 from spyrec.emulator.portion import Portion, WatchedCalls
 from spyrec.emulator.resolve import POOL

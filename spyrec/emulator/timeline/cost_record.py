@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-import numpy as np
-
 from spyrec.bundle.superdsc import Component, Indirection
 from spyrec.device_ops import device_operation
 from spyrec.device_ops.record import Family
@@ -108,7 +106,7 @@ def _shared_reads(setting: Setting, binding: Binding) -> tuple[OperandRead, ...]
         # which rows of a gather's table cores share depends on data
         if operand.component is not Component.HBM or operand.indirection is Indirection.VALUE:
             continue
-        starts = len(np.unique(binding.offsets[position]))
+        starts = len(set(binding.offsets[position].tolist()))  # one of each core, and np.unique imports masked arrays
         if starts < setting.cores:
             distinct_bytes = starts * length(whole_sticks(binding.runs[position]))
             found.append(OperandRead(distinct_bytes, setting.cores // starts))

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from spyrec.dataclass import dataclass
 from spyrec.hardware.cost import OperationRecord, OperationWork, Unit, work_of
 from spyrec.hardware.target import TargetProfile
 from spyrec.runtime.timeline_records import Activity, CoreEngine, GroupTimeline, OperationTimeline

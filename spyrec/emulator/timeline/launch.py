@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from spyrec.dataclass import dataclass
 from spyrec.emulator.plan import PlannedCall
 from spyrec.emulator.resolve import Schedule, ScheduledCall
 from spyrec.emulator.timeline.cost_record import record_of, writers_of

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 
 from spyrec.bundle.superdsc import Component, Indirection
+from spyrec.dataclass import dataclass
 from spyrec.device_ops import device_operation
 from spyrec.emulator.engine import Setting
 from spyrec.emulator.footprint import length, merge, shifted, whole_sticks

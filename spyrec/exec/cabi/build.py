@@ -8,13 +8,13 @@ import subprocess
 import sys
 import sysconfig
 from contextlib import redirect_stdout
-from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from io import StringIO
 from pathlib import Path
 from typing import Protocol, cast
 
+from spyrec.dataclass import dataclass
 from spyrec.diagnostics import refuse
 from spyrec.exec.cabi.header import HEADERS, declarations, include_directory
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 import sysconfig
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+
+from spyrec.dataclass import dataclass
 
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 _DIRECTIVE = re.compile(r"^\s*#.*$", re.MULTILINE)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from spyrec.dataclass import dataclass
 from spyrec.device_ops.record import HALF
 from spyrec.hardware.dtypes import DType
 from spyrec.ir.opdef import Array, AxisSources, OpDef, OperandSpec, OperandTypes, OpError, OpKind, register, rule

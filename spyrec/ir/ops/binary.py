@@ -6,11 +6,11 @@ Dtypes: floats of one dtype, integers and bools, with the result that PyTorch gi
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
+from spyrec.dataclass import dataclass
 from spyrec.device_ops.record import HALF
 from spyrec.hardware.dtypes import DType
 from spyrec.ir.attributes import NO_ATTRIBUTES, NoAttributes

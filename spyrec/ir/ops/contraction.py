@@ -5,10 +5,10 @@ are written in terms of it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from spyrec.dataclass import dataclass
 from spyrec.device_ops.record import HALF
 from spyrec.hardware.dtypes import DType
 from spyrec.ir.attributes import NO_ATTRIBUTES, NoAttributes

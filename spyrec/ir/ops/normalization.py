@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from spyrec.dataclass import dataclass
 from spyrec.device_ops.record import HALF_OR_SINGLE
 from spyrec.hardware.dtypes import DType
 from spyrec.ir.attributes import NO_ATTRIBUTES, NoAttributes, Sizes

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from spyrec.dataclass import dataclass
 from spyrec.device_ops.record import HALF_OR_SINGLE
 from spyrec.hardware.dtypes import DType
 from spyrec.ir.attributes import Dims

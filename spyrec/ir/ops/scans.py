@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from spyrec.dataclass import dataclass
 from spyrec.hardware.dtypes import DType
 from spyrec.ir.host_definition import HostRules, define_on_host
 from spyrec.ir.opdef import Array, OperandSpec, OperandTypes, rule

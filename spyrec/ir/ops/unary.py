@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
+from spyrec.dataclass import dataclass
 from spyrec.device_ops.record import HALF, HALF_OR_SINGLE, SINGLE
 from spyrec.hardware.dtypes import DType
 from spyrec.ir import special

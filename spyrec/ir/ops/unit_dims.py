@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from spyrec.dataclass import dataclass
 from spyrec.ir.attributes import DimAttributes, Dims
 from spyrec.ir.opdef import Array, AxisSources, OperandTypes, OpError, rule
 from spyrec.ir.operands import array, tensor

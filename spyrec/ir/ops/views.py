@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from spyrec.dataclass import dataclass
 from spyrec.ir.attributes import NO_ATTRIBUTES, Dims, NoAttributes, Sizes
 from spyrec.ir.opdef import Array, Attributes, AxisSources, OperandTypes, OpError, rule
 from spyrec.ir.operands import array, tensor

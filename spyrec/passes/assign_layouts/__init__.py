@@ -8,10 +8,11 @@ on theirs together.  So the whole graph is a sum of small tables, and ``solvers.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from spyrec.dataclass import dataclass
 from spyrec.diagnostics import SpyrecError, refuse
 from spyrec.hardware.target import SEGMENT_BYTES, Target
 from spyrec.ir.device_layout import BufferLayout
@@ -232,21 +233,21 @@ def _without_elided(graph: KernelGraph) -> KernelGraph:
     if not merged:
         return graph
     # an elided output may stand before its source's last reader: the source's kernels come first in any case
-    renamed = tuple(
-        replace(
-            kernel,
-            inputs=tuple(_renamed(use, merged) for use in kernel.inputs),
-            output=_renamed(kernel.output, merged),
-        )
-        for kernel in kernels
-    )
+    renamed = tuple(_with_renamed_uses(kernel, merged) for kernel in kernels)
     buffers = {name: buffer for name, buffer in graph.buffers.items() if name not in merged}
     places = {name: _renamed(use, merged) for name, use in graph.places.items()}
     return replace(graph, buffers=buffers, kernels=renamed, places=places)
+
+
+def _with_renamed_uses(kernel: Kernel, merged: Mapping[str, str]) -> Kernel:
+    if all(use.buffer not in merged for use in kernel.uses):
+        return kernel
+    inputs = tuple(_renamed(use, merged) for use in kernel.inputs)
+    return replace(kernel, inputs=inputs, output=_renamed(kernel.output, merged))
 
 
 def _renamed(use: Use, merged: Mapping[str, str]) -> Use:
     name = use.buffer
     while name in merged:
         name = merged[name]
-    return replace(use, buffer=name)
+    return use if name == use.buffer else replace(use, buffer=name)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from spyrec.dataclass import dataclass
 from spyrec.device_ops import COPIES
 from spyrec.diagnostics import SpyrecError, refuse
 from spyrec.ir.device_layout import BufferLayout

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from spyrec.dataclass import dataclass
 from spyrec.hardware.dtypes import DeviceFormat
 from spyrec.hardware.target import STICK_BYTES
 from spyrec.ir.access import Access

@@ -11,8 +11,8 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
+from spyrec.dataclass import dataclass
 from spyrec.hardware.dtypes import DeviceFormat
 from spyrec.ir.access import Access, Coordinate
 from spyrec.ir.device_access import Inexpressible, Movement

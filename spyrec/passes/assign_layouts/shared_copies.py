@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from spyrec.dataclass import dataclass
 from spyrec.passes.assign_layouts.operand_costs import TIE_SCALE, OperandTable
 from spyrec.passes.solvers.elimination import INFINITE, Factor
 

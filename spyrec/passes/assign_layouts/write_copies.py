@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from dataclasses import replace
 
 from spyrec.device_ops import IDENTITY, RESTICKIFY
@@ -38,7 +39,8 @@ class _Writer:
     def __init__(self, graph: KernelGraph, costs: OperandCosts, context: PassContext) -> None:
         self.buffers = dict(graph.buffers)
         self.kernels: list[Kernel] = []
-        self._graph = graph
+        self._graph = replace(graph, buffers=self.buffers)  # a graph that grows with them
+        self._names = sorted(self.buffers)
         self._costs = costs
         self._context = context
         self._made: dict[tuple[str, CopyStep], str] = {}
@@ -73,8 +75,7 @@ class _Writer:
             return known
         origin = Derived(PASS_NAME, (kernel.origin,))
         suffix = "restickified" if step.rule is Rule.RESTICKIFY else "copied"
-        number = sum(1 for name in self.buffers if name.startswith(f"{source}.{suffix}"))
-        name = f"{source}.{suffix}{number or ''}"
+        name = self._unused(f"{source}.{suffix}")
         dtype = self.buffers[source].type.dtype
         self.buffers[name] = KernelBuffer(
             name, TensorType(step.shape, dtype), BufferRole.INTERMEDIATE, origin, layout=step.layout, home=step.loops
@@ -92,13 +93,22 @@ class _Writer:
             loops=step.loops,
             tiled=((),) * len(step.loops),
         )
-        form = self._graph_now().form_of(copy)
+        form = self._graph.form_of(copy)
         assert not isinstance(form, Inexpressible), (name, form.reason)
         copy = replace(copy, form=form)
         place = start_of_loops(self.kernels, len(self.kernels), kernel.loops, len(step.loops))
         self.kernels.insert(place, copy)
         self._report(copy, step.cost_bytes, f' for "{kernel.name}"')
         self._made[key] = name
+        return name
+
+    def _unused(self, stem: str) -> str:
+        """Return a new name for a buffer: the stem, and how many names begin with it, or a larger number."""
+        first = bisect_left(self._names, stem)
+        number = bisect_left(self._names, True, first, key=lambda name: not name.startswith(stem)) - first
+        while (name := f"{stem}{number or ''}") in self.buffers:
+            number += 1
+        insort(self._names, name)
         return name
 
     def _settled(self, kernel: Kernel) -> Kernel:
@@ -123,21 +133,18 @@ class _Writer:
         names = f'"{copy.inputs[0].buffer}" to "{copy.output.buffer}"'
         self._context.report.append(f"{kind} {names}{reader}: {size_bytes} bytes, because {copy.reason}")
 
-    def _graph_now(self) -> KernelGraph:
-        return replace(self._graph, buffers=self.buffers)
-
     def _formed(self, kernel: Kernel) -> Kernel | Refused:
         """Return the kernel with its device form.
 
         Where its refined dims do not fit a SuperDSC together its operands are written out, one after the other, until
         they do.
         """
-        form = self._graph_now().form_of(kernel)
+        form = self._graph.form_of(kernel)
         for position in range(len(kernel.inputs)):
             if not isinstance(form, Inexpressible):
                 break
             kernel = self._with_plain_input(kernel, position)
-            form = self._graph_now().form_of(kernel)
+            form = self._graph.form_of(kernel)
         if not isinstance(form, Inexpressible):
             return replace(kernel, form=form)
         layouts = {use.buffer: self.buffers[use.buffer].placed for use in kernel.uses}
@@ -145,7 +152,7 @@ class _Writer:
             "SPY0350",
             f'{kernel.op}, which writes "{kernel.output.buffer}", has no device form: {form.reason}',
             location_of(kernel.origin),
-            notes=operand_notes(self._graph_now(), layouts),
+            notes=operand_notes(self._graph, layouts),
             hint="fold dims with reshape before the operation",
         )
         return Refused(Lack.LAYOUT, refusal)

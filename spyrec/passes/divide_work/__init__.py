@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from spyrec.hardware.plan_record import Decision, PlanNote
 from spyrec.ir.kernel import Kernel, KernelGraph
-from spyrec.passes.base import PassContext, PipelineOptions, Refused
+from spyrec.passes.base import PassContext, Refused
 from spyrec.passes.divide_work.cutting import cut_kernels
 from spyrec.passes.divide_work.division_candidates import Candidate, candidates
 from spyrec.passes.divide_work.joint import choose
@@ -26,12 +26,12 @@ def divide_work(graph: KernelGraph, context: PassContext) -> KernelGraph | Refus
     options = context.options
     pinned = with_pins(graph, options)
     cut = pinned if isinstance(pinned, Refused) else cut_kernels(pinned, options)
-    return cut if isinstance(cut, Refused) else _divided(cut, options)
+    return cut if isinstance(cut, Refused) else _divided(cut, context)
 
 
-def _divided(graph: KernelGraph, options: PipelineOptions) -> KernelGraph:
-    choices = [candidates(graph, kernel, options) for kernel in graph.kernels]
-    chosen = choose(graph, choices, options)
+def _divided(graph: KernelGraph, context: PassContext) -> KernelGraph:
+    choices = [candidates(graph, kernel, context.options) for kernel in graph.kernels]
+    chosen = choose(graph, choices, context)
     divisions = chosen.divisions
     notes = [
         note

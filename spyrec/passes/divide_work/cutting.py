@@ -8,8 +8,9 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from spyrec.dataclass import dataclass
 from spyrec.diagnostics import SpyrecError, refuse
 from spyrec.hardware.cost import cost_of
 from spyrec.hardware.plan_record import Decision, PlanNote

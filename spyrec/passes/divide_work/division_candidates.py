@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 
+from spyrec.dataclass import dataclass
 from spyrec.hardware.cost import cost_of
 from spyrec.hardware.target import TargetProfile
 from spyrec.ir.kernel import Kernel, KernelGraph

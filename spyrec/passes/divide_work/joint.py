@@ -9,19 +9,19 @@ small.  What LX can hold at once is not a part of it: ``place-scratchpad`` leave
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from spyrec.dataclass import dataclass
 from spyrec.hardware.target import RING_CORES
 from spyrec.ir.kernel import BufferRole, Kernel, KernelBuffer, KernelGraph
-from spyrec.ir.likeness import Answers, likeness
-from spyrec.passes.base import NO_PLANNER, PipelineOptions
+from spyrec.ir.likeness import likeness
+from spyrec.passes.base import NO_PLANNER, PassContext
 from spyrec.passes.divide_work.division_candidates import Candidate
 from spyrec.passes.planning.divisions import Division
-from spyrec.passes.planning.regions import BufferRegion, layout_of_region, whole_region
+from spyrec.passes.planning.regions import BufferRegion, layout_of_region, region_of, whole_region
 from spyrec.passes.planning.residency import Way, touched
-from spyrec.passes.planning.shares import Share, share_of
+from spyrec.passes.planning.shares import Share, share_of_region, shares_of
 from spyrec.passes.solvers.elimination import INFINITE, Factor, Table, minimise
 
 _TICKS_PER_US = 1_000_000
@@ -34,6 +34,31 @@ _MOST_SHARES = 12
 """Ways to cut one tensor that are considered, those that most kernels offer first."""
 
 
+_NOWHERE = 0
+"""In place of a share's number: a tensor that cannot lie in LX."""
+
+
+class _Shares:
+    """Numbers of shares, the same for equal ones: they are compared very often."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[Share | None, int] = {None: _NOWHERE}
+        self._shares: list[Share | None] = [None]
+
+    def numbered(self, shares: Sequence[Share | None]) -> tuple[int, ...]:
+        """Return the number of each share, ``_NOWHERE`` for ``None``."""
+        for share in shares:
+            if self._numbers.setdefault(share, len(self._shares)) == len(self._shares):
+                self._shares.append(share)
+        return tuple([self._numbers[share] for share in shares])
+
+    def __getitem__(self, number: int) -> Share:
+        """Return the share of a number."""
+        share = self._shares[number]
+        assert share is not None, "it lies nowhere"
+        return share
+
+
 @dataclass(frozen=True, slots=True)
 class _State:
     """One way for a tensor to lie in LX, and the share that those who use it there have to have; neither: not in LX.
@@ -42,22 +67,30 @@ class _State:
     """
 
     way: Way | None = None
-    share: Share | None = None
+    share: int = _NOWHERE
 
 
 _IN_MEMORY = _State()
 
 
 @dataclass(frozen=True, slots=True)
+class _Kind:
+    """What kernels that are alike have in common: candidates of different shares, the operands' shares under each."""
+
+    candidates: tuple[Candidate, ...]
+    shares: tuple[tuple[Share | None, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class _Touch:
-    """A kernel touches a region of a tensor: its share by candidate (``None``: not in LX)."""
+    """A kernel touches a region of a tensor: the number of its share by candidate."""
 
     kernel: int
     is_writer: bool
-    shares: tuple[Share | None, ...]
+    shares: tuple[int, ...]
 
 
-_KernelTouch = tuple[int, BufferRegion, bool, tuple[Share | None, ...]]
+_KernelTouch = tuple[int, BufferRegion, bool, tuple[int, ...]]
 """An operand of a kernel, the region that it touches, whether it writes it, and its share by candidate."""
 
 
@@ -69,41 +102,44 @@ class Choice:
     shuffled: frozenset[str] = frozenset()
 
 
-def choose(graph: KernelGraph, candidates: Sequence[Sequence[Candidate]], options: PipelineOptions) -> Choice:
+def choose(graph: KernelGraph, candidates: Sequence[Sequence[Candidate]], context: PassContext) -> Choice:
     """Return a division for every kernel of ``graph``, one of its ``candidates`` (best alone first, none empty)."""
-    if options.lx_planner == NO_PLANNER:
+    if context.options.lx_planner == NO_PLANNER:
         return Choice(tuple(items[0].division for items in candidates))
-    return _Problem(graph, candidates, options).solved()
+    return _Problem(graph, candidates, context).solved()
 
 
 class _Problem:
     """The variables: kernels first, then the tensors that could lie in LX.
 
-    What is asked of a kernel, a tensor or both is answered once for all that are alike; tables of one answer are one
-    object, which the solver knows again.
+    What is asked of a kernel, a tensor or both is answered once for all that are alike, in whatever plan; tables of one
+    answer are one object, which the solver knows again.
     """
 
-    def __init__(self, graph: KernelGraph, candidates: Sequence[Sequence[Candidate]], options: PipelineOptions) -> None:
+    def __init__(self, graph: KernelGraph, candidates: Sequence[Sequence[Candidate]], context: PassContext) -> None:
+        options = context.options
         self._graph = graph
         self._bytes_per_us = float(options.profile.memory_bytes_per_us)
         self._usable = options.target.lx_usable_bytes
         self._profile = options.profile
         self._has_shuffles = options.has_shuffles and options.divides_for_shuffles
         self._trips = [graph.trips(kernel.loops) for kernel in graph.kernels]
-        self._known = Answers()
-        self._kinds = [
-            self._known.number(likeness(graph, kernel), tuple(item.division for item in items))
+        self._known = context.known
+        self._asked = self._known.number("divisions", options.profile, self._usable)
+        self._shares = self._known.answer(("shares", self._asked), _Shares)
+        self._numbers = [
+            self._known.number(self._asked, likeness(graph, kernel), tuple([item.division for item in items]))
             for kernel, items in zip(graph.kernels, candidates, strict=True)
         ]
-        self._candidates = [
-            self._known.answer(("distinct", kind, id(items)), lambda k=kernel, c=items: _distinct(k, c))
-            for kernel, items, kind in zip(graph.kernels, candidates, self._kinds, strict=True)
+        self._kinds = [
+            self._known.answer(("kind", number), lambda k=kernel, c=items: _kind(k, c))
+            for kernel, items, number in zip(graph.kernels, candidates, self._numbers, strict=True)
         ]
 
     def solved(self) -> Choice:
         """Return the divisions of least total time."""
         variables: list[tuple[str, Sequence[_State]]] = []
-        domains = [len(items) for items in self._candidates]
+        domains = [len(kind.candidates) for kind in self._kinds]
         factors = [Factor((number,), self._alone(number)) for number in range(len(domains))]
         every = self._touches()
         parted = {name for (name, region) in every if region != whole_region(self._graph.buffers[name])}
@@ -119,7 +155,7 @@ class _Problem:
             factors.append(Factor((variable,), self._state_costs(moved, region, states)))
             factors.extend(Factor((touch.kernel, variable), self._agreement(moved, states, touch)) for touch in touches)
         values = minimise(domains, factors).values
-        divisions = tuple(items[value].division for items, value in zip(self._candidates, values, strict=False))
+        divisions = tuple(kind.candidates[value].division for kind, value in zip(self._kinds, values, strict=False))
         lying = zip(variables, values[len(divisions) :], strict=True)
         shuffled = frozenset(name for (name, states), value in lying if states[value].way is Way.SHUFFLED)
         return Choice(divisions, shuffled)
@@ -127,82 +163,95 @@ class _Problem:
     def _touches(self) -> Mapping[tuple[str, BufferRegion], list[_Touch]]:
         found: dict[tuple[str, BufferRegion], list[_Touch]] = {}
         for number, kernel in enumerate(self._graph.kernels):
-            kind, items = self._kinds[number], self._candidates[number]
             for position, region, is_writer, shares in self._known.answer(
-                ("touched by", kind, id(items)), lambda k=kernel, c=items: self._touched_by(k, c)
+                ("touched by", self._numbers[number]), lambda k=kernel, n=number: self._touched_by(k, self._kinds[n])
             ):
                 name = kernel.uses[position].buffer
                 found.setdefault((name, region), []).append(_Touch(number, is_writer, shares))
         return found
 
-    def _touched_by(self, kernel: Kernel, items: Sequence[Candidate]) -> list[_KernelTouch]:
+    def _touched_by(self, kernel: Kernel, kind: _Kind) -> list[_KernelTouch]:
         """Return each region of a buffer that a kernel touches, by the first of its operands there."""
         positions: dict[tuple[str, BufferRegion, bool], list[int]] = {}
         undivided = (1,) * len(kernel.placed.variables)
         for position, use in enumerate(kernel.uses):
-            region, _ = self._touched(kernel, position, undivided)
+            region, _ = touched(self._graph.buffers[use.buffer], kernel, position, undivided)
             positions.setdefault((use.buffer, region, position == len(kernel.inputs)), []).append(position)
         return [
-            (places[0], region, is_writer, self._shares(kernel, items, region, places))
+            (places[0], region, is_writer, self._shares.numbered(self._usable_shares(kernel, kind, region, places)))
             for (_, region, is_writer), places in positions.items()
         ]
 
-    def _shares(
-        self, kernel: Kernel, items: Sequence[Candidate], region: BufferRegion, positions: Sequence[int]
-    ) -> tuple[Share | None, ...]:
-        found: list[Share | None] = []
-        for candidate in items:
-            touches = [self._touched(kernel, position, candidate.division) for position in positions]
-            shares = {share if part == region else None for part, share in touches}
-            share = shares.pop()
-            is_usable = not shares and share is not None and not share.is_replicated
-            found.append(share if is_usable and share is not None and share.size_bytes <= self._usable else None)
-        return tuple(found)
+    def _usable_shares(
+        self, kernel: Kernel, kind: _Kind, region: BufferRegion, positions: Sequence[int]
+    ) -> list[Share | None]:
+        """Return by candidate the share that all operands have of a region, ``None`` where it cannot lie in LX."""
+        columns = [self._shares_of_region(kernel, kind, region, position) for position in positions]
+        return [
+            own[0] if own[0] is not None and len(set(own)) == 1 and self._is_usable(own[0]) else None
+            for own in zip(*columns, strict=True)
+        ]
 
-    def _touched(self, kernel: Kernel, position: int, division: Division) -> tuple[BufferRegion, Share | None]:
-        return touched(self._graph.buffers[kernel.uses[position].buffer], kernel, position, division)
+    def _is_usable(self, share: Share) -> bool:
+        return not share.is_replicated and share.size_bytes <= self._usable
+
+    def _shares_of_region(
+        self, kernel: Kernel, kind: _Kind, region: BufferRegion, position: int
+    ) -> Sequence[Share | None]:
+        """Return the share of an operand by candidate, ``None`` where it is not of the region (``touched``)."""
+        shares, buffer = kind.shares[position], self._graph.buffers[kernel.uses[position].buffer]
+        if region == whole_region(buffer):
+            return shares
+        if position == len(kernel.inputs) or region_of(buffer, kernel, kernel.inputs[position]) != region:
+            return (None,) * len(shares)
+        return [
+            share_of_region(kernel, position, candidate.division) if share is None else None
+            for candidate, share in zip(kind.candidates, shares, strict=True)
+        ]
 
     def _states_of(
         self, buffer: KernelBuffer, region: BufferRegion, touches: Sequence[_Touch], *, is_parted: bool
     ) -> Sequence[_State]:
         """Return the ways of a region to lie in LX, and not to; alike for touches of the same shares."""
-        touching = tuple((id(touch.shares), touch.is_writer, self._trips[touch.kernel]) for touch in touches)
+        touching = tuple([(touch.shares, touch.is_writer, self._trips[touch.kernel]) for touch in touches])
         is_intermediate, is_whole = buffer.role is BufferRole.INTERMEDIATE, region == whole_region(buffer)
-        key = ("states", is_intermediate, is_whole, is_parted, self._graph.trips(region.loops), touching)
+        facts = (is_intermediate, is_whole, is_parted, self._graph.trips(region.loops))
+        key = ("states", self._asked, self._has_shuffles, facts, touching)
         return self._known.answer(key, lambda: self._states(buffer, region, touches, is_parted=is_parted))
 
     def _states(
         self, buffer: KernelBuffer, region: BufferRegion, touches: Sequence[_Touch], *, is_parted: bool
     ) -> list[_State]:
-        offers: dict[Share, int] = {}
+        offers: dict[int, int] = {}
         for touch in touches:
             for share in dict.fromkeys(touch.shares):
-                if share is not None:
+                if share != _NOWHERE:
                     offers[share] = offers.get(share, 0) + self._trips[touch.kernel]
         rounds = self._graph.trips(region.loops)
         shared = [share for share, trips in offers.items() if trips > rounds]
         shared.sort(key=lambda share: -offers[share])
         writers = [touch for touch in touches if touch.is_writer]
         is_whole = region == whole_region(buffer)
+        is_read_again = sum(self._trips[touch.kernel] for touch in touches if not touch.is_writer) > rounds
         states = [_IN_MEMORY]
         for share in shared[:_MOST_SHARES]:
             if is_whole and buffer.role is BufferRole.INTERMEDIATE and all(share in touch.shares for touch in touches):
                 states.append(_State(Way.RESIDENT, share))
             if is_whole and len(writers) == 1 and share in writers[0].shares:
                 states.append(_State(Way.DRAINED, share))
-            if len(writers) < 2 and sum(self._trips[touch.kernel] for touch in touches if not touch.is_writer) > rounds:
+            if len(writers) < 2 and is_read_again:
                 states.append(_State(Way.STAGED, share))
         if self._has_shuffles and is_whole and buffer.role is BufferRole.INTERMEDIATE and writers:
             states += [
                 _State(Way.SHUFFLED, share)
                 for share in dict.fromkeys(writers[0].shares)
-                if share is not None and self._may_move(share, touches)
+                if share != _NOWHERE and self._may_move(share, touches)
             ]
         if is_parted:  # what is read in part has to be in device memory
             return [state for state in states if state.way not in {Way.RESIDENT, Way.SHUFFLED}]
         return states
 
-    def _may_move(self, share: Share, touches: Sequence[_Touch]) -> bool:
+    def _may_move(self, share: int, touches: Sequence[_Touch]) -> bool:
         """Whether all writers offer a share and some readers only others that a shuffle can bring it to."""
         readers = [touch.shares for touch in touches if not touch.is_writer]
         return (
@@ -211,12 +260,15 @@ class _Problem:
             and all(share in offers or any(self._fits_beside(share, other) for other in offers) for offers in readers)
         )
 
-    def _fits_beside(self, share: Share, other: Share | None) -> bool:
+    def _fits_beside(self, number: int, other_number: int) -> bool:
         """Whether a shuffle can bring a tensor from one share to another, both in LX for a while.
 
         Shares over dims of which one is taken apart are not told alike: no copy has both.
         """
-        if other is None or len(other.slices) != len(share.slices) or len(other.extents) != len(share.extents):
+        if other_number == _NOWHERE:
+            return False
+        share, other = self._shares[number], self._shares[other_number]
+        if len(other.slices) != len(share.slices) or len(other.extents) != len(share.extents):
             return False
         return share.size_bytes + other.size_bytes <= self._usable
 
@@ -230,16 +282,16 @@ class _Problem:
         return round(size_bytes / self._bytes_per_us * _TICKS_PER_US)
 
     def _alone(self, number: int) -> Table:
-        items, trips = self._candidates[number], self._trips[number]
+        items, trips = self._kinds[number].candidates, self._trips[number]
         return self._known.answer(
-            ("alone", id(items), trips),
+            ("alone", self._numbers[number], trips),
             lambda: np.array([round(item.cost_us * _TICKS_PER_US) * trips for item in items], np.int64),
         )
 
     def _state_costs(self, moved: int, region: BufferRegion, states: Sequence[_State]) -> Table:
         taken = moved * self._graph.trips(region.loops) + _COPY_TICKS
         copied = (Way.DRAINED, Way.STAGED)
-        key = ("state costs", taken, id(states))
+        key = ("state costs", taken, id(states))  # an answer, which stays
         return self._known.answer(
             key, lambda: np.array([taken if state.way in copied else 0 for state in states], np.int64)
         )
@@ -247,35 +299,36 @@ class _Problem:
     def _agreement(self, moved: int, states: Sequence[_State], touch: _Touch) -> Table:
         """What a kernel saves where it finds the tensor in LX cut as it cuts it, by candidate and state."""
         trips = self._trips[touch.kernel]
-        key = ("agreement", moved, trips, id(states), id(touch.shares), touch.is_writer)
+        key = ("agreement", moved, trips, id(states), touch.shares, touch.is_writer)
         return self._known.answer(key, lambda: self._savings(moved, trips, states, touch))
 
     def _savings(self, moved: int, trips: int, states: Sequence[_State], touch: _Touch) -> Table:
         saved = moved * trips
-        table = np.zeros((len(touch.shares), len(states)), np.int64)
-        for column, state in enumerate(states):
-            if state.share is None or (touch.is_writer and state.way is Way.STAGED):
+        columns: list[list[int]] = []
+        for state in states:
+            if state.share == _NOWHERE or (touch.is_writer and state.way is Way.STAGED):
+                columns.append([0] * len(touch.shares))
                 continue
             is_moved = state.way is Way.SHUFFLED and not touch.is_writer
-            shuffled = self._shuffle_ticks(state.share) * trips if is_moved else 0
             other = INFINITE if touch.is_writer or state.way is Way.RESIDENT or is_moved else 0
-            for row, share in enumerate(touch.shares):
-                if share == state.share:
-                    table[row, column] = -saved
-                elif is_moved and self._fits_beside(state.share, share):
-                    table[row, column] = shuffled - saved
-                else:
-                    table[row, column] = other
-        return table
+            column = [-saved if share == state.share else other for share in touch.shares]
+            if is_moved:
+                shuffled = self._shuffle_ticks(self._shares[state.share]) * trips
+                for row, share in enumerate(touch.shares):
+                    if share != state.share and self._fits_beside(state.share, share):
+                        column[row] = shuffled - saved
+            columns.append(column)
+        return np.array(columns, np.int64).T
 
 
-def _distinct(kernel: Kernel, items: Sequence[Candidate]) -> tuple[Candidate, ...]:
+def _kind(kernel: Kernel, items: Sequence[Candidate]) -> _Kind:
     """Return the best candidate of each combination of shares."""
+    divisions = [candidate.division for candidate in items]
     found: dict[tuple[Share | None, ...], Candidate] = {}
-    for candidate in items:
-        key = tuple(share_of(kernel, position, candidate.division) for position in range(len(kernel.uses)))
-        found.setdefault(key, candidate)
-    return tuple(found.values())
+    by_position = [shares_of(kernel, position, divisions) for position in range(len(kernel.uses))]
+    for candidate, shares in zip(items, zip(*by_position, strict=True), strict=True):
+        found.setdefault(shares, candidate)
+    return _Kind(tuple(found.values()), tuple(zip(*found, strict=True)))
 
 
 def _region_bytes(buffer: KernelBuffer, region: BufferRegion) -> int:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from spyrec.dataclass import dataclass
 from spyrec.diagnostics import DiagnosticSink, SpyrecError
 from spyrec.ir.graph import Graph, Node, Value, location_of, pinned_position
 from spyrec.ir.inference import operand_types

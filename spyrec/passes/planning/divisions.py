@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
+from spyrec.dataclass import dataclass
 from spyrec.hardware.target import STICK_BYTES
 from spyrec.ir.device_access import DeviceAccess, VariablePart
 from spyrec.ir.kernel import Kernel

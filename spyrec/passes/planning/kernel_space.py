@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from spyrec.dataclass import dataclass
 from spyrec.device_ops import LAYERNORM_SCALE, device_operation
 from spyrec.hardware.target import STICK_BYTES
 from spyrec.ir.device_access import DeviceAccess, VariablePart

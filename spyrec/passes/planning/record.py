@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 
+from spyrec.dataclass import dataclass
 from spyrec.device_ops import IDENTITY, device_operation
 from spyrec.hardware.cost import Combination, OperandRead, OperationClass, OperationRecord, Unit, cost_of
 from spyrec.hardware.target import PARTIAL_SUM_BYTES, STICK_BYTES, TargetProfile

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 
+from spyrec.dataclass import dataclass
 from spyrec.ir.access import Access, Coordinate
 from spyrec.ir.device_layout import BufferLayout, Digit
 from spyrec.ir.kernel import Kernel, KernelBuffer, Use

@@ -13,9 +13,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Set as AbstractSet
+from dataclasses import field, replace
 from enum import Enum
 
+from spyrec.dataclass import dataclass
 from spyrec.hardware.cost import cost_of
 from spyrec.hardware.target import TargetProfile
 from spyrec.ir.device_access import Inexpressible, cut_points
@@ -92,13 +94,18 @@ class _Touches:
 
 
 def residences(
-    graph: KernelGraph, kernels: Sequence[Kernel], internal: frozenset[str], shuffles: Shuffles | None = None
+    graph: KernelGraph,
+    kernels: Sequence[Kernel],
+    internal: frozenset[str],
+    shuffles: Shuffles | None = None,
+    without: AbstractSet[str] = frozenset(),
 ) -> tuple[Group, ...]:
     """Return a way for each buffer or region that can lie in LX, the one that saves most.
 
     ``internal``: the buffers that no other program and no caller sees.  ``shuffles``: none are made where absent.
+    ``without``: buffers that nobody asks about.
     """
-    return _Finder(graph, kernels, internal, shuffles).found()
+    return _Finder(graph, kernels, internal, shuffles).found(without)
 
 
 class _Finder:
@@ -129,11 +136,13 @@ class _Finder:
         if is_output:
             self._writers.setdefault(use.buffer, []).append(number)
 
-    def found(self) -> tuple[Group, ...]:
+    def found(self, without: AbstractSet[str]) -> tuple[Group, ...]:
         """Return the residences that save something, in the order in which their buffers are first touched."""
         result: list[Group] = []
         number = 0
         for name, by_region in self._touches.items():
+            if name in without:
+                continue
             buffer = self._graph.buffers[name]
             groups = [self._resident(buffer, by_region)]
             if not groups[0]:

@@ -7,11 +7,12 @@ touches a tensor in LX has to cut it among the same cores alike, and to walk all
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
 
+from spyrec.dataclass import dataclass
 from spyrec.hardware.target import RING_CORES, STICK_BYTES
 from spyrec.hardware.work_slices import slices_in_order, slices_of_cores
 from spyrec.ir.device_access import DeviceAccess, DeviceDim, VariablePart
@@ -39,7 +40,12 @@ class Share(RemembersHash):
     @property
     def is_replicated(self) -> bool:
         """Whether two cores hold the same slice."""
-        return len(set(self.slices)) < len(self.slices)
+        return _is_replicated(self)
+
+
+@lru_cache(maxsize=1 << 14)
+def _is_replicated(share: Share) -> bool:
+    return len(set(share.slices)) < len(share.slices)
 
 
 def share_of(kernel: Kernel, position: int, division: tuple[int, ...]) -> Share | None:
@@ -49,15 +55,21 @@ def share_of(kernel: Kernel, position: int, division: tuple[int, ...]) -> Share 
     variable of extent 1 added, none that a loop moves and none that is walked in part; no output whose partial results
     cores combine, which they do in memory that they share.
     """
-    use = kernel.uses[position]
+    return shares_of(kernel, position, (division,))[0]
+
+
+def shares_of(kernel: Kernel, position: int, divisions: Sequence[tuple[int, ...]]) -> tuple[Share | None, ...]:
+    """Return the share of an operand under each of several divisions, as :func:`share_of`."""
     operand = kernel.placed.operands[position]
-    if any(any(step) for step in use.steps) or not _walks_all(kernel.placed, operand):
-        return None
-    if position == len(kernel.inputs):
-        splits = (index for index, slices in enumerate(division) if slices > 1)
-        if any(index not in operand.variables for index in splits):
-            return None
-    return share_of_region(kernel, position, division)
+    is_output = position == len(kernel.inputs)
+    use = kernel.output if is_output else kernel.inputs[position]
+    if any(map(any, use.steps)) or not _walks_all(kernel.placed, operand):
+        return (None,) * len(divisions)
+    parts = [index for index in range(len(kernel.placed.variables)) if is_output and index not in operand.variables]
+    return tuple(
+        None if any(division[index] > 1 for index in parts) else share_of_region(kernel, position, division)
+        for division in divisions
+    )
 
 
 def share_of_region(kernel: Kernel, position: int, division: tuple[int, ...]) -> Share | None:

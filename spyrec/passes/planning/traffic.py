@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 
+from spyrec.dataclass import dataclass
 from spyrec.hardware.cost import OperationRecord, cost_of
 from spyrec.hardware.plan_record import (
     LxFigures,

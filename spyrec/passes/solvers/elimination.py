@@ -8,11 +8,12 @@ the induced width only; a graph of layers has width 2 to 4.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 
 import numpy as np
 import numpy.typing as npt
+
+from spyrec.dataclass import dataclass
 
 INFINITE = 1 << 60
 """The cost of an assignment that is not allowed; sums of a few thousand stay exact in int64 by saturation."""

@@ -7,9 +7,9 @@ the same places on every machine.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from spyrec.dataclass import dataclass
 from spyrec.passes.solvers.packing_decoder import Places
 from spyrec.passes.solvers.packing_problem import PackingProblem, alive_by_step, height_bound
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
+from spyrec.dataclass import dataclass
 from spyrec.passes.solvers.packing_problem import PackingProblem
 
 Places = list[int | None]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+from spyrec.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

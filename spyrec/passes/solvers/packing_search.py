@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
+from spyrec.dataclass import dataclass
 from spyrec.passes.solvers.packing_decoder import Decoder, Places, chains_of
 from spyrec.passes.solvers.packing_problem import PackingProblem, height_bound
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from spyrec.dataclass import dataclass
 from spyrec.device_ops import IDENTITY, cast_between, device_operation
 from spyrec.hardware.dtypes import DType
 from spyrec.ir.access import Access

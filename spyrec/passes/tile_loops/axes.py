@@ -13,6 +13,9 @@ Axis = Mapping[str, int]
 _Place = tuple[str, str, int]
 """A dim of a buffer or of a kernel's iteration: kind, name, number."""
 
+_HostDim = tuple[str, int]
+"""A buffer, and the number of its dim."""
+
 
 def shared_axes(graph: KernelGraph, kernels: Sequence[Kernel]) -> list[Axis]:
     """Return the axes that at least two of the kernels have, once and free; those of most kernels first.
@@ -45,22 +48,25 @@ def grown(graph: KernelGraph, axis: Axis) -> Axis:
     A loop that the small operations between two large ones do not interrupt keeps what the large ones share.
     """
     members = dict(axis)
-    walked: dict[str, dict[tuple[str, int], set[int]]] = {}
-    for kernel in graph.kernels:
+    walked: dict[str, dict[_HostDim, set[int]]] = {}
+    walkers: dict[_HostDim, dict[int, Kernel]] = {}
+    for number, kernel in enumerate(graph.kernels):
         for dim, (_, buffer, host_dim) in walks(graph, kernel):
             walked.setdefault(kernel.name, {}).setdefault((buffer, host_dim), set()).add(dim)
-    is_growing = True
-    while is_growing:
-        places = {
-            place for name, dim in members.items() for place, dims in walked.get(name, {}).items() if dims == {dim}
-        }
-        joining: dict[str, int] = {}
-        for kernel in graph.kernels:
-            dims = {dim for place in walked.get(kernel.name, {}).keys() & places for dim in walked[kernel.name][place]}
+            walkers.setdefault((buffer, host_dim), {})[number] = kernel
+    places: set[_HostDim] = set()
+    joining: Mapping[str, int] = axis
+    while joining:
+        new = {place for name, dim in joining.items() for place, dims in walked.get(name, {}).items() if dims == {dim}}
+        new -= places
+        places |= new
+        joining = {}
+        reached = {number: kernel for place in new for number, kernel in walkers[place].items()}
+        for _, kernel in sorted(reached.items(), key=lambda item: item[0]):
+            dims = {dim for place, own in walked[kernel.name].items() if place in places for dim in own}
             if kernel.name not in members and len(dims) == 1 and is_free(kernel, min(dims)):
                 joining[kernel.name] = min(dims)
         members.update(joining)
-        is_growing = bool(joining)
     return members
 
 

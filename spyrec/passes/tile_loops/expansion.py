@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from spyrec.dataclass import dataclass
 from spyrec.device_ops import MULTIPLICATION
 from spyrec.ir.access import Access
 from spyrec.ir.kernel import Kernel, KernelBuffer, Loop, Use

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from spyrec.dataclass import dataclass
 from spyrec.ir.access import Access
 from spyrec.ir.graph import Derived
 from spyrec.ir.kernel import BufferRole, Kernel, KernelBuffer, Use, copy_kernel

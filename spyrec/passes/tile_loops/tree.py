@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from spyrec.dataclass import dataclass
 from spyrec.ir.access import Coordinate, Term
 from spyrec.ir.kernel import Kernel, Use
 from spyrec.passes.tile_loops.levels import Path, TileLevel

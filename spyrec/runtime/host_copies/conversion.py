@@ -7,12 +7,12 @@ holds every 8- and 16-bit format exactly, and are rounded once into the destinat
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 import numpy.typing as npt
 
+from spyrec.dataclass import dataclass
 from spyrec.diagnostics import refuse
 from spyrec.hardware.dlfloat import decode, encode
 from spyrec.hardware.dtypes import DeviceFormat

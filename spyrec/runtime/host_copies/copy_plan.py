@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
+from spyrec.dataclass import dataclass
 from spyrec.layout.conversion_table import CopyNest, DataConversionInfo
 
 _PART_ELEMENTS = 1 << 19

@@ -6,12 +6,12 @@ It is the form of an argument whose table gives no host shape (a bundle written 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 import numpy.typing as npt
 
+from spyrec.dataclass import dataclass
 from spyrec.diagnostics import SpyrecError, refuse
 from spyrec.hardware import dlfloat
 from spyrec.hardware.dtypes import DeviceFormat

@@ -5,12 +5,13 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
 from spyrec.bundle.manifest import Argument, Manifest, Role
+from spyrec.dataclass import dataclass
 from spyrec.diagnostics import DiagnosticSink, Location, SpyrecError, refuse
 from spyrec.hardware.target import STICK_BYTES
 from spyrec.layout.symbolic_dim import SymbolicDim

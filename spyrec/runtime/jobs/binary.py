@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from spyrec.bundle.correction_word import Word, WordKind
 from spyrec.bundle.host_compute import correction_bytes
 from spyrec.bundle.image_sections import entry_offset, image_bytes_of, operand_table_bytes, read_sections
 from spyrec.bundle.image_table import ImageTable
 from spyrec.bundle.launch_plan import CorrectionSlot, InitTransfer, LaunchArtifact
 from spyrec.bundle.program_image import image_table
+from spyrec.dataclass import dataclass
 from spyrec.diagnostics import Location
 from spyrec.hardware.target import PROGRAM_SEGMENT_BASE, SEGMENT_BYTES
 from spyrec.runtime.errors import MalformedPlan

@@ -6,7 +6,7 @@ import os
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
@@ -15,6 +15,7 @@ from spyrec.bundle.bundle import Bundle
 from spyrec.bundle.image_sections import MAX_SLOTS
 from spyrec.bundle.manifest import Manifest, PlanStep, Role
 from spyrec.bundle.tile_contract import programs_beside
+from spyrec.dataclass import dataclass
 from spyrec.diagnostics import refuse
 from spyrec.runtime.argument_kinds import Several, Text, Whole, of, takes
 from spyrec.runtime.errors import InvalidArgument, NoEntry, OutsideAllocation

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING
 
+from spyrec.dataclass import dataclass
 from spyrec.runtime.argument_kinds import of, takes
 from spyrec.runtime.device import NO_VALUES
 from spyrec.runtime.jobs.execution_plan import ExecutionPlan

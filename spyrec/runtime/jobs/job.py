@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
@@ -14,6 +14,7 @@ from spyrec.bundle.launch_plan import ComputeOnDevice, ComputeOnHost, DataTransf
 from spyrec.bundle.manifest import Role, TripCount
 from spyrec.bundle.program import is_size_parameter
 from spyrec.bundle.tile_contract import TileContract, programs_beside
+from spyrec.dataclass import dataclass
 from spyrec.diagnostics import Location, refuse
 from spyrec.hardware.target import PROGRAM_SEGMENT_BASE
 from spyrec.runtime.device import NO_VALUES

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from spyrec.bundle.manifest import Argument, Role
 from spyrec.bundle.tile_contract import argument_layout
+from spyrec.dataclass import dataclass
 from spyrec.hardware.dtypes import DeviceFormat, DType
 from spyrec.hardware.target import STICK_BYTES
 from spyrec.layout.device_layout import DeviceLayout

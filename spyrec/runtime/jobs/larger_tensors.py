@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from spyrec.bundle.manifest import Manifest, Role
 from spyrec.bundle.tile_contract import argument_layout
+from spyrec.dataclass import dataclass
 from spyrec.layout.device_layout import DeviceLayout
 from spyrec.runtime.jobs.execution_plan import ExecutionPlan
 from spyrec.runtime.launch.launched_forms import ContractedStep, launched_layouts, launched_shapes

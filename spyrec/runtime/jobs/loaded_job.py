@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from spyrec.bundle.host_compute import HostComputeSpec
+from spyrec.dataclass import dataclass
 from spyrec.hardware.target import PROGRAM_SEGMENT_BASE
 from spyrec.runtime.jobs.binary import Binary, Part
 from spyrec.runtime.memory.addresses import AddressRange, RegionTable, VirtualAddress

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
 from spyrec.bundle.host_compute import HostComputeSpec
+from spyrec.dataclass import dataclass
 from spyrec.runtime.errors import MalformedPlan
 from spyrec.runtime.memory.allocator import AllocationIndex
 from spyrec.runtime.streams.control_block import HostArray

@@ -6,10 +6,10 @@ The tile contracts say which loop each dim follows, so that the inputs' shapes g
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import permutations
 
 from spyrec.bundle.tile_contract import TileArgument, TileContract
+from spyrec.dataclass import dataclass
 from spyrec.layout.device_layout import DeviceLayout
 from spyrec.layout.tiling import row_major_strides
 from spyrec.runtime.errors import RuntimeFault

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from spyrec.bundle.tile_contract import TileArgument
+from spyrec.dataclass import dataclass
 from spyrec.runtime.launch.address_levels import AddressRun, address_runs, are_alike, in_box, run_of, stick_strides
 from spyrec.runtime.launch.offset_rule import AxisCut, AxisSteps, Obstacle, axis_steps, start_bytes
 from spyrec.runtime.launch.plan import ArgumentPlan, LaunchTensor, LoopPlan, LoopSteps, Mode, Remainder

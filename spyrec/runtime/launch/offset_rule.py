@@ -7,9 +7,9 @@ the tile's first one as in the first tile.  That holds where adding the tile's s
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
 
+from spyrec.dataclass import dataclass
 from spyrec.hardware.target import STICK_BYTES
 from spyrec.runtime.launch.address_levels import AddressRun, run_of
 

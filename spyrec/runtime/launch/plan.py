@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
 from spyrec.bundle.tile_contract import LoopKind
+from spyrec.dataclass import dataclass
 from spyrec.hardware.dtypes import DType
 from spyrec.layout.device_layout import DeviceLayout
 from spyrec.runtime.launch.offset_rule import STILL, AxisSteps

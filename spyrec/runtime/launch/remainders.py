@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from spyrec.bundle.manifest import Role
 from spyrec.bundle.tile_contract import LoopKind, TileArgument, TileContract, TileLoop, WriteMode
+from spyrec.dataclass import dataclass
 from spyrec.runtime.errors import RemainderNotPossible
 from spyrec.runtime.launch.address_levels import address_runs, run_of
 from spyrec.runtime.launch.offset_rule import Obstacle, start_bytes

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise, product
 
+from spyrec.dataclass import dataclass
 from spyrec.hardware.target import STICK_BYTES
 from spyrec.layout.device_layout import DeviceLayout
 from spyrec.runtime.launch.address_levels import AddressRun, Level, address_runs, in_box

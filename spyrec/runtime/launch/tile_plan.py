@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import product
 
 from spyrec.bundle.manifest import Role
 from spyrec.bundle.tile_contract import TileArgument, TileContract, WriteMode
+from spyrec.dataclass import dataclass
 from spyrec.runtime.errors import TileNotExpressible
 from spyrec.runtime.launch.matching import is_reduction
 from spyrec.runtime.launch.modes import tile_done, tile_starts

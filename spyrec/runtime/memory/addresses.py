@@ -7,10 +7,10 @@ Region ``i`` appears in segment ``i``; the last one, segment 7, holds programs.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple, cast
 
+from spyrec.dataclass import dataclass
 from spyrec.hardware.target import DATA_SEGMENTS, SEGMENT_BYTES, STICK_BYTES
 from spyrec.runtime.argument_kinds import Whole, as_integer, is_a, shown, takes
 from spyrec.runtime.errors import InvalidMemory, UnknownRegion

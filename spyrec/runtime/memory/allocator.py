@@ -7,9 +7,9 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple, NewType, Protocol
 
+from spyrec.dataclass import dataclass
 from spyrec.runtime.argument_kinds import as_integer, is_a, of, shown, takes
 from spyrec.runtime.errors import (
     DeviceClosed,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from spyrec.dataclass import dataclass
 from spyrec.runtime.call_site import call_site
 from spyrec.runtime.memory.allocator import AllocationIndex, FlexAllocator
 from spyrec.runtime.memory.statistics import MemoryKind

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import Protocol
 
+from spyrec.dataclass import dataclass
 from spyrec.runtime.memory.addresses import AddressRange
 
 

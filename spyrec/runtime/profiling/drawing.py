@@ -8,8 +8,8 @@ Process and thread numbers are those of torch's profiler: kernels in the lane of
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+from spyrec.dataclass import dataclass
 from spyrec.runtime.memory.statistics import BlockState
 from spyrec.runtime.profiling.program_lanes import ProgramLanes, ProgramWriter, core_groups
 from spyrec.runtime.profiling.records import Call, MemoryChange, Operation, Records

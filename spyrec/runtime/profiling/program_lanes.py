@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
+from spyrec.dataclass import dataclass
 from spyrec.runtime.device import LaunchStats, OperationStats
 from spyrec.runtime.profiling.trace_events import Events, Lane
 from spyrec.runtime.timeline_records import (

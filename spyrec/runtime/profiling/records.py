@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from spyrec.dataclass import dataclass
 from spyrec.runtime.device import LaunchStats
 from spyrec.runtime.memory.addresses import AddressRange
 from spyrec.runtime.memory.statistics import AllocatorStatistics, BlockState

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
+from spyrec.dataclass import dataclass
 from spyrec.runtime.profiling.records import Operation, Records
 from spyrec.runtime.streams.control_block import Engine, Kind
 from spyrec.runtime.streams.stream_queue import Phase

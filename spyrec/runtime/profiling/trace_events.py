@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
+from spyrec.dataclass import dataclass
 from spyrec.files.file_kinds import TRACE, TRACE_FORMAT
 from spyrec.files.whole_file import refuse_unwritable, write_file
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum, auto
 from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from spyrec.dataclass import dataclass
 from spyrec.layout.conversion_table import DataConversionInfo
 from spyrec.runtime.errors import RuntimeFault
 from spyrec.runtime.host_copies.device_form import DeviceForm

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from spyrec.dataclass import dataclass
 from spyrec.runtime.streams.recording import Recording
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Protocol
 
+from spyrec.dataclass import dataclass
 from spyrec.runtime.memory.allocator import AllocationIndex
 from spyrec.runtime.memory.spyre_allocator import Allocation
 from spyrec.runtime.streams.control_block import ControlBlock

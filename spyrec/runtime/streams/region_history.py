@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
+from spyrec.dataclass import dataclass
 from spyrec.runtime.memory.windows import Sticks, meet, stretch_of
 from spyrec.runtime.streams.control_block import Kind, Origin
 from spyrec.runtime.streams.interval_map import IntervalMap

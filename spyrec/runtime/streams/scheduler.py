@@ -8,9 +8,10 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
+from spyrec.dataclass import dataclass
 from spyrec.runtime.argument_kinds import as_integer, is_a, shown
 from spyrec.runtime.device import Backend
 from spyrec.runtime.errors import (

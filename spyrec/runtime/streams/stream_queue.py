@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import Enum
 
+from spyrec.dataclass import dataclass
 from spyrec.runtime.errors import RuntimeFault
 from spyrec.runtime.memory.spyre_allocator import Holdings
 from spyrec.runtime.streams.control_block import ControlBlock, EventAction, Kind, Origin

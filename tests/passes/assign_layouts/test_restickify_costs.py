@@ -118,3 +118,27 @@ def test_chosen_layouts_cost_no_more_than_any_other_choice(seed: int) -> None:
     assert choice.cost == choice.lower_bound
     sizes = [len(layouts) for layouts in problem.domains.values()]
     assert choice.cost == min(problem.cost_of(values) for values in itertools.product(*map(range, sizes)))
+
+
+def test_a_copy_takes_no_name_that_a_tensor_has() -> None:
+    """``k.restickified`` is free and ``k.restickified1`` is not: one name begins so."""
+    shapes = {"x": (64, 64), "w": (64, 64)}
+    nodes: list[dict[str, object]] = [
+        {"name": "k", "op": "matmul", "inputs": ["x", "w"]},
+        {"name": "k.restickified1", "op": "neg", "inputs": ["x"]},
+        {"name": "t", "op": "transpose", "inputs": ["k"], "attrs": {"dim0": 0, "dim1": 1}},
+        {"name": "y", "op": "matmul", "inputs": ["x", "t"]},
+        {"name": "z", "op": "add", "inputs": ["y", "k.restickified1"]},
+    ]
+    data = {
+        "format": "spyrec.graph/1",
+        "name": "names",
+        "inputs": [{"name": name, "shape": list(shape), "dtype": "float16"} for name, shape in shapes.items()],
+        "nodes": nodes,
+        "outputs": ["z"],
+    }
+    graph = compile_graph(read_graph_data(data), PipelineOptions())
+    copies = [kernel for kernel in graph.kernels if kernel.op == "spyre.restickify"]
+    assert len(copies) == 1
+    assert copies[0].output.buffer == "k.restickified2"
+    assert [kernel.op for kernel in graph.kernels if kernel.output.buffer == "k.restickified1"] == ["neg"]

@@ -21,7 +21,7 @@ from spyrec.passes.planning.regions import BufferRegion, layout_of_region, whole
 from spyrec.passes.planning.residency import touched
 from spyrec.passes.planning.shares import Share
 from tests.support.examples import examples
-from tests.support.graphs import JsonObject, after, graph_data, node, read, tensor
+from tests.support.graphs import JsonObject, after, context, graph_data, node, read, tensor
 from tests.support.planned_runs import planned, small_target
 from tests.support.random_graphs import random_graph
 from tests.support.random_loops import looped_graph
@@ -120,7 +120,7 @@ def _assert_none_is_cheaper(graph: KernelGraph, options: PipelineOptions) -> Non
     while math.prod(map(len, choices)) > _MOST_COMBINATIONS:  # fewer for the kernel that has most
         most = max(range(len(choices)), key=lambda index: len(choices[index]))
         choices[most] = choices[most][:-1]
-    chosen = choose(graph, choices, options).divisions
+    chosen = choose(graph, choices, context(options)).divisions
     picked = [
         next(item for item in items if item.division == division)
         for items, division in zip(choices, chosen, strict=True)
@@ -188,7 +188,7 @@ def test_without_a_planner_every_operation_divides_as_it_alone_would() -> None:
     for seed in range(6):
         graph = after("assign-layouts", read(random_graph(seed)[0]), options)
         choices = [candidates(graph, kernel, options) for kernel in graph.kernels]
-        assert choose(graph, choices, options).divisions == tuple(items[0].division for items in choices)
+        assert choose(graph, choices, context(options)).divisions == tuple(items[0].division for items in choices)
 
 
 def test_a_long_chain_is_planned_as_a_whole() -> None:
