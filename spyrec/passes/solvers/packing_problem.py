@@ -5,9 +5,9 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator, Sequence
 
-from spyrec.dataclass import dataclass
-
 import numpy as np
+
+from spyrec.dataclass import dataclass
 
 _ROWS = 1 << 8
 """Buffers whose neighbours are looked for at once."""
