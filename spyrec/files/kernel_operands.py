@@ -35,7 +35,7 @@ def kind_of(operand: object) -> OperandKind:
     return float if isinstance(operand, float | np.floating) else int
 
 
-_WORD, _STATUS = ctypes.c_int64, ctypes.c_int32
+_WORD, _STATUS, _BYTE = ctypes.c_int64, ctypes.c_int32, ctypes.c_char
 
 _RESULTS: dict[str, Any] = {
     "none": None,
@@ -70,6 +70,14 @@ def called_with(address: int, kinds: Sequence[OperandKind], result: str) -> Call
     return call
 
 
+def address_of(array: npt.NDArray[np.generic]) -> int:
+    """Return where an array begins; a contiguous one that may be written says it in a quarter of the time."""
+    flags = array.flags
+    if flags.writeable and flags.c_contiguous and array.size:
+        return ctypes.addressof(_BYTE.from_buffer(cast("Any", array)))
+    return array.ctypes.data
+
+
 def _words_of(kind: OperandKind) -> list[Any]:
     if isinstance(kind, ArrayKind):
         return [_WORD] * (5 + 2 * kind.rank)
@@ -82,4 +90,4 @@ def _number(kind: type[int | float | bool], operand: Any) -> tuple[float]:  # no
 
 def _array_words(array: npt.NDArray[np.generic]) -> tuple[int, ...]:
     """Return an array as numba takes it apart: no owner, no parent, its count, item and address, extents and steps."""
-    return 0, 0, array.size, array.itemsize, array.ctypes.data, *array.shape, *array.strides
+    return 0, 0, array.size, array.itemsize, address_of(array), *array.shape, *array.strides

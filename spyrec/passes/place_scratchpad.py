@@ -219,23 +219,28 @@ def _packing_buffers(kernels: Sequence[Kernel], groups: Sequence[Group]) -> list
     ]
     numbers = {item.name: index for index, item in enumerate(found)}
     parents: dict[str, tuple[int, ...]] = {}
+    users: dict[str, list[Kernel]] = {}  # until a step, which is all of those whose last one it is
     for step, kernel in enumerate(kernels):
+        for use in kernel.uses:
+            users.setdefault(use.buffer, []).append(kernel)
         name = kernel.output.buffer
         if name in numbers and alive[name].first == step:
-            parents[name] = tuple(numbers[other] for other in _overwritable(kernels, step, alive) if other in numbers)
+            names = _overwritable(kernel, step, alive, users)
+            parents[name] = tuple(numbers[other] for other in names if other in numbers)
     return [
         PackingBuffer(item.size_bytes, alive[item.name].first, alive[item.name].last, parents.get(item.name, ()), value)
         for item, value in zip(found, values, strict=True)
     ]
 
 
-def _overwritable(kernels: Sequence[Kernel], step: int, alive: Mapping[str, Lifetime]) -> list[str]:
+def _overwritable(
+    kernel: Kernel, step: int, alive: Mapping[str, Lifetime], users: Mapping[str, Sequence[Kernel]]
+) -> list[str]:
     """Return the inputs of a kernel that its output may overwrite, element by element as it reads them.
 
     They are read for the last time, and were written in the same loops, so that each iteration has its own.  A shuffle
     overwrites nothing: a core's elements come from others.
     """
-    kernel = kernels[step]
     if kernel.rule is not Rule.SAME_STICK or kernel.owners:
         return []
     names: list[str] = []
@@ -243,8 +248,7 @@ def _overwritable(kernels: Sequence[Kernel], step: int, alive: Mapping[str, Life
         life = alive[use.buffer]
         if life.last != step or operand != kernel.placed.operands[-1]:
             continue
-        users = [other for other in kernels[life.first : step + 1] if any(u.buffer == use.buffer for u in other.uses)]
         is_alone = sum(1 for other in kernel.inputs if other.buffer == use.buffer) == 1
-        if is_alone and all(user.loops == kernel.loops for user in users):
+        if is_alone and all(user.loops == kernel.loops for user in users[use.buffer]):
             names.append(use.buffer)
     return names

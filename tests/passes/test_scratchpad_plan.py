@@ -160,14 +160,17 @@ def _without_loops(kernels: Sequence[Kernel]) -> dict[str, Lifetime]:
     return found
 
 
-def _last_reads(kernels: Sequence[Kernel], step: int, alive: Mapping[str, Lifetime]) -> list[str]:
+_Users = Mapping[str, Sequence[Kernel]]
+
+
+def _last_reads(kernel: Kernel, step: int, alive: Mapping[str, Lifetime], users: _Users) -> list[str]:
     """Return what an operation is the last to read, whatever the next round needs: the other fault."""
-    return [use.buffer for use in kernels[step].inputs if alive[use.buffer].last == step]
+    return [use.buffer for use in kernel.inputs if alive[use.buffer].last == step and users[use.buffer]]
 
 
-def _nothing(kernels: Sequence[Kernel], step: int, alive: Mapping[str, Lifetime]) -> list[str]:
+def _nothing(kernel: Kernel, step: int, alive: Mapping[str, Lifetime], users: _Users) -> list[str]:
     """Overwrite nothing in place: what comes later takes the places of the dead."""
-    del kernels, step, alive
+    del kernel, step, alive, users
     return []
 
 

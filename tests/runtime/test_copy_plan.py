@@ -5,19 +5,20 @@ from __future__ import annotations
 import math
 import threading
 from dataclasses import replace
+from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spyrec.hardware import dlfloat
-from spyrec.hardware.dtypes import DType
 from spyrec.layout.conversion_table import CopyNest
 from spyrec.layout.device_layout import DeviceLayout
 from spyrec.runtime.host_copies import copy_plan
 from spyrec.runtime.host_copies.copy_plan import plan_of, writes_every_element
-from spyrec.runtime.host_copies.transfer import copy_to_device, copy_to_host
+from spyrec.runtime.host_copies.transfer import copy_into_host, copy_to_device
 from spyrec.runtime.threads import Threads
 
 
@@ -41,19 +42,39 @@ def nests(draw: st.DrawFn) -> CopyNest:
     )
 
 
-@settings(deadline=None, max_examples=150)
-@given(nests(), st.sampled_from([1, 4, 1 << 19]))
-def test_the_parts_of_a_nest_move_what_the_nest_moves(nest: CopyNest, part_elements: int) -> None:
+@settings(deadline=None, max_examples=300)
+@given(st.lists(nests(), min_size=1, max_size=3), st.sampled_from([1, 4, 20, 1 << 19]))
+def test_the_groups_of_a_table_move_what_its_nests_move(table: list[CopyNest], part_elements: int) -> None:
     plan_of.cache_clear()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(copy_plan, "_PART_ELEMENTS", part_elements)
-        plan = plan_of(nest)
+        plan = plan_of(tuple(table))
     plan_of.cache_clear()
-    assert sorted(move for part in plan.parts for move in moves(part)) == sorted(moves(nest))
-    assert plan.elements == math.prod(nest.sizes)
-    written = [target for _, target in moves(nest)]
-    if plan.is_shareable:
-        assert len(set(written)) == len(written)
+    every = [move for nest in table for move in moves(nest)]
+    groups = [[move for part in group for move in moves(part)] for group in plan.groups]
+    assert sorted(move for group in groups for move in group) == sorted(every)
+    assert plan.elements == len(every)
+    assert plan.source_span == (min(every)[0], max(every)[0])
+    assert plan.destination_span == (min(move[1] for move in every), max(move[1] for move in every))
+    if len(groups) == 1:
+        return
+    assert plan.is_shareable
+    written = [{target for _, target in group} for group in groups]
+    assert all(not one & other for place, one in enumerate(written) for other in written[:place])
+
+
+def test_groups_keep_the_order_of_nests_that_write_the_same() -> None:
+    whole = CopyNest((4, 2), (1, 4), (1, 4))
+    again = CopyNest((4, 2), (1, 4), (1, 4), source_offset=8)
+    plan = plan_of((whole, again))
+    assert [part.source_offset for part in plan.groups[0]] == [0, 8]
+    assert len(plan.groups) == 1
+
+
+@pytest.mark.parametrize("direction", ["h2d", "d2h"])
+def test_the_ragged_end_of_rows_is_shared_with_the_rows(direction: Literal["h2d", "d2h"]) -> None:
+    plan = plan_of(DeviceLayout.default((3000, 1000), "float16").dci(direction).nests)
+    assert [len(group) for group in plan.groups] == [2] * 6
 
 
 def test_only_a_table_that_writes_every_element_skips_clearing_the_result() -> None:
@@ -63,22 +84,36 @@ def test_only_a_table_that_writes_every_element_skips_clearing_the_result() -> N
     (nest,) = whole.dci("d2h").nests
     one_row = replace(nest, destination_strides=(1, 0, 64))
     assert not writes_every_element(replace(whole.dci("d2h"), nests=(one_row,)))
-    assert not plan_of(one_row).is_shareable
+    assert not plan_of((one_row,)).is_shareable
 
 
-@pytest.mark.parametrize("shape", [(2048, 3, 256), (5, 512, 1024), (1 << 20,), (1500, 1000)], ids=str)
-def test_large_copies_in_parts_equal_rounding_in_float64(shape: tuple[int, ...]) -> None:
-    """Random patterns: subnormals, zeros, infinities and NaN stand among ordinary numbers in most sticks."""
+def beginning_at(size_bytes: int, place: int) -> npt.NDArray[np.uint8]:
+    """Memory that begins ``place`` bytes after a cache line."""
+    raw = np.zeros(size_bytes + 128, np.uint8)
+    first = -raw.ctypes.data % 64 + place
+    return raw[first : first + size_bytes]
+
+
+@pytest.mark.parametrize("place", [0, 16], ids=["whole lines", "across lines"])
+@pytest.mark.parametrize(
+    "shape", [(2048, 3, 256), (5, 512, 1024), (1 << 20,), (1500, 1000), (2100, 1024), (3, 900, 1000)], ids=str
+)
+def test_large_copies_in_parts_equal_rounding_in_float64(shape: tuple[int, ...], place: int) -> None:
+    """Random patterns: subnormals, zeros, infinities and NaN stand among ordinary numbers in most sticks.
+
+    The largest are stored past the caches where they are whole lines.
+    """
     bits = np.random.default_rng(3).integers(0, 1 << 16, math.prod(shape), dtype=np.uint16).reshape(shape)
     layout = DeviceLayout.default(shape, "float16")
-    memory = np.zeros(layout.nbytes, dtype=np.uint8)
+    memory = beginning_at(layout.nbytes, place)
     copy_to_device(bits.view(np.float16), layout.dci("h2d"), memory)
     every = np.arange(1 << 16, dtype=np.uint16)
     stored = dlfloat.encode(every.view(np.float16).astype(np.float64))
     with np.errstate(over="ignore"):
         returned = dlfloat.decode(stored).astype(np.float16)
-    back = copy_to_host(memory, layout.dci("d2h"), shape, DType.FLOAT16)
-    np.testing.assert_array_equal(back.view(np.uint16), returned.view(np.uint16)[bits])
+    back = beginning_at(bits.nbytes, place).view(np.float16)
+    copy_into_host(memory, layout.dci("d2h"), back)
+    np.testing.assert_array_equal(back.view(np.uint16).reshape(shape), returned.view(np.uint16)[bits])
     lanes = memory.view(np.uint16).reshape(layout.device_size)
     for index in np.random.default_rng(4).integers(0, shape, (200, len(shape))).tolist():
         assert lanes[layout.device_coordinate(tuple(index))] == stored[bits[tuple(index)]]

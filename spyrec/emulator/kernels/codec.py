@@ -20,7 +20,7 @@ from spyrec.emulator.kernels.instructions import (
     word_at,
 )
 from spyrec.emulator.kernels.jit import bytes_at, floats_at, words16_at, words32_at
-from spyrec.emulator.kernels.linked import linked
+from spyrec.files.linked_kernel import linked
 from spyrec.files.numba_names import inlined
 from spyrec.hardware import dlfloat
 from spyrec.hardware.dlfloat_kernels import decode_scalar, encode_scalar

@@ -8,9 +8,10 @@ import numpy.typing as npt
 from spyrec.emulator.kernels.following import FETCHED_ELEMENTS, chain_notes
 from spyrec.emulator.kernels.instructions import fetch_rows, word_at
 from spyrec.emulator.kernels.jit import bytes_at, words16_at, words32_at
-from spyrec.emulator.kernels.linked import call, linked
+from spyrec.emulator.kernels.linked import call
 from spyrec.emulator.kernels.nests import NO_NUMBERS, Table, Work, element_record, operand_places, task_places
 from spyrec.emulator.kernels.records import Held, written
+from spyrec.files.linked_kernel import linked
 
 Integers = npt.NDArray[np.int64]
 

@@ -18,10 +18,11 @@ from spyrec.emulator.kernels.dl16_loops import combine_rows
 from spyrec.emulator.kernels.following import FETCHED_ELEMENTS, chain_notes
 from spyrec.emulator.kernels.formulas import named, text_of
 from spyrec.emulator.kernels.instructions import fetch_rows, word_at
-from spyrec.emulator.kernels.linked import Linked, call, linked
+from spyrec.emulator.kernels.linked import call
 from spyrec.emulator.kernels.nests import element_record, operand_places, task_places
 from spyrec.emulator.kernels.pointwise import CONVERT
 from spyrec.emulator.numerics import ElementStorage
+from spyrec.files.linked_kernel import Linked, linked
 from spyrec.hardware.dtypes import DeviceFormat
 
 Integers = npt.NDArray[np.int64]

@@ -18,8 +18,9 @@ from spyrec.emulator.kernels.instructions import (
     floats_on_stack,
     word_at,
 )
-from spyrec.emulator.kernels.linked import call, call_system, linked
+from spyrec.emulator.kernels.linked import call, call_system
 from spyrec.emulator.kernels.records import bytes_of, reader_of
+from spyrec.files.linked_kernel import linked
 from spyrec.files.numba_names import inlined
 
 Integers = npt.NDArray[np.int64]

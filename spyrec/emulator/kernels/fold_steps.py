@@ -8,8 +8,9 @@ from spyrec.emulator.kernels.dl16_folds import settle_groups
 from spyrec.emulator.kernels.folds import FOLD_BYTES, LANES, ROWS, fold_row
 from spyrec.emulator.kernels.instructions import byte_at, floats_on_stack, give_back, lesser, room_of, word_at
 from spyrec.emulator.kernels.jit import bytes_at, floats_at
-from spyrec.emulator.kernels.linked import call, linked
+from spyrec.emulator.kernels.linked import call
 from spyrec.emulator.kernels.records import reader_of
+from spyrec.files.linked_kernel import linked
 
 _ROW_BYTES = 8 * LANES
 _SUMS_BYTES = ROWS * _ROW_BYTES  # of one kind, where the stick dim is folded

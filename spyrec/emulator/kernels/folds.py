@@ -13,8 +13,8 @@ from spyrec.device_ops.record import Accumulator
 from spyrec.emulator.kernels.dl16_folds import fold_groups
 from spyrec.emulator.kernels.formulas import fold_values, named, text_of
 from spyrec.emulator.kernels.jit import doubles_at, floats_at, integers_at
-from spyrec.emulator.kernels.linked import Linked, linked
 from spyrec.emulator.kernels.records import bytes_of, reader_of, table_of
+from spyrec.files.linked_kernel import Linked, linked
 
 LANES = 64
 """Longest run of adjacent elements."""

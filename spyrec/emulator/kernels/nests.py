@@ -16,8 +16,8 @@ from llvmlite import ir
 
 from spyrec.dataclass import dataclass
 from spyrec.emulator.kernels.instructions import floats_on_stack, pointer_at
-from spyrec.emulator.kernels.linked import Linked
 from spyrec.emulator.kernels.records import Held, names_of, reader_of
+from spyrec.files.linked_kernel import Linked
 from spyrec.files.numba_names import cgutils, intrinsic, types
 
 Integers = npt.NDArray[np.int64]

@@ -20,9 +20,10 @@ from spyrec.emulator.kernels.instructions import (
     word_at,
 )
 from spyrec.emulator.kernels.jit import doubles_at, words16_at
-from spyrec.emulator.kernels.linked import call, linked
+from spyrec.emulator.kernels.linked import call
 from spyrec.emulator.kernels.nests import element_record, operand_places, task_places
 from spyrec.emulator.kernels.records import reader_of
+from spyrec.files.linked_kernel import linked
 from spyrec.hardware.dlfloat_kernels import decode_scalar
 
 Integers = npt.NDArray[np.int64]

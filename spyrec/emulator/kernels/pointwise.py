@@ -15,8 +15,9 @@ from spyrec.emulator.kernels.codec import DECODERS, ENCODERS
 from spyrec.emulator.kernels.formulas import compute_rows, named, text_of
 from spyrec.emulator.kernels.instructions import double_at, floats_on_stack, lesser, word_at
 from spyrec.emulator.kernels.jit import floats_at
-from spyrec.emulator.kernels.linked import Linked, call, linked
+from spyrec.emulator.kernels.linked import call
 from spyrec.emulator.kernels.nests import element_record, operand_places, task_places
+from spyrec.files.linked_kernel import Linked, linked
 
 BLOCK = 2048
 """Most elements of a block: five float32 operands stay in the first-level cache."""

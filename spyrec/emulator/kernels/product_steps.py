@@ -28,10 +28,11 @@ from spyrec.emulator.kernels.instructions import (
     tile_of_sticks,
     word_at,
 )
-from spyrec.emulator.kernels.linked import call, linked
+from spyrec.emulator.kernels.linked import call
 from spyrec.emulator.kernels.product_tile import PART_ROWS, TILE_COLUMNS, TILE_ROWS, multiply_part, multiply_tile
 from spyrec.emulator.kernels.products import CACHE_LINE_BYTES, CHUNK_COLUMNS, DEPTH, GROUP_TILES, LINE_BYTES, TILE_BYTES
 from spyrec.emulator.kernels.records import reader_of
+from spyrec.files.linked_kernel import linked
 
 _RUN = 64  # most adjacent elements of A that are decoded at a time: those of a stick
 

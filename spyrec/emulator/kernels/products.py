@@ -9,9 +9,10 @@ from __future__ import annotations
 from spyrec.dataclass import dataclass
 from spyrec.emulator.kernels.dl16 import GROUP
 from spyrec.emulator.kernels.instructions import clear, is_adjacent, lesser, word_at
-from spyrec.emulator.kernels.linked import call, linked
+from spyrec.emulator.kernels.linked import call
 from spyrec.emulator.kernels.product_tile import TILE_COLUMNS, TILE_ROWS, decode_line, encode_line
 from spyrec.emulator.kernels.records import reader_of
+from spyrec.files.linked_kernel import linked
 
 GROUP_ROWS = 512
 """Most rows that share one decoding of B."""

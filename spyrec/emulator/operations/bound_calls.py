@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from spyrec.dataclass import dataclass
 from spyrec.emulator.kernels.driver import StepRow
-from spyrec.emulator.kernels.linked import Linked, called_at
 from spyrec.emulator.kernels.records import Held, KernelRecord, written
+from spyrec.files.linked_kernel import Linked, called_at
 from spyrec.runtime.threads import Threads
 
 Integers = npt.NDArray[np.int64]

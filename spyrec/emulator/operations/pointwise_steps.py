@@ -11,13 +11,13 @@ from spyrec.emulator.engine import Doers, StepRequest
 from spyrec.emulator.geometry import Nest
 from spyrec.emulator.kernels.copies import copy_work
 from spyrec.emulator.kernels.direct import combine_step, direct_function, three_operands
-from spyrec.emulator.kernels.linked import Linked
 from spyrec.emulator.kernels.nests import NO_NUMBERS, NO_TABLE, Work
 from spyrec.emulator.kernels.norm import can_normalise, decode_doubles, norm_step
 from spyrec.emulator.kernels.pointwise import OPERATIONS, block_functions, codecs_of, pointwise_step
 from spyrec.emulator.kernels.records import Held
 from spyrec.emulator.operations.bound_calls import BoundCalls, KernelStep, is_worth_sharing
 from spyrec.emulator.operations.spread_nest import spread
+from spyrec.files.linked_kernel import Linked
 
 Integers = npt.NDArray[np.int64]
 Table = npt.NDArray[np.uint16]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from spyrec.dataclass import dataclass
 from spyrec.passes.solvers.packing_decoder import Places
-from spyrec.passes.solvers.packing_problem import PackingProblem, alive_by_step, height_bound
+from spyrec.passes.solvers.packing_problem import PackingProblem, apart_by_step, height_bound
 
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model
@@ -75,7 +75,7 @@ def _model(problem: PackingProblem, limit: int, highest: Sequence[int], known: P
         model.add_hint(there, place is not None)
         model.add_hint(start, place or 0)
     _keep_apart(variables, problem)
-    for alive in alive_by_step(problem):
+    for alive in [apart.members for apart in apart_by_step(problem)]:
         if sum(problem.sizes[index] for index in alive) > limit:
             model.add(sum(problem.sizes[index] * presences[index] for index in alive) <= limit)
     return variables

@@ -58,17 +58,14 @@ class Decoder:
         forbidden: list[tuple[int, int]] = []
         shared: set[int] = set()
         for member in chain:
-            size, relatives = sizes[member], self.problem.relatives[member]
+            below, relatives = sizes[member] - 1, self.problem.relatives[member]
             neighbours = self.problem.neighbours[member]
             self.visits += len(neighbours) + 1
-            for other in neighbours:
-                start = places[other]
-                if start is None:
-                    continue
-                # a place p is wrong where start - size < p < start + size of the other
-                forbidden.append((start - size + 1, start + sizes[other] - 1))
-                if other in relatives:
-                    shared.add(start)
+            placed = [(start, other) for other in neighbours if (start := places[other]) is not None]
+            # a place p is wrong where start - size < p < start + size of the other
+            forbidden += [(start - below, start + sizes[other] - 1) for start, other in placed]
+            if relatives:
+                shared.update([start for start, other in placed if other in relatives])
         highest = self._highest(chain)
         for place in sorted(shared):
             if (highest is None or place <= highest) and self._is_free(chain, place, places):
@@ -109,7 +106,8 @@ def _lowest(forbidden: Sequence[tuple[int, int]], highest: int | None) -> int | 
     for low, high in forbidden:
         if low > place:
             break
-        place = max(place, high + 1)
+        if high >= place:
+            place = high + 1
     return place if highest is None or place <= highest else None
 
 

@@ -5,7 +5,12 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator, Sequence
 
+import numpy as np
+
 from spyrec.dataclass import dataclass
+
+_ROWS = 1 << 8
+"""Buffers whose neighbours are looked for at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,41 +87,59 @@ class PackingProblem:
 
 
 def _neighbours(buffers: Sequence[PackingBuffer]) -> tuple[tuple[int, ...], ...]:
-    found: list[list[int]] = [[] for _ in buffers]
-    alive: list[tuple[int, int]] = []
-    for index in sorted(range(len(buffers)), key=lambda i: (buffers[i].first, i)):
-        while alive and alive[0][0] < buffers[index].first:
-            heapq.heappop(alive)
-        for _, other in alive:
-            found[index].append(other)
-            found[other].append(index)
-        heapq.heappush(alive, (buffers[index].last, index))
-    return tuple(tuple(sorted(others)) for others in found)
+    first, last = (np.array(steps) for steps in ([b.first for b in buffers], [b.last for b in buffers]))
+    found: list[tuple[int, ...]] = []
+    for begin in range(0, len(buffers), _ROWS):
+        rows = slice(begin, begin + _ROWS)
+        meets = (first <= last[rows, None]) & (last >= first[rows, None])
+        np.fill_diagonal(meets[:, begin:], val=False)
+        found += [tuple(np.flatnonzero(row).tolist()) for row in meets]
+    return tuple(found)
 
 
-def alive_by_step(problem: PackingProblem) -> Iterator[list[int]]:
-    """Yield, for each step at which a buffer begins, the buffers that lie apart then, whatever the plan.
+@dataclass(slots=True)
+class Apart:
+    """Buffers that lie apart at one step, whatever the plan, and their sizes together.
 
-    A buffer that may overwrite a parent is not counted at that step: it may take no room of its own.
+    A buffer that may overwrite a parent is not counted at its first step: it may take no room of its own.
     """
-    buffers = problem.buffers
+
+    problem: PackingProblem
+    step: int
+    alive: Sequence[tuple[int, int]]
+    size: int
+
+    @property
+    def members(self) -> list[int]:
+        """The buffers."""
+        buffers = self.problem.buffers
+        return [index for _, index in self.alive if buffers[index].first < self.step or not buffers[index].parents]
+
+
+def apart_by_step(problem: PackingProblem) -> Iterator[Apart]:
+    """Yield, for each step at which a buffer begins to lie apart, those that do; each is for that step alone."""
+    buffers, sizes = problem.buffers, problem.sizes
     alive: list[tuple[int, int]] = []
     order = sorted(range(len(buffers)), key=lambda i: (buffers[i].first, i))
     # a child that was left out at its first step counts from the next one
     steps = {buffer.first for buffer in buffers} | {b.first + 1 for b in buffers if b.parents and b.last > b.first}
-    position = 0
+    position, size = 0, 0
     for step in sorted(steps):
+        size_of_children = 0
         while position < len(order) and buffers[order[position]].first <= step:
-            heapq.heappush(alive, (buffers[order[position]].last, order[position]))
+            index = order[position]
+            heapq.heappush(alive, (buffers[index].last, index))
+            size += sizes[index]
+            size_of_children += sizes[index] if buffers[index].parents else 0
             position += 1
         while alive and alive[0][0] < step:
-            heapq.heappop(alive)
-        yield [index for _, index in alive if buffers[index].first < step or not buffers[index].parents]
+            size -= sizes[heapq.heappop(alive)[1]]
+        yield Apart(problem, step, alive, size - size_of_children)
 
 
 def height_bound(problem: PackingProblem) -> int:
     """Return, in alignments, the height that no packing of all buffers can do without."""
-    return max((sum(problem.sizes[index] for index in alive) for alive in alive_by_step(problem)), default=0)
+    return max((apart.size for apart in apart_by_step(problem)), default=0)
 
 
 def value_bound(problem: PackingProblem) -> int:
@@ -129,7 +152,9 @@ def value_bound(problem: PackingProblem) -> int:
     total = sum(buffer.value for buffer in problem.buffers)
     if limit is None:
         return total
-    losses = [(_loss(problem, alive, limit), alive) for alive in alive_by_step(problem)]
+    all_are_small = min(problem.highest, default=0) >= 0
+    crowds = [apart.members for apart in apart_by_step(problem) if apart.size > limit or not all_are_small]
+    losses = [(_loss(problem, alive, limit), alive) for alive in crowds]
     counted: set[int] = set()
     lost = 0
     for loss, alive in sorted(losses, key=lambda item: (-item[0], item[1])):

@@ -1,27 +1,32 @@
-"""Numba loop nests for the copies that matter most: IEEE half on the host, DLFloat16 on the device."""
+"""Kernels for the copies that matter most: IEEE half on the host, DLFloat16 on the device."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import numpy as np
-import numpy.typing as npt
 
-from spyrec.files.kernel_cache import cached_kernel
+from spyrec.files.linked_kernel import Linked, linked
 from spyrec.files.numba_names import inlined
 from spyrec.hardware.dtypes import DeviceFormat
 from spyrec.runtime.host_copies.stick_conversion import (
     FEW,
-    dlfloat_stick_to_half,
+    LINE_BYTES,
     fetch_to_read,
     fetch_to_write,
-    few_dlfloats_to_half,
-    few_halves_to_dlfloat,
-    half_stick_to_dlfloat,
+    few_to_dlfloat,
+    few_to_half,
+    line_to_dlfloat,
+    line_to_half,
+    ordered,
+    pattern_at,
+    set_pattern,
+    stick_to_dlfloat,
+    stick_to_half,
+    streamed_stick_to_dlfloat,
+    streamed_stick_to_half,
+    word_at,
 )
-
-Patterns = npt.NDArray[np.uint16]
-Integers = npt.NDArray[np.int64]
 
 
 @inlined
@@ -66,110 +71,147 @@ def dlfloat_to_half(bits: np.uint16) -> np.uint16:
 _ROWS_AT_A_TIME = 8
 """Rows copied per tile before the next tile: as many streams of the host's as its caches fetch ahead of the reads."""
 
-_STICK = 64
-"""Lanes that are converted at a time."""
+_ROWS_STREAMED = 16
+"""The same where whole lines go past the caches: 2 KiB of adjacent sticks then go to memory together."""
+
+FETCHED, STREAMED = 1, 2
+"""Flags of a copy: memory is fetched ahead; whole lines are stored past the caches."""
+
+PATTERN_BYTES = 2
+
+_STICK_LANES, _STICK_BYTES, _LINE_LANES = 64, 128, 32
 
 
 @inlined
-def _convert_one(to_device: bool, bits: np.uint16) -> np.uint16:
-    return half_to_dlfloat(bits) if to_device else dlfloat_to_half(bits)
+def _convert_one(to_device: bool, read: int, write: int) -> None:
+    bits = pattern_at(read)
+    set_pattern(write, half_to_dlfloat(bits) if to_device else dlfloat_to_half(bits))
 
 
 @inlined
-def _convert(
-    to_device: bool, source: Patterns, destination: Patterns, read: np.uintp, write: np.uintp, lanes: np.uintp
-) -> None:
-    """Convert adjacent patterns in full.
-
-    Positions are unsigned because numba makes negative ones count from the end, which keeps LLVM from vectorising.
-    """
-    for lane in range(lanes):
-        destination[write + lane] = _convert_one(to_device, source[read + lane])
-
-
-@inlined
-def _copy_adjacent(to_device: bool, source: Patterns, destination: Patterns, places: tuple[int, int, int]) -> None:
-    """Copy one run that is contiguous on both sides: first element read, first written, lanes.
-
-    Whole sticks go the simple way, and once more in full where that was not good enough for all of their lanes.
-    """
-    read, write, lanes = np.uintp(places[0]), np.uintp(places[1]), np.uintp(places[2])
-    whole = lanes - lanes % np.uintp(_STICK)
-    for done in range(np.uintp(0), whole, np.uintp(_STICK)):
-        is_whole = (
-            half_stick_to_dlfloat(source, read + done, destination, write + done)
-            if to_device
-            else dlfloat_stick_to_half(source, read + done, destination, write + done)
-        )
-        if not is_whole:
-            _convert(to_device, source, destination, read + done, write + done, np.uintp(_STICK))
-    vectors = lanes - lanes % np.uintp(FEW)
-    for done in range(whole, vectors, np.uintp(FEW)):
-        are_whole = (
-            few_halves_to_dlfloat(source, read + done, destination, write + done)
-            if to_device
-            else few_dlfloats_to_half(source, read + done, destination, write + done)
-        )
-        if not are_whole:
-            _convert(to_device, source, destination, read + done, write + done, np.uintp(FEW))
-    for done in range(vectors, lanes):
-        destination[write + done] = _convert_one(to_device, source[read + done])
+def _copy_stick(to_device: bool, is_streamed: bool, read: int, write: int) -> None:
+    if is_streamed:
+        if to_device:
+            streamed_stick_to_dlfloat(read, write)
+        else:
+            streamed_stick_to_half(read, write)
+    elif to_device:
+        stick_to_dlfloat(read, write)
+    else:
+        stick_to_half(read, write)
 
 
 @inlined
-def _tile_start(loops: Integers, source_offset: int, destination_offset: int, tile: int) -> tuple[int, int]:
-    """Return the first element read and written of a tile; tiles are counted over the loops from the third on."""
-    read, write, step = source_offset, destination_offset, tile
-    for loop in range(2, loops.shape[0]):
-        size = loops[loop, 0]
-        read += step % size * loops[loop, 1]
-        write += step % size * loops[loop, 2]
-        step //= size
-    return read, write
+def _copy_few(to_device: bool, read: int, write: int, lanes: int) -> None:
+    """Copy less than a stick: vectors of 8, the last of which may overlap the one before, or one by one."""
+    if lanes < FEW:
+        for lane in range(lanes):
+            _convert_one(to_device, read + PATTERN_BYTES * lane, write + PATTERN_BYTES * lane)
+        return
+    for lane in range(0, lanes, FEW):
+        skipped = PATTERN_BYTES * min(lane, lanes - FEW)
+        if to_device:
+            few_to_dlfloat(read + skipped, write + skipped)
+        else:
+            few_to_half(read + skipped, write + skipped)
 
 
-def _nest_copier(to_device: bool) -> Callable[..., None]:
-    """Return the kernel of one direction: the whole nest is one function, which numba compiles once."""
-
-    def copy_nest(
-        source: Patterns, destination: Patterns, loops: Integers, source_offset: int, destination_offset: int
-    ) -> None:
-        # one by one: what numba has for rows and products of arrays takes longer to compile than all of this
-        lanes, read_step, write_step = loops[0, 0], loops[0, 1], loops[0, 2]
-        rows = loops[1, 0]
-        tiles = 1
-        for loop in range(2, loops.shape[0]):
-            tiles *= loops[loop, 0]
-        for first_row in range(0, rows, _ROWS_AT_A_TIME):
-            read_next, write_next = source_offset, destination_offset
-            for tile in range(tiles):
-                read_base, write_base = read_next, write_next
-                read_next, write_next = _tile_start(loops, source_offset, destination_offset, tile + 1)
-                for row in range(first_row, min(first_row + _ROWS_AT_A_TIME, rows)):
-                    read, write = read_base + row * loops[1, 1], write_base + row * loops[1, 2]
-                    if read_step == 1 and write_step == 1:
-                        fetch_to_read(source, np.uintp(read_next + row * loops[1, 1]))
-                        fetch_to_write(destination, np.uintp(write_next + row * loops[1, 2]))
-                        _copy_adjacent(to_device, source, destination, (read, write, lanes))
-                        continue
-                    for lane in range(lanes):
-                        bits = np.uint16(source[read + lane * read_step])
-                        destination[write + lane * write_step] = _convert_one(to_device, bits)
-
-    return cached_kernel(copy_nest)
+@inlined
+def _copy_adjacent(to_device: bool, is_streamed: bool, places: tuple[int, int], lanes: int) -> None:
+    """Copy one run that is contiguous on both sides, from the first of two addresses to the second."""
+    read, write = places
+    for _ in range(lanes // _STICK_LANES):
+        _copy_stick(to_device, is_streamed, read, write)
+        read += _STICK_BYTES
+        write += _STICK_BYTES
+    rest = lanes % _STICK_LANES
+    if rest >= _LINE_LANES:
+        if to_device:
+            line_to_dlfloat(read, write)
+        else:
+            line_to_half(read, write)
+        read += LINE_BYTES
+        write += LINE_BYTES
+        rest -= _LINE_LANES
+    if rest:
+        _copy_few(to_device, read, write, rest)
 
 
-copy_half_to_dlfloat = _nest_copier(to_device=True)
-"""``(source, destination, loops, source_offset, destination_offset)``: copies one nest of uint16 patterns.
+@inlined
+def _tile_start(part: int, place: int, tile: int) -> int:
+    """Return how far from its first element a tile begins: ``place`` 1 where it is read, 2 where it is written."""
+    start = 0
+    for loop in range(2, word_at(part, 0)):
+        size = word_at(part, 3 + 3 * loop)
+        start += tile % size * word_at(part, 3 + 3 * loop + place)
+        tile //= size
+    return start
 
-``loops[i]``: size, source stride and destination stride of loop i, in elements, innermost first; two or more, the
-others in the order that walks host memory most closely.  Bounds are the caller's.
+
+@inlined
+def _are_whole_lines(part: int, destination: int) -> bool:
+    """Whether a part writes whole sticks that begin with cache lines."""
+    steps = destination
+    for loop in range(1, word_at(part, 0)):
+        steps |= word_at(part, 5 + 3 * loop)
+    return steps % LINE_BYTES == 0 and word_at(part, 3) % _STICK_LANES == 0
+
+
+def _parts_copier(to_device: bool) -> Linked:
+    """Return the kernel of one direction: all nests are one function, which numba compiles once."""
+
+    def copy_parts(source: int, destination: int, part: int, count: int, flags: int) -> None:
+        is_fetched, may_stream = flags & FETCHED != 0, flags & STREAMED != 0
+        for _ in range(count):
+            loops = word_at(part, 0)
+            read_start, write_start = source + word_at(part, 1), destination + word_at(part, 2)
+            lanes, read_step, write_step = word_at(part, 3), word_at(part, 4), word_at(part, 5)
+            rows, row_read, row_write = word_at(part, 6), word_at(part, 7), word_at(part, 8)
+            tiles = 1
+            for loop in range(2, loops):
+                tiles *= word_at(part, 3 + 3 * loop)
+            is_adjacent = read_step == 2 and write_step == 2
+            is_streamed = may_stream and is_adjacent and _are_whole_lines(part, write_start)
+            at_a_time = _ROWS_STREAMED if is_streamed else _ROWS_AT_A_TIME
+            for first_row in range(0, rows, at_a_time):
+                rows_here = min(at_a_time, rows - first_row)
+                read_next, write_next = read_start + first_row * row_read, write_start + first_row * row_write
+                read_first, write_first = read_next, write_next
+                for tile in range(tiles):
+                    read_tile, write_tile = read_next, write_next
+                    read_next = read_first + _tile_start(part, 1, tile + 1)
+                    write_next = write_first + _tile_start(part, 2, tile + 1)
+                    for row in range(rows_here):
+                        read, write = read_tile + row * row_read, write_tile + row * row_write
+                        if not is_adjacent:
+                            for lane in range(lanes):
+                                _convert_one(to_device, read + lane * read_step, write + lane * write_step)
+                            continue
+                        if is_fetched:
+                            fetch_to_read(read_next + row * row_read)
+                            if not is_streamed:
+                                fetch_to_write(write_next + row * row_write)
+                        _copy_adjacent(to_device, is_streamed, (read, write), lanes)
+            if is_streamed:
+                ordered()
+            part += 8 * (3 + 3 * loops)
+
+    return linked(copy_parts)
+
+
+copy_half_to_dlfloat = _parts_copier(to_device=True)
+"""``(source, destination, parts, count, flags)``: copies parts of nests, one after the other; the first three are
+addresses.
+
+A part is words: its loops, at least two, the first byte read and written, and of each loop size, source step and
+destination step, in bytes, innermost first; the others in the order that walks host memory most closely.  ``flags``:
+:data:`FETCHED`, :data:`STREAMED`.  Bounds are the caller's.
 """
 
-copy_dlfloat_to_half = _nest_copier(to_device=False)
-"""Copies one nest of uint16 patterns the other way."""
+copy_dlfloat_to_half = _parts_copier(to_device=False)
+"""The other way."""
 
-SIXTEEN_BIT_KERNELS: Mapping[tuple[DeviceFormat, DeviceFormat], Callable[..., None]] = {
+SIXTEEN_BIT_KERNELS: Mapping[tuple[DeviceFormat, DeviceFormat], Linked] = {
     (DeviceFormat.IEEE_FP16, DeviceFormat.SEN169_FP16): copy_half_to_dlfloat,
     (DeviceFormat.SEN169_FP16, DeviceFormat.IEEE_FP16): copy_dlfloat_to_half,
 }

@@ -7,25 +7,30 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Sequence
-from functools import partial
+from functools import lru_cache, partial
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
 
-from spyrec.diagnostics import refuse
+from spyrec.dataclass import dataclass
+from spyrec.diagnostics import SpyrecError, refuse
+from spyrec.files.kernel_operands import address_of
+from spyrec.files.linked_kernel import Linked
 from spyrec.hardware.dtypes import DeviceFormat, DType
 from spyrec.layout.conversion_table import CopyNest, DataConversionInfo, Direction
 from spyrec.runtime.host_copies.conversion import Converter, converter, host_carriers, storage_type
-from spyrec.runtime.host_copies.copy_kernels import SIXTEEN_BIT_KERNELS
-from spyrec.runtime.host_copies.copy_plan import kernel_loops, plan_of, writes_every_element
+from spyrec.runtime.host_copies.copy_kernels import FETCHED, PATTERN_BYTES, SIXTEEN_BIT_KERNELS, STREAMED
+from spyrec.runtime.host_copies.copy_plan import CopyPlan, KernelWords, kernel_words, plan_of, writes_every_element
 from spyrec.runtime.host_copies.result_memory import ResultMemory
 from spyrec.runtime.threads import Threads
 
 Elements = npt.NDArray[np.generic]
 
 _THREADS = Threads(os.cpu_count() or 1)
-_ONE_THREAD = Threads(1)
+
+_STREAMED_BYTES = 1 << 22
+"""Bytes that a copy writes, from which on it stores them past the caches: what they displaced was as good."""
 
 
 def copy_to_device(
@@ -43,10 +48,15 @@ def copy_to_device(
     Errors: SPY0315 no such conversion, or an array of another dtype or shape; SPY0317 the table leaves one of the
     buffers; SPY0318 an integer does not fit its device format. Nothing is written then.
     """
-    _require_direction(info, Direction.HOST_TO_DEVICE)
-    source = _host_storage(host, info)
-    destination = _device_elements(memory, stored_as or info.device_format)
-    _execute(source, destination, info, (info.host_format, stored_as or info.device_format))
+    known = _known(info, stored_as)
+    if known.direction is not Direction.HOST_TO_DEVICE:
+        raise _wrong_direction(info, Direction.HOST_TO_DEVICE)
+    _require_carrier(host, known, info)
+    if host.ndim != 1 and host.size != known.elements:
+        fact = f"the host array has shape {list(host.shape)}, the table copies {list(info.host_shape)}"
+        raise refuse("SPY0315", fact)
+    source = host if host.flags.c_contiguous else np.ascontiguousarray(host)
+    _execute(known, source.reshape(-1), _device_elements(memory, known.device_carrier))
 
 
 def copy_to_host(
@@ -93,79 +103,110 @@ def copy_into_host(
 
     ``storage`` is one-dimensional and contiguous. Errors as ``copy_to_host``.
     """
-    _require_direction(info, Direction.DEVICE_TO_HOST)
-    _require_carrier(storage, info)
-    source = _device_elements(memory, stored_as or info.device_format)
-    _execute(source, storage, info, (stored_as or info.device_format, info.host_format))
+    known = _known(info, stored_as)
+    if known.direction is not Direction.DEVICE_TO_HOST:
+        raise _wrong_direction(info, Direction.DEVICE_TO_HOST)
+    _require_carrier(storage, known, info)
+    _execute(known, _device_elements(memory, known.device_carrier), storage)
 
 
-def _require_direction(info: DataConversionInfo, direction: Direction) -> None:
-    if info.direction is not direction:
-        raise refuse("SPY0315", f'the table copies "{info.direction.value}", asked for "{direction.value}"')
+@dataclass(frozen=True, slots=True)
+class _KnownCopy:
+    """What follows from a table and the format that memory is in: nothing of it is found out twice.
+
+    ``elements``: those of the host tensor.  ``kernel``: what copies them, with its words and flags; ``None``: NumPy.
+    """
+
+    direction: Direction
+    elements: int
+    host_carriers: tuple[np.dtype[np.generic], ...]
+    device_carrier: np.dtype[np.generic]
+    nests: tuple[CopyNest, ...]
+    plan: CopyPlan
+    converter: Converter
+    kernel: _CopyKernel | None
 
 
-def _require_carrier(array: Elements, info: DataConversionInfo) -> None:
-    carriers = host_carriers(info.host_format)
-    if array.dtype not in carriers:
-        wanted = " or ".join(carrier.name for carrier in carriers) or "no host array"
+@dataclass(frozen=True, slots=True)
+class _CopyKernel:
+    """A compiled copy, and what it reads."""
+
+    function: Linked
+    words: KernelWords
+    flags: int
+
+    def copy(self, places: tuple[int, int], first: int, last: int) -> None:
+        """Copy groups of parts between two addresses."""
+        counts = self.words.counts
+        self.function(*places, self.words.places[first], counts[last] - counts[first], self.flags)
+
+
+@lru_cache(maxsize=4096)
+def _known(info: DataConversionInfo, stored_as: DeviceFormat | None) -> _KnownCopy:
+    """Return what is known of a copy; errors SPY0315 there is no such conversion."""
+    memory_format = stored_as or info.device_format
+    is_to_device = info.direction is Direction.HOST_TO_DEVICE
+    formats = (info.host_format, memory_format) if is_to_device else (memory_format, info.host_format)
+    plan, carrier = plan_of(info.nests), storage_type(memory_format)
+    function = SIXTEEN_BIT_KERNELS.get(formats)
+    return _KnownCopy(
+        info.direction,
+        math.prod(info.host_shape),
+        host_carriers(info.host_format),
+        carrier,
+        info.nests,
+        plan,
+        converter(*formats),
+        None if function is None else _CopyKernel(function, kernel_words(plan.groups), _flags(plan)),
+    )
+
+
+def _flags(plan: CopyPlan) -> int:
+    is_streamed = plan.elements * PATTERN_BYTES >= _STREAMED_BYTES
+    return FETCHED | STREAMED if is_streamed else FETCHED
+
+
+def _wrong_direction(info: DataConversionInfo, direction: Direction) -> SpyrecError:
+    return refuse("SPY0315", f'the table copies "{info.direction.value}", asked for "{direction.value}"')
+
+
+def _require_carrier(array: Elements, known: _KnownCopy, info: DataConversionInfo) -> None:
+    if array.dtype not in known.host_carriers:
+        wanted = " or ".join(carrier.name for carrier in known.host_carriers) or "no host array"
         fact = f"the host array is {array.dtype.name}, format {info.host_format.name} is carried by {wanted}"
         raise refuse("SPY0315", fact)
 
 
-def _host_storage(host: Elements, info: DataConversionInfo) -> Elements:
-    _require_carrier(host, info)
-    if host.ndim != 1 and math.prod(host.shape) != math.prod(info.host_shape):
-        fact = f"the host array has shape {list(host.shape)}, the table copies {list(info.host_shape)}"
-        raise refuse("SPY0315", fact)
-    return np.ascontiguousarray(host).reshape(-1)
-
-
-def _device_elements(memory: npt.NDArray[np.uint8], device_format: DeviceFormat) -> Elements:
+def _device_elements(memory: npt.NDArray[np.uint8], carrier: np.dtype[np.generic]) -> Elements:
     """Return device memory as elements of the type that stores the format."""
-    carrier = storage_type(device_format)
     assert memory.dtype == np.uint8
     assert memory.ndim == 1
     assert memory.flags.c_contiguous, "a copy out of strided device memory would be lost"
     return memory[: memory.size - memory.size % carrier.itemsize].view(carrier)
 
 
-def _execute(
-    source: Elements, destination: Elements, info: DataConversionInfo, formats: tuple[DeviceFormat, DeviceFormat]
-) -> None:
-    plans = [plan_of(nest) for nest in info.nests]
-    for plan in plans:
-        _require_inside("source", plan.source_span, source.size)
-        _require_inside("destination", plan.destination_span, destination.size)
-    convert = converter(*formats)
-    if convert.check is not None:
-        for nest in info.nests:
-            convert.check(_strided(source, nest.sizes, nest.source_strides, nest.source_offset))
-    copy_part = _part_copier(source, destination, formats, convert)
-    for plan in plans:
-        threads = _THREADS if plan.is_shareable else _ONE_THREAD
-        threads.run(len(plan.parts), plan.elements, partial(_copy_parts, copy_part, plan.parts))
+def _execute(known: _KnownCopy, source: Elements, destination: Elements) -> None:
+    plan = known.plan
+    _require_inside("source", plan.source_span, source.size)
+    _require_inside("destination", plan.destination_span, destination.size)
+    if known.kernel is not None:
+        copy_groups = partial(known.kernel.copy, (address_of(source), address_of(destination)))
+    else:
+        check = known.converter.check
+        if check is not None:
+            for nest in known.nests:
+                check(_strided(source, nest.sizes, nest.source_strides, nest.source_offset))
+        copy_groups = partial(_copy_by_numpy, known, (source, destination))
+    _THREADS.run(len(plan.groups), plan.elements, copy_groups)
 
 
-def _copy_parts(copy_part: Callable[[CopyNest], None], parts: Sequence[CopyNest], first: int, last: int) -> None:
-    for part in parts[first:last]:
-        copy_part(part)
-
-
-def _part_copier(
-    source: Elements, destination: Elements, formats: tuple[DeviceFormat, DeviceFormat], convert: Converter
-) -> Callable[[CopyNest], None]:
-    """Return the function that copies one part of a nest."""
-    kernel = SIXTEEN_BIT_KERNELS.get(formats)
-    if kernel is not None:
-        bits_in, bits_out = source.view(np.uint16), destination.view(np.uint16)
-        return lambda part: kernel(bits_in, bits_out, kernel_loops(part), part.source_offset, part.destination_offset)
-
-    def copy_elements(part: CopyNest) -> None:
+def _copy_by_numpy(known: _KnownCopy, sides: tuple[Elements, Elements], first: int, last: int) -> None:
+    source, destination = sides
+    convert = known.converter.apply
+    for part in chain.from_iterable(known.plan.groups[first:last]):
         reading = _strided(source, part.sizes, part.source_strides, part.source_offset)
         writing = _strided(destination, part.sizes, part.destination_strides, part.destination_offset)
-        np.copyto(writing, reading if convert.apply is None else convert.apply(reading), casting="same_kind")
-
-    return copy_elements
+        np.copyto(writing, reading if convert is None else convert(reading), casting="same_kind")
 
 
 def _require_inside(side: str, span: tuple[int, int], elements: int) -> None:

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 import spyrec
 from spyrec.bundle.bundle import Bundle
 from spyrec.diagnostics import SpyrecError
-from spyrec.passes.solvers import scratchpad_packing
+from spyrec.passes.solvers import packing_problem, scratchpad_packing
+from spyrec.passes.solvers.packing_problem import PackingProblem, apart_by_step, height_bound, value_bound
 from spyrec.passes.solvers.scratchpad_packing import PLANNERS, PackingBuffer, minimise_height, plan
 from tests.support.examples import examples
 from tests.support.packing import PackingCase, dense_problem, hard_problem, packing_cases, small_problem
@@ -207,3 +208,39 @@ def compile_relu(planner: str) -> Bundle:
     builder = spyrec.GraphBuilder("relu")
     builder.output(builder.input("x", (64, 64), "float16") * 2.0)
     return spyrec.compile(builder, spyrec.CompileOptions(cores=1, lx_planner=planner))
+
+
+@examples(150)
+@given(buffers=problems(), limit=st.integers(1, 90), rows=st.sampled_from((1, 3, 256)))
+def test_who_meets_whom_and_what_has_to_lie_apart_is_counted_step_by_step(
+    buffers: Sequence[PackingBuffer], limit: int, rows: int
+) -> None:
+    """The oracle asks every pair, and every step, whatever the order and however few are looked at together."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(packing_problem, "_ROWS", rows)
+        problem = PackingProblem.of(buffers, limit, 7)
+    everything = range(len(buffers))
+    assert problem.neighbours == tuple(
+        tuple(other for other in everything if other != one and buffers[one].overlaps(buffers[other]))
+        for one in everything
+    )
+    crowds: dict[int, list[int]] = {}
+    for apart in apart_by_step(problem):
+        crowds[apart.step] = sorted(apart.members)
+        assert apart.size == sum(problem.sizes[index] for index in apart.members)
+    alive = {
+        step: [
+            index
+            for index in everything
+            if buffers[index].first <= step <= buffers[index].last
+            and (buffers[index].first < step or not buffers[index].parents)
+        ]
+        for step in range(max((buffer.last for buffer in buffers), default=-1) + 1)
+    }
+    assert all(alive[step] == members for step, members in crowds.items())
+    sizes = {step: sum(problem.sizes[index] for index in members) for step, members in alive.items()}
+    assert height_bound(problem) == max(sizes.values(), default=0)
+    if all(buffer.size <= limit for buffer in buffers) and max(sizes.values(), default=0) <= -(-limit // 7):
+        assert value_bound(problem) == sum(buffer.value for buffer in buffers), "no step has more than fits"
+    too_large = sum(buffer.value for buffer in buffers if buffer.size > limit and not buffer.parents)
+    assert value_bound(problem) <= sum(buffer.value for buffer in buffers) - (too_large > 0)
