@@ -16,7 +16,7 @@ from spyrec.compare.error_rule import ErrorRule, Errors, IsAtKink, Spread, Step,
 from spyrec.compare.kinks import is_extremum_undecided, is_kink_in_reach, is_pair_undecided
 from spyrec.compare.storage import Array, Floats, absolute_difference
 from spyrec.device_ops.record import ErrorKind
-from spyrec.ir.opdef import DeviceOp, OpDef, OpKind
+from spyrec.ir.opdef import DeviceOp, OpDef, OpError, OpKind
 
 SINGLE_ROUNDOFF = 2.0**-24
 """Unit roundoff of the float32 arithmetic that every op may compute in (semantics of the number formats)."""
@@ -268,7 +268,11 @@ def _of_corners(step: Step, errors: Errors) -> Floats:
                 continue
             signs = (1.0, -1.0)[corner] if corner < 2 else generator.choice((-1.0, 1.0), size=value.shape)
             moved_values.append(_moved_by(value, error * signs))
-        np.maximum(worst, absolute_difference(step.apply(*moved_values), step.result), out=worst)
+        try:
+            changed = step.apply(*moved_values)
+        except OpError:  # an index that is off by its error names no element: the device may refuse
+            return np.full(step.result.shape, np.inf)
+        np.maximum(worst, absolute_difference(changed, step.result), out=worst)
     return 2.0 * worst if step.result.dtype.kind == "f" else worst
 
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from spyrec.diagnostics import refuse
 from spyrec.hardware.dtypes import DeviceFormat, DType
-from spyrec.ir.evaluate import node_operands
+from spyrec.ir.evaluate import apply_reference, node_operands
 from spyrec.ir.graph import Graph, Node
 from spyrec.ir.numbers import as_computed, decode, encode, fits
 from spyrec.ir.opdef import Array, Attributes, OpDef, OpKind, catalogue
@@ -84,7 +84,7 @@ def compute_on_host(
     """Return the results of ``nodes`` by name, in the host carriers of their dtypes.
 
     ``values``: their operands by name, floats of any width; ``load`` gives a constant.  Errors: SPY0318 a number of an
-    int64 or int32 result that does not fit into 32 bits.
+    int64 or int32 result that does not fit into 32 bits; those of :func:`apply_reference`.
     """
     alive: dict[str, Array] = {}
     results: dict[str, HostArray] = {}
@@ -94,7 +94,7 @@ def compute_on_host(
                 given = results[name] if name in results else values[name] if name in values else load(name)
                 alive[name] = decode(given, graph.type_of(name).dtype)
         with np.errstate(all="ignore"):
-            found = catalogue()[node.op].reference(node_operands(graph, node, alive), node.attributes)
+            found = apply_reference(node, node_operands(graph, node, alive))
             for name, array in zip(node.outputs, found, strict=False):  # who names none has the first
                 wanted = graph.type_of(name)
                 results[name] = _stored(name, as_computed(array, wanted.dtype), wanted)
