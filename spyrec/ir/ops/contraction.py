@@ -4,18 +4,21 @@ are written in terms of it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from spyrec.device_ops.record import HALF
+from spyrec.device_ops.record import HALF_OR_SINGLE
+from spyrec.hardware.dtypes import DType
 from spyrec.ir.attributes import NO_ATTRIBUTES, NoAttributes
 from spyrec.ir.opdef import (
     Array,
     Attributes,
     AxisSources,
     DeviceOp,
+    HostRule,
     InferRule,
     OpDef,
     OperandSpec,
@@ -25,13 +28,38 @@ from spyrec.ir.opdef import (
     register,
     rule,
 )
-from spyrec.hardware.dtypes import DType
-from spyrec.ir.operands import common_float, floats, present, require_rank, require_same_dtype, tensor
-from spyrec.ir.samples import f16
+from spyrec.ir.operands import array, common_float, present, require_rank, require_same_dtype, tensor
+from spyrec.ir.samples import f16, f32, i64
 from spyrec.ir.shapes import broadcast, broadcast_axes
 from spyrec.ir.types import TensorType
 
 _HINT = "transpose or reshape one operand so that the contracted extents are equal"
+
+
+MAX_SINGLE_PRODUCTS = 2**22
+"""Products of float32 that one contraction writes out before it adds them: 16 MiB of device memory."""
+
+
+def single_rule(count: Callable[[OperandTypes], int]) -> HostRule:
+    """Return the rule by which the host computes a contraction of float32 of too many products.
+
+    The device multiplies matrices of 16 bits alone.  Of float32 it writes the products out and adds them up, both in
+    float32; ``count`` gives how many there are.
+    """
+
+    def why(operands: OperandTypes, _: Attributes) -> str | None:
+        is_single = any(operand.dtype is DType.FLOAT32 for _, operand in present(operands))
+        products = count(operands)
+        if not is_single or products <= MAX_SINGLE_PRODUCTS:
+            return None
+        return f"{products} products of float32 have no room on the device, which holds {MAX_SINGLE_PRODUCTS} of them"
+
+    return why
+
+
+def _matmul_products(operands: OperandTypes) -> int:
+    a, b = tensor(operands), tensor(operands, 1)
+    return math.prod(_matmul_shape(a, b)) * a.shape[-1]
 
 
 def _require_equal(name: str, left: tuple[int, int], right: tuple[int, int]) -> None:
@@ -47,8 +75,13 @@ def _contract(name: str, a: TensorType, b: TensorType) -> None:
     _require_equal(name, (a.rank - 1, a.shape[-1]), (right, b.shape[right]))
 
 
+def _times(left: Array, right: Array) -> Array:
+    """Return a matrix product: of floats in float64, of integers in int64, of bools whether any pair is true."""
+    return np.asarray(np.matmul(left, right))
+
+
 def _product(operands: Sequence[Array | None], _: Attributes) -> tuple[Array, ...]:
-    return (np.asarray(np.matmul(floats(operands), floats(operands, 1))),)
+    return (_times(array(operands), array(operands, 1)),)
 
 
 def _matmul_shape(a: TensorType, b: TensorType) -> tuple[int, ...]:
@@ -120,15 +153,16 @@ def _define(name: str, summary: str, infer: InferRule, samples: tuple[tuple[Tens
             infer=infer,
             reference=_product,
             axes=_matmul_axes,
-            formats=HALF,
+            formats=frozenset() if is_primitive else HALF_OR_SINGLE,
             device=DeviceOp("batchmatmul") if is_primitive else None,
+            host_when=None if is_primitive else single_rule(_matmul_products),
             is_public=not is_primitive,
             samples=tuple((pair, NO_ATTRIBUTES) for pair in samples),
         )
     )
 
 
-_MATRICES = ((f16(3, 5), f16(5, 4)), (f16(1, 70), f16(70, 1)))
+_MATRICES = ((f16(3, 5), f16(5, 4)), (f16(1, 70), f16(70, 1)), (f32(3, 5), f32(5, 4)), (i64(3, 5), i64(5, 4)))
 _BATCHES = ((f16(2, 3, 5), f16(2, 5, 4)),)
 _BROADCASTS = ((f16(2, 1, 3, 5), f16(6, 5, 4)), (f16(2, 3, 5), f16(5, 4)))
 _VECTORS = ((f16(5), f16(5)), (f16(5), f16(2, 5, 3)), (f16(2, 4, 5), f16(5)))
@@ -163,6 +197,10 @@ def _infer_linear(operands: OperandTypes, _: Attributes) -> tuple[TensorType, ..
     return (TensorType(result, dtype),)
 
 
+def _linear_products(operands: OperandTypes) -> int:
+    return tensor(operands).element_count * math.prod(tensor(operands, 1).shape[:-1])
+
+
 def _linear_axes(operands: OperandTypes, _: Attributes) -> AxisSources:
     x, weight = tensor(operands), tensor(operands, 1)
     own = ((1, 0), (2, 0)) if operands[2] is not None else ((1, 0),)
@@ -170,8 +208,8 @@ def _linear_axes(operands: OperandTypes, _: Attributes) -> AxisSources:
 
 
 def _linear(operands: Sequence[Array | None], _: Attributes) -> tuple[Array, ...]:
-    product = np.asarray(np.matmul(floats(operands), floats(operands, 1).T))
-    return (product if operands[2] is None else product + floats(operands, 2),)
+    product = _times(array(operands), array(operands, 1).T)
+    return (product if operands[2] is None else np.add(product, array(operands, 2)),)
 
 
 register(
@@ -184,11 +222,14 @@ register(
         infer=_infer_linear,
         reference=_linear,
         axes=_linear_axes,
-        formats=HALF,
+        formats=HALF_OR_SINGLE,
+        host_when=single_rule(_linear_products),
         samples=(
             ((f16(3, 5), f16(4, 5), f16(4)), NO_ATTRIBUTES),
             ((f16(2, 3, 5), f16(4, 5), None), NO_ATTRIBUTES),
             ((f16(5), f16(5), None), NO_ATTRIBUTES),
+            ((f32(3, 5), f32(4, 5), f32(4)), NO_ATTRIBUTES),
+            ((i64(3, 5), i64(4, 5), i64(4)), NO_ATTRIBUTES),
         ),
     )
 )
@@ -202,8 +243,16 @@ class AddmmAttributes:
     alpha: float = 1.0
 
 
-def _infer_addmm(operands: OperandTypes, _: AddmmAttributes) -> tuple[TensorType, ...]:
+def _require_whole(attributes: AddmmAttributes, dtype: DType) -> None:
+    """Refuse a fraction that integers are scaled by.  Errors: SPY0215."""
+    for name, factor in (("beta", attributes.beta), ("alpha", attributes.alpha)):
+        if not dtype.is_float and not float(factor).is_integer():
+            raise OpError("SPY0215", f"{name} {factor} scales numbers of {dtype.value}", attribute=name)
+
+
+def _infer_addmm(operands: OperandTypes, attributes: AddmmAttributes) -> tuple[TensorType, ...]:
     added, a, b = tensor(operands), tensor(operands, 1), tensor(operands, 2)
+    _require_whole(attributes, a.dtype)
     require_rank(a, (2,), 1)
     require_rank(b, (2,), 2)
     dtype = _product_dtype(operands)
@@ -217,6 +266,10 @@ def _infer_addmm(operands: OperandTypes, _: AddmmAttributes) -> tuple[TensorType
     return (TensorType(result, dtype),)
 
 
+def _addmm_products(operands: OperandTypes) -> int:
+    return _matmul_products(operands[1:])
+
+
 def _addmm_axes(operands: OperandTypes, _: Attributes) -> AxisSources:
     result = (tensor(operands, 1).shape[0], tensor(operands, 2).shape[1])
     added = broadcast_axes((operands[0],), result)
@@ -224,8 +277,13 @@ def _addmm_axes(operands: OperandTypes, _: Attributes) -> AxisSources:
 
 
 def _addmm(operands: Sequence[Array | None], attributes: AddmmAttributes) -> tuple[Array, ...]:
-    product = attributes.alpha * (floats(operands, 1) @ floats(operands, 2))
-    return (product if attributes.beta == 0 else attributes.beta * floats(operands) + product,)
+    product = _scaled(attributes.alpha, _times(array(operands, 1), array(operands, 2)))
+    return (product if attributes.beta == 0 else np.add(_scaled(attributes.beta, array(operands)), product),)
+
+
+def _scaled(factor: float, values: Array) -> Array:
+    """Return the values times a factor, which is whole where they are."""
+    return values if factor == 1 else np.multiply(values, np.asarray(factor, values.dtype))
 
 
 register(
@@ -238,11 +296,14 @@ register(
         infer=rule(AddmmAttributes, _infer_addmm),
         reference=rule(AddmmAttributes, _addmm),
         axes=_addmm_axes,
-        formats=HALF,
+        formats=HALF_OR_SINGLE,
+        host_when=single_rule(_addmm_products),
         samples=(
             ((f16(4), f16(3, 5), f16(5, 4)), AddmmAttributes()),
             ((f16(3, 1), f16(3, 5), f16(5, 4)), AddmmAttributes(0.5, 2.0)),
             ((f16(), f16(3, 5), f16(5, 4)), AddmmAttributes(beta=0.0)),
+            ((f32(4), f32(3, 5), f32(5, 4)), AddmmAttributes(2.0, -1.0)),
+            ((i64(4), i64(3, 5), i64(5, 4)), AddmmAttributes(2.0, -1.0)),
         ),
     )
 )

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from spyrec.hardware.dtypes import DType
 from spyrec.ir.attributes import DimAttributes
 from spyrec.ir.graph import Operand
 from spyrec.ir.ops.binary import AlphaAttributes
 from spyrec.ir.ops.contraction import AddmmAttributes
+from spyrec.ir.ops.reduction import ReductionAttributes
 from spyrec.ir.ops.views import ReshapeAttributes
 from spyrec.ir.types import TensorType
 from spyrec.passes.builder import NodeBuilder
@@ -22,13 +24,29 @@ def product(builder: NodeBuilder, left: Operand, right: Operand) -> str:
         left = builder.emit("unsqueeze", left, attributes=DimAttributes(0))
     if right_type.rank == 1:
         right = builder.emit("unsqueeze", right, attributes=DimAttributes(1))
-    result = builder.emit("spyre.batchmatmul", left, right)
+    is_single = left_type.dtype is DType.FLOAT32
+    result = _single(builder, left, right) if is_single else builder.emit("spyre.batchmatmul", left, right)
     if left_type.rank > 1 and right_type.rank > 1:
         return result
     shape = builder.type_of(result).shape
     rows = shape[-2:-1] if left_type.rank > 1 else ()
     columns = shape[-1:] if right_type.rank > 1 else ()
     return builder.emit("reshape", result, attributes=ReshapeAttributes((*shape[:-2], *rows, *columns)))
+
+
+def _single(builder: NodeBuilder, left: Operand, right: Operand) -> str:
+    """Emit the product of two matrices of float32 as ``sum(a[..,M,K,1] * b[..,1,K,N], -2)``.
+
+    A product is rounded to 24 bits, as are the partial sums of the matrix unit's own: of n terms the result is off by
+    ``gamma(n) sum|a||b|`` and half a unit of each product.  The sum is over an outer dim, so that sticks run along N.
+    """
+    if builder.type_of(left).shape[-1] == 1:
+        return builder.emit("mul", left, right)
+    rank = builder.type_of(right).rank
+    columns = builder.emit("unsqueeze", left, attributes=DimAttributes(-1))
+    rows = builder.emit("unsqueeze", right, attributes=DimAttributes(rank - 2))
+    products = builder.emit("mul", columns, rows)
+    return builder.emit("sum", products, attributes=ReductionAttributes((-2,)))
 
 
 def _product(builder: NodeBuilder) -> str:
