@@ -33,7 +33,7 @@ from spyrec.ir.samples import f16, f32, i64
 from spyrec.ir.shapes import broadcast, broadcast_axes
 from spyrec.ir.types import TensorType
 
-_HINT = "transpose or reshape one operand so that the contracted extents are equal"
+CONTRACTION_HINT = "transpose or reshape one operand so that the contracted extents are equal"
 
 
 MAX_SINGLE_PRODUCTS = 2**22
@@ -57,7 +57,8 @@ def single_rule(count: Callable[[OperandTypes], int]) -> HostRule:
     return why
 
 
-def _matmul_products(operands: OperandTypes) -> int:
+def matmul_products(operands: OperandTypes) -> int:
+    """Return how many products the matrix product of the first two operands adds up."""
     a, b = tensor(operands), tensor(operands, 1)
     return math.prod(_matmul_shape(a, b)) * a.shape[-1]
 
@@ -66,7 +67,7 @@ def _require_equal(name: str, left: tuple[int, int], right: tuple[int, int]) -> 
     """Refuse contracted (axis, extent) pairs of unequal extents.  Errors: SPY0213."""
     if left[1] != right[1]:
         message = f"{name} contracts {left[1]} with {right[1]}: dim {left[0]} of the first operand, "
-        raise OpError("SPY0213", message + f"dim {right[0]} of the second", hint=_HINT, operand=1)
+        raise OpError("SPY0213", message + f"dim {right[0]} of the second", hint=CONTRACTION_HINT, operand=1)
 
 
 def _contract(name: str, a: TensorType, b: TensorType) -> None:
@@ -75,13 +76,13 @@ def _contract(name: str, a: TensorType, b: TensorType) -> None:
     _require_equal(name, (a.rank - 1, a.shape[-1]), (right, b.shape[right]))
 
 
-def _times(left: Array, right: Array) -> Array:
+def times(left: Array, right: Array) -> Array:
     """Return a matrix product: of floats in float64, of integers in int64, of bools whether any pair is true."""
     return np.asarray(np.matmul(left, right))
 
 
 def _product(operands: Sequence[Array | None], _: Attributes) -> tuple[Array, ...]:
-    return (_times(array(operands), array(operands, 1)),)
+    return (times(array(operands), array(operands, 1)),)
 
 
 def _matmul_shape(a: TensorType, b: TensorType) -> tuple[int, ...]:
@@ -101,7 +102,7 @@ def _matmul_axes(operands: OperandTypes, _: Attributes) -> AxisSources:
     return tuple(sources)
 
 
-def _product_dtype(operands: OperandTypes) -> DType:
+def product_dtype(operands: OperandTypes) -> DType:
     """Return the dtype of a product: both operands are floats of one dtype, or both are whole."""
     if any(operand.dtype.is_float for _, operand in present(operands)):
         return common_float(operands)
@@ -113,7 +114,7 @@ def _infer_ranked(name: str, ranks: tuple[int, int]) -> InferRule:
         a, b = tensor(operands), tensor(operands, 1)
         require_rank(a, (ranks[0],), 0)
         require_rank(b, (ranks[1],), 1)
-        dtype = _product_dtype(operands)
+        dtype = product_dtype(operands)
         if name == "bmm" and a.shape[0] != b.shape[0]:
             message = f"bmm multiplies a batch of {a.shape[0]} with a batch of {b.shape[0]}"
             raise OpError("SPY0201", message, hint="bmm does not broadcast; matmul does", operand=1)
@@ -128,7 +129,7 @@ def _infer_matmul(operands: OperandTypes, _: Attributes) -> tuple[TensorType, ..
     for index, operand in enumerate((a, b)):
         if operand.rank == 0:
             raise OpError("SPY0206", f"{operand} has rank 0, matmul takes rank 1 or more", operand=index)
-    dtype = _product_dtype(operands)
+    dtype = product_dtype(operands)
     _contract("matmul", a, b)
     return (TensorType(_matmul_shape(a, b), dtype),)
 
@@ -155,7 +156,7 @@ def _define(name: str, summary: str, infer: InferRule, samples: tuple[tuple[Tens
             axes=_matmul_axes,
             formats=frozenset() if is_primitive else HALF_OR_SINGLE,
             device=DeviceOp("batchmatmul") if is_primitive else None,
-            host_when=None if is_primitive else single_rule(_matmul_products),
+            host_when=None if is_primitive else single_rule(matmul_products),
             is_public=not is_primitive,
             samples=tuple((pair, NO_ATTRIBUTES) for pair in samples),
         )
@@ -184,7 +185,7 @@ _define(
 
 def _infer_linear(operands: OperandTypes, _: Attributes) -> tuple[TensorType, ...]:
     x, weight = tensor(operands), tensor(operands, 1)
-    dtype = _product_dtype(operands)
+    dtype = product_dtype(operands)
     require_rank(weight, (1, 2), 1)
     if x.rank == 0:
         raise OpError("SPY0206", f"{x} has rank 0, linear takes rank 1 or more", operand=0)
@@ -208,7 +209,7 @@ def _linear_axes(operands: OperandTypes, _: Attributes) -> AxisSources:
 
 
 def _linear(operands: Sequence[Array | None], _: Attributes) -> tuple[Array, ...]:
-    product = _times(array(operands), array(operands, 1).T)
+    product = times(array(operands), array(operands, 1).T)
     return (product if operands[2] is None else np.add(product, array(operands, 2)),)
 
 
@@ -243,7 +244,7 @@ class AddmmAttributes:
     alpha: float = 1.0
 
 
-def _require_whole(attributes: AddmmAttributes, dtype: DType) -> None:
+def require_whole(attributes: AddmmAttributes, dtype: DType) -> None:
     """Refuse a fraction that integers are scaled by.  Errors: SPY0215."""
     for name, factor in (("beta", attributes.beta), ("alpha", attributes.alpha)):
         if not dtype.is_float and not float(factor).is_integer():
@@ -252,13 +253,13 @@ def _require_whole(attributes: AddmmAttributes, dtype: DType) -> None:
 
 def _infer_addmm(operands: OperandTypes, attributes: AddmmAttributes) -> tuple[TensorType, ...]:
     added, a, b = tensor(operands), tensor(operands, 1), tensor(operands, 2)
-    _require_whole(attributes, a.dtype)
+    require_whole(attributes, a.dtype)
     require_rank(a, (2,), 1)
     require_rank(b, (2,), 2)
-    dtype = _product_dtype(operands)
+    dtype = product_dtype(operands)
     if a.shape[1] != b.shape[0]:
         message = f"addmm contracts {a.shape[1]} with {b.shape[0]}: dim 1 of mat1, dim 0 of mat2"
-        raise OpError("SPY0213", message, hint=_HINT, operand=2)
+        raise OpError("SPY0213", message, hint=CONTRACTION_HINT, operand=2)
     result = (a.shape[0], b.shape[1])
     if added.rank > 2 or broadcast([(1, result), (0, added.shape)]) != result:
         message = f"{added} does not broadcast to the product's shape {list(result)}"
@@ -267,7 +268,7 @@ def _infer_addmm(operands: OperandTypes, attributes: AddmmAttributes) -> tuple[T
 
 
 def _addmm_products(operands: OperandTypes) -> int:
-    return _matmul_products(operands[1:])
+    return matmul_products(operands[1:])
 
 
 def _addmm_axes(operands: OperandTypes, _: Attributes) -> AxisSources:
@@ -277,11 +278,11 @@ def _addmm_axes(operands: OperandTypes, _: Attributes) -> AxisSources:
 
 
 def _addmm(operands: Sequence[Array | None], attributes: AddmmAttributes) -> tuple[Array, ...]:
-    product = _scaled(attributes.alpha, _times(array(operands, 1), array(operands, 2)))
-    return (product if attributes.beta == 0 else np.add(_scaled(attributes.beta, array(operands)), product),)
+    product = scaled(attributes.alpha, times(array(operands, 1), array(operands, 2)))
+    return (product if attributes.beta == 0 else np.add(scaled(attributes.beta, array(operands)), product),)
 
 
-def _scaled(factor: float, values: Array) -> Array:
+def scaled(factor: float, values: Array) -> Array:
     """Return the values times a factor, which is whole where they are."""
     return values if factor == 1 else np.multiply(values, np.asarray(factor, values.dtype))
 
