@@ -18,6 +18,7 @@ from spyrec.passes.base import PassContext
 from spyrec.passes.builder import GraphRewriter, NodeBuilder, live_values
 from spyrec.passes.decompose import (
     attention,
+    batch_norms,
     contractions,
     elementwise,
     movements,
@@ -31,6 +32,7 @@ _ALWAYS: dict[str, Rewrite] = {
     **elementwise.REWRITES,
     **contractions.REWRITES,
     **normalizations.REWRITES,
+    **batch_norms.REWRITES,
     **attention.REWRITES,
     **movements.REWRITES,
 }
