@@ -20,6 +20,7 @@ from spyrec.passes.decompose import (
     attention,
     batch_norms,
     contractions,
+    convolutions,
     elementwise,
     movements,
     normalizations,
@@ -33,6 +34,7 @@ _ALWAYS: dict[str, Rewrite] = {
     **contractions.REWRITES,
     **normalizations.REWRITES,
     **batch_norms.REWRITES,
+    **convolutions.REWRITES,
     **attention.REWRITES,
     **movements.REWRITES,
 }
