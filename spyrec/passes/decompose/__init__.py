@@ -24,6 +24,7 @@ from spyrec.passes.decompose import (
     elementwise,
     movements,
     normalizations,
+    pools,
     reductions,
 )
 
@@ -35,6 +36,7 @@ _ALWAYS: dict[str, Rewrite] = {
     **normalizations.REWRITES,
     **batch_norms.REWRITES,
     **convolutions.REWRITES,
+    **pools.REWRITES,
     **attention.REWRITES,
     **movements.REWRITES,
 }
