@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from spyrec.hardware.dtypes import DeviceFormat
 from spyrec.ir.attributes import NoAttributes
 from spyrec.ir.opdef import (
     Attributes,
@@ -25,6 +26,7 @@ class HostRules:
     """What distinguishes one such op from the next.
 
     ``axes``: by default every axis of the first result is one of its own.  ``result_count``: as in :class:`OpDef`.
+    ``formats``: what operands may have beside the formats that the host computes every op with: those of 8-bit floats.
     """
 
     infer: InferRule
@@ -32,6 +34,7 @@ class HostRules:
     axes: AxisRule | None = None
     result_count: int | None = 1
     number_attributes: tuple[str, ...] = ()
+    formats: frozenset[DeviceFormat] = frozenset()
 
 
 def define_on_host(
@@ -57,6 +60,7 @@ def define_on_host(
             infer=rules.infer,
             reference=rules.reference,
             axes=rules.axes or no_sources,
+            formats=rules.formats,
             number_attributes=rules.number_attributes,
             result_count=rules.result_count,
             samples=samples,
