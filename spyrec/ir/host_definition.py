@@ -26,6 +26,7 @@ class HostRules:
     """What distinguishes one such op from the next.
 
     ``axes``: by default every axis of the first result is one of its own.  ``result_count``: as in :class:`OpDef`.
+    ``moves``: as in :class:`OpDef`.
     ``formats``: what operands may have beside the formats that the host computes every op with: those of 8-bit floats.
     """
 
@@ -35,6 +36,7 @@ class HostRules:
     result_count: int | None = 1
     number_attributes: tuple[str, ...] = ()
     formats: frozenset[DeviceFormat] = frozenset()
+    moves: bool = False
 
 
 def define_on_host(
@@ -61,6 +63,7 @@ def define_on_host(
             reference=rules.reference,
             axes=rules.axes or no_sources,
             formats=rules.formats,
+            moves=rules.moves,
             number_attributes=rules.number_attributes,
             result_count=rules.result_count,
             samples=samples,

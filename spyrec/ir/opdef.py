@@ -151,6 +151,7 @@ class OpDef:
     ``result_sizes``: the attribute that has an extent for each axis of the result; a dim name there names the axis.
     ``result_count``: ``None`` where attributes and operands say how many there are.  ``host_when``: why the host
     computes a node with these operands and attributes although the device takes their formats, ``None`` where it does.
+    ``moves``: the reference only moves elements of its float operands, all of one dtype, whatever carries them.
     ``pieces``: of a view with several results, the view of the first operand that each of them is.
     ``complete`` fills in attribute defaults that depend on the operand types; the reader calls it.
     ``samples`` are (operand types, attributes) on which the catalogue tests run the op.
@@ -172,6 +173,7 @@ class OpDef:
     result_count: int | None = 1
     host_when: HostRule | None = None
     pieces: PieceRule | None = None
+    moves: bool = False
     is_public: bool = True
     samples: tuple[Sample, ...] = field(default=())
 

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import spyrec
 from spyrec.diagnostics import SpyrecError
 from spyrec.hardware.dtypes import DType
 from spyrec.ir.attributes import NO_ATTRIBUTES
@@ -349,3 +350,50 @@ REFUSED: list[tuple[str, list[Any], dict[str, Any], str]] = [
 @pytest.mark.parametrize(("op", "operands", "attributes", "code"), REFUSED)
 def test_refusals(op: str, operands: list[Any], attributes: dict[str, Any], code: str) -> None:
     assert refusal(op, operands, attributes) == code
+
+
+MOVED: list[tuple[str, list[str], dict[str, Any]]] = [
+    ("embedding", ["i", "x"], {}),
+    ("index_select", ["x", "i"], {"dim": 0}),
+    ("gather", ["x", "j"], {"dim": 0}),
+    ("take_along_dim", ["x", "j"], {"dim": 0}),
+    ("index", ["x", "i"], {}),
+    ("index_copy", ["x", "i", "s"], {"dim": 0}),
+    ("masked_scatter", ["x", "m", "s"], {}),
+]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+@pytest.mark.parametrize(("op", "operands", "attributes"), MOVED)
+def test_what_is_moved_keeps_every_bit(op: str, operands: list[str], attributes: dict[str, Any], dtype: str) -> None:
+    """Payloads of NaN and negative zeros too: elements are never decoded."""
+    kind = DType(dtype)
+    bits = np.dtype(f"uint{8 * kind.item_bytes}")
+    every_bit = np.random.default_rng(0).integers(0, 2**31, (6, 4)).astype(bits)
+    every_bit[0, 0] = np.iinfo(bits).max
+    values = {
+        "x": every_bit.view(kind.carrier),
+        "s": every_bit[::-1][:2].copy().view(kind.carrier),
+        "i": np.array([0, 5]),
+        "j": np.array([[0, 1, 2, 3], [5, 0, 0, 1]]),
+        "m": np.array([[True], [False], [False], [True], [False], [False]]),
+    }
+    dtypes = {"x": dtype, "s": dtype, "i": "int64", "j": "int64", "m": "bool"}
+    node = {"name": "y", "op": op, "inputs": operands, "attrs": attributes}
+    inputs = [{"name": name, "shape": list(values[name].shape), "dtype": dtypes[name]} for name in operands]
+    graph = {"format": "spyrec.graph/1", "name": "g", "inputs": inputs, "nodes": [node], "outputs": ["y"]}
+    given_values = {name: values[name] for name in operands}
+    got = np.asarray(spyrec.run(spyrec.compile(graph), given_values).outputs["y"]).view(bits)
+    rows = every_bit[[0, 5]]
+    match op:
+        case "index_copy":
+            wanted = every_bit.copy()
+            wanted[[0, 5]] = every_bit[::-1][:2]
+        case "masked_scatter":
+            wanted = every_bit.copy()
+            wanted[[0, 3]] = every_bit[::-1][:2]
+        case "gather" | "take_along_dim":
+            wanted = np.array([[every_bit[values["j"][a, b], b] for b in range(4)] for a in range(2)], bits)
+        case _:
+            wanted = rows
+    np.testing.assert_array_equal(got, wanted)

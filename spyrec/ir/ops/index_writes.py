@@ -77,7 +77,7 @@ define_on_host(
     "index_copy",
     "input with source in the places along dim that the index names; of one named twice the later stays",
     _ROWS,
-    HostRules(rule(DimAttributes, _infer_copy), rule(DimAttributes, _copy), axes_of_input),
+    HostRules(rule(DimAttributes, _infer_copy), rule(DimAttributes, _copy), axes_of_input, moves=True),
     (
         ((f16(100, 3), i64(5), f16(5, 3)), DimAttributes(0)),
         ((i64(2, 100), i64(4), i64(2, 4)), DimAttributes(-1)),

@@ -59,7 +59,7 @@ define_on_host(
     "embedding",
     "rows of the weight",
     (OperandSpec("input"), OperandSpec("weight")),
-    HostRules(rule(EmbeddingAttributes, _infer_embedding), _embedding, _embedding_axes),
+    HostRules(rule(EmbeddingAttributes, _infer_embedding), _embedding, _embedding_axes, moves=True),
     (
         ((i64(2, 3), f16(100, 7)), EmbeddingAttributes()),
         ((i64(), f32(100, 4)), EmbeddingAttributes(padding_idx=-1)),
@@ -105,6 +105,7 @@ define_on_host(
         rule(DimAttributes, _infer_index_select),
         rule(DimAttributes, _index_select),
         rule(DimAttributes, _index_select_axes),
+        moves=True,
     ),
     (
         ((f16(100, 3), i64(5)), DimAttributes(0)),
@@ -162,7 +163,7 @@ define_on_host(
     "gather",
     "result[i][j] = input[index[i][j]][j] for dim 0",
     (OperandSpec("input"), OperandSpec("index")),
-    HostRules(rule(GatherAttributes, _infer_gather), rule(GatherAttributes, _gather), _index_axes),
+    HostRules(rule(GatherAttributes, _infer_gather), rule(GatherAttributes, _gather), _index_axes, moves=True),
     (
         ((f16(100, 3), i64(5, 2)), GatherAttributes(0)),
         ((i64(2, 3, 100), i64(2, 3, 4)), GatherAttributes(-1)),
@@ -210,7 +211,7 @@ define_on_host(
     "take_along_dim",
     "gather, with the other dims of both broadcast",
     (OperandSpec("input"), OperandSpec("indices")),
-    HostRules(rule(AlongAttributes, _infer_along), rule(AlongAttributes, _take_along)),
+    HostRules(rule(AlongAttributes, _infer_along), rule(AlongAttributes, _take_along), moves=True),
     (
         ((f16(100, 3), i64(5, 1)), AlongAttributes(0)),
         ((f32(10, 10), i64(2, 3)), AlongAttributes()),
@@ -283,7 +284,7 @@ define_on_host(
     "index",
     "input[i, j, ...]: an index tensor per leading dim, null for a dim that stays whole",
     (OperandSpec("input"), OperandSpec("indices", is_optional=True, is_variadic=True)),
-    HostRules(_infer_indexed, _indexed),
+    HostRules(_infer_indexed, _indexed, moves=True),
     (
         ((f16(100, 3), i64(5)), NO_ATTRIBUTES),
         ((f32(100, 3, 100), i64(5, 1), None, i64(4)), NO_ATTRIBUTES),

@@ -203,7 +203,7 @@ define_on_host(
     "masked_scatter",
     "input with the elements of source, in order, where the mask is true",
     (OperandSpec("input"), OperandSpec("mask"), OperandSpec("source")),
-    HostRules(_infer_masked, _masked, _masked_axes),
+    HostRules(_infer_masked, _masked, _masked_axes, moves=True),
     (
         ((f16(3, 4), boolean(3, 1), f16(12)), NO_ATTRIBUTES),
         ((i64(3, 4), boolean(3, 4), i64(4, 4)), NO_ATTRIBUTES),
