@@ -22,6 +22,7 @@ from spyrec.passes.decompose import (
     contractions,
     convolutions,
     elementwise,
+    interpolation,
     movements,
     normalizations,
     pools,
@@ -37,6 +38,7 @@ _ALWAYS: dict[str, Rewrite] = {
     **batch_norms.REWRITES,
     **convolutions.REWRITES,
     **pools.REWRITES,
+    **interpolation.REWRITES,
     **attention.REWRITES,
     **movements.REWRITES,
 }
