@@ -13,6 +13,7 @@ from spyrec.contracts.joining_programs import JoiningPrograms, Reduction, joinin
 from spyrec.contracts.program_loops import ProgramLoop, ProgramLoops, program_loops
 from spyrec.contracts.unit_dims import unit_loops
 from spyrec.ir.graph import Graph
+from spyrec.ir.host_ops import node_reason
 from spyrec.ir.kernel import KernelGraph
 from spyrec.passes.base import PipelineOptions
 from spyrec.passes.driver import DriverOptions, run_pipeline
@@ -38,8 +39,10 @@ def with_contracts(bundle: Bundle, scheduled: KernelGraph, options: CodegenOptio
     return with_programs(bundle, joining, complete) if joining else replace(bundle, manifest=complete)
 
 
-def _formed(graph: Graph) -> KernelGraph:
-    """Return the kernels of a graph before anything is planned."""
+def _formed(graph: Graph) -> KernelGraph | None:
+    """Return the kernels of a graph before anything is planned; ``None`` where the host computes a part of it."""
+    if any(node_reason(graph, node) is not None for node in graph.nodes):
+        return None
     formed = run_pipeline(graph, PipelineOptions(), DriverOptions(stop_after=FORM_KERNELS.name))
     assert isinstance(formed, KernelGraph)
     return formed

@@ -22,8 +22,8 @@ from spyrec.ir.verify import verify
 HostDim = tuple[str, int]
 """A tensor and the number of one of its host dims."""
 
-FormKernels = Callable[[Graph], KernelGraph]
-"""The passes from a source graph to its kernels."""
+FormKernels = Callable[[Graph], KernelGraph | None]
+"""The passes from a source graph to its kernels; ``None`` where the host computes a part of it."""
 
 _MOST_DIMS = 16
 _MOST_NODES = 400
@@ -103,7 +103,10 @@ class _Trial:
         enlarged = _enlarged(self._source, sizes)
         if enlarged is None:
             return UnitLoops()
-        known = self._whole(self._form(enlarged))
+        formed = self._form(enlarged)
+        if formed is None:
+            return UnitLoops()
+        known = self._whole(formed)
         found: list[dict[str, int]] = []
         for group in groups:
             name, dim = group[0]

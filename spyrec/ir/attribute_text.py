@@ -90,6 +90,9 @@ def read_attribute(annotation: object, raw: JsonValue, dims: Mapping[str, int]) 
     if raw is None and type(None) in members:
         return None
     plain = [member for member in members if member is not type(None)]
+    words = [member for member in plain if get_origin(member) is Literal]
+    if words and len(plain) > 1:  # words, or what else there is
+        plain = words if isinstance(raw, str) else [member for member in plain if member not in words]
     if len(plain) > 1:
         return _read_number(raw)
     return _read_one(plain[0], raw, dims)
@@ -262,7 +265,10 @@ def attribute_schema(annotation: object) -> dict[str, JsonValue]:
     """Return the JSON schema of an attribute."""
     members = _members(annotation)
     plain = [member for member in members if member is not type(None)]
-    schema = _plain_schema(plain[0]) if len(plain) == 1 else NUMBER_SCHEMA
+    if any(get_origin(member) is Literal for member in plain) and len(plain) > 1:
+        schema: dict[str, JsonValue] = {"anyOf": [_plain_schema(member) for member in plain]}
+    else:
+        schema = _plain_schema(plain[0]) if len(plain) == 1 else NUMBER_SCHEMA
     return schema if len(plain) == len(members) else {"anyOf": [schema, {"type": "null"}]}
 
 

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
-from spyrec.diagnostics import refuse
+from spyrec.diagnostics import Location, refuse
 from spyrec.hardware.dtypes import DType
 from spyrec.ir.constants import load_constant
 from spyrec.ir.graph import Graph, Node, Scalar, location_of
 from spyrec.ir.inference import number_dtype
 from spyrec.ir.numbers import as_computed, decode
-from spyrec.ir.opdef import Array, catalogue
+from spyrec.ir.opdef import Array, OpError, catalogue
 
-__all__ = ["evaluate", "load_constant", "node_operands"]
+__all__ = ["apply_reference", "evaluate", "load_constant", "node_operands"]
 
 ConstantLoader = Callable[[str], npt.NDArray[np.generic]]
 
@@ -41,7 +41,7 @@ def evaluate(
             if isinstance(name, str) and name in graph.constants and name not in alive:
                 alive[name] = decode(load(name), graph.type_of(name).dtype)
         with np.errstate(all="ignore"):
-            results = catalogue()[node.op].reference(node_operands(graph, node, alive), node.attributes)
+            results = apply_reference(node, node_operands(graph, node, alive))
             for name, result in zip(node.outputs, results, strict=False):
                 alive[name] = as_computed(result, graph.type_of(name).dtype)
         _free(node, counts, alive)
@@ -65,6 +65,20 @@ def node_operands(graph: Graph, node: Node, values: Mapping[str, Array]) -> list
     if not definition.is_variadic:
         arrays.extend([None] * (len(definition.operands) - len(arrays)))
     return arrays
+
+
+def apply_reference(node: Node, operands: Sequence[Array | None]) -> tuple[Array, ...]:
+    """Return the results of a node by the reference of its op.
+
+    Errors: those of ops whose operands' numbers may be wrong, as an index (SPY0231) or a mask (SPY0232).
+    """
+    try:
+        return catalogue()[node.op].reference(operands, node.attributes)
+    except OpError as fault:
+        place = location_of(node.origin)
+        if isinstance(node.origin, Location) and fault.operand is not None:
+            place = node.origin.child("inputs", fault.operand)
+        raise refuse(fault.code, f'node "{node.name}" = {node.op}: {fault.message}', place, hint=fault.hint) from None
 
 
 def _input(graph: Graph, inputs: Mapping[str, npt.NDArray[np.generic]], name: str) -> npt.NDArray[np.generic]:

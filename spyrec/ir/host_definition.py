@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from spyrec.dataclass import dataclass
+from spyrec.hardware.dtypes import DeviceFormat
 from spyrec.ir.attributes import NoAttributes
 from spyrec.ir.opdef import (
     Attributes,
@@ -24,8 +25,9 @@ from spyrec.ir.opdef import (
 class HostRules:
     """What distinguishes one such op from the next.
 
-    ``axes``: by default every axis of the first result is one of its own.  ``result_count``, ``number_attributes`` and
-    ``rows``: as in :class:`OpDef`.
+    ``axes``: by default every axis of the first result is one of its own.  ``result_count``, ``number_attributes``,
+    ``rows`` and ``moves``: as in :class:`OpDef`.
+    ``formats``: what operands may have beside the formats that the host computes every op with: those of 8-bit floats.
     """
 
     infer: InferRule
@@ -34,6 +36,8 @@ class HostRules:
     result_count: int | None = 1
     number_attributes: tuple[str, ...] = ()
     rows: RowRule | None = None
+    formats: frozenset[DeviceFormat] = frozenset()
+    moves: bool = False
 
 
 def define_on_host(  # noqa: PLR0913 -- the parts of a declaration, in the order of one
@@ -59,6 +63,8 @@ def define_on_host(  # noqa: PLR0913 -- the parts of a declaration, in the order
             infer=rules.infer,
             reference=rules.reference,
             axes=rules.axes or no_sources,
+            formats=rules.formats,
+            moves=rules.moves,
             number_attributes=rules.number_attributes,
             result_count=rules.result_count,
             rows=rules.rows,

@@ -87,18 +87,33 @@ def compute_on_host(
     int64 or int32 result that does not fit into 32 bits; those of :func:`apply_reference`.
     """
     alive: dict[str, Array] = {}
+    held = dict(values)
     results: dict[str, HostArray] = {}
     for node in nodes:
-        for name in node.inputs:
-            if isinstance(name, str) and name not in alive:
-                given = results[name] if name in results else values[name] if name in values else load(name)
-                alive[name] = decode(given, graph.type_of(name).dtype)
+        names = [name for name in node.inputs if isinstance(name, str)]
+        for name in names:
+            if name not in held:
+                held[name] = load(name)
+        is_moved = catalogue()[node.op].moves and _have_one_carrier(graph, names, held)
+        for name in names:
+            if name not in alive and not (is_moved and graph.type_of(name).dtype.is_float):
+                alive[name] = decode(held[name], graph.type_of(name).dtype)
         with np.errstate(all="ignore"):
-            found = apply_reference(node, node_operands(graph, node, alive))
+            found = apply_reference(node, node_operands(graph, node, held | alive if is_moved else alive))
             for name, array in zip(node.outputs, found, strict=False):  # who names none has the first
                 wanted = graph.type_of(name)
-                results[name] = _stored(name, as_computed(array, wanted.dtype), wanted)
+                if is_moved and wanted.dtype.is_float:
+                    results[name] = np.ascontiguousarray(array).reshape(wanted.shape)
+                else:
+                    results[name] = _stored(name, as_computed(array, wanted.dtype), wanted)
+                held[name] = results[name]
     return results
+
+
+def _have_one_carrier(graph: Graph, names: Sequence[str], held: Mapping[str, HostArray]) -> bool:
+    """Whether all floats among these values lie in the carrier of their dtype: their elements can be moved as bits."""
+    floats = [name for name in names if graph.type_of(name).dtype.is_float]
+    return all(held[name].dtype == np.dtype(graph.type_of(name).dtype.carrier) for name in floats)
 
 
 def _stored(name: str, array: Array, wanted: TensorType) -> HostArray:

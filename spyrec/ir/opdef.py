@@ -174,6 +174,7 @@ class OpDef:
     ``result_count``: ``None`` where attributes and operands say how many there are.  ``host_when``: why the host
     computes a node with these operands and attributes although the device takes their formats, ``None`` where it does.
     ``rows``: of an op that reads or writes slices of a tensor which an index names.
+    ``moves``: the reference only moves elements of its float operands, all of one dtype, whatever carries them.
     ``pieces``: of a view with several results, the view of the first operand that each of them is.
     ``complete`` fills in attribute defaults that depend on the operand types; the reader calls it.
     ``samples`` are (operand types, attributes) on which the catalogue tests run the op.
@@ -196,6 +197,7 @@ class OpDef:
     host_when: HostRule | None = None
     pieces: PieceRule | None = None
     rows: RowRule | None = None
+    moves: bool = False
     is_public: bool = True
     samples: tuple[Sample, ...] = field(default=())
 

@@ -105,4 +105,34 @@ SHAPES: dict[str, Code] = {
         "The largest or smallest of no elements does not exist; a sum of none is 0, a product 1.",
         hint="fold dims that have elements",
     ),
+    "SPY0230": Code(
+        "operand that is no index",
+        "Tensors that name elements are of int32 or int64; a bool mask stands where the message says so.",
+        hint="convert the index with to(int64)",
+    ),
+    "SPY0231": Code(
+        "index past the elements",
+        "An index of a lookup or of a write names an element of the dim that it runs along.",
+        hint="clamp the indices to the extent of the dim",
+    ),
+    "SPY0232": Code(
+        "too few or too many values for a mask",
+        "A mask that is known at run alone takes as many values as it has places that are true.",
+        hint="give a value for each place, or one for all",
+    ),
+    "SPY0233": Code(
+        "result whose shape depends on numbers",
+        "Shapes are known when a graph is compiled; how many elements a mask chooses is known when it runs.",
+        hint="where, masked_fill and masked_scatter keep the shape; positions of a constant mask are an int64 constant",
+    ),
+    "SPY0234": Code(
+        "window that fits nowhere",
+        "A kernel or a pool, dilated, is no wider than its input with padding.",
+        hint="choose a smaller kernel, less dilation or more padding",
+    ),
+    "SPY0235": Code(
+        "channels that do not divide",
+        "Groups divide the channels that they part.",
+        hint="choose groups that divide the channels",
+    ),
 }

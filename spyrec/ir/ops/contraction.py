@@ -4,12 +4,13 @@ are written in terms of it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from spyrec.dataclass import dataclass
-from spyrec.device_ops.record import HALF
+from spyrec.device_ops.record import HALF_OR_SINGLE
 from spyrec.hardware.dtypes import DType
 from spyrec.ir.attributes import NO_ATTRIBUTES, NoAttributes
 from spyrec.ir.opdef import (
@@ -17,6 +18,7 @@ from spyrec.ir.opdef import (
     Attributes,
     AxisSources,
     DeviceOp,
+    HostRule,
     InferRule,
     OpDef,
     OperandSpec,
@@ -26,19 +28,46 @@ from spyrec.ir.opdef import (
     register,
     rule,
 )
-from spyrec.ir.operands import common_float, floats, present, require_rank, require_same_dtype, tensor
-from spyrec.ir.samples import f16
+from spyrec.ir.operands import array, common_float, present, require_rank, require_same_dtype, tensor
+from spyrec.ir.samples import f16, f32, i64
 from spyrec.ir.shapes import broadcast, broadcast_axes
 from spyrec.ir.types import TensorType
 
-_HINT = "transpose or reshape one operand so that the contracted extents are equal"
+CONTRACTION_HINT = "transpose or reshape one operand so that the contracted extents are equal"
+
+
+MAX_SINGLE_PRODUCTS = 2**22
+"""Products of float32 that one contraction writes out before it adds them: 16 MiB of device memory."""
+
+
+def single_rule(count: Callable[[OperandTypes], int]) -> HostRule:
+    """Return the rule by which the host computes a contraction of float32 of too many products.
+
+    The device multiplies matrices of 16 bits alone.  Of float32 it writes the products out and adds them up, both in
+    float32; ``count`` gives how many there are.
+    """
+
+    def why(operands: OperandTypes, _: Attributes) -> str | None:
+        is_single = any(operand.dtype is DType.FLOAT32 for _, operand in present(operands))
+        products = count(operands)
+        if not is_single or products <= MAX_SINGLE_PRODUCTS:
+            return None
+        return f"{products} products of float32 have no room on the device, which holds {MAX_SINGLE_PRODUCTS} of them"
+
+    return why
+
+
+def matmul_products(operands: OperandTypes) -> int:
+    """Return how many products the matrix product of the first two operands adds up."""
+    a, b = tensor(operands), tensor(operands, 1)
+    return math.prod(_matmul_shape(a, b)) * a.shape[-1]
 
 
 def _require_equal(name: str, left: tuple[int, int], right: tuple[int, int]) -> None:
     """Refuse contracted (axis, extent) pairs of unequal extents.  Errors: SPY0213."""
     if left[1] != right[1]:
         message = f"{name} contracts {left[1]} with {right[1]}: dim {left[0]} of the first operand, "
-        raise OpError("SPY0213", message + f"dim {right[0]} of the second", hint=_HINT, operand=1)
+        raise OpError("SPY0213", message + f"dim {right[0]} of the second", hint=CONTRACTION_HINT, operand=1)
 
 
 def _contract(name: str, a: TensorType, b: TensorType) -> None:
@@ -47,8 +76,13 @@ def _contract(name: str, a: TensorType, b: TensorType) -> None:
     _require_equal(name, (a.rank - 1, a.shape[-1]), (right, b.shape[right]))
 
 
+def times(left: Array, right: Array) -> Array:
+    """Return a matrix product: of floats in float64, of integers in int64, of bools whether any pair is true."""
+    return np.asarray(np.matmul(left, right))
+
+
 def _product(operands: Sequence[Array | None], _: Attributes) -> tuple[Array, ...]:
-    return (np.asarray(np.matmul(floats(operands), floats(operands, 1))),)
+    return (times(array(operands), array(operands, 1)),)
 
 
 def _matmul_shape(a: TensorType, b: TensorType) -> tuple[int, ...]:
@@ -68,7 +102,7 @@ def _matmul_axes(operands: OperandTypes, _: Attributes) -> AxisSources:
     return tuple(sources)
 
 
-def _product_dtype(operands: OperandTypes) -> DType:
+def product_dtype(operands: OperandTypes) -> DType:
     """Return the dtype of a product: both operands are floats of one dtype, or both are whole."""
     if any(operand.dtype.is_float for _, operand in present(operands)):
         return common_float(operands)
@@ -80,7 +114,7 @@ def _infer_ranked(name: str, ranks: tuple[int, int]) -> InferRule:
         a, b = tensor(operands), tensor(operands, 1)
         require_rank(a, (ranks[0],), 0)
         require_rank(b, (ranks[1],), 1)
-        dtype = _product_dtype(operands)
+        dtype = product_dtype(operands)
         if name == "bmm" and a.shape[0] != b.shape[0]:
             message = f"bmm multiplies a batch of {a.shape[0]} with a batch of {b.shape[0]}"
             raise OpError("SPY0201", message, hint="bmm does not broadcast; matmul does", operand=1)
@@ -95,7 +129,7 @@ def _infer_matmul(operands: OperandTypes, _: Attributes) -> tuple[TensorType, ..
     for index, operand in enumerate((a, b)):
         if operand.rank == 0:
             raise OpError("SPY0206", f"{operand} has rank 0, matmul takes rank 1 or more", operand=index)
-    dtype = _product_dtype(operands)
+    dtype = product_dtype(operands)
     _contract("matmul", a, b)
     return (TensorType(_matmul_shape(a, b), dtype),)
 
@@ -120,15 +154,16 @@ def _define(name: str, summary: str, infer: InferRule, samples: tuple[tuple[Tens
             infer=infer,
             reference=_product,
             axes=_matmul_axes,
-            formats=HALF,
+            formats=frozenset() if is_primitive else HALF_OR_SINGLE,
             device=DeviceOp("batchmatmul") if is_primitive else None,
+            host_when=None if is_primitive else single_rule(matmul_products),
             is_public=not is_primitive,
             samples=tuple((pair, NO_ATTRIBUTES) for pair in samples),
         )
     )
 
 
-_MATRICES = ((f16(3, 5), f16(5, 4)), (f16(1, 70), f16(70, 1)))
+_MATRICES = ((f16(3, 5), f16(5, 4)), (f16(1, 70), f16(70, 1)), (f32(3, 5), f32(5, 4)), (i64(3, 5), i64(5, 4)))
 _BATCHES = ((f16(2, 3, 5), f16(2, 5, 4)),)
 _BROADCASTS = ((f16(2, 1, 3, 5), f16(6, 5, 4)), (f16(2, 3, 5), f16(5, 4)))
 _VECTORS = ((f16(5), f16(5)), (f16(5), f16(2, 5, 3)), (f16(2, 4, 5), f16(5)))
@@ -150,7 +185,7 @@ _define(
 
 def _infer_linear(operands: OperandTypes, _: Attributes) -> tuple[TensorType, ...]:
     x, weight = tensor(operands), tensor(operands, 1)
-    dtype = _product_dtype(operands)
+    dtype = product_dtype(operands)
     require_rank(weight, (1, 2), 1)
     if x.rank == 0:
         raise OpError("SPY0206", f"{x} has rank 0, linear takes rank 1 or more", operand=0)
@@ -163,6 +198,10 @@ def _infer_linear(operands: OperandTypes, _: Attributes) -> tuple[TensorType, ..
     return (TensorType(result, dtype),)
 
 
+def _linear_products(operands: OperandTypes) -> int:
+    return tensor(operands).element_count * math.prod(tensor(operands, 1).shape[:-1])
+
+
 def _linear_axes(operands: OperandTypes, _: Attributes) -> AxisSources:
     x, weight = tensor(operands), tensor(operands, 1)
     own = ((1, 0), (2, 0)) if operands[2] is not None else ((1, 0),)
@@ -170,8 +209,8 @@ def _linear_axes(operands: OperandTypes, _: Attributes) -> AxisSources:
 
 
 def _linear(operands: Sequence[Array | None], _: Attributes) -> tuple[Array, ...]:
-    product = np.asarray(np.matmul(floats(operands), floats(operands, 1).T))
-    return (product if operands[2] is None else product + floats(operands, 2),)
+    product = times(array(operands), array(operands, 1).T)
+    return (product if operands[2] is None else np.add(product, array(operands, 2)),)
 
 
 register(
@@ -184,11 +223,14 @@ register(
         infer=_infer_linear,
         reference=_linear,
         axes=_linear_axes,
-        formats=HALF,
+        formats=HALF_OR_SINGLE,
+        host_when=single_rule(_linear_products),
         samples=(
             ((f16(3, 5), f16(4, 5), f16(4)), NO_ATTRIBUTES),
             ((f16(2, 3, 5), f16(4, 5), None), NO_ATTRIBUTES),
             ((f16(5), f16(5), None), NO_ATTRIBUTES),
+            ((f32(3, 5), f32(4, 5), f32(4)), NO_ATTRIBUTES),
+            ((i64(3, 5), i64(4, 5), i64(4)), NO_ATTRIBUTES),
         ),
     )
 )
@@ -202,19 +244,31 @@ class AddmmAttributes:
     alpha: float = 1.0
 
 
-def _infer_addmm(operands: OperandTypes, _: AddmmAttributes) -> tuple[TensorType, ...]:
+def require_whole(attributes: AddmmAttributes, dtype: DType) -> None:
+    """Refuse a fraction that integers are scaled by.  Errors: SPY0215."""
+    for name, factor in (("beta", attributes.beta), ("alpha", attributes.alpha)):
+        if not dtype.is_float and not float(factor).is_integer():
+            raise OpError("SPY0215", f"{name} {factor} scales numbers of {dtype.value}", attribute=name)
+
+
+def _infer_addmm(operands: OperandTypes, attributes: AddmmAttributes) -> tuple[TensorType, ...]:
     added, a, b = tensor(operands), tensor(operands, 1), tensor(operands, 2)
+    require_whole(attributes, a.dtype)
     require_rank(a, (2,), 1)
     require_rank(b, (2,), 2)
-    dtype = _product_dtype(operands)
+    dtype = product_dtype(operands)
     if a.shape[1] != b.shape[0]:
         message = f"addmm contracts {a.shape[1]} with {b.shape[0]}: dim 1 of mat1, dim 0 of mat2"
-        raise OpError("SPY0213", message, hint=_HINT, operand=2)
+        raise OpError("SPY0213", message, hint=CONTRACTION_HINT, operand=2)
     result = (a.shape[0], b.shape[1])
     if added.rank > 2 or broadcast([(1, result), (0, added.shape)]) != result:
         message = f"{added} does not broadcast to the product's shape {list(result)}"
         raise OpError("SPY0201", message, operand=0)
     return (TensorType(result, dtype),)
+
+
+def _addmm_products(operands: OperandTypes) -> int:
+    return matmul_products(operands[1:])
 
 
 def _addmm_axes(operands: OperandTypes, _: Attributes) -> AxisSources:
@@ -224,8 +278,13 @@ def _addmm_axes(operands: OperandTypes, _: Attributes) -> AxisSources:
 
 
 def _addmm(operands: Sequence[Array | None], attributes: AddmmAttributes) -> tuple[Array, ...]:
-    product = attributes.alpha * (floats(operands, 1) @ floats(operands, 2))
-    return (product if attributes.beta == 0 else attributes.beta * floats(operands) + product,)
+    product = scaled(attributes.alpha, times(array(operands, 1), array(operands, 2)))
+    return (product if attributes.beta == 0 else np.add(scaled(attributes.beta, array(operands)), product),)
+
+
+def scaled(factor: float, values: Array) -> Array:
+    """Return the values times a factor, which is whole where they are."""
+    return values if factor == 1 else np.multiply(values, np.asarray(factor, values.dtype))
 
 
 register(
@@ -238,11 +297,14 @@ register(
         infer=rule(AddmmAttributes, _infer_addmm),
         reference=rule(AddmmAttributes, _addmm),
         axes=_addmm_axes,
-        formats=HALF,
+        formats=HALF_OR_SINGLE,
+        host_when=single_rule(_addmm_products),
         samples=(
             ((f16(4), f16(3, 5), f16(5, 4)), AddmmAttributes()),
             ((f16(3, 1), f16(3, 5), f16(5, 4)), AddmmAttributes(0.5, 2.0)),
             ((f16(), f16(3, 5), f16(5, 4)), AddmmAttributes(beta=0.0)),
+            ((f32(4), f32(3, 5), f32(5, 4)), AddmmAttributes(2.0, -1.0)),
+            ((i64(4), i64(3, 5), i64(5, 4)), AddmmAttributes(2.0, -1.0)),
         ),
     )
 )

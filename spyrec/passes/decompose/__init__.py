@@ -18,10 +18,14 @@ from spyrec.passes.base import PassContext
 from spyrec.passes.builder import GraphRewriter, NodeBuilder, live_values
 from spyrec.passes.decompose import (
     attention,
+    batch_norms,
     contractions,
+    convolutions,
     elementwise,
+    interpolation,
     movements,
     normalizations,
+    pools,
     reductions,
 )
 
@@ -31,6 +35,10 @@ _ALWAYS: dict[str, Rewrite] = {
     **elementwise.REWRITES,
     **contractions.REWRITES,
     **normalizations.REWRITES,
+    **batch_norms.REWRITES,
+    **convolutions.REWRITES,
+    **pools.REWRITES,
+    **interpolation.REWRITES,
     **attention.REWRITES,
     **movements.REWRITES,
 }

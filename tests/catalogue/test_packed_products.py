@@ -1,0 +1,128 @@
+"""Grouped, scaled and packed matrix products: against loops and tables of bits, and end to end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from spyrec.diagnostics import SpyrecError
+from tests.catalogue.test_indexing import refusal
+from tests.support.one_node import Given, run_node
+
+Array = npt.NDArray[Any]
+UNIT = {"float16": 2.0**-11, "bfloat16": 2.0**-8, "float32": 2.0**-24}
+
+
+def some(shape: tuple[int, ...], seed: int) -> Array:
+    return np.round(np.random.default_rng([seed, *shape]).standard_normal(shape) * 32) / 32
+
+
+def close(got: Array, wanted: Array, dtype: str) -> None:
+    """The host rounds once."""
+    assert got.shape == wanted.shape
+    assert (np.abs(got - wanted) <= UNIT[dtype] * np.abs(wanted) * (1 + 2.0**-20) + 2.0**-25).all()
+
+
+@pytest.mark.parametrize("dtype", list(UNIT))
+@pytest.mark.parametrize("op", ["grouped_mm", "_grouped_mm"])
+def test_rows_meet_the_matrix_of_their_group(op: str, dtype: str) -> None:
+    a, b, ends = some((7, 5), 0), some((3, 5, 4), 1), [2, 2, 6]
+    owner = [0, 0, 2, 2, 2, 2, None]
+    wanted = np.array([a[row] @ b[group] if group is not None else np.zeros(4) for row, group in enumerate(owner)])
+    close(run_node(op, [(dtype, a), (dtype, b), ("int32", ends)], None, dtype), wanted, dtype)
+    columns = np.array([b[group].T @ a[row] if group is not None else np.zeros(4) for row, group in enumerate(owner)])
+    got = run_node(op, [(dtype, b.transpose(0, 2, 1)), (dtype, a.T), ("int32", ends)], None, dtype)
+    close(got, columns.T, dtype)
+    wide = some((4, 7), 2)
+    wanted = np.array([wide[:, i:j] @ a[i:j] for i, j in ((0, 2), (2, 2), (2, 6))])
+    close(run_node(op, [(dtype, wide), (dtype, a), ("int32", ends)], None, dtype), wanted, dtype)
+    got = run_node(op, [(dtype, b.transpose(0, 2, 1)), (dtype, b), None], None, dtype)
+    close(got, np.array([matrix.T @ matrix for matrix in b]), dtype)
+
+
+def eight_bits(bits: int, *, is_e4m3: bool) -> float:
+    """Read the two formats as their specifications write them."""
+    sign, rest = (-1.0 if bits & 0x80 else 1.0), bits & 0x7F
+    exponent, fraction, bias = (rest >> 3, rest & 7, 7) if is_e4m3 else (rest >> 2, rest & 3, 16)
+    steps = 8 if is_e4m3 else 4
+    if exponent == 0:
+        return sign * fraction / steps * 2.0 ** (1 - bias)
+    return sign * (1 + fraction / steps) * 2.0 ** (exponent - bias)
+
+
+@pytest.mark.parametrize("name", ["float8_e4m3fn", "float8_e5m2fnuz"])
+@pytest.mark.parametrize("is_by_row", [True, False])
+def test_scaled_products_of_eight_bits(name: str, is_by_row: bool) -> None:
+    generator = np.random.default_rng(3)
+    a_bits, b_bits = (
+        generator.integers(0, 2, shape) * 128 + generator.integers(20, 90, shape) for shape in ((3, 6), (6, 4))
+    )
+    a, b = (
+        np.array([[eight_bits(int(x), is_e4m3="e4" in name) for x in row] for row in bits]) for bits in (a_bits, b_bits)
+    )
+    scale_a, scale_b = (np.abs(some((3, 1), 1)) + 0.5, np.abs(some((1, 4), 2)) + 0.5) if is_by_row else (0.5, 0.25)
+    bias = some((4,), 4)
+    operands: list[Given] = [
+        (name, a_bits),
+        (name, b_bits),
+        ("float32", scale_a),
+        ("float32", scale_b),
+        ("bfloat16", bias),
+    ]
+    wanted = (a * scale_a) @ (b * scale_b) + bias
+    for dtype in ("bfloat16", "float32"):
+        close(run_node("_scaled_mm", operands, {"out_dtype": dtype}, dtype), wanted, dtype)
+
+
+@pytest.mark.parametrize("dtype", list(UNIT))
+def test_weights_of_eight_bits_have_a_scale_per_row(dtype: str) -> None:
+    x, scales = some((3, 9), 0), some((4,), 1)
+    weight = np.random.default_rng(2).integers(-128, 128, (4, 9))
+    wanted = np.array([[sum(x[m] * weight[n]) * scales[n] for n in range(4)] for m in range(3)])
+    close(run_node("_weight_int8pack_mm", [(dtype, x), ("int8", weight), (dtype, scales)], None, dtype), wanted, dtype)
+
+
+@pytest.mark.parametrize("dtype", list(UNIT))
+def test_weights_of_four_bits_are_two_in_a_byte(dtype: str) -> None:
+    x, table = some((2, 64), 0), some((2, 3, 2), 1)
+    numbers = np.random.default_rng(2).integers(0, 16, (3, 64))
+    packed = np.array([[16 * row[k] + row[k + 1] for k in range(0, 64, 2)] for row in numbers])
+    wanted = np.zeros((2, 3))
+    for m in range(2):
+        for n in range(3):
+            for k in range(64):
+                scale, zero = table[k // 32, n]
+                wanted[m, n] += x[m, k] * ((numbers[n, k] - 8) * scale + zero)
+    operands: list[Given] = [(dtype, x), ("uint8", packed), (dtype, table)]
+    close(run_node("_weight_int4pack_mm", operands, {"qGroupSize": 32}, dtype), wanted, dtype)
+
+
+def test_ends_that_fall_stop_the_run() -> None:
+    with pytest.raises(SpyrecError) as error:
+        run_node("grouped_mm", [("float16", np.ones((4, 2))), ("float16", np.ones((2, 2, 2))), ("int32", [3, 2])])
+    assert error.value.diagnostics[0].code == "SPY0231"
+    assert "group 1 runs from 3 to 2" in error.value.diagnostics[0].message
+
+
+def test_refusals() -> None:
+    a, b, ends = ("float16", [4, 5]), ("float16", [2, 5, 3]), ("int32", [2])
+    assert refusal("grouped_mm", [a, b], {}) == "SPY0219"
+    assert refusal("grouped_mm", [b, ("float16", [2, 3, 3]), ends], {}) == "SPY0219"
+    assert refusal("grouped_mm", [a, b, ("int32", [3])], {}) == "SPY0207"
+    assert refusal("grouped_mm", [a, b, ("float16", [2])], {}) == "SPY0230"
+    assert refusal("grouped_mm", [a, b, ends, ("float16", [3])], {}) == "SPY0211"
+    assert refusal("grouped_mm", [a, b, ends], {"out_dtype": "float32"}) == "SPY0211"
+    assert refusal("grouped_mm", [("float16", [4, 4]), b, ends], {}) == "SPY0213"
+    eight, one = ("float8_e4m3fn", [4, 4]), ("float32", list[int]())
+    assert refusal("_scaled_mm", [eight, eight, one, one], {}) == "SPY0211"
+    assert refusal("_scaled_mm", [eight, a, one, one], {"out_dtype": "bfloat16"}) == "SPY0202"
+    assert refusal("_scaled_mm", [eight, eight, ("float32", [4]), one], {"out_dtype": "bfloat16"}) == "SPY0207"
+    assert refusal("_scaled_mm", [eight, eight, one, one, None, one], {"out_dtype": "bfloat16"}) == "SPY0211"
+    packed, table = ("uint8", [3, 32]), ("float16", [2, 3, 2])
+    x = ("float16", [2, 64])
+    assert refusal("_weight_int4pack_mm", [x, packed, table], {"qGroupSize": 48}) == "SPY0209"
+    assert refusal("_weight_int4pack_mm", [x, ("int32", [3, 32]), table], {"qGroupSize": 32}) == "SPY0202"
+    assert refusal("_weight_int8pack_mm", [x, ("int8", [3, 64]), ("float16", [2])], {}) == "SPY0207"
