@@ -24,17 +24,18 @@ from spyrec.ir.opdef import (
 class HostRules:
     """What distinguishes one such op from the next.
 
-    ``axes``: by default every axis of the first result is one of its own.  ``result_count``: as in :class:`OpDef`.
+    ``axes``: by default every axis of the first result is one of its own.  The others are as in :class:`OpDef`.
     """
 
     infer: InferRule
     reference: Reference
     axes: AxisRule | None = None
     result_count: int | None = 1
+    is_first_enough: bool = False
     number_attributes: tuple[str, ...] = ()
 
 
-def define_on_host(
+def define_on_host(  # noqa: PLR0913 -- as many as an op has fields
     name: str,
     summary: str,
     operands: tuple[OperandSpec, ...],
@@ -59,6 +60,7 @@ def define_on_host(
             axes=rules.axes or no_sources,
             number_attributes=rules.number_attributes,
             result_count=rules.result_count,
+            is_first_enough=rules.is_first_enough,
             samples=samples,
         )
     )

@@ -133,7 +133,7 @@ HostRule = Callable[[OperandTypes, Attributes], str | None]
 """Why the host computes a node, lower case, or ``None``."""
 
 PieceRule = Callable[[OperandTypes, Attributes], tuple[tuple[str, Attributes], ...]]
-"""(op, attributes) of each result of a view that has several."""
+"""(op, attributes) of each result of an op that has several."""
 
 Sample = tuple[tuple[TensorType | None, ...], Attributes]
 """Operand types and attributes on which the catalogue tests run an op."""
@@ -149,9 +149,11 @@ class OpDef:
     ``device``, filled in when it is registered unless it states fewer, or those that all ops of its decomposition have.
     ``number_attributes`` may stand as numbers after the tensors in a graph file too (the tensor overload's place).
     ``result_sizes``: the attribute that has an extent for each axis of the result; a dim name there names the axis.
-    ``result_count``: ``None`` where attributes and operands say how many there are.  ``host_when``: why the host
-    computes a node with these operands and attributes although the device takes their formats, ``None`` where it does.
-    ``pieces``: of a view with several results, the view of the first operand that each of them is.
+    ``result_count``: ``None`` where attributes and operands say how many there are, which a node then has to name,
+    unless ``is_first_enough``: one that names none has the first, and one result is no list.
+    ``host_when``: why the host computes a node with these operands and attributes although the device takes their
+    formats, ``None`` where it does.
+    ``pieces``: of an op with several results, the op of the same operands that each of them is.
     ``complete`` fills in attribute defaults that depend on the operand types; the reader calls it.
     ``samples`` are (operand types, attributes) on which the catalogue tests run the op.
     """
@@ -170,6 +172,7 @@ class OpDef:
     complete: Callable[[OperandTypes, Attributes], Attributes] | None = None
     result_sizes: str | None = None
     result_count: int | None = 1
+    is_first_enough: bool = False
     host_when: HostRule | None = None
     pieces: PieceRule | None = None
     is_public: bool = True

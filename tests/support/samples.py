@@ -20,7 +20,7 @@ _FLOAT8 = (DType.FLOAT8_E4M3FN, DType.FLOAT8_E5M2FNUZ)
 
 @dataclass(frozen=True, slots=True)
 class SampleCase:
-    """One op on one sample: the graph with inputs ``x0``.. and output ``y``."""
+    """One op on one sample: the graph with inputs ``x0``.. and outputs ``y``, ``y1``.."""
 
     title: str
     op: str
@@ -28,7 +28,7 @@ class SampleCase:
 
     @property
     def result(self) -> TensorType:
-        """The type of the output."""
+        """The type of the first output."""
         return self.graph.type_of("y")
 
     def arrays(self, *, with_infinities: bool = False) -> dict[str, npt.NDArray[np.generic]]:
@@ -74,8 +74,10 @@ def _graph(definition: OpDef, sample: Sample) -> Graph:
         if found is not None:
             values[f"x{number}"] = Value(f"x{number}", found, (None,) * found.rank, here)
     absent = 0 if definition.is_variadic else len(definition.operands) - len(types)
-    (result,) = definition.infer([*types, *(None,) * absent], attributes)
     inputs = tuple(values)
-    values["y"] = Value("y", result, (None,) * result.rank, here)
-    node = Node("y", definition.name, tuple(operands), ("y",), attributes, here)
-    return Graph(definition.name, {}, inputs, {}, (node,), values, ("y",))
+    results = definition.infer([*types, *(None,) * absent], attributes)
+    names = tuple("y" if number == 0 else f"y{number}" for number in range(len(results)))
+    for name, result in zip(names, results, strict=True):
+        values[name] = Value(name, result, (None,) * result.rank, here)
+    node = Node("y", definition.name, tuple(operands), names, attributes, here)
+    return Graph(definition.name, {}, inputs, {}, (node,), values, names)

@@ -23,6 +23,7 @@ from spyrec.passes.decompose import (
     movements,
     normalizations,
     reductions,
+    statistics,
 )
 
 Rewrite = Callable[[NodeBuilder], str]
@@ -33,6 +34,7 @@ _ALWAYS: dict[str, Rewrite] = {
     **normalizations.REWRITES,
     **attention.REWRITES,
     **movements.REWRITES,
+    **statistics.REWRITES,
 }
 _WRITTEN_BY_KERNELS = (OpKind.VIEW, OpKind.MOVEMENT, OpKind.CAST)
 
@@ -59,9 +61,11 @@ def _expand(builder: GraphRewriter, node: Node) -> None:
         builder.nodes.append(node)  # the graph is not compiled as one: the host computes it as it stands
         return
     if definition.pieces is not None:
-        for number, (piece, name) in enumerate(zip(definition.pieces(types, node.attributes), node.outputs)):
+        pieces = definition.pieces(types, node.attributes)
+        for number, (piece, name) in enumerate(zip(pieces, node.outputs, strict=False)):  # who names none has the first
             op, attributes = piece
-            part = replace(node, name=f"{node.name}.{number}", op=op, outputs=(name,), attributes=attributes)
+            own = builder.fresh(f"{node.name}.{number}")
+            part = replace(node, name=own, op=op, outputs=(name,), attributes=attributes)
             _expand(builder, part)
         return
     rewrite = _decomposition_of(node, types)
