@@ -135,6 +135,9 @@ HostRule = Callable[[OperandTypes, Attributes], str | None]
 PieceRule = Callable[[OperandTypes, Attributes], tuple[tuple[str, Attributes], ...]]
 """(op, attributes) of each result of an op that has several."""
 
+ChainRule = Callable[[OperandTypes, Attributes], tuple[tuple[str, Attributes], ...]]
+"""(op, attributes) of each step from the first operand to the result."""
+
 Sample = tuple[tuple[TensorType | None, ...], Attributes]
 """Operand types and attributes on which the catalogue tests run an op."""
 
@@ -154,6 +157,7 @@ class OpDef:
     ``host_when``: why the host computes a node with these operands and attributes although the device takes their
     formats, ``None`` where it does.
     ``pieces``: of an op with several results, the op of the same operands that each of them is.
+    ``chain``: of an op that is others, one on the result of the other, these.
     ``complete`` fills in attribute defaults that depend on the operand types; the reader calls it.
     ``samples`` are (operand types, attributes) on which the catalogue tests run the op.
     """
@@ -175,6 +179,7 @@ class OpDef:
     is_first_enough: bool = False
     host_when: HostRule | None = None
     pieces: PieceRule | None = None
+    chain: ChainRule | None = None
     is_public: bool = True
     samples: tuple[Sample, ...] = field(default=())
 

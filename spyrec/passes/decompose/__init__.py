@@ -22,6 +22,7 @@ from spyrec.passes.decompose import (
     elementwise,
     movements,
     normalizations,
+    rearrangements,
     reductions,
     statistics,
 )
@@ -35,6 +36,7 @@ _ALWAYS: dict[str, Rewrite] = {
     **attention.REWRITES,
     **movements.REWRITES,
     **statistics.REWRITES,
+    **rearrangements.REWRITES,
 }
 _WRITTEN_BY_KERNELS = (OpKind.VIEW, OpKind.MOVEMENT, OpKind.CAST)
 
@@ -68,7 +70,7 @@ def _expand(builder: GraphRewriter, node: Node) -> None:
             part = replace(node, name=own, op=op, outputs=(name,), attributes=attributes)
             _expand(builder, part)
         return
-    rewrite = _decomposition_of(node, types)
+    rewrite = _chain if definition.chain is not None else _decomposition_of(node, types)
     if rewrite is None:
         assert definition.device is not None or definition.kind in _WRITTEN_BY_KERNELS, node.op
         builder.nodes.append(node)
@@ -90,6 +92,18 @@ def _decomposition_of(node: Node, types: Sequence[TensorType | None]) -> Rewrite
     if node.op == "spyre.batchmatmul":
         return contractions.narrow(types)
     return _ALWAYS.get(node.op)
+
+
+def _chain(builder: NodeBuilder) -> str:
+    """``narrow(x, ...) --> slice(x, ...)``: an op that is a chain of others becomes these."""
+    node = builder.node
+    steps = catalogue()[node.op].chain
+    assert steps is not None
+    (value, *_) = node.inputs
+    assert isinstance(value, str)
+    for op, attributes in steps([builder.type_of(operand) for operand in node.inputs], node.attributes):
+        value = builder.emit(op, value, attributes=attributes)
+    return value
 
 
 def _named(inner: NodeBuilder, result: str, node: Node) -> list[Node]:
