@@ -16,6 +16,7 @@ from spyrec.ir.inference import Inferred, complete_attributes, infer
 from spyrec.ir.near_names import did_you_mean, may_guess, meant_attributes, meant_ops
 from spyrec.ir.numbers import as_written
 from spyrec.ir.opdef import Attributes, OpDef, OpError, catalogue
+from spyrec.ir.refused_ops import refusal
 from spyrec.ir.salvage import NAMELESS
 
 NameResults = Callable[[str, int], Sequence[str]]
@@ -176,10 +177,14 @@ class NodeReader:
         self._sink.error("SPY0139", message, where, hint='name each in "outputs"')
 
     def _find_op(self, model: NodeModel, place: Location) -> OpDef | None:
-        """Return the op of a node.  Errors: SPY0118 unknown."""
+        """Return the op of a node.  Errors: SPY0118 unknown, SPY0226 known, and refused."""
         definition = self._ops.get(model.op)
         if definition is not None and definition.is_public:
             return definition
+        refused = refusal(model.op)
+        if refused is not None:
+            self._sink.error("SPY0226", f"{refused[0]} cannot be computed: {refused[1]}", place.child("op"))
+            return None
         public = [name for name, item in self._ops.items() if item.is_public]
         meant = meant_ops(model.op, public) if may_guess(self._sink) else []
         hint = f"did you mean {' or '.join(meant)}?" if meant else "`spyrec ops` lists the ops"

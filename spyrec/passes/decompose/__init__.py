@@ -19,6 +19,7 @@ from spyrec.passes.builder import GraphRewriter, NodeBuilder, live_values
 from spyrec.passes.decompose import (
     attention,
     contractions,
+    creations,
     elementwise,
     movements,
     normalizations,
@@ -36,6 +37,7 @@ _ALWAYS: dict[str, Rewrite] = {
     **attention.REWRITES,
     **movements.REWRITES,
     **statistics.REWRITES,
+    **creations.REWRITES,
     **rearrangements.REWRITES,
 }
 _WRITTEN_BY_KERNELS = (OpKind.VIEW, OpKind.MOVEMENT, OpKind.CAST)
