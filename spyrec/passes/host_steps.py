@@ -16,6 +16,7 @@ from spyrec.ir.host_ops import node_reason
 from spyrec.ir.kernel import KernelGraph
 from spyrec.ir.opdef import OpKind, catalogue
 from spyrec.passes.canonicalize import live_nodes
+from spyrec.passes.fold_constants import folded_values, makers, under_new_names, without_folded
 
 _MOVERS = frozenset({OpKind.VIEW, OpKind.MOVEMENT})
 
@@ -48,6 +49,38 @@ class Staged:
 
 def split(graph: Graph) -> tuple[Part, ...]:
     """Return the parts of a graph in the order of execution; one that the device computes whole is its only part.
+
+    What depends on constants alone is a constant of the parts for the device; where steps of the host read it, or the
+    graph gives it, a step makes it, so that the host knows it under the graph's own names.  Errors: SPY0447 a symbolic
+    dim beside a step of the host, SPY0448 a loop over such a step, SPY0318 an integer of a constant that does not fit
+    into 32 bits.
+    """
+    live = replace(graph, nodes=tuple(live_nodes(graph)))
+    folded = folded_values(live)
+    if not folded:
+        return _split(graph)
+    rest = without_folded(live, folded)
+    parts = _split(rest) if rest.outputs else ()
+    device = [part for part in parts if isinstance(part, Graph)]
+    if not any(folded.keys() & part.constants.keys() for part in device):
+        return _split(graph)
+    of_host = {name for part in parts if isinstance(part, HostPart) for name in part.inputs}
+    made = makers(live, folded.keys() & (of_host | set(live.outputs)))
+    planned: list[Part] = [
+        part if isinstance(part, HostPart) else under_new_names(part, folded.keys()) for part in parts
+    ]
+    if made:
+        first = planned.pop(0) if isinstance(planned[0], HostPart) else HostPart((), ())
+        assert isinstance(first, HostPart)
+        own = {node.name for node in first.nodes}
+        nodes = tuple(node for node in made if node.name not in own)
+        reasons = ("it depends on constants alone",) * len(nodes)
+        planned.insert(0, HostPart((*nodes, *first.nodes), (*reasons, *first.reasons)))
+    return tuple(planned)
+
+
+def _split(graph: Graph) -> tuple[Part, ...]:
+    """Return the parts of a graph whose constants are what they are.
 
     Parts alternate, and there are as few of them as the nodes' dependences allow, each node in the first that it can
     be in.  Views and copies of what the host has are the host's.  Errors: SPY0447 a symbolic dim beside a step of the
@@ -163,7 +196,7 @@ def _loops(graph: Graph, names: set[str]) -> Iterable[LoopRequest]:
 
 
 def summary(parts: Sequence[Part]) -> str | None:
-    """Return what a compiler says of the host's share, ``None`` where it has none: ``3 operations on the host: ...``."""
+    """Return what a compiler says of the host's share, ``None`` where there is none: ``3 operations on the host: ...``."""
     counts = Counter(node.op for part in parts if isinstance(part, HostPart) for node in part.nodes)
     if not counts:
         return None
