@@ -196,7 +196,7 @@ def _loops(graph: Graph, names: set[str]) -> Iterable[LoopRequest]:
 
 
 def summary(parts: Sequence[Part]) -> str | None:
-    """Return what a compiler says of the host's share, ``None`` where there is none: ``3 operations on the host: ...``."""
+    """Return what a compiler says of the host's share, ``None`` if it has none: ``3 operations on the host: ...``."""
     counts = Counter(node.op for part in parts if isinstance(part, HostPart) for node in part.nodes)
     if not counts:
         return None

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from spyrec.diagnostics import Location
 from spyrec.hardware.dtypes import DType
 from spyrec.ir.graph import Graph, Node, Operand, Value
+from spyrec.ir.host_ops import node_reason
 from spyrec.ir.numbers import encode
 from spyrec.ir.opdef import OpDef, Sample, catalogue
 from spyrec.ir.types import TensorType
@@ -54,14 +55,15 @@ class SampleCase:
         return encode(numbers, dtype)
 
 
-def sample_cases(*, public_only: bool = True) -> list[SampleCase]:
-    """Return the samples of the catalogue in its order."""
-    return [
+def sample_cases(*, public_only: bool = True, on_device: bool = False) -> list[SampleCase]:
+    """Return the samples of the catalogue in its order; ``on_device``: those that the host does not compute."""
+    cases = [
         SampleCase(f"{definition.name}-{number}", definition.name, _graph(definition, sample))
         for definition in catalogue().values()
         if definition.is_public or not public_only
         for number, sample in enumerate(definition.samples)
     ]
+    return [case for case in cases if not on_device or node_reason(case.graph, case.graph.nodes[0]) is None]
 
 
 def _graph(definition: OpDef, sample: Sample) -> Graph:
