@@ -203,6 +203,7 @@ REFUSED: list[tuple[str, tuple[int, ...], dict[str, object], str]] = [
     ("movedim", (2, 3), {"source": [0, 0], "destination": [0, 1]}, "SPY0205"),
     ("unflatten", (6,), {"dim": 0, "sizes": [4, 2]}, "SPY0208"),
     ("repeat_interleave", (3,), {"repeats": -1}, "SPY0209"),
+    ("repeat_interleave", (3,), {"repeats": 2, "dim": 0, "output_size": 5}, "SPY0209"),
     ("pixel_shuffle", (1, 6, 2, 2), {"upscale_factor": 2}, "SPY0209"),
     ("pixel_unshuffle", (1, 3, 2), {"downscale_factor": 2}, "SPY0209"),
     ("channel_shuffle", (1, 6, 2), {"groups": 4}, "SPY0209"),

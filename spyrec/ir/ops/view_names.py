@@ -255,10 +255,14 @@ define_chain(
 
 @dataclass(frozen=True, slots=True)
 class RepeatInterleaveAttributes:
-    """``repeats``: how often each element stands in a row along ``dim``; without ``dim`` the tensor is flat."""
+    """``repeats``: how often each element stands in a row along ``dim``; without ``dim`` the tensor is flat.
+
+    ``output_size``: the extent that this makes, as PyTorch has it told; another one is refused.
+    """
 
     repeats: Size
     dim: int | None = None
+    output_size: Size | None = None
 
 
 def _interleave(operands: OperandTypes, attributes: RepeatInterleaveAttributes) -> Steps:
@@ -271,7 +275,11 @@ def _interleave(operands: OperandTypes, attributes: RepeatInterleaveAttributes) 
         shape = (math.prod(shape),)
     dim = normalize_dim(attributes.dim or 0, len(shape))
     opened = (*shape[: dim + 1], attributes.repeats, *shape[dim + 1 :])
-    result = (*shape[:dim], shape[dim] * attributes.repeats, *shape[dim + 1 :])
+    extent = shape[dim] * attributes.repeats
+    if attributes.output_size not in (None, extent):
+        fact = f"output_size is {attributes.output_size}, and {shape[dim]} elements repeated are {extent}"
+        raise OpError("SPY0209", fact, attribute="output_size")
+    result = (*shape[:dim], extent, *shape[dim + 1 :])
     return (
         *first,
         ("unsqueeze", DimAttributes(dim + 1)),
@@ -288,6 +296,7 @@ define_chain(
     (
         ((f16(2, 3, 4),), RepeatInterleaveAttributes(2, 1)),
         ((i64(2, 3),), RepeatInterleaveAttributes(3)),
+        ((f32(2, 3),), RepeatInterleaveAttributes(2, 0, 4)),
         ((f16(2),), RepeatInterleaveAttributes(0, 0)),
     ),
 )
