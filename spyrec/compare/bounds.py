@@ -152,12 +152,14 @@ class _NodeRun:
     def track(self) -> Track:
         """Return what is known of the result."""
         if self.definition.kind is OpKind.CREATION:
-            values = self.definition.reference((), self.node.attributes)[0]
+            values = self.definition.reference(
+                [track and track.exact for track in self.operands], self.node.attributes
+            )[0]
             return stored_exactly_known(values, self._storage)
         if self.definition.kind in (OpKind.VIEW, OpKind.MOVEMENT) and len(self.operands) == 1:
             (operand,) = self.operands
             assert operand is not None
-            return operand.moved(lambda values: self.definition.reference((values,), self.node.attributes)[0])
+            return operand.moved(lambda values: self.definition.reference((values,), self.node.attributes)[self.number])
         step = self._step()
         rule = self._rule()
         devices = [track and track.device for track in self.operands]

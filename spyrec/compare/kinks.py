@@ -7,7 +7,7 @@ import numpy as np
 from spyrec.compare.error_rule import Errors, Mask, Step, present
 from spyrec.compare.storage import absolute_difference
 from spyrec.ir.opdef import OpDef
-from spyrec.ir.ops.reduction import ReductionAttributes
+from spyrec.ir.ops.reduction import FoldAttributes
 from spyrec.ir.shapes import normalize_dims
 
 
@@ -29,7 +29,7 @@ def is_kink_in_reach(step: Step, errors: Errors) -> Mask:
 def is_extremum_undecided(step: Step, errors: Errors) -> Mask:
     """Whether the extremum may be another element than the exact one: two of them reach the surest one."""
     value, error = step.value(0), present(errors, 0)
-    assert isinstance(step.attributes, ReductionAttributes)
+    assert isinstance(step.attributes, FoldAttributes)
     axes = normalize_dims(step.attributes.dim, value.ndim)
     if _is_smallest(step.definition):
         value = -value

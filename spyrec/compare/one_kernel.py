@@ -23,7 +23,7 @@ from spyrec.ir.kernel import Kernel, KernelBuffer
 from spyrec.ir.opdef import Attributes, OpDef, OpKind, catalogue
 from spyrec.ir.ops.binary import AlphaAttributes
 from spyrec.ir.ops.movement import ToAttributes
-from spyrec.ir.ops.reduction import ReductionAttributes
+from spyrec.ir.ops.reduction import FoldAttributes
 from spyrec.ir.types import TensorType
 
 _PAIRED = {ErrorKind.STATISTICS: 1, ErrorKind.STATISTICS_SCALE: 0, ErrorKind.NORMALISATION: 1}
@@ -90,7 +90,7 @@ def _attributes(call: CompiledCall, definition: OpDef, target: TensorType) -> At
         defaults = {AlphaAttributes: AlphaAttributes(), ToAttributes: ToAttributes(target.dtype)}
         return defaults.get(definition.attributes, NO_ATTRIBUTES)
     attributes = call.node.attributes
-    if isinstance(attributes, ReductionAttributes):
+    if isinstance(attributes, FoldAttributes):
         return replace(attributes, dim=(len(call.kernel.extents) - 1,), keepdim=True)
     return attributes
 

@@ -15,7 +15,7 @@ from spyrec.dataclass import dataclass
 from spyrec.device_ops.expression import ArrayAlgebra
 from spyrec.hardware.dtypes import DType
 from spyrec.ir.opdef import Attributes, OpDef, OpKind
-from spyrec.ir.ops.reduction import ReductionAttributes
+from spyrec.ir.ops.reduction import FoldAttributes
 from spyrec.ir.shapes import normalize_dims
 
 _DOUBLE = ArrayAlgebra(np.float64)
@@ -73,7 +73,7 @@ class Simulation:
         return device is not None and device.record.fold is not None and device.record.fold.is_average
 
     def _partial_sums(self, operand: Array, result: Array) -> Floats:
-        assert isinstance(self.attributes, ReductionAttributes)
+        assert isinstance(self.attributes, FoldAttributes)
         dims = normalize_dims(self.attributes.dim, operand.ndim)
         terms = np.moveaxis(operand, dims, range(-len(dims), 0)) if dims else operand[..., None]
         kept = terms.shape[: terms.ndim - max(len(dims), 1)]

@@ -170,16 +170,18 @@ class GraphBuilder(OpMethods):
         item["inputs"] = [operand_json(operand, self, site) for operand in given]
         item["attrs"] = {key: attribute_json(value, site) for key, value in attributes.items()}
         item |= requests_json(requests, site)
-        if "outputs" not in item and definition is not None and (definition.result_count or 1) > 1:
-            item["outputs"] = [self._fresh(f"{item['name']}_{index}") for index in range(definition.result_count or 1)]
-        node = self._recorder.add_node(item, site)
+        node = self._recorder.add_node(item, site, self._result_names)
         self._loops.add(node.name)
         return tuple(Value(self, name) for name in node.outputs)
 
     def record_op(self, definition: OpDef, operands: Sequence[object], arguments: Mapping[str, object]) -> object:
         """Add a node and return its result, or all of them as a tuple: what the methods of the ops do."""
         results = self._record(definition.name, operands, arguments)
-        return results[0] if definition.result_count == 1 else results
+        is_one = definition.result_count == 1 or (definition.is_first_enough and len(results) == 1)
+        return results[0] if is_one else results
+
+    def _result_names(self, node: str, count: int) -> list[str]:
+        return [self._fresh(f"{node}_{index}") for index in range(count)]
 
     def _name_of(self, value: object, site: CallSite) -> str:
         """Return the name of one of this builder's values.  Errors: SPY0110 no value, SPY0143 another builder's."""

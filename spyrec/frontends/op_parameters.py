@@ -97,7 +97,7 @@ def _operand_text(spec: OperandSpec) -> str:
 
 def _result(definition: OpDef) -> str:
     if definition.result_count is None:
-        return "tuple[Value, ...]"
+        return "Value | tuple[Value, ...]" if definition.is_first_enough else "tuple[Value, ...]"
     return "Value" if definition.result_count == 1 else f"tuple[{', '.join(['Value'] * definition.result_count)}]"
 
 

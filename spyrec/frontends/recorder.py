@@ -19,7 +19,7 @@ from spyrec.ir.declarations import Declarations
 from spyrec.ir.form import read_form
 from spyrec.ir.graph import ConstantData, LoopRequest, Node, Value
 from spyrec.ir.graph_text import FORMAT, GraphForm, GraphText, LoopText, take_graph
-from spyrec.ir.node_reader import NodeReader
+from spyrec.ir.node_reader import NameResults, NodeReader
 from spyrec.ir.requests import read_loops, read_work_divisions
 
 _NO_GRAPH: dict[str, JsonValue] = {"format": FORMAT, "outputs": ["nothing"]}
@@ -76,8 +76,8 @@ class GraphRecorder:
         self._sites[name] = site
         return name
 
-    def add_node(self, item: dict[str, JsonValue], site: CallSite) -> Node:
-        """Add a node and return it.  Errors: as reading ``nodes``."""
+    def add_node(self, item: dict[str, JsonValue], site: CallSite, name_results: NameResults) -> Node:
+        """Add a node and return it; ``name_results`` names several results.  Errors: as reading ``nodes``."""
         model = self.read({"nodes": [item]}, site).nodes[0]
         names = [model.name] if model.outputs is None else model.outputs
         self.refuse_taken(names, site)
@@ -86,12 +86,16 @@ class GraphRecorder:
         read: list[Node] = []
 
         def work() -> None:
-            read.extend(read_work_divisions([model], NodeReader(self.tables).read([model]), self.tables))
+            reader = NodeReader(self.tables, name_results)
+            read.extend(read_work_divisions([model], reader.read([model]), self.tables))
 
         self._attempt(work, lambda: [self.tables.forget(name) for name in {model.name, *names}])
-        self._sites.update(dict.fromkeys(names, site))
-        self.nodes[model.name] = read[0]
-        return read[0]
+        node = read[0]
+        if model.name not in node.outputs:
+            self.tables.forget(model.name)
+        self._sites.update(dict.fromkeys(node.outputs, site))
+        self.nodes[model.name] = node
+        return node
 
     def refuse_taken(self, names: Iterable[str], site: CallSite) -> None:
         """Refuse a value name that is taken.  Errors: SPY0115."""

@@ -25,15 +25,14 @@ from spyrec.ir.opdef import (
 class HostRules:
     """What distinguishes one such op from the next.
 
-    ``axes``: by default every axis of the first result is one of its own.  ``result_count``, ``number_attributes``,
-    ``rows`` and ``moves``: as in :class:`OpDef`.
-    ``formats``: what operands may have beside the formats that the host computes every op with: those of 8-bit floats.
+    ``axes``: by default every axis of the first result is one of its own.  The others are as in :class:`OpDef`.
     """
 
     infer: InferRule
     reference: Reference
     axes: AxisRule | None = None
     result_count: int | None = 1
+    is_first_enough: bool = False
     number_attributes: tuple[str, ...] = ()
     rows: RowRule | None = None
     formats: frozenset[DeviceFormat] = frozenset()
@@ -68,6 +67,7 @@ def define_on_host(  # noqa: PLR0913 -- the parts of a declaration, in the order
             number_attributes=rules.number_attributes,
             result_count=rules.result_count,
             rows=rules.rows,
+            is_first_enough=rules.is_first_enough,
             samples=samples,
         )
     )

@@ -30,7 +30,7 @@ _DTYPES = {
 
 _OPS = {
     "multiply": "mul", "subtract": "sub", "divide": "div", "true_divide": "div", "truediv": "div", "negative": "neg",
-    "absolute": "abs", "power": "pow", "concat": "cat", "concatenate": "cat", "max": "amax", "min": "amin",
+    "absolute": "abs", "power": "pow", "concat": "cat", "concatenate": "cat",
     "greater": "gt", "less": "lt", "greater_equal": "ge", "less_equal": "le", "equal": "eq", "not_equal": "ne",
 }  # fmt: skip
 """Other names of ops, in PyTorch, NumPy or ONNX."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
 from spyrec.diagnostics import Location
@@ -16,12 +16,21 @@ from spyrec.ir.inference import Inferred, complete_attributes, infer
 from spyrec.ir.near_names import did_you_mean, may_guess, meant_attributes, meant_ops
 from spyrec.ir.numbers import as_written
 from spyrec.ir.opdef import Attributes, OpDef, OpError, catalogue
+from spyrec.ir.refused_ops import refusal
+
+NameResults = Callable[[str, int], Sequence[str]]
+"""Gives the names of the results of a node of this name, as many as there are."""
 
 
 class NodeReader:
-    """Turns node models into nodes and adds their results to the declarations."""
+    """Turns node models into nodes and adds their results to the declarations.
 
-    def __init__(self, declarations: Declarations) -> None:
+    ``name_results`` names the results where an op may have several and the node names none: a graph file's node then
+    has its first, or is refused.
+    """
+
+    def __init__(self, declarations: Declarations, name_results: NameResults | None = None) -> None:
+        self._name_results = name_results
         self._declarations = declarations
         self._sink = declarations.sink
         self._ops = catalogue()
@@ -126,12 +135,12 @@ class NodeReader:
         call.sort_numbers()
         attributes = self._read_attributes(call, place)
         inferred = None if attributes is None or not is_usable else self._infer(model, call, attributes, place)
-        names = tuple(model.outputs) if model.outputs is not None else (model.name,)
+        names = self._result_names(model, definition, inferred)
         is_taken = any(name in self._declarations.broken for name in names)
         if attributes is None or inferred is None or "name" in lost or is_taken:
             self._break(model)
             return None
-        if definition.result_count is None and (model.outputs is None or len(names) != len(inferred.results)):
+        if definition.result_count is None and not self._names_all(model, definition, names, inferred):
             self._refuse_unnamed(model, len(inferred.results), place)
             self._break(model)
             return None
@@ -143,18 +152,38 @@ class NodeReader:
         inputs = (*call.operands, *((None,) * padding))
         return Node(model.name, definition.name, inputs, names, complete, place)
 
+    def _result_names(self, model: NodeText, definition: OpDef, inferred: Inferred | None) -> tuple[str, ...]:
+        """Return the names of the results as the node gives them; where it gives none, its own or those made for it."""
+        if model.outputs is not None:
+            return tuple(model.outputs)
+        count = 1 if inferred is None else len(inferred.results)
+        is_one = definition.result_count == 1 or (definition.is_first_enough and count == 1)
+        if self._name_results is None or inferred is None or is_one:
+            return (model.name,)
+        return tuple(self._name_results(model.name, count))
+
+    def _names_all(self, model: NodeText, definition: OpDef, names: Sequence[str], inferred: Inferred) -> bool:
+        """Whether a node names what results it has, as far as its op asks for that."""
+        if model.outputs is None and self._name_results is None:
+            return definition.is_first_enough
+        return len(names) == len(inferred.results)
+
     def _refuse_unnamed(self, model: NodeText, count: int, place: Location) -> None:
         """Report a list of results that is not named whole (SPY0139)."""
         said = "no" if model.outputs is None else str(len(model.outputs))
-        message = f'{model.op} makes a list of {count} results here, "outputs" names {said}'
+        message = f'{model.op} makes {count} result{"s"[: count != 1]} here, "outputs" names {said}'
         where = place if model.outputs is None else place.child("outputs")
         self._sink.error("SPY0139", message, where, hint='name each in "outputs"')
 
     def _find_op(self, model: NodeText, place: Location) -> OpDef | None:
-        """Return the op of a node.  Errors: SPY0118 unknown."""
+        """Return the op of a node.  Errors: SPY0118 unknown, SPY0226 known, and refused."""
         definition = self._ops.get(model.op)
         if definition is not None and definition.is_public:
             return definition
+        refused = refusal(model.op)
+        if refused is not None:
+            self._sink.error("SPY0226", f"{refused[0]} cannot be computed: {refused[1]}", place.child("op"))
+            return None
         public = [name for name, item in self._ops.items() if item.is_public]
         meant = meant_ops(model.op, public) if may_guess(self._sink) else []
         hint = f"did you mean {' or '.join(meant)}?" if meant else "`spyrec ops` lists the ops"
@@ -231,7 +260,8 @@ class NodeReader:
             where = _place(inferred, model, place)
             self._sink.error(inferred.code, inferred.message, where, notes=notes, hint=inferred.hint)
             return None
-        is_named = model.outputs is None or len(model.outputs) == len(inferred.results)
+        is_open = call.definition.result_count is None
+        is_named = is_open or model.outputs is None or len(model.outputs) == len(inferred.results)
         return inferred if is_named else None
 
     def _describe(self, operands: Sequence[Operand]) -> str:

@@ -155,7 +155,10 @@ RowRule = Callable[[OperandTypes, Attributes], RowAccess | None]
 """What a node with these operands and attributes reads or writes by an index, ``None`` where that is not all of it."""
 
 PieceRule = Callable[[OperandTypes, Attributes], tuple[tuple[str, Attributes], ...]]
-"""(op, attributes) of each result of a view that has several."""
+"""(op, attributes) of each result of an op that has several."""
+
+ChainRule = Callable[[OperandTypes, Attributes], tuple[tuple[str, Attributes], ...]]
+"""(op, attributes) of each step from the first operand to the result."""
 
 Sample = tuple[tuple[TensorType | None, ...], Attributes]
 """Operand types and attributes on which the catalogue tests run an op."""
@@ -171,11 +174,14 @@ class OpDef:
     ``device``, filled in when it is registered unless it states fewer, or those that all ops of its decomposition have.
     ``number_attributes`` may stand as numbers after the tensors in a graph file too (the tensor overload's place).
     ``result_sizes``: the attribute that has an extent for each axis of the result; a dim name there names the axis.
-    ``result_count``: ``None`` where attributes and operands say how many there are.  ``host_when``: why the host
-    computes a node with these operands and attributes although the device takes their formats, ``None`` where it does.
+    ``result_count``: ``None`` where attributes and operands say how many there are, which a node then has to name,
+    unless ``is_first_enough``: one that names none has the first, and one result is no list.
+    ``host_when``: why the host computes a node with these operands and attributes although the device takes their
+    formats, ``None`` where it does.
+    ``pieces``: of an op with several results, the op of the same operands that each of them is.
+    ``chain``: of an op that is others, one on the result of the other, these.
     ``rows``: of an op that reads or writes slices of a tensor which an index names.
     ``moves``: the reference only moves elements of its float operands, all of one dtype, whatever carries them.
-    ``pieces``: of a view with several results, the view of the first operand that each of them is.
     ``complete`` fills in attribute defaults that depend on the operand types; the reader calls it.
     ``samples`` are (operand types, attributes) on which the catalogue tests run the op.
     """
@@ -194,10 +200,12 @@ class OpDef:
     complete: Callable[[OperandTypes, Attributes], Attributes] | None = None
     result_sizes: str | None = None
     result_count: int | None = 1
+    is_first_enough: bool = False
     host_when: HostRule | None = None
     pieces: PieceRule | None = None
     rows: RowRule | None = None
     moves: bool = False
+    chain: ChainRule | None = None
     is_public: bool = True
     samples: tuple[Sample, ...] = field(default=())
 

@@ -44,6 +44,19 @@ def integers(operands: Sequence[Array | None], index: int = 0) -> Integers:
     return array(operands, index).astype(np.int64, copy=False)
 
 
+def converted(values: Array, dtype: DType | None) -> Array:
+    """Return values as an op computes with them after a conversion: float64, int64 (cut off), or bool.
+
+    Without a dtype floats stay, and integers and bools become int64.
+    """
+    if dtype is DType.BOOL:
+        return values != 0
+    is_float = values.dtype.kind == "f" if dtype is None else dtype.is_float
+    if is_float or values.dtype.kind != "f":
+        return values.astype(np.float64 if is_float else np.int64)
+    return np.trunc(values).astype(np.int64)
+
+
 def require_float(operand: TensorType, index: int) -> None:
     """Refuse anything but floats.  Errors: SPY0202."""
     if not operand.dtype.is_float:
@@ -52,7 +65,7 @@ def require_float(operand: TensorType, index: int) -> None:
 
 
 def function_dtype(operand: TensorType) -> DType:
-    """Return the dtype of a function that gives fractions: a float's own, float32 of integers and bools (PyTorch)."""
+    """Return the dtype of a function that gives fractions: that of a float, else float32, as PyTorch."""
     return operand.dtype if operand.dtype.is_float else DType.FLOAT32
 
 

@@ -34,6 +34,11 @@ class RowPart:
     access: RowAccess
 
     @property
+    def inputs(self) -> tuple[str, ...]:
+        """The values that it reads, the table that it writes among them."""
+        return tuple(name for name in (self.table, self.index, self.source) if name is not None)
+
+    @property
     def table(self) -> str:
         """The value whose rows are read or written."""
         return str(self.node.inputs[self.access.table])

@@ -93,6 +93,8 @@ def resolve_sizes(sizes: Sequence[int], element_count: int, attribute: str) -> S
 
 def reshape_axes(source: Shape, target: Shape) -> AxisSources:
     """Return which source axis each axis of a reshape runs along: only whole axes that are neither split nor merged."""
+    if 0 in source:  # no element stands anywhere
+        return ((),) * len(target)
     sources: list[tuple[tuple[int, int], ...]] = [()] * len(target)
     left = right = 0
     while left < len(source) and right < len(target):

@@ -100,7 +100,9 @@ def _node(graph: Graph, node: Node) -> JsonValue:
     attributes = write_attributes(node.attributes)
     if attributes:
         result["attrs"] = attributes
-    if node.outputs != (node.name,):
+    definition = catalogue()[node.op]
+    is_list = definition.result_count is None and not definition.is_first_enough
+    if node.outputs != (node.name,) or is_list:
         result["outputs"] = list(node.outputs)
     pin = graph.values[node.outputs[0]].pin
     if pin is not None:

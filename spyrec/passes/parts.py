@@ -18,12 +18,43 @@ from spyrec.ir.host_ops import node_reason
 from spyrec.ir.opdef import OpKind, RowAccess, catalogue
 from spyrec.ir.parts import HostPart, Part, RowPart
 from spyrec.passes.canonicalize import live_nodes
+from spyrec.passes.fold_constants import folded_values, makers, under_new_names, without_folded
 
 _MOVERS = frozenset({OpKind.VIEW, OpKind.MOVEMENT})
 
 
 def split(graph: Graph) -> tuple[Graph, tuple[Part, ...]]:
     """Return the parts of a graph in the order of execution, and the graph that they are parts of.
+
+    What depends on constants alone is a constant of the parts for the device; where steps of the host or operations on
+    rows read it, or the graph gives it, a step makes it, so that it is known under the graph's own names.  Errors:
+    SPY0447 a symbolic dim beside a step of the host, SPY0448 a loop over several parts, SPY0318 an integer of a constant
+    that does not fit into 32 bits.
+    """
+    live = replace(graph, nodes=tuple(live_nodes(graph)))
+    folded = folded_values(live)
+    if not folded:
+        return _split(graph)
+    rest = without_folded(live, folded)
+    whole, parts = _split(rest) if rest.outputs else (rest, ())
+    device = [part for part in parts if isinstance(part, Graph)]
+    if not any(folded.keys() & part.constants.keys() for part in device):
+        return _split(graph)
+    read = {name for part in parts if not isinstance(part, Graph) for name in part.inputs}
+    made = makers(live, folded.keys() & (read | set(live.outputs)))
+    planned: list[Part] = [under_new_names(part, folded.keys()) if isinstance(part, Graph) else part for part in parts]
+    if made:
+        first = planned.pop(0) if isinstance(planned[0], HostPart) else HostPart((), ())
+        assert isinstance(first, HostPart)
+        own = {node.name for node in first.nodes}
+        nodes = tuple(node for node in made if node.name not in own)
+        reasons = ("it depends on constants alone",) * len(nodes)
+        planned.insert(0, HostPart((*nodes, *first.nodes), (*reasons, *first.reasons)))
+    return replace(whole, values={**live.values, **whole.values}), tuple(planned)
+
+
+def _split(graph: Graph) -> tuple[Graph, tuple[Part, ...]]:
+    """Return the parts of a graph whose constants are what they are, and the graph with memory for what it writes.
 
     One that the device computes as it is, is its only part.  There are as few parts as the nodes' dependences allow,
     each node in the first that it can be in.  Views and copies of what the host has are the host's.  Errors: SPY0447 a

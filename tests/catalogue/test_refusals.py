@@ -87,7 +87,7 @@ CASES: list[tuple[str, list[object], dict[str, object], str, str]] = [
     ("repeat", ["a"], {"repeats": [2]}, "SPY0209", "/attrs/repeats"),
     ("where", ["a", "a", "a"], {}, "SPY0210", "/inputs/0"),
     ("div", ["a", "a"], {"rounding_mode": "floor"}, "SPY0211", "/attrs/rounding_mode"),
-    ("softmax", ["a"], {"dim": 0, "dtype": "float32"}, "SPY0211", "/attrs/dtype"),
+    ("softmax", ["a"], {"dim": 0, "dtype": "int32"}, "SPY0202", "/attrs/dtype"),
     ("scaled_dot_product_attention", ["a", "a", "a"], {"dropout_p": 0.5}, "SPY0211", "/attrs/dropout_p"),
     ("slice", ["a"], {"start": 3, "end": 2}, "SPY0212", "/attrs/end"),
     ("select", ["a"], {"dim": 0, "index": 3}, "SPY0212", "/attrs/index"),

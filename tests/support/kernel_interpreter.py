@@ -15,7 +15,7 @@ from spyrec.ir.graph import Graph, Node
 from spyrec.ir.kernel import Kernel, KernelBuffer, KernelGraph, Use
 from spyrec.ir.numbers import decode
 from spyrec.ir.opdef import Array, catalogue
-from spyrec.ir.ops.reduction import ReductionAttributes
+from spyrec.ir.ops.reduction import FoldAttributes
 from tests.support.view_chains import coordinates_of
 
 _COMBINED: Mapping[str, Callable[[Array, Array], Array]] = {
@@ -129,7 +129,7 @@ def _result(kernel: Kernel, node: Node | None, operands: list[Array], buffers: l
         return np.sum(np.multiply(operands[0], operands[1], dtype=np.float64), axis=-1, keepdims=True)
     assert node is not None, kernel.name
     attributes = node.attributes
-    if isinstance(attributes, ReductionAttributes):
+    if isinstance(attributes, FoldAttributes):
         attributes = replace(attributes, dim=(operands[0].ndim - 1,), keepdim=True)
     are_bool = [buffer.type.dtype.value == "bool" for buffer in buffers]
     typed = [values.astype(np.bool_) if is_bool else values for values, is_bool in zip(operands, are_bool, strict=True)]

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from spyrec import GraphBuilder
 from spyrec.frontends.value import Value
+from spyrec.ir.opdef import catalogue
 
 JsonObject = dict[str, Any]
 
@@ -39,8 +40,8 @@ def add_node(
     operands = [values[text] if isinstance(text, str) else text for text in item.get("inputs", [])]
     requests = {key: item[key] for key in ("name", "outputs", "layout", "work_division") if key in item}
     attributes = item.get("attrs", {})
-    if by_method:
-        if item["op"] in ("cat", "stack"):
+    if by_method or len(item.get("outputs", ())) > 1:
+        if catalogue()[item["op"]].is_variadic:
             operands = [operands]
         made: Any = getattr(builder, item["op"])(*operands, **attributes, **requests)
         return cast("tuple[Value, ...]", made) if isinstance(made, tuple) else (made,)

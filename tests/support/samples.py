@@ -10,6 +10,7 @@ import numpy.typing as npt
 from spyrec.diagnostics import Location
 from spyrec.hardware.dtypes import DType
 from spyrec.ir.graph import Graph, Node, Operand, Value
+from spyrec.ir.host_ops import node_reason
 from spyrec.ir.numbers import encode
 from spyrec.ir.opdef import OpDef, Sample, catalogue
 from spyrec.ir.types import TensorType
@@ -20,7 +21,7 @@ _FLOAT8 = (DType.FLOAT8_E4M3FN, DType.FLOAT8_E5M2FNUZ)
 
 @dataclass(frozen=True, slots=True)
 class SampleCase:
-    """One op on one sample: the graph with inputs ``x0``.. and output ``y``."""
+    """One op on one sample: the graph with inputs ``x0``.. and outputs ``y``, ``y1``.."""
 
     title: str
     op: str
@@ -28,7 +29,7 @@ class SampleCase:
 
     @property
     def result(self) -> TensorType:
-        """The type of the output."""
+        """The type of the first output."""
         return self.graph.type_of("y")
 
     def arrays(self, *, with_infinities: bool = False) -> dict[str, npt.NDArray[np.generic]]:
@@ -54,14 +55,15 @@ class SampleCase:
         return encode(numbers, dtype)
 
 
-def sample_cases(*, public_only: bool = True) -> list[SampleCase]:
-    """Return the samples of the catalogue in its order."""
-    return [
+def sample_cases(*, public_only: bool = True, on_device: bool = False) -> list[SampleCase]:
+    """Return the samples of the catalogue in its order; ``on_device``: those that the host does not compute."""
+    cases = [
         SampleCase(f"{definition.name}-{number}", definition.name, _graph(definition, sample))
         for definition in catalogue().values()
         if definition.is_public or not public_only
         for number, sample in enumerate(definition.samples)
     ]
+    return [case for case in cases if not on_device or node_reason(case.graph, case.graph.nodes[0]) is None]
 
 
 def _graph(definition: OpDef, sample: Sample) -> Graph:
@@ -74,8 +76,10 @@ def _graph(definition: OpDef, sample: Sample) -> Graph:
         if found is not None:
             values[f"x{number}"] = Value(f"x{number}", found, (None,) * found.rank, here)
     absent = 0 if definition.is_variadic else len(definition.operands) - len(types)
-    (result,) = definition.infer([*types, *(None,) * absent], attributes)
     inputs = tuple(values)
-    values["y"] = Value("y", result, (None,) * result.rank, here)
-    node = Node("y", definition.name, tuple(operands), ("y",), attributes, here)
-    return Graph(definition.name, {}, inputs, {}, (node,), values, ("y",))
+    results = definition.infer([*types, *(None,) * absent], attributes)
+    names = tuple("y" if number == 0 else f"y{number}" for number in range(len(results)))
+    for name, result in zip(names, results, strict=True):
+        values[name] = Value(name, result, (None,) * result.rank, here)
+    node = Node("y", definition.name, tuple(operands), names, attributes, here)
+    return Graph(definition.name, {}, inputs, {}, (node,), values, names)

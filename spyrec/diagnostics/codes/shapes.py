@@ -105,6 +105,11 @@ SHAPES: dict[str, Code] = {
         "The largest or smallest of no elements does not exist; a sum of none is 0, a product 1.",
         hint="fold dims that have elements",
     ),
+    "SPY0226": Code(
+        "op that cannot be computed",
+        "PyTorch has this op, and a compiled graph has no place for it; the message says why.",
+        hint="compute it before the graph, or say it with ops whose results have one shape",
+    ),
     "SPY0230": Code(
         "operand that is no index",
         "Tensors that name elements are of int32 or int64; a bool mask stands where the message says so.",

@@ -263,25 +263,35 @@ class FullAttributes:
     dtype: DType = DType.FLOAT16
 
 
-def _infer_full(_: OperandTypes, attributes: FullAttributes) -> tuple[TensorType, ...]:
+def full_type(attributes: FullAttributes) -> TensorType:
+    """Return the type of a tensor of one number.  Errors: SPY0208 the size, SPY0215 the number."""
     if any(extent < 0 for extent in attributes.size):
         raise OpError("SPY0208", f"size {show(attributes.size)} holds an extent below 0", attribute="size")
     if not fits(attributes.fill_value, attributes.dtype):
         reason = misfit(attributes.fill_value, attributes.dtype)
         message = f"fill_value {attributes.fill_value} is no {attributes.dtype.value}: {reason}"
         raise OpError("SPY0215", message, attribute="fill_value")
-    return (TensorType(tuple(map(int, attributes.size)), attributes.dtype),)
+    return TensorType(tuple(map(int, attributes.size)), attributes.dtype)
+
+
+def _infer_full(_: OperandTypes, attributes: FullAttributes) -> tuple[TensorType, ...]:
+    return (full_type(attributes),)
 
 
 def _full_axes(_: OperandTypes, attributes: FullAttributes) -> AxisSources:
     return ((),) * len(attributes.size)
 
 
-def _full(_: Sequence[Array | None], attributes: FullAttributes) -> tuple[Array, ...]:
+def full_values(attributes: FullAttributes) -> Array:
+    """Return a tensor of one number, which takes no memory of its own."""
     if attributes.dtype is DType.BOOL:
-        return (np.broadcast_to(np.bool_(attributes.fill_value), attributes.size),)
+        return np.broadcast_to(np.bool_(attributes.fill_value), attributes.size)
     carrier = np.float64 if attributes.dtype.is_float else np.int64
-    return (np.broadcast_to(carrier(attributes.fill_value), attributes.size),)
+    return np.broadcast_to(carrier(attributes.fill_value), attributes.size)
+
+
+def _full(_: Sequence[Array | None], attributes: FullAttributes) -> tuple[Array, ...]:
+    return (full_values(attributes),)
 
 
 register(

@@ -23,8 +23,8 @@ from spyrec.ir.opdef import (
     register,
     rule,
 )
-from spyrec.ir.operands import Floats, common_float, floats, present, require_float, tensor, unsupported
-from spyrec.ir.samples import f16, f32
+from spyrec.ir.operands import Floats, common_float, floats, present, require_float, tensor
+from spyrec.ir.samples import f16, f32, i64
 from spyrec.ir.shapes import broadcast_axes, normalize_dim, show
 from spyrec.ir.types import TensorType
 
@@ -35,26 +35,28 @@ def _axes_of_first(operands: OperandTypes, _: Attributes) -> AxisSources:
 
 @dataclass(frozen=True, slots=True)
 class SoftmaxAttributes:
-    """``dim``: along which the results sum to 1; ``dtype`` is PyTorch's, and the device does not convert here."""
+    """``dim``: along which the results sum to 1; ``dtype``: what the elements are converted to first."""
 
     dim: int
     dtype: DType | None = None
 
 
-def _infer_softmax(operands: OperandTypes, attributes: SoftmaxAttributes) -> tuple[TensorType, ...]:
-    x = tensor(operands)
-    require_float(x, 0)
+def infer_softmax(operands: OperandTypes, attributes: SoftmaxAttributes) -> tuple[TensorType, ...]:
+    """Return the result type of ``softmax`` and ``log_softmax``.  Errors: SPY0202, SPY0204."""
+    x, dtype = tensor(operands), attributes.dtype
+    if dtype is None:
+        require_float(x, 0)
+    elif not dtype.is_float:
+        raise OpError("SPY0202", f"results are fractions, and {dtype.value} has none", attribute="dtype")
     normalize_dim(attributes.dim, x.rank)
-    if attributes.dtype not in (None, x.dtype):
-        raise unsupported("dtype", f'"{attributes.dtype.value}"', "convert the operand first with to(...)")
-    return (x,)
+    return (TensorType(x.shape, dtype or x.dtype),)
 
 
 def _softmax(operands: Sequence[Array | None], attributes: SoftmaxAttributes) -> tuple[Array, ...]:
     x = floats(operands)
     if x.ndim == 0:
         return (np.where(np.isfinite(x), 1.0, np.nan),)
-    exponentials = np.exp(x - np.max(x, axis=attributes.dim, keepdims=True))
+    exponentials = np.exp(x - np.max(x, axis=attributes.dim, keepdims=True, initial=-np.inf))
     return (exponentials / np.sum(exponentials, axis=attributes.dim, keepdims=True),)
 
 
@@ -65,7 +67,7 @@ register(
         kind=OpKind.COMPOSITE,
         operands=(OperandSpec("input"),),
         attributes=SoftmaxAttributes,
-        infer=rule(SoftmaxAttributes, _infer_softmax),
+        infer=rule(SoftmaxAttributes, infer_softmax),
         reference=rule(SoftmaxAttributes, _softmax),
         axes=_axes_of_first,
         formats=HALF_OR_SINGLE,
@@ -74,6 +76,9 @@ register(
             ((f16(2, 70, 3),), SoftmaxAttributes(1)),
             ((f32(2, 3),), SoftmaxAttributes(0)),
             ((f16(),), SoftmaxAttributes(0)),
+            ((f16(3, 5),), SoftmaxAttributes(-1, DType.FLOAT32)),
+            ((i64(3, 5),), SoftmaxAttributes(-1, DType.FLOAT32)),
+            ((f16(0, 3),), SoftmaxAttributes(0)),
         ),
     )
 )

@@ -216,7 +216,7 @@ def expanded_shape(shape: Shape, attributes: ExpandAttributes) -> Shape:
     result: list[int] = []
     for position, size in enumerate(attributes.size):
         old = shape[position - new] if position >= new else None
-        if (size == -1 and old is None) or size < -1 or size == 0 or (size != -1 and old not in (None, 1, size)):
+        if (size == -1 and old is None) or size < -1 or (size != -1 and old not in (None, 1, size)):
             message = (
                 f"size {show(attributes.size)} does not expand the operand {show(shape)}: entry {position} is {size}"
             )
@@ -253,5 +253,9 @@ define_view(
         rule(ExpandAttributes, _expand_axes),
         result_sizes="size",
     ),
-    (((f16(3, 1),), ExpandAttributes((2, -1, 5))), ((f16(),), ExpandAttributes((4,)))),
+    (
+        ((f16(3, 1),), ExpandAttributes((2, -1, 5))),
+        ((f16(),), ExpandAttributes((4,))),
+        ((f16(0, 1),), ExpandAttributes((0, 0))),
+    ),
 )

@@ -21,12 +21,15 @@ from spyrec.passes.decompose import (
     batch_norms,
     contractions,
     convolutions,
+    creations,
     elementwise,
     interpolation,
     movements,
     normalizations,
     pools,
+    rearrangements,
     reductions,
+    statistics,
 )
 
 Rewrite = Callable[[NodeBuilder], str]
@@ -41,6 +44,9 @@ _ALWAYS: dict[str, Rewrite] = {
     **interpolation.REWRITES,
     **attention.REWRITES,
     **movements.REWRITES,
+    **statistics.REWRITES,
+    **creations.REWRITES,
+    **rearrangements.REWRITES,
 }
 _WRITTEN_BY_KERNELS = (OpKind.VIEW, OpKind.MOVEMENT, OpKind.CAST)
 
@@ -67,12 +73,14 @@ def _expand(builder: GraphRewriter, node: Node) -> None:
         builder.nodes.append(node)  # the graph is not compiled as one: the host computes it as it stands
         return
     if definition.pieces is not None:
-        for number, (piece, name) in enumerate(zip(definition.pieces(types, node.attributes), node.outputs)):
+        pieces = definition.pieces(types, node.attributes)
+        for number, (piece, name) in enumerate(zip(pieces, node.outputs, strict=False)):  # who names none has the first
             op, attributes = piece
-            part = replace(node, name=f"{node.name}.{number}", op=op, outputs=(name,), attributes=attributes)
+            own = builder.fresh(f"{node.name}.{number}")
+            part = replace(node, name=own, op=op, outputs=(name,), attributes=attributes)
             _expand(builder, part)
         return
-    rewrite = _decomposition_of(node, types)
+    rewrite = _chain if definition.chain is not None else _decomposition_of(node, types)
     if rewrite is None:
         assert definition.device is not None or definition.kind in _WRITTEN_BY_KERNELS, node.op
         builder.nodes.append(node)
@@ -94,6 +102,18 @@ def _decomposition_of(node: Node, types: Sequence[TensorType | None]) -> Rewrite
     if node.op == "spyre.batchmatmul":
         return contractions.narrow(types)
     return _ALWAYS.get(node.op)
+
+
+def _chain(builder: NodeBuilder) -> str:
+    """``narrow(x, ...) --> slice(x, ...)``: an op that is a chain of others becomes these."""
+    node = builder.node
+    steps = catalogue()[node.op].chain
+    assert steps is not None
+    (value, *_) = node.inputs
+    assert isinstance(value, str)
+    for op, attributes in steps([builder.type_of(operand) for operand in node.inputs], node.attributes):
+        value = builder.emit(op, value, attributes=attributes)
+    return value
 
 
 def _named(inner: NodeBuilder, result: str, node: Node) -> list[Node]:

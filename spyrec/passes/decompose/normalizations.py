@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 from spyrec.ir.graph import Operand
 from spyrec.ir.ops.binary import AlphaAttributes, DivAttributes
-from spyrec.ir.ops.movement import FullAttributes
+from spyrec.ir.ops.movement import FullAttributes, ToAttributes
 from spyrec.ir.ops.normalization import (
     Exx2Attributes,
     LayerNormAttributes,
@@ -27,6 +27,8 @@ def _softmax(builder: NodeBuilder) -> str:
     (operand,) = builder.node.inputs
     attributes = builder.node.attributes
     assert isinstance(attributes, SoftmaxAttributes)
+    if attributes.dtype not in (None, builder.type_of(operand).dtype):
+        operand = builder.emit("to", operand, attributes=ToAttributes(attributes.dtype))
     rank = builder.type_of(operand).rank
     if rank == 0:
         zero = builder.emit("sub", operand, operand, attributes=AlphaAttributes())

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from spyrec.ir.graph import Node
-from spyrec.ir.ops.reduction import ReductionAttributes
+from spyrec.ir.ops.movement import ToAttributes
+from spyrec.ir.ops.reduction import FoldAttributes, ReductionAttributes
 from spyrec.ir.ops.views import ReshapeAttributes
 from spyrec.ir.shapes import normalize_dims
 from spyrec.ir.types import TensorType
@@ -15,21 +16,27 @@ from spyrec.passes.builder import NodeBuilder
 def rewrite(node: Node, types: Sequence[TensorType | None]) -> Callable[[NodeBuilder], str] | None:
     """``sum(x, [0, 1]) --> sum(sum(x, 0, keepdim), 1, keepdim)``, outer dims first, so that the stick comes last.
 
-    A reduction that is over one dim of extent above 1, with ``keepdim``, stays.
+    Elements of another dtype than the result's are converted first.  A reduction that is over one dim of extent above
+    1, with ``keepdim``, stays.
     """
     operand, attributes = types[0], node.attributes
     assert operand is not None
-    assert isinstance(attributes, ReductionAttributes)
+    assert isinstance(attributes, FoldAttributes)
     dims = [dim for dim in normalize_dims(attributes.dim, operand.rank) if operand.shape[dim] > 1]
-    if len(dims) == 1 and attributes.keepdim and attributes.dim == (dims[0],):
+    dtype = attributes.dtype if isinstance(attributes, ReductionAttributes) else None
+    is_plain = dtype is None and (operand.dtype.is_float or node.op != "mean")
+    if len(dims) == 1 and attributes.keepdim and attributes.dim == (dims[0],) and is_plain:
         return None
 
     def replace_node(builder: NodeBuilder) -> str:
         (value,) = node.inputs
         assert isinstance(value, str)
+        result = builder.type_of(node.output)
+        if result.dtype is not operand.dtype:
+            value = builder.emit("to", value, attributes=ToAttributes(result.dtype))
         for dim in dims:
-            value = builder.emit(node.op, value, attributes=ReductionAttributes((dim,), keepdim=True))
-        shape = builder.type_of(node.output).shape
-        return builder.emit("reshape", value, attributes=ReshapeAttributes(shape))
+            fold = type(attributes)((dim,), keepdim=True)
+            value = builder.emit(node.op, value, attributes=fold)
+        return builder.emit("reshape", value, attributes=ReshapeAttributes(result.shape))
 
     return replace_node

@@ -11,7 +11,7 @@ from spyrec.ir.graph import Node
 from spyrec.ir.kernel import Kernel, KernelBuffer, Use
 from spyrec.ir.kernel_form import Rule
 from spyrec.ir.opdef import catalogue
-from spyrec.ir.ops.reduction import ReductionAttributes
+from spyrec.ir.ops.reduction import FoldAttributes
 from spyrec.passes.kernel_builder import KernelBuilder, whole
 
 
@@ -90,7 +90,7 @@ def form_reduction(builder: KernelBuilder, node: Node) -> None:
     """The kept dims in order, the reduced one last."""
     (operand,) = node.inputs
     attributes = node.attributes
-    assert isinstance(attributes, ReductionAttributes)
+    assert isinstance(attributes, FoldAttributes)
     assert attributes.dim is not None
     assert attributes.keepdim
     use = builder.operand(operand)

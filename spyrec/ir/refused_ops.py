@@ -1,0 +1,41 @@
+"""Ops of PyTorch that a graph cannot have, each with the reason: who names one is told why, not that it is unknown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+
+_SHAPE = "the shape of its result depends on the numbers of its operands, and a program is compiled for known shapes"
+_RANDOM = "it draws random numbers, and a graph gives the same results of the same inputs"
+_COMPLEX = "there are no complex numbers"
+_MEMORY = "it names places in memory, and a value of a graph has elements, but no strides that would place them"
+_NUMBER = "it makes a Python number of a tensor, and a graph has tensors alone"
+_MATRIX = "it is a factorization of matrices, whose steps depend on the numbers"
+_SPARSE = "tensors are dense"
+
+_REASONS = {
+    _SHAPE: "nonzero nonzero_numpy argwhere unique unique_consecutive unique_dim _unique _unique2 masked_select "
+    "bincount combinations histogram",
+    _RANDOM: "rand randn randint randperm rand_like randn_like randint_like bernoulli multinomial normal uniform "
+    "exponential poisson native_dropout rrelu_with_noise",
+    _COMPLEX: "fft_fft fft_ifft fft_rfft fft_irfft _fft_r2c _fft_c2r _fft_c2c stft istft complex polar view_as_complex "
+    "view_as_real real imag angle conj conj_physical _conj",
+    _MEMORY: "as_strided as_strided_copy as_strided_scatter set_ data_ptr resize resize_ storage_offset",
+    _NUMBER: "item tolist _local_scalar_dense is_nonzero allclose",
+    _MATRIX: "svd qr cholesky cholesky_solve inverse det logdet slogdet linalg_svd linalg_qr linalg_eig linalg_eigh "
+    "linalg_inv linalg_solve linalg_cholesky linalg_det linalg_lstsq linalg_lu lu_solve triangular_solve",
+    _SPARSE: "to_sparse to_dense sparse_coo_tensor coalesce _sparse_mm",
+}
+
+REFUSED_OPS: Mapping[str, str] = MappingProxyType(
+    {name: reason for reason, names in _REASONS.items() for name in names.split()}
+)
+"""Why an op of PyTorch is none of a graph, by its name; lower case, the end of a sentence."""
+
+
+def refusal(found: str) -> tuple[str, str] | None:
+    """Return (name, reason) of an op that is refused, as graphs or exporters name it: ``aten.nonzero.default``."""
+    parts = re.split(r"[.:]+", found[:128])
+    name = next((part for part in [found, *parts] if part in REFUSED_OPS), None)
+    return None if name is None else (name, REFUSED_OPS[name])
