@@ -146,7 +146,8 @@ class OpDef:
     ``is_public``: may stand in a graph file; the others are made by passes only.  ``device`` is set where the device
     executes the op as it is; an op of kind COMPOSITE (and any other without ``device``) has a decomposition in
     ``spyrec/passes/decompose/``.  ``formats`` are the device formats that its tensor operands may have: those of
-    ``device``, filled in when it is registered unless it states fewer, or those that all ops of its decomposition have.
+    ``device``, filled in when it is registered unless it states its own, or those that all ops of its decomposition
+    have: an op may be the device's in one format and made of others in another.
     ``number_attributes`` may stand as numbers after the tensors in a graph file too (the tensor overload's place).
     ``result_sizes``: the attribute that has an extent for each axis of the result; a dim name there names the axis.
     ``result_count``: ``None`` where attributes and operands say how many there are.  ``host_when``: why the host
@@ -209,7 +210,6 @@ def register(definition: OpDef) -> OpDef:
     formats = definition.formats
     if definition.device is not None:
         formats = formats or definition.device.record.accepts
-        assert formats <= definition.device.record.accepts, definition.name
     assert formats or definition.kind is OpKind.HOST, definition.name
     registered = replace(definition, reference=_returning_arrays(definition.reference), formats=formats)
     _REGISTRY[definition.name] = registered

@@ -113,7 +113,7 @@ SQUARES: list[list[int]] = [[4], [4, 4]]
 SHAPES: list[list[int]] = [[], [1], [4], [3, 4], [4, 3], [1, 4], [2, 3, 4], [2, 4, 4], [2, 1, 3, 4]]
 DTYPES = ["float16", "float16", "float16", "float32", "bool", "int64"]
 ATTRIBUTE_LISTS: list[Json] = [[0], [1], [-1], [4], [12], [0, 1], [1, 0], [2, 0, 1], [3, 4], [-1, 4], [2, 2, 3]]
-ATTRIBUTES = [*NUMBERS[:8], 0.5, -2, 4, "none", "float16", "A", *ATTRIBUTE_LISTS]
+ATTRIBUTES = [*NUMBERS[:8], 0.5, -2, 4, "none", "float16", "A", False, *ATTRIBUTE_LISTS]
 
 
 @pytest.mark.parametrize("op", [op for op in catalogue().values() if op.is_public], ids=lambda op: op.name)
