@@ -113,6 +113,18 @@ class DeviceOp:
         return device_operation(self.op_func)
 
 
+@dataclass(frozen=True, slots=True)
+class Roundings:
+    """How far the results of an op may be off, whatever it is made of; ``--check`` holds a run to it.
+
+    As if each operand had been off by ``operands`` roundings of its format, and by sixteen float32 roundings of what is
+    added up inside, and the result had then been rounded ``result`` times.
+    """
+
+    result: float
+    operands: float = 0.0
+
+
 OperandTypes = Sequence[TensorType | None]
 """The types of all operands of a node: absent optional ones are ``None``, a number has the 0-d type it takes."""
 
@@ -153,6 +165,8 @@ class OpDef:
     ``result_count``: ``None`` where attributes and operands say how many there are.  ``host_when``: why the host
     computes a node with these operands and attributes although the device takes their formats, ``None`` where it does.
     ``pieces``: of a view with several results, the view of the first operand that each of them is.
+    ``roundings``: how far its results may be off where it is made of others that round, ``None`` where these move, choose
+    or contract, and their own bounds are the op's.
     ``complete`` fills in attribute defaults that depend on the operand types; the reader calls it.
     ``samples`` are (operand types, attributes) on which the catalogue tests run the op.
     """
@@ -173,6 +187,7 @@ class OpDef:
     result_count: int | None = 1
     host_when: HostRule | None = None
     pieces: PieceRule | None = None
+    roundings: Roundings | None = None
     is_public: bool = True
     samples: tuple[Sample, ...] = field(default=())
 

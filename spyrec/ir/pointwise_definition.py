@@ -19,6 +19,7 @@ from spyrec.ir.opdef import (
     OpError,
     OpKind,
     Reference,
+    Roundings,
     Sample,
     register,
 )
@@ -38,7 +39,8 @@ class PointwiseRules:
     """What distinguishes one such op from the next.
 
     ``formats``: what the ops of its decomposition take; the host computes what has another format, and all of an op
-    that states none.  ``host_when``, ``complete``: as in :class:`OpDef`.
+    that states none.  ``host_when``, ``complete``, ``roundings``: as in
+    :class:`OpDef`.
     """
 
     infer: InferRule
@@ -46,6 +48,7 @@ class PointwiseRules:
     formats: Formats = frozenset()
     host_when: HostRule | None = None
     complete: Callable[[OperandTypes, Attributes], Attributes] | None = None
+    roundings: Roundings | None = None
 
 
 def define_pointwise(  # noqa: PLR0913 - the fields of a row, in order
@@ -70,6 +73,7 @@ def define_pointwise(  # noqa: PLR0913 - the fields of a row, in order
             formats=rules.formats,
             host_when=rules.host_when,
             complete=rules.complete,
+            roundings=rules.roundings,
             samples=samples,
         )
     )

@@ -13,7 +13,7 @@ import numpy as np
 from spyrec.device_ops.record import HALF, HALF_OR_SINGLE, Formats
 from spyrec.ir import special
 from spyrec.ir.attributes import NO_ATTRIBUTES
-from spyrec.ir.opdef import Array, Attributes, OperandTypes, OpError, Sample, rule
+from spyrec.ir.opdef import Array, Attributes, OperandTypes, OpError, Roundings, Sample, rule
 from spyrec.ir.operands import Floats, array, floats
 from spyrec.ir.pointwise_definition import ONE, PointwiseRules, define_pointwise, float_result, whole_result
 from spyrec.ir.samples import f16, f32, i64
@@ -28,11 +28,23 @@ def _samples(*attributes: Attributes) -> tuple[Sample, ...]:
     return tuple(((found,), item) for item in attributes for found in (f16(3, 5), f16(), f16(2, 1, 3, 70), f32(4, 33)))
 
 
-def _define(name: str, summary: str, function: Callable[[Floats], Floats], formats: Formats = HALF_OR_SINGLE) -> None:
+def _define(
+    name: str,
+    summary: str,
+    function: Callable[[Floats], Floats],
+    formats: Formats = HALF_OR_SINGLE,
+    roundings: Roundings | None = None,
+) -> None:
     def reference(operands: Sequence[Array | None], _: Attributes) -> tuple[Array, ...]:
         return (function(floats(operands)),)
 
-    define_pointwise(name, summary, ONE, PointwiseRules(float_result, reference, formats), _samples(NO_ATTRIBUTES))
+    define_pointwise(
+        name,
+        summary,
+        ONE,
+        PointwiseRules(float_result, reference, formats, roundings=roundings),
+        _samples(NO_ATTRIBUTES),
+    )
 
 
 def _hardsigmoid(x: Floats) -> Floats:
@@ -57,10 +69,10 @@ def _selu(x: Floats) -> Floats:
 
 _define("hardsigmoid", "(x + 3) / 6, limited to 0 and 1", _hardsigmoid)
 _define("hardswish", "x hardsigmoid(x)", _hardswish)
-_define("softsign", "x / (1 + abs(x))", _softsign)
-_define("mish", "x tanh(softplus(x))", special.mish)
-_define("logsigmoid", "log(sigmoid(x))", _logsigmoid, HALF)
-_define("selu", "elu with the scale and the alpha that keep mean and variance", _selu, HALF)
+_define("softsign", "x / (1 + abs(x))", _softsign, roundings=Roundings(3.0))
+_define("mish", "x tanh(softplus(x))", special.mish, roundings=Roundings(2.0))
+_define("logsigmoid", "log(sigmoid(x))", _logsigmoid, HALF, Roundings(2.0))
+_define("selu", "elu with the scale and the alpha that keep mean and variance", _selu, HALF, Roundings(2.0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +94,7 @@ define_pointwise(
     "elu",
     "x above 0, alpha (exp(x) - 1) below",
     ONE,
-    PointwiseRules(float_result, rule(EluAttributes, _elu), HALF),
+    PointwiseRules(float_result, rule(EluAttributes, _elu), HALF, roundings=Roundings(2.0)),
     _samples(EluAttributes(), EluAttributes(0.5, 2.0, 0.25)),
     EluAttributes,
 )

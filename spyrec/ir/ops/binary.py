@@ -25,6 +25,7 @@ from spyrec.ir.opdef import (
     OpError,
     OpKind,
     Reference,
+    Roundings,
     register,
     rule,
 )
@@ -108,6 +109,7 @@ for _name, _summary, _sign in (("add", "input + alpha other", 1.0), ("sub", "inp
             reference=_scaled(_sign),
             axes=_axes,
             device=DeviceOp(_name),
+            roundings=Roundings(1.0),
             samples=(
                 *((types, AlphaAttributes()) for types, _ in (*_FLOAT_SAMPLES, *_SINGLE_SAMPLES)),
                 ((f16(3, 5), f16(5)), AlphaAttributes(0.5)),

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from spyrec.device_ops.record import HALF_OR_SINGLE
 from spyrec.hardware.dtypes import DType
 from spyrec.ir.attributes import NO_ATTRIBUTES
-from spyrec.ir.opdef import Array, Attributes, OperandSpec, OperandTypes, OpError, rule
+from spyrec.ir.opdef import Array, Attributes, OperandSpec, OperandTypes, OpError, Roundings, rule
 from spyrec.ir.operands import array, common_float, floats, tensor, unsupported
 from spyrec.ir.ops.binary import AlphaAttributes
 from spyrec.ir.pointwise_definition import (
@@ -24,6 +24,8 @@ from spyrec.ir.pointwise_definition import (
 )
 from spyrec.ir.samples import f16, f32, i64
 from spyrec.ir.types import TensorType
+
+_ONE = Roundings(1.0)
 
 
 def require_whole(dtype: DType, number: float, attribute: str) -> None:
@@ -48,7 +50,7 @@ define_pointwise(
     "rsub",
     "other - alpha input",
     PAIR,
-    PointwiseRules(rule(AlphaAttributes, _infer_rsub), rule(AlphaAttributes, _rsub), HALF_OR_SINGLE),
+    PointwiseRules(rule(AlphaAttributes, _infer_rsub), rule(AlphaAttributes, _rsub), HALF_OR_SINGLE, roundings=_ONE),
     (
         ((f16(3, 5), f16(5)), AlphaAttributes()),
         ((f16(3, 5), f16(5)), AlphaAttributes(0.5)),
@@ -72,7 +74,7 @@ define_pointwise(
     "lerp",
     "input + weight (end - input)",
     (OperandSpec("input"), OperandSpec("end"), OperandSpec("weight", accepts_number=True)),
-    PointwiseRules(_infer_lerp, _lerp, HALF_OR_SINGLE),
+    PointwiseRules(_infer_lerp, _lerp, HALF_OR_SINGLE, roundings=_ONE),
     (
         ((f16(3, 5), f16(3, 5), f16()), NO_ATTRIBUTES),
         ((f16(3, 1), f16(70), f16(3, 70)), NO_ATTRIBUTES),
@@ -121,7 +123,9 @@ define_pointwise(
     "addcmul",
     "input + value tensor1 tensor2",
     _TERMS,
-    PointwiseRules(rule(ValueAttributes, _infer_addcmul), rule(ValueAttributes, _addcmul), HALF_OR_SINGLE),
+    PointwiseRules(
+        rule(ValueAttributes, _infer_addcmul), rule(ValueAttributes, _addcmul), HALF_OR_SINGLE, roundings=_ONE
+    ),
     (*_TERM_SAMPLES, ((i64(3), i64(3), i64()), ValueAttributes(2.0))),
     ValueAttributes,
 )
@@ -129,7 +133,7 @@ define_pointwise(
     "addcdiv",
     "input + value tensor1 / tensor2",
     _TERMS,
-    PointwiseRules(_infer_addcdiv, rule(ValueAttributes, _addcdiv), HALF_OR_SINGLE),
+    PointwiseRules(_infer_addcdiv, rule(ValueAttributes, _addcdiv), HALF_OR_SINGLE, roundings=_ONE),
     _TERM_SAMPLES,
     ValueAttributes,
 )

@@ -12,8 +12,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from spyrec.device_ops.record import HALF
+from spyrec.hardware.dtypes import DeviceFormat
 from spyrec.ir.attributes import NO_ATTRIBUTES
-from spyrec.ir.opdef import Array, Attributes
+from spyrec.ir.opdef import Array, Attributes, Roundings
 from spyrec.ir.operands import Floats, floats
 from spyrec.ir.pointwise_definition import ONE, PointwiseRules, define_pointwise, function_result
 from spyrec.ir.samples import boolean, f16, f32, i64
@@ -25,17 +26,18 @@ _SAMPLES = tuple(
 )
 
 
-def _define(name: str, summary: str, function: Callable[[Floats], Floats], *, is_on_host: bool = False) -> None:
+def _define(name: str, summary: str, function: Callable[[Floats], Floats], roundings: Roundings | None = None) -> None:
     def reference(operands: Sequence[Array | None], _: Attributes) -> tuple[Array, ...]:
         return (function(floats(operands)),)
 
-    rules = PointwiseRules(function_result, reference, frozenset() if is_on_host else HALF)
+    formats = frozenset[DeviceFormat]() if roundings is None else HALF
+    rules = PointwiseRules(function_result, reference, formats, roundings=roundings)
     define_pointwise(name, summary, ONE, rules, _SAMPLES)
 
 
-_define("exp2", "2 to the power of x", np.exp2)
-_define("expm1", "exp(x) - 1, exact near 0", np.expm1)
-_define("log1p", "log(1 + x), exact near 0", np.log1p)
-_define("log2", "logarithm to base 2", np.log2)
-_define("log10", "logarithm to base 10", np.log10)
-_define("erf", "error function", _erf, is_on_host=True)
+_define("exp2", "2 to the power of x", np.exp2, Roundings(2.0))
+_define("expm1", "exp(x) - 1, exact near 0", np.expm1, Roundings(2.0))
+_define("log1p", "log(1 + x), exact near 0", np.log1p, Roundings(3.0))
+_define("log2", "logarithm to base 2", np.log2, Roundings(2.0))
+_define("log10", "logarithm to base 10", np.log10, Roundings(2.0))
+_define("erf", "error function", _erf)

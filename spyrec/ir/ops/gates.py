@@ -19,6 +19,7 @@ from spyrec.ir.opdef import (
     OperandTypes,
     OpError,
     OpKind,
+    Roundings,
     register,
     rule,
 )
@@ -74,6 +75,7 @@ register(
         reference=rule(GluAttributes, _glu),
         axes=rule(GluAttributes, _glu_axes),
         formats=HALF_OR_SINGLE,
+        roundings=Roundings(2.0),
         samples=(
             ((f16(3, 140),), GluAttributes()),
             ((f16(4, 3, 5),), GluAttributes(0)),

@@ -22,6 +22,7 @@ from spyrec.ir.opdef import (
     OperandTypes,
     OpError,
     OpKind,
+    Roundings,
     register,
     rule,
 )
@@ -89,6 +90,7 @@ def _plain(name: str, summary: str, op_func: str, function: Callable[[Floats], F
             axes=_axes,
             device=device,
             formats=formats,
+            roundings=Roundings(2.0) if name in _IN_STEPS else None,
             samples=(*samples, ((f32(4, 33),), NO_ATTRIBUTES)) if formats >= SINGLE else samples,
         )
     )
@@ -131,6 +133,7 @@ register(
         reference=rule(GeluAttributes, _gelu),
         axes=_axes,
         device=DeviceOp("gelufwd"),
+        roundings=Roundings(3.0, operands=2.0),
         samples=(((f16(3, 5),), GeluAttributes()), ((f16(2, 65),), GeluAttributes("tanh"))),
     )
 )
@@ -348,6 +351,7 @@ register(
         axes=broadcast_sources,
         formats=HALF_OR_SINGLE,
         host_when=rule(PowAttributes, _pow_on_host),
+        roundings=Roundings(3.0),
         number_attributes=("exponent",),
         samples=(
             ((f16(3, 5), None), PowAttributes(2.0)),
