@@ -60,10 +60,11 @@ def bound_outputs(
     """Return the bounds of the outputs of a device graph, in the order of ``graph.outputs``.
 
     ``inputs`` are host arrays in the graph's dtypes; ``numerics`` is ``dl16``, ``ieee`` or ``f32``.  ``source``: the
-    graph that was decomposed; what became of an op of it is held to the roundings that the op states (D185).
+    graph that was decomposed; what became of an op of it is held to the roundings that the op states (D185), under
+    ``dl16`` alone: constants inside of operations are DLFloat16 under the others, too, and stated roundings theirs.
     """
     walk = _Walk(graph, inputs, load_constant, numerics)
-    if source is not None:
+    if source is not None and numerics == "dl16":
         walk.hold(source)
     with np.errstate(all="ignore"):
         for index, node in enumerate(graph.nodes):

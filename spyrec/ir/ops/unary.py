@@ -133,7 +133,7 @@ register(
         reference=rule(GeluAttributes, _gelu),
         axes=_axes,
         device=DeviceOp("gelufwd"),
-        roundings=Roundings(3.0, operands=2.0),
+        roundings=Roundings(2.0),
         samples=(((f16(3, 5),), GeluAttributes()), ((f16(2, 65),), GeluAttributes("tanh"))),
     )
 )
