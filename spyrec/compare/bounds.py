@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from spyrec.compare.error_rule import ErrorRule, Step
+from spyrec.compare.op_roundings import held_to_op
 from spyrec.compare.propagation import SINGLE_ROUNDOFF, cast_rule, error_rule, host_rule, term_count
 from spyrec.compare.simulation import Simulation, simulation_of
 from spyrec.compare.storage import Array, Floats, Storage, absolute_difference, storage_of
@@ -50,13 +51,21 @@ class ValueBound:
 
 
 def bound_outputs(
-    graph: Graph, inputs: Mapping[str, Array], load_constant: LoadConstant, numerics: str
+    graph: Graph,
+    inputs: Mapping[str, Array],
+    load_constant: LoadConstant,
+    numerics: str,
+    source: Graph | None = None,
 ) -> tuple[ValueBound, ...]:
     """Return the bounds of the outputs of a device graph, in the order of ``graph.outputs``.
 
-    ``inputs`` are host arrays in the graph's dtypes; ``numerics`` is ``dl16``, ``ieee`` or ``f32``.
+    ``inputs`` are host arrays in the graph's dtypes; ``numerics`` is ``dl16``, ``ieee`` or ``f32``.  ``source``: the
+    graph that was decomposed; what became of an op of it is held to the roundings that the op states (D185), under
+    ``dl16`` alone: constants inside of operations are DLFloat16 under the others, too, and stated roundings theirs.
     """
     walk = _Walk(graph, inputs, load_constant, numerics)
+    if source is not None and numerics == "dl16":
+        walk.hold(source)
     with np.errstate(all="ignore"):
         for index, node in enumerate(graph.nodes):
             walk.run(node, index)
@@ -74,6 +83,34 @@ class _Walk:
         self._numerics = numerics
         self._remaining = graph.use_counts()
         self._tracks: dict[str, Track] = {}
+        self._held: dict[str, tuple[Graph, Node]] = {}
+
+    def hold(self, source: Graph) -> None:
+        """Hold what became of the ops of ``source`` to the roundings that they state."""
+        made = {name: node.op for node in self._graph.nodes for name in node.outputs}
+        for node in source.nodes:
+            operands = [name for name in node.inputs if isinstance(name, str)]
+            is_split = made.get(node.output) not in (None, node.op)
+            if catalogue()[node.op].roundings is not None and is_split and self._knows(operands):
+                self._held[node.output] = (source, node)
+                for name in operands:
+                    self._remaining[name] = self._remaining.get(name, 0) + 1
+
+    def _knows(self, names: Sequence[str]) -> bool:
+        return all(name in self._graph.values for name in names)
+
+    def _held_track(self, name: str, track: Track) -> Track:
+        """Return the track of a result that was made of several nodes, with no more than its op's error."""
+        source, node = self._held[name]
+        definition = catalogue()[node.op]
+        operands = tuple(self._operand(operand, node, definition, source) for operand in node.inputs)
+        if not definition.is_variadic:
+            operands += (None,) * (len(definition.operands) - len(operands))
+        for operand in {operand for operand in node.inputs if isinstance(operand, str)}:
+            self._remaining[operand] -= node.inputs.count(operand)
+            if self._remaining[operand] == 0:
+                self._tracks.pop(operand, None)
+        return held_to_op(definition, node.attributes, operands, track)
 
     def track(self, name: str) -> Track:
         """Return a live value; inputs and constants come to life at their first use."""
@@ -99,20 +136,21 @@ class _Walk:
         on_host = host_reason(definition, self._types(node, definition), types, node.attributes) is not None
         for number, name in enumerate(node.outputs):
             result = _NodeRun(definition, node, operands, types[number].dtype, self._numerics, index, number, on_host)
-            self._tracks[name] = result.track()
+            track = result.track()
+            self._tracks[name] = self._held_track(name, track) if name in self._held else track
         for name in {*names, *node.outputs}:
             if self._remaining[name] == 0:
-                del self._tracks[name]
+                self._tracks.pop(name, None)
 
     def _types(self, node: Node, definition: OpDef) -> list[TensorType | None]:
         return list(operand_types(definition, node.inputs, self._graph.values))
 
-    def _operand(self, operand: Operand, node: Node, definition: OpDef) -> Track | None:
+    def _operand(self, operand: Operand, node: Node, definition: OpDef, source: Graph | None = None) -> Track | None:
         if isinstance(operand, str):
             return self.track(operand)
         if operand is None:
             return None
-        dtype = number_dtype(definition, node.inputs, self._graph.values)
+        dtype = number_dtype(definition, node.inputs, (source or self._graph).values)
         carrier = np.float64 if dtype.is_float else np.bool_ if dtype is DType.BOOL else np.int64
         return stored_exactly_known(np.asarray(operand.value, carrier), storage_of(dtype, self._numerics))
 

@@ -52,7 +52,7 @@ def check_outputs(
         return load_constant(graph if name in graph.constants else lowered, name)
 
     wanted = evaluate(graph, inputs, load)
-    bounds = bound_outputs(lowered, inputs, load, numerics)
+    bounds = bound_outputs(lowered, inputs, load, numerics, graph)
     merges_nan = any(storage_of(value.type.dtype, numerics).merges_nan for value in lowered.values.values())
     reports: dict[str, CheckReport] = {}
     for name, bound in zip(graph.outputs, bounds):

@@ -81,7 +81,7 @@ def _holds(storage: Storage, dtype: np.dtype[np.generic]) -> bool:
 def statistical_bound(exact: Array, device: Array, samples: Sequence[Array]) -> Floats:
     """Return the distance of the simulated device plus six standard errors of the samples, per element."""
     distance = absolute_difference(exact, device)
-    return distance + STANDARD_ERRORS * _pooled(_standard_error(device, samples))
+    return distance + STANDARD_ERRORS * pooled(_standard_error(device, samples))
 
 
 def _standard_error(device: Array, samples: Sequence[Array]) -> Floats:
@@ -97,7 +97,8 @@ def _standard_error(device: Array, samples: Sequence[Array]) -> Floats:
     return np.where(np.isnan(squares), np.inf, error)
 
 
-def _pooled(errors: Floats) -> Floats:
+def pooled(errors: Floats) -> Floats:
+    """Return errors of few samples, none far below those of its neighbours; what is 0 stays 0."""
     is_long = errors.ndim > 0 and errors.shape[-1] >= _LONG_ROW
     rows = errors.reshape(-1, errors.shape[-1]) if is_long else errors.reshape(1, -1)
     quartile = rows.shape[-1] // 4

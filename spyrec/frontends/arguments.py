@@ -45,6 +45,9 @@ def bind(
         given = [*given[:count], *rest]
     for index, spec in enumerate(definition.operands):
         if spec.name in attributes:
+            if index < len(given) and given[index] is None and spec.name in definition.number_attributes:
+                given[index] = attributes.pop(spec.name)  # a number in the place that was left free for it
+                continue
             if index < len(given):
                 message = f'operand {index} ("{spec.name}") of {definition.name} is given twice'
                 raise refuse("SPY0120", message, site, hint="give it by position or by name")

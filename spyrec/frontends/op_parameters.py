@@ -77,9 +77,11 @@ def stub_text() -> str:
 
 def _parameters(definition: OpDef) -> Iterator[OpParameter]:
     for spec in definition.operands:
-        yield OpParameter(spec.name, _operand_text(spec), is_keyword=False, has_default=spec.is_optional)
+        text = _operand_text(spec, accepts_number=spec.accepts_number or spec.name in definition.number_attributes)
+        yield OpParameter(spec.name, text, is_keyword=False, has_default=spec.is_optional)
     by_keyword = len(definition.operands) > 1
-    fields = attribute_fields(definition.attributes).values()
+    names = {spec.name for spec in definition.operands}
+    fields = [field for name, field in attribute_fields(definition.attributes).items() if name not in names]
     # those without a default first: only by keyword may they follow others
     for field in sorted(fields, key=lambda item: not item.is_required) if by_keyword else fields:
         text = annotation_text(field.annotation)
@@ -88,10 +90,10 @@ def _parameters(definition: OpDef) -> Iterator[OpParameter]:
         yield OpParameter(name, text, is_keyword=True, has_default=True)
 
 
-def _operand_text(spec: OperandSpec) -> str:
+def _operand_text(spec: OperandSpec, *, accepts_number: bool) -> str:
     if spec.is_variadic:
         return "Sequence[Value]"
-    text = "Value | Number" if spec.accepts_number else "Value"
+    text = "Value | Number" if accepts_number else "Value"
     return f"{text} | None" if spec.is_optional else text
 
 

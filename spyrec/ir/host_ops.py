@@ -58,6 +58,8 @@ def host_reason(
     integers = [item.dtype for item in (*types, *results) if item.dtype in _INTEGERS]
     if integers:
         return f"the device has no arithmetic of {integers[0].value}"
+    if types and all(item.dtype is DType.BOOL for item in types) and any(item.dtype.is_float for item in results):
+        return f"the device holds bools in 16 bits, and the result is {results[0].dtype.value}"
     formats = {item.dtype.device_format for item in types}
     unknown = sorted(item.name for item in formats - definition.formats)
     if unknown:

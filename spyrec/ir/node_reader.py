@@ -315,6 +315,7 @@ class _Call:
             self.operands.append(Scalar(as_written(raw)))
         if self.definition.is_variadic:
             return
+        self._move_numbers()
         extra = self.operands[len(specs) :]
         names = self.definition.number_attributes[: len(extra)]
         is_free = len(extra) == len(names) and not any(name in self.attributes for name in names)
@@ -323,6 +324,14 @@ class _Call:
             for name, operand in zip(names, extra):
                 value = operand.value if isinstance(operand, Scalar) else None
                 self.attributes[name] = _as_text(value)
+
+    def _move_numbers(self) -> None:
+        """Make attributes of numbers where either a tensor or an attribute may stand: ``clamp(x, 0, high)``."""
+        for index, (spec, operand) in enumerate(zip(self.definition.operands, self.operands)):
+            is_named = spec.name in self.definition.number_attributes and spec.name not in self.attributes
+            if is_named and isinstance(operand, Scalar):
+                self.attributes[spec.name] = _as_text(operand.value)
+                self.operands[index] = None
 
 
 def _as_text(value: float | bool | None) -> JsonValue:

@@ -41,7 +41,21 @@ def op_record(definition: OpDef) -> dict[str, JsonValue]:
         "attributes": attributes,
         "formats": cast("list[JsonValue]", sorted(item.name for item in definition.formats)),
         "device_op": None if definition.device is None else definition.device.op_func,
+        "roundings": _roundings_record(definition),
     }
+
+
+def _roundings_record(definition: OpDef) -> JsonValue:
+    stated = definition.roundings
+    return None if stated is None else {"result": stated.result, "operands": stated.operands}
+
+
+def roundings_text(definition: OpDef) -> str:
+    """Return how far results may be off where the op is made of others: ``4, and 1 of each operand``."""
+    stated = definition.roundings
+    if stated is None:
+        return ""
+    return f"{stated.result:g}" + (f", and {stated.operands:g} of each operand" if stated.operands else "")
 
 
 def type_text(annotation: object) -> str:
@@ -102,6 +116,8 @@ def details(definition: OpDef) -> str:
         lines.append(f"  attribute  {field.name:18}{type_text(field.annotation)}, {default}")
     device = "none: decomposed, or a view" if definition.device is None else definition.device.op_func
     lines.extend([f"  formats    {formats_text(definition)}", f"  device op  {device}"])
+    if definition.roundings is not None:
+        lines.append(f"  roundings  {roundings_text(definition)}")
     return "\n".join(lines)
 
 
@@ -122,11 +138,21 @@ def docs_page() -> str:
         "Formats: `16-bit` is float16, bfloat16 and (compared, selected, moved) bool; `any` is plain movement.",
         "An op without a device op is written in terms of others, or is a view that costs nothing.",
         "",
-        "| op | what it computes | formats | device op |",
-        "|---|---|---|---|",
+        "Roundings: by how many of its format a result may be off where the op is written in terms of others, which",
+        "`--check` holds it to (D185); where operands are named, as if each had been rounded so often. Without a",
+        "number the steps are exact but for one, or have bounds of their own.",
+        "",
+        "| op | what it computes | formats | device op | roundings |",
+        "|---|---|---|---|---|",
     ]
     for definition in public_ops():
         device = f"`{definition.device.op_func}`" if definition.device is not None else ""
-        row = [f"`{signature(definition)}`", definition.summary, formats_text(definition), device]
+        row = [
+            f"`{signature(definition)}`",
+            definition.summary,
+            formats_text(definition),
+            device,
+            roundings_text(definition),
+        ]
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |")
     return "\n".join(lines) + "\n"

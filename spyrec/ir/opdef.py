@@ -114,6 +114,18 @@ class DeviceOp:
         return device_operation(self.op_func)
 
 
+@dataclass(frozen=True, slots=True)
+class Roundings:
+    """How far the results of an op may be off, whatever it is made of; ``--check`` holds a run to it.
+
+    As if each operand had been off by ``operands`` roundings of its format, and by sixteen float32 roundings of what is
+    added up inside, and the result had then been rounded ``result`` times.
+    """
+
+    result: float
+    operands: float = 0.0
+
+
 OperandTypes = Sequence[TensorType | None]
 """The types of all operands of a node: absent optional ones are ``None``, a number has the 0-d type it takes."""
 
@@ -171,7 +183,8 @@ class OpDef:
     ``is_public``: may stand in a graph file; the others are made by passes only.  ``device`` is set where the device
     executes the op as it is; an op of kind COMPOSITE (and any other without ``device``) has a decomposition in
     ``spyrec/passes/decompose/``.  ``formats`` are the device formats that its tensor operands may have: those of
-    ``device``, filled in when it is registered unless it states fewer, or those that all ops of its decomposition have.
+    ``device``, filled in when it is registered unless it states its own, or those that all ops of its decomposition
+    have: an op may be the device's in one format and made of others in another.
     ``number_attributes`` may stand as numbers after the tensors in a graph file too (the tensor overload's place).
     ``result_sizes``: the attribute that has an extent for each axis of the result; a dim name there names the axis.
     ``result_count``: ``None`` where attributes and operands say how many there are, which a node then has to name,
@@ -182,6 +195,8 @@ class OpDef:
     ``chain``: of an op that is others, one on the result of the other, these.
     ``rows``: of an op that reads or writes slices of a tensor which an index names.
     ``moves``: the reference only moves elements of its float operands, all of one dtype, whatever carries them.
+    ``roundings``: how far its results may be off where it is made of others that round, ``None`` where these move,
+    choose or contract, and their own bounds are the op's.
     ``complete`` fills in attribute defaults that depend on the operand types; the reader calls it.
     ``samples`` are (operand types, attributes) on which the catalogue tests run the op.
     """
@@ -206,6 +221,7 @@ class OpDef:
     rows: RowRule | None = None
     moves: bool = False
     chain: ChainRule | None = None
+    roundings: Roundings | None = None
     is_public: bool = True
     samples: tuple[Sample, ...] = field(default=())
 
@@ -243,7 +259,6 @@ def register(definition: OpDef) -> OpDef:
     formats = definition.formats
     if definition.device is not None:
         formats = formats or definition.device.record.accepts
-        assert formats <= definition.device.record.accepts, definition.name
     assert formats or definition.kind is OpKind.HOST, definition.name
     registered = replace(definition, reference=_returning_arrays(definition.reference), formats=formats)
     _REGISTRY[definition.name] = registered

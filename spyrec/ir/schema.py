@@ -45,7 +45,8 @@ def _op_schema(definition: OpDef) -> JsonValue:
         "attrs": {"type": "object", "properties": attributes, "additionalProperties": False},
     }
     if not definition.is_variadic:
-        then["inputs"] = {"maxItems": len(definition.operands) + len(definition.number_attributes)}
+        places = {*(spec.name for spec in definition.operands), *definition.number_attributes}
+        then["inputs"] = {"maxItems": len(places)}
     # an attribute that may stand among the inputs is not required here
     required = [
         name for name, field in fields.items() if field.is_required and name not in definition.number_attributes

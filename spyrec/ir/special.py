@@ -40,6 +40,13 @@ def silu(x: Floats) -> Floats:
     return _limit_at_minus_infinity(x, x * sigmoid(x))
 
 
+def mish(x: Floats) -> Floats:
+    """Return x tanh(log(1 + exp(x))); the logarithm is undone: n / (n + 2) with n = exp(x) (exp(x) + 2)."""
+    exponential = np.exp(np.minimum(x, 40.0))
+    product = exponential * (exponential + 2.0)
+    return _limit_at_minus_infinity(x, x * (product / (product + 2.0)))
+
+
 def _limit_at_minus_infinity(x: Floats, values: Floats) -> Floats:
     # the product is -inf * 0 there; PyTorch's kernels give NaN too for gelu, but the limit is what the functions mean
     return np.where(np.isneginf(x), -0.0, values)

@@ -97,6 +97,13 @@ class NodeBuilder:
         """Return a 0-d constant."""
         return self._builder.scalar(number, dtype, self._origin)
 
+    def number_of(self, operand: Operand) -> float | None:
+        """Return the number that a 0-d constant holds, ``None`` of anything else."""
+        found = self._builder.constants.get(str(operand))
+        if found is None or found.array is None or found.array.ndim or found.array.dtype.kind != "f":
+            return None
+        return float(found.array)
+
     def constant(self, stem: str, values: np.ndarray, dtype: DType) -> str:
         """Return a constant tensor."""
         return self._builder.constant(stem, values, dtype, self._origin)

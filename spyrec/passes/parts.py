@@ -28,8 +28,8 @@ def split(graph: Graph) -> tuple[Graph, tuple[Part, ...]]:
 
     What depends on constants alone is a constant of the parts for the device; where steps of the host or operations on
     rows read it, or the graph gives it, a step makes it, so that it is known under the graph's own names.  Errors:
-    SPY0447 a symbolic dim beside a step of the host, SPY0448 a loop over several parts, SPY0318 an integer of a constant
-    that does not fit into 32 bits.
+    SPY0447 a symbolic dim beside a step of the host, SPY0448 a loop over several parts, SPY0318 an integer of a
+    constant that does not fit into 32 bits.
     """
     live = replace(graph, nodes=tuple(live_nodes(graph)))
     folded = folded_values(live)

@@ -24,7 +24,7 @@ OPERATORS: list[tuple[Callable[[Value, Value], Value], str, tuple[object, ...]]]
     (lambda x, y: x @ y, "matmul", ("x", "y")),
     (lambda x, y: -x, "neg", ("x",)),
     (lambda x, y: abs(x), "abs", ("x",)),
-    (lambda x, y: x**2, "pow", ("x",)),
+    (lambda x, y: x**2, "pow", ("x", None)),
     (lambda x, y: x < y, "lt", ("x", "y")),
     (lambda x, y: x <= 0, "le", ("x", 0)),
     (lambda x, y: x > y, "gt", ("x", "y")),

@@ -160,7 +160,7 @@ def test_any_call_of_an_op_is_refused_or_infers_what_its_reference_makes(op: OpD
         if op.name == "where" and operands:
             operands[0] = "x0"
         attributes = {
-            field.name: generator.choice(ATTRIBUTES)
+            field.name: generator.choice(ATTRIBUTES if field.annotation is not bool else [*ATTRIBUTES[-2:], False, 0.5])
             for field in fields
             if field.is_required or generator.random() < 0.3
         }

@@ -124,7 +124,7 @@ def test_problems_of_one_file_are_reported_together_with_line_and_column(tmp_pat
 def test_misspelt_names_get_a_hint() -> None:
     with pytest.raises(SpyrecError) as caught:
         read_graph_data(node(op="sigmoyd"))
-    assert caught.value.diagnostics[0].hint == "did you mean sigmoid?"
+    assert caught.value.diagnostics[0].hint == "did you mean sigmoid or logsigmoid or hardsigmoid?"
 
 
 CASES: list[tuple[str, Callable[[], object], str, str]] = [

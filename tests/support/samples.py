@@ -15,7 +15,10 @@ from spyrec.ir.numbers import encode
 from spyrec.ir.opdef import OpDef, Sample, catalogue
 from spyrec.ir.types import TensorType
 
-_POSITIVE = ("log", "sqrt", "rsqrt", "pow", "log1p", "reciprocal")
+_POSITIVE = ("log", "log2", "log10", "sqrt", "rsqrt", "pow", "log1p", "reciprocal")
+_GROWING = ("pow", "bitwise_left_shift")
+"""Ops of integers whose results of two digits each would not fit into 32 bits."""
+
 _FLOAT8 = (DType.FLOAT8_E4M3FN, DType.FLOAT8_E5M2FNUZ)
 
 
@@ -45,6 +48,8 @@ class SampleCase:
         if dtype is DType.BOOL:
             return np.asarray(generator.random(shape) < 0.5)
         if dtype in _FLOAT8 or not dtype.is_float:
+            if self.op in _GROWING:
+                return np.asarray(generator.integers(0, 5, shape)).astype(dtype.carrier)
             low = 0 if dtype in (DType.UINT8, *_FLOAT8) else -100
             return np.asarray(generator.integers(low, 100, shape)).astype(dtype.carrier)
         numbers = np.asarray(np.round(generator.standard_normal(shape) * 16) / 16)

@@ -11,7 +11,18 @@ import numpy.typing as npt
 from spyrec.dataclass import dataclass
 from spyrec.device_ops.record import HALF
 from spyrec.hardware.dtypes import DType
-from spyrec.ir.opdef import Array, AxisSources, OpDef, OperandSpec, OperandTypes, OpError, OpKind, register, rule
+from spyrec.ir.opdef import (
+    Array,
+    AxisSources,
+    OpDef,
+    OperandSpec,
+    OperandTypes,
+    OpError,
+    OpKind,
+    Roundings,
+    register,
+    rule,
+)
 from spyrec.ir.operands import Floats, array, common_float, floats, tensor, unsupported
 from spyrec.ir.samples import boolean, f16
 from spyrec.ir.shapes import Shape, broadcast, broadcast_axes, show
@@ -151,6 +162,7 @@ register(
             OperandSpec("attn_mask", is_optional=True),
         ),
         attributes=AttentionAttributes,
+        roundings=Roundings(4.0, operands=2.0),
         infer=rule(AttentionAttributes, _infer),
         reference=rule(AttentionAttributes, _attention),
         axes=rule(AttentionAttributes, _axes),

@@ -25,11 +25,13 @@ from spyrec.ir.opdef import (
     OpError,
     OpKind,
     Reference,
+    Roundings,
     register,
     rule,
 )
 from spyrec.ir.operands import Floats, array, common_dtype, floats, present, tensor
-from spyrec.ir.samples import boolean, f16, f32
+from spyrec.ir.ops.division import both, floor_quotient, whole_quotient
+from spyrec.ir.samples import boolean, f16, f32, i64
 from spyrec.ir.shapes import broadcast, broadcast_axes
 from spyrec.ir.types import TensorType
 
@@ -107,6 +109,7 @@ for _name, _summary, _sign in (("add", "input + alpha other", 1.0), ("sub", "inp
             reference=_scaled(_sign),
             axes=_axes,
             device=DeviceOp(_name),
+            roundings=Roundings(1.0),
             samples=(
                 *((types, AlphaAttributes()) for types, _ in (*_FLOAT_SAMPLES, *_SINGLE_SAMPLES)),
                 ((f16(3, 5), f16(5)), AlphaAttributes(0.5)),
@@ -162,18 +165,24 @@ def _infer_div(operands: OperandTypes, attributes: DivAttributes) -> tuple[Tenso
     dtype = common_dtype(operands)
     if not dtype.is_float and attributes.rounding_mode is None:
         dtype = DType.FLOAT32
+    if dtype is DType.BOOL:
+        raise OpError("SPY0202", "two bool operands have no whole quotient", hint="convert one: to(int64)", operand=0)
     return (TensorType(_shape(operands), dtype),)
 
 
 def _divide(operands: Sequence[Array | None], attributes: DivAttributes) -> tuple[Array, ...]:
-    quotient = floats(operands) / floats(operands, 1)
     match attributes.rounding_mode:
         case "floor":
-            return (np.floor(quotient),)
+            return (floor_quotient(*both(operands)),)
         case "trunc":
-            return (np.trunc(quotient),)
+            return (whole_quotient(*both(operands)),)
         case None:
-            return (quotient,)
+            return (floats(operands) / floats(operands, 1),)
+
+
+def _whole_quotients(_: OperandTypes, attributes: DivAttributes) -> str | None:
+    """A quotient that is rounded before it is made whole may be the next whole number already."""
+    return None if attributes.rounding_mode is None else "the device rounds a quotient before it could be made whole"
 
 
 register(
@@ -187,7 +196,12 @@ register(
         reference=rule(DivAttributes, _divide),
         axes=_axes,
         device=DeviceOp("realdiv"),
-        samples=tuple((types, DivAttributes()) for types, _ in (*_FLOAT_SAMPLES, *_SINGLE_SAMPLES)),
+        host_when=rule(DivAttributes, _whole_quotients),
+        samples=(
+            *((types, DivAttributes()) for types, _ in (*_FLOAT_SAMPLES, *_SINGLE_SAMPLES)),
+            ((f16(3, 5), f16(5)), DivAttributes("floor")),
+            ((i64(3, 5), i64(5)), DivAttributes("trunc")),
+        ),
     )
 )
 

@@ -22,11 +22,13 @@ from spyrec.ir.opdef import (
     OperandTypes,
     OpError,
     OpKind,
+    Roundings,
     register,
     rule,
 )
 from spyrec.ir.operands import Floats, array, floats, function_dtype, require_float, tensor
-from spyrec.ir.samples import boolean, f16, f32
+from spyrec.ir.pointwise_definition import arithmetic_result, broadcast_shape, broadcast_sources
+from spyrec.ir.samples import boolean, f16, f32, i64
 from spyrec.ir.shapes import broadcast_axes
 from spyrec.ir.types import TensorType
 
@@ -64,8 +66,13 @@ _WHOLE = frozenset({"abs", "neg", "floor", "relu"})
 """Functions that give whole numbers of whole numbers."""
 
 
+_IN_STEPS = frozenset({"silu"})
+"""Functions that the device has of 16 bits, and of float32 in a few steps."""
+
+
 def _plain(name: str, summary: str, op_func: str, function: Callable[[Floats], Floats]) -> None:
     device = DeviceOp(op_func)
+    formats = HALF_OR_SINGLE if name in _IN_STEPS else device.record.accepts
 
     def reference(operands: Sequence[Array | None], _: Attributes) -> tuple[Array, ...]:
         return (function(floats(operands)),)
@@ -82,7 +89,9 @@ def _plain(name: str, summary: str, op_func: str, function: Callable[[Floats], F
             reference=reference,
             axes=_axes,
             device=device,
-            samples=(*samples, ((f32(4, 33),), NO_ATTRIBUTES)) if device.record.accepts >= SINGLE else samples,
+            formats=formats,
+            roundings=Roundings(2.0) if name in _IN_STEPS else None,
+            samples=(*samples, ((f32(4, 33),), NO_ATTRIBUTES)) if formats >= SINGLE else samples,
         )
     )
 
@@ -124,6 +133,7 @@ register(
         reference=rule(GeluAttributes, _gelu),
         axes=_axes,
         device=DeviceOp("gelufwd"),
+        roundings=Roundings(2.0),
         samples=(((f16(3, 5),), GeluAttributes()), ((f16(2, 65),), GeluAttributes("tanh"))),
     )
 )
@@ -169,30 +179,39 @@ register(
 
 @dataclass(frozen=True, slots=True)
 class ClampAttributes:
-    """The bounds; at least one is given."""
+    """The bounds that are numbers; at least one bound is given, as a number or as a tensor."""
 
     min: float | None = None
     max: float | None = None
 
 
 def _infer_clamp(operands: OperandTypes, attributes: ClampAttributes) -> tuple[TensorType, ...]:
-    if attributes.min is None and attributes.max is None:
+    bounds = (*operands[1:], None, None)[:2]
+    for index, (name, number) in enumerate((("min", attributes.min), ("max", attributes.max))):
+        if bounds[index] is not None and number is not None:
+            raise OpError("SPY0209", f"clamp has two bounds {name}", operand=index + 1, attribute=name)
+    if attributes.min is None and attributes.max is None and bounds == (None, None):
         raise OpError("SPY0209", "clamp has neither min nor max", hint='give "min", "max" or both in attrs')
-    return _clamp_result(operands, attributes)
+    return (TensorType(broadcast_shape(operands), _clamp_dtype(operands, attributes)),)
 
 
-def _clamp_result(operands: OperandTypes, attributes: ClampAttributes) -> tuple[TensorType, ...]:
+def _clamp_dtype(operands: OperandTypes, attributes: ClampAttributes) -> DType:
     """Bounds with a point make floats of whole numbers, as in PyTorch."""
-    bounds = (attributes.min, attributes.max)
-    is_whole = all(bound is None or float(bound).is_integer() for bound in bounds)
-    return _same_result(operands, attributes) if is_whole else _function_result(operands, attributes)
+    numbers = (attributes.min, attributes.max)
+    is_whole = all(bound is None or float(bound).is_integer() for bound in numbers)
+    dtype = arithmetic_result(operands, attributes)[0].dtype
+    return dtype if is_whole or dtype.is_float else DType.FLOAT32
 
 
 def _clamp(operands: Sequence[Array | None], attributes: ClampAttributes) -> tuple[Array, ...]:
+    low, high = (*operands[1:], None, None)[:2]
     x = floats(operands)
-    raised = x if attributes.min is None else np.maximum(x, attributes.min)
+    for bound in (attributes.min, low):
+        x = x if bound is None else np.maximum(x, np.asarray(bound, np.float64))
     # the upper bound wins where the bounds cross, as in PyTorch
-    return (raised if attributes.max is None else np.minimum(raised, attributes.max),)
+    for bound in (attributes.max, high):
+        x = x if bound is None else np.minimum(x, np.asarray(bound, np.float64))
+    return (x,)
 
 
 def _clamp_constants(_: OperandTypes, attributes: ClampAttributes) -> Mapping[str, float]:
@@ -205,19 +224,25 @@ def _clamp_constants(_: OperandTypes, attributes: ClampAttributes) -> Mapping[st
 register(
     OpDef(
         name="clamp",
-        summary="x limited to the range from min to max",
+        summary="x limited to the range from min to max, numbers or tensors",
         kind=OpKind.POINTWISE,
-        operands=_INPUT,
+        operands=(*_INPUT, OperandSpec("min", is_optional=True), OperandSpec("max", is_optional=True)),
         attributes=ClampAttributes,
         infer=rule(ClampAttributes, _infer_clamp),
         reference=rule(ClampAttributes, _clamp),
-        axes=_axes,
+        axes=broadcast_sources,
+        formats=HALF_OR_SINGLE,
         number_attributes=("min", "max"),
         device=DeviceOp("clip", rule(ClampAttributes, _clamp_constants), rounded=("min", "max")),
         samples=(
-            ((f16(3, 5),), ClampAttributes(-0.5, 0.5)),
-            ((f16(9),), ClampAttributes(min=0.0)),
-            ((f16(9),), ClampAttributes(max=1.0)),
+            ((f16(3, 5), None, None), ClampAttributes(-0.5, 0.5)),
+            ((f16(9), None, None), ClampAttributes(min=0.0)),
+            ((f16(9), None, None), ClampAttributes(max=1.0)),
+            ((f32(4, 33), None, None), ClampAttributes(-0.5, 0.5)),
+            ((i64(5), None, None), ClampAttributes(2.0, 50.0)),
+            ((f16(3, 5), f16(5), f16(3, 1)), ClampAttributes()),
+            ((f16(3, 5), None, f16(5)), ClampAttributes(min=-0.5)),
+            ((i64(3, 5), i64(5), None), ClampAttributes()),
         ),
     )
 )
@@ -238,7 +263,7 @@ register(
         reference=_square,
         axes=_axes,
         formats=HALF_OR_SINGLE,
-        samples=(((f16(3, 5),), NO_ATTRIBUTES), ((f32(4),), NO_ATTRIBUTES)),
+        samples=(((f16(3, 5),), NO_ATTRIBUTES), ((f32(4),), NO_ATTRIBUTES), ((i64(4),), NO_ATTRIBUTES)),
     )
 )
 
@@ -269,42 +294,74 @@ register(
 
 @dataclass(frozen=True, slots=True)
 class PowAttributes:
-    """The exponent; a graph file may also write it as a number after the tensor."""
+    """The exponent where it is a number; a graph file may also write it after the tensor."""
 
-    exponent: float
+    exponent: float | None = None
 
 
-def is_product_of_roots(exponent: float) -> bool:
-    """Return whether x**exponent is made of multiplications, one square root and one reciprocal alone."""
-    return (2 * exponent).is_integer()
+SHORT_PRODUCTS = frozenset({0.0, 0.5, -0.5, 1.0, -1.0, 1.5, 2.0, 3.0, 4.0})
+"""Exponents whose power is a product of few factors, each step rounded: three roundings at most."""
+
+MOST_EXPONENT = 256.0
+"""Largest exponent whose power float32 steps give to 16 bits: of a larger one they lose more digits than they have."""
 
 
 def _infer_pow(operands: OperandTypes, attributes: PowAttributes) -> tuple[TensorType, ...]:
+    exponent = (*operands[1:], None)[0]
+    if (exponent is None) == (attributes.exponent is None):
+        message = "pow has two exponents" if exponent is not None else 'pow needs the attribute "exponent"'
+        raise OpError("SPY0121", message, hint="give a number, or a tensor as the second input", attribute="exponent")
+    if attributes.exponent is None:
+        return arithmetic_result(operands, attributes)
     is_whole = attributes.exponent >= 0 and float(attributes.exponent).is_integer()
     return _same_result(operands, attributes) if is_whole else _function_result(operands, attributes)
 
 
 def _pow(operands: Sequence[Array | None], attributes: PowAttributes) -> tuple[Array, ...]:
-    return (np.power(floats(operands), attributes.exponent),)
+    if attributes.exponent is not None:
+        return (np.power(floats(operands), attributes.exponent),)
+    power = np.power(floats(operands), floats(operands, 1))
+    if "f" in (array(operands).dtype.kind, array(operands, 1).dtype.kind):
+        return (power,)
+    # whole numbers to negative powers: 1, -1 and otherwise 0, as in PyTorch
+    return (np.where(np.isfinite(power), np.trunc(power), 0.0),)
+
+
+def _pow_on_host(operands: OperandTypes, attributes: PowAttributes) -> str | None:
+    exponent = attributes.exponent
+    if exponent is None:
+        return "a base may be negative, of which the device takes no logarithm"
+    if exponent in SHORT_PRODUCTS:
+        return None
+    if tensor(operands).dtype is DType.FLOAT32:
+        return f"float32 steps would leave less than float32 digits of a power of {exponent}"
+    is_near = abs(exponent) <= MOST_EXPONENT
+    return None if is_near else f"float32 steps would leave less than 16 bits of a power of {exponent}"
 
 
 register(
     OpDef(
         name="pow",
-        summary="x to the power of a number",
+        summary="x to the power of a number or a tensor",
         kind=OpKind.COMPOSITE,
-        operands=_INPUT,
+        operands=(OperandSpec("input", accepts_number=True), OperandSpec("exponent", is_optional=True)),
         attributes=PowAttributes,
         infer=rule(PowAttributes, _infer_pow),
         reference=rule(PowAttributes, _pow),
-        axes=_axes,
+        axes=broadcast_sources,
         formats=HALF_OR_SINGLE,
+        host_when=rule(PowAttributes, _pow_on_host),
+        roundings=Roundings(3.0),
         number_attributes=("exponent",),
         samples=(
-            ((f16(3, 5),), PowAttributes(2.0)),
-            ((f16(4),), PowAttributes(-1.5)),
-            ((f16(4),), PowAttributes(0.3)),
-            ((f32(4),), PowAttributes(3.0)),
+            ((f16(3, 5), None), PowAttributes(2.0)),
+            ((f16(4), None), PowAttributes(-1.5)),
+            ((f16(4), None), PowAttributes(0.3)),
+            ((f32(4), None), PowAttributes(3.0)),
+            ((f32(4), None), PowAttributes(0.3)),
+            ((i64(4), None), PowAttributes(2.0)),
+            ((f16(3, 5), f16(5)), PowAttributes()),
+            ((i64(3, 5), i64(5)), PowAttributes()),
         ),
     )
 )

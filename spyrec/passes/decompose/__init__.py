@@ -6,7 +6,7 @@ One function per op, from a node to nodes closer to the device.  Sources: the de
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from spyrec.ir.graph import Graph, Node
@@ -17,11 +17,14 @@ from spyrec.ir.types import TensorType
 from spyrec.passes.base import PassContext
 from spyrec.passes.builder import GraphRewriter, NodeBuilder, live_values
 from spyrec.passes.decompose import (
+    activations,
     attention,
     batch_norms,
+    combinations,
     contractions,
     convolutions,
     creations,
+    elementary,
     elementwise,
     interpolation,
     movements,
@@ -29,13 +32,17 @@ from spyrec.passes.decompose import (
     pools,
     rearrangements,
     reductions,
+    rounding,
     statistics,
 )
-
-Rewrite = Callable[[NodeBuilder], str]
+from spyrec.passes.decompose.steps import Rewrite
 
 _ALWAYS: dict[str, Rewrite] = {
     **elementwise.REWRITES,
+    **elementary.REWRITES,
+    **activations.REWRITES,
+    **combinations.REWRITES,
+    **rounding.REWRITES,
     **contractions.REWRITES,
     **normalizations.REWRITES,
     **batch_norms.REWRITES,

@@ -8,12 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from spyrec.hardware.dtypes import DType
 from spyrec.ir.graph import Node, Operand
 from spyrec.ir.ops.binary import AlphaAttributes
-from spyrec.ir.ops.movement import FullAttributes
-from spyrec.ir.ops.unary import GeluAttributes, PowAttributes
+from spyrec.ir.ops.unary import ClampAttributes, GeluAttributes
 from spyrec.ir.types import TensorType
 from spyrec.passes.builder import NodeBuilder
-
-Rewrite = Callable[[NodeBuilder], str]
+from spyrec.passes.decompose.steps import Rewrite, Steps
 
 
 def _only(builder: NodeBuilder) -> str:
@@ -43,39 +41,28 @@ def _logical_and(builder: NodeBuilder) -> str:
     return builder.emit("mul", left, right)
 
 
-def _pow(builder: NodeBuilder) -> str:
-    """x**e: products for whole and half exponents (square and multiply), else exp(e log x)."""
-    operand, attributes = _only(builder), builder.node.attributes
-    assert isinstance(attributes, PowAttributes)
-    exponent, dtype = attributes.exponent, builder.type_of(operand).dtype
-    if exponent == 0:
-        return builder.emit("full", attributes=FullAttributes(builder.type_of(operand).shape, 1.0, dtype))
-    if math.isinf(exponent) or not (2 * exponent).is_integer() or abs(exponent) > _LARGEST_PRODUCT:
-        logarithm = builder.emit("log", operand)
-        return builder.emit("exp", builder.emit("mul", logarithm, builder.number(exponent, dtype)))
-    magnitude = abs(exponent)
-    result = _power(builder, operand, int(magnitude)) if magnitude >= 1 else None
-    if magnitude % 1:
-        root = builder.emit("sqrt", operand)
-        result = root if result is None else builder.emit("mul", result, root)
-    assert result is not None
-    return result if exponent > 0 else builder.emit("reciprocal", result)
+def _logical_or(builder: NodeBuilder) -> str:
+    left, right = (truth(builder, operand) for operand in builder.node.inputs)
+    return builder.emit("maximum", left, right)
 
 
-_LARGEST_PRODUCT = 1024
-"""Whole exponents above it overflow every 16-bit float but those of 1; log and exp are as good."""
+def _logical_xor(builder: NodeBuilder) -> str:
+    left, right = (truth(builder, operand) for operand in builder.node.inputs)
+    return builder.emit("ne", left, right)
 
 
-def _power(builder: NodeBuilder, operand: str, exponent: int) -> str:
-    if exponent == 1:
-        return operand
-    half = _power(builder, operand, exponent // 2)
-    squared = builder.emit("mul", half, half)
-    return builder.emit("mul", squared, operand) if exponent % 2 else squared
+def _masked_fill(builder: NodeBuilder) -> str:
+    given, mask, value = builder.node.inputs
+    return builder.emit("where", mask, value, given)
+
+
+def _nothing(builder: NodeBuilder) -> str:
+    """``dropout(x) --> x``."""
+    return _only(builder)
 
 
 def _alpha(node: Node, types: Sequence[TensorType | None]) -> Rewrite | None:
-    """``add(x, y, alpha) --> add(x, mul(y, alpha))``."""
+    """``add(x, y, alpha) --> add(x, mul(y, alpha))``: in float32, since a rounded product may cancel with x."""
     del types
     attributes = node.attributes
     assert isinstance(attributes, AlphaAttributes)
@@ -83,13 +70,58 @@ def _alpha(node: Node, types: Sequence[TensorType | None]) -> Rewrite | None:
         return None
 
     def rewrite(builder: NodeBuilder) -> str:
+        single = Steps(builder, DType.FLOAT32)
         left, right = node.inputs
-        dtypes = [builder.type_of(operand).dtype for operand in (right, left)]
-        dtype = next((dtype for dtype in dtypes if dtype.is_float), DType.FLOAT16)
-        scaled = builder.emit("mul", right, builder.number(attributes.alpha, dtype))
-        return builder.emit(node.op, left, scaled, attributes=AlphaAttributes())
+        scaled = single.mul(single.taken(right), attributes.alpha)
+        result = builder.emit(node.op, single.taken(left), scaled, attributes=AlphaAttributes())
+        return single.given(result, builder.type_of(node.output).dtype)
 
     return rewrite
+
+
+def _silu(node: Node, types: Sequence[TensorType | None]) -> Rewrite | None:
+    """The device has it of 16 bits; of float32 it is ``x sigmoid(x)``, x limited so that -inf gives 0 and not NaN."""
+    operand = types[0]
+    assert operand is not None
+    if operand.dtype is not DType.FLOAT32:
+        return None
+
+    def rewrite(builder: NodeBuilder) -> str:
+        single = Steps(builder, DType.FLOAT32)
+        (value,) = node.inputs
+        return single.mul(single.of("maximum", value, _LEAST_SINGLE), single.of("sigmoid", value))
+
+    return rewrite
+
+
+_LEAST_SINGLE = -3.4028234663852886e38
+
+
+def _clamp(node: Node, types: Sequence[TensorType | None]) -> Rewrite | None:
+    """The device limits 16 bits by two numbers; other bounds are ``minimum(maximum(x, low), high)``."""
+    operand = types[0]
+    assert operand is not None
+    bounds = (*node.inputs[1:], None, None)[:2]
+    if operand.dtype is not DType.FLOAT32 and bounds == (None, None):
+        return None if len(node.inputs) == 1 else _clamp_alone
+
+    def rewrite(builder: NodeBuilder) -> str:
+        attributes = node.attributes
+        assert isinstance(attributes, ClampAttributes)
+        steps = Steps(builder, builder.type_of(node.output).dtype)
+        result = steps.taken(node.inputs[0])
+        for op, number, bound in (("maximum", attributes.min, bounds[0]), ("minimum", attributes.max, bounds[1])):
+            if number is not None:
+                result = steps.of(op, result, number)
+            elif bound is not None:
+                result = steps.of(op, result, steps.taken(bound))
+        return result
+
+    return rewrite
+
+
+def _clamp_alone(builder: NodeBuilder) -> str:
+    return builder.emit("clamp", builder.node.inputs[0], attributes=builder.node.attributes)
 
 
 def _gelu(node: Node, types: Sequence[TensorType | None]) -> Rewrite | None:
@@ -101,28 +133,38 @@ def _gelu(node: Node, types: Sequence[TensorType | None]) -> Rewrite | None:
 
 
 def _tanh_gelu(builder: NodeBuilder) -> str:
-    """``--> x * sigmoid(2 z)``, z = sqrt(2 / pi) (x + 0.044715 x**3).
+    """``--> x * sigmoid(2 z)``, z = sqrt(2 / pi) (x + 0.044715 x**3), in float32.
 
-    It equals 0.5 x (1 + tanh z), whose sum has no digits left where tanh is close to -1.
+    It equals 0.5 x (1 + tanh z), whose sum has no digits left where tanh is close to -1.  The gate multiplies the
+    errors of z by up to 20 where the result is small.
     """
     operand = _only(builder)
     dtype = builder.type_of(operand).dtype
+    single = Steps(builder, DType.FLOAT32)
+    x = single.taken(operand)
     slope = 2 * math.sqrt(2 / math.pi)
-    square = builder.emit("mul", operand, operand)
-    inner = builder.emit("mul", square, builder.number(0.044715 * slope, dtype))
-    inner = builder.emit("add", inner, builder.number(slope, dtype), attributes=AlphaAttributes())
-    gate = builder.emit("sigmoid", builder.emit("mul", inner, operand))
-    return builder.emit("mul", operand, gate)
+    inner = single.add(single.mul(single.mul(x, x), 0.044715 * slope), slope)
+    gate = single.of("sigmoid", single.mul(inner, x))
+    return single.given(single.mul(single.of("maximum", x, _LEAST_SINGLE), gate), dtype)
 
 
 REWRITES: Mapping[str, Rewrite] = {
     "square": _square,
     "logical_not": _logical_not,
     "logical_and": _logical_and,
-    "pow": _pow,
+    "logical_or": _logical_or,
+    "logical_xor": _logical_xor,
+    "bitwise_not": _logical_not,
+    "bitwise_and": _logical_and,
+    "bitwise_or": _logical_or,
+    "bitwise_xor": _logical_xor,
+    "masked_fill": _masked_fill,
+    "dropout": _nothing,
 }
 SOMETIMES: Mapping[str, Callable[[Node, Sequence[TensorType | None]], Rewrite | None]] = {
     "add": _alpha,
     "sub": _alpha,
     "gelu": _gelu,
+    "silu": _silu,
+    "clamp": _clamp,
 }

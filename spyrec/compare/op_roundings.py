@@ -1,0 +1,88 @@
+"""The bound of an op by itself, whatever it was decomposed into: so many roundings as its declaration states.
+
+A decomposition whose steps cancel has a large bound of its own, and would be forgiven any error up to that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from spyrec.compare.storage import Array, Floats, absolute_difference
+from spyrec.compare.tracks import Track, pooled, statistical_bound
+from spyrec.ir.opdef import Attributes, OpDef, Roundings
+
+_INNER = 16.0 * 2.0**-24
+"""What float32 arithmetic inside of an op may be worth, as an error of its operands."""
+
+_SAMPLES = 8
+_MIXED = 4
+_SEED = 20261124
+
+
+def held_to_op(definition: OpDef, attributes: Attributes, operands: Sequence[Track | None], track: Track) -> Track:
+    """Return the track of an op's result with the smaller of its own bound and that of the op's roundings.
+
+    Where an operand may be another one by a choice that rounding turned over, the track stays: samples do not show it.
+    """
+    assert definition.roundings is not None
+    if any(operand is not None and operand.jump is not None for operand in operands):
+        return track
+    op = _Op(definition, attributes, definition.roundings)
+    bound = op.bound(operands, track)
+    jump = None if track.jump is None else np.minimum(track.jump, bound)
+    return replace(track, error=np.minimum(track.bound(), bound), jump=jump)
+
+
+class _Op:
+    """The op at its operands."""
+
+    def __init__(self, definition: OpDef, attributes: Attributes, roundings: Roundings) -> None:
+        self._definition = definition
+        self._attributes = attributes
+        self._roundings = roundings
+
+    def bound(self, operands: Sequence[Track | None], result: Track) -> Floats:
+        exact = [operand and operand.exact for operand in operands]
+        want = self._apply(exact)
+        stored = result.storage.rounded(self._apply([operand and operand.device for operand in operands]))
+        has_samples = any(operand is not None and operand.samples is not None for operand in operands)
+        samples = [
+            self._apply([operand and operand.sample(index) for operand in operands])
+            for index in range(_SAMPLES if has_samples else 0)
+        ]
+        bound = statistical_bound(want, stored, samples) if samples else absolute_difference(want, stored)
+        bound = bound + self._spread(operands, exact, want)
+        bound = bound + result.storage.rounding_error(np.abs(want) + bound, self._roundings.result)
+        return np.where(np.isnan(bound), np.inf, bound)
+
+    def _apply(self, operands: Sequence[Array | None]) -> Floats:
+        return np.asarray(self._definition.reference(operands, self._attributes)[0], dtype=np.float64)
+
+    def _spread(self, operands: Sequence[Track | None], exact: Sequence[Array | None], want: Floats) -> Floats:
+        """Return the largest change where operands are off by their roundings.
+
+        Each is off as a whole, up or down, in all combinations with the first one up (to first order, the others
+        change the result by as much); then element by element, at random.
+        """
+        generator = np.random.Generator(np.random.PCG64(_SEED))
+        worst = np.zeros(want.shape)
+        floats = [at for at, value in enumerate(exact) if value is not None and value.dtype.kind == "f"]
+        whole = 2 ** max(len(floats) - 1, 0)
+        for corner in range(whole + _MIXED):
+            moved: list[Array | None] = []
+            for position, (operand, value) in enumerate(zip(operands, exact, strict=True)):
+                if operand is None or value is None or position not in floats:
+                    moved.append(value)
+                    continue
+                sign = 1.0 - 2.0 * (corner << 1 >> floats.index(position) & 1)
+                signs = sign if corner < whole else generator.choice((-1.0, 1.0), size=value.shape)
+                moved.append(value.astype(np.float64, copy=False) * (1.0 + self._relative(operand) * signs))
+            np.maximum(worst, absolute_difference(self._apply(moved), want), out=worst)
+        # where many elements of an operand meet in one, a few random ones may all but cancel there
+        return np.maximum(worst, pooled(worst)) if self._roundings.operands else worst
+
+    def _relative(self, operand: Track) -> float:
+        return self._roundings.operands * operand.storage.unit_roundoff + _INNER

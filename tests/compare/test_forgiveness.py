@@ -1,0 +1,240 @@
+"""What ``--check`` may forgive: an op's stated roundings, and not the errors of the steps it was made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import spyrec
+from spyrec.compare.bounds import bound_outputs
+from spyrec.compare.check import check_outputs
+from spyrec.compare.verdict import OutputCase
+from spyrec.hardware.dtypes import DType
+from spyrec.ir.constants import load_constant
+from spyrec.ir.opdef import OpKind, catalogue
+from spyrec.ir.ops.binary import AlphaAttributes
+from spyrec.ir.reader import read_graph_data
+from spyrec.passes.builder import NodeBuilder
+from spyrec.passes.decompose import elementwise
+from spyrec.passes.device_graph import rounding_graph
+
+Floats = npt.NDArray[np.float64]
+Array = npt.NDArray[np.generic]
+
+RANDOM = np.random.default_rng(20261123)
+ROUNDOFF = {"float16": 2.0**-10, "float32": 2.0**-24}
+INNER = 16 * 2.0**-24
+
+EXACT = """
+add sub bitwise_and bitwise_not bitwise_or bitwise_xor ceil dropout frac hardtanh leaky_relu logical_and logical_not
+logical_or logical_xor masked_fill prelu relu6 sign square threshold trunc
+"""
+"""Made of steps that are exact, but for one that rounds once."""
+
+FEW = "hardsigmoid hardswish"
+"""Made of two or three steps that round, none of which cancels: each is exact where the sum of the first is small."""
+
+PRODUCTS = "mm bmm mv dot matmul linear addmm"
+"""Sums of products: the bound of the product is the op's, a bias or a scale is one rounding more."""
+
+
+def held(values: object, dtype: str = "float16") -> Array:
+    """Return numbers that the host's dtype and the device's format both hold."""
+    array = np.asarray(values, dtype)
+    return array if dtype == "float32" else (array.view(np.uint16) & np.uint16(0xFFFE)).view(np.float16)
+
+
+LINE = np.linspace(-9, 9, 1024).reshape(8, 128)
+TINY = RANDOM.standard_normal((8, 64)) * 2.0 ** RANDOM.integers(-9, 3, (8, 64))
+WIDE = RANDOM.standard_normal((8, 64)) * 2.0 ** RANDOM.integers(-12, 6, (8, 64))
+POSITIVE = np.abs(np.concatenate([LINE.ravel(), WIDE.ravel(), [1.0, 1.001953125, 0.998046875]])) + 2.0**-12
+NEAR_ONE = 1.0 + np.arange(-40, 41) * 2.0**-9
+ROWS = RANDOM.standard_normal((4, 64))
+
+UNARY: dict[str, list[object]] = {
+    "exp2": [LINE, TINY],
+    "expm1": [LINE, TINY, np.linspace(-0.3, 0.3, 300)],
+    "log1p": [np.abs(LINE), np.abs(TINY), np.linspace(-0.99, 0.3, 300), -TINY / 64],
+    "log2": [POSITIVE, NEAR_ONE],
+    "log10": [POSITIVE, NEAR_ONE],
+    "elu": [LINE, TINY, WIDE],
+    "selu": [LINE, TINY],
+    "softsign": [LINE, WIDE, RANDOM.standard_normal(100) * 1000],
+    "mish": [LINE, WIDE],
+    "logsigmoid": [LINE, WIDE, LINE * 10],
+    "silu": [LINE, WIDE],
+    "glu": [LINE, WIDE],
+}
+
+POWERS = (0.3, -1.7, 3.0, 4.0, 2.5, -3.0)
+CANCELLING = [ROWS, ROWS * (1 + 2.0**-8), np.ones((4, 64))]
+NORMAL = [RANDOM.standard_normal(64), RANDOM.standard_normal(64)]
+NORM_ROWS = [ROWS, ROWS + 1000, ROWS * 15000, ROWS / 100, WIDE]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One op on adversarial operands."""
+
+    op: str
+    operands: Sequence[object]
+    attrs: Mapping[str, object]
+
+
+def case(op: str, *operands: object, **attrs: object) -> Case:
+    return Case(op, operands, attrs)
+
+
+CASES: list[Case] = [
+    *(case(op, values) for op, found in UNARY.items() for values in found),
+    *(case("gelu", values, approximate="tanh") for values in (LINE, WIDE)),
+    *(case("pow", values, exponent=power) for values in (POSITIVE, NEAR_ONE) for power in POWERS),
+    *(case("pow", NEAR_ONE, exponent=power) for power in (100.0, 255.5, -200.3)),
+    *(case("softmax", values, dim=-1) for values in (ROWS, ROWS * 30, ROWS + 1000, -np.abs(ROWS) * 15000, WIDE)),
+    case("softmax", np.zeros((3, 70)), dim=1),
+    *(
+        case("layer_norm", values, *more, normalized_shape=[64])
+        for values in (*NORM_ROWS, ROWS / 1000, np.eye(4, 64) * 300, np.full((2, 64), 7.0))
+        for more in ([], NORMAL)
+    ),
+    *(
+        case("rms_norm", values, *more, normalized_shape=[64], eps=1e-5)
+        for values in NORM_ROWS
+        for more in ([], NORMAL[:1])
+    ),
+    *(
+        case("scaled_dot_product_attention", *(RANDOM.standard_normal((2, 16, 32)) * scale for _ in range(3)), **attrs)
+        for scale in (0.1, 1.0, 4.0)
+        for attrs in ({}, {"is_causal": True})
+    ),
+    case("lerp", ROWS, -ROWS, np.full((4, 64), 0.5)),
+    case("lerp", WIDE, WIDE[::-1].copy(), np.abs(ROWS[:1]) / 4),
+    case("addcmul", *CANCELLING, value=-1.0),
+    case("addcmul", WIDE, TINY, TINY, value=0.3),
+    case("addcdiv", *CANCELLING, value=-1.0),
+    case("rsub", ROWS, ROWS / 3, alpha=0.3333),
+    case("add", ROWS, ROWS * 3, alpha=-0.3333),
+    case("sub", ROWS, ROWS * 3, alpha=0.3333),
+]
+
+
+def graph_of(op: str, arrays: Sequence[Array], attrs: Mapping[str, object]) -> dict[str, object]:
+    inputs: list[dict[str, object]] = [
+        {"name": f"x{at}", "shape": [*item.shape], "dtype": item.dtype.name} for at, item in enumerate(arrays)
+    ]
+    node = {"name": "n", "op": op, "inputs": [item["name"] for item in inputs], "outputs": ["y"], "attrs": dict(attrs)}
+    return {"format": "spyrec.graph/1", "name": "g", "inputs": inputs, "nodes": [node], "outputs": ["y"]}
+
+
+def reference(graph: Mapping[str, object], arrays: Sequence[Floats]) -> Floats:
+    node = read_graph_data(dict(graph)).nodes[0]
+    definition = catalogue()[node.op]
+    operands = [*arrays, *[None] * (len(definition.operands) - len(arrays))]
+    with np.errstate(all="ignore"):
+        return np.asarray(definition.reference(operands, node.attributes)[0], np.float64)
+
+
+def allowed(graph: Mapping[str, object], op: str, arrays: Sequence[Floats], dtype: str) -> Floats:
+    """Return what the stated roundings allow: operands moved up, down and at random, then the result rounded."""
+    stated = catalogue()[op].roundings
+    assert stated is not None
+    want = reference(graph, arrays)
+    relative = stated.operands * ROUNDOFF[dtype] + INNER
+    worst = np.zeros(want.shape)
+    for corner in range(2 ** len(arrays) + 12):
+        signs: list[float | Floats] = [1.0 - 2.0 * (corner >> at & 1) for at in range(len(arrays))]
+        if corner >= 2 ** len(arrays):
+            signs = [RANDOM.choice((-1.0, 1.0), size=x.shape) for x in arrays]
+        moved = reference(graph, [x * (1.0 + relative * sign) for x, sign in zip(arrays, signs, strict=True)])
+        worst = np.maximum(worst, np.abs(moved - want))
+    least = 2.0**-24 if dtype == "float16" else 2.0**-120
+    return 2 * worst + stated.result * ROUNDOFF[dtype] * (np.abs(want) + worst) + least
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+@pytest.mark.parametrize("found", CASES, ids=[f"{item.op}-{number}" for number, item in enumerate(CASES)])
+def test_a_device_form_errs_by_the_stated_roundings_of_its_op(found: Case, dtype: str) -> None:
+    op, operands, attrs = found.op, found.operands, found.attrs
+    arrays = [held(item, dtype) for item in operands]
+    graph = graph_of(op, arrays, attrs)
+    exact = [item.astype(np.float64) for item in arrays]
+    want = reference(graph, exact)
+    run = spyrec.run(
+        spyrec.compile(graph), {f"x{at}": item for at, item in enumerate(arrays)}, spyrec.RunOptions(check=True)
+    )
+    assert run.check is not None
+    assert run.check["y"].ok, run.check["y"]
+    got = run.outputs["y"].astype(np.float64)
+    with np.errstate(all="ignore"):
+        wrong = ~(np.abs(got - want) <= allowed(graph, op, exact, dtype)) & (np.abs(want) <= 65504.0)
+    places = np.argwhere(wrong)[:5]
+    assert not places.size, [(tuple(at), got[tuple(at)], want[tuple(at)]) for at in places]
+
+
+def test_every_op_that_is_made_of_others_states_its_roundings_or_rounds_once() -> None:
+    made = {item.name for item in catalogue().values() if item.kind is OpKind.COMPOSITE}
+    stating = {item.name for item in catalogue().values() if item.roundings is not None}
+    known = {*EXACT.split(), *FEW.split(), *PRODUCTS.split()}
+    ours = made - stating - known
+    assert not ours, ours
+    assert {item.op for item in CASES} >= stating
+
+
+def _bad_gelu(builder: NodeBuilder) -> str:
+    """``0.5 x (1 + tanh(z))``: the sum has no digits left where tanh is close to -1."""
+    (x,) = builder.node.inputs
+    assert isinstance(x, str)
+    dtype = DType.FLOAT16
+    cube = builder.emit("mul", builder.emit("mul", x, x), x)
+    scaled = builder.emit("mul", cube, builder.number(0.044715, dtype))
+    inner = builder.emit("add", x, scaled, attributes=AlphaAttributes())
+    bent = builder.emit("tanh", builder.emit("mul", inner, builder.number(0.7978845608028654, dtype)))
+    shifted = builder.emit("add", bent, builder.number(1.0, dtype), attributes=AlphaAttributes())
+    return builder.emit("mul", builder.emit("mul", x, builder.number(0.5, dtype)), shifted)
+
+
+def test_a_decomposition_that_cancels_is_refused_though_its_own_bound_forgives_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def always(_node: object, _types: object) -> Callable[[NodeBuilder], str]:
+        return _bad_gelu
+
+    table = dict(elementwise.SOMETIMES)
+    table["gelu"] = always
+    monkeypatch.setattr(elementwise, "SOMETIMES", table)
+    x = held(np.linspace(-4, -2.5, 128))
+    graph = graph_of("gelu", [x], {"approximate": "tanh"})
+    run = spyrec.run(spyrec.compile(graph), {"x0": x}, spyrec.RunOptions(check=True))
+    want = reference(graph, [x.astype(np.float64)])
+    got = run.outputs["y"].astype(np.float64)
+    assert float(np.max(np.abs(got - want) / np.abs(want))) > 0.2
+    source = read_graph_data(graph)
+    lowered = rounding_graph(source)
+
+    def load(name: str) -> Array:
+        return load_constant(lowered, name)
+
+    (forgiving,) = bound_outputs(lowered, {"x0": x}, load, "dl16")
+    assert OutputCase(want, got, forgiving, DType.FLOAT16, "dl16").report(merges_nan=True).ok
+    assert run.check is not None
+    assert not run.check["y"].ok
+
+
+@pytest.mark.parametrize("found", CASES[::3], ids=[f"{item.op}-{3 * number}" for number, item in enumerate(CASES[::3])])
+def test_an_error_beyond_the_stated_roundings_fails_the_check(found: Case) -> None:
+    op, operands, attrs = found.op, found.operands, found.attrs
+    arrays = [held(item) for item in operands]
+    graph = graph_of(op, arrays, attrs)
+    exact = [item.astype(np.float64) for item in arrays]
+    want = reference(graph, exact)
+    place = np.unravel_index(int(np.argmax(np.where(np.abs(want) < 1000, np.abs(want), 0.0))), want.shape)
+    got = want.copy()
+    got[place] += 8.0 * allowed(graph, op, exact, "float16")[place] + 2.0**-9 * np.abs(want[place])
+    given = {f"x{at}": item for at, item in enumerate(arrays)}
+    report = check_outputs(read_graph_data(graph), given, {"y": got})["y"]
+    assert report.failed_elements == 1
+    assert report.worst.index == tuple(map(int, place))
