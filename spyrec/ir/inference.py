@@ -9,7 +9,7 @@ from spyrec.dataclass import dataclass
 from spyrec.hardware.dtypes import DType
 from spyrec.ir.graph import Operand, Scalar, Value
 from spyrec.ir.numbers import HOST_DTYPES, fits, misfit
-from spyrec.ir.opdef import Attributes, OpDef, OperandTypes, OpError
+from spyrec.ir.opdef import Attributes, OpDef, OperandTypes, OpError, catalogue
 from spyrec.ir.operands import widest_integer
 from spyrec.ir.sizes import dim_of_size
 from spyrec.ir.types import TensorType
@@ -55,8 +55,13 @@ def _inferred(
         if result.element_count >= MAX_ELEMENTS:
             raise OpError("SPY0125", f"the result {result} has {result.element_count} elements, the limit is 2**63 - 1")
     names = [values[operand].dims if isinstance(operand, str) else () for operand in operands]
-    others = [(None,) * result.rank for result in results[1:]]
-    return Inferred(types, results, (dim_names(definition, types, attributes, names), *others))
+    first = dim_names(definition, types, attributes, names)
+    if definition.pieces is None:
+        others = [first if result.shape == results[0].shape else (None,) * result.rank for result in results[1:]]
+    else:
+        pieces = definition.pieces(types, attributes)[1:]
+        others = [inherited_names(catalogue()[op], types, values, names) for op, values in pieces]
+    return Inferred(types, results, (first, *others))
 
 
 def dim_names(definition: OpDef, types: OperandTypes, attributes: Attributes, names: Sequence[DimNames]) -> DimNames:

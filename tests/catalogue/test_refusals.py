@@ -89,7 +89,6 @@ CASES: list[tuple[str, list[object], dict[str, object], str, str]] = [
     ("div", ["a", "a"], {"rounding_mode": "floor"}, "SPY0211", "/attrs/rounding_mode"),
     ("softmax", ["a"], {"dim": 0, "dtype": "int32"}, "SPY0202", "/attrs/dtype"),
     ("scaled_dot_product_attention", ["a", "a", "a"], {"dropout_p": 0.5}, "SPY0211", "/attrs/dropout_p"),
-    ("slice", ["a"], {"start": 3, "end": 2}, "SPY0212", "/attrs/end"),
     ("select", ["a"], {"dim": 0, "index": 3}, "SPY0212", "/attrs/index"),
     ("mm", ["a", "a"], {}, "SPY0213", "/inputs/1"),
     ("dot", ["v", "w"], {}, "SPY0213", "/inputs/1"),

@@ -247,3 +247,21 @@ def test_a_list_is_named_whole_in_a_file() -> None:
         with pytest.raises(spyrec.SpyrecError) as caught:
             run_node("chunk", [np.zeros((9, 4), np.float16)], {"chunks": 3}, results)
         assert caught.value.diagnostics[0].code == "SPY0139"
+
+
+def test_all_pieces_have_the_names_of_the_axes_that_they_keep() -> None:
+    """A symbolic dim runs through each of them, and not through the first alone."""
+    builder = spyrec.GraphBuilder()
+    x = builder.input("x", (builder.dim("S", min=64, max=512, multiple_of=64), 64))
+    halves = cast("tuple[Value, ...]", builder.record_op(catalogue()["chunk"], [x], {"chunks": 2, "dim": 1}))
+    assert [half.dims for half in halves] == [("S", None), ("S", None)]
+    both = cast("tuple[Value, ...]", builder.record_op(catalogue()["var_mean"], [x], {"dim": 1}))
+    assert [item.dims for item in both] == [("S",), ("S",)]
+    builder.output(*halves, *both)
+    numbers = quarters((128, 64)).astype(np.float16)
+    outcome = spyrec.run(spyrec.compile(builder.build()), {"x": numbers}, spyrec.RunOptions(check=True))
+    assert outcome.check is not None
+    assert all(report.ok for report in outcome.check.values())
+    left, right, _, mean = outcome.outputs.values()
+    np.testing.assert_array_equal(np.concatenate([left, right], 1), numbers)
+    np.testing.assert_allclose(cast("npt.NDArray[np.float64]", mean), numbers.astype(float).mean(1), atol=0.01)

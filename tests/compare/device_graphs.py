@@ -21,7 +21,7 @@ from spyrec.ir.graph import ConstantData, Graph, Node, Operand, Scalar, Value
 from spyrec.ir.opdef import Attributes, OpDef, catalogue
 from spyrec.ir.ops.binary import AlphaAttributes, DivAttributes
 from spyrec.ir.ops.normalization import Exx2Attributes, LayerNormScaleAttributes
-from spyrec.ir.ops.reduction import ReductionAttributes
+from spyrec.ir.ops.reduction import FoldAttributes, ReductionAttributes
 from spyrec.ir.ops.unary import ClampAttributes, GeluAttributes, SoftplusAttributes
 from spyrec.ir.types import TensorType
 
@@ -114,10 +114,12 @@ def _constant(value: float) -> np.float32:
     return np.float32(dlfloat.decode(dlfloat.encode(np.array([value])))[0])
 
 
-def _reduce(name: str, x: Singles, attributes: ReductionAttributes) -> Singles:
+def _reduce(name: str, x: Singles, attributes: FoldAttributes) -> Singles:
     axes = tuple(range(x.ndim)) if not attributes.dim else attributes.dim
     if name in ("amax", "amin"):
         return getattr(np, name)(x, axis=axes, keepdims=attributes.keepdim)
+    if name == "prod":
+        return np.asarray(np.prod(x, axis=axes, keepdims=attributes.keepdim, dtype=np.float32))
     total = _sum(x, axes, keepdim=attributes.keepdim)
     count = math.prod(x.shape[axis] for axis in axes)
     return np.asarray(total * _constant(1.0 / count), dtype=np.float32) if name == "mean" else total
@@ -211,7 +213,7 @@ def _device_op(node: Node, operands: list[Array]) -> Array:
         return np.asarray(_FUNCTIONS[node.op](*operands))
     x = operands[0].astype(np.float32) if operands and operands[0].dtype != np.bool_ else np.zeros(1, np.float32)
     match node.attributes:
-        case ReductionAttributes():
+        case FoldAttributes():
             return _reduce(node.op, x, node.attributes)
         case ClampAttributes():
             return _clamp(x, node.attributes)

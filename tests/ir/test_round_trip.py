@@ -59,10 +59,13 @@ def test_every_sample_of_every_op_survives_writing_and_reading(op: OpDef) -> Non
             for name, item in zip(names, types)
             if name is not None and item is not None
         }
-        result = op.infer(types, attributes)[0]
-        values["y"] = Value("y", result, (None,) * result.rank, NOWHERE)
-        node = Node("y", op.name, tuple(names), ("y",), attributes, NOWHERE)
-        made = Graph("one", {}, tuple(name for name in names if name), {}, (node,), values, ("y",))
+        results = op.infer(types, attributes)
+        is_list = op.result_count is None and not op.is_first_enough
+        outputs = tuple(f"y{index}" for index in range(len(results))) if is_list else ("y",)
+        for output, result in zip(outputs, results, strict=False):
+            values[output] = Value(output, result, (None,) * result.rank, NOWHERE)
+        node = Node("y", op.name, tuple(names), outputs, attributes, NOWHERE)
+        made = Graph("one", {}, tuple(name for name in names if name), {}, (node,), values, outputs)
         assert verify(made) == []
         data = json.loads(write_graph(made))
         assert read_graph_data(data) == made
