@@ -23,8 +23,8 @@ _HAS_NO_SAY = {
 }
 """Arguments that the lists give and that say nothing of a result: of gradients, of memory, with the value None."""
 
-_ATTRIBUTE_NAMES = {("view", "shape"): "size", ("meshgrid", "tensors"): "tensors"}
-_OPERAND_ONLY = ("add", "sub", "mul", "div")
+_ATTRIBUTE_NAMES = {("view", "shape"): "size"}
+_ARITHMETIC = ("add", "sub", "mul", "div")
 
 
 @dataclass(slots=True)
@@ -87,16 +87,16 @@ def graph_of(name: str, bound: Bound, expected: Sequence[Expected]) -> tuple[dic
 def _plain(graph: GraphText, name: str, bound: Bound, expected: Sequence[Expected]) -> list[str]:
     """Write the call as it is: tensors, and numbers in their places, are inputs, all else attributes."""
     definition = catalogue().get(name)
-    operands = {spec.name for spec in definition.operands} if definition is not None else set[str]()
+    operands = [spec.name for spec in definition.operands] if definition is not None else []
     ignored = _HAS_NO_SAY.get(name, "").split()
     inputs: list[JsonValue] = []
     attributes: dict[str, JsonValue] = {}
-    for parameter, value in bound.items():
+    for parameter, value in _in_order(bound, operands):
         if isinstance(value, Tensor):
             inputs.append(_as_common(graph, name, parameter, bound))
         elif isinstance(value, tuple) and any(isinstance(item, Tensor) for item in value):
             inputs.extend(f"{parameter}_{index}" for index in range(len(value)))
-        elif parameter in operands or (definition is None and name in _OPERAND_ONLY):
+        elif parameter in operands or (definition is None and name in _ARITHMETIC):
             inputs.append(_json(value))
         elif parameter not in ignored and value is not None:
             attributes[_ATTRIBUTE_NAMES.get((name, parameter), parameter)] = _json(value)
@@ -104,11 +104,18 @@ def _plain(graph: GraphText, name: str, bound: Bound, expected: Sequence[Expecte
     return graph.add(name, inputs, attributes, len(expected) if is_list else None)
 
 
+def _in_order(bound: Bound, operands: Sequence[str]) -> list[tuple[str, Argument]]:
+    """Return the arguments, operands first in their order, ``None`` for one that is absent before others."""
+    last = max((index for index, name in enumerate(operands) if name in bound), default=-1)
+    first = [(name, bound.get(name)) for name in operands[: last + 1]]
+    return first + [(name, value) for name, value in bound.items() if name not in operands]
+
+
 def _as_common(graph: GraphText, name: str, parameter: str, bound: Bound) -> str:
     """Return the name of an operand in the dtype that PyTorch computes in; a graph states the conversion."""
     tensors = tensors_of(bound)
     floats = {tensor.dtype for tensor in tensors.values() if tensor.dtype.is_float}
-    if name not in _OPERAND_ONLY or len(floats) < 2 or tensors[parameter].dtype is DType.FLOAT32:
+    if name not in _ARITHMETIC or len(floats) < 2 or tensors[parameter].dtype is DType.FLOAT32:
         return parameter
     return graph.add("to", [parameter], {"dtype": DType.FLOAT32.value})[0]
 
