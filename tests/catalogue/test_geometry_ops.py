@@ -1,4 +1,4 @@
-"""Angles, lengths, diagonals and distances: references against formulas written here, and whole runs."""
+"""Angles, lengths and distances: references against formulas written here, and whole runs."""
 
 from __future__ import annotations
 
@@ -15,10 +15,8 @@ from hypothesis import strategies as st
 
 import spyrec
 from spyrec.diagnostics import SpyrecError
-from spyrec.hardware.dtypes import DType
 from spyrec.ir.attribute_text import attribute_fields
-from spyrec.ir.opdef import OpError, catalogue
-from spyrec.ir.types import TensorType
+from spyrec.ir.opdef import catalogue
 from tests.support.graph_files import graph_data, node, tensor
 
 Array: TypeAlias = "npt.NDArray[Any]"
@@ -105,41 +103,6 @@ def test_quadrants_and_lengths_in_runs() -> None:
     np.testing.assert_allclose(run("hypot", {"a": large, "b": np.array([4e4], np.float16)}), [[5e4], [4e4]], rtol=1e-3)
     with pytest.raises(SpyrecError, match="floating-point"):
         run("hypot", {"a": np.array([3]), "b": np.array([4])})
-
-
-@given(
-    st.lists(st.integers(0, 4), min_size=2, max_size=4),
-    st.integers(-5, 5),
-    st.integers(-4, 3),
-    st.integers(-4, 3),
-)
-def test_a_diagonal_holds_the_elements_on_it(shape: list[int], offset: int, dim1: int, dim2: int) -> None:
-    rank = len(shape)
-    definition = catalogue()["diagonal"]
-    attributes = definition.attributes(offset=offset, dim1=dim1, dim2=dim2)
-    x = np.arange(math.prod(shape)).reshape(shape)
-    types = [TensorType(tuple(shape), DType.INT64)]
-    if not (-rank <= dim1 < rank and -rank <= dim2 < rank and dim1 % rank != dim2 % rank):
-        with pytest.raises(OpError):
-            definition.infer(types, attributes)
-        return
-    rows, columns = dim1 % rank, dim2 % rank
-    found = definition.reference([x], attributes)[0]
-    assert definition.infer(types, attributes)[0].shape == found.shape
-    wanted = {
-        int(x[index])
-        for index in itertools.product(*(range(extent) for extent in shape))
-        if index[columns] - index[rows] == offset
-    }
-    assert set(found.reshape(-1).tolist()) == wanted
-    assert found.size == len(wanted)
-
-
-def test_a_diagonal_in_runs() -> None:
-    x = np.arange(12, dtype=np.float16).reshape(3, 4)
-    np.testing.assert_array_equal(run("diagonal", {"x": x}), [0, 5, 10])
-    np.testing.assert_array_equal(run("diagonal", {"x": x.astype(np.int64)}, offset=1), [1, 6, 11])
-    assert run("diagonal", {"x": x > 5}, offset=9).shape == (0,)
 
 
 @pytest.mark.parametrize("p", [0.0, 0.5, 1.0, 2.0, 3.0, math.inf])
