@@ -310,8 +310,16 @@ def _concatenated(a: Arguments) -> Array:
 
 def _getitem(a: Arguments) -> Array:
     if isinstance(a.bound["input"], tuple):  # one of several results
-        return a.every("input")[a.whole("index")]
+        return a.every("input")[result_index(a.bound)]
     return a.array()[_places(a)] if "index" in a.bound else a.array()
+
+
+def result_index(bound: Mapping[str, Argument]) -> int:
+    """Return which of several results a call takes; lists that name fewer of them mean the last."""
+    results, index = bound["input"], bound["index"]
+    assert isinstance(results, tuple)
+    assert isinstance(index, int)
+    return min(index, len(results) - 1)
 
 
 def _places(a: Arguments) -> tuple[Any, ...]:

@@ -9,7 +9,7 @@ from types import EllipsisType
 
 from benchmarks.model_ops.arguments import tensors_of
 from benchmarks.model_ops.cases import Argument, Slice, Tensor
-from benchmarks.model_ops.oracle import Expected, target_dtype
+from benchmarks.model_ops.oracle import Expected, result_index, target_dtype
 from spyrec.diagnostics.json_reading import JsonValue
 from spyrec.hardware.dtypes import DType
 from spyrec.ir.opdef import catalogue
@@ -193,7 +193,7 @@ def _getitem(graph: GraphText, bound: Bound, _: Sequence[Expected]) -> list[str]
         return graph.add("clone", ["input"])
     index = bound["index"]
     if isinstance(bound["input"], tuple):  # one of several results
-        return graph.add("clone", [f"input_{index}"])
+        return graph.add("clone", [f"input_{result_index(bound)}"])
     if isinstance(index, Tensor):
         return graph.add("index", ["input", "index"])
     items = index if isinstance(index, tuple) else (index,)
