@@ -97,7 +97,7 @@ def _number(bound: Mapping[str, Argument], name: str) -> float:
 def _indices(name: str, parameter: str, bound: Mapping[str, Argument], generator: np.random.Generator) -> Array:
     tensor = _tensor(bound, parameter)
     if name == "grouped_mm":
-        return np.sort(generator.integers(0, _tensor(bound, "input").shape[0] + 1, tensor.shape))
+        return np.sort(generator.integers(0, _tensor(bound, "mat_a").shape[0] + 1, tensor.shape))
     if name == "embedding":
         limit = _tensor(bound, "weight").shape[0]
     elif name in ("getitem", "setitem"):

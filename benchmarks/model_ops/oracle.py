@@ -213,7 +213,7 @@ def _linear(a: Arguments) -> list[Expected]:
 
 def _grouped(a: Arguments) -> list[Expected]:
     """Rows up to the first offset meet the first matrix, those up to the second the second, and so on."""
-    x, y = _floats(a), _floats(a, "mat2")
+    x, y = _floats(a, "mat_a"), _floats(a, "mat_b")
     ends = [int(end) for end in a.array("offs")]
     values, terms = np.zeros((len(x), y.shape[-1])), np.zeros((len(x), y.shape[-1]))
     for group, (start, end) in enumerate(zip([0, *ends], ends)):

@@ -78,7 +78,7 @@ def _verdict(name: str, bound: Mapping[str, Argument], seed: int) -> Verdict:
 def _completed(name: str, bound: Mapping[str, Argument]) -> Mapping[str, Argument]:
     """Return a call with what a list leaves out though PyTorch cannot do without it."""
     if name == "grouped_mm" and "offs" not in bound:  # one end for each matrix
-        return {**bound, "offs": Tensor((_tensor(bound, "mat2").shape[0],), DType.INT32)}
+        return {**bound, "offs": Tensor((_tensor(bound, "mat_b").shape[0],), DType.INT32)}
     if name == "cat" and "dim" not in bound:  # the dim along which the parts differ
         shapes = [tensor.shape for tensor in tensors_of(bound).values() if tensor.shape != (0,)]
         differing = [axis for axis, extents in enumerate(zip(*shapes)) if len(set(extents)) > 1]

@@ -67,7 +67,7 @@ _PARAMETERS = {
     "ge": "input other",
     "gelu": "input approximate",
     "getitem": "input index",
-    "grouped_mm": "input mat2 offs",
+    "grouped_mm": "mat_a mat_b offs",
     "gt": "input other",
     "histc": "input bins min max",
     "index_add": "input dim index source",

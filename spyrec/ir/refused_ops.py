@@ -1,6 +1,7 @@
 """Ops of PyTorch that a graph cannot have, each with the reason: who names one is told why, not that it is unknown.
 
-``REFUSED_OPS`` and ``OTHER_NAMES`` together with the catalogue answer for every op that PyTorch tags as core ATen.
+``REFUSED_OPS`` and ``OTHER_NAMES`` together with the catalogue answer for every op that PyTorch tags as core ATen;
+``REFUSED_ARGUMENTS`` says what of an op that is there PyTorch takes, and a graph does not.
 """
 
 from __future__ import annotations
@@ -71,6 +72,29 @@ OTHER_NAMES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     }
 )
 """The ops that say the same, by a name that PyTorch has beside its public function."""
+
+REFUSED_ARGUMENTS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "addmm": ("out_dtype",),
+        "avg_pool1d": ("divisor_override",),
+        "baddbmm": ("out_dtype",),
+        "batch_norm": ("training=true",),
+        "bmm": ("out_dtype",),
+        "cdist": ("compute_mode",),
+        "clone": ("memory_format",),
+        "contiguous": ("memory_format",),
+        "dropout": ("training=true",),
+        "embedding": ("max_norm",),
+        "full": ("layout", "device", "pin_memory"),
+        "max_pool1d": ("return_indices=true",),
+        "max_pool2d": ("return_indices=true",),
+        "mm": ("out_dtype",),
+        "scaled_dot_product_attention": ("dropout_p",),
+        "to": ("non_blocking", "copy", "memory_format"),
+        "view": ("dtype",),
+    }
+)
+"""Arguments that are refused, by name or with the value shown (SPY0121 or SPY0211)."""
 
 
 def refusal(found: str) -> tuple[str, str] | None:
