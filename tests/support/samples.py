@@ -15,6 +15,8 @@ from spyrec.ir.opdef import OpDef, Sample, catalogue
 from spyrec.ir.types import TensorType
 
 _POSITIVE = ("log", "sqrt", "rsqrt", "pow", "log1p", "reciprocal")
+_BY_INDEX = ("embedding", "gather", "index_select", "take_along_dim")
+"""Ops whose integers are places, beside those that are named after writing by index."""
 _FLOAT8 = (DType.FLOAT8_E4M3FN, DType.FLOAT8_E5M2FNUZ)
 
 
@@ -44,7 +46,8 @@ class SampleCase:
         if dtype is DType.BOOL:
             return np.asarray(generator.random(shape) < 0.5)
         if dtype in _FLOAT8 or not dtype.is_float:
-            low = 0 if dtype in (DType.UINT8, *_FLOAT8) else -100
+            is_place = self.op in _BY_INDEX or self.op.startswith(("index", "scatter"))
+            low = 0 if is_place or dtype in (DType.UINT8, *_FLOAT8) else -100
             return np.asarray(generator.integers(low, 100, shape)).astype(dtype.carrier)
         numbers = np.asarray(np.round(generator.standard_normal(shape) * 16) / 16)
         if self.op in _POSITIVE:
