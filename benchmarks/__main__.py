@@ -17,6 +17,7 @@ from pkgutil import iter_modules
 import benchmarks
 from benchmarks.machine import machine
 from benchmarks.measure import Figures
+from benchmarks.model_ops import command as model_ops
 
 _HELPERS = {"__main__", "machine", "measure", "device_launch", "guard"}
 
@@ -50,6 +51,8 @@ def unknown_in(chosen: str) -> str | None:
 
 def main(arguments: Sequence[str]) -> int:
     """Run the named benchmarks; exit code 2 for a name that is none."""
+    if arguments[:1] == ["model_ops"]:
+        return model_ops.main(arguments[1:])
     chosen = names() if not arguments or "all" in arguments else list(arguments)
     problems = [problem for problem in map(unknown_in, chosen) if problem is not None]
     if problems:

@@ -238,9 +238,13 @@ class _NodeRun:
         return Step(self.definition, self.node.attributes, values, result, self.number)
 
     def _rule(self) -> ErrorRule:
-        if self.is_on_host and self.definition.kind is not OpKind.CAST:
+        stored = [track and track.storage for track in self.operands]
+        is_whole = all(storage is not None and storage.is_exact for storage in stored)
+        is_cast = self.definition.kind is OpKind.CAST
+        # integers have more digits than floats; a bool is cast on the device, and is 0 or 1 in any format
+        if self.is_on_host and (not is_cast or is_whole):
             return host_rule(self._storage.is_exact)
-        return rule_of(self.definition, [track and track.storage for track in self.operands], self._storage)
+        return rule_of(self.definition, stored, self._storage)
 
     def _samples(self, simulation: Simulation, rule: ErrorRule, noise: Floats | None) -> tuple[Array, ...] | None:
         has_samples = any(track is not None and track.samples is not None for track in self.operands)

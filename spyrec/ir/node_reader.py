@@ -16,7 +16,8 @@ from spyrec.ir.inference import Inferred, complete_attributes, infer
 from spyrec.ir.near_names import did_you_mean, may_guess, meant_attributes, meant_ops
 from spyrec.ir.numbers import as_written
 from spyrec.ir.opdef import Attributes, OpDef, OpError, catalogue
-from spyrec.ir.refused_ops import refusal
+from spyrec.ir.refused_ops import OTHER_NAMES, refusal
+from spyrec.ir.salvage import NAMELESS
 
 NameResults = Callable[[str, int], Sequence[str]]
 """Gives the names of the results of a node of this name, as many as there are."""
@@ -185,6 +186,11 @@ class NodeReader:
             self._sink.error("SPY0226", f"{refused[0]} cannot be computed: {refused[1]}", place.child("op"))
             return None
         public = [name for name, item in self._ops.items() if item.is_public]
+        same = [name for name in OTHER_NAMES.get(model.op, ()) if name in public]
+        if same:
+            hint = f"here it is {' or '.join(same)}"
+            self._sink.error("SPY0118", f'op "{model.op}" is unknown', place.child("op"), hint=hint)
+            return None
         meant = meant_ops(model.op, public) if may_guess(self._sink) else []
         hint = f"did you mean {' or '.join(meant)}?" if meant else "`spyrec ops` lists the ops"
         self._sink.error("SPY0118", f'op "{model.op[:80]}" is unknown', place.child("op"), hint=hint)

@@ -7,12 +7,13 @@ import types
 from collections.abc import Iterable
 from typing import Literal, Union, cast, get_args, get_origin
 
-from spyrec.device_ops.record import ANY_FORMAT
 from spyrec.diagnostics.json_reading import JsonValue
-from spyrec.hardware.dtypes import DeviceFormat, DType
+from spyrec.hardware.dtypes import DType
 from spyrec.ir.attribute_text import attribute_fields, write_value
 from spyrec.ir.attributes import Spelling
+from spyrec.ir.op_places import device_form, error_class, places
 from spyrec.ir.opdef import OpDef, catalogue
+from spyrec.ir.refused_ops import OTHER_NAMES, REFUSED_ARGUMENTS, REFUSED_OPS
 
 _SPELLINGS = {Spelling.DIMS: "dims", Spelling.SIZE: "size", Spelling.SIZES: "sizes"}
 
@@ -89,13 +90,6 @@ def _default_text(value: JsonValue) -> str:
     return json.dumps(value)
 
 
-def formats_text(definition: OpDef) -> str:
-    """Return which device formats the operands may have: ``16-bit floats, float32``."""
-    if definition.formats == ANY_FORMAT:
-        return "any"
-    return "16-bit, float32" if DeviceFormat.IEEE_FP32 in definition.formats else "16-bit"
-
-
 def details(definition: OpDef) -> str:
     """Return what ``spyrec ops NAME`` prints about an op."""
     lines = [signature(definition), f"  {definition.summary}", ""]
@@ -114,8 +108,11 @@ def details(definition: OpDef) -> str:
     for field in attribute_fields(definition.attributes).values():
         default = "required" if field.is_required else f"default {_default_text(write_value(field.default))}"
         lines.append(f"  attribute  {field.name:18}{type_text(field.annotation)}, {default}")
-    device = "none: decomposed, or a view" if definition.device is None else definition.device.op_func
-    lines.extend([f"  formats    {formats_text(definition)}", f"  device op  {device}"])
+    lines.extend(
+        [f"  where      {places_text(definition).replace('`', '')}", f"  error      {error_class(definition)}"]
+    )
+    if definition.name in REFUSED_ARGUMENTS:
+        lines.append(f"  refused    {', '.join(REFUSED_ARGUMENTS[definition.name])}")
     if definition.roundings is not None:
         lines.append(f"  roundings  {roundings_text(definition)}")
     return "\n".join(lines)
@@ -124,6 +121,16 @@ def details(definition: OpDef) -> str:
 def public_ops() -> Iterable[OpDef]:
     """Return the ops that a graph file may hold, by name."""
     return [definition for definition in catalogue().values() if definition.is_public]
+
+
+def places_text(definition: OpDef) -> str:
+    """Return where an op is computed, by dtype: ``16-bit, float32: `exp`; int, bool: host``."""
+    by_place: dict[tuple[str, ...], list[str]] = {}
+    for name, found in places(definition).items():
+        by_place.setdefault(found, []).append(name)
+    if not by_place:
+        return device_form(definition)
+    return "; ".join(f"{', '.join(names)}: {' or '.join(found)}" for found, names in by_place.items())
 
 
 def docs_page() -> str:
@@ -135,24 +142,51 @@ def docs_page() -> str:
         "",
         "Names, argument order and attributes are those of PyTorch's functions. Tensors stand in `inputs`, in the",
         "order given before the `;`: `?` marks an optional one, `...` one or more. What follows the `;` is in `attrs`.",
-        "Formats: `16-bit` is float16, bfloat16 and (compared, selected, moved) bool; `any` is plain movement.",
-        "An op without a device op is written in terms of others, or is a view that costs nothing.",
         "",
-        "Roundings: by how many of its format a result may be off where the op is written in terms of others, which",
-        "`--check` holds it to (D185); where operands are named, as if each had been rounded so often. Without a",
-        "number the steps are exact but for one, or have bounds of their own.",
+        "* *Where*: by the dtype of the first tensor that is no condition and no index. A device operation stands in",
+        "  backquotes; what is `decomposed` is written in terms of others, a `view` costs nothing, a `copy` moves",
+        "  elements, and the `host` computes between two programs what the device has no form of. `16-bit`",
+        "  is float16 and bfloat16, `int` is int64, int32, int16, int8 and uint8. Of two places attributes decide.",
+        "* *Error*: how `--check` bounds a result; every store rounds once in its format besides.",
+        "* *Roundings*: by how many of its format a result may be off where the op is written in terms of others, which",
+        "  `--check` holds it to (D185); where operands are named, as if each had been rounded so often. Without a",
+        "  number the steps are exact but for one, or have bounds of their own.",
+        "* *Refused*: what PyTorch takes and a graph does not; it is refused by name.",
         "",
-        "| op | what it computes | formats | device op | roundings |",
-        "|---|---|---|---|---|",
+        "| op | what it computes | where | error | roundings | refused |",
+        "|---|---|---|---|---|---|",
     ]
     for definition in public_ops():
-        device = f"`{definition.device.op_func}`" if definition.device is not None else ""
+        refused = ", ".join(f"`{name}`" for name in REFUSED_ARGUMENTS.get(definition.name, ()))
         row = [
             f"`{signature(definition)}`",
             definition.summary,
-            formats_text(definition),
-            device,
+            places_text(definition),
+            error_class(definition),
             roundings_text(definition),
+            refused,
         ]
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |")
+    lines += [
+        "",
+        "## Ops that are refused",
+        "",
+        "Together with the table above and the names below these are all that PyTorch 2.13 tags as core ATen, and some",
+        "more.",
+        "",
+        "| op | why |",
+        "|---|---|",
+        *(f"| `{name}` | {reason} |" for name, reason in sorted(REFUSED_OPS.items())),
+        "",
+        "## Other names",
+        "",
+        "| PyTorch's name | the op here |",
+        "|---|---|",
+        *(f"| `{name}` | {_quoted(OTHER_NAMES[name])} |" for name in sorted(OTHER_NAMES)),
+    ]
     return "\n".join(lines) + "\n"
+
+
+def _quoted(names: Iterable[str]) -> str:
+    public = {definition.name for definition in public_ops()}
+    return ", ".join(f"`{name}`" for name in names if name in public)

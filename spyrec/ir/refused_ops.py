@@ -1,4 +1,8 @@
-"""Ops of PyTorch that a graph cannot have, each with the reason: who names one is told why, not that it is unknown."""
+"""Ops of PyTorch that a graph cannot have, each with the reason: who names one is told why, not that it is unknown.
+
+``REFUSED_OPS`` and ``OTHER_NAMES`` together with the catalogue answer for every op that PyTorch tags as core ATen;
+``REFUSED_ARGUMENTS`` says what of an op that is there PyTorch takes, and a graph does not.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +17,11 @@ _MEMORY = "it names places in memory, and a value of a graph has elements, but n
 _NUMBER = "it makes a Python number of a tensor, and a graph has tensors alone"
 _MATRIX = "it is a factorization of matrices, whose steps depend on the numbers"
 _SPARSE = "tensors are dense"
+_BAGS = "its bags have sizes that are numbers of an operand; where they are equal it is embedding and a sum"
+_OVERLAP = "windows that overlap are added into one another; with a kernel of ones it is conv_transpose2d"
+_BETWEEN = "it reads between elements, at places that are numbers of an operand; a constant grid is a matrix product"
+_TRAINING = "it computes gradients or learns from a batch, and a graph is of inference"
+_SIZES = "it reads sizes while a program runs, and a graph states them in its dims"
 
 _REASONS = {
     _SHAPE: "nonzero nonzero_numpy argwhere unique unique_consecutive unique_dim _unique _unique2 masked_select "
@@ -21,10 +30,16 @@ _REASONS = {
     "exponential poisson native_dropout rrelu_with_noise",
     _COMPLEX: "fft_fft fft_ifft fft_rfft fft_irfft _fft_r2c _fft_c2r _fft_c2c stft istft complex polar view_as_complex "
     "view_as_real real imag angle conj conj_physical _conj",
-    _MEMORY: "as_strided as_strided_copy as_strided_scatter set_ data_ptr resize resize_ storage_offset",
+    _MEMORY: "as_strided as_strided_copy as_strided_scatter empty_strided set_ data_ptr resize resize_ storage_offset",
     _NUMBER: "item tolist _local_scalar_dense is_nonzero allclose",
     _MATRIX: "svd qr cholesky cholesky_solve inverse det logdet slogdet linalg_svd linalg_qr linalg_eig linalg_eigh "
     "linalg_inv linalg_solve linalg_cholesky linalg_det linalg_lstsq linalg_lu lu_solve triangular_solve",
+    _TRAINING: "_adaptive_avg_pool2d_backward _native_batch_norm_legit avg_pool2d_backward convolution_backward "
+    "embedding_dense_backward max_pool2d_with_indices_backward native_group_norm_backward native_layer_norm_backward",
+    _SIZES: "sym_is_contiguous sym_numel sym_size sym_storage_offset sym_stride",
+    _BAGS: "_embedding_bag embedding_bag",
+    _OVERLAP: "col2im fold",
+    _BETWEEN: "grid_sampler_2d grid_sampler_3d grid_sample",
     _SPARSE: "to_sparse to_dense sparse_coo_tensor coalesce _sparse_mm",
 }
 
@@ -32,6 +47,59 @@ REFUSED_OPS: Mapping[str, str] = MappingProxyType(
     {name: reason for reason, names in _REASONS.items() for name in names.split()}
 )
 """Why an op of PyTorch is none of a graph, by its name; lower case, the end of a sentence."""
+
+OTHER_NAMES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "_adaptive_avg_pool2d": ("adaptive_avg_pool2d",),
+        "_adaptive_avg_pool3d": ("adaptive_avg_pool3d",),
+        "_cdist_forward": ("cdist",),
+        "_log_softmax": ("log_softmax",),
+        "_native_batch_norm_legit_no_training": ("batch_norm",),
+        "_pdist_forward": ("pdist",),
+        "_softmax": ("softmax",),
+        "_to_copy": ("to",),
+        "alias": ("clone",),
+        "constant_pad_nd": ("pad",),
+        "convolution": ("conv1d", "conv2d", "conv_transpose2d"),
+        "copy": ("to", "expand"),
+        "fill": ("full",),
+        "max_pool2d_with_indices": ("max_pool2d",),
+        "max_pool3d_with_indices": ("max_pool3d",),
+        "native_group_norm": ("group_norm",),
+        "native_layer_norm": ("layer_norm",),
+        "reflection_pad1d": ("pad",),
+        "reflection_pad2d": ("pad",),
+        "reflection_pad3d": ("pad",),
+        "replication_pad2d": ("pad",),
+        "replication_pad3d": ("pad",),
+        "upsample_bilinear2d": ("interpolate",),
+        "upsample_nearest2d": ("interpolate",),
+    }
+)
+"""The ops that say the same, by a name that PyTorch has beside its public function."""
+
+REFUSED_ARGUMENTS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "addmm": ("out_dtype",),
+        "avg_pool1d": ("divisor_override",),
+        "baddbmm": ("out_dtype",),
+        "batch_norm": ("training=true",),
+        "bmm": ("out_dtype",),
+        "cdist": ("compute_mode",),
+        "clone": ("memory_format",),
+        "contiguous": ("memory_format",),
+        "dropout": ("training=true",),
+        "embedding": ("max_norm",),
+        "full": ("layout", "device", "pin_memory"),
+        "max_pool1d": ("return_indices=true",),
+        "max_pool2d": ("return_indices=true",),
+        "mm": ("out_dtype",),
+        "scaled_dot_product_attention": ("dropout_p",),
+        "to": ("non_blocking", "copy", "memory_format"),
+        "view": ("dtype",),
+    }
+)
+"""Arguments that are refused, by name or with the value shown (SPY0121 or SPY0211)."""
 
 
 def refusal(found: str) -> tuple[str, str] | None:

@@ -1,0 +1,73 @@
+"""``python -m benchmarks model_ops FILE... [--json] [--jobs N] [--max-elements N | --full] [--only OP]``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+
+from benchmarks.model_ops.cases import Case, ListError, read_lists
+from benchmarks.model_ops.report import Report, as_text
+from benchmarks.model_ops.run import Verdict, verdict_of
+from benchmarks.model_ops.scale import scaled
+from benchmarks.model_ops.signatures import public_name
+
+MAX_ELEMENTS = 1 << 20
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the calls of the lists; exit code 0 where all are right, 1 where not, 2 for a file that is no list."""
+    options = _parser().parse_args(arguments)
+    try:
+        calls, entries = read_lists([Path(name) for name in options.files])
+    except ListError as error:
+        print(error, file=sys.stderr)
+        return 2
+    if options.only:
+        calls = {case: models for case, models in calls.items() if public_name(case.op) in options.only}
+    most = None if options.full else options.max_elements
+    report = Report(calls, verdicts_of(list(calls), most, options.jobs), entries)
+    print(json.dumps({**report.rows(), "reasons": report.reasons()}, indent=1) if options.json else as_text(report))
+    return 0 if report.is_right else 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks model_ops", description="Run the calls that models make."
+    )
+    parser.add_argument("files", nargs="+", metavar="FILE", help="a list of calls (JSON)")
+    parser.add_argument("--json", action="store_true", help="print the tables as JSON")
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--max-elements", type=int, default=MAX_ELEMENTS, help="scale larger tensors down to so many")
+    parser.add_argument("--full", action="store_true", help="run the true shapes, of gigabytes")
+    parser.add_argument("--only", action="append", metavar="OP", help="only calls of this function; may be repeated")
+    return parser
+
+
+def verdicts_of(cases: Sequence[Case], most: int | None, jobs: int) -> Mapping[Case, Verdict]:
+    """Return the verdict of each case; those that scale to the same call run once."""
+    forms = {case: scaled_or_same(case, most) for case in cases}
+    distinct = list(dict.fromkeys(forms.values()))
+    found = dict(zip(distinct, _run_all(distinct, most, jobs)))
+    return {case: found[form] for case, form in forms.items()}
+
+
+def scaled_or_same(case: Case, most: int | None) -> Case:
+    """Return the case as it will run; a call of unknown parameters stays as it is."""
+    try:
+        return scaled(case, most)
+    except LookupError:
+        return case
+
+
+def _run_all(cases: Sequence[Case], most: int | None, jobs: int) -> Iterator[Verdict]:
+    run = partial(verdict_of, most_elements=most)
+    if jobs == 1:
+        yield from map(run, cases)
+        return
+    with get_context("spawn").Pool(jobs) as pool:
+        yield from pool.imap(run, cases, chunksize=8)
