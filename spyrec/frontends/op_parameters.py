@@ -77,7 +77,8 @@ def stub_text() -> str:
 
 def _parameters(definition: OpDef) -> Iterator[OpParameter]:
     for spec in definition.operands:
-        yield OpParameter(spec.name, _operand_text(spec), is_keyword=False, has_default=spec.is_optional)
+        has_default = spec.is_optional and not spec.is_variadic
+        yield OpParameter(spec.name, _operand_text(spec), is_keyword=False, has_default=has_default)
     by_keyword = len(definition.operands) > 1
     fields = attribute_fields(definition.attributes).values()
     # those without a default first: only by keyword may they follow others
@@ -89,10 +90,9 @@ def _parameters(definition: OpDef) -> Iterator[OpParameter]:
 
 
 def _operand_text(spec: OperandSpec) -> str:
-    if spec.is_variadic:
-        return "Sequence[Value]"
     text = "Value | Number" if spec.accepts_number else "Value"
-    return f"{text} | None" if spec.is_optional else text
+    text = f"{text} | None" if spec.is_optional else text
+    return f"Sequence[{text}]" if spec.is_variadic else text
 
 
 def _result(definition: OpDef) -> str:
