@@ -15,6 +15,12 @@ from spyrec.ir.opdef import OpDef, Sample, catalogue
 from spyrec.ir.types import TensorType
 
 _POSITIVE = ("log", "sqrt", "rsqrt", "pow", "log1p", "reciprocal")
+_INDEXED = (
+    *("embedding", "embedding_bag", "index_select", "gather", "take_along_dim", "index_copy", "index_add"),
+    *("scatter", "scatter_add", "scatter_reduce"),
+)
+"""Ops whose integers name elements, of dims of extent 100 in the samples; others count negative ones from the end."""
+
 _FLOAT8 = (DType.FLOAT8_E4M3FN, DType.FLOAT8_E5M2FNUZ)
 
 
@@ -44,7 +50,7 @@ class SampleCase:
         if dtype is DType.BOOL:
             return np.asarray(generator.random(shape) < 0.5)
         if dtype in _FLOAT8 or not dtype.is_float:
-            low = 0 if dtype in (DType.UINT8, *_FLOAT8) else -100
+            low = 0 if dtype in (DType.UINT8, *_FLOAT8) or self.op in _INDEXED else -100
             return np.asarray(generator.integers(low, 100, shape)).astype(dtype.carrier)
         numbers = np.asarray(np.round(generator.standard_normal(shape) * 16) / 16)
         if self.op in _POSITIVE:
