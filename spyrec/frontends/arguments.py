@@ -61,12 +61,15 @@ def bind(
 def _bind_list(
     definition: OpDef, given: list[object], attributes: dict[str, object]
 ) -> tuple[list[object], dict[str, object]]:
-    """Bind an op of several tensors: a list, or one tensor after the other."""
+    """Bind an op of several tensors: a list, or one after the other; behind a tensor a list counts as its items."""
     if given and isinstance(given[0], list | tuple):
         rest = given[1:]
         _attributes_by_position(definition, rest, attributes)
         return [*cast("Sequence[object]", given[0]), *rest], attributes
     named = attributes.pop(definition.operands[-1].name, [])
+    given = [
+        item for one in given for item in (cast("Sequence[object]", one) if isinstance(one, list | tuple) else [one])
+    ]
     return [*given, *(cast("Sequence[object]", named) if isinstance(named, list | tuple) else [named])], attributes
 
 

@@ -78,7 +78,8 @@ def stub_text() -> str:
 def _parameters(definition: OpDef) -> Iterator[OpParameter]:
     for spec in definition.operands:
         text = _operand_text(spec, accepts_number=spec.accepts_number or spec.name in definition.number_attributes)
-        yield OpParameter(spec.name, text, is_keyword=False, has_default=spec.is_optional)
+        has_default = spec.is_optional and not spec.is_variadic
+        yield OpParameter(spec.name, text, is_keyword=False, has_default=has_default)
     by_keyword = len(definition.operands) > 1
     names = {spec.name for spec in definition.operands}
     fields = [field for name, field in attribute_fields(definition.attributes).items() if name not in names]
@@ -91,10 +92,9 @@ def _parameters(definition: OpDef) -> Iterator[OpParameter]:
 
 
 def _operand_text(spec: OperandSpec, *, accepts_number: bool) -> str:
-    if spec.is_variadic:
-        return "Sequence[Value]"
     text = "Value | Number" if accepts_number else "Value"
-    return f"{text} | None" if spec.is_optional else text
+    text = f"{text} | None" if spec.is_optional else text
+    return f"Sequence[{text}]" if spec.is_variadic else text
 
 
 def _result(definition: OpDef) -> str:

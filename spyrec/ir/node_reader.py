@@ -17,7 +17,6 @@ from spyrec.ir.near_names import did_you_mean, may_guess, meant_attributes, mean
 from spyrec.ir.numbers import as_written
 from spyrec.ir.opdef import Attributes, OpDef, OpError, catalogue
 from spyrec.ir.refused_ops import OTHER_NAMES, refusal
-from spyrec.ir.salvage import NAMELESS
 
 NameResults = Callable[[str, int], Sequence[str]]
 """Gives the names of the results of a node of this name, as many as there are."""

@@ -109,6 +109,7 @@ TRANSPOSED: list[Case] = [
     ("conv_transpose1d", (1, 2, 4), (2, 3, 2), {"stride": 3, "output_padding": 2}),
     ("conv_transpose2d", (1, 4, 5, 3), (4, 2, 3, 2), {"stride": [2, 1], "padding": [1, 0], "dilation": 2}),
     ("conv_transpose2d", (2, 4, 3, 3), (4, 1, 2, 2), {"stride": 2, "groups": 4}),
+    ("conv_transpose3d", (1, 2, 2, 2, 2), (2, 1, 2, 1, 2), {"stride": [2, 1, 1]}),
 ]
 
 

@@ -397,3 +397,18 @@ def test_what_is_moved_keeps_every_bit(op: str, operands: list[str], attributes:
         case _:
             wanted = rows
     np.testing.assert_array_equal(got, wanted)
+
+
+def test_the_builder_takes_index_tensors_as_pytorch_does() -> None:
+    """In a list, or one after the other; the values of index_put behind them."""
+    builder = spyrec.GraphBuilder("g")
+    x, i = builder.input("x", (3, 4)), builder.input("i", (2,), "int64")
+    calls: list[tuple[str, list[Any], dict[str, Any]]] = [
+        ("index", [x, [None, i]], {}),
+        ("index", [x, None, i], {}),
+        ("index_put", [x, [i, 0.5]], {}),
+        ("einsum", [[x, x]], {"equation": "ij,kj->ik"}),
+        ("embedding", [i, x], {}),
+    ]
+    nodes = [getattr(builder, op)(*operands, **attributes) for op, operands, attributes in calls]
+    assert [node.shape for node in nodes] == [(3, 2), (3, 2), (3, 4), (3, 3), (2, 4)]

@@ -56,6 +56,7 @@ CASES: list[tuple[int, tuple[int, ...], dict[str, Any]]] = [
     (1, (2, 3, 9), {"kernel_size": 3}),
     (1, (3, 10), {"kernel_size": [4], "stride": 3, "padding": [2], "ceil_mode": True}),
     (2, (2, 2, 7, 5), {"kernel_size": [3, 2], "stride": [2, 1]}),
+    (3, (1, 2, 4, 4, 4), {"kernel_size": 2}),
     (2, (2, 7, 5), {"kernel_size": 3, "stride": 2, "padding": 1, "ceil_mode": True}),
 ]
 
@@ -103,6 +104,8 @@ def test_adaptive_pools(parts: tuple[int, int], dtype: str) -> None:
     got = run_node("adaptive_avg_pool2d", operands, attributes, dtype)
     assert (np.abs(got - wanted) <= UNIT[dtype] * (np.abs(wanted) + 2.0**-3)).all()
     np.testing.assert_array_equal(run_node("adaptive_max_pool2d", operands, attributes, dtype), largest)
+    got = run_node("adaptive_avg_pool3d", [(dtype, x[None])], {"output_size": [1, 1, 2]}, dtype)
+    assert (np.abs(got - x.reshape(2, 18, 2, 2).mean(axis=(1, 3))[None, :, None, None]) <= 2.0**-11).all()
     got = run_node("adaptive_max_pool1d", [(dtype, x[0])], {"output_size": 2}, dtype)
     np.testing.assert_array_equal(got, x[0].reshape(3, 6, 2, 2).max(axis=3))
 

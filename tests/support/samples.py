@@ -19,8 +19,12 @@ _POSITIVE = ("log", "log2", "log10", "sqrt", "rsqrt", "pow", "log1p", "reciproca
 _GROWING = ("pow", "bitwise_left_shift")
 """Ops of integers whose results of two digits each would not fit into 32 bits."""
 
-_BY_INDEX = ("embedding", "gather", "index_select", "take_along_dim")
-"""Ops whose integers are places, beside those that are named after writing by index."""
+_INDEXED = (
+    *("embedding", "embedding_bag", "index_select", "gather", "take_along_dim", "index_copy", "index_add"),
+    *("scatter", "scatter_add", "scatter_reduce"),
+)
+"""Ops whose integers name elements, of dims of extent 100 in the samples; others count negative ones from the end."""
+
 _FLOAT8 = (DType.FLOAT8_E4M3FN, DType.FLOAT8_E5M2FNUZ)
 
 
@@ -52,8 +56,7 @@ class SampleCase:
         if dtype in _FLOAT8 or not dtype.is_float:
             if self.op in _GROWING:
                 return np.asarray(generator.integers(0, 5, shape)).astype(dtype.carrier)
-            is_place = self.op in _BY_INDEX or self.op.startswith(("index", "scatter"))
-            low = 0 if is_place or dtype in (DType.UINT8, *_FLOAT8) else -100
+            low = 0 if dtype in (DType.UINT8, *_FLOAT8) or self.op in _INDEXED else -100
             return np.asarray(generator.integers(low, 100, shape)).astype(dtype.carrier)
         numbers = np.asarray(np.round(generator.standard_normal(shape) * 16) / 16)
         if self.op in _POSITIVE:

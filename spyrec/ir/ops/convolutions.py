@@ -316,3 +316,8 @@ _define_transposed(
         ((f16(4, 5, 3), f16(4, 1, 2, 2), None), TransposedAttributes((2,), groups=4)),
     ),
 )
+_define_transposed(
+    "conv_transpose3d",
+    3,
+    (((f16(1, 2, 3, 2, 2), f16(2, 2, 2, 1, 2), f16(2)), TransposedAttributes((2,))),),
+)

@@ -177,7 +177,7 @@ define_on_host(
     ),
     HostRules(rule(ScaledAttributes, _infer_scaled), _scaled, formats=_EIGHT_BITS),
     (
-        ((_f8(3, 5), _f8(5, 4), f32(), f32(1), None, None), ScaledAttributes(DType.BFLOAT16)),
+        ((_f8(3, 5), _f8(5, 4), f32(), f32(1), None, None), ScaledAttributes(DType.FLOAT32)),
         ((_f8(3, 5), _f8(5, 4), f32(3, 1), f32(1, 4), f16(4), None), ScaledAttributes(DType.FLOAT16)),
     ),
     ScaledAttributes,

@@ -34,6 +34,9 @@ from spyrec.ir.windows import Sliding, padded, per_dim, seen
 MAX_KERNEL = 64
 """Elements of a window along one dim that the device form takes slices of."""
 
+_MAX_TILED = 2
+"""Dims that are parted into tiles at once: each becomes two."""
+
 
 @dataclass(frozen=True, slots=True)
 class AvgPoolAttributes:
@@ -203,6 +206,8 @@ def _adaptive_max(dims: int, operands: Sequence[Array | None], attributes: Adapt
 
 
 def _adaptive_host_when(dims: int, operands: OperandTypes, attributes: AdaptiveAttributes) -> str | None:
+    if dims > _MAX_TILED:
+        return f"tiles of {dims} dims have no place on the device beside samples and channels"
     extents = tensor(operands).shape[-dims:]
     parts = per_dim(attributes.output_size, dims, "output_size", 0)
     is_even = all(count and extent % count == 0 for extent, count in zip(extents, parts))
@@ -266,9 +271,9 @@ def _adaptive_rules(dims: int, *, is_max: bool) -> _Rules:
     )
 
 
-for _dims, _shape in ((1, (2, 3, 9)), (2, (2, 3, 6, 5))):
+for _dims, _shape in ((1, (2, 3, 9)), (2, (2, 3, 6, 5)), (3, (2, 3, 6, 5, 4))):
     _half, _single = f16(*_shape), f32(*_shape[1:])
-    _sizes = (3, 2)[:_dims]
+    _sizes = (3, 2, 2)[:_dims]
     _define(
         f"avg_pool{_dims}d",
         f"means of windows over {_dims} dim{'s'[: _dims > 1]}",
@@ -295,5 +300,5 @@ for _dims, _shape in ((1, (2, 3, 9)), (2, (2, 3, 6, 5))):
             f"{_what} of a given number of parts of {_dims} dim{'s'[: _dims > 1]}",
             _dims,
             _adaptive_rules(_dims, is_max=_is_max),
-            (((_half,), AdaptiveAttributes((3, 5)[:_dims])), ((_single,), AdaptiveAttributes((2,)))),
+            (((_half,), AdaptiveAttributes((3, 5, 2)[:_dims])), ((_single,), AdaptiveAttributes((2,)))),
         )

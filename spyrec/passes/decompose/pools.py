@@ -111,12 +111,12 @@ def _adaptive_pool(builder: NodeBuilder) -> str:
 
 
 REWRITES: Mapping[str, Rewrite] = {
-    "avg_pool1d": _avg_pool,
-    "avg_pool2d": _avg_pool,
-    "max_pool1d": _max_pool,
-    "max_pool2d": _max_pool,
-    "adaptive_avg_pool1d": _adaptive_pool,
-    "adaptive_avg_pool2d": _adaptive_pool,
-    "adaptive_max_pool1d": _adaptive_pool,
-    "adaptive_max_pool2d": _adaptive_pool,
+    f"{name}{dims}d": rewrite
+    for dims in (1, 2, 3)
+    for name, rewrite in (
+        ("avg_pool", _avg_pool),
+        ("max_pool", _max_pool),
+        ("adaptive_avg_pool", _adaptive_pool),
+        ("adaptive_max_pool", _adaptive_pool),
+    )
 }
