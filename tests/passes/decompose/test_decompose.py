@@ -24,7 +24,7 @@ _ROUNDED_CONSTANTS = ("gelu", "pow", "scaled_dot_product_attention")
 """Ops whose device ops hold a constant of the op's own (0.044715, an exponent, a scale), rounded to the dtype."""
 
 _FINITE_ONLY = ("scaled_dot_product_attention-1", "prelu-1", "prelu-3")
-"""Inside their device ops infinity meets 0 or -infinity: in the first as in PyTorch, in the others an infinite slope."""
+"""Inside their device ops infinity meets 0 or -infinity: in the first as in PyTorch, in others an infinite slope."""
 
 _ON_DEVICE = (OpKind.VIEW, OpKind.MOVEMENT, OpKind.CAST)
 
