@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from spyrec.hardware.dtypes import DType
 from spyrec.ir.evaluate import evaluate
 from spyrec.ir.graph import Derived, Graph, location_of
+from spyrec.ir.host_ops import node_reason
 from spyrec.ir.opdef import OpKind, catalogue
 from spyrec.ir.verify import verify
 from spyrec.passes.device_graph import device_graph
@@ -22,8 +23,8 @@ from tests.support.samples import SampleCase, sample_cases
 _ROUNDED_CONSTANTS = ("gelu", "pow", "scaled_dot_product_attention")
 """Ops whose device ops hold a constant of the op's own (0.044715, an exponent, a scale), rounded to the dtype."""
 
-_FINITE_ONLY = ("gelu-1", "scaled_dot_product_attention-1")
-"""Inside their device ops infinity meets 0 or -infinity, as it does in PyTorch's, where the reference takes a limit."""
+_FINITE_ONLY = ("scaled_dot_product_attention-1", "prelu-1", "prelu-3")
+"""Inside their device ops infinity meets 0 or -infinity: in the first as in PyTorch, in others an infinite slope."""
 
 _ON_DEVICE = (OpKind.VIEW, OpKind.MOVEMENT, OpKind.CAST)
 
@@ -48,10 +49,17 @@ def _assert_device_ops_only(lowered: Graph) -> None:
     assert not verify(lowered)
     for item in lowered.nodes:
         definition = catalogue()[item.op]
-        assert definition.device is not None or definition.kind in _ON_DEVICE, item.op
+        is_on_host = node_reason(lowered, item) is not None
+        assert is_on_host or definition.device is not None or definition.kind in _ON_DEVICE, item.op
+
+
+_SERIES = ("expm1", "elu", "selu", "log1p", "log2", "log10")
+"""Ops of which 16-bit results are made by as many steps of a series, or of Halley, as give them 14 bits."""
 
 
 def _tolerance(case: SampleCase) -> float:
+    if case.op in _SERIES:
+        return 2.0**-14
     if case.op not in _ROUNDED_CONSTANTS:
         return 1e-9
     return 2.0**-9 if case.result.dtype is DType.FLOAT16 else 2.0**-22
