@@ -44,7 +44,8 @@ def join_parts(staged: Staged, bundles: Sequence[Bundle], options: CodegenOption
         elif isinstance(part, RowPart):
             joined.add_rows(part, options)
         else:
-            joined.add_bundle(next(remaining))
+            assert part.source is not None
+            joined.add_bundle(next(remaining), part.source)
     joined.add_records()
     text = graph_bytes(source)
     manifest = Manifest(
@@ -161,7 +162,7 @@ class _Joined:
         elif result in self.source.outputs and found.role is Role.INTERMEDIATE:
             self.arguments[name] = self._with_tables(replace(found, role=Role.OUTPUT))
 
-    def add_bundle(self, bundle: Bundle) -> None:
+    def add_bundle(self, bundle: Bundle, part: Graph) -> None:
         """Add the programs of the next part."""
         manifest = bundle.manifest
         before = len(self.plan)
@@ -169,7 +170,7 @@ class _Joined:
         for item in manifest.arguments:
             if item.arg_index is None:
                 continue
-            name = self._name(item, manifest, before)
+            name = self._name(item, part, before)
             names[item.name] = name
             if name in self.arguments:
                 assert self.arguments[name].device_size == item.device_size, name
@@ -189,12 +190,16 @@ class _Joined:
             self.plan.append(replace(step, program=directories[step.program], arguments=arguments))
         self.programs += [replace(item, directory=directories[item.directory]) for item in bundle.programs]
 
-    def _name(self, item: Argument, manifest: Manifest, number: int) -> str:
-        """Return the name of a part's argument in the whole bundle."""
-        if item.name in manifest.inputs:
+    def _name(self, item: Argument, part: Graph, number: int) -> str:
+        """Return the name of a part's argument in the whole bundle.
+
+        What the part's passes have named may be called as a value of another part is, or what these have named.
+        """
+        if item.name in part.inputs:
             return self.places.get(item.name, item.name)
         known = self.arguments.get(item.name)
-        if known is None and item.name not in self.source.inputs:
+        is_own = item.name in part.values or item.name not in self.source.values
+        if known is None and is_own:
             return item.name
         if (
             known is not None

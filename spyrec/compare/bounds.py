@@ -89,6 +89,8 @@ class _Walk:
         """Hold what became of the ops of ``source`` to the roundings that they state."""
         made = {name: node.op for node in self._graph.nodes for name in node.outputs}
         for node in source.nodes:
+            if len(node.outputs) != 1:
+                continue  # each result is an op of its own
             operands = [name for name in node.inputs if isinstance(name, str)]
             is_split = made.get(node.output) not in (None, node.op)
             if catalogue()[node.op].roundings is not None and is_split and self._knows(operands):

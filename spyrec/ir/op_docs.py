@@ -148,7 +148,7 @@ def docs_page() -> str:
         "  elements, and the `host` computes between two programs what the device has no form of. `16-bit`",
         "  is float16 and bfloat16, `int` is int64, int32, int16, int8 and uint8. Of two places attributes decide.",
         "* *Error*: how `--check` bounds a result; every store rounds once in its format besides.",
-        "* *Roundings*: by how many of its format a result may be off where the op is written in terms of others, which",
+        "* *Roundings*: by how many of its format a result may be off where the op is made of others, which",
         "  `--check` holds it to (D185); where operands are named, as if each had been rounded so often. Without a",
         "  number the steps are exact but for one, or have bounds of their own.",
         "* *Refused*: what PyTorch takes and a graph does not; it is refused by name.",

@@ -122,6 +122,7 @@ def _is_on_device(graph: Graph, node: Node, access: RowAccess) -> bool:
         table.dtype in _ROW_DTYPES
         and index.dtype in _INDEX_DTYPES
         and access.dim < table.rank - 1
+        and table.shape[-1] > 1
         and table.rank <= _MOST_ROW_DIMS
         and index.rank >= 1
         and index.element_count == index.shape[-1]

@@ -238,6 +238,8 @@ class BundleRun:
         self.is_in_doubt = False
         if self._keeps_tensors and is_complete and not given.plans:
             self._state.replace(self._places, {**outputs, **self._on_host})
+        if self._returned is not None:
+            outputs = {name: array for name, array in outputs.items() if name in self._returned}
         return self._record(given, copied_in, outputs, counters)
 
     def state(self) -> dict[str, HostArray]:

@@ -20,6 +20,7 @@ INPUTS: dict[str, tuple[str, list[int]]] = {
     "f": ("float32", [3, 5]),
     "m": ("bool", [3, 5]),
     "i": ("int64", [3, 5]),
+    "e": ("float8_e4m3fn", [3, 5]),
     "q": ("float16", [6, 3, 8]),
     "k": ("float16", [4, 5, 8]),
     "mask": ("bool", [4, 5]),
@@ -54,12 +55,8 @@ CASES: list[tuple[str, list[object], dict[str, object], str, str]] = [
     ("linear", ["a", "b"], {}, "SPY0213", "/inputs/1"),
     ("linear", ["a", "a", "v"], {}, "SPY0201", "/inputs/2"),
     ("addmm", ["v", "a", "b"], {}, "SPY0201", "/inputs/0"),
-    ("exp", ["m"], {}, "SPY0202", "/inputs/0"),
-    ("add", ["i", "i"], {}, "SPY0202", "/inputs/0"),
     ("add", ["m", "m"], {}, "SPY0202", "/inputs/0"),
-    ("sum", ["m"], {}, "SPY0202", "/inputs/0"),
     ("add", ["a", "f"], {}, "SPY0203", "/inputs/1"),
-    ("mul", ["m", "f"], {}, "SPY0203", "/inputs/0"),
     ("cat", ["a", "f"], {}, "SPY0203", "/inputs/1"),
     ("softmax", ["a"], {"dim": 2}, "SPY0204", "/attrs/dim"),
     ("sum", ["a"], {"dim": [0, -3]}, "SPY0204", "/attrs/dim"),
@@ -79,24 +76,20 @@ CASES: list[tuple[str, list[object], dict[str, object], str, str]] = [
     ("reshape", ["a"], {"shape": [4, -1]}, "SPY0208", "/attrs/shape"),
     ("reshape", ["a"], {"shape": [-1, -1]}, "SPY0208", "/attrs/shape"),
     ("view", ["a"], {"size": [15, 0]}, "SPY0208", "/attrs/size"),
-    ("full", [], {"size": [0], "fill_value": 1}, "SPY0208", "/attrs/size"),
+    ("full", [], {"size": [-1], "fill_value": 1}, "SPY0208", "/attrs/size"),
     ("clamp", ["a"], {}, "SPY0209", ""),
     ("softplus", ["a"], {"beta": 0}, "SPY0209", "/attrs/beta"),
     ("slice", ["a"], {"step": 0}, "SPY0209", "/attrs/step"),
     ("flatten", ["a"], {"start_dim": 1, "end_dim": 0}, "SPY0209", "/attrs/start_dim"),
     ("repeat", ["a"], {"repeats": [2]}, "SPY0209", "/attrs/repeats"),
     ("where", ["a", "a", "a"], {}, "SPY0210", "/inputs/0"),
-    ("div", ["a", "a"], {"rounding_mode": "floor"}, "SPY0211", "/attrs/rounding_mode"),
     ("softmax", ["a"], {"dim": 0, "dtype": "int32"}, "SPY0202", "/attrs/dtype"),
     ("scaled_dot_product_attention", ["a", "a", "a"], {"dropout_p": 0.5}, "SPY0211", "/attrs/dropout_p"),
     ("select", ["a"], {"dim": 0, "index": 3}, "SPY0212", "/attrs/index"),
     ("mm", ["a", "a"], {}, "SPY0213", "/inputs/1"),
     ("dot", ["v", "w"], {}, "SPY0213", "/inputs/1"),
-    ("gelu", ["f"], {}, "SPY0214", "/inputs/0"),
+    ("gelu", ["e"], {}, "SPY0214", "/inputs/0"),
     ("mm", ["f", "f"], {}, "SPY0213", "/inputs/1"),
-    ("lt", ["f", 1.0], {}, "SPY0214", "/inputs/0"),
-    ("pow", ["f", 0.3], {}, "SPY0214", "/inputs/0"),
-    ("mul", ["m", 0.5], {}, "SPY0215", "/inputs/1"),
     ("add", ["a", 1e9], {}, "SPY0215", "/inputs/1"),
     ("full", [], {"size": [2], "fill_value": 0.5, "dtype": "int64"}, "SPY0215", "/attrs/fill_value"),
     ("expand", ["a"], {"size": [4, 5]}, "SPY0216", "/attrs/size"),
@@ -104,8 +97,8 @@ CASES: list[tuple[str, list[object], dict[str, object], str, str]] = [
     ("expand", ["a"], {"size": [-1, 3, 5]}, "SPY0216", "/attrs/size"),
     ("cat", ["a", "b"], {}, "SPY0217", "/inputs/1"),
     ("stack", ["a", "b"], {}, "SPY0217", "/inputs/1"),
-    ("to", ["a"], {"dtype": "int64"}, "SPY0218", "/attrs/dtype"),
-    ("to", ["f"], {"dtype": "bool"}, "SPY0218", "/attrs/dtype"),
+    ("to", ["a"], {"dtype": "float8_e4m3fn"}, "SPY0218", "/attrs/dtype"),
+    ("to", ["e"], {"dtype": "int64"}, "SPY0218", "/attrs/dtype"),
     ("exp", [0.5], {}, "SPY0219", "/inputs/0"),
     ("linear", ["a", None], {}, "SPY0219", "/inputs/1"),
     ("add", ["a"], {}, "SPY0120", ""),
@@ -114,6 +107,32 @@ CASES: list[tuple[str, list[object], dict[str, object], str, str]] = [
     ("repeat", ["huge"], {"repeats": [2**22, 2**5]}, "SPY0125", ""),
     ("expand", ["huge"], {"size": [-1, 2**30]}, "SPY0125", ""),
 ]
+
+
+PROMOTED: list[tuple[str, list[object], dict[str, object], str]] = [
+    ("exp", ["m"], {}, "float32[3,5]"),
+    ("add", ["i", "i"], {}, "int64[3,5]"),
+    ("add", ["i", 0.5], {}, "float32[3,5]"),
+    ("add", ["m", 1], {}, "int64[3,5]"),
+    ("mul", ["m", "f"], {}, "float32[3,5]"),
+    ("mul", ["m", 0.5], {}, "float32[3,5]"),
+    ("mul", ["i", "a"], {}, "float16[3,5]"),
+    ("sum", ["m"], {}, "int64[]"),
+    ("div", ["i", "i"], {}, "float32[3,5]"),
+    ("div", ["a", "a"], {"rounding_mode": "floor"}, "float16[3,5]"),
+    ("lt", ["f", 1.0], {}, "bool[3,5]"),
+    ("pow", ["f", 0.3], {}, "float32[3,5]"),
+    ("to", ["a"], {"dtype": "int64"}, "int64[3,5]"),
+    ("to", ["f"], {"dtype": "bool"}, "bool[3,5]"),
+    ("full", [], {"size": [0], "fill_value": 1}, "float16[0]"),
+]
+
+
+@pytest.mark.parametrize(("op", "inputs", "attrs", "wanted"), PROMOTED)
+def test_dtypes_that_meet_give_what_pytorch_gives(
+    op: str, inputs: list[object], attrs: dict[str, object], wanted: str
+) -> None:
+    assert read(op, inputs, attrs) == wanted
 
 
 @pytest.mark.parametrize(("op", "inputs", "attrs", "code", "place"), CASES)

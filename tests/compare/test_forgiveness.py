@@ -38,7 +38,7 @@ logical_or logical_xor masked_fill prelu relu6 sign square threshold trunc
 FEW = "hardsigmoid hardswish"
 """Made of two or three steps that round, none of which cancels: each is exact where the sum of the first is small."""
 
-PRODUCTS = "mm bmm mv dot matmul linear addmm"
+PRODUCTS = "mm bmm mv dot matmul linear addmm scaled_dot_product_attention"
 """Sums of products: the bound of the product is the op's, a bias or a scale is one rounding more."""
 
 

@@ -19,7 +19,6 @@ from spyrec.ir.opdef import (
     OperandTypes,
     OpError,
     OpKind,
-    Roundings,
     register,
     rule,
 )
@@ -162,7 +161,6 @@ register(
             OperandSpec("attn_mask", is_optional=True),
         ),
         attributes=AttentionAttributes,
-        roundings=Roundings(4.0, operands=2.0),
         infer=rule(AttentionAttributes, _infer),
         reference=rule(AttentionAttributes, _attention),
         axes=rule(AttentionAttributes, _axes),

@@ -76,31 +76,42 @@ class JoinAttributes:
     dim: int = 0
 
 
+def _joined(operands: OperandTypes) -> list[tuple[int, TensorType]]:
+    """Return what ``cat`` joins, by operand: a tensor of shape [0] beside others adds nothing to any shape (PyTorch)."""
+    return [(index, item) for index, item in present(operands) if item.shape != (0,)] or present(operands)
+
+
 def _infer_cat(operands: OperandTypes, attributes: JoinAttributes) -> tuple[TensorType, ...]:
-    first = tensor(operands)
     dtype = require_same_dtype(operands)
+    joined = _joined(operands)
+    first = joined[0][1]
     if first.rank == 0:
         raise OpError("SPY0206", f"{first} has rank 0, cat takes rank 1 or more", hint="use stack", operand=0)
     dim = normalize_dim(attributes.dim, first.rank)
-    for index, operand in present(operands):
+    for index, operand in joined:
         others = [(axis, pair) for axis, pair in enumerate(zip(first.shape, operand.shape)) if axis != dim]
         if operand.rank != first.rank or any(one != other for _, (one, other) in others):
             message = f"cat along dim {dim} joins {show(first.shape)} with {show(operand.shape)}"
             raise OpError("SPY0217", message, hint="the other extents must be equal", operand=index)
-    total = sum(operand.shape[dim] for _, operand in present(operands))
+    total = sum(operand.shape[dim] for _, operand in joined)
     return (TensorType((*first.shape[:dim], total, *first.shape[dim + 1 :]), dtype),)
 
 
 def _cat_axes(operands: OperandTypes, attributes: JoinAttributes) -> AxisSources:
-    dim = normalize_dim(attributes.dim, tensor(operands).rank)
-    sources = list(broadcast_axes(operands, tensor(operands).shape))
+    first = _joined(operands)[0][1]
+    dim = normalize_dim(attributes.dim, first.rank)
+    if any(item.shape == (0,) for _, item in present(operands)):
+        return ((),) * first.rank
+    sources = list(broadcast_axes(operands, first.shape))
     if len(operands) > 1:
         sources[dim] = ()
     return tuple(sources)
 
 
 def _cat(operands: Sequence[Array | None], attributes: JoinAttributes) -> tuple[Array, ...]:
-    return (np.concatenate([array(operands, index) for index in range(len(operands))], axis=attributes.dim),)
+    pieces = [array(operands, index) for index in range(len(operands))]
+    joined = [piece for piece in pieces if piece.shape != (0,)] or pieces
+    return (np.concatenate(joined, axis=attributes.dim),)
 
 
 register(

@@ -41,7 +41,7 @@ class PadAttributes:
 
 def _refuse_far(extent: int, dim: int, pair: tuple[int, int], mode: str) -> None:
     """Refuse to take more from a dim than it has.  Errors: SPY0209."""
-    most = {"reflect": extent - 1, "circular": extent, "replicate": max(pair) if extent else 0}[mode]
+    most = {"reflect": extent - 1, "circular": extent + min(*pair, 0), "replicate": max(pair) if extent else 0}[mode]
     if max(pair) > max(most, 0):
         fact = f"dim {dim} of extent {extent} has no {max(pair)} elements for {mode}"
         raise OpError("SPY0209", fact, hint=f"pad by {max(most, 0)} at most", attribute="pad")
@@ -78,8 +78,10 @@ def _source_indices(extent: int, pair: tuple[int, int], mode: str) -> list[int]:
     match mode:
         case "reflect":
             return [extent - 1 - abs(extent - 1 - abs(place)) for place in places]
-        case "circular":
-            return [place % extent for place in places]
+        case "circular":  # what is cut off comes first: the rest goes round
+            first, last = max(-pair[0], 0), extent - max(-pair[1], 0)
+            around = range(-max(pair[0], 0), last - first + max(pair[1], 0))
+            return [first + place % (last - first) for place in around]
         case _:
             return [min(max(place, 0), extent - 1) for place in places]
 

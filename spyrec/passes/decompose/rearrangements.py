@@ -73,8 +73,10 @@ def _padded(builder: NodeBuilder, value: str, dim: int, pair: tuple[int, int]) -
     kept = value
     if min(pair) < 0:
         kept = _slice(builder, value, dim, max(-pair[0], 0), extent - max(-pair[1], 0))
-    first = _margin(builder, value, dim, before, is_first=True)
-    last = _margin(builder, value, dim, after, is_first=False)
+    assert isinstance(builder.node.attributes, PadAttributes)
+    source = kept if builder.node.attributes.mode == "circular" else value
+    first = _margin(builder, source, dim, before, is_first=True)
+    last = _margin(builder, source, dim, after, is_first=False)
     return _join(builder, [*first, kept, *last], dim)
 
 

@@ -1,0 +1,330 @@
+"""Graphs of which the host computes parts, rows that an index names on the device, and inputs that results replace."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import spyrec
+from spyrec.bundle.manifest import Manifest
+from spyrec.runtime import ExecutionPlan, launch_kernel
+
+Array = npt.NDArray[Any]
+CHECKED = spyrec.RunOptions(check=True)
+
+
+def tensor(name: str, shape: list[int], dtype: str = "float16") -> dict[str, Any]:
+    return {"name": name, "shape": shape, "dtype": dtype}
+
+
+def node(name: str, op: str, inputs: list[Any], **attributes: object) -> dict[str, Any]:
+    return {"name": name, "op": op, "inputs": inputs, "attrs": attributes}
+
+
+def graph(inputs: list[Any], nodes: list[Any], outputs: list[str], **more: object) -> dict[str, Any]:
+    return {"format": "spyrec.graph/1", "name": "g", "inputs": inputs, "nodes": nodes, "outputs": outputs, **more}
+
+
+def halves(seed: int, *shape: int) -> Array:
+    """Numbers that DLFloat16 and IEEE half both hold: what only moves them has to give the same bits."""
+    exact = np.random.default_rng(seed).integers(-255, 256, shape) / 64
+    return exact.astype(np.float16)
+
+
+MIXED = graph(
+    [tensor("x", [3, 70]), tensor("i", [3, 70], "int64")],
+    [
+        node("e", "exp", ["x"]),
+        node("n", "to", ["e"], dtype="int64"),
+        node("k", "add", ["n", "i"]),
+        node("f", "to", ["k"], dtype="float16"),
+        node("z", "mul", ["e", "f"]),
+        node("c", "gt", ["z", 1.0]),
+        node("s", "sum", ["c"]),
+    ],
+    ["z", "k", "s", "i"],
+)
+
+
+def test_host_and_device_take_turns() -> None:
+    bundle = spyrec.compile(MIXED)
+    steps = bundle.manifest.host_steps
+    assert [(step.before, step.nodes) for step in steps] == [(1, ("n", "k", "f")), (2, ("s",))]
+    assert (dict(steps[0].takes), dict(steps[0].gives)) == ({"e": "e"}, {"f": "f"})
+    x, i = halves(1, 3, 70), np.arange(210).reshape(3, 70)
+    result = spyrec.run(bundle, {"x": x, "i": i}, CHECKED)
+    assert result.is_ok
+    e = np.exp(x.astype(np.float64))
+    near = np.abs(e - np.rint(e)) < 2.0**-7  # a rounding decides what to cut off
+    wanted = np.trunc(e).astype(np.int64) + i
+    assert (result.outputs["k"] == wanted)[~near].all()
+    assert result.outputs["k"].dtype == np.int64
+    assert result.outputs["s"] == np.count_nonzero(result.outputs["z"].astype(np.float64) > 1.0)
+    np.testing.assert_array_equal(result.outputs["i"], i)
+    # e and c come to the host, f goes to the device: whole sticks of 3 rows of 2
+    assert result.stats.total.dma_d2h_bytes == 3 * 768
+
+
+def test_a_bundle_with_host_steps_is_the_same_from_files(tmp_path: Path) -> None:
+    bundle = spyrec.compile(MIXED)
+    bundle.save(tmp_path / "b")
+    loaded = spyrec.Bundle.load(tmp_path / "b")
+    assert loaded.manifest.host_steps == bundle.manifest.host_steps
+    inputs = {"x": halves(2, 3, 70), "i": np.arange(210).reshape(3, 70)}
+    once, again = spyrec.run(bundle, inputs), spyrec.run(loaded, inputs, spyrec.RunOptions(sanitize="all"))
+    assert not again.sanitizer
+    for name, array in once.outputs.items():
+        np.testing.assert_array_equal(array, again.outputs[name])
+
+
+def test_an_integer_of_more_than_32_bits_is_refused_with_its_place() -> None:
+    bundle = spyrec.compile(graph([tensor("i", [2, 3], "int64")], [node("y", "mul", ["i", 4])], ["y"]))
+    numbers = np.zeros((2, 3), np.int64)
+    numbers[1, 2] = 2**29
+    with pytest.raises(spyrec.SpyrecError) as caught:
+        spyrec.run(bundle, {"i": numbers})
+    assert caught.value.diagnostics[0].code == "SPY0318"
+    assert caught.value.diagnostics[0].message == f'"y" holds {2**31} at [1, 2]'
+
+
+def test_narrow_integers_wrap_as_in_pytorch() -> None:
+    bundle = spyrec.compile(graph([tensor("i", [2], "uint8")], [node("y", "mul", ["i", 3])], ["y"]))
+    result = spyrec.run(bundle, {"i": np.array([100, 2], np.uint8)}, CHECKED)
+    assert result.is_ok
+    assert result.outputs["y"].tolist() == [44, 6]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "wanted"),
+    [
+        ([node("y", "sum", ["x"], dim=[0])], np.zeros(5)),
+        ([node("y", "cat", ["x", "w"])], np.ones((3, 5))),
+        ([node("m", "matmul", ["t", "x"]), node("y", "add", ["m", 1.0]), node("t", "t", ["x"])], np.ones((5, 5))),
+        ([node("y", "mul", ["x", 2.0])], np.zeros((0, 5))),
+        ([node("y", "mean", ["x"])], np.array(np.nan)),
+    ],
+)
+def test_tensors_without_elements(nodes: list[dict[str, Any]], wanted: Array) -> None:
+    bundle = spyrec.compile(graph([tensor("x", [0, 5]), tensor("w", [3, 5])], nodes, ["y", "x"]))
+    inputs = {"x": np.zeros((0, 5), np.float16), "w": np.ones((3, 5), np.float16)}
+    result = spyrec.run(bundle, inputs, CHECKED)
+    assert result.is_ok
+    np.testing.assert_array_equal(result.outputs["y"], wanted.astype(np.float16))
+    assert result.outputs["x"].shape == (0, 5)
+
+
+def test_the_largest_of_nothing_is_refused() -> None:
+    with pytest.raises(spyrec.SpyrecError, match="nothing is the largest"):
+        spyrec.compile(graph([tensor("x", [0, 5])], [node("y", "amax", ["x"], dim=[0])], ["y"]))
+
+
+def test_what_launches_take_no_host_steps() -> None:
+    bundle = spyrec.compile(MIXED)
+    with spyrec.open_device() as device, pytest.raises(spyrec.SpyrecError) as caught:
+        launch_kernel(device.stream(), ExecutionPlan(bundle), [])
+    assert caught.value.diagnostics[0].code == "SPY0785"
+    with pytest.raises(spyrec.SpyrecError) as caught:
+        spyrec.run(bundle, {}, spyrec.RunOptions(bisect=True))
+    assert caught.value.diagnostics[0].code == "SPY0786"
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        (lambda steps: steps[0].update(nodes=["nothing"]), "nothing"),
+        (lambda steps: steps[0].update(before=9), "before program 9"),
+        (lambda steps: steps[0].update(takes={"e": "z.gone"}), "z.gone"),
+        (lambda steps: steps[0].update(nodes=["f"]), "which nothing made before"),
+    ],
+)
+def test_altered_steps_are_refused(tmp_path: Path, change: Callable[[Any], None], word: str) -> None:
+    spyrec.compile(MIXED).save(tmp_path / "b")
+    file = tmp_path / "b" / "manifest.json"
+    manifest = json.loads(file.read_text())
+    change(manifest["host_steps"])
+    file.write_text(json.dumps(manifest))
+    inputs = {"x": halves(3, 3, 70), "i": np.zeros((3, 70), np.int64)}
+    with pytest.raises(spyrec.SpyrecError, match=word):
+        spyrec.run(tmp_path / "b", inputs)
+
+
+# --- rows by an index -------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=25, deadline=None)
+@given(data=st.data())
+def test_rows_are_read_on_the_device(data: st.DataObject) -> None:
+    rank = data.draw(st.integers(2, 4))
+    shape = [data.draw(st.integers(1, 9)) for _ in range(rank - 1)] + [data.draw(st.sampled_from([1, 7, 64, 70, 128]))]
+    dim = data.draw(st.integers(0, rank - 2))
+    count = data.draw(st.integers(1, 40))
+    dtype = data.draw(st.sampled_from(["int32", "int64"]))
+    bundle = spyrec.compile(
+        graph(
+            [tensor("x", shape), tensor("i", [count], dtype)],
+            [node("r", "index_select", ["x", "i"], dim=dim), node("y", "neg", ["r"])],
+            ["r", "y"],
+        )
+    )
+    assert bool(bundle.manifest.host_steps) == (shape[-1] == 1)  # no stick to take a row of
+    x = halves(4, *shape)
+    index = np.random.default_rng(count).integers(0, shape[dim], count).astype(dtype)
+    result = spyrec.run(bundle, {"x": x, "i": index}, CHECKED)
+    assert result.is_ok
+    np.testing.assert_array_equal(result.outputs["r"], np.take(x, index, axis=dim))
+    np.testing.assert_array_equal(result.outputs["y"], -np.take(x, index, axis=dim))
+
+
+@settings(max_examples=25, deadline=None)
+@given(data=st.data())
+def test_rows_are_written_on_the_device(data: st.DataObject) -> None:
+    rank = data.draw(st.integers(2, 4))
+    shape = [data.draw(st.integers(1, 9)) for _ in range(rank - 1)] + [data.draw(st.sampled_from([1, 7, 64, 70, 128]))]
+    dim = data.draw(st.integers(0, rank - 2))
+    index = data.draw(st.lists(st.integers(0, shape[dim] - 1), min_size=1, max_size=shape[dim], unique=True))
+    rows = [*shape[:dim], len(index), *shape[dim + 1 :]]
+    is_read_later = data.draw(st.booleans())
+    reader = [node("o", "neg", ["x"])] if is_read_later else []
+    bundle = spyrec.compile(
+        graph(
+            [tensor("x", shape), tensor("i", [len(index)], "int64"), tensor("s", rows)],
+            [node("y", "index_copy", ["x", "i", "s"], dim=dim), *reader],
+            ["y", *(item["name"] for item in reader)],
+        )
+    )
+    assert bool(bundle.manifest.host_steps) == (shape[-1] == 1)
+    x, source = halves(5, *shape), halves(6, *rows)
+    result = spyrec.run(bundle, {"x": x, "i": np.array(index), "s": source}, CHECKED)
+    assert result.is_ok
+    wanted = x.copy()
+    wanted[(*(slice(None),) * dim, index)] = source
+    np.testing.assert_array_equal(result.outputs["y"], wanted)
+    if is_read_later:
+        np.testing.assert_array_equal(result.outputs["o"], -x)
+
+
+def test_an_embedding_of_two_dims_of_ids_and_a_row_that_there_is_not() -> None:
+    bundle = spyrec.compile(
+        graph(
+            [tensor("ids", [2, 6], "int64"), tensor("w", [50, 70])],
+            [node("e", "embedding", ["ids", "w"]), node("y", "mul", ["e", 2.0])],
+            ["y"],
+        )
+    )
+    ids, table = np.arange(12).reshape(2, 6), halves(7, 50, 70)
+    result = spyrec.run(bundle, {"ids": ids, "w": table}, CHECKED)
+    assert result.is_ok
+    np.testing.assert_array_equal(result.outputs["y"], table[ids] * np.float16(2))
+    with pytest.raises(spyrec.SpyrecError, match="50"):
+        spyrec.run(bundle, {"ids": ids + 39, "w": table})
+
+
+# --- state ------------------------------------------------------------------------------------------------------------
+
+STATE = graph(
+    [
+        tensor("x", [1, 4, 1, 128]),
+        tensor("cache", [1, 4, 20, 128]),
+        tensor("at", [1], "int64"),
+        tensor("sum", [4]),
+        tensor("count", [2], "int64"),
+    ],
+    [
+        node("rows", "mul", ["x", 2.0]),
+        node("kept", "index_copy", ["cache", "at", "rows"], dim=2),
+        node("y", "amax", ["kept"], dim=[2]),
+        node("total", "add", ["sum", 1.0]),
+        node("number", "add", ["count", 1]),
+    ],
+    ["y", "kept", "total", "number"],
+    updates={"kept": "cache", "total": "sum", "number": "count"},
+)
+
+
+def start() -> dict[str, Array]:
+    return {
+        "cache": np.zeros((1, 4, 20, 128), np.float16),
+        "sum": np.zeros(4, np.float16),
+        "count": np.array([0, 7]),
+    }
+
+
+@pytest.mark.parametrize("options", [CHECKED, spyrec.RunOptions(sanitize="all"), spyrec.RunOptions(engine="reference")])
+def test_state_lives_between_calls_and_each_model_has_its_own(options: spyrec.RunOptions) -> None:
+    bundle = spyrec.compile(STATE)
+    assert dict(bundle.manifest.updates) == STATE["updates"]
+    wanted = np.zeros((1, 4, 20, 128), np.float16)
+    with spyrec.load(bundle, options) as model, spyrec.load(bundle, options) as other:
+        for number in range(3):
+            x = halves(number, 1, 4, 1, 128)
+            given = start() if number == 0 else {}
+            if number == 0:
+                other(x=x, at=np.array([19]), **start())
+            result = model.run({"x": x, "at": np.array([5 * number]), **given})
+            assert result.is_ok
+            wanted[:, :, 5 * number] = 2 * x[:, :, 0]
+            np.testing.assert_array_equal(result.outputs["kept"], wanted)
+            np.testing.assert_array_equal(result.outputs["y"], wanted.max(axis=2))
+            assert result.outputs["total"].tolist() == [number + 1] * 4
+            assert result.outputs["number"].tolist() == [number + 1, number + 8]
+        # given again, an input is what the caller says
+        assert not model.run({"x": x, "at": np.array([0]), **start()}).outputs["kept"][0, 0, 1:].any()
+
+
+def test_a_cache_is_written_in_place() -> None:
+    """What is written is the rows: 4 heads of 2 sticks; the cache is neither copied on the device nor to it."""
+    bundle = spyrec.compile(STATE)
+    with spyrec.load(bundle, spyrec.RunOptions(outputs=("y",))) as model:
+        x = halves(1, 1, 4, 1, 128)
+        first = model.run({"x": x, "at": np.array([3]), **start()})
+        second = model.run({"x": x, "at": np.array([4])})
+    program = next(step.program for step in bundle.manifest.plan if "at" in step.arguments)
+    (written,) = [item for item in second.stats.ops if item.file.startswith(program)]
+    assert written.hbm_write_bytes == 4 * 2 * 128
+    assert written.hbm_read_bytes == 4 * 2 * 128 + 128  # and the index
+    cache_bytes = 4 * 20 * 2 * 128
+    assert first.stats.total.dma_h2d_bytes - second.stats.total.dma_h2d_bytes == cache_bytes + 128  # and the sum
+    assert list(second.outputs) == ["y"]
+    assert second.stats.total.dma_d2h_bytes == 4 * 2 * 128
+
+
+def test_a_state_that_nobody_gave_is_missing() -> None:
+    with spyrec.load(spyrec.compile(STATE)) as model, pytest.raises(spyrec.SpyrecError) as caught:
+        model(x=halves(1, 1, 4, 1, 128), at=np.array([0]))
+    assert {item.code for item in caught.value.diagnostics} == {"SPY0760"}
+
+
+@pytest.mark.parametrize(
+    ("updates", "word"),
+    [
+        ({"nothing": "cache"}, "no output"),
+        ({"y": "x"}, "which it replaces"),
+        ({"kept": "rows"}, "no input"),
+        ({"kept": "cache", "total": "sum", "number": "at"}, "which it replaces"),
+    ],
+)
+def test_updates_that_are_none(updates: dict[str, str], word: str) -> None:
+    with pytest.raises(spyrec.SpyrecError, match=word) as caught:
+        spyrec.compile({**STATE, "updates": updates})
+    assert caught.value.diagnostics[0].code == "SPY0150"
+
+
+def test_updates_survive_the_file_and_the_builder(tmp_path: Path) -> None:
+    builder = spyrec.GraphBuilder("g")
+    n = builder.input("n", (4,))
+    builder.update(builder.add(n, 1.0, name="m"), of=n)
+    assert builder.to_json()["updates"] == {"m": "n"}
+    spyrec.compile(builder).save(tmp_path / "b")
+    manifest: Manifest = spyrec.Bundle.load(tmp_path / "b").manifest
+    assert dict(manifest.updates) == {"m": "n"}
+    with spyrec.load(tmp_path / "b") as model:
+        model(n=np.zeros(4, np.float16))
+        assert model()["m"].tolist() == [2, 2, 2, 2]
