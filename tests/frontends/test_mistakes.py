@@ -77,7 +77,7 @@ MISTAKES: list[tuple[Callable[[Small], object], str, str]] = [
     (lambda small: GraphBuilder("a graph"), "SPY0114", '"a graph" is no name'),
     # dims and shapes
     (call("input", "z", ("C", 2)), "SPY0123", 'dim "C" is not declared'),
-    (call("input", "z", (0, 2)), "SPY0124", "extent 0"),
+    (call("input", "z", (-1, 2)), "SPY0124", "extent -1"),
     (call("input", "z", (2.5,)), "SPY0110", "2.5 is not an integer"),
     (call("input", "z", (2**40, 2**40)), "SPY0125", "elements"),
     (call("input", "z", (2,), "float61"), "SPY0140", '"float61" is no dtype'),

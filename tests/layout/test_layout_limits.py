@@ -130,15 +130,24 @@ def test_expanded_dims_lie_where_the_default_layout_puts_them() -> None:
     assert wide.host_index((2, 2, 1)) == (2, 129)
 
 
-def test_empty_tensors_have_no_layout() -> None:
-    for make in (
-        lambda: DeviceLayout.default((0, 4), "float16"),
-        lambda: DeviceLayout((0, 64), (64, 1), "float16"),
-        lambda: DeviceLayout((1, 64), (64, 1), "float16", (0,)),
-    ):
-        with pytest.raises(SpyrecError, match="empty tensor") as caught:
-            make()
-        assert code_of(caught) == "SPY0305"
+@pytest.mark.parametrize(
+    ("shape", "device_size", "stride_map"),
+    [
+        ((0,), (0, 64), (64, 1)),
+        ((0, 64), (1, 0, 64), (64, 64, 1)),
+        ((4, 0), (0, 4, 64), (64, 1, 1)),
+        ((2, 0, 3), (0, 1, 2, 64), (3, 64, 3, 1)),
+    ],
+)
+def test_empty_tensors_have_layouts_without_memory(
+    shape: tuple[int, ...], device_size: tuple[int, ...], stride_map: tuple[int, ...]
+) -> None:
+    """Extents of 0 count as 1 in strides, as in PyTorch: torch.empty(4, 0).stride() is (1, 1)."""
+    layout = DeviceLayout.default(shape, "float16")
+    assert (layout.device_size, layout.stride_map) == (device_size, stride_map)
+    assert layout.nbytes == 0
+    assert DeviceLayout(device_size, stride_map, "float16", shape) == layout
+    assert not layout.dci("h2d").nests
 
 
 def test_quantized_dtypes_have_the_form_of_their_integers() -> None:

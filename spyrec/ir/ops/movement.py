@@ -77,7 +77,7 @@ class JoinAttributes:
 
 
 def _joined(operands: OperandTypes) -> list[tuple[int, TensorType]]:
-    """Return what ``cat`` joins, by operand: a tensor of shape [0] beside others adds nothing to any shape (PyTorch)."""
+    """Return what ``cat`` joins, by operand: a tensor of shape [0] adds nothing to others (PyTorch)."""
     return [(index, item) for index, item in present(operands) if item.shape != (0,)] or present(operands)
 
 
