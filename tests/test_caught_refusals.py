@@ -57,7 +57,7 @@ SILENT = {
     "ir/declarations.py Declarations._read_data": AS_ATTRIBUTE,
     "ir/declarations.py Declarations._read_inline": AS_ATTRIBUTE,
     "ir/declarations.py Declarations._read_type": AS_ATTRIBUTE,
-    "compare/propagation.py _of_corners": "operands that are off by their errors may name nothing: the bound is infinite",
+    "compare/propagation.py _of_corners": "operands that are off may name nothing: their bound is infinite",
     "ir/form.py read_form": "the models of the form read the file again, and report all that is wrong",
     "ir/op_places.py _places_of": "a dtype that the op refuses is none that the page lists",
     "ir/inference.py infer": "the answer itself, around the rules of one op alone",
