@@ -101,25 +101,25 @@ class _Joined:
         emitted = emit_opspecs(OpSpecFile(symbolic_args=True, unroll_loops=False, specs=(spec,)), options)
         result = part.node.output
         read = part.source if part.source is not None else part.table
-        table = self._at(part.table)
+        table = self._at(part.table, 1 if part.source is None else 2)
         if part.source is None:
             self.arguments[result] = self._placed(result, Role.INTERMEDIATE, 2, access.walked(table_type, index_type))
         else:
             self.places[result] = table
             self._is_written(table, result)
-        names = (self._at(part.index), self._at(read), self.places.setdefault(result, result))
+        names = (self._at(part.index, 0), self._at(read, 1), self.places.setdefault(result, result))
         directory = f"kernels/{len(self.plan)}"
         self.plan.append(PlanStep(directory, names))
         self.programs.append(DeviceProgram(directory, emitted.program, emitted.superdscs))
 
-    def _at(self, value: str) -> str:
-        """Return the argument that holds a value; one that no program had so far becomes one."""
+    def _at(self, value: str, index: int) -> str:
+        """Return the argument that holds a value; one that no program had so far becomes one, at ``index`` of this."""
         if value in self.places:
             return self.places[value]
         if value not in self.arguments:
             is_constant, is_input = value in self.source.constants, value in self.source.inputs
             role = Role.CONSTANT if is_constant else Role.INPUT if is_input else Role.INTERMEDIATE
-            self.arguments[value] = self._placed(value, role, 0)
+            self.arguments[value] = self._placed(value, role, index)
             if is_constant:
                 self.loaded.append(value)
         self.places[value] = value

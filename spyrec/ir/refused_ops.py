@@ -17,7 +17,6 @@ _MEMORY = "it names places in memory, and a value of a graph has elements, but n
 _NUMBER = "it makes a Python number of a tensor, and a graph has tensors alone"
 _MATRIX = "it is a factorization of matrices, whose steps depend on the numbers"
 _SPARSE = "tensors are dense"
-_BAGS = "its bags have sizes that are numbers of an operand; where they are equal it is embedding and a sum"
 _OVERLAP = "windows that overlap are added into one another; with a kernel of ones it is conv_transpose2d"
 _BETWEEN = "it reads between elements, at places that are numbers of an operand; a constant grid is a matrix product"
 _TRAINING = "it computes gradients or learns from a batch, and a graph is of inference"
@@ -37,9 +36,8 @@ _REASONS = {
     _TRAINING: "_adaptive_avg_pool2d_backward _native_batch_norm_legit avg_pool2d_backward convolution_backward "
     "embedding_dense_backward max_pool2d_with_indices_backward native_group_norm_backward native_layer_norm_backward",
     _SIZES: "sym_is_contiguous sym_numel sym_size sym_storage_offset sym_stride",
-    _BAGS: "_embedding_bag embedding_bag",
-    _OVERLAP: "col2im fold",
-    _BETWEEN: "grid_sampler_2d grid_sampler_3d grid_sample",
+    _OVERLAP: "fold",
+    _BETWEEN: "grid_sampler_3d grid_sample",
     _SPARSE: "to_sparse to_dense sparse_coo_tensor coalesce _sparse_mm",
 }
 
@@ -53,6 +51,7 @@ OTHER_NAMES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "_adaptive_avg_pool2d": ("adaptive_avg_pool2d",),
         "_adaptive_avg_pool3d": ("adaptive_avg_pool3d",),
         "_cdist_forward": ("cdist",),
+        "_embedding_bag": ("embedding_bag",),
         "_log_softmax": ("log_softmax",),
         "_native_batch_norm_legit_no_training": ("batch_norm",),
         "_pdist_forward": ("pdist",),

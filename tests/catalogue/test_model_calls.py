@@ -203,7 +203,7 @@ CALLS = [
     call("empty_like", whole(30)),
     call("new_ones", whole(1, 1, 11, 1), (), dtype=BOOL),
     call("ones", 6, 6, dtype=BOOL),
-    call("full", (9, 9), dtype=FLOAT16, fill_value=-65504.0),
+    call("full", (9, 9), dtype=FLOAT16, fill_value=-65472.0),
     call("arange", 14),
     call("arange", 0, 64, dtype=INT64),
     call("tensor", (7,)),

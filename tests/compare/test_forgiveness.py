@@ -106,11 +106,6 @@ CASES: list[Case] = [
         for values in NORM_ROWS
         for more in ([], NORMAL[:1])
     ),
-    *(
-        case("scaled_dot_product_attention", *(RANDOM.standard_normal((2, 16, 32)) * scale for _ in range(3)), **attrs)
-        for scale in (0.1, 1.0, 4.0)
-        for attrs in ({}, {"is_causal": True})
-    ),
     case("lerp", ROWS, -ROWS, np.full((4, 64), 0.5)),
     case("lerp", WIDE, WIDE[::-1].copy(), np.abs(ROWS[:1]) / 4),
     case("addcmul", *CANCELLING, value=-1.0),
