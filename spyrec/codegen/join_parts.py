@@ -170,7 +170,7 @@ class _Joined:
         for item in manifest.arguments:
             if item.arg_index is None:
                 continue
-            name = self._name(item, part, before)
+            name = self._name(item, part, bundle)
             names[item.name] = name
             if name in self.arguments:
                 assert self.arguments[name].device_size == item.device_size, name
@@ -190,7 +190,7 @@ class _Joined:
             self.plan.append(replace(step, program=directories[step.program], arguments=arguments))
         self.programs += [replace(item, directory=directories[item.directory]) for item in bundle.programs]
 
-    def _name(self, item: Argument, part: Graph, number: int) -> str:
+    def _name(self, item: Argument, part: Graph, bundle: Bundle) -> str:
         """Return the name of a part's argument in the whole bundle.
 
         What the part's passes have named may be called as a value of another part is, or what these have named.
@@ -205,12 +205,21 @@ class _Joined:
             known is not None
             and item.role is Role.CONSTANT
             and known == replace(item, arg_index=known.arg_index, address=known.address)
+            and self._has_same_numbers(item.name, bundle)
         ):
             return item.name
-        name = f"{item.name}.{number}"
+        name = f"{item.name}.{len(self.plan)}"
         while name in self.arguments or name in self.source.values:
             name += "_"
         return name
+
+    def _has_same_numbers(self, name: str, bundle: Bundle) -> bool:
+        """Whether a constant of a part is that of an earlier part by the same name; the graph's own ones always are."""
+        if name not in self.constants or name in self.source.constants:
+            return True
+        earlier, there = self.constants[name]
+        first, second = earlier.constants[there], bundle.constants[name]
+        return first.dtype == second.dtype and first.tobytes() == second.tobytes()
 
     def _argument(self, item: Argument, name: str, bundle: Bundle) -> Argument:
         """Return an argument of the whole bundle; its tables go with it where the caller copies it."""

@@ -226,6 +226,21 @@ def test_an_embedding_of_two_dims_of_ids_and_a_row_that_there_is_not() -> None:
         spyrec.run(bundle, {"ids": ids + 39, "w": table})
 
 
+def test_numbers_of_two_programs_around_rows_stay_apart() -> None:
+    """Each part names its own numbers, and both call them the same."""
+    nodes = [
+        node("a", "mul", ["x", 2.0]),
+        node("r", "index_select", ["a", "i"], dim=0),
+        node("s", "mul", ["r", 0.25]),
+        node("t", "add", ["s", 2.0]),
+    ]
+    bundle = spyrec.compile(graph([tensor("x", [6, 70]), tensor("i", [3], "int64")], nodes, ["t"]))
+    x = halves(8, 6, 70)
+    result = spyrec.run(bundle, {"x": x, "i": np.array([5, 0, 2])}, CHECKED)
+    assert result.is_ok
+    np.testing.assert_array_equal(result.outputs["t"], x[[5, 0, 2]] * np.float16(0.5) + np.float16(2))
+
+
 # --- state ------------------------------------------------------------------------------------------------------------
 
 STATE = graph(
