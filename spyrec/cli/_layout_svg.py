@@ -29,6 +29,8 @@ def draw(layout: DeviceLayout) -> str:
         raise refuse(
             "SPY0319", f"{count} sticks are too many for a picture", hint=f"draw at most {_MOST_STICKS} sticks"
         )
+    if not count:
+        raise refuse("SPY0310", "a tensor without elements has no sticks to draw")
     boxes = list(_boxes(layout))
     mask = layout.valid_lane_mask()
     width = max([520, *(box.x + _WIDTH + _MARGIN for box in boxes)])

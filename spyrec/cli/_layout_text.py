@@ -131,7 +131,7 @@ def dims_table(layout: DeviceLayout) -> str:
 def _sticks(layout: DeviceLayout) -> str:
     """Draw each stick of a small tensor as a row: ``#`` holds elements, ``.`` is padding."""
     count = math.prod(layout.device_size[:-1])
-    if count > _MOST_STICKS_DRAWN:
+    if count > _MOST_STICKS_DRAWN or not count:
         return ""
     mask = layout.valid_lane_mask().reshape(count, -1)
     lanes_per_mark = max(1, layout.elements_per_stick // _COLUMNS)

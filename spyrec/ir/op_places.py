@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from spyrec.device_ops import IDENTITY
 from spyrec.hardware.dtypes import DType
 from spyrec.ir.host_ops import host_reason
-from spyrec.ir.opdef import OpDef, OpError, OpKind, Sample
+from spyrec.ir.opdef import ROW_DTYPES, OpDef, OpError, OpKind, Sample
 from spyrec.ir.types import TensorType
 
 CLASSES: dict[str, tuple[DType, ...]] = {
@@ -45,6 +46,8 @@ def _places_of(definition: OpDef, dtype: DType) -> Iterator[str]:
             continue
         if any(0 in item.shape for item in results):
             continue
+        if definition.rows is not None and results[0].dtype in ROW_DTYPES:
+            yield f"`{IDENTITY}`"  # where the index is one row of sticks, and the rows are whole ones
         yield HOST if host_reason(definition, retyped, results, attributes) is not None else device_form(definition)
 
 

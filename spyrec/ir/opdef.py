@@ -20,7 +20,7 @@ import numpy.typing as npt
 from spyrec.dataclass import dataclass
 from spyrec.device_ops import device_operation
 from spyrec.device_ops.record import DeviceOperation
-from spyrec.hardware.dtypes import DeviceFormat
+from spyrec.hardware.dtypes import DeviceFormat, DType
 from spyrec.ir.types import TensorType
 
 Array = npt.NDArray[np.generic]
@@ -162,6 +162,9 @@ class RowAccess:
         """Return the shape of what is read or written: the table's, with the index's elements along ``dim``."""
         return (*table.shape[: self.dim], index.element_count, *table.shape[self.dim + 1 :])
 
+
+ROW_DTYPES = frozenset({DType.FLOAT16, DType.BFLOAT16, DType.FLOAT32})
+"""What a table may be whose rows the device reads or writes by an index."""
 
 RowRule = Callable[[OperandTypes, Attributes], RowAccess | None]
 """What a node with these operands and attributes reads or writes by an index, ``None`` where that is not all of it."""

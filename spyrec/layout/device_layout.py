@@ -169,7 +169,8 @@ class DeviceLayout:
     @property
     def padding_fraction(self) -> float:
         """The part of the device memory, 0 to 1, that holds no element of the host tensor."""
-        return 1.0 - math.prod(self.host_shape) / math.prod(self.device_size)
+        elements = math.prod(self.device_size)
+        return 1.0 - math.prod(self.host_shape) / elements if elements else 0.0
 
     def device_strides(self) -> tuple[int, ...]:
         """Return the distance in elements between neighbours along each device dim."""

@@ -60,6 +60,8 @@ def analyse(
 
     Reasons: SPY0307 where a host dim of several elements has no device dim to hold it, or a step is not whole.
     """
+    if 0 in host.shape:
+        return ()  # nothing lies anywhere
     owners = _owners(host, device_size, stride_map)
     runs: list[Run] = []
     last = len(host.shape) - 1

@@ -15,7 +15,7 @@ from spyrec.hardware.dtypes import DType
 from spyrec.ir.attributes import NO_ATTRIBUTES
 from spyrec.ir.graph import Graph, LoopRequest, Node, location_of
 from spyrec.ir.host_ops import node_reason
-from spyrec.ir.opdef import OpKind, RowAccess, catalogue
+from spyrec.ir.opdef import ROW_DTYPES, OpKind, RowAccess, catalogue
 from spyrec.ir.parts import HostPart, Part, RowPart
 from spyrec.passes.canonicalize import live_nodes
 from spyrec.passes.fold_constants import folded_values, makers, under_new_names, without_folded
@@ -93,7 +93,6 @@ _KINDS = 3
 _MOST_ROW_DIMS = 5
 """Dims of a table whose rows an operation reads or writes: more have no names in a SuperDSC beside the index's."""
 
-_ROW_DTYPES = frozenset({DType.FLOAT16, DType.BFLOAT16, DType.FLOAT32})
 _INDEX_DTYPES = frozenset({DType.INT32, DType.INT64})
 
 
@@ -119,7 +118,7 @@ def _is_on_device(graph: Graph, node: Node, access: RowAccess) -> bool:
     table, index = graph.type_of(str(node.inputs[access.table])), graph.type_of(str(node.inputs[access.index]))
     values = [graph.values[name] for name in (*map(str, operands), node.output)]
     return (
-        table.dtype in _ROW_DTYPES
+        table.dtype in ROW_DTYPES
         and index.dtype in _INDEX_DTYPES
         and access.dim < table.rank - 1
         and table.shape[-1] > 1

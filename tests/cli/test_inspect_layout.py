@@ -146,3 +146,16 @@ def test_a_refused_question_about_a_file_names_both(tmp_path: Path, capsys: Capt
     (line,) = map(json.loads, capsys.readouterr().err.splitlines())
     assert (line["code"], line["location"]["file"]) == ("SPY0310", str(graph))
     assert "--at 99,99,99" in "".join(line["notes"])
+
+
+@pytest.mark.parametrize("shape", ["0", "0,64", "4,0", "2,0,3"])
+def test_a_tensor_without_elements_has_a_layout_and_no_sticks(capsys: Capture, tmp_path: Path, shape: str) -> None:
+    assert main(["inspect-layout", "--shape", shape]) == 0
+    assert "memory  0 bytes in 0 sticks" in capsys.readouterr().out
+    assert main(["inspect-layout", "--shape", shape, "--json"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)["tensors"]
+    assert (found["size_bytes"], found["padding_percent"]) == (0, 0.0)
+    place = ",".join("0" for _ in shape.split(","))
+    for asked in (["--at", place], ["--at-address", "0"], ["--svg", str(tmp_path / "x.svg")]):
+        assert main(["inspect-layout", "--shape", shape, *asked]) == 1
+        assert "SPY0310" in capsys.readouterr().err
