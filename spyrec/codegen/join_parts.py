@@ -223,7 +223,9 @@ class _Joined:
 
     def _argument(self, item: Argument, name: str, bundle: Bundle) -> Argument:
         """Return an argument of the whole bundle; its tables go with it where the caller copies it."""
-        is_output = any(argument == item.name and value in self.source.outputs for value, argument in _outputs(bundle))
+        is_output = any(
+            argument == item.name and value in self.source.outputs for value, argument in bundle.manifest.outputs
+        )
         is_between = item.role in (Role.INPUT, Role.OUTPUT) and not is_output and name not in self.source.inputs
         if is_between or item.dci is None:
             return replace(item, name=name, role=Role.INTERMEDIATE if is_between else item.role, dci=None)
@@ -259,10 +261,6 @@ class _Joined:
         is_given = name in self.source.inputs or name in self.source.constants
         made_by_host = any(name in node.outputs for _, part in self._host for node in part.nodes)
         return not is_given and not made_by_host
-
-
-def _outputs(bundle: Bundle) -> tuple[tuple[str, str], ...]:
-    return bundle.manifest.outputs
 
 
 class _Constants(Mapping[str, HostArray]):

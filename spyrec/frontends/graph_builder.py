@@ -34,6 +34,7 @@ from spyrec.frontends.saved_graph import inline_json, save_graph
 from spyrec.frontends.value import Value
 from spyrec.ir import graph as ir
 from spyrec.ir.opdef import OpDef, catalogue
+from spyrec.ir.requests import why_no_update
 from spyrec.layout.symbolic_dim import SymbolicDim
 
 _NO_COUNTS: Mapping[str, int] = {}
@@ -234,16 +235,8 @@ class GraphBuilder(OpMethods):
         """
         site = call_site()
         output, name = self._name_of(value, site), self._name_of(of, site)
-        types = [self._recorder.tables.values[item].type for item in (output, name)]
-        problem: str | None = None
-        if name not in self._recorder.inputs:
-            problem = f'"{name}" is no input of the graph'
-        elif output in self._recorder.inputs:
-            problem = f'"{output}" is an input itself'
-        elif name in self._updates.values():
-            problem = f'"{name}" is replaced by another output, too'
-        elif types[0] != types[1]:
-            problem = f'"{output}" is {types[0]}, and "{name}", which it replaces, {types[1]}'
+        known = self._recorder.tables.values
+        problem = why_no_update(output, name, self._recorder.inputs, self._updates.values(), known)
         if problem is not None:
             raise refuse("SPY0150", problem, site)
         self._updates[output] = name

@@ -8,7 +8,7 @@ from itertools import islice
 
 from spyrec.diagnostics import DiagnosticSink, Location
 from spyrec.ir.declarations import Declarations
-from spyrec.ir.graph import LoopRequest, Node, pinned_position
+from spyrec.ir.graph import LoopRequest, Node, Value, pinned_position
 from spyrec.ir.graph_text import GraphText, LoopText, NodeText
 from spyrec.ir.near_names import did_you_mean
 from spyrec.layout.symbolic_dim import SymbolicDim
@@ -27,6 +27,24 @@ def read_loops(
     )
 
 
+def why_no_update(
+    output: str, name: str, inputs: Collection[str], replaced: Collection[str], values: Mapping[str, Value]
+) -> str | None:
+    """Return why ``output`` cannot be the new content of ``name``, ``None`` where it can.
+
+    ``replaced``: the inputs that other outputs replace; ``values``: those whose types are known.
+    """
+    if name not in inputs:
+        return f'"{name}" is no input of the graph'
+    if output in inputs:
+        return f'"{output}" is an input itself'
+    if name in replaced:
+        return f'"{name}" is replaced by another output, too'
+    if output in values and name in values and values[output].type != values[name].type:
+        return f'"{output}" is {values[output].type}, and "{name}", which it replaces, {values[name].type}'
+    return None
+
+
 def read_updates(model: GraphText, declarations: Declarations) -> dict[str, str]:
     """Return which input each output replaces that the graph names so.
 
@@ -36,17 +54,9 @@ def read_updates(model: GraphText, declarations: Declarations) -> dict[str, str]
     found: dict[str, str] = {}
     for output, name in model.updates.items():
         place, values = declarations.root.child("updates", output), declarations.values
-        problem: str | None = None
+        problem = why_no_update(output, name, inputs, found.values(), values)
         if output not in model.outputs:
             problem = f'"{output}" is no output of the graph'
-        elif name not in inputs:
-            problem = f'"{name}" is no input of the graph'
-        elif output in inputs:
-            problem = f'"{output}" is an input itself'
-        elif name in found.values():
-            problem = f'"{name}" is replaced by another output, too'
-        elif output in values and name in values and values[output].type != values[name].type:
-            problem = f'"{output}" is {values[output].type}, and "{name}", which it replaces, {values[name].type}'
         if problem is None:
             found[output] = name
         elif declarations.form.has_all_names:
