@@ -22,7 +22,7 @@ from typing import Any, TypeVar, cast
 from spyrec.diagnostics import Diagnostic, Severity
 from spyrec.files.kernel_operands import OperandKind, called_with, kind_of
 from spyrec.files.kernel_store import KernelStore
-from spyrec.files.machine_code import MachineCode, loaded, processor
+from spyrec.files.machine_code import MachineCode, lacking, loaded, processor
 from spyrec.files.numba_names import Ingredient, compiled_apart
 from spyrec.files.private_directory import PrivateDirectory, made_private, private_directory
 
@@ -66,22 +66,47 @@ class _Kernel(Ingredient):
 def kernel_code(function: Callable[..., object], operands: Sequence[OperandKind]) -> tuple[int, str]:
     """Return the address of a kernel for operands of these kinds, and what it returns, by numba's name."""
     with _ONE_COMPILER:
-        name = kernel_name(function, operands)
-        store = None if name is None else _store()
-        if name is not None and store is not None:
-            kept = store.read(name)
-            code = None if kept is None else MachineCode.of(kept)
-            address = None if code is None else loaded(code)
-            if code is not None and address is not None:
-                return address, code.result
-        from spyrec.files.kernel_compiler import compiled
-
-        code = compiled(function, operands)
-        if name is not None and store is not None:
-            store.write(name, code.written())
+        kept = _kept(function, operands)
+        address = None if kept is None else loaded(kept)
+        if kept is not None and address is not None:
+            return address, kept.result
+        code = _compiled(function, operands)
         address = loaded(code)
         assert address is not None, "what was compiled here finds here what it needs"
         return address, code.result
+
+
+def keep_kernel(function: Callable[..., object], operands: Sequence[OperandKind]) -> bool:
+    """Compile a kernel for operands of these kinds and keep it, unless that is kept; whether it was compiled."""
+    with _ONE_COMPILER:
+        if is_kept(function, operands):
+            return False
+        _compiled(function, operands)
+        return True
+
+
+def is_kept(function: Callable[..., object], operands: Sequence[OperandKind]) -> bool:
+    """Whether a run would find a kernel for operands of these kinds, and what it needs."""
+    kept = _kept(function, operands)
+    return kept is not None and not lacking(kept.needs)
+
+
+def _kept(function: Callable[..., object], operands: Sequence[OperandKind]) -> MachineCode | None:
+    name = kernel_name(function, operands)
+    store = None if name is None else _store()
+    kept = None if name is None or store is None else store.read(name)
+    return None if kept is None else MachineCode.of(kept)
+
+
+def _compiled(function: Callable[..., object], operands: Sequence[OperandKind]) -> MachineCode:
+    """Compile a kernel and keep it, where that can be."""
+    from spyrec.files.kernel_compiler import compiled
+
+    code, name = compiled(function, operands), kernel_name(function, operands)
+    store = None if name is None else _store()
+    if name is not None and store is not None:
+        store.write(name, code.written())
+    return code
 
 
 def kernel_name(function: Callable[..., object], operands: Sequence[OperandKind]) -> str | None:

@@ -49,6 +49,16 @@ class KernelStore:
         kept = content[begin:]
         return kept if hashlib.sha256(kept).digest() == content[len(_MARK) : begin] else None
 
+    def sizes_bytes(self) -> dict[str, int]:
+        """Return the size of each file that is kept, by its name there."""
+        found: dict[str, int] = {}
+        with suppress(OSError), opened_private(self.path) as folder, os.scandir(folder) as items:
+            for item in items:
+                with suppress(OSError):  # another process may have removed it
+                    if item.name.endswith(_SUFFIX):
+                        found[item.name] = item.stat(follow_symlinks=False).st_size
+        return found
+
     def write(self, name: str, kept: bytes) -> None:
         """Keep bytes under a name; where they cannot be written nothing is kept."""
         content = _MARK + hashlib.sha256(kept).digest() + kept

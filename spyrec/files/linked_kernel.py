@@ -11,7 +11,8 @@ from collections.abc import Callable
 from functools import cached_property, partial
 from inspect import signature
 
-from spyrec.files.kernel_cache import kernel_code
+from spyrec.files.kernel_cache import is_kept, keep_kernel, kernel_code
+from spyrec.files.kernel_operands import OperandKind
 
 UNREAD_OPERANDS = 2
 """Addresses that each function takes before its own operands, for what it returns and for what it raises: nothing.
@@ -37,14 +38,23 @@ class Linked:
 
     def __init__(self, function: Callable[..., None]) -> None:
         self.py_func = function
-        self._operands = len(signature(function).parameters)
+        self.kinds: tuple[OperandKind, ...] = (int,) * len(signature(function).parameters)
 
     @cached_property
     def address(self) -> int:
         """Where the function stands in this process; compiled, or read from the disk, when first asked for."""
-        address, result = kernel_code(self.py_func, (int,) * self._operands)
+        address, result = kernel_code(self.py_func, self.kinds)
         assert result == "none", "a linked function returns nothing"
         return address
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether a run would find it compiled."""
+        return is_kept(self.py_func, self.kinds)
+
+    def keep(self) -> bool:
+        """Compile it and keep that, unless it is kept; whether it was compiled."""
+        return keep_kernel(self.py_func, self.kinds)
 
     def __call__(self, *operands: int) -> None:
         """Call it from Python, without the interpreter lock."""
@@ -52,7 +62,7 @@ class Linked:
 
     @cached_property
     def _from_python(self) -> Callable[..., None]:
-        return called_at(self.address, self._operands)
+        return called_at(self.address, len(self.kinds))
 
 
 def linked(function: Callable[..., None]) -> Linked:

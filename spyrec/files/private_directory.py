@@ -56,6 +56,22 @@ def is_private(path: Path) -> bool:
     return False
 
 
+def why_not_private(path: Path) -> str | None:
+    """Return what is wrong with a directory that :func:`made_private` does not give; ``None`` where nothing is."""
+    if made_private(path):
+        return None
+    try:
+        found = path.lstat()
+    except OSError as error:
+        return f"it cannot be made: {error.strerror}"
+    if not stat.S_ISDIR(found.st_mode):
+        return "it is a link" if stat.S_ISLNK(found.st_mode) else "it is no directory"
+    if found.st_uid != os.geteuid():
+        return f"it belongs to user {found.st_uid}"
+    mode = stat.S_IMODE(found.st_mode)
+    return f"its mode is {mode:04o}: others can enter it" if mode & 0o077 else "it cannot be written to"
+
+
 def is_ours_to_trust(path: Path) -> bool:
     """Whether what lies in a directory was put there by this user, the administrator or members of its group."""
     with suppress(OSError):

@@ -118,6 +118,11 @@ RUNNING: dict[str, Code] = {
         "The results that a run returns are named as the graph names its outputs.",
         hint="the manifest lists them; `outputs=None` returns all",
     ),
+    "SPY0796": Code(
+        "kernels cannot be compiled",
+        "Found by spyrec doctor: a kernel of one addition was to be compiled, loaded and called.",
+        hint="install spyrec again, with the numba and llvmlite that it asks for",
+    ),
     "SPY0797": Code(
         "operating system refused",
         "A full disk, a closed directory or a limit of this machine.",
