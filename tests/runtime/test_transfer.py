@@ -14,12 +14,10 @@ from hypothesis import strategies as st
 
 from spyrec.diagnostics import SpyrecError
 from spyrec.diagnostics.json_reading import JsonValue
-from spyrec.files.kernel_cache import cached_kernel
 from spyrec.hardware import dlfloat
 from spyrec.hardware.dtypes import DeviceFormat, DType
 from spyrec.layout.conversion_table import DataConversionInfo
 from spyrec.layout.device_layout import DeviceLayout
-from spyrec.runtime.host_copies.copy_kernels import dlfloat_to_half, half_to_dlfloat
 from spyrec.runtime.host_copies.transfer import copy_into_host, copy_to_device, copy_to_host
 
 POISON = 0xA5
@@ -103,12 +101,6 @@ def test_a_transposed_source_of_several_sticks_is_copied_right() -> None:
     np.testing.assert_array_equal(copy_to_host(memory, layout.dci("d2h"), (60, 140), DType.FLOAT32), source.T)
 
 
-@cached_kernel
-def convert_two(given: npt.NDArray[np.uint16], out: npt.NDArray[np.uint16]) -> None:
-    out[0] = half_to_dlfloat(given[0])
-    out[1] = dlfloat_to_half(given[1])
-
-
 def test_every_half_is_rounded_as_the_reference_rounds_it_in_both_directions() -> None:
     bits = np.arange(1 << 16, dtype=np.uint16)
     layout = DeviceLayout.default((1 << 16,), "float16")
@@ -121,9 +113,24 @@ def test_every_half_is_rounded_as_the_reference_rounds_it_in_both_directions() -
         halves = dlfloat.decode(bits).astype(np.float16)
     got = copy_to_host(memory, layout.dci("d2h"), (1 << 16,), DType.FLOAT16)
     np.testing.assert_array_equal(got.view(np.uint16), halves.view(np.uint16))
-    out = np.zeros(2, np.uint16)
-    convert_two(np.array([0xFC00, 0xFFFF], np.uint16), out)
-    assert out.tolist() == [0xFFFF, 0xFC00]
+
+
+def test_every_half_is_rounded_in_both_directions_where_host_elements_lie_apart() -> None:
+    bits = np.arange(1 << 16, dtype=np.uint16)
+    layout = DeviceLayout.default((256, 256), "float16")
+    memory = np.zeros(layout.nbytes, dtype=np.uint8)
+    copy_to_device(bits.view(np.float16), layout.dci("h2d", (256, 256), (1, 256)), memory)
+    places = [layout.device_coordinate((row, column)) for column in range(256) for row in range(256)]
+    stored = memory.view(np.uint16).reshape(layout.device_size)
+    want = dlfloat.encode(bits.view(np.float16).astype(np.float32))
+    np.testing.assert_array_equal([stored[place] for place in places], want)
+    for place, pattern in zip(places, bits.tolist(), strict=True):
+        stored[place] = pattern
+    with np.errstate(over="ignore"):
+        halves = dlfloat.decode(bits).astype(np.float16)
+    got = np.zeros(1 << 16, np.float16)
+    copy_into_host(memory, layout.dci("d2h", (256, 256), (1, 256)), got)
+    np.testing.assert_array_equal(got.view(np.uint16), halves.view(np.uint16))
 
 
 @pytest.mark.parametrize("rows", [1, 9])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, reduce
 from itertools import pairwise, zip_longest
 
 import numpy as np
@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from spyrec.dataclass import dataclass
 from spyrec.layout.conversion_table import CopyNest, DataConversionInfo
-from spyrec.runtime.host_copies.copy_kernels import PATTERN_BYTES
+from spyrec.runtime.host_copies.stick_conversion import PATTERN_BYTES, STICK_LANES
 
 _PART_ELEMENTS = 1 << 19
 """About as many elements as are copied at a time: a part pays for the hand-over, and its temporaries stay small."""
@@ -92,10 +92,20 @@ def _part_words(part: CopyNest) -> list[int]:
     loops = list(zip(part.sizes, part.source_strides, part.destination_strides, strict=True))
     loops += [(1, 0, 0)] * (2 - len(loops))
     loops[2:] = sorted(loops[2:], key=lambda loop: min(abs(loop[1]), abs(loop[2])))
-    words = [len(loops), part.source_offset * PATTERN_BYTES, part.destination_offset * PATTERN_BYTES]
+    tiles = math.prod(size for size, _, _ in loops[2:])
+    words = [len(loops), tiles, _line_steps(loops), part.source_offset * PATTERN_BYTES]
+    words.append(part.destination_offset * PATTERN_BYTES)
     for size, source, destination in loops:
         words += [size, source * PATTERN_BYTES, destination * PATTERN_BYTES]
     return words
+
+
+def _line_steps(loops: Sequence[tuple[int, int, int]]) -> int:
+    """Return the bits of the steps, in bytes, between runs that are written; 1 where runs are not whole sticks."""
+    (lanes, source, destination), *others = loops
+    if (source, destination) != (1, 1) or lanes % STICK_LANES:
+        return 1
+    return reduce(int.__or__, (step * PATTERN_BYTES for _, _, step in others))
 
 
 def _joined(spans: Sequence[tuple[int, int]]) -> tuple[int, int]:

@@ -1,4 +1,6 @@
-"""Conversion of adjacent 16-bit patterns inside kernels, written as vector instructions on addresses.
+"""Conversion of runs of 16-bit patterns inside kernels, written as instructions on addresses.
+
+As functions of numba's they took five times as long to compile, which whoever copies for the first time waits for.
 
 Patterns that are or become zero or a normal number need a handful of steps, infinities, NaNs and what is or becomes a
 subnormal half several times as many.  So a stick goes the first way, and where that does not serve all of its lanes the
@@ -13,20 +15,26 @@ other one: a softmax of thousands of elements gives subnormal halves in every st
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import reduce
 from typing import Any, cast
 
 from llvmlite import ir
 
-from spyrec.files.numba_names import cgutils, intrinsic, types
+from spyrec.dataclass import dataclass
+from spyrec.files.numba_names import cgutils, intrinsic, literal_intrinsic, types
 
 LINE_BYTES = 64
 """A line of the host's caches, half a stick."""
 
+STICK_LANES = 64
+"""Lanes of a stick, two lines."""
+
+PATTERN_BYTES = 2
+
 FEW = 8
 """Lanes of the vectors of what is no half of a stick: those that every processor has."""
 
-_LINE_LANES = LINE_BYTES // 2
+_LINE_LANES = LINE_BYTES // PATTERN_BYTES
+_STICK_BYTES = STICK_LANES * PATTERN_BYTES
 _INDEX = ir.IntType(32)
 _WORD = ir.IntType(64)
 _PATTERN = ir.IntType(16)
@@ -128,64 +136,154 @@ def _pointer(builder: Any, address: Any, kind: ir.Type) -> Any:  # noqa: ANN401
     return builder.inttoptr(address, kind.as_pointer())
 
 
-def _converter(
-    in_full: _Conversion, lanes: int, simply: _SimpleConversion | None = None, *, is_streamed: bool = False
-) -> Callable[[int, int], None]:
-    """Return what converts a vector, or two of them ``simply`` where that is right for all lanes of both."""
-    vector_type = ir.VectorType(_PATTERN, lanes)
+@dataclass(frozen=True, slots=True)
+class _Direction:
+    """How patterns of one format become those of the other."""
 
-    @intrinsic
-    def converted(_context: Any, source: Any, destination: Any):  # noqa: ANN202, ANN401 - numba's own protocol
-        def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> object:  # noqa: ANN401
-            read, written = (_pointer(builder, address, vector_type) for address in arguments)
-            values = [
-                builder.load(cgutils.gep(builder, read, number), align=2)
-                for number in range(1 if simply is None else 2)
-            ]
-
-            def store(results: Sequence[Any]) -> None:
-                for number, result in enumerate(results):
-                    place = cgutils.gep(builder, written, number)
-                    stored = builder.store(result, place, align=LINE_BYTES if is_streamed else 2)
-                    if is_streamed:
-                        stored.set_metadata("nontemporal", builder.module.add_metadata([ir.Constant(_INDEX, 1)]))
-
-            if simply is None:
-                store([in_full(builder, value) for value in values])
-                return ir.Constant(_WORD, 0)
-            results, right = zip(*[simply(builder, value) for value in values])
-            all_right = reduce(builder.and_, [builder.bitcast(item, ir.IntType(lanes)) for item in right])
-            is_right = builder.icmp_unsigned("==", all_right, ir.Constant(all_right.type, -1))
-            # a line that goes past the caches is stored once: twice takes a hundred times as long
-            with builder.if_else(is_right, likely=True) as (simple, full):
-                with simple:
-                    store(results)
-                with full:
-                    store([in_full(builder, value) for value in values])
-            return ir.Constant(_WORD, 0)
-
-        return types.int64(source, destination), generate
-
-    return cast("Callable[[int, int], None]", converted)
+    simply: _SimpleConversion
+    in_full: _Conversion
 
 
-stick_to_dlfloat = _converter(_all_to_dlfloat, _LINE_LANES, _normals_to_dlfloat)
-"""``(source, destination)``, addresses: rounds 64 IEEE half patterns to DLFloat16 (inside kernels only)."""
+_TO_DLFLOAT = _Direction(_normals_to_dlfloat, _all_to_dlfloat)
+_TO_HALF = _Direction(_normals_to_half, _all_to_half)
 
-stick_to_half = _converter(_all_to_half, _LINE_LANES, _normals_to_half)
-"""The other way."""
 
-streamed_stick_to_dlfloat = _converter(_all_to_dlfloat, _LINE_LANES, _normals_to_dlfloat, is_streamed=True)
-"""The same, stored past the caches: whole lines, which :func:`ordered` makes others see."""
+@dataclass(frozen=True, slots=True)
+class _RunWriter:
+    """Writes the conversion of runs; ``places`` of its methods: the addresses read and written."""
 
-streamed_stick_to_half = _converter(_all_to_half, _LINE_LANES, _normals_to_half, is_streamed=True)
-"""The other way."""
+    builder: Any
+    direction: _Direction
 
-line_to_dlfloat, line_to_half = (_converter(convert, _LINE_LANES) for convert in (_all_to_dlfloat, _all_to_half))
-"""Half a stick, and the other way."""
+    def stick(self, places: Sequence[Any], *, is_streamed: bool) -> None:
+        """Convert a stick, simply where that is right for all lanes."""
+        builder = self.builder
+        read, written = (_pointer(builder, place, ir.VectorType(_PATTERN, STICK_LANES)) for place in places)
+        value = builder.load(read, align=PATTERN_BYTES)
+        result, right = self.direction.simply(builder, value)
+        is_right = builder.icmp_unsigned("==", builder.bitcast(right, _WORD), _word(-1))
+        # a line that goes past the caches is stored once: twice takes a hundred times as long
+        with builder.if_else(is_right, likely=True) as (simple, full):
+            with simple:
+                self._store(result, written, is_streamed)
+            with full:
+                self._store(self.direction.in_full(builder, value), written, is_streamed)
 
-few_to_dlfloat, few_to_half = (_converter(convert, FEW) for convert in (_all_to_dlfloat, _all_to_half))
-""":data:`FEW` patterns, and the other way."""
+    def _store(self, stick: Any, written: Any, is_streamed: bool) -> None:  # noqa: ANN401
+        builder = self.builder
+        if not is_streamed:
+            builder.store(stick, written, align=PATTERN_BYTES)
+            return
+        line_type = ir.VectorType(_PATTERN, _LINE_LANES).as_pointer()
+        for line in range(2):
+            lanes = ir.Constant(
+                ir.VectorType(_INDEX, _LINE_LANES), [line * _LINE_LANES + k for k in range(_LINE_LANES)]
+            )
+            place = cgutils.gep(builder, builder.bitcast(written, line_type), line)
+            stored = builder.store(builder.shuffle_vector(stick, stick, lanes), place, align=LINE_BYTES)
+            stored.set_metadata("nontemporal", builder.module.add_metadata([ir.Constant(_INDEX, 1)]))
+
+    def few(self, places: Sequence[Any], lanes: int) -> None:
+        """Convert so many lanes as one vector."""
+        builder = self.builder
+        read, written = (_pointer(builder, place, ir.VectorType(_PATTERN, lanes)) for place in places)
+        value = builder.load(read, align=PATTERN_BYTES)
+        builder.store(self.direction.in_full(builder, value), written, align=PATTERN_BYTES)
+
+    def sticks(self, places: Sequence[Any], count: Any, *, is_streamed: bool) -> None:  # noqa: ANN401
+        """Convert whole sticks, one after the other."""
+        with cgutils.for_range(self.builder, count, intp=_WORD) as loop:
+            self.stick(self._further(places, loop.index, _STICK_BYTES), is_streamed=is_streamed)
+
+    def rest(self, places: Sequence[Any], lanes: Any) -> None:  # noqa: ANN401
+        """Convert less than a stick: a line, then vectors of 8, the last of which overlaps what is before it."""
+        builder = self.builder
+        has_line = builder.icmp_unsigned(">=", lanes, _word(_LINE_LANES))
+        with builder.if_then(has_line):
+            self.few(places, _LINE_LANES)
+        places = self._further(places, builder.zext(has_line, _WORD), LINE_BYTES)
+        lanes = builder.and_(lanes, _word(_LINE_LANES - 1))
+        count = builder.lshr(builder.add(lanes, _word(FEW - 1)), _word(3))
+        with cgutils.for_range(builder, count, intp=_WORD) as loop:
+            first, last = builder.mul(loop.index, _word(FEW)), builder.sub(lanes, _word(FEW))
+            first = builder.select(builder.icmp_signed("<", first, last), first, last)
+            self.few(self._further(places, first, PATTERN_BYTES), FEW)
+
+    def spaced(self, places: Sequence[Any], steps: Sequence[Any], lanes: Any) -> None:  # noqa: ANN401
+        """Convert patterns that are ``steps`` bytes apart, in vectors of 8; those behind the last one are the last."""
+        builder, last = self.builder, self.builder.sub(lanes, _word(1))
+        (read, written), (read_step, write_step) = places, steps
+        vectors = builder.lshr(builder.add(lanes, _word(FEW - 1)), _word(3))
+        with cgutils.for_range(builder, vectors, intp=_WORD) as loop:
+            first = builder.mul(loop.index, _word(FEW))
+            numbers = [builder.add(first, _word(lane)) for lane in range(FEW)]
+            numbers = [builder.select(builder.icmp_signed("<", number, last), number, last) for number in numbers]
+            value = ir.Constant(ir.VectorType(_PATTERN, FEW), ir.Undefined)
+            for lane, number in enumerate(numbers):
+                place = _pointer(builder, builder.add(read, builder.mul(number, read_step)), _PATTERN)
+                value = builder.insert_element(
+                    value, builder.load(place, align=PATTERN_BYTES), ir.Constant(_INDEX, lane)
+                )
+            result = self.direction.in_full(builder, value)
+            for lane, number in enumerate(numbers):
+                place = _pointer(builder, builder.add(written, builder.mul(number, write_step)), _PATTERN)
+                builder.store(builder.extract_element(result, ir.Constant(_INDEX, lane)), place, align=PATTERN_BYTES)
+
+    def _further(self, places: Sequence[Any], count: Any, size_bytes: int) -> list[Any]:  # noqa: ANN401
+        beyond = self.builder.mul(count, _word(size_bytes))
+        return [self.builder.add(place, beyond) for place in places]
+
+
+def _word(value: int) -> ir.Constant:
+    return ir.Constant(_WORD, value)
+
+
+def _writer(builder: Any, to_device: Any) -> _RunWriter:  # noqa: ANN401
+    return _RunWriter(builder, _TO_DLFLOAT if to_device.literal_value else _TO_HALF)
+
+
+@literal_intrinsic
+def _convert_run(_context: Any, to_device: Any, _is_streamed: Any, _read: Any, _write: Any, _lanes: Any):  # noqa: ANN202, ANN401
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> object:  # noqa: ANN401
+        _, streamed, *places, lanes = arguments
+        writer, count = _writer(builder, to_device), builder.sdiv(lanes, _word(STICK_LANES))
+        with builder.if_else(builder.icmp_signed("!=", streamed, _word(0))) as (past_caches, usual):
+            with past_caches:
+                writer.sticks(places, count, is_streamed=True)
+            with usual:
+                writer.sticks(places, count, is_streamed=False)
+        rest = builder.sub(lanes, builder.mul(count, _word(STICK_LANES)))
+        with builder.if_then(builder.icmp_signed("!=", rest, _word(0))):
+            beyond = builder.mul(count, _word(_STICK_BYTES))
+            writer.rest([builder.add(place, beyond) for place in places], rest)
+        return _word(0)
+
+    words = types.int64
+    return words(to_device, words, words, words, words), generate
+
+
+convert_run = cast("Callable[[bool, int, int, int, int], None]", _convert_run)
+"""``(to_device, is_streamed, read, write, lanes)``: rounds adjacent patterns (inside kernels only).
+
+``lanes``: at least :data:`FEW`.  ``to_device``, a constant: IEEE half to DLFloat16, else the other way.
+``is_streamed``: not 0 where whole sticks, which begin with lines, are stored past the caches; :func:`ordered` makes
+others see them.
+"""
+
+
+@literal_intrinsic
+def _convert_spaced(_context: Any, to_device: Any, _read: Any, _step: Any, _write: Any, _pace: Any, _lanes: Any):  # noqa: ANN202, ANN401
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> object:  # noqa: ANN401
+        _, read, read_step, write, write_step, lanes = arguments
+        _writer(builder, to_device).spaced((read, write), (read_step, write_step), lanes)
+        return _word(0)
+
+    words = types.int64
+    return words(to_device, words, words, words, words, words), generate
+
+
+convert_spaced = cast("Callable[[bool, int, int, int, int, int], None]", _convert_spaced)
+"""``(to_device, read, read_step, write, write_step, lanes)``: the same of any number, so many bytes apart."""
 
 
 @intrinsic
@@ -201,29 +299,37 @@ word_at = cast("Callable[[int, int], int]", _word_at)
 """``(table, place)``: a word of a table at an address."""
 
 
-@intrinsic
-def _pattern_at(_context: Any, _address: Any):  # noqa: ANN202, ANN401
-    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> object:  # noqa: ANN401
-        return builder.load(_pointer(builder, arguments[0], _PATTERN), align=2)
-
-    return types.uint16(types.int64), generate
-
-
-pattern_at = cast("Callable[[int], Any]", _pattern_at)
-"""The pattern at an address."""
+WORDS_BEFORE_LOOPS = 5
+"""Of a part of a copy; each loop has three: size, source step, destination step."""
 
 
 @intrinsic
-def _set_pattern(_context: Any, _address: Any, _pattern: Any):  # noqa: ANN202, ANN401
+def _tile_start(_context: Any, _part: Any, _place: Any, _tile: Any):  # noqa: ANN202, ANN401
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> object:  # noqa: ANN401
-        builder.store(arguments[1], _pointer(builder, arguments[0], _PATTERN), align=2)
-        return ir.Constant(_WORD, 0)
+        part, place, tile = arguments
 
-    return types.int64(types.int64, types.uint16), generate
+        def word(loop: Any, number: Any) -> Any:  # noqa: ANN401
+            index = builder.add(builder.mul(loop, _word(3)), builder.add(number, _word(WORDS_BEFORE_LOOPS)))
+            return builder.load(builder.gep(_pointer(builder, part, _WORD), [index]), align=8)
+
+        start, left = (cgutils.alloca_once_value(builder, value) for value in (_word(0), tile))
+        loops = builder.load(_pointer(builder, part, _WORD), align=8)
+        with cgutils.for_range(builder, builder.sub(loops, _word(2)), intp=_WORD) as loop:
+            number = builder.add(loop.index, _word(2))
+            size, tiles = word(number, _word(0)), builder.load(left)
+            step = builder.mul(builder.urem(tiles, size), word(number, place))
+            builder.store(builder.add(builder.load(start), step), start)
+            builder.store(builder.udiv(tiles, size), left)
+        return builder.load(start)
+
+    return types.int64(types.int64, types.int64, types.int64), generate
 
 
-set_pattern = cast("Callable[[int, Any], None]", _set_pattern)
-"""``(address, pattern)``: stores it there."""
+tile_start = cast("Callable[[int, int, int], int]", _tile_start)
+"""``(part, place, tile)``: how far from its first element a tile of a part of a copy, an address, begins.
+
+``place`` 1: where it is read, 2: where it is written.
+"""
 
 
 @intrinsic

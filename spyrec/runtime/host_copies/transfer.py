@@ -20,9 +20,10 @@ from spyrec.files.linked_kernel import Linked
 from spyrec.hardware.dtypes import DeviceFormat, DType
 from spyrec.layout.conversion_table import CopyNest, DataConversionInfo, Direction
 from spyrec.runtime.host_copies.conversion import Converter, converter, host_carriers, storage_type
-from spyrec.runtime.host_copies.copy_kernels import FETCHED, PATTERN_BYTES, SIXTEEN_BIT_KERNELS, STREAMED
+from spyrec.runtime.host_copies.copy_kernels import FETCHED, SIXTEEN_BIT_KERNELS, STREAMED
 from spyrec.runtime.host_copies.copy_plan import CopyPlan, KernelWords, kernel_words, plan_of, writes_every_element
 from spyrec.runtime.host_copies.result_memory import ResultMemory
+from spyrec.runtime.host_copies.stick_conversion import PATTERN_BYTES
 from spyrec.runtime.threads import Threads
 
 Elements = npt.NDArray[np.generic]
