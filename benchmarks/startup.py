@@ -1,7 +1,8 @@
 """What a user waits for before anything is computed: whole processes, each beside a bare Python in the same rounds.
 
 ``python -m benchmarks startup:verbs`` measures ``--help``, ``compile`` of a small graph and ``run`` of a tiny bundle
-with kernels that are kept; ``startup:first_runs`` the first run of each family of operations, with no kernel kept.
+with kernels that are kept; ``startup:first_runs`` the first run of each family of operations, with no kernel kept;
+``startup:warmed`` the same after ``spyrec doctor --warm``, when nothing is compiled any more.
 """
 
 from __future__ import annotations
@@ -165,7 +166,32 @@ def first_runs() -> Figures:
     return {"none_kept": _figures(cold), "all_kept": _figures(warm), "claims": claims}
 
 
-PARTS: Mapping[str, Callable[[], Figures]] = {"verbs": verbs, "first_runs": first_runs}
+def warmed() -> Figures:
+    """One operation of each family after ``spyrec doctor --warm``, and the kernels that they compiled none the less."""
+    with tempfile.TemporaryDirectory() as folder:
+        directory = Path(folder)
+        commands = _first_commands(directory)
+        kernels = directory / "warmed"
+        warming = _process(("-m", "spyrec", "doctor", "--warm"), kernels)
+        kept = _files_in(kernels)
+        first = {name: _process(command, kernels) for name, command in commands.items()}
+        compiled = len(_files_in(kernels) - kept)
+    claims = [below(f"wall seconds of the first run of {name}, warmed", first[name].wall_s, 2) for name in commands]
+    seconds = {name: rounded(item.wall_s, 3) for name, item in first.items()}
+    figures: Figures = {"wall_s": rounded(warming.wall_s, 3), "cpu_s": rounded(warming.cpu_s, 3), "kernels": len(kept)}
+    return {
+        "warm": figures,
+        "first_run_s": seconds,
+        "compiled_since": compiled,
+        "claims": [*claims, below("kernels compiled by first runs, warmed", compiled, 1)],
+    }
+
+
+def _files_in(folder: Path) -> set[str]:
+    return {path.name for path in folder.rglob("*.kernel")}
+
+
+PARTS: Mapping[str, Callable[[], Figures]] = {"verbs": verbs, "first_runs": first_runs, "warmed": warmed}
 """Name of a part -> what measures it."""
 
 

@@ -400,6 +400,7 @@ def test_a_run_of_kept_kernels_imports_no_numba(verb: str, tmp_path: Path) -> No
     text = "import sys; from spyrec.cli import main; sys.exit(main(sys.argv[1:]) or 'numba' in sys.modules)"
     name, *options = verb.split()
     command = [sys.executable, "-c", text, name, str(tmp_path / "bundle"), "--random", "1", *options]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
-    done = [subprocess.run(command, env=environment, check=False).returncode for _ in range(2)]
-    assert done == [1, 0]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    # kernels are those of whoever ran before; where some were not kept, this compiled them, which takes 10 s
+    is_cold = subprocess.run(command, env=environment, check=False).returncode
+    assert not is_cold or subprocess.run(command, env=environment, check=False).returncode == 0
