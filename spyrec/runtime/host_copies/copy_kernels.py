@@ -52,7 +52,10 @@ def half_to_dlfloat(bits: np.uint16) -> np.uint16:
 
 @inlined
 def dlfloat_to_half(bits: np.uint16) -> np.uint16:
-    """Round one DLFloat16 pattern to IEEE half: exact in half's normal range, subnormals to nearest, ties to even."""
+    """Round one DLFloat16 pattern to IEEE half: exact in half's normal range, subnormals to nearest, ties to even.
+
+    65536 is what half's largest number becomes on the device, and that again here; beyond are infinities.
+    """
     wide = np.int32(bits)
     magnitude = np.int32(wide & np.int32(0x7FFF))
     sign = np.int32(wide & np.int32(0x8000))
@@ -62,7 +65,8 @@ def dlfloat_to_half(bits: np.uint16) -> np.uint16:
     single = np.float32(moved.view(np.float32) + np.float32(0.5))
     subnormal = np.int32(np.int32(single.view(np.int32)) - np.int32(0x3F000000))
     result = np.int32(subnormal if magnitude < np.int32((31 - 14) << 9) else normal)
-    result = np.int32(0x7C00) if magnitude >= np.int32((31 + 16) << 9) else np.int32(result)
+    result = np.int32(0x7BFF) if magnitude == np.int32((31 + 16) << 9) else np.int32(result)
+    result = np.int32(0x7C00) if magnitude > np.int32((31 + 16) << 9) else np.int32(result)
     result = np.int32(result | sign)
     result = np.int32(0) if magnitude == np.int32(0) else np.int32(result)
     return np.uint16(result)
