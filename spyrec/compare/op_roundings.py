@@ -82,16 +82,14 @@ class _Op:
                 sign = 1.0 - 2.0 * (corner << 1 >> floats.index(position) & 1)
                 signs = sign if corner < whole else generator.choice((-1.0, 1.0), size=value.shape)
                 numbers = value.astype(np.float64, copy=False)
-                moved.append(numbers + self._relative(operand) * self._distance(position, numbers) * signs)
+                moved.append(numbers + self._off(position, operand, numbers) * signs)
             np.maximum(worst, absolute_difference(self._apply(moved), want), out=worst)
         # where many elements of an operand meet in one, a few random ones may all but cancel there
         return np.maximum(worst, pooled(worst)) if self._roundings.operands else worst
 
-    def _distance(self, position: int, value: Floats) -> Floats:
-        """Return what the roundings of an operand are relative to: infinities are not moved."""
+    def _off(self, position: int, operand: Track, value: Floats) -> Floats:
+        """Return how far an operand is off, by roundings and by arithmetic inside: infinities are not moved."""
         centre = self._roundings.centre
         distance = value - centre.of(value, self._attributes) if centre is not None and position == 0 else value
-        return np.where(np.isfinite(distance), distance, 0.0)
-
-    def _relative(self, operand: Track) -> float:
-        return self._roundings.operands * operand.storage.unit_roundoff + _INNER
+        off = self._roundings.operands * operand.storage.unit_roundoff * distance + _INNER * value
+        return np.where(np.isfinite(off), off, 0.0)

@@ -184,14 +184,14 @@ def allowed(graph: Mapping[str, object], op: str, arrays: Sequence[Floats], dtyp
     stated = catalogue()[op].roundings
     assert stated is not None
     want = reference(graph, arrays)
-    relative = stated.operands * ROUNDOFF[dtype] + INNER
+    relative = stated.operands * ROUNDOFF[dtype]
     worst = np.zeros(want.shape)
     for corner in range(2 ** len(arrays) + 12):
         signs: list[float | Floats] = [1.0 - 2.0 * (corner >> at & 1) for at in range(len(arrays))]
         if corner >= 2 ** len(arrays):
             signs = [RANDOM.choice((-1.0, 1.0), size=x.shape) for x in arrays]
-        errors = [relative * sign * x for x, sign in zip(arrays, signs, strict=True)]
-        errors[0] = relative * signs[0] * distances(op, arrays[0])
+        errors = [(relative + INNER) * sign * x for x, sign in zip(arrays, signs, strict=True)]
+        errors[0] = (relative * distances(op, arrays[0]) + INNER * arrays[0]) * signs[0]
         moved = reference(graph, [x + error for x, error in zip(arrays, errors, strict=True)])
         worst = np.maximum(worst, np.abs(moved - want))
     least = 2.0**-24 if dtype == "float16" else 2.0**-120

@@ -181,7 +181,8 @@ def _row_means(x: Array, attributes: LayerNormAttributes) -> Floats:
 _LAYER_NORM_ROUNDINGS = Roundings(4.0, 1.0, Centre("the row's mean", rule(LayerNormAttributes, _row_means)))
 """What 16-bit steps leave: differences to the mean, statistics, their scale and the result are each stored.
 
-That the mean is rounded costs nothing: what is left of it in the differences is taken out with their own mean.
+That the mean is rounded costs next to nothing: what is left of it in the differences is taken out with their own mean,
+but for a rounding of it, 2**-20 of the mean, which is what arithmetic inside of an op may cost.
 """
 
 _NORM_OPERANDS = (OperandSpec("input"), OperandSpec("weight", is_optional=True), OperandSpec("bias", is_optional=True))
