@@ -114,7 +114,8 @@ class RunOptions:
 class TotalStats:
     """Counters of a whole run (semantics of the fields as in :class:`spyrec.runtime.device.OperationStats`).
 
-    ``dma_h2d_bytes`` and ``dma_d2h_bytes`` are the device bytes of the host copies, constants included.
+    ``dma_h2d_bytes`` and ``dma_d2h_bytes`` are the device bytes of the host copies; those of the constants count in the
+    call that brings them.
     ``simulated_us`` is the device's time, host copies apart; ``None`` where the device has no model of it.
     """
 

@@ -9,7 +9,6 @@ Prints the text, letters per second, the bytes that each letter moves, and what 
 from __future__ import annotations
 
 import argparse
-import math
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -21,7 +20,6 @@ import numpy.typing as npt
 from safetensors.numpy import load_file
 
 import spyrec
-from spyrec.bundle.manifest import Role
 
 Floats = npt.NDArray[np.float64]
 Tokens = npt.NDArray[np.int64]
@@ -123,17 +121,9 @@ def generate(prompt: Tokens, count: int) -> Generated:
         tokens=rows.argmax(axis=1),
         logits=rows,
         memory_bytes=total.hbm_read_bytes + total.hbm_write_bytes,
-        dma_bytes=total.dma_h2d_bytes + total.dma_d2h_bytes - constant_bytes(bundle),
+        dma_bytes=total.dma_h2d_bytes + total.dma_d2h_bytes,
         seconds=time.perf_counter() - start,
     )
-
-
-def constant_bytes(bundle: spyrec.Bundle) -> int:
-    """Return the bytes that the constants of a bundle take in device memory: sticks of 128."""
-    constants = [
-        item for item in bundle.manifest.arguments if item.role is Role.CONSTANT and item.arg_index is not None
-    ]
-    return sum(128 * math.prod(item.device_size[:-1]) for item in constants)
 
 
 def reference_logits(prompt: Tokens, tokens: Tokens) -> Floats:

@@ -22,7 +22,10 @@ MASK_CONSTANT = "samv-maskvalue"
 
 
 def encode_constant(value: float, data_format: DeviceFormat) -> int:
-    """Return the raw unsigned integer of a constant: IEEE bits for fp32, DLFloat16 for every other format."""
+    """Return the raw unsigned integer of a constant: IEEE bits for fp32, DLFloat16 for every other format.
+
+    A finite number beyond DLFloat16 is the largest that there is.
+    """
     if data_format is DeviceFormat.IEEE_FP32:
         return _ieee_bits(float(value))
     return _dlfloat_bits(float(value))
@@ -30,7 +33,7 @@ def encode_constant(value: float, data_format: DeviceFormat) -> int:
 
 @lru_cache(maxsize=1024)
 def _dlfloat_bits(value: float) -> int:
-    return int(dlfloat.encode(np.array([value], dtype=np.float64))[0])
+    return int(dlfloat.encode(dlfloat.saturated(np.array([value], dtype=np.float64)))[0])
 
 
 def _ieee_bits(value: float) -> int:

@@ -216,10 +216,10 @@ class _NodeRun:
         worst, jump = self._worst_case(step, simulation, rule)
         if jump is not None:
             statistical = statistical + jump
-        missed = self._missed(step, rule, worst, statistical)
-        if missed is not None:
+        missed = None if samples is None else self._missed(step, rule, worst, statistical)
+        if missed is not None and samples is not None:
             statistical = statistical + missed
-            jump = missed if jump is None else jump + missed
+            samples = self._reaching(samples, missed)
         error = statistical
         if worst is not None:
             # what is only chosen or moved has the error it had: samples of the result alone would be less sure
@@ -327,6 +327,19 @@ class _NodeRun:
         errors = [None if track is None else self._possible(track) for track in self.operands]
         missed = np.where(rule.is_at_kink(step, errors) & (worst > statistical), worst - statistical, 0.0)
         return missed if missed.any() else None
+
+    def _reaching(self, samples: tuple[Array, ...], missed: Floats) -> tuple[Array, ...]:
+        """Return samples that show what they missed, so that what follows takes it up as it does a rounding.
+
+        Half of it is each element's own, half goes the same way in all elements of a sample: what moves many operands
+        over their kinks at once, a norm's scale for one, moves their results together.
+        """
+        results: list[Array] = []
+        for index, sample in enumerate(samples):
+            generator = np.random.Generator(np.random.PCG64([_SEED, self.index, index, 1]))
+            ways = 2.0 * (generator.random() + generator.random(missed.shape)) - 2.0
+            results.append(sample.astype(np.float64, copy=False) + missed * ways)
+        return tuple(results)
 
     def _is_costly(self, step: Step) -> bool:
         if self.is_on_host:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+import numpy as np
+
 from spyrec.bundle.bundle_content import BundleContent
 from spyrec.compare.bounds import LoadConstant, bound_outputs
 from spyrec.compare.bundle_graph import graph_of_bundle
@@ -16,6 +18,7 @@ from spyrec.compare.locate import locate_output
 from spyrec.compare.storage import Array, storage_of
 from spyrec.compare.verdict import CheckReport, OutputCase
 from spyrec.diagnostics import DiagnosticSink, SpyrecError, refuse
+from spyrec.hardware.dtypes import DType
 from spyrec.ir.evaluate import evaluate, load_constant
 from spyrec.ir.graph import Graph
 from spyrec.ir.numbers import decode
@@ -51,8 +54,13 @@ def check_outputs(
             return constants(name)
         return load_constant(graph if name in graph.constants else lowered, name)
 
-    wanted = evaluate(graph, inputs, load)
-    bounds = bound_outputs(lowered, inputs, load, numerics, graph)
+    def held(name: str) -> Array:
+        holder = graph if name in graph.values else lowered
+        return _held(load(name), holder.type_of(name).dtype, numerics)
+
+    inputs = {name: _held(array, graph.type_of(name).dtype, numerics) for name, array in inputs.items()}
+    wanted = evaluate(graph, inputs, held)
+    bounds = bound_outputs(lowered, inputs, held, numerics, graph)
     merges_nan = any(storage_of(value.type.dtype, numerics).merges_nan for value in lowered.values.values())
     reports: dict[str, CheckReport] = {}
     for name, bound in zip(graph.outputs, bounds):
@@ -60,6 +68,14 @@ def check_outputs(
         case = OutputCase(wanted[name], got, bound, graph.type_of(name).dtype, numerics)
         reports[name] = case.report(merges_nan=merges_nan)
     return reports
+
+
+def _held(values: Array, dtype: DType, numerics: str) -> Array:
+    """Return numbers of the host, those of bfloat16 beyond the device's format as its largest (D204)."""
+    if dtype is not DType.BFLOAT16:
+        return values
+    numbers = decode(values, dtype).astype(np.float64)
+    return storage_of(dtype, numerics).clipped(numbers)
 
 
 def check_bundle(

@@ -56,6 +56,8 @@ class _Op:
         bound = statistical_bound(want, stored, samples) if samples else absolute_difference(want, stored)
         bound = bound + self._spread(operands, exact, want)
         bound = bound + result.storage.rounding_error(np.abs(want) + bound, self._roundings.result)
+        if self._roundings.centre is not None:  # what is added up inside are positive functions of the distances
+            bound = bound + _INNER * np.abs(want)
         return np.where(np.isnan(bound), np.inf, bound)
 
     def _apply(self, operands: Sequence[Array | None]) -> Floats:
@@ -79,10 +81,15 @@ class _Op:
                     continue
                 sign = 1.0 - 2.0 * (corner << 1 >> floats.index(position) & 1)
                 signs = sign if corner < whole else generator.choice((-1.0, 1.0), size=value.shape)
-                moved.append(value.astype(np.float64, copy=False) * (1.0 + self._relative(operand) * signs))
+                numbers = value.astype(np.float64, copy=False)
+                moved.append(numbers + self._off(position, operand, numbers) * signs)
             np.maximum(worst, absolute_difference(self._apply(moved), want), out=worst)
         # where many elements of an operand meet in one, a few random ones may all but cancel there
         return np.maximum(worst, pooled(worst)) if self._roundings.operands else worst
 
-    def _relative(self, operand: Track) -> float:
-        return self._roundings.operands * operand.storage.unit_roundoff + _INNER
+    def _off(self, position: int, operand: Track, value: Floats) -> Floats:
+        """Return how far an operand is off, by roundings and by arithmetic inside: infinities are not moved."""
+        centre = self._roundings.centre
+        distance = value - centre.of(value, self._attributes) if centre is not None and position == 0 else value
+        off = self._roundings.operands * operand.storage.unit_roundoff * distance + _INNER * value
+        return np.where(np.isfinite(off), off, 0.0)

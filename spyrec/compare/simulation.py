@@ -117,7 +117,7 @@ def constant_storage(dtype: DType) -> Storage:
 
 
 def _rounded(value: float, storage: Storage) -> float:
-    return float(storage.rounded(np.array([value], dtype=np.float64))[0])
+    return float(storage.held(np.array([value], dtype=np.float64))[0])
 
 
 def simulation_of(definition: OpDef, attributes: Attributes, rule: ErrorRule, step: Step, dtype: DType) -> Simulation:

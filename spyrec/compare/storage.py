@@ -41,6 +41,11 @@ class Storage:
     round_values: Callable[[Array], Floats]
 
     @property
+    def _overflow(self) -> float:
+        """The least magnitude that rounds to an infinity: the maximum and half of its last place."""
+        return self.maximum * (2.0 - self.unit_roundoff) / (2.0 - 2.0 * self.unit_roundoff)
+
+    @property
     def is_exact(self) -> bool:
         """Whether storing changes nothing (bools and integers)."""
         return self.unit_roundoff == 0.0
@@ -60,16 +65,27 @@ class Storage:
             result[start : start + _CHUNK_ELEMENTS] = self.round_values(flat[start : start + _CHUNK_ELEMENTS])
         return result.reshape(values.shape)
 
+    def held(self, values: Array) -> Array:
+        """Return what comes from outside as it is stored: finite numbers past the maximum are the maximum."""
+        if self.is_exact or values.dtype == np.float16:  # no format ends before half, but half
+            return self.rounded(values)
+        return self.rounded(self.clipped(values.astype(np.float64, copy=False)))
+
+    def clipped(self, numbers: Floats) -> Floats:
+        """Return finite numbers past the maximum as the maximum of their sign."""
+        is_beyond = (np.abs(numbers) > self.maximum) & np.isfinite(numbers)
+        return np.where(is_beyond, np.copysign(self.maximum, numbers), numbers) if is_beyond.any() else numbers
+
     def rounding_error(self, magnitudes: Floats, ulps: float = 1.0) -> Floats:
         """Return the largest error of storing a value of at most each magnitude, computed ``ulps`` roundoffs well.
 
-        Infinite where the magnitude can round past the maximum; 0 where it is 0 or not a number.
+        Infinite where the magnitude rounds past the maximum; 0 where it is 0 or not a number.
         """
         if self.is_exact:
             return np.zeros(magnitudes.shape)
         error = np.asarray(np.maximum(magnitudes * (self.unit_roundoff * ulps), self.flush))
         error[magnitudes == 0] = 0.0
-        error[magnitudes >= self.maximum] = np.inf
+        error[magnitudes >= self._overflow] = np.inf
         error[~np.isfinite(magnitudes)] = 0.0
         return error
 

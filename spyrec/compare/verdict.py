@@ -10,6 +10,9 @@ from spyrec.compare.storage import HALF, Array, Floats, absolute_difference, sto
 from spyrec.dataclass import dataclass
 from spyrec.hardware.dtypes import DType
 
+_HALF_END = 32.0
+"""How far half's largest number lies from the DLFloat16 number that stands for it on the device."""
+
 Mask = npt.NDArray[np.bool_]
 
 FAILING_RATIO = 2.0
@@ -121,7 +124,8 @@ class OutputCase:
             # DLFloat16 has fewer fraction bits than IEEE half: only half's subnormals round
             conversion = HALF.rounding_error(np.minimum(np.abs(want) + bound, HALF.maximum / 2))
             is_wider = storage.unit_roundoff < HALF.unit_roundoff
-            bound += np.where((np.abs(want) + bound < HALF.smallest_normal) | is_wider, conversion, 0.0)
+            ends = np.where(np.abs(want) + bound >= HALF.maximum, _HALF_END, 0.0)
+            bound += np.where((np.abs(want) + bound < HALF.smallest_normal) | is_wider, conversion, ends)
         if self.dtype is DType.BFLOAT16:  # fewer fraction bits than any format of the device, and a wider range
             bound += _BFLOAT16_ROUNDOFF * (np.abs(want) + bound)
         # two float64 evaluations of one function differ too

@@ -39,6 +39,14 @@ def decode(bits: npt.NDArray[np.uint16]) -> npt.NDArray[np.float32]:
     return np.where(magnitude == 0, np.uint32(0), pattern).astype(np.uint32).view(np.float32)
 
 
+def saturated(values: npt.NDArray[np.floating]) -> npt.NDArray[np.floating]:
+    """Return values with finite ones beyond the largest number as that one; infinities and NaN stay.
+
+    What comes from outside is stored so: a mask of the least float32 or bfloat16 hides a score, and is no infinity.
+    """
+    return np.where(np.isfinite(values), np.clip(values, -MAXIMUM, MAXIMUM), values)
+
+
 def encode(values: npt.NDArray[np.floating]) -> npt.NDArray[np.uint16]:
     """Round each value once to DLFloat16 and return the patterns; float64 is not rounded to float32 on the way.
 

@@ -48,7 +48,15 @@ def op_record(definition: OpDef) -> dict[str, JsonValue]:
 
 def _roundings_record(definition: OpDef) -> JsonValue:
     stated = definition.roundings
-    return None if stated is None else {"result": stated.result, "operands": stated.operands}
+    return (
+        None
+        if stated is None
+        else {
+            "result": stated.result,
+            "operands": stated.operands,
+            "distance_from": stated.centre and stated.centre.name,
+        }
+    )
 
 
 def roundings_text(definition: OpDef) -> str:
@@ -56,7 +64,8 @@ def roundings_text(definition: OpDef) -> str:
     stated = definition.roundings
     if stated is None:
         return ""
-    return f"{stated.result:g}" + (f", and {stated.operands:g} of each operand" if stated.operands else "")
+    text = f"{stated.result:g}" + (f", and {stated.operands:g} of each operand" if stated.operands else "")
+    return text + (f", of the first its distance from {stated.centre.name}" if stated.centre is not None else "")
 
 
 def type_text(annotation: object) -> str:

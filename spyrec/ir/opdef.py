@@ -115,15 +115,28 @@ class DeviceOp:
 
 
 @dataclass(frozen=True, slots=True)
+class Centre:
+    """Numbers that rows of the first operand may be moved by: ``of`` gives one for each row, kept as a dim of 1.
+
+    ``name``: what they are, after "distance from".
+    """
+
+    name: str
+    of: Callable[[Array, Attributes], npt.NDArray[np.float64]]
+
+
+@dataclass(frozen=True, slots=True)
 class Roundings:
     """How far the results of an op may be off, whatever it is made of; ``--check`` holds a run to it.
 
     As if each operand had been off by ``operands`` roundings of its format, and by sixteen float32 roundings of what is
-    added up inside, and the result had then been rounded ``result`` times.
+    added up inside, and the result had then been rounded ``result`` times.  Where the result depends on the first
+    operand's distances from a ``centre`` alone, these are what is off, however far from 0 the row lies.
     """
 
     result: float
     operands: float = 0.0
+    centre: Centre | None = None
 
 
 OperandTypes = Sequence[TensorType | None]

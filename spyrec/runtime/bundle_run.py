@@ -70,7 +70,7 @@ HostArray = npt.NDArray[np.generic]
 class RunRecord:
     """What one run gave: outputs and their dtypes by result name in graph order, counters per SuperDSC in plan order.
 
-    ``dma_h2d_bytes`` and ``dma_d2h_bytes`` are device bytes; the constants' copy counts in every run's figure.
+    ``dma_h2d_bytes`` and ``dma_d2h_bytes`` are device bytes; those of the constants count in the run that brings them.
     ``copies`` and ``launches`` are the same in order: what a trace shows; of a run in tiles there are no launches, and
     the counters of all tiles are added up.  ``plans``: how each program was launched in tiles.
     """
@@ -218,12 +218,14 @@ class BundleRun:
         check_values(self.plan, values)
         given = self._given(inputs, is_watched=observer is not None)
         self.is_in_doubt = True
+        has_constants = self.plan.constants_on(self._device) is not None
         counters = _Counters(self._device, observer, self._named, is_summed=bool(given.plans))
         with self._observed(observer), counters.counting():
             if loader is not None:
                 self.plan.load(loader)
             self._allocate(given)
-            copied_in = self._copy_in(stream, given)
+            copied_in = [] if has_constants else self._constant_copies(given)
+            copied_in += self._copy_in(stream, given)
             arguments = self._launch_arguments(given)
             for part in self._parts:
                 if isinstance(part, int):
@@ -398,8 +400,14 @@ class BundleRun:
 
     # --- host copies ------------------------------------------------------------------------------------------------
 
+    def _constant_copies(self, given: _Given) -> list[HostCopy]:
+        """Return the copies that loading the plan makes."""
+        return [
+            HostCopy(item.name, self._size_bytes(given, item.name), is_to_device=True) for item in self.plan.constants
+        ]
+
     def _copy_in(self, stream: SpyreStream, given: _Given) -> list[HostCopy]:
-        """Enqueue the copies of the inputs that programs read, or the caller gets back; return all copies so far."""
+        """Enqueue and return the copies of the inputs that programs read, or the caller gets back."""
         used = self._names_on_device
         origin = Origin(self._device.next_launch_id(), f"copies of {self.plan.name}")
         blocks: list[ControlBlock] = []
@@ -409,9 +417,9 @@ class BundleRun:
                 place = self._places[name]
                 blocks.append(self._tensors.copy_in(name, array, place, origin, layout=layout, is_lent=True))
         stream.flex.enqueue(blocks)
-        constants = [item.name for item in self.plan.constants]
-        copied = [*constants, *[name for name in given.inputs if name in used]]
-        return [HostCopy(name, self._size_bytes(given, name), is_to_device=True) for name in copied]
+        return [
+            HostCopy(name, self._size_bytes(given, name), is_to_device=True) for name in given.inputs if name in used
+        ]
 
     def _copy_out(self, stream: SpyreStream, given: _Given) -> dict[str, HostArray]:
         origin = Origin(self._device.next_launch_id(), f"copies of {self.plan.name}")

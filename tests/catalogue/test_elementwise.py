@@ -245,6 +245,14 @@ def divided(one: Array, other: Array) -> list[int]:
     return [math.trunc(Fraction(int(a)) / int(b)) for a, b in zip(one, other, strict=True)]
 
 
+def in_octet(value: int) -> int:
+    """Return what 8 bits leave of a whole number."""
+    return (value + 128) % 256 - 128
+
+
+OCTETS = np.array([7, -3, 2, 5, 11, 30, 25, 3], np.int8)
+"""Whose powers float64 does not hold."""
+
 NANS = np.array([np.nan, np.inf, -np.inf, 2.5], np.float32)
 
 WHOLE: list[tuple[str, list[object], dict[str, object], object, str]] = [
@@ -272,6 +280,15 @@ WHOLE: list[tuple[str, list[object], dict[str, object], object, str]] = [
     ("square", [INTS], {}, [int(x) ** 2 for x in INTS], "int64"),
     ("sign", [INTS], {}, [-1, -1, -1, 0, 1, 1, 1, 1], "int64"),
     ("pow", [INTS, 3], {}, [int(x) ** 3 for x in INTS], "int64"),
+    ("pow", [np.array([2, -2, 3, 0]), np.array([64, 30, 0, 0])], {}, [0, 2**30, 1, 1], "int64"),
+    (
+        "pow",
+        [OCTETS, abs(OCTETS[::-1])],
+        {},
+        [in_octet(int(x) ** abs(int(y))) for x, y in zip(OCTETS, OCTETS[::-1])],
+        "int8",
+    ),
+    ("pow", [OCTETS, 41], {}, [in_octet(int(x) ** 41) for x in OCTETS], "int8"),
     ("pow", [np.array([2, 1, -1, -1, 0]), np.array([-1, -5, -3, -2, 0])], {}, [0, 1, -1, 1, 1], "int64"),
     ("clamp", [INTS, -2, 4], {}, [min(max(int(x), -2), 4) for x in INTS], "int64"),
     ("clamp", [INTS, np.full(8, -2), 4], {}, [min(max(int(x), -2), 4) for x in INTS], "int64"),

@@ -19,7 +19,7 @@ from spyrec.ir.opdef import OpKind, catalogue
 from spyrec.ir.ops.movement import JoinAttributes, ToAttributes
 from spyrec.ir.ops.reduction import ReductionAttributes
 from spyrec.ir.ops.unary import ClampAttributes
-from spyrec.ir.ops.views import ReshapeAttributes
+from spyrec.ir.ops.views import ReshapeAttributes, TransposeAttributes
 from spyrec.ir.reader import read_graph
 from spyrec.passes.device_graph import device_graph
 from tests.compare.device_graphs import (
@@ -139,6 +139,57 @@ def test_an_error_that_reaches_over_a_kink_stays_inside_the_bound_and_so_does_wh
         assert ratios(known[chosen], moved).max() <= 1.0 + 1e-9
         assert ratios(known[doubled], 2.0 * moved).max() <= 1.0 + 1e-9
     assert (known[chosen].bound <= known[rounded].bound + 1e-12).all()
+
+
+def _attending_block(maker: GraphMaker, x: str, mask: str) -> str:
+    """Add a causal attention over the rows of ``x``, a residual sum, an rms norm and a matrix, each in device ops."""
+    rows, width = maker.shape(x)
+    key = maker.node("spyre.batchmatmul", x, maker.constant(maker.normal(width, width, scale=2 * width**-0.5)))
+    key = maker.node("transpose", key, attributes=TransposeAttributes(0, 1))
+    scores = maker.node("mul", maker.node("spyre.batchmatmul", x, key), Scalar(width**-0.5))
+    scores = maker.node("add", scores, mask)
+    powers = maker.node("exp", maker.node("sub", scores, maker.node("amax", scores, attributes=LAST)))
+    shares = maker.node("div", powers, maker.node("sum", powers, attributes=LAST))
+    x = maker.node("add", x, maker.node("spyre.batchmatmul", shares, x))
+    square = maker.node("mean", maker.node("mul", x, x), attributes=LAST)
+    x = maker.node("mul", x, maker.node("rsqrt", maker.node("add", square, Scalar(2.0**-17))))
+    weight = maker.constant(maker.normal(width, width, scale=width**-0.5))
+    assert maker.shape(x) == (rows, width)
+    wide = maker.node("relu", maker.node("spyre.batchmatmul", x, weight))
+    return maker.node("add", x, maker.node("mul", wide, wide))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_which_score_is_the_largest_costs_no_bound(seed: int) -> None:
+    """Scores lie closer than their errors in many rows; a largest element and a relu move by no more than errors do."""
+    maker = GraphMaker(seed)
+    x = maker.input(maker.normal(48, 64, scale=0.25))
+    mask = maker.constant(np.triu(np.full((48, 48), -1e4, np.float16), 1))
+    for _ in range(3):
+        x = _attending_block(maker, x, mask)
+    graph = maker.graph(x)
+    known = bounds_of(maker, graph)[x]
+    found = ratios(known, simulate(graph, maker.inputs)[x])
+    assert found.size == known.exact.size
+    assert 0.05 <= found.max() <= 1.0
+    assert np.median(known.bound) < 0.1 * np.std(known.exact.astype(np.float64))
+
+
+def test_errors_over_kinks_that_go_one_way_stay_inside_the_bound_of_their_sum() -> None:
+    """All elements of a row reach over their kinks together: their errors add up where random ones would cancel."""
+    near, count = 2.0**-11, 256
+    maker = GraphMaker(2)
+    third = maker.input(np.full((8, count), 0.75, np.float16))
+    bias = maker.constant(np.full((), 0.5625 + near, np.float16))
+    rounded = maker.node("sub", maker.node("mul", third, third), bias)
+    chosen = maker.node("relu", rounded)
+    total = maker.node("sum", chosen, attributes=LAST)
+    apart = maker.node("sub", chosen, maker.node("relu", maker.node("mul", rounded, Scalar(1.0))))
+    known = bounds_of(maker, maker.graph(rounded, total, apart))
+    moved = np.maximum(known[rounded].exact.astype(np.float64) + known[rounded].bound, 0.0)
+    assert moved.min() > 0
+    assert ratios(known[total], moved.sum(axis=-1, keepdims=True)).max() <= 1.0 + 1e-9
+    assert ratios(known[apart], moved).max() <= 1.0 + 1e-9
 
 
 def test_a_chain_of_contractions_keeps_a_useful_bound() -> None:

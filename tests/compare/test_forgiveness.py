@@ -78,6 +78,22 @@ UNARY: dict[str, list[object]] = {
     "glu": [LINE, WIDE],
 }
 
+
+def far_rows(width: int) -> Floats:
+    """Return rows far from 0, of equal values, of subnormals, of one huge value, masked by the largest number."""
+    normal = RANDOM.standard_normal((5, width))
+    one = 60000 * np.eye(5, width)
+    levels = np.repeat([[60000.0], [7.0], [-1000.0], [0.1], [2.0**-20]], width, axis=1)
+    nearly = np.round(levels[1:3]) + (np.arange(width) == 3)
+    masked = np.where(np.arange(width) < 5, normal, -65472.0)
+    spread = RANDOM.uniform(-60000, 60000, (5, width))
+    moved = [60000 + 100 * normal, -60000 + 50 * normal, 1000 + normal, 300 * normal, normal * 2.0**-20]
+    return np.concatenate([spread, *moved, levels, nearly, one, normal + one, masked])
+
+
+SMALL = np.concatenate([ROWS * 2.0**-22, ROWS * 2.0**-15, ROWS * 2.0**-11, ROWS, ROWS * 2.0**-15 + 2.0**-9])
+"""Rows whose squares are below 2**-31, and others."""
+
 POWERS = (0.3, -1.7, 3.0, 4.0, 2.5, -3.0)
 CANCELLING = [ROWS, ROWS * (1 + 2.0**-8), np.ones((4, 64))]
 NORMAL = [RANDOM.standard_normal(64), RANDOM.standard_normal(64)]
@@ -114,6 +130,22 @@ CASES: list[Case] = [
         for values in NORM_ROWS
         for more in ([], NORMAL[:1])
     ),
+    case("softmax", far_rows(64), dim=-1),
+    case("softmax", far_rows(70), dim=-1),
+    *(
+        case(op, far_rows(width), *more, normalized_shape=[width], eps=1e-5)
+        for op, width, more in (
+            ("layer_norm", 64, NORMAL),
+            ("layer_norm", 70, []),
+            ("rms_norm", 64, NORMAL[:1]),
+            ("rms_norm", 70, []),
+        )
+    ),
+    *(
+        case(op, SMALL, *more, normalized_shape=[64], eps=eps)
+        for op, more in (("layer_norm", NORMAL), ("rms_norm", []))
+        for eps in (0.0, 1e-12, 1e-8, 2.0**-22)
+    ),
     case("lerp", ROWS, -ROWS, np.full((4, 64), 0.5)),
     case("lerp", WIDE, WIDE[::-1].copy(), np.abs(ROWS[:1]) / 4),
     case("addcmul", *CANCELLING, value=-1.0),
@@ -141,21 +173,29 @@ def reference(graph: Mapping[str, object], arrays: Sequence[Floats]) -> Floats:
         return np.asarray(definition.reference(operands, node.attributes)[0], np.float64)
 
 
+def distances(op: str, x: Floats) -> Floats:
+    """Return what roundings of the first operand are relative to: no difference between rows moved by a number."""
+    centres = {"softmax": x.max, "layer_norm": x.mean}
+    return x - centres[op](axis=-1, keepdims=True) if op in centres else x
+
+
 def allowed(graph: Mapping[str, object], op: str, arrays: Sequence[Floats], dtype: str) -> Floats:
     """Return what the stated roundings allow: operands moved up, down and at random, then the result rounded."""
     stated = catalogue()[op].roundings
     assert stated is not None
     want = reference(graph, arrays)
-    relative = stated.operands * ROUNDOFF[dtype] + INNER
+    relative = stated.operands * ROUNDOFF[dtype]
     worst = np.zeros(want.shape)
     for corner in range(2 ** len(arrays) + 12):
         signs: list[float | Floats] = [1.0 - 2.0 * (corner >> at & 1) for at in range(len(arrays))]
         if corner >= 2 ** len(arrays):
             signs = [RANDOM.choice((-1.0, 1.0), size=x.shape) for x in arrays]
-        moved = reference(graph, [x * (1.0 + relative * sign) for x, sign in zip(arrays, signs, strict=True)])
+        errors = [(relative + INNER) * sign * x for x, sign in zip(arrays, signs, strict=True)]
+        errors[0] = (relative * distances(op, arrays[0]) + INNER * arrays[0]) * signs[0]
+        moved = reference(graph, [x + error for x, error in zip(arrays, errors, strict=True)])
         worst = np.maximum(worst, np.abs(moved - want))
     least = 2.0**-24 if dtype == "float16" else 2.0**-120
-    return 2 * worst + stated.result * ROUNDOFF[dtype] * (np.abs(want) + worst) + least
+    return 2 * worst + (stated.result * ROUNDOFF[dtype] + INNER) * (np.abs(want) + worst) + least
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
@@ -239,5 +279,18 @@ def test_an_error_beyond_the_stated_roundings_fails_the_check(found: Case) -> No
     got[place] += 8.0 * allowed(graph, op, exact, "float16")[place] + 2.0**-9 * np.abs(want[place])
     given = {f"x{at}": item for at, item in enumerate(arrays)}
     report = check_outputs(read_graph_data(graph), given, {"y": got})["y"]
+    assert report.failed_elements == 1
+    assert report.worst.index == tuple(map(int, place))
+
+
+def test_rows_far_from_zero_are_held_to_the_distances_of_their_elements() -> None:
+    """A number near -60,000 is stored in steps of 64: had it been off by one, any result would be right."""
+    x = held(50 * ROWS - 60000)
+    graph = graph_of("layer_norm", [x], {"normalized_shape": [64]})
+    want = reference(graph, [x.astype(np.float64)])
+    got = want.copy()
+    place = np.unravel_index(int(np.argmax(np.abs(want))), want.shape)
+    got[place] *= 1.03
+    report = check_outputs(read_graph_data(graph), {"x0": x}, {"y": got})["y"]
     assert report.failed_elements == 1
     assert report.worst.index == tuple(map(int, place))

@@ -208,7 +208,11 @@ def test_tensors_that_a_program_was_compiled_for_in_one_segment_lie_as_far_apart
 
 
 def test_counters_carry_the_file_with_its_program_and_the_copies(chain: Bundle) -> None:
-    record = Prepared(chain).run({"x": values(1)})
+    prepared = Prepared(chain)
+    record = prepared.run({"x": values(1)})
+    again = prepared.run({"x": values(1)})
+    assert again.dma_h2d_bytes == LAYOUT.nbytes  # the constant has stayed
+    assert [item.name for item in again.copies if item.is_to_device] == ["x"]
     assert [item.file for item in record.operations] == [f"kernels/{i}/sdsc_0.json" for i in range(3)]
     assert record.dma_h2d_bytes == 2 * LAYOUT.nbytes  # x and the constant
     assert record.dma_d2h_bytes == 4 * LAYOUT.nbytes

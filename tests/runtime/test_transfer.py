@@ -101,6 +101,11 @@ def test_a_transposed_source_of_several_sticks_is_copied_right() -> None:
     np.testing.assert_array_equal(copy_to_host(memory, layout.dci("d2h"), (60, 140), DType.FLOAT32), source.T)
 
 
+def halves_of(values: npt.NDArray[np.float32]) -> npt.NDArray[np.float16]:
+    """Round to IEEE half; 65536, which the largest half becomes on the device, is that one again."""
+    return np.where(np.abs(values) == 65536, np.copysign(65504, values), values).astype(np.float16)
+
+
 def test_every_half_is_rounded_as_the_reference_rounds_it_in_both_directions() -> None:
     bits = np.arange(1 << 16, dtype=np.uint16)
     layout = DeviceLayout.default((1 << 16,), "float16")
@@ -110,7 +115,7 @@ def test_every_half_is_rounded_as_the_reference_rounds_it_in_both_directions() -
     np.testing.assert_array_equal(memory.view(np.uint16), want)
     memory.view(np.uint16)[:] = bits
     with np.errstate(over="ignore"):
-        halves = dlfloat.decode(bits).astype(np.float16)
+        halves = halves_of(dlfloat.decode(bits))
     got = copy_to_host(memory, layout.dci("d2h"), (1 << 16,), DType.FLOAT16)
     np.testing.assert_array_equal(got.view(np.uint16), halves.view(np.uint16))
 
@@ -127,7 +132,7 @@ def test_every_half_is_rounded_in_both_directions_where_host_elements_lie_apart(
     for place, pattern in zip(places, bits.tolist(), strict=True):
         stored[place] = pattern
     with np.errstate(over="ignore"):
-        halves = dlfloat.decode(bits).astype(np.float16)
+        halves = halves_of(dlfloat.decode(bits))
     got = np.zeros(1 << 16, np.float16)
     copy_into_host(memory, layout.dci("d2h", (256, 256), (1, 256)), got)
     np.testing.assert_array_equal(got.view(np.uint16), halves.view(np.uint16))
@@ -154,15 +159,20 @@ def test_runs_of_every_length_are_rounded_as_the_reference_does_subnormals_among
         for place, pattern in zip(places, bits.reshape(-1) ^ np.uint16(0x1C00), strict=True):
             stored[place] = pattern
         with np.errstate(over="ignore"):
-            halves = dlfloat.decode(bits ^ np.uint16(0x1C00)).astype(np.float16)
+            halves = halves_of(dlfloat.decode(bits ^ np.uint16(0x1C00)))
         got = copy_to_host(memory, layout.dci("d2h"), (rows, lanes), DType.FLOAT16)
         np.testing.assert_array_equal(got.view(np.uint16), halves.view(np.uint16))
+
+
+_ENDS = [8573157376.0, -8573157376.0, np.inf, -np.inf, 0.0]
+"""Finite numbers beyond DLFloat16 are its largest, infinities stay."""
 
 
 @pytest.mark.parametrize(
     ("host", "device", "values", "stored"),
     [
-        ("float32", "float16", np.array([1.0009765625, -0.0, np.nan, 1e30, 3e-10], np.float32), None),
+        ("float32", "float16", np.array([1.0009765625, -0.0, np.nan, 8e9, 3e-10], np.float32), None),
+        ("float32", "float16", np.array([1e30, -1e30, np.inf, -np.inf, 0], np.float32), _ENDS),
         ("bool", "bool", np.array([True, False, True, True, False]), [1.0, 0.0, 1.0, 1.0, 0.0]),
         ("float16", "float32", np.array([65504, 6e-8, -2, 0, 1], np.float16), None),
         (

@@ -318,13 +318,21 @@ def _infer_pow(operands: OperandTypes, attributes: PowAttributes) -> tuple[Tenso
 
 
 def _pow(operands: Sequence[Array | None], attributes: PowAttributes) -> tuple[Array, ...]:
-    if attributes.exponent is not None:
-        return (np.power(floats(operands), attributes.exponent),)
-    power = np.power(floats(operands), floats(operands, 1))
-    if "f" in (array(operands).dtype.kind, array(operands, 1).dtype.kind):
-        return (power,)
-    # whole numbers to negative powers: 1, -1 and otherwise 0, as in PyTorch
-    return (np.where(np.isfinite(power), np.trunc(power), 0.0),)
+    base, number = array(operands), attributes.exponent
+    if number is None:
+        exponent = array(operands, 1)
+        is_whole = "f" not in (base.dtype.kind, exponent.dtype.kind)
+        return (_whole_power(base, exponent) if is_whole else np.power(floats(operands), floats(operands, 1)),)
+    is_whole = base.dtype.kind != "f" and number >= 0 and float(number).is_integer() and number < 2**63
+    return (_whole_power(base, np.asarray(int(number))) if is_whole else np.power(floats(operands), number),)
+
+
+def _whole_power(base: Array, exponent: Array) -> Array:
+    """Return powers that wrap around in 64 bits, as in PyTorch: negative ones are 1, -1 and otherwise 0."""
+    base, exponent = base.astype(np.int64), exponent.astype(np.int64)
+    power = np.power(base, np.maximum(exponent, 0))
+    sign = np.where(exponent % 2 == 0, 1, base)
+    return np.where(exponent >= 0, power, np.where(np.abs(base) == 1, sign, 0))
 
 
 def _pow_on_host(operands: OperandTypes, attributes: PowAttributes) -> str | None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
+from spyrec.hardware.dtypes import DType
 from spyrec.ir.graph import Operand
 from spyrec.ir.ops.binary import AlphaAttributes, DivAttributes
 from spyrec.ir.ops.movement import FullAttributes, ToAttributes
@@ -21,6 +22,9 @@ from spyrec.ir.shapes import normalize_dim
 from spyrec.passes.builder import NodeBuilder
 
 Rewrite = Callable[[NodeBuilder], str]
+
+_LEAST_EPS_OF_16_BITS = 2.0**-22
+"""Of an eps that is smaller, squares below 2**-31, which DLFloat16 holds as 0, are more than a rounding."""
 
 
 def _softmax(builder: NodeBuilder) -> str:
@@ -50,11 +54,30 @@ def _rows(builder: NodeBuilder, operand: Operand, count: int) -> Operand:
     return builder.emit("reshape", operand, attributes=ReshapeAttributes((*shape[:split], math.prod(shape[split:]))))
 
 
+def _converted(builder: NodeBuilder, operands: Sequence[Operand], dtype: DType) -> tuple[Operand, ...]:
+    """Return the operands in a dtype; what is absent stays so."""
+    attributes = ToAttributes(dtype)
+    return tuple(item and builder.emit("to", item, attributes=attributes) for item in operands)
+
+
+def _needs_float32(builder: NodeBuilder, eps: float) -> bool:
+    """Whether 16 bits lose squares that are something beside eps."""
+    return eps < _LEAST_EPS_OF_16_BITS and builder.type_of(builder.node.inputs[0]).dtype is not DType.FLOAT32
+
+
 def _layer_norm(builder: NodeBuilder) -> str:
-    """Normalize over the last dims folded into one."""
-    x, weight, bias = (*builder.node.inputs, None, None)[:3]
+    """Normalize over the last dims folded into one; in float32 between two casts where eps is below 2**-22."""
+    operands = (*builder.node.inputs, None, None)[:3]
     attributes = builder.node.attributes
     assert isinstance(attributes, LayerNormAttributes)
+    if not _needs_float32(builder, attributes.eps):
+        return _layer_norm_of(builder, operands, attributes)
+    result = _layer_norm_of(builder, _converted(builder, operands, DType.FLOAT32), attributes)
+    return builder.emit("to", result, attributes=ToAttributes(builder.type_of(operands[0]).dtype))
+
+
+def _layer_norm_of(builder: NodeBuilder, operands: Sequence[Operand], attributes: LayerNormAttributes) -> str:
+    x, weight, bias = operands
     full_shape, dtype = builder.type_of(x).shape, builder.type_of(x).dtype
     count = len(attributes.normalized_shape)
     rows = _rows(builder, x, count)
@@ -98,16 +121,25 @@ def _norm_of_one(builder: NodeBuilder, x: Operand, weight: Operand, bias: Operan
 
 
 def _rms_norm(builder: NodeBuilder) -> str:
-    """``--> x * rsqrt(mean(x * x) + eps) * weight``."""
-    x, weight = (*builder.node.inputs, None)[:2]
+    """``--> x * rsqrt(mean(x * x) + eps) * weight``; in float32 between two casts where eps is below 2**-22."""
+    operands = (*builder.node.inputs, None)[:2]
     attributes = builder.node.attributes
     assert isinstance(attributes, RmsNormAttributes)
+    dtype = builder.type_of(operands[0]).dtype
+    eps = attributes.eps_for(dtype)
+    if not _needs_float32(builder, eps):
+        return _rms_norm_of(builder, operands, attributes, eps)
+    result = _rms_norm_of(builder, _converted(builder, operands, DType.FLOAT32), attributes, eps)
+    return builder.emit("to", result, attributes=ToAttributes(dtype))
+
+
+def _rms_norm_of(builder: NodeBuilder, operands: Sequence[Operand], attributes: RmsNormAttributes, eps: float) -> str:
+    x, weight = operands
     found = builder.type_of(x)
     dims = tuple(range(found.rank - len(attributes.normalized_shape), found.rank))
     square = builder.emit("mul", x, x)
     mean = builder.emit("mean", square, attributes=ReductionAttributes(dims, keepdim=True))
-    eps = builder.number(attributes.eps_for(found.dtype), found.dtype)
-    shifted = builder.emit("add", mean, eps, attributes=AlphaAttributes())
+    shifted = builder.emit("add", mean, builder.number(eps, found.dtype), attributes=AlphaAttributes())
     scaled = builder.emit("mul", x, builder.emit("rsqrt", shifted))
     return scaled if weight is None else builder.emit("mul", scaled, weight)
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from spyrec.dataclass import dataclass
 from spyrec.diagnostics import refuse
-from spyrec.hardware.dlfloat import decode, encode
+from spyrec.hardware.dlfloat import decode, encode, saturated
 from spyrec.hardware.dtypes import DeviceFormat
 
 Elements = npt.NDArray[np.generic]
@@ -69,6 +69,9 @@ def converter(source: DeviceFormat, destination: DeviceFormat) -> Converter:
     """Return the conversion of a pair of formats; errors SPY0315 where there is none."""
     if source is destination:
         return Converter(apply=_narrow_uint8 if source is _F.SENUINT32 else None)
+    if (source, destination) in _CLAMPED:
+        clamped = _CLAMPED[source, destination]
+        return Converter(apply=lambda elements: clamped(_TO_FLOAT[source](elements)))
     if source in _TO_FLOAT and destination in _FROM_FLOAT:
         to_float, from_float = _TO_FLOAT[source], _FROM_FLOAT[destination]
         return Converter(apply=lambda elements: from_float(to_float(elements)))
@@ -109,6 +112,17 @@ def _encode_half(values: npt.NDArray[np.float32]) -> Elements:
         return values.astype(np.float16)
 
 
+def _encode_saturated(values: npt.NDArray[np.float32]) -> Elements:
+    return encode(saturated(values))
+
+
+def _halves_of_dlfloats(values: npt.NDArray[np.float32]) -> Elements:
+    """Round to IEEE half; 65536 is what its largest number became on the way to the device, and is that again."""
+    return _encode_half(np.where(np.abs(values) == _HALF_END, np.copysign(_HALF_MAXIMUM, values), values))
+
+
+_HALF_MAXIMUM, _HALF_END = np.float32(65504.0), np.float32(65536.0)
+
 _TO_FLOAT: dict[DeviceFormat, Callable[[Elements], npt.NDArray[np.float32]]] = {
     _F.SEN169_FP16: lambda elements: decode(elements.astype(np.uint16)),
     _F.IEEE_FP16: lambda elements: elements.astype(np.float32),
@@ -124,3 +138,10 @@ _FROM_FLOAT: dict[DeviceFormat, Callable[[npt.NDArray[np.float32]], Elements]] =
     _F.BFLOAT16: _encode_bfloat16,
     _F.BOOL: lambda values: values != 0,
 }
+
+_CLAMPED: dict[tuple[DeviceFormat, DeviceFormat], Callable[[npt.NDArray[np.float32]], Elements]] = {
+    (_F.BFLOAT16, _F.SEN169_FP16): _encode_saturated,
+    (_F.IEEE_FP32, _F.SEN169_FP16): _encode_saturated,
+    (_F.SEN169_FP16, _F.IEEE_FP16): _halves_of_dlfloats,
+}
+"""Pairs in which a finite number that the destination ends before stays finite."""

@@ -106,7 +106,9 @@ def _all_to_half(builder: Any, bits: Any) -> Any:  # noqa: ANN401
     every = _number(bits)
     magnitude = builder.and_(bits, every(0x7FFF))
     normal = builder.shl(builder.sub(magnitude, every((31 - 15) << 9)), every(1))
-    result = builder.select(builder.icmp_unsigned(">=", magnitude, every((31 + 16) << 9)), every(0x7C00), normal)
+    # 65536 is what half's largest number becomes on the device
+    result = builder.select(builder.icmp_unsigned("==", magnitude, every((31 + 16) << 9)), every(0x7BFF), normal)
+    result = builder.select(builder.icmp_unsigned(">", magnitude, every((31 + 16) << 9)), every(0x7C00), result)
     is_subnormal = builder.icmp_unsigned("<", magnitude, every((31 - 14) << 9))
     result = builder.select(is_subnormal, _subnormal(builder, magnitude), result)
     result = builder.or_(result, builder.and_(bits, every(0x8000)))
