@@ -23,7 +23,7 @@ def _is_inner(filename: str) -> bool:
 
 def call_site() -> str:
     """Return ``file:line in function`` of the innermost caller outside of the runtime and the execution contract."""
-    frame, inner = inspect.currentframe(), _INNER_FILES
+    frame, inner = inspect.currentframe(), _INNER_FILES  # a frame that is kept keeps all that its callers have
     while frame is not None:
         filename = frame.f_code.co_filename
         if filename not in inner and not _is_inner(filename):

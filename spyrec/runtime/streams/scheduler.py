@@ -244,12 +244,10 @@ class Scheduler:
 
     def add_ready(self, found: list[Entry], queue: StreamQueue, busy: Collection[Engine]) -> None:
         """Append the operations of a stream that could begin now on engines that are not busy."""
-        left = self._look_ahead
-        for entry in queue.entries:
+        for entry in itertools.islice(queue.entries, self._look_ahead):
             engine = entry.engine
-            if left == 0 or engine is None:
+            if engine is None:
                 break
-            left -= 1
             if entry.phase is _QUEUED and engine not in busy:
                 blocker = entry.blocker
                 if blocker is not None and blocker.phase in _UNDER_WAY:
