@@ -115,6 +115,16 @@ class AttachedMemory(DeviceMemory):
         with self._lock:
             return super().host_view(address, size_bytes)
 
+    def lend(self, address: int, size_bytes: int, *, is_written: bool) -> Bytes:
+        """Return what :meth:`view` does, for a copy that ends before anything else looks; errors as a view."""
+        with self._lock:
+            base, memory = self._block_at(address, size_bytes)
+            first, count = (address - base) * self.expansion, size_bytes * self.expansion
+            if is_written:
+                begin = self._origins[base] + first
+                self._touch(begin, begin + count)
+            return memory[first : first + count]
+
     def host_write(self, address: int, size_bytes: int, data: Bytes) -> None:
         """Let the emulated bytes of ``[address, address + size_bytes)`` be the first of ``data``; errors as a view."""
         with self._lock:

@@ -205,6 +205,14 @@ class EmulatorBackend:
         except SpyrecError as error:
             raise OutsideAllocation(error.diagnostics[0].message) from error
 
+    def lend(self, wanted: AddressRange, *, is_written: bool) -> Bytes:
+        """Return bytes of one live block for one copy; errors SPY0905 outside."""
+        try:
+            memory = self._memory_of(wanted)
+            return memory.lend(self._address(wanted.address), wanted.size_bytes, is_written=is_written)
+        except SpyrecError as error:
+            raise OutsideAllocation(error.diagnostics[0].message) from error
+
     def write(self, wanted: AddressRange, data: Bytes) -> None:
         """Write bytes of one live block; errors SPY0905 outside."""
         try:

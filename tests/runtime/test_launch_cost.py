@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from types import FrameType
 
@@ -102,3 +103,19 @@ def test_what_a_launch_has_for_itself_alone_a_replay_shares_with_the_one_before(
     assert not any(block.is_apart for block in recorded.blocks)
     slot = device.pin(128)
     assert not host_operation(lambda: None, Origin(0, "own"), writes=(slot.range,)).is_apart
+
+
+def test_a_call_of_a_loaded_bundle_finds_nothing_out_again() -> None:
+    builder = spyrec.GraphBuilder("add")
+    x, y = (builder.input(name, (4, 64), "float16") for name in "xy")
+    builder.output(x + y)
+    ones = np.ones((4, 64), np.float16)
+    with spyrec.load(spyrec.compile(builder, spyrec.CompileOptions(cores=2))) as model:
+        for _ in range(3):
+            model(x=ones, y=ones)
+        calls: list[int] = []
+        # in this thread, where another one works for the main thread
+        thread = threading.Thread(target=lambda: calls.append(counted(lambda: model(x=ones, y=ones))))
+        thread.start()
+        thread.join()
+    assert calls[0] <= 1150

@@ -37,7 +37,7 @@ def copy_in(backend: Backend, action: HostToDevice) -> None:
         backend.write(action.destination, _bytes_of(action.source))
         return
     host = _host_memory(action.source)
-    memory = backend.view(action.destination)
+    memory = backend.lend(action.destination, is_written=True)
     if action.is_cleared:
         memory[:] = 0
     stored_as = backend.stored_as(conversion.device_format)
@@ -52,7 +52,7 @@ def copy_in(backend: Backend, action: HostToDevice) -> None:
 
 def copy_out(backend: Backend, action: DeviceToHost) -> None:
     """Copy device memory to the host; errors SPY0315, SPY0317, SPY0773, SPY0905."""
-    memory = backend.view(action.source)
+    memory = backend.lend(action.source, is_written=False)
     conversion = action.conversion
     if conversion is None:
         _bytes_of(action.destination)[: memory.size] = memory
@@ -71,7 +71,7 @@ def copy_on_device(backend: Backend, action: DeviceToDevice) -> None:
     copy = action.copy
     source = AddressRange(action.source, copy.reach(copy.source_strides))
     destination = AddressRange(action.destination, copy.reach(copy.destination_strides))
-    reading, writing = backend.view(source), backend.view(destination)
+    reading, writing = backend.lend(source, is_written=False), backend.lend(destination, is_written=True)
     scale = reading.size // source.size_bytes
     _chunks(writing, copy, copy.destination_strides, scale)[:] = _chunks(reading, copy, copy.source_strides, scale)
 
