@@ -1,4 +1,4 @@
-"""What the host spends on launches through the execution pipeline; claim: at most 60 us per control block.
+"""What the host spends on launches through the execution pipeline; claim: at most 30 us per control block.
 
 A control block is counted with its share of the HostOperation, from the call of ``launch_kernel`` until everything has
 retired: resolving and validating, enqueueing, scheduling, the correction on the host, its DMA, and in the emulator the
@@ -87,7 +87,7 @@ def _figures(device: SpyreDevice) -> Figures:
         "control_blocks_per_tile": blocks_per_tile,
         "us_per_control_block": rounded(us["launch"] / blocks_per_launch),
         "us_per_control_block_of_a_tile": rounded(us["tile"] / blocks_per_tile),
-        "claim": "us_per_control_block <= 60, us_per_control_block_of_a_tile <= 60",
+        "claim": "us_per_control_block <= 30, us_per_control_block_of_a_tile <= 30",
     }
 
 

@@ -1,7 +1,8 @@
 """Host time to replay a captured launch of 64 tiles beside launching it; claims: at most 1/10, and 2 us per block.
 
 Host time is what the calls take: the device executes later, when the host waits.  ``drained``: until the host has
-waited for a copy of a correction and the computation behind it; claim: at most 150 us per pair.
+waited for a copy of a correction and the computation behind it; claim: at most 150 us per pair, of many that are
+waited for together, and of one.  Figures are those of the fastest of 60 rounds, as in ``launch``.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from spyrec.runtime import ExecutionPlan, SpyreDevice, SpyreTensor, launch_kerne
 
 ROWS, COLUMNS = 64, 64
 TILES = 64
+_ROUNDS = 60
 
 
 def _plan() -> ExecutionPlan:
@@ -54,7 +56,7 @@ def measure() -> Figures:
             "replay of one tile": lambda: one.replay(0, number),
             "execute one tile": stream.synchronize,
         }
-        seconds = interleaved(candidates, rounds=30)
+        seconds = interleaved(candidates, _ROUNDS, statistic=min)
         blocks = many.ready(0).control_blocks
     for tensor in (*tiled, *whole):
         tensor.free()
@@ -63,15 +65,18 @@ def measure() -> Figures:
     ratio = seconds["replay"] / seconds["launch"]
     per_block_us = seconds["replay"] / blocks * 1e6
     drained_us = (seconds["replay"] + seconds["execute replay"]) / (blocks / 2) * 1e6
+    one_drained_us = (seconds["replay of one tile"] + seconds["execute one tile"]) * 1e6
     return {
         **{f"{name.replace(' ', '_')}_us": rounded(value * 1e6) for name, value in seconds.items()},
         "control_blocks": blocks,
         "replay_us_per_control_block": rounded(per_block_us),
         "replay_per_launch": rounded(ratio),
         "drained_us_per_pair": rounded(drained_us),
+        "drained_us_of_one_pair": rounded(one_drained_us),
         "claims": {
             "replay_per_launch <= 0.15": ratio <= 0.15,
             "replay_us_per_control_block <= 2": per_block_us <= 2,
             "drained_us_per_pair <= 150": drained_us <= 150,
+            "drained_us_of_one_pair <= 150": one_drained_us <= 150,
         },
     }

@@ -292,12 +292,10 @@ class OpenedBundle:
 
     def run(self, inputs: Mapping[str, HostArray]) -> RunResult:
         """Execute the bundle; errors as :func:`spyrec.run`."""
-        from spyrec.runtime.inputs.binding import is_launched_in_tiles
-
         options = self.options
         if options.bisect:
             return self._bisected(inputs)
-        is_tiled = is_launched_in_tiles(self.bundle.manifest, inputs)
+        is_tiled = self.prepared.is_launched_in_tiles(inputs)
         if is_tiled and options.only is not None:
             hint = "run without only, or on inputs of the compiled shapes"
             raise refuse("SPY0771", "only is for runs that are not launched in tiles", hint=hint)

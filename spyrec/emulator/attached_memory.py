@@ -60,6 +60,7 @@ class AttachedMemory(DeviceMemory):
     def detach(self, address: int) -> None:
         """End the block that begins at ``address``; where an interrupt cut that short it may be repeated."""
         with self._lock:
+            self.moves += 1
             place = bisect_left(self._starts, address)
             if self._starts[place : place + 1] == [address]:
                 del self._starts[place]
@@ -114,14 +115,24 @@ class AttachedMemory(DeviceMemory):
         with self._lock:
             return super().host_view(address, size_bytes)
 
+    def lend(self, address: int, size_bytes: int, *, is_written: bool) -> Bytes:
+        """Return what :meth:`view` does, for a copy that ends before anything else looks; errors as a view."""
+        with self._lock:
+            base, memory = self._block_at(address, size_bytes)
+            first, count = (address - base) * self.expansion, size_bytes * self.expansion
+            if is_written:
+                begin = self._origins[base] + first
+                self._touch(begin, begin + count)
+            return memory[first : first + count]
+
     def host_write(self, address: int, size_bytes: int, data: Bytes) -> None:
         """Let the emulated bytes of ``[address, address + size_bytes)`` be the first of ``data``; errors as a view."""
         with self._lock:
-            memory = self.view(address, size_bytes)
-            memory[:] = data[: memory.size]
-            base = self._starts[bisect_right(self._starts, address) - 1]
-            first = self._origins[base] + (address - base) * self.expansion
-            self._touch(first, first + memory.size)
+            base, memory = self._block_at(address, size_bytes)
+            first, count = (address - base) * self.expansion, size_bytes * self.expansion
+            memory[first : first + count] = data[:count]
+            first += self._origins[base]
+            self._touch(first, first + count)
 
     def host_writes(self) -> list[tuple[int, int]]:
         """Return the emulated ranges that may hold something else than at the last call."""

@@ -21,7 +21,7 @@ from spyrec.emulator.choices import MAX_EXECUTIONS, Engine, Numerics, expansion_
 from spyrec.emulator.device import EmulatedDevice
 from spyrec.emulator.emulated_program import EmulatedProgram
 from spyrec.emulator.operand_check import EmulatedOperandCheck
-from spyrec.emulator.program_store import DecodedImage, ProgramStore, entry_at
+from spyrec.emulator.program_store import DecodedImage, ProgramStore, StartedEntry
 from spyrec.hardware.dtypes import DeviceFormat
 from spyrec.hardware.target import CALIBRATED, SEGMENT_BYTES, TargetProfile
 from spyrec.runtime.device import ArgumentTable, LaunchStats, TableEntry
@@ -38,7 +38,6 @@ from spyrec.runtime.streams.control_block import (
     DeviceToDevice,
     DeviceToHost,
     HostToDevice,
-    Kind,
     StickStrides,
 )
 from spyrec.runtime.streams.plain_backend import simulated_ns
@@ -53,6 +52,9 @@ _MOST_PLANS = 128
 
 _MOST_LAUNCHES = 1024
 """Patched images whose operands are kept, by code and words; those used longest ago go first."""
+
+_MOST_DECLARED = 16
+"""Declarations of one bound launch that are kept, one for each correction slot that a job can have."""
 
 _MOST_STATS = 256
 """Computations whose counters are kept until somebody takes them."""
@@ -80,7 +82,7 @@ class BoundLaunch:
     pool: int | None
     values: Mapping[str, int]
     declared: list[tuple[Ranges, Ranges]] = field(default_factory=list[tuple[Ranges, Ranges]], compare=False)
-    """What the latest block declared, as reads and writes, that was found to hold all of this."""
+    """What blocks declared, as reads and writes, that was found to hold all of this; the latest go last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +205,14 @@ class EmulatorBackend:
         except SpyrecError as error:
             raise OutsideAllocation(error.diagnostics[0].message) from error
 
+    def lend(self, wanted: AddressRange, *, is_written: bool) -> Bytes:
+        """Return bytes of one live block for one copy; errors SPY0905 outside."""
+        try:
+            memory = self._memory_of(wanted)
+            return memory.lend(self._address(wanted.address), wanted.size_bytes, is_written=is_written)
+        except SpyrecError as error:
+            raise OutsideAllocation(error.diagnostics[0].message) from error
+
     def write(self, wanted: AddressRange, data: Bytes) -> None:
         """Write bytes of one live block; errors SPY0905 outside."""
         try:
@@ -244,9 +254,10 @@ class EmulatorBackend:
             if observer is not None:
                 observer.launching(ObservedMemory(bound, self._data))
             stats = self.device.launch(bound.program, bound.addresses, bound.pool, observer, values=bound.values)
-        self._stats[id(block)] = block, stats
-        while len(self._stats) > _MOST_STATS:
-            self._stats.popitem(last=False)
+        kept = self._stats
+        kept[id(block)] = block, stats
+        while len(kept) > _MOST_STATS:
+            kept.popitem(last=False)
 
     def copied(self, block: ControlBlock) -> None:
         """Tell the sanitizers of a copy that was executed."""
@@ -297,12 +308,11 @@ class EmulatorBackend:
         Of a computation it is the sum of its operations' timelines, without what depends on data; where its program
         is not in memory yet, a time from its footprint.
         """
-        if block.kind is not Kind.COMPUTE:
-            return simulated_ns(block)
         request = block.action
-        assert isinstance(request, ComputeRequest)
+        if not isinstance(request, ComputeRequest):
+            return simulated_ns(block)
         try:
-            decoded = self._decoded(request)
+            decoded = self._started(request).decoded
             key = decoded.key, tuple(sorted(request.values.items())) if request.values else ()
             found = self._durations.get(key)
             if found is None:
@@ -314,21 +324,25 @@ class EmulatorBackend:
             return simulated_ns(block)
         return found
 
-    def _decoded(self, request: ComputeRequest) -> DecodedImage:
-        if request.binary.address.region_id != self._program_region:
-            raise NoEntry(f"a computation starts in region {request.binary.address.region_id}, which holds no programs")
-        return self._programs.image(self._address(request.binary.address), request.binary.size_bytes)
+    def _started(self, request: ComputeRequest) -> StartedEntry:
+        """Return the entry that a computation starts; errors as of :meth:`ProgramStore.started`."""
+        (region_id, first), size_bytes = request.binary
+        if region_id != self._program_region:
+            raise NoEntry(f"a computation starts in region {region_id}, which holds no programs")
+        bases, (entry_region, entry) = self._bases, request.entry
+        address = bases[region_id] + first
+        if entry_region not in bases:
+            self._address(request.entry)  # which refuses it
+        return self._programs.started(address, size_bytes, bases[entry_region] + entry - address)
 
     def _plan_key(self, code: bytes, name: str) -> bytes:
         """Return what tells programs apart: their code, and, where findings name its files, whose it is."""
         return code if self.device.monitor is None else code + name.encode()
 
     def _bind(self, request: ComputeRequest, name: str) -> BoundLaunch:
-        decoded = self._decoded(request)
-        allocation = self._address(request.binary.address)
-        entry = entry_at(decoded, self._address(request.entry) - allocation)
-        words = self._programs.corrected(decoded, allocation, entry)
-        if any(item is not None for item in request.segment_table):
+        started = self._started(request)
+        decoded, words = started.decoded, started.corrected()
+        if request.segment_table and any(item is not None for item in request.segment_table):
             return self._launch_of(decoded, words, request, name)
         key = self._plan_key(decoded.key, name), words
         bound = self._bound.get(key)
@@ -405,7 +419,7 @@ class EmulatorBackend:
     def _check_operands(self, block: ControlBlock, bound: BoundLaunch) -> None:
         """Refuse a program that addresses what the block does not declare; errors SPY0967."""
         declared = block.reads, block.writes
-        if bound.declared and bound.declared[-1] == declared:
+        if declared in bound.declared:  # the same objects as a rule, one pair for each correction slot
             return
         reads, writes = self._intervals(block.reads), self._intervals(block.writes)
         for name, first, past, is_stored in bound.extents:
@@ -419,7 +433,7 @@ class EmulatorBackend:
         pool_bytes = bound.program.table.pool_bytes
         if pool_bytes and bound.pool is not None and not _holds(writes, bound.pool, bound.pool + pool_bytes):
             raise _foreign("the pool", bound.pool, bound.pool + pool_bytes, "writes", False)
-        bound.declared[:] = [declared]
+        bound.declared[:] = [*bound.declared[1 - _MOST_DECLARED :], declared]
 
     def _intervals(self, ranges: tuple[AddressRange, ...]) -> list[tuple[int, int]]:
         bases = self._bases

@@ -197,8 +197,7 @@ class EmulatedDevice:
             if values or loaded.has_sizes:
                 values = with_sizes(loaded.program, values)
                 loaded = self._at_sizes(loaded, values)
-            bases = self._bases(loaded.table, arguments, pool_address)
-            bases |= {base: self._memory.emulated(address, 0) for base, address in loaded.own_memory.items()}
+            bases = self._bases_of(loaded, arguments, pool_address)
             if loaded.lx_peak_bytes:
                 self._scratchpads.prepare(loaded.lx_peak_bytes)
             asked = _Request(arguments, pool_address, values, bases)
@@ -339,6 +338,18 @@ class EmulatedDevice:
         monitor.begin(bases, names, {bases[base]: size for base, size in loaded.region_bytes.items()})
         if loaded.lx_peak_bytes:
             monitor.begin_scratchpads(*self._scratchpads.extent, self.target.cores, loaded.lx_peak_bytes)
+
+    def _bases_of(
+        self, loaded: EmulatedProgram, arguments: Sequence[int], pool_address: int | None
+    ) -> Mapping[int, int]:
+        """Return the emulated address of all that a program touches of device memory, found out once for each place."""
+        moves, addresses = self._memory.moves, (*arguments, pool_address)
+        bases = loaded.latest.bases_at(addresses, moves)
+        if bases is None:
+            own = {base: self._memory.emulated(address, 0) for base, address in loaded.own_memory.items()}
+            bases = self._bases(loaded.table, arguments, pool_address) | own
+            loaded.latest.keep_bases(addresses, moves, bases)
+        return bases
 
     def _bases(self, table: ArgumentTable, arguments: Sequence[int], pool_address: int | None) -> dict[int, int]:
         """Return the emulated address of each argument and of the pool."""

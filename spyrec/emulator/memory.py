@@ -72,6 +72,8 @@ class DeviceMemory:
         self._windows_limit = KEPT_RANGES
         self._windows_lock = Lock()
         self.watcher: MemoryWatcher | None = None
+        self.moves = 0
+        """How often something ended: where an address was in this process it is until this is another number."""
 
     def allocate(self, size_bytes: int) -> int:
         """Reserve whole sticks in the first segment with room and return the address; errors SPY0701."""

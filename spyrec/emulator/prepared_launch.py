@@ -18,8 +18,11 @@ from spyrec.runtime.device import LaunchStats
 
 Key = tuple[object, ...]
 
+Addresses = tuple[int | None, ...]
+"""The device addresses of a program's arguments, and of its pool."""
+
 _MOST_PLACES = 1024
-"""Places of operands of which it is known whether they overlap; the oldest goes first."""
+"""Places of operands of which it is known whether they overlap, and where; the oldest goes first."""
 
 
 class PreparedLaunch:
@@ -35,7 +38,7 @@ class PreparedLaunch:
 
     def put(self, bases: Mapping[int, int]) -> None:
         """Let its operands lie at these emulated addresses, by base."""
-        if bases != self._bases:
+        if bases is not self._bases and bases != self._bases:
             self.launch.put(bases)
             self.stored, self._bases = self._stores.at(bases), bases
 
@@ -45,7 +48,7 @@ class LatestLaunch:
     """Of one loaded program: the latest launch that nobody watched, by all that it depends on, and what it counted.
 
     ``scratchpads``: those of the device when it was prepared.  ``overlaps``: by the device addresses of arguments and
-    pool, whether they overlap, which is legal.
+    pool, whether they overlap, which is legal.  ``bases``: their emulated addresses, after so many ``moves`` of memory.
     """
 
     key: Key = ()
@@ -53,7 +56,22 @@ class LatestLaunch:
     scratchpads: Scratchpads | None = None
     counted: tuple[object, ...] = ()
     stats: LaunchStats | None = None
-    overlaps: dict[tuple[int | None, ...], bool] = field(default_factory=dict[tuple[int | None, ...], bool])
+    overlaps: dict[Addresses, bool] = field(default_factory=dict[Addresses, bool])
+    moves: int = 0
+    bases: dict[Addresses, Mapping[int, int]] = field(default_factory=dict[Addresses, Mapping[int, int]])
+
+    def bases_at(self, addresses: Addresses, moves: int) -> Mapping[int, int] | None:
+        """Return the emulated addresses of operands, if nothing was moved since they were found."""
+        return self.bases.get(addresses) if moves == self.moves else None
+
+    def keep_bases(self, addresses: Addresses, moves: int, bases: Mapping[int, int]) -> None:
+        """Keep the emulated addresses of operands."""
+        if moves != self.moves:
+            self.bases.clear()
+            self.moves = moves
+        if len(self.bases) >= _MOST_PLACES:
+            self.bases.pop(next(iter(self.bases)), None)
+        self.bases[addresses] = bases
 
     def at(self, key: Key, scratchpads: Scratchpads) -> PreparedLaunch | None:
         """Return the launch if it depends on the same."""
@@ -63,7 +81,7 @@ class LatestLaunch:
         """Take the place of an earlier one."""
         self.key, self.scratchpads, self.prepared, self.stats = key, scratchpads, prepared, None
 
-    def note_overlap(self, addresses: tuple[int | None, ...], *, is_there: bool) -> None:
+    def note_overlap(self, addresses: Addresses, *, is_there: bool) -> None:
         """Keep whether operands at these addresses overlap."""
         if len(self.overlaps) >= _MOST_PLACES:
             self.overlaps.pop(next(iter(self.overlaps)), None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from spyrec.bundle.host_compute import correction_bytes, correction_words
@@ -11,8 +12,11 @@ from spyrec.bundle.program_image import ProgramEntry, ProgramImage, code_key, re
 from spyrec.dataclass import dataclass
 from spyrec.diagnostics import Location
 from spyrec.emulator.attached_memory import AttachedMemory, Bytes
+from spyrec.emulator.memory import KEPT_RANGES
 from spyrec.hardware.target import PROGRAM_SEGMENT_BASE, STICK_BYTES
 from spyrec.runtime.errors import CorrectionMissing, NoEntry
+
+_CLEARED = bytes(8)
 
 _MOST_IMAGES = 256
 """Decoded images that are kept; the oldest goes first."""
@@ -41,6 +45,43 @@ class DecodedImage:
         return False
 
 
+class StartedEntry:
+    """An entry of a decoded image, and the bytes of its slot: where its correction comes to lie, and its words.
+
+    The image lies at the start of its job's allocation, at the device address ``allocation``.
+    """
+
+    def __init__(self, memory: AttachedMemory, allocation: int, decoded: DecodedImage, entry: ProgramEntry) -> None:
+        self.decoded = decoded
+        self._entry = entry
+        self._words = words = len(decoded.image.words)
+        self._area = self._given = self._table = memoryview(b"")
+        if words:
+            area = allocation + entry.correction_pointer - PROGRAM_SEGMENT_BASE
+            self._area = memory.view(area, correction_bytes(words)).data
+            self._given = self._area[STICK_BYTES : STICK_BYTES + 8 * words]
+            table = memory.view(allocation + entry.operand_offset, operand_table_bytes(words))
+            self._table = table.data[: 8 * words]
+
+    def corrected(self) -> tuple[int, ...]:
+        """Run the correction program: patch the operand table in memory; return its words.
+
+        A correction tensor serves once: its magic is cleared.  Errors: SPY0966 there is none.
+        """
+        words = self._words
+        if words == 0:
+            return ()
+        found = correction_words(self._area, words)
+        if found is None:
+            begins = bytes(self._area[:8])
+            fact = f"the area of slot {self._entry.slot} holds no correction tensor of {words} words"
+            notes = (f"it begins with {begins!r}, a tensor with its magic; a computation clears it",)
+            raise CorrectionMissing(f"{fact}: the copy of it is missing or late", notes=notes)
+        self._table[:] = self._given  # both as little-endian words
+        self._area[:8] = _CLEARED
+        return found
+
+
 class ProgramStore:
     """The memory of the program segment, byte for byte, and what its images were decoded to.
 
@@ -50,6 +91,9 @@ class ProgramStore:
     def __init__(self) -> None:
         self.memory = AttachedMemory()
         self._decoded: dict[tuple[int, int], DecodedImage] = {}
+        self._started: dict[tuple[int, int, int], StartedEntry] = {}
+        self._harmless: set[tuple[int, int]] = set()
+        """Ranges that were written and lie in nothing that was decoded: corrections go there again and again."""
 
     def read(self, data: ImageBytes, file: str) -> ProgramImage:
         """Return what an image holds; its code is parsed once, on whatever device and however many slots it has.
@@ -69,34 +113,29 @@ class ProgramStore:
 
     def image(self, address: int, size_bytes: int) -> DecodedImage:
         """Return what lies at a device address; errors SPY0702, SPY0652 to SPY0654 no intact image, as of bundles."""
-        self._forget_written()
+        written = self.memory.host_writes()
+        if written:
+            self._forget_written(written)
         found = self._decoded.get((address, size_bytes))
         if found is None:
             found = self._decode(self.memory.view(address, size_bytes))
             while len(self._decoded) >= _MOST_IMAGES:
-                del self._decoded[next(iter(self._decoded))]
+                self._forget(next(iter(self._decoded)))
             self._decoded[address, size_bytes] = found
+            self._harmless.clear()
         return found
 
-    def corrected(self, decoded: DecodedImage, allocation: int, entry: ProgramEntry) -> tuple[int, ...]:
-        """Run an entry's correction program: patch the operand table in memory; return its words.
+    def started(self, address: int, size_bytes: int, offset_bytes: int) -> StartedEntry:
+        """Return the entry that lies ``offset_bytes`` into the image at a device address.
 
-        The image lies at the start of its job's allocation.  A correction tensor serves once: its magic is cleared.
-        Errors: SPY0966 there is none.
+        Errors: as :meth:`image`; SPY0968 no entry lies there.
         """
-        words = len(decoded.image.words)
-        if words == 0:
-            return ()
-        area = self.memory.view(allocation + entry.correction_pointer - PROGRAM_SEGMENT_BASE, correction_bytes(words))
-        found = correction_words(area.data, words)
+        decoded = self.image(address, size_bytes)
+        key = address, size_bytes, offset_bytes
+        found = self._started.get(key)
         if found is None:
-            begins = bytes(area[:8])
-            fact = f"the area of slot {entry.slot} holds no correction tensor of {words} words"
-            notes = (f"it begins with {begins!r}, a tensor with its magic; a computation clears it",)
-            raise CorrectionMissing(f"{fact}: the copy of it is missing or late", notes=notes)
-        table = self.memory.view(allocation + entry.operand_offset, operand_table_bytes(words))
-        table[: 8 * words] = area[STICK_BYTES : STICK_BYTES + 8 * words]  # both as little-endian words
-        area[:8] = 0
+            found = StartedEntry(self.memory, address, decoded, entry_at(decoded, offset_bytes))
+            self._started[key] = found
         return found
 
     def _decode(self, memory: Bytes) -> DecodedImage:
@@ -106,11 +145,20 @@ class ProgramStore:
         code = first + image_bytes_of(len(image.words), count, 0)
         return DecodedImage(image, code_key(data), ((first, first + entry_offset(count)), (code, first + len(memory))))
 
-    def _forget_written(self) -> None:
-        for first, past in self.memory.host_writes():
-            gone = [key for key, item in self._decoded.items() if item.is_touched(first, past)]
+    def _forget_written(self, written: Sequence[tuple[int, int]]) -> None:
+        for place in written:
+            if place in self._harmless:
+                continue
+            gone = [key for key, item in self._decoded.items() if item.is_touched(*place)]
             for key in gone:
-                del self._decoded[key]
+                self._forget(key)
+            if len(self._harmless) < KEPT_RANGES:
+                self._harmless.add(place)
+
+    def _forget(self, key: tuple[int, int]) -> None:
+        del self._decoded[key]
+        for started in [item for item in self._started if item[:2] == key]:
+            del self._started[started]
 
 
 def entry_at(decoded: DecodedImage, offset_bytes: int) -> ProgramEntry:

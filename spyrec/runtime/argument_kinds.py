@@ -167,7 +167,7 @@ def as_integer(value: object) -> int | None:
     """Return a whole number of Python or NumPy as one of Python; ``None`` for anything else, truth values too."""
     if type(value) is int:
         return value
-    if isinstance(value, bool) or not isinstance(value, SupportsIndex):
+    if value is None or isinstance(value, bool) or not isinstance(value, SupportsIndex):  # the last one is slow
         return None
     try:
         return value.__index__()

@@ -160,6 +160,9 @@ class BundleRun:
         if host is None:
             plan.refuse_host_steps()
         self._kept_bytes: tuple[int, ...] | None = None
+        self._streams: tuple[SpyreStream, SpyreStream] | None = None
+        """What the latest run loaded on and ran on, where all went well: the next one has nothing to wait for."""
+
         self.is_in_doubt = False
         """Whether a run has begun and not come to its end: what is enqueued, or an error of a stream, may be left."""
 
@@ -178,6 +181,19 @@ class BundleRun:
         self._state = _State(self._manifest)
         rows = self._refuse_unfit()
         self.inputs = tuple(replace(item, row_count=rows.get(item.name)) for item in expected_inputs(self._manifest))
+        self._expected = {item.name: item for item in self.inputs}
+        self._tiled_inputs = tiled_inputs(self._manifest)
+        self._on_device = self._names_on_device()
+        self._argument_bytes = {name: argument_size_bytes(item) for name, item in self._arguments.items()}
+        self._fixed_shapes = None if self._manifest.symbolic_dims else self._shapes({})
+        self._launched: tuple[Mapping[str, tuple[int, ...]], list[LaunchArgument]] | None = None
+        """Of the latest run on the compiled forms, its shapes and tensors, as long as these stay where they are."""
+
+        self._stats = device.backend if isinstance(device.backend, TellsStats) else None  # slow to ask
+
+    def is_launched_in_tiles(self, inputs: Mapping[str, HostArray]) -> bool:
+        """Whether some input is larger than the bundle was compiled for, along an axis that tiles may cut."""
+        return is_launched_in_tiles(self._tiled_inputs, inputs)
 
     def run(
         self,
@@ -194,12 +210,15 @@ class BundleRun:
         Errors: as :meth:`execute`; instead of SPY0921 its reason: those of the copies, and the device's for what the
         files alone do not show.  In tiles it is SPY0921, which names the tile.
         """
-        loader, stream = self._device.stream(), self._device.stream(-1)
+        streams, self._streams = self._streams or (self._device.stream(), self._device.stream(-1)), None
+        loader, stream = streams
         try:
-            return self.execute(stream, inputs, observer, values=values, loader=loader)
+            record = self.execute(stream, inputs, observer, values=values, loader=loader)
         except ExecutionFailed as failure:
             first = loader.flex.failure  # what the launch has waited for
             raise self._reason(first if isinstance(first, ExecutionFailed) else failure) from None
+        self._streams = streams
+        return record
 
     def execute(
         self,
@@ -219,7 +238,7 @@ class BundleRun:
         given = self._given(inputs, is_watched=observer is not None)
         self.is_in_doubt = True
         has_constants = self.plan.constants_on(self._device) is not None
-        counters = _Counters(self._device, observer, self._named, is_summed=bool(given.plans))
+        counters = _Counters(self._device, (self._stats, observer), self._named, is_summed=bool(given.plans))
         with self._observed(observer), counters.counting():
             if loader is not None:
                 self.plan.load(loader)
@@ -238,7 +257,8 @@ class BundleRun:
             outputs = self._copy_out(stream, given) if is_complete else {}
             stream.synchronize()
         self.is_in_doubt = False
-        if self._keeps_tensors and is_complete and not given.plans:
+        if self._keeps_tensors and is_complete and not given.plans and self._manifest.updates:
+            self._launched = None
             self._state.replace(self._places, {**outputs, **self._on_host})
         if self._returned is not None:
             outputs = {name: array for name, array in outputs.items() if name in self._returned}
@@ -276,6 +296,7 @@ class BundleRun:
         self._places.clear()
         self._state.forget()
         self._kept_bytes = None
+        self._launched = None
         for owner in owners:
             owner.free()
 
@@ -296,20 +317,21 @@ class BundleRun:
 
     def _given(self, inputs: Mapping[str, HostArray], *, is_watched: bool) -> _Given:
         manifest = self._manifest
-        if is_watched or not is_launched_in_tiles(manifest, inputs):
+        if is_watched or not self.is_launched_in_tiles(inputs):
             inputs = {**self._state.on_host(inputs), **inputs}
-            expected = {item.name: item for item in self.inputs}
+            expected = self._expected
             taken = {name: expected[name].as_taken(it) if name in expected else it for name, it in inputs.items()}
             kept = self._state.on_device - inputs.keys()
             checked = checked_inputs(taken, [item for item in self.inputs if item.name not in kept])
+            if self._fixed_shapes is not None:
+                return _Given(checked, self._fixed_shapes, {})
             extents = chosen_extents(checked, self.inputs, manifest.symbolic_dims)
-            shapes = {item.name: actual_shape(item, extents) for item in manifest.arguments}
-            return _Given(checked, shapes, {}, sizes=self._sizes(extents))
+            return _Given(checked, self._shapes(extents), {}, sizes=self._sizes(extents))
         from spyrec.runtime.jobs.larger_tensors import contracted_steps, larger_forms  # late: only tiles need it
         from spyrec.runtime.launch.launched_forms import explain_steps
         from spyrec.runtime.launch.plan import LaunchOptions
 
-        checked = checked_inputs(inputs, tiled_inputs(manifest))
+        checked = checked_inputs(inputs, self._tiled_inputs)
         steps = contracted_steps(manifest)
         assert steps is not None
         forms = larger_forms(manifest, steps, {name: array.shape for name, array in checked.items()})
@@ -317,6 +339,9 @@ class BundleRun:
         layouts = {name: form.layout for name, form in forms.items()}
         options = LaunchOptions(allow_tiled_launch=self._allows_tiles)
         return _Given(checked, shapes, forms, tuple(explain_steps(steps, shapes, layouts, options)))
+
+    def _shapes(self, extents: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
+        return {item.name: actual_shape(item, extents) for item in self._manifest.arguments}
 
     def _sizes(self, extents: Mapping[str, int]) -> Mapping[str, int]:
         """Return the dynamic sizes that follow from the extents of their dims, where these are not the largest."""
@@ -328,12 +353,16 @@ class BundleRun:
         }
 
     def _launch_arguments(self, given: _Given) -> list[LaunchArgument]:
+        if self._launched is not None and not given.forms and self._launched[0] == given.shapes:
+            return self._launched[1]
         signature, starts = self.plan.signature or (), self._device.allocator
         found: list[LaunchArgument] = []
         for item in signature:
             place = self._places[item.name]
             whole = starts.part(place.allocation)
             found.append(given.placed(item, place, place.range.address.offset - whole.range.address.offset))
+        if self._kept_bytes is not None and not given.forms:
+            self._launched = given.shapes, found
         return found
 
     def _allocate(self, given: _Given) -> None:
@@ -408,7 +437,7 @@ class BundleRun:
 
     def _copy_in(self, stream: SpyreStream, given: _Given) -> list[HostCopy]:
         """Enqueue and return the copies of the inputs that programs read, or the caller gets back."""
-        used = self._names_on_device
+        used = self._on_device
         origin = Origin(self._device.next_launch_id(), f"copies of {self.plan.name}")
         blocks: list[ControlBlock] = []
         for name, array in given.inputs.items():
@@ -442,7 +471,6 @@ class BundleRun:
         stream.flex.enqueue(blocks)
         return outputs
 
-    @property
     def _names_on_device(self) -> set[str]:
         """What the plan binds or the caller gets back; the rest (an unused input) never leaves the host."""
         manifest = self._manifest
@@ -451,7 +479,7 @@ class BundleRun:
 
     def _size_bytes(self, given: _Given, name: str) -> int:
         form = given.forms.get(name)
-        return argument_size_bytes(self._arguments[name]) if form is None else form.layout.nbytes
+        return self._argument_bytes[name] if form is None else form.layout.nbytes
 
     def _copy_place(self, name: str, direction: Direction) -> tuple[Location, tuple[str, ...]]:
         """Return what a refused copy is about: the conversion table (or the foreign bundle), and the argument."""
@@ -589,13 +617,17 @@ class _Counters:
     """
 
     def __init__(
-        self, device: SpyreDevice, observer: RunObserver | None, named: _NamedStats, *, is_summed: bool
+        self,
+        device: SpyreDevice,
+        watchers: tuple[TellsStats | None, RunObserver | None],
+        named: _NamedStats,
+        *,
+        is_summed: bool,
     ) -> None:
-        self._observer = observer
+        self._stats, self._observer = watchers
         self._named = named
         self._is_over = False
         self._scheduler = device.scheduler
-        self._stats = device.backend if isinstance(device.backend, TellsStats) else None
         self._is_summed = is_summed
         self._sums: dict[str, OperationStats] = {}
         self.launches: list[LaunchStats] = []

@@ -4,21 +4,29 @@ from __future__ import annotations
 
 import inspect
 import os
-from functools import lru_cache
 from pathlib import Path
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 _INNER = (f"{_PACKAGE / 'runtime'}{os.sep}", f"{_PACKAGE / 'exec'}{os.sep}")
 
 
-@lru_cache(4096)
+_INNER_FILES: set[str] = set()
+"""Files of the runtime that calls were seen in: most frames that are asked about."""
+
+
 def _is_inner(filename: str) -> bool:
-    return filename.startswith(_INNER)
+    if filename.startswith(_INNER):
+        _INNER_FILES.add(filename)
+        return True
+    return False
 
 
 def call_site() -> str:
     """Return ``file:line in function`` of the innermost caller outside of the runtime and the execution contract."""
-    frame = inspect.currentframe()
-    while frame is not None and _is_inner(frame.f_code.co_filename):
+    frame, inner = inspect.currentframe(), _INNER_FILES  # a frame that is kept keeps all that its callers have
+    while frame is not None:
+        filename = frame.f_code.co_filename
+        if filename not in inner and not _is_inner(filename):
+            return f"{filename}:{frame.f_lineno} in {frame.f_code.co_name}"
         frame = frame.f_back
-    return "<start>" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno} in {frame.f_code.co_name}"
+    return "<start>"

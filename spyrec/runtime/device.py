@@ -112,6 +112,13 @@ class Backend(Backing, Protocol):
         """
         ...
 
+    def lend(self, wanted: AddressRange, *, is_written: bool) -> npt.NDArray[np.uint8]:
+        """Return what :meth:`view` does, for one copy, which gives it back before anything else touches these bytes.
+
+        ``is_written``: whether the copy writes them.  Errors: as :meth:`view`.
+        """
+        ...
+
     def write(self, wanted: AddressRange, data: npt.NDArray[np.uint8]) -> None:
         """Let bytes of one live allocation, as many as :meth:`view` has, be the first of ``data``; errors SPY0905."""
         ...

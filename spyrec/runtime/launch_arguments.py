@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 
 _USUAL = (list, tuple)
+_TENSORS = frozenset({SpyreTensor})
 
 
 def require_tensors(tensors: object) -> None:
@@ -22,6 +23,8 @@ def require_tensors(tensors: object) -> None:
     if type(tensors) not in _USUAL and not is_a(tensors, Sequence):  # a class of its own is slow to ask
         raise NotATensor(f"the tensors of a launch are {shown(tensors)}, no sequence of SpyreTensors")
     listed = cast("Sequence[object]", tensors)
+    if _TENSORS.issuperset(map(type, listed)):
+        return
     for number, tensor in enumerate(listed):
         if not isinstance(tensor, SpyreTensor):
             kind = type(tensor)
@@ -33,8 +36,10 @@ def require_tensors(tensors: object) -> None:
 def arguments_on(device: SpyreDevice, tensors: Sequence[SpyreTensor]) -> list[LaunchArgument]:
     """Return what a launch on a device needs to know of its tensors; errors SPY0954, SPY0970."""
     require_tensors(tensors)
-    for number, tensor in enumerate(tensors):
+    found: list[LaunchArgument] = []
+    for tensor in tensors:
         if tensor.device is not device:
-            fact = f"tensor {number} is of device {tensor.device.index}, the stream of device {device.index}"
+            fact = f"tensor {len(found)} is of device {tensor.device.index}, the stream of device {device.index}"
             raise DeviceMismatch(fact)
-    return [tensor.launch_argument() for tensor in tensors]
+        found.append(tensor.launch_argument())
+    return found

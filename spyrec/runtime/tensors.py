@@ -77,6 +77,7 @@ class SpyreTensor:
         self.layout = layout
         device.refuse_if_closed()
         self.offset_bytes = 0
+        self._argument: LaunchArgument | None = None
         self._allocation: Allocation | Borrowed = device.spyre_allocator.allocate(layout.nbytes)
 
     @classmethod
@@ -174,6 +175,7 @@ class SpyreTensor:
         tensor = cls.__new__(cls)
         tensor.device, tensor.shape, tensor.strides = device, shape, row_major_strides(shape)
         tensor.dtype, tensor.layout, tensor.offset_bytes = dtype, chosen, first
+        tensor._argument = None  # noqa: SLF001 -- a constructor of this class
         tensor._allocation = Borrowed(memory.allocation)  # noqa: SLF001 -- a constructor of this class
         return tensor
 
@@ -192,10 +194,13 @@ class SpyreTensor:
         return self.device.allocator.part(self.allocation_index, self.offset_bytes, self.size_bytes)
 
     def launch_argument(self) -> LaunchArgument:
-        """Return what a launch needs to know of the tensor."""
-        return LaunchArgument(
-            self._allocation.index, self.shape, self.strides, self.dtype, self.layout, self.offset_bytes
-        )
+        """Return what a launch needs to know of the tensor: the same each time, which is told at a glance."""
+        found = self._argument
+        if found is None:
+            found = self._argument = LaunchArgument(
+                self._allocation.index, self.shape, self.strides, self.dtype, self.layout, self.offset_bytes
+            )
+        return found
 
     @takes(stream=of("SpyreStream", or_none=True))
     def to_host(self, stream: SpyreStream | None = None) -> HostArray:

@@ -347,3 +347,15 @@ def test_a_process_that_forgets_to_close_ends_quietly(sums: Bundle, tmp_path: Pa
     command = [sys.executable, "-W", "error", "-X", "dev", "-c", program, str(tmp_path / "sums.bundle")]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     assert (done.returncode, done.stdout, done.stderr) == (0, "2.0 2.0\n", "")
+
+
+def test_what_was_decoded_of_an_input_is_void_when_the_next_call_copies_another_one(bundle: Bundle) -> None:
+    generator = np.random.default_rng(7)
+    x = generator.standard_normal((64, 128)).astype(np.float16)
+    v = generator.standard_normal((64, 128)).astype(np.float16)
+    weights = [generator.standard_normal((128, 64)).astype(np.float16) for _ in range(2)]
+    with spyrec.load(bundle) as model:
+        for number in (0, 0, 0, 1, 0, 1):  # a matrix is kept decoded from its second use on
+            alone = spyrec.run(bundle, {"x": x, "w": weights[number], "v": v}).outputs
+            found = model(x=x, w=weights[number], v=v)
+            assert all(np.array_equal(found[name], alone[name]) for name in alone)

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from spyrec.dataclass import dataclass
 from spyrec.emulator.kernels.driver import StepRow
 from spyrec.emulator.kernels.records import Held, KernelRecord, written
+from spyrec.files.kernel_operands import address_of
 from spyrec.files.linked_kernel import Linked, called_at
 from spyrec.runtime.threads import Threads
 
@@ -24,6 +25,7 @@ NOTES = 4
 """Integers that the steps of one dispatch may agree on."""
 
 _NO_NOTES = np.zeros(NOTES, np.int64)
+_NO_NOTES_PLACE = _NO_NOTES.ctypes.data
 
 _SHARED_ELEMENTS = 1 << 11
 """Elements of a step from which on two threads are faster than one: they meet in a fraction of a microsecond."""
@@ -103,13 +105,13 @@ class BoundCalls:
     def run(self, moved: Integers, threads: Threads) -> None:
         """Run all steps once, operand t ``moved[t]`` past where it was bound; threads share the tasks of a step."""
         if not self.agrees:
-            self._run(moved, _NO_NOTES, threads)
+            self._run(moved, _NO_NOTES_PLACE, threads)
             return
         with self.notes(moved[None, :]) as notes:
-            self._run(moved, notes, threads)
+            self._run(moved, notes.ctypes.data, threads)
 
-    def _run(self, moved: Integers, notes: Integers, threads: Threads) -> None:
-        places = moved.ctypes.data, notes.ctypes.data
+    def _run(self, moved: Integers, notes: int, threads: Threads) -> None:
+        places = address_of(moved), notes
         for item in self._calls:
             threads.run(item.tasks, item.elements, partial(item.run, *places))
 

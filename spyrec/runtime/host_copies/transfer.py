@@ -49,7 +49,7 @@ def copy_to_device(
     Errors: SPY0315 no such conversion, or an array of another dtype or shape; SPY0317 the table leaves one of the
     buffers; SPY0318 an integer does not fit its device format. Nothing is written then.
     """
-    known = _known(info, stored_as)
+    known = _known_of(info, stored_as)
     if known.direction is not Direction.HOST_TO_DEVICE:
         raise _wrong_direction(info, Direction.HOST_TO_DEVICE)
     _require_carrier(host, known, info)
@@ -57,7 +57,7 @@ def copy_to_device(
         fact = f"the host array has shape {list(host.shape)}, the table copies {list(info.host_shape)}"
         raise refuse("SPY0315", fact)
     source = host if host.flags.c_contiguous else np.ascontiguousarray(host)
-    _execute(known, source.reshape(-1), _device_elements(memory, known.device_carrier))
+    _execute(known, source, memory)
 
 
 def copy_to_host(
@@ -104,11 +104,11 @@ def copy_into_host(
 
     ``storage`` is one-dimensional and contiguous. Errors as ``copy_to_host``.
     """
-    known = _known(info, stored_as)
+    known = _known_of(info, stored_as)
     if known.direction is not Direction.DEVICE_TO_HOST:
         raise _wrong_direction(info, Direction.DEVICE_TO_HOST)
     _require_carrier(storage, known, info)
-    _execute(known, _device_elements(memory, known.device_carrier), storage)
+    _execute(known, memory, storage)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +140,25 @@ class _CopyKernel:
         """Copy groups of parts between two addresses."""
         counts = self.words.counts
         self.function(*places, self.words.places[first], counts[last] - counts[first], self.flags)
+
+
+_MOST_AT_HAND = 1024
+
+_AT_HAND: dict[tuple[int, int], tuple[DataConversionInfo, _KnownCopy]] = {}
+"""What is known of the tables used last, by the identities of table and format: a bundle's are the same each time."""
+
+
+def _known_of(info: DataConversionInfo, stored_as: DeviceFormat | None) -> _KnownCopy:
+    """Return what is known of a copy, of a table that was used before without a look at what it says."""
+    key = id(info), id(stored_as)
+    found = _AT_HAND.get(key)
+    if found is not None and found[0] is info:
+        return found[1]
+    known = _known(info, stored_as)
+    for oldest in list(_AT_HAND)[: max(0, len(_AT_HAND) + 1 - _MOST_AT_HAND)]:  # other threads may do the same
+        _AT_HAND.pop(oldest, None)
+    _AT_HAND[key] = info, known
+    return known
 
 
 @lru_cache(maxsize=4096)
@@ -178,21 +197,26 @@ def _require_carrier(array: Elements, known: _KnownCopy, info: DataConversionInf
         raise refuse("SPY0315", fact)
 
 
-def _device_elements(memory: npt.NDArray[np.uint8], carrier: np.dtype[np.generic]) -> Elements:
-    """Return device memory as elements of the type that stores the format."""
+def _execute(known: _KnownCopy, source: Elements, destination: Elements) -> None:
+    """Copy between contiguous arrays, of which the device's is bytes."""
+    plan, is_to_device = known.plan, known.direction is Direction.HOST_TO_DEVICE
+    memory = destination if is_to_device else source
     assert memory.dtype == np.uint8
     assert memory.ndim == 1
     assert memory.flags.c_contiguous, "a copy out of strided device memory would be lost"
-    return memory[: memory.size - memory.size % carrier.itemsize].view(carrier)
-
-
-def _execute(known: _KnownCopy, source: Elements, destination: Elements) -> None:
-    plan = known.plan
-    _require_inside("source", plan.source_span, source.size)
-    _require_inside("destination", plan.destination_span, destination.size)
-    if known.kernel is not None:
-        copy_groups = partial(known.kernel.copy, (address_of(source), address_of(destination)))
+    count = memory.size // known.device_carrier.itemsize
+    _require_inside("source", plan.source_span, source.size if is_to_device else count)
+    _require_inside("destination", plan.destination_span, count if is_to_device else destination.size)
+    kernel = known.kernel
+    if kernel is not None:
+        places = address_of(source), address_of(destination)
+        if len(plan.groups) == 1:  # what is not worth a second thread is one group
+            kernel.copy(places, 0, 1)
+            return
+        copy_groups = partial(kernel.copy, places)
     else:
+        elements = memory[: count * known.device_carrier.itemsize].view(known.device_carrier)
+        source, destination = (source.reshape(-1), elements) if is_to_device else (elements, destination)
         check = known.converter.check
         if check is not None:
             for nest in known.nests:

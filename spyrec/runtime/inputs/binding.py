@@ -149,12 +149,15 @@ def tiled_inputs(manifest: Manifest) -> tuple[ExpectedInput, ...]:
     )
 
 
-def is_launched_in_tiles(manifest: Manifest, inputs: Mapping[str, HostArray]) -> bool:
-    """Whether some input is larger than the bundle was compiled for, along an axis that tiles may cut."""
-    return any(
-        any(item.tiled_axes) and item.name in inputs and np.shape(inputs[item.name]) != item.shape
-        for item in tiled_inputs(manifest)
-    )
+def is_launched_in_tiles(expected: Iterable[ExpectedInput], inputs: Mapping[str, HostArray]) -> bool:
+    """Whether some input is larger than the bundle was compiled for, along an axis that tiles may cut.
+
+    ``expected``: as :func:`tiled_inputs` returns them.
+    """
+    for item in expected:
+        if item.name in inputs and True in item.tiled_axes and np.shape(inputs[item.name]) != item.shape:
+            return True
+    return False
 
 
 def chosen_extents(

@@ -41,10 +41,12 @@ class WiredJob:
     """A job of a plan; ``tensors``: by position, the name that the plan has for each of its arguments.
 
     ``None``: the job takes the tensors of a launch as they are given.
+    ``given``: the same as positions among the tensors of a launch, ``None`` where it takes others, or all of them.
     """
 
     job: Job
     tensors: tuple[str, ...] | None
+    given: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +101,23 @@ class ExecutionPlan:
     @takes(job=of("Job"), tensors=Several(Text(), or_none=True))
     def add(self, job: Job, tensors: Sequence[str] | None = None) -> None:
         """Append a job; ``tensors``: the plan's names of its arguments, by default those of a launch as given."""
-        self._wired.append(WiredJob(job, None if tensors is None else tuple(tensors)))
+        names = None if tensors is None else tuple(tensors)
+        self._wired.append(WiredJob(job, names, self._given_places(names)))
         self._jobs |= _with_those_beside(job)
+
+    def _given_places(self, names: tuple[str, ...] | None) -> tuple[int, ...] | None:
+        if names is None or self.signature is None:
+            return None
+        places = {item.name: place for place, item in enumerate(self.signature)}
+        return tuple([places[name] for name in names]) if places.keys() >= set(names) else None
+
+    @property
+    def takes_what_is_given(self) -> bool:
+        """Whether all jobs take nothing but tensors that a launch gives."""
+        for wired in self._wired:  # noqa: SIM110 -- a generator costs more, and each launch asks
+            if wired.given is None:
+                return False
+        return True
 
     def part(self, first: int, end: int) -> ExecutionPlan:
         """Return a plan of the jobs at positions ``first`` to ``end``, which shares what is loaded with this one."""

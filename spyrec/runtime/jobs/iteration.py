@@ -28,12 +28,16 @@ from spyrec.runtime.streams.host_buffer import HostBuffer
 from spyrec.runtime.streams.launch_argument import LaunchArgument
 from spyrec.runtime.streams.launchable import LaunchRequest
 
+_MOST_TENSORS = 16
+"""Correction tensors of one set of operands that are kept; the oldest goes first."""
+
 
 class CorrectionWork(NamedTuple):
     """Writes the correction tensor to ``buffer``.
 
     ``operands``: where they lie, in the order of the job's arguments; ``segments``: the device address of the first
-    byte of each region, by its id.  ``stick_strides``: by argument index.
+    byte of each region, by its id.  ``stick_strides``: by argument index.  ``made``: by place of the pool, what was
+    computed for these operands before, where nothing else decides; ``None`` where something does.
     """
 
     specification: HostComputeSpec
@@ -43,10 +47,19 @@ class CorrectionWork(NamedTuple):
     pool: AddressRange | None
     values: Mapping[str, int]
     stick_strides: Mapping[int, tuple[int, ...]]
+    made: dict[AddressRange | None, bytes] | None = None
 
     def __call__(self) -> None:
         """Compute the tensor; errors SPY0658."""
-        self.buffer.data.data[:] = evaluate(self.specification, self.inputs())
+        made = self.made
+        tensor = None if made is None else made.get(self.pool)
+        if tensor is None:
+            tensor = evaluate(self.specification, self.inputs())
+            if made is not None:
+                if len(made) >= _MOST_TENSORS:
+                    made.pop(next(iter(made)), None)
+                made[self.pool] = tensor
+        self.buffer.data.data[:] = tensor
 
     def inputs(self) -> HostComputeInputs:
         """Return the numbers that the words are taken from."""
@@ -57,7 +70,7 @@ class CorrectionWork(NamedTuple):
 
     def relocated(self, move: Callable[[AddressRange], AddressRange]) -> Self:
         """Return the same for operands that lie elsewhere."""
-        return self._replace(operands=tuple(map(move, self.operands)))
+        return self._replace(operands=tuple(map(move, self.operands)), made=None)
 
 
 class OperandPlace(NamedTuple):
@@ -128,6 +141,14 @@ class OperandSet:
         self.allocations = tuple([item.allocation for item in operands])
         self._strides: Mapping[int, tuple[int, ...]] | None = None
         self._by_slot: dict[VirtualAddress, _Computation] = {}
+        self._tensors: dict[int, dict[AddressRange | None, bytes]] = {}
+
+    def tensors(self, step: int) -> dict[AddressRange | None, bytes]:
+        """Return the correction tensors that a step has computed for these operands, by place of the pool."""
+        found = self._tensors.get(step)
+        if found is None:
+            found = self._tensors[step] = {}
+        return found
 
     def stick_strides(self, binary: Binary) -> Mapping[int, tuple[int, ...]]:
         """Return the stick strides that the correction sets, by index of the operand."""
@@ -144,7 +165,7 @@ class OperandSet:
     def computation(self, context: LaunchContext, loaded: LoadedJob, slot: Slot) -> _Computation:
         """Return the computation in a slot; errors SPY0969, those of the device's check of operands."""
         found = self._by_slot.get(slot.entry)
-        if found is None or found.request.values != context.values or loaded.binary.has_baked_pool:
+        if found is None or loaded.binary.has_baked_pool or _differ(found.request.values, context.values):
             found = self._by_slot[slot.entry] = self._computed(context, loaded, slot)
         return found
 
@@ -162,6 +183,10 @@ class OperandSet:
             check(places if context.is_shared else ())
         request = ComputeRequest(loaded.image, slot.entry, table, places, context.values, check)
         return _Computation(request, reads, writes, (loaded.index, *self.allocations))
+
+
+def _differ(some: Mapping[str, int], others: Mapping[str, int]) -> bool:
+    return some is not others and some != others
 
 
 class Run(NamedTuple):
@@ -183,11 +208,11 @@ def iteration_blocks(context: LaunchContext, operands: OperandSet, tile: tuple[i
         context.request.order.use(slot.turn)
     made: dict[str, HostBuffer] = {}
     blocks: list[ControlBlock] = []
-    launch_id, name = context.request.launch_id, context.name
+    request = context.request
     for number, step in enumerate(context.plan.steps):
-        origin = Origin(launch_id, name, number, tile)
+        origin = Origin(request.launch_id, context.name, number, tile)
         if isinstance(step, HostOperation):
-            buffer = made[step.output] = context.request.device.pin(step.metadata.size_bytes)
+            buffer = made[step.output] = request.device.pin(step.metadata.size_bytes)
             blocks.append(_correction(context, step, operands, buffer, origin))
         elif isinstance(step, DeviceCompute):
             assert context.loaded is not None
@@ -196,10 +221,9 @@ def iteration_blocks(context: LaunchContext, operands: OperandSet, tile: tuple[i
         elif isinstance(step.host_address, str):
             assert slot is not None
             assert slot.correction is not None
-            buffer = made[step.host_address]
-            action = HostToDevice(buffer, slot.correction.range)
-            retained = (slot.correction.allocation,)
-            blocks.append(ControlBlock(Kind.H2D, action, origin, (buffer.range,), (slot.correction.range,), retained))
+            (allocation, place), buffer = slot.correction, made[step.host_address]
+            action = HostToDevice(buffer, place)
+            blocks.append(ControlBlock(Kind.H2D, action, origin, (buffer.range,), (place,), (allocation,)))
         else:
             blocks.append(_copy(context, step, origin))
     return blocks
@@ -222,8 +246,9 @@ def _correction(
         None if pool is None else pool.range,
         context.values,
         operands.stick_strides(loaded.binary),
+        None if context.values else operands.tensors(origin.step),
     )
-    return host_operation(work, origin, writes=(buffer.range,))
+    return host_operation(work, origin, writes=(buffer.range,), is_apart=True)
 
 
 def _compute(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary
 
 from spyrec.bundle.correction_word import WordKind
 from spyrec.bundle.host_compute import HostComputeSpec
@@ -20,6 +19,7 @@ from spyrec.hardware.target import PROGRAM_SEGMENT_BASE
 from spyrec.runtime.device import NO_VALUES
 from spyrec.runtime.errors import ArgumentCountError, JobNotLoaded, MalformedPlan, ProgramMissing
 from spyrec.runtime.jobs.binary import Binary, binary_of, slot_zero
+from spyrec.runtime.jobs.by_device import ByDevice
 from spyrec.runtime.jobs.iteration import (
     LaunchContext,
     OperandPlace,
@@ -90,8 +90,8 @@ class Job:
         self.programs: Mapping[str, Job] = {} if programs is None else dict(programs)
         self.constants_on: Callable[[SpyreDevice], Mapping[str, LaunchArgument]] = lambda _: {}
         """Where the constants of its plan lie on a device, by name."""
-        self._loaded: WeakKeyDictionary[SpyreDevice, LoadedJob] = WeakKeyDictionary()
-        self._checks: WeakKeyDictionary[SpyreDevice, OperandCheck] = WeakKeyDictionary()
+        self._loaded: ByDevice[LoadedJob] = ByDevice()
+        self._checks: ByDevice[OperandCheck] = ByDevice()
         self._sizes = [argument.size_bytes for argument in self.signature.arguments]
         words = () if self.binary is None else self.binary.table.words
         self.value_names = frozenset(word.name for word in words if word.kind is WordKind.VALUE)
@@ -125,7 +125,10 @@ class Job:
     def is_loaded(self, device: SpyreDevice) -> bool:
         """Whether the program was brought to a device, and nothing went wrong on the way."""
         loaded = self._loaded.get(device)
-        return self.binary is None or (loaded is not None and loaded.readiness.is_well)
+        if loaded is None:
+            return self.binary is None
+        made = loaded.readiness.recording
+        return made.ticket > 0 and made.failure is None  # as `Readiness.is_well`: each launch asks
 
     def loaded_on(self, device: SpyreDevice) -> LoadedJob:
         """Return the program as it lies on a device; errors SPY0964."""
@@ -150,7 +153,8 @@ class Job:
             return None
         found = self._checks.get(device)
         if found is None:
-            found = self._checks[device] = device.backend.operand_check(self.binary.image_bytes, self.name)
+            found = device.backend.operand_check(self.binary.image_bytes, self.name)
+            self._checks.put(device, found)
         return found
 
     def load(
@@ -163,16 +167,19 @@ class Job:
         check = self.check_on(device)
         if self.binary is None or check is None:
             return []
-        loaded = self._loaded[device] = LoadedJob(self.binary, device, readiness, check, memory)
+        loaded = LoadedJob(self.binary, device, readiness, check, memory)
+        self._loaded.put(device, loaded)
         return loaded.transfers(launch_id, f"load {self.name}")
 
     def take_back(self, device: SpyreDevice) -> None:
         """Undo :meth:`load`, of which nothing was enqueued."""
-        self._loaded.pop(device).free()
+        loaded = self._loaded.take(device)
+        assert loaded is not None
+        loaded.free()
 
     def unload(self, device: SpyreDevice) -> None:
         """Give the program's memory on a device back when what is enqueued has retired."""
-        loaded = self._loaded.pop(device, None)
+        loaded = self._loaded.take(device)
         if loaded is not None:
             loaded.free()
 
@@ -277,7 +284,7 @@ class Job:
         """Return the job as a launch runs it, once or in iterations; errors SPY0708, SPY0901, SPY0953, SPY0964."""
         if self.binary is None:
             return LaunchContext(request, self.name, self.job_plan)
-        loaded = self.loaded_on(request.device)
+        loaded = self._loaded.get(request.device) or self.loaded_on(request.device)
         request.order.need(loaded.readiness)
         pool = None
         if self.binary.table.pool_bytes:

@@ -62,12 +62,16 @@ def launch_arguments(
         constants = plan.constants_on(device)
         if constants is not None:
             order.need(constants.readiness)
-        placed: Mapping[str, LaunchArgument] = {} if constants is None else constants.arguments
-        named = named_tensors(plan, arguments, placed, lambda size_bytes: memory.allocate(device, size_bytes))
-        blocks = list(loads)
+        named: Mapping[str, LaunchArgument] = {}
+        if not plan.takes_what_is_given:
+            placed: Mapping[str, LaunchArgument] = {} if constants is None else constants.arguments
+            named = named_tensors(plan, arguments, placed, lambda size_bytes: memory.allocate(device, size_bytes))
+        blocks, stream_id = list(loads), stream.id
         for wired in plan.wired_jobs:
-            given, launch_id = tensors_of(wired, arguments, named), device.next_launch_id()
-            request = LaunchRequest(device, stream.id, launch_id, given, allow_tiled_launch, memory, order, values)
+            places = wired.given
+            given = tensors_of(wired, arguments, named) if places is None else tuple([arguments[i] for i in places])
+            launch_id = device.next_launch_id()
+            request = LaunchRequest(device, stream_id, launch_id, given, allow_tiled_launch, memory, order, values)
             blocks += wired.job.control_blocks(request)
         return blocks
 

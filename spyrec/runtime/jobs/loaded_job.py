@@ -93,11 +93,10 @@ class LoadedJob:
 
     def known_runs(self, arguments: tuple[LaunchArgument, ...], allocator: FlexAllocator) -> Sequence[Run]:
         """Return the runs that an earlier launch made of these tensors, if any; errors SPY0902 one is gone."""
-        known = self._known.get(tuple([item.allocation_index for item in arguments]))
+        known = self._known.get(tuple([item[0] for item in arguments]))  # by position: names cost more
         if known is None or known.arguments != arguments:
             return ()
-        for index in known.allocations:
-            allocator.range_of(index)
+        allocator.require_live(known.allocations)
         return known.runs
 
     def keep_runs(self, arguments: tuple[LaunchArgument, ...], runs: Sequence[Run]) -> None:

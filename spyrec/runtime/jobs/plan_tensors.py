@@ -35,6 +35,7 @@ class PlanTensors:
         self.root = bundle.root
         self._bundle = bundle
         self._arguments = {item.name: item for item in bundle.manifest.arguments}
+        self._cleared: dict[str, bool] = {}
 
     def constant(self, name: str) -> HostArray:
         """Return the values of a constant."""
@@ -56,7 +57,9 @@ class PlanTensors:
         """
         conversion = self.conversion(name, Direction.HOST_TO_DEVICE, array.shape, layout)
         origin = origin._replace(tensor=name)
-        is_cleared = self._is_cleared(self._arguments[name])
+        is_cleared = self._cleared.get(name)
+        if is_cleared is None:
+            is_cleared = self._cleared[name] = self._is_cleared(self._arguments[name])
         return host_to_device(array, place, origin, conversion, is_lent=is_lent, is_cleared=is_cleared)
 
     def copy_out(  # noqa: PLR0913 -- what is copied, and an option by name

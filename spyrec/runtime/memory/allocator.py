@@ -222,6 +222,15 @@ class FlexAllocator:
         with self._lock:
             return self._live(index)
 
+    def require_live(self, indices: Sequence[AllocationIndex]) -> None:
+        """Refuse allocations of which one was freed; errors SPY0902, SPY0954."""
+        with self._lock:
+            given = self._given
+            for slot in map(given.get, indices):
+                if slot is None or slot.is_freed:
+                    for index in indices:
+                        self._live(index)
+
     def part(self, index: AllocationIndex, offset_bytes: int = 0, size_bytes: int | None = None) -> DeviceBytes:
         """Return ``size_bytes`` bytes of a live allocation (by default up to its end); errors SPY0902, 0905, 0954."""
         with self._lock:
@@ -257,15 +266,11 @@ class FlexAllocator:
             given = self._given
             uses: dict[AllocationIndex, int] = {}
             for index in indices:
-                if type(index) is not int:
-                    raise _no_handle(index)
-                if index in uses:
-                    uses[index] += 1
-                    continue
-                slot = given.get(index) or self._slot(index)
+                slot = given.get(index) if type(index) is int else None
                 if slot is None or slot.is_freed:
+                    self._live(index)
                     raise _stale(index)
-                uses[index] = slot.uses + 1
+                uses[index] = uses.get(index, slot.uses) + 1
 
             def count_all() -> None:
                 for index, count in uses.items():

@@ -15,7 +15,7 @@ from spyrec.runtime.profiling.records import Records
 from spyrec.runtime.profiling.summary import ProfileSummary, summarize
 from spyrec.runtime.profiling.trace_events import refuse_unwritable_trace, write_trace
 from spyrec.runtime.spyre_device import SpyreDevice
-from spyrec.runtime.streams.host_calls import Unwatched
+from spyrec.runtime.streams.host_calls import UNWATCHED
 
 RUNTIME_CATEGORY = "privateuse1_runtime"
 """The category of the runtime's calls in torch's profiler for devices of third parties."""
@@ -72,7 +72,7 @@ def profile(  # noqa: PLR0913 -- a keyword for each thing that can be chosen
     scheduler, allocator = device.scheduler, device.allocator
     recorder = Recorder(device, keeps_memory=memory, keeps_shapes=shapes)
     with scheduler.lock:
-        if not isinstance(scheduler.host_calls, Unwatched):
+        if scheduler.host_calls is not UNWATCHED:
             raise ProfileActive(f"device {device.index} is profiled already", hint="end the other profile first")
         scheduler.host_calls = recorder
         scheduler.observers.append(recorder)
@@ -85,6 +85,6 @@ def profile(  # noqa: PLR0913 -- a keyword for each thing that can be chosen
         allocator.observers.remove(recorder)
         with scheduler.lock:
             scheduler.observers.remove(recorder)
-            scheduler.host_calls = Unwatched()
+            scheduler.host_calls = UNWATCHED
         if path is not None:
             write_trace(Path(path), found.trace(), force=force)

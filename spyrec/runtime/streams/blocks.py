@@ -98,10 +98,14 @@ def host_operation(
     origin: Origin,
     reads: tuple[AddressRange, ...] = (),
     writes: tuple[AddressRange, ...] = (),
-    retained: tuple[AllocationIndex, ...] = (),
+    *,
+    is_apart: bool = False,
 ) -> ControlBlock:
-    """Return a computation of the runtime's own on the host, in stream order: what makes a correction tensor."""
-    return ControlBlock(Kind.HOST_OPERATION, HostCall(function), origin, reads, writes, retained)
+    """Return a computation of the runtime's own on the host, in stream order: what makes a correction tensor.
+
+    ``is_apart``: as a control block has it.
+    """
+    return ControlBlock(Kind.HOST_OPERATION, HostCall(function), origin, reads, writes, is_apart=is_apart)
 
 
 def host_function(

@@ -35,6 +35,8 @@ class Chooser:
         self.serves_demand_only = name == "adversarial"
         self._bound = bound
         self._random = random.Random(int(seed)) if is_random else None  # noqa: S311 -- a schedule is no secret
+        self.is_random = is_random
+        """Whether durations are drawn, and sometimes nothing is started: else nobody needs to ask."""
         self._last_stream = -1
 
     def duration_ns(self, nominal_ns: int) -> int:

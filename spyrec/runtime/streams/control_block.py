@@ -215,6 +215,7 @@ class ControlBlock:
     ``is_barrier``: it begins when all before it in its stream is done, and ends before anything behind it begins.
     ``is_upload``: it brings a program or a constant, which launches wait for by themselves.
     ``windows``: of a computation, the same reads and writes where it touches but windows of some.
+    ``is_apart``: it touches nothing that an operation enqueued before it knows of, as what is made for it alone.
     """
 
     kind: Kind
@@ -226,6 +227,7 @@ class ControlBlock:
     is_barrier: bool = False
     is_upload: bool = False
     windows: MemoryFootprint | None = None
+    is_apart: bool = False
 
     @property
     def footprint(self) -> MemoryFootprint:
@@ -244,9 +246,13 @@ class ControlBlock:
         """Whether both may be on their way at the same time: other engines, and no byte that one writes in common."""
         if self.is_barrier or other.is_barrier or self.kind.engine is other.kind.engine:
             return False
-        if self.writes and (_meet(self.writes, other.writes) or _meet(self.writes, other.reads)):
-            return False
-        return not (self.reads and other.writes and _meet(self.reads, other.writes))
+        mine, reads, theirs = self.writes, self.reads, other.writes
+        if theirs:
+            if reads and reads[0] is theirs[0] and reads[0].size_bytes > 0:  # most wait for what they were made for
+                return False
+            if (mine and _meet(mine, theirs)) or (reads and _meet(reads, theirs)):
+                return False
+        return not (mine and other.reads and _meet(mine, other.reads))
 
 
 def _meet(some: tuple[AddressRange, ...], others: tuple[AddressRange, ...]) -> bool:

@@ -69,13 +69,16 @@ class DiscreteEvents:
         if self._driving.acquire(blocking=False):
             try:
                 self._advance(queue, queue.submitted)
+                with self._scheduler.lock:
+                    self._scheduler.settle()
             finally:
                 self._driving.release()
 
     def _advance(self, queue: StreamQueue, ticket: int) -> bool:
         """Let the effects of one operation happen, on the way to ``ticket``; return whether anything was done."""
         scheduler = self._scheduler
-        with scheduler.lock:
+        lock = scheduler.lock
+        with lock:
             is_settled = scheduler.settle()
             if queue.retired >= ticket:
                 return True
@@ -83,25 +86,26 @@ class DiscreteEvents:
         if entry is None:
             return is_settled
         error = scheduler.effects.execute(entry)
-        with scheduler.lock:  # nobody sleeps: whoever waits drives
+        with lock:  # nobody sleeps: whoever waits drives
             scheduler.retire(entry, error)
-            scheduler.settle()
+            if queue.retired >= ticket or error is not None:  # else whoever waits comes back, and settles first
+                scheduler.settle()
         if error is not None and not isinstance(error, Exception):
             raise error
         return True
 
     def _next_due(self, queue: StreamQueue, ticket: int) -> Entry | None:
         """Let time pass until the operation at the head of some stream is over on its engine."""
-        scheduler, chooser = self._scheduler, self._scheduler.chooser
+        chooser = self._scheduler.chooser
+        for other in self._scheduler.active.values():
+            head = other.entries[0]
+            if head.phase is _TIMED:
+                return head
         ready: list[Entry] | None = None
         while True:
-            for other in scheduler.active.values():
-                head = other.entries[0]
-                if head.phase is _TIMED:
-                    return head
             if ready is None:
                 ready = self._ready(queue, ticket)
-            if ready and not (self._running and chooser.waits_first()):
+            if ready and not (chooser.is_random and self._running and chooser.waits_first()):
                 engine = self._start(chooser.choose(ready))
                 if chooser.serves_demand_only:
                     ready = None
@@ -110,7 +114,9 @@ class DiscreteEvents:
                 else:  # an engine became busy, and nothing else changed
                     ready = [entry for entry in ready if entry.block.kind.engine is not engine]
             elif self._running:
-                self._end_first()
+                ended = self._end_first()
+                if ended is not None and ended is ended.queue.entries[0]:
+                    return ended
                 ready = None
             else:
                 return None
@@ -119,7 +125,7 @@ class DiscreteEvents:
         scheduler = self._scheduler
         ready: list[Entry] = []
         for other in scheduler.active.values():
-            ready += scheduler.ready_entries(other, self._busy)
+            scheduler.add_ready(ready, other, self._busy)
         if not ready or not scheduler.chooser.serves_demand_only:
             return ready
         needed = _needed(queue, ticket, scheduler.active)
@@ -142,21 +148,29 @@ class DiscreteEvents:
         scheduler = self._scheduler
         engine = entry.block.kind.engine
         assert engine is not None
-        duration_ns = scheduler.chooser.duration_ns(scheduler.backend.duration_ns(entry.block))
+        duration_ns = scheduler.backend.duration_ns(entry.block)
+        if scheduler.chooser.is_random:
+            duration_ns = scheduler.chooser.duration_ns(duration_ns)
         entry.phase = _RUNNING
-        entry.start_ns, entry.end_ns = scheduler.clock_ns, scheduler.clock_ns + max(0, duration_ns)
+        entry.start_ns = now = scheduler.clock_ns
+        entry.end_ns = now + duration_ns if duration_ns > 0 else now
         self._busy.append(engine)
         heapq.heappush(self._running, (entry.end_ns, entry.sequence, engine, weakref.ref(entry)))
         return engine
 
-    def _end_first(self) -> None:
-        """Pass to the end of the operation that ends first; one that was skipped meanwhile only frees its engine."""
+    def _end_first(self) -> Entry | None:
+        """Pass to the end of the operation that ends first and return it, unless it was skipped meanwhile.
+
+        That one only frees its engine.
+        """
         end_ns, _, engine, running = heapq.heappop(self._running)
         self._busy.remove(engine)
         entry = running()
-        if entry is not None and entry.phase is _RUNNING:
-            self._scheduler.clock_ns = end_ns
-            entry.phase = _TIMED
+        if entry is None or entry.phase is not _RUNNING:
+            return None
+        self._scheduler.clock_ns = end_ns
+        entry.phase = _TIMED
+        return entry
 
 
 def _needed(wanted: StreamQueue, ticket: int, active: dict[int, StreamQueue]) -> dict[int, int]:

@@ -15,8 +15,10 @@ from spyrec.runtime.host_copies.device_form import DeviceForm
 from spyrec.runtime.host_copies.transfer import copy_into_host, copy_to_device
 from spyrec.runtime.memory.addresses import AddressRange
 from spyrec.runtime.streams.control_block import (
+    ComputeRequest,
     DeviceToDevice,
     DeviceToHost,
+    EventAction,
     HostArray,
     HostCall,
     HostToDevice,
@@ -30,11 +32,12 @@ Memory = npt.NDArray[np.uint8]
 
 def copy_in(backend: Backend, action: HostToDevice) -> None:
     """Copy host memory to the device; errors SPY0315 to SPY0318, SPY0773, SPY0905."""
-    host, conversion = _host_memory(action.source), action.conversion
+    conversion = action.conversion
     if conversion is None:
-        backend.write(action.destination, _host_bytes(host))
+        backend.write(action.destination, _bytes_of(action.source))
         return
-    memory = backend.view(action.destination)
+    host = _host_memory(action.source)
+    memory = backend.lend(action.destination, is_written=True)
     if action.is_cleared:
         memory[:] = 0
     stored_as = backend.stored_as(conversion.device_format)
@@ -49,11 +52,12 @@ def copy_in(backend: Backend, action: HostToDevice) -> None:
 
 def copy_out(backend: Backend, action: DeviceToHost) -> None:
     """Copy device memory to the host; errors SPY0315, SPY0317, SPY0773, SPY0905."""
-    memory = backend.view(action.source)
-    host, conversion = _host_memory(action.destination), action.conversion
+    memory = backend.lend(action.source, is_written=False)
+    conversion = action.conversion
     if conversion is None:
-        _host_bytes(host)[: memory.size] = memory
+        _bytes_of(action.destination)[: memory.size] = memory
         return
+    host = _host_memory(action.destination)
     stored_as = backend.stored_as(conversion.device_format)
     packed = _packed(memory, action.source, conversion.device_format, stored_as)
     if isinstance(conversion, DeviceForm):
@@ -67,7 +71,7 @@ def copy_on_device(backend: Backend, action: DeviceToDevice) -> None:
     copy = action.copy
     source = AddressRange(action.source, copy.reach(copy.source_strides))
     destination = AddressRange(action.destination, copy.reach(copy.destination_strides))
-    reading, writing = backend.view(source), backend.view(destination)
+    reading, writing = backend.lend(source, is_written=False), backend.lend(destination, is_written=True)
     scale = reading.size // source.size_bytes
     _chunks(writing, copy, copy.destination_strides, scale)[:] = _chunks(reading, copy, copy.source_strides, scale)
 
@@ -85,6 +89,10 @@ def _host_memory(place: HostBuffer | HostArray) -> HostArray:
 def _host_bytes(host: HostArray) -> Memory:
     assert host.flags.c_contiguous
     return host.reshape(-1).view(np.uint8)
+
+
+def _bytes_of(place: HostBuffer | HostArray) -> Memory:
+    return place.data if isinstance(place, HostBuffer) else _host_bytes(place)
 
 
 def _is_wide(memory: Memory, place: AddressRange, device_format: DeviceFormat, stored_as: DeviceFormat) -> bool:
@@ -130,18 +138,20 @@ class Effects:
     def _act(self, entry: Entry) -> None:
         action = entry.block.action
         match action:
+            case ComputeRequest():
+                self._backend.compute(entry.block)
+                return
+            case HostCall():
+                self._call(action)
+                return
             case HostToDevice():
                 copy_in(self._backend, action)
             case DeviceToHost():
                 copy_out(self._backend, action)
             case DeviceToDevice():
                 copy_on_device(self._backend, action)
-            case HostCall():
-                self._call(action)
-                return
-            case _:
-                self._backend.compute(entry.block)
-                return
+            case EventAction():
+                raise AssertionError("events take no engine")
         if self._copies is not None:
             self._copies.copied(entry.block)
 

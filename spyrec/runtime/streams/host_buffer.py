@@ -50,7 +50,7 @@ class HostMemory:
     def __init__(self, forget: Callable[[AddressRange], None]) -> None:
         self._forget = forget
         self._next_offset = 0
-        self._pins: dict[AddressRange, _Pin] = {}
+        self._pins: dict[int, _Pin] = {}  # by the offset in the host's region, which none has twice
         self._dropped: deque[weakref.ref[HostBuffer]] = deque()  # the garbage collector may append at any moment
         self._lock = threading.RLock()
 
@@ -59,7 +59,7 @@ class HostMemory:
         """Bytes of the buffers that are still held."""
         with self._lock:
             self._count_dropped()
-            return sum(place.size_bytes for place in self._pins)
+            return sum(pin.place.size_bytes for pin in self._pins.values())
 
     def pin(self, size_bytes: int) -> HostBuffer:
         """Return a new buffer of zeros; errors SPY0906 no size, or more than there can be."""
@@ -71,12 +71,13 @@ class HostMemory:
         with self._lock:
             if self._dropped:
                 self._count_dropped()
-            place = AddressRange(VirtualAddress(HOST_REGION, self._next_offset), size_bytes)
-            self._next_offset += whole_sticks(size_bytes or 1)
+            offset = self._next_offset
+            place = AddressRange(VirtualAddress(HOST_REGION, offset), size_bytes)
+            self._next_offset = offset + whole_sticks(size_bytes or 1)
             buffer = HostBuffer(place)
             pin = _Pin(buffer, self._dropped.append)
             pin.place = place
-            self._pins[place] = pin
+            self._pins[offset] = pin
             return buffer
 
     def _count_dropped(self) -> None:
@@ -84,5 +85,5 @@ class HostMemory:
             pin = self._dropped[0]
             assert isinstance(pin, _Pin)
             self._forget(pin.place)
-            self._pins.pop(pin.place, None)
+            self._pins.pop(pin.place.address.offset, None)
             self._dropped.popleft()

@@ -31,3 +31,7 @@ class Unwatched:
         """Return a context that does nothing."""
         del name, stream_id, arguments  # a protocol's
         return self._nothing
+
+
+UNWATCHED = Unwatched()
+"""The one that stands for nobody: who makes calls all the time does without it."""

@@ -48,6 +48,11 @@ class PlainBackend(LazyMemory):
         memory = self.view(wanted)
         memory[:] = data[: memory.size]
 
+    def lend(self, wanted: AddressRange, *, is_written: bool) -> Bytes:
+        """Return bytes of one live block; errors SPY0901, SPY0905."""
+        del is_written  # a protocol's
+        return self.view(wanted)
+
     def stored_as(self, device_format: DeviceFormat) -> DeviceFormat:
         """Return the format itself: this memory is the device's, byte for byte."""
         return device_format

@@ -26,7 +26,7 @@ from spyrec.runtime.streams.background_thread import Sleepers
 from spyrec.runtime.streams.choosing import STARVATION_BOUND, Chooser
 from spyrec.runtime.streams.control_block import ControlBlock, Engine, EventAction, ExecutionFailed, Kind
 from spyrec.runtime.streams.effects import Effects
-from spyrec.runtime.streams.host_calls import HostCalls, Unwatched
+from spyrec.runtime.streams.host_calls import UNWATCHED, HostCalls
 from spyrec.runtime.streams.launch_order import LaunchOrder
 from spyrec.runtime.streams.recording import Recording
 from spyrec.runtime.streams.stream_queue import Entry, Phase, RecordedSequence, StreamQueue
@@ -35,6 +35,7 @@ from spyrec.runtime.streams.watch import Watch
 # an enum's members are slow to look up
 _QUEUED, _RUNNING, _TIMED, _DONE = Phase.QUEUED, Phase.RUNNING, Phase.TIMED, Phase.DONE
 _SKIPPED = Phase.SKIPPED
+_UNDER_WAY = (_QUEUED, _RUNNING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +114,7 @@ class Scheduler:
         self.clock_ns = 0
         self.fault: RuntimeFault | None = None
         self.observers: list[Observer] = []
-        self.host_calls: HostCalls = Unwatched()
+        self.host_calls: HostCalls = UNWATCHED
         self.effects = Effects(backend)
         regions = allocator.regions
         self.watch = Watch(
@@ -141,11 +142,14 @@ class Scheduler:
             now, ticket, number = self.clock_ns, queue.submitted, self._sequence
             is_followed = self.watch.follows_enqueueing or bool(self.observers)
             entries: list[Entry] = []
+            retained: list[AllocationIndex] = []
             for block in blocks:
                 ticket, number = ticket + 1, number + 1
-                entries.append(Entry(block, queue, ticket, number, site, now))
-                is_followed = is_followed or block.kind.engine is None
-            retained = [index for block in blocks for index in block.retained]
+                engine = block.kind.engine
+                entries.append(Entry(block, engine, queue, ticket, number, site, now))
+                retained += block.retained
+                if engine is None:
+                    is_followed = True
             submission = _Submission(queue, entries, order or LaunchOrder(), bool(retained), is_followed)
             self._submission = submission
             if retained:
@@ -169,7 +173,7 @@ class Scheduler:
             tickets, numbers = itertools.count(queue.submitted + 1), itertools.count(self._sequence + 1)
             now = self.clock_ns
             entries = [
-                Entry(block, queue, ticket, number, site, now, sequence)
+                Entry(block, block.kind.engine, queue, ticket, number, site, now, sequence)
                 for block, ticket, number in zip(blocks, tickets, numbers)
             ]
             is_followed = self.watch.follows_enqueueing or bool(self.observers)
@@ -224,7 +228,7 @@ class Scheduler:
         if self._submission is not None:
             self.complete()
         for queue in self.active.values():
-            if queue.entries[0].block.kind.engine is None:
+            if queue.entries[0].engine is None:
                 break
         else:
             return False
@@ -232,31 +236,24 @@ class Scheduler:
         while is_changed:
             is_changed = False
             for queue in tuple(self.active.values()):
-                while queue.entries and queue.entries[0].block.kind.engine is None and self._passes(queue.entries[0]):
+                while queue.entries and queue.entries[0].engine is None and self._passes(queue.entries[0]):
                     is_changed = is_any = True
         if is_any:
             self.sleepers.wake()
         return is_any
 
-    def ready_entries(self, queue: StreamQueue, busy: Collection[Engine]) -> list[Entry]:
-        """Return the operations of a stream that could begin now on engines that are not busy."""
-        found: list[Entry] = []
-        before: list[Entry] = []
-        left = self._look_ahead
-        for entry in queue.entries:
-            engine = entry.block.kind.engine
-            if left == 0 or engine is None:
+    def add_ready(self, found: list[Entry], queue: StreamQueue, busy: Collection[Engine]) -> None:
+        """Append the operations of a stream that could begin now on engines that are not busy."""
+        for entry in itertools.islice(queue.entries, self._look_ahead):
+            engine = entry.engine
+            if engine is None:
                 break
-            left -= 1
-            phase = entry.phase
-            if phase is _QUEUED and engine not in busy:
+            if entry.phase is _QUEUED and engine not in busy:
                 blocker = entry.blocker
-                is_blocked = blocker is not None and (blocker.phase is _QUEUED or blocker.phase is _RUNNING)
-                if not is_blocked and (entry.is_free or _is_free(entry, before)):
+                if blocker is not None and blocker.phase in _UNDER_WAY:
+                    continue
+                if entry.is_free or _is_free(entry):
                     found.append(entry)
-            if phase is not _TIMED:  # what is over only waits for its turn to have effects
-                before.append(entry)
-        return found
 
     def retire(self, entry: Entry, error: BaseException | None) -> None:
         """End the operation at the head of its stream; an error stops the stream."""
@@ -396,13 +393,24 @@ class Scheduler:
         return fault
 
 
-def _is_free(entry: Entry, before: Sequence[Entry]) -> bool:
+def _is_free(entry: Entry) -> bool:
     """Whether nothing that is still to happen before an operation keeps it from beginning: then nothing ever will."""
-    block = entry.block
-    for item in reversed(before):  # most wait for the one right before them
-        if not block.is_independent_of(item.block):
+    block, engine = entry.block, entry.engine
+    before: list[Entry] = []
+    for item in entry.queue.entries:
+        if item is entry:
+            break
+        if item.phase is _TIMED:  # what is over only waits for its turn to have effects
+            continue
+        if item.engine is engine or item.block.is_barrier:  # whatever they touch
             entry.blocker = item
             return False
+        before.append(item)
+    if not block.is_apart:
+        for item in reversed(before):  # most wait for the one right before them
+            if not block.is_independent_of(item.block):
+                entry.blocker = item
+                return False
     entry.blocker, entry.is_free = None, True
     return True
 

@@ -24,6 +24,7 @@ from spyrec.runtime.streams.control_block import ControlBlock, ExecutionFailed, 
 from spyrec.runtime.streams.device_thread import IsLeft
 from spyrec.runtime.streams.events import Event
 from spyrec.runtime.streams.host_buffer import HostBuffer
+from spyrec.runtime.streams.host_calls import UNWATCHED
 from spyrec.runtime.streams.launch_argument import LaunchArgument
 from spyrec.runtime.streams.launch_order import LaunchOrder
 from spyrec.runtime.streams.launchable import Launchable, LaunchMemory, LaunchRequest
@@ -91,19 +92,28 @@ class FlexStream:
     def enqueue(self, blocks: Sequence[ControlBlock], order: LaunchOrder | None = None) -> tuple[ControlBlock, ...]:
         """Append resolved operations, side by side; return them.  ``order``: what they come behind, as a launch."""
         enqueued = _checked(blocks)
-        self.device.refuse_if_closed()
-        if self.capture is not None:
-            self.capture.record(self, enqueued)
+        device, capture = self.device, self.capture
+        device.refuse_if_closed()
+        if capture is not None:
+            capture.record(self, enqueued)
             if order is not None:
-                self.capture.orders.append(order)
+                capture.orders.append(order)
             return enqueued
         refuse_beside_capture(self, "work")
-        with self.device.scheduler.host_calls.call("enqueue", self.id):
-            ticket = self.device.scheduler.submit(self.queue, enqueued, call_site(), order)
-            self.device.executor.enqueued()
-            if self.device.options.is_blocking and enqueued:
-                self.wait_for(ticket, None)
+        calls = device.scheduler.host_calls
+        if calls is UNWATCHED:
+            self._submit(enqueued, order)
+            return enqueued
+        with calls.call("enqueue", self.queue.stream_id):
+            self._submit(enqueued, order)
         return enqueued
+
+    def _submit(self, blocks: tuple[ControlBlock, ...], order: LaunchOrder | None) -> None:
+        device = self.device
+        ticket = device.scheduler.submit(self.queue, blocks, call_site(), order)
+        device.executor.enqueued()
+        if device.options.is_blocking and blocks:
+            self.wait_for(ticket, None)
 
     def enqueue_recorded(self, sequence: RecordedSequence) -> int:
         """Append a recorded sequence as a unit, behind its uses on other streams; return its last operation's number.
@@ -156,19 +166,24 @@ class FlexStream:
         Memory that it takes is given back behind the launch, or, in a capture, kept with what is recorded.
         ``arguments``: its tensors, for whoever watches.
         """
-        with self.device.scheduler.host_calls.call("launch", self.id, arguments):
+        calls = self.device.scheduler.host_calls
+        if calls is UNWATCHED:
+            return self._enqueue_launch(resolve)
+        with calls.call("launch", self.id, arguments):
             return self._enqueue_launch(resolve)
 
     def _enqueue_launch(
         self, resolve: Callable[[LaunchMemory, LaunchOrder], Sequence[ControlBlock]]
     ) -> tuple[ControlBlock, ...]:
-        self.device.refuse_if_closed()
-        self.device.scheduler.refuse_unready(self.queue)
+        device = self.device
+        device.refuse_if_closed()
+        device.scheduler.refuse_unready(self.queue)
         memory, order = LaunchMemory(), LaunchOrder()
-        with self.device.launching:
+        with device.launching:
             try:
                 blocks = resolve(memory, order)
-                return self.enqueue([*launch_waits(self, order), *blocks], order)
+                waits = launch_waits(self, order)
+                return self.enqueue([*waits, *blocks] if waits else blocks, order)
             finally:
                 memory.free()
 

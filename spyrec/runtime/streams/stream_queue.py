@@ -10,7 +10,7 @@ from enum import Enum
 from spyrec.dataclass import dataclass
 from spyrec.runtime.errors import RuntimeFault
 from spyrec.runtime.memory.spyre_allocator import Holdings
-from spyrec.runtime.streams.control_block import ControlBlock, EventAction, Kind, Origin
+from spyrec.runtime.streams.control_block import ControlBlock, Engine, EventAction, Kind, Origin
 from spyrec.runtime.streams.launch_order import LaunchOrder
 from spyrec.runtime.streams.recording import Recording
 
@@ -23,7 +23,11 @@ class RecordedSequence:
     """
 
     def __init__(self, blocks: Iterable[ControlBlock], holdings: Holdings, order: LaunchOrder) -> None:
-        self.blocks = tuple(replace(block, retained=()) if block.retained else block for block in blocks)
+        self.blocks = tuple(
+            # what a launch had for itself alone, each replay comes back to
+            replace(block, retained=(), is_apart=False) if block.retained or block.is_apart else block
+            for block in blocks
+        )
         self.holdings = holdings
         self.order = order
         assert not any(isinstance(block.action, EventAction) for block in self.blocks)
@@ -49,12 +53,14 @@ class Phase(Enum):
 class Entry:
     """An enqueued operation: ``ticket`` counts in its stream from 1 on, ``sequence`` over the whole device.
 
+    ``engine``: that of the block's kind, which the scheduler asks for all the time.
     ``site``: the line of the caller that enqueued it.  ``recorded``: what it is a part of, and whose memory it uses,
     until it retires.  Times in nanoseconds of the device's clock.  ``queued_ns`` is for observers of others: a profile
     has the time of the call, which is the same but where other threads let the device go on meanwhile.
     """
 
     block: ControlBlock
+    engine: Engine | None
     queue: StreamQueue
     ticket: int
     sequence: int
