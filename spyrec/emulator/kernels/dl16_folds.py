@@ -13,16 +13,12 @@ from typing import Any, cast
 from llvmlite import ir
 
 from spyrec.emulator.kernels.dl16 import (
-    ABOVE,
-    BELOW,
     DOUBLE_ORDER,
     DOUBLES,
-    FIRST,
     FLOATS,
     GROUP,
     HALF,
     INDEX,
-    SECOND,
     SHORTS,
     WORD,
     advanced,
@@ -34,6 +30,7 @@ from spyrec.emulator.kernels.dl16 import (
     repeat,
 )
 from spyrec.emulator.kernels.formulas import computed, formula_of
+from spyrec.emulator.kernels.instructions import pointer_at
 from spyrec.files.numba_names import intrinsic, literal_intrinsic, types
 
 _WIDE = ir.VectorType(ir.DoubleType(), HALF)
@@ -97,46 +94,96 @@ settle_groups = cast("Callable[[int, int], None]", _settle_groups)
 """``(sums, groups)``: puts the float64 of each folded group in the order of its elements (inside kernels only)."""
 
 
-def _wide_halves(builder: Any, patterns: Any) -> list[Any]:  # noqa: ANN401
-    """Return 32 patterns as two vectors of 16 float64, in memory order."""
-    split = decode_vectors(builder, patterns)
-    return [builder.fpext(lanes_of(builder, *split, lanes), _WIDE) for lanes in (FIRST, SECOND)]
+def _wide_vectors(builder: Any, patterns: Any) -> list[Any]:  # noqa: ANN401
+    """Return 32 patterns as two vectors of 16 float64, split as :func:`decode_vectors` splits."""
+    return [builder.fpext(values, _WIDE) for values in decode_vectors(builder, patterns)]
+
+
+def _wide_places(builder: Any, address: Any, index: Any) -> list[Any]:  # noqa: ANN401
+    """Return pointers to the two vectors of 16 float64 of a group."""
+    start = advanced(builder, address, index, 8 * GROUP)
+    return [pointer(builder, builder.add(start, ir.Constant(WORD, 8 * HALF * half)), _WIDE) for half in range(2)]
+
+
+def _repeated(builder: Any, address: Any) -> Any:  # noqa: ANN401
+    """Return 32 times the pattern at an address."""
+    undefined = ir.Constant(SHORTS, ir.Undefined)
+    one = builder.load(pointer(builder, address, SHORTS.element), align=2)
+    return lanes_of(builder, builder.insert_element(undefined, one, ir.Constant(INDEX, 0)), undefined, [0] * GROUP)
 
 
 @intrinsic
-def _normalise_groups(_context: Any, _x: Any, _mean: Any, _factor: Any, _weights: Any, _biases: Any, _out: Any, _groups: Any):  # noqa: ANN202, ANN401, E501 # fmt: skip
+def _widen_groups(_context: Any, _source: Any, _step: Any, _target: Any, _groups: Any):  # noqa: ANN202, ANN401
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> object:  # noqa: ANN401
-        x, mean, factor, weights, biases, out, groups = arguments
-        mean, factor = (_splat_double(builder, value) for value in (mean, factor))
+        source, step, target, groups = arguments
+        is_one = builder.icmp_signed("==", step, ir.Constant(WORD, 0))
 
-        def body(index: Any) -> None:  # noqa: ANN401
-            patterns = builder.load(pointer(builder, advanced(builder, x, index, 2 * GROUP), SHORTS), align=2)
-            halves: list[Any] = []
-            for half, values in enumerate(_wide_halves(builder, patterns)):
-                scaled = builder.fmul(builder.fsub(values, mean), factor)
-                rows = (builder.add(row, ir.Constant(WORD, 8 * HALF * half)) for row in (weights, biases))
-                places = (pointer(builder, advanced(builder, row, index, 8 * GROUP), _WIDE) for row in rows)
-                weight, bias = (builder.load(place, align=8) for place in places)
-                halves.append(builder.fptrunc(builder.fadd(builder.fmul(scaled, weight), bias), FLOATS))
-            split = lanes_of(builder, *halves, BELOW), lanes_of(builder, *halves, ABOVE)
-            target = pointer(builder, advanced(builder, out, index, 2 * GROUP), SHORTS)
-            builder.store(encode_vectors(builder, split), target, align=2)
+        def store(index: Any, patterns: Any) -> None:  # noqa: ANN401
+            for place, values in zip(_wide_places(builder, target, index), _wide_vectors(builder, patterns)):
+                builder.store(values, place, align=8)
 
-        repeat(builder, groups, body)
+        def group(index: Any) -> None:  # noqa: ANN401
+            place = pointer(builder, advanced(builder, source, index, 2 * GROUP), SHORTS)
+            store(index, builder.load(place, align=2))
+
+        with builder.if_else(is_one) as (one, row):
+            with one:
+                repeat(builder, groups, lambda index: store(index, _repeated(builder, source)))
+            with row:
+                repeat(builder, groups, group)
         return ir.Constant(WORD, 0)
 
     words = types.int64
-    return words(words, types.float64, types.float64, words, words, words, words), generate
+    return words(words, words, words, words), generate
 
 
-def _splat_double(builder: Any, value: Any) -> Any:  # noqa: ANN401
-    undefined = ir.Constant(_WIDE, ir.Undefined)
-    one = builder.insert_element(undefined, value, ir.Constant(INDEX, 0))
-    return lanes_of(builder, one, undefined, [0] * HALF)
+widen_groups = cast("Callable[[int, int, int, int], None]", _widen_groups)
+"""``(source, step, target, groups)``: decodes groups into float64 in the order of decoding, as
+:data:`normalise_rows` takes them; of step 0: one element for all (inside kernels only).
+"""
 
 
-normalise_groups = cast("Callable[[int, float, float, int, int, int, int], None]", _normalise_groups)
-"""``(x, mean, factor, weights, biases, out, groups)``: ``(x - mean) * factor * weight + bias`` (inside kernels only).
+@intrinsic
+def _normalise_rows(_context: Any, _places: Any, _nest: Any, _operands: Any, _weights: Any, _biases: Any):  # noqa: ANN202, ANN401 # fmt: skip
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> object:  # noqa: ANN401
+        places, nest, operands, weights, biases = arguments
 
-In float64, rounded to float32, then to patterns.  ``weights`` and ``biases``: addresses of float64, one per element.
+        def word(address: Any, index: Any) -> Any:  # noqa: ANN401
+            return builder.load(pointer_at(builder, address, index, WORD), align=8)
+
+        def row(number: Any) -> None:  # noqa: ANN401
+            x, mean, factor, out = (builder.add(start, builder.mul(number, step)) for start, step in zip(starts, steps))
+            shift, scale = (_wide_vectors(builder, _repeated(builder, place))[0] for place in (mean, factor))
+
+            def group(index: Any) -> None:  # noqa: ANN401
+                patterns = builder.load(pointer(builder, advanced(builder, x, index, 2 * GROUP), SHORTS), align=2)
+                rows = [_wide_places(builder, address, index) for address in (weights, biases)]
+                halves: list[Any] = []
+                for values, *own in zip(_wide_vectors(builder, patterns), *rows):
+                    weight, bias = (builder.load(place, align=8) for place in own)
+                    scaled = builder.fmul(builder.fsub(values, shift), scale)
+                    halves.append(builder.fptrunc(builder.fadd(builder.fmul(scaled, weight), bias), FLOATS))
+                target = pointer(builder, advanced(builder, out, index, 2 * GROUP), SHORTS)
+                builder.store(encode_vectors(builder, (halves[0], halves[1])), target, align=2)
+
+            repeat(builder, groups, group)
+
+        numbers = [*(ir.Constant(WORD, t) for t in range(3)), builder.sub(operands, ir.Constant(WORD, 1))]
+        starts = [word(places, number) for number in numbers]
+        outer = builder.add(operands, ir.Constant(WORD, 2))  # the word of the first operand's step from row to row
+        steps = [word(nest, builder.add(outer, number)) for number in numbers]
+        groups = builder.sdiv(word(nest, ir.Constant(WORD, 0)), ir.Constant(WORD, GROUP))
+        repeat(builder, word(nest, builder.add(operands, ir.Constant(WORD, 1))), row)
+        return ir.Constant(WORD, 0)
+
+    words = types.int64
+    return words(words, words, words, words, words), generate
+
+
+normalise_rows = cast("Callable[[int, int, int, int, int], None]", _normalise_rows)
+"""``(places, nest, operands, weights, biases)``: rows of ``(x - mean) * factor * weight + bias`` (inside kernels only).
+
+In float64, rounded to float32, then to patterns.  ``places``: addresses of x, mean and factor, which are one element a
+row, and last of the result.  ``nest``: of the operands, loop 0 a row of groups, loop 1 the rows.  ``weights``,
+``biases``: float64 of a row, of :data:`widen_groups`.
 """
