@@ -20,7 +20,7 @@ from spyrec.emulator.kernels.fold_steps import (
     fold_rows_dl16_step,
     fold_rows_step,
 )
-from spyrec.emulator.kernels.folds import ROWS, fold_table
+from spyrec.emulator.kernels.folds import ROWS, fold_table, pattern_fold
 from spyrec.emulator.kernels.norm import can_normalise
 from spyrec.emulator.kernels.records import Held, written
 from spyrec.emulator.numerics import ElementStorage
@@ -195,6 +195,7 @@ def folded_by_step(
         tasks_per_core=tasks,
         kinds=1,
         folds=held.at(fold_table([kind], is_dl16=is_dl16)),
+        fold_patterns=pattern_fold((kind,)).address if is_dl16 else 0,
         kept=held.at(kept),
         kept_count=len(kept),
         folded=held.at(folded),

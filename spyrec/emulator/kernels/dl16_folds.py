@@ -7,11 +7,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from llvmlite import ir
 
+from spyrec.device_ops.expression import Expression
 from spyrec.emulator.kernels.dl16 import (
     DOUBLE_ORDER,
     DOUBLES,
@@ -31,35 +32,90 @@ from spyrec.emulator.kernels.dl16 import (
 )
 from spyrec.emulator.kernels.formulas import computed, formula_of
 from spyrec.emulator.kernels.instructions import pointer_at
-from spyrec.files.numba_names import intrinsic, literal_intrinsic, types
+from spyrec.files.numba_names import cgutils, intrinsic, literal_intrinsic, types
 
 _WIDE = ir.VectorType(ir.DoubleType(), HALF)
 
 
+_RUNS_AT_ONCE = 8
+"""Runs whose elements are folded before totals go back to memory: as many streams the processor fetches ahead."""
+
+_TOTALS_BYTES = 8 * 64
+"""From the totals of one row of lanes to those of the next."""
+
+
+class _Folder:
+    """Writes the loops of one fold: some runs at once, row by row, group by group."""
+
+    def __init__(self, builder: Any, formulas: Sequence[Expression], arguments: Sequence[Any]) -> None:  # noqa: ANN401
+        self.builder, self.formulas = builder, formulas
+        self.source, self.places, self.rows, self.sums, self.kind_bytes = arguments[:5]
+        self.offsets, self.runs, self.groups = arguments[5:]
+        self.totals = [[cgutils.alloca_once(builder, DOUBLES) for _ in range(4)] for _ in formulas]
+
+    def write(self) -> None:
+        builder, most = self.builder, ir.Constant(WORD, _RUNS_AT_ONCE)
+        past = builder.add(self.runs, ir.Constant(WORD, _RUNS_AT_ONCE - 1))
+        repeat(builder, builder.sdiv(past, most), self._some_runs)
+
+    def _some_runs(self, number: Any) -> None:  # noqa: ANN401
+        builder, most = self.builder, ir.Constant(WORD, _RUNS_AT_ONCE)
+        first = builder.mul(number, most)
+        left = builder.sub(self.runs, first)
+        count = builder.select(builder.icmp_signed("<", left, most), left, most)
+        offsets = advanced(builder, self.offsets, first, 8)
+        repeat(builder, self.rows, lambda row: self._row(row, offsets, count))
+
+    def _row(self, row: Any, offsets: Any, count: Any) -> None:  # noqa: ANN401
+        builder = self.builder
+        source = builder.add(self.source, builder.load(pointer_at(builder, self.places, row, WORD), align=8))
+        sums = advanced(builder, self.sums, row, _TOTALS_BYTES)
+
+        def group(index: Any) -> None:  # noqa: ANN401
+            place = advanced(builder, source, index, 2 * GROUP)
+            self._group(place, advanced(builder, sums, index, 8 * GROUP), (offsets, count))
+
+        repeat(builder, self.groups, group)
+
+    def _group(self, source: Any, sums: Any, runs: tuple[Any, Any]) -> None:  # noqa: ANN401
+        builder, (offsets, count) = self.builder, runs
+        kinds = (builder.add(sums, builder.mul(self.kind_bytes, ir.Constant(WORD, k))) for k in range(len(self.totals)))
+        in_memory = [_double_places(builder, kind) for kind in kinds]
+
+        def fold(index: Any) -> None:  # noqa: ANN401
+            place = builder.add(source, builder.load(pointer_at(builder, offsets, index, WORD), align=8))
+            values = decode_doubles(builder, builder.load(pointer(builder, place, SHORTS), align=2))
+            for formula, totals in zip(self.formulas, self.totals):
+                for total, value in zip(totals, values):
+                    builder.store(computed(builder, formula, [builder.load(total), value]), total)
+
+        for totals, places in zip(self.totals, in_memory):
+            for total, place in zip(totals, places):
+                builder.store(builder.load(place, align=8), total)
+        repeat(builder, count, fold)
+        for totals, places in zip(self.totals, in_memory):
+            for total, place in zip(totals, places):
+                builder.store(builder.load(total), place, align=8)
+
+
 @literal_intrinsic
-def _fold_groups(_context: Any, formula: Any, _source: Any, _sums: Any, _groups: Any):  # noqa: ANN202, ANN401
-    found = formula_of(formula.literal_value)
+def _fold_groups(_context: Any, formulas: Any, _at: Any, _places: Any, _rows: Any, _sums: Any, _step: Any, _offsets: Any, _runs: Any, _groups: Any):  # noqa: ANN202, ANN401, E501 # fmt: skip
+    found = [formula_of(text) for text in formulas.literal_value.split("; ")]
 
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> object:  # noqa: ANN401
-        _, source, sums, groups = arguments
-
-        def body(index: Any) -> None:  # noqa: ANN401
-            patterns = builder.load(pointer(builder, advanced(builder, source, index, 2 * GROUP), SHORTS), align=2)
-            places = _double_places(builder, advanced(builder, sums, index, 8 * GROUP))
-            for place, values in zip(places, decode_doubles(builder, patterns)):
-                builder.store(computed(builder, found, [builder.load(place, align=8), values]), place, align=8)
-
-        repeat(builder, groups, body)
+        _Folder(builder, found, arguments[1:]).write()
         return ir.Constant(WORD, 0)
 
-    return types.int64(formula, *[types.int64] * 3), generate
+    return types.int64(formulas, *[types.int64] * 8), generate
 
 
-fold_groups = cast("Callable[[str, int, int, int], None]", _fold_groups)
-"""``(formula, source, sums, groups)``: folds patterns into as many float64 at ``sums`` (inside kernels only).
+fold_groups = cast("Callable[[str, int, int, int, int, int, int, int, int], None]", _fold_groups)
+"""``(formulas, source, places, rows, sums, kind_bytes, offsets, runs, groups)``: folds runs of patterns into float64.
 
-``formula``: of the total and the next element, as a constant.  Elements of a group are in the order of decoding:
-:data:`settle_groups` restores theirs, after the last fold.
+Inside kernels only.  ``formulas``: of the total and the next element, as a constant, parted by ``"; "``: one for each
+kind of totals, which stand ``kind_bytes`` apart, those of a row 64 behind those of the row before.  A run of a row
+begins at ``source``, a byte offset of ``places`` and one of ``offsets`` on, and has so many groups.  Totals of a group
+are in the order of decoding: :data:`settle_groups` restores that of its elements, after the last fold.
 """
 
 
