@@ -112,15 +112,17 @@ def test_results_larger_than_caches_combine_as_in_numpy(op: str, lanes_off: int)
     assert not room[first + out.size :].any()
 
 
-@pytest.mark.parametrize("given", ["", "row", "one", "row row", "one row", "row one", "one one"])
+@pytest.mark.parametrize("given", ["", "row", "one", "row row", "one row", "row one", "one one", "1", "1 0"])
 def test_rows_are_normalised_in_double_width_and_rounded_once_to_single(given: str) -> None:
-    """Weight and bias may be absent, a row, or one element for all."""
+    """Weight and bias may be absent, a row, or one element for all, which may change nothing."""
     generator = np.random.default_rng(len(given))
     rows, count = 40, 64
     lengths = [count if item == "row" else 1 for item in given.split()]
     x = generator.choice(PATTERNS, (rows, count))
     mean, factor = (generator.choice(PATTERNS, rows) for _ in range(2))
     vectors = [generator.choice(PATTERNS, length) for length in lengths]
+    for vector, item in zip(vectors, given.split(), strict=True):
+        vector[:] = dlfloat.encode(np.float32(item)) if item.isdigit() else vector
     out = np.zeros_like(x)
     inner = [count, 2, 0, 0, *[2 if length > 1 else 0 for length in lengths], 2]
     outer = [rows, 2 * count, 2, 2, *[0] * len(lengths), 2 * count]

@@ -16,16 +16,15 @@ from spyrec.device_ops.expression import Expression
 from spyrec.emulator.kernels.dl16 import (
     DOUBLE_ORDER,
     DOUBLES,
-    FLOATS,
+    DOUBLES_JOINED,
     GROUP,
     HALF,
-    INDEX,
     SHORTS,
     WORD,
     advanced,
     decode_doubles,
-    decode_vectors,
     encode_vectors,
+    in_every_lane,
     lanes_of,
     pointer,
     repeat,
@@ -33,9 +32,7 @@ from spyrec.emulator.kernels.dl16 import (
 from spyrec.emulator.kernels.formulas import computed, formula_of
 from spyrec.emulator.kernels.instructions import pointer_at
 from spyrec.files.numba_names import cgutils, intrinsic, literal_intrinsic, types
-
-_WIDE = ir.VectorType(ir.DoubleType(), HALF)
-
+from spyrec.hardware.dlfloat_kernels import decoded
 
 _RUNS_AT_ONCE = 8
 """Runs whose elements are folded before totals go back to memory: as many streams the processor fetches ahead."""
@@ -150,41 +147,29 @@ settle_groups = cast("Callable[[int, int], None]", _settle_groups)
 """``(sums, groups)``: puts the float64 of each folded group in the order of its elements (inside kernels only)."""
 
 
-def _wide_vectors(builder: Any, patterns: Any) -> list[Any]:  # noqa: ANN401
-    """Return 32 patterns as two vectors of 16 float64, split as :func:`decode_vectors` splits."""
-    return [builder.fpext(values, _WIDE) for values in decode_vectors(builder, patterns)]
-
-
-def _wide_places(builder: Any, address: Any, index: Any) -> list[Any]:  # noqa: ANN401
-    """Return pointers to the two vectors of 16 float64 of a group."""
-    start = advanced(builder, address, index, 8 * GROUP)
-    return [pointer(builder, builder.add(start, ir.Constant(WORD, 8 * HALF * half)), _WIDE) for half in range(2)]
-
-
 def _repeated(builder: Any, address: Any) -> Any:  # noqa: ANN401
-    """Return 32 times the pattern at an address."""
-    undefined = ir.Constant(SHORTS, ir.Undefined)
-    one = builder.load(pointer(builder, address, SHORTS.element), align=2)
-    return lanes_of(builder, builder.insert_element(undefined, one, ir.Constant(INDEX, 0)), undefined, [0] * GROUP)
+    """Return the value of the pattern at an address, in all lanes of a vector of float64."""
+    value = decoded(builder, builder.load(pointer(builder, address, SHORTS.element), align=2))
+    return in_every_lane(builder, builder.fpext(value, ir.DoubleType()), DOUBLES.count)
 
 
 @intrinsic
 def _widen_groups(_context: Any, _source: Any, _step: Any, _target: Any, _groups: Any):  # noqa: ANN202, ANN401
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> object:  # noqa: ANN401
         source, step, target, groups = arguments
-        is_one = builder.icmp_signed("==", step, ir.Constant(WORD, 0))
 
-        def store(index: Any, patterns: Any) -> None:  # noqa: ANN401
-            for place, values in zip(_wide_places(builder, target, index), _wide_vectors(builder, patterns)):
-                builder.store(values, place, align=8)
+        def store(index: Any, values: Sequence[Any]) -> None:  # noqa: ANN401
+            places = _double_places(builder, advanced(builder, target, index, 8 * GROUP))
+            for place, value in zip(places, values):
+                builder.store(value, place, align=8)
 
         def group(index: Any) -> None:  # noqa: ANN401
             place = pointer(builder, advanced(builder, source, index, 2 * GROUP), SHORTS)
-            store(index, builder.load(place, align=2))
+            store(index, decode_doubles(builder, builder.load(place, align=2)))
 
-        with builder.if_else(is_one) as (one, row):
+        with builder.if_else(builder.icmp_signed("==", step, ir.Constant(WORD, 0))) as (one, row):
             with one:
-                repeat(builder, groups, lambda index: store(index, _repeated(builder, source)))
+                repeat(builder, groups, lambda index: store(index, [_repeated(builder, source)] * 4))
             with row:
                 repeat(builder, groups, group)
         return ir.Constant(WORD, 0)
@@ -199,37 +184,65 @@ widen_groups = cast("Callable[[int, int, int, int], None]", _widen_groups)
 """
 
 
+class _Normaliser:
+    """Writes the loops over rows and their groups."""
+
+    def __init__(self, builder: Any, arguments: Sequence[Any], *, is_scaled: bool) -> None:  # noqa: ANN401
+        self.builder = builder
+        places, self.nest, self.operands = arguments[:3]
+        self.vectors = arguments[3:] if is_scaled else []
+        numbers = [*(ir.Constant(WORD, t) for t in range(3)), builder.sub(self.operands, ir.Constant(WORD, 1))]
+        self.starts = [builder.load(pointer_at(builder, places, number, WORD), align=8) for number in numbers]
+        outer = builder.add(self.operands, ir.Constant(WORD, 2))  # the word of the first operand's step between rows
+        self.steps = [self._word(builder.add(outer, number)) for number in numbers]
+
+    def write(self) -> None:
+        builder = self.builder
+        groups = builder.sdiv(self._word(ir.Constant(WORD, 0)), ir.Constant(WORD, GROUP))
+        rows = self._word(builder.add(self.operands, ir.Constant(WORD, 1)))
+        repeat(builder, rows, lambda number: self._row(number, groups))
+
+    def _word(self, index: Any) -> Any:  # noqa: ANN401
+        return self.builder.load(pointer_at(self.builder, self.nest, index, WORD), align=8)
+
+    def _row(self, number: Any, groups: Any) -> None:  # noqa: ANN401
+        builder = self.builder
+        x, mean, factor, out = (
+            builder.add(start, builder.mul(number, step)) for start, step in zip(self.starts, self.steps)
+        )
+        scalars = _repeated(builder, mean), _repeated(builder, factor)
+
+        def group(index: Any) -> None:  # noqa: ANN401
+            patterns = builder.load(pointer(builder, advanced(builder, x, index, 2 * GROUP), SHORTS), align=2)
+            values = [builder.fptrunc(value, _SINGLES) for value in self._values(patterns, index, scalars)]
+            split = [lanes_of(builder, *pair, DOUBLES_JOINED) for pair in (values[:2], values[2:])]
+            target = pointer(builder, advanced(builder, out, index, 2 * GROUP), SHORTS)
+            builder.store(encode_vectors(builder, (split[0], split[1])), target, align=2)
+
+        repeat(builder, groups, group)
+
+    def _values(self, patterns: Any, index: Any, scalars: tuple[Any, Any]) -> list[Any]:  # noqa: ANN401
+        """Return the results of a group as four vectors of float64."""
+        builder, (mean, factor) = self.builder, scalars
+        values = [builder.fmul(builder.fsub(value, mean), factor) for value in decode_doubles(builder, patterns)]
+        for vector, operation in zip(self.vectors, (builder.fmul, builder.fadd)):
+            places = _double_places(builder, advanced(builder, vector, index, 8 * GROUP))
+            values = [operation(value, builder.load(place, align=8)) for value, place in zip(values, places)]
+        return values
+
+
+_SINGLES = ir.VectorType(ir.FloatType(), DOUBLES.count)
+
+
 @intrinsic
 def _normalise_rows(_context: Any, _places: Any, _nest: Any, _operands: Any, _weights: Any, _biases: Any):  # noqa: ANN202, ANN401 # fmt: skip
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> object:  # noqa: ANN401
-        places, nest, operands, weights, biases = arguments
-
-        def word(address: Any, index: Any) -> Any:  # noqa: ANN401
-            return builder.load(pointer_at(builder, address, index, WORD), align=8)
-
-        def row(number: Any) -> None:  # noqa: ANN401
-            x, mean, factor, out = (builder.add(start, builder.mul(number, step)) for start, step in zip(starts, steps))
-            shift, scale = (_wide_vectors(builder, _repeated(builder, place))[0] for place in (mean, factor))
-
-            def group(index: Any) -> None:  # noqa: ANN401
-                patterns = builder.load(pointer(builder, advanced(builder, x, index, 2 * GROUP), SHORTS), align=2)
-                rows = [_wide_places(builder, address, index) for address in (weights, biases)]
-                halves: list[Any] = []
-                for values, *own in zip(_wide_vectors(builder, patterns), *rows):
-                    weight, bias = (builder.load(place, align=8) for place in own)
-                    scaled = builder.fmul(builder.fsub(values, shift), scale)
-                    halves.append(builder.fptrunc(builder.fadd(builder.fmul(scaled, weight), bias), FLOATS))
-                target = pointer(builder, advanced(builder, out, index, 2 * GROUP), SHORTS)
-                builder.store(encode_vectors(builder, (halves[0], halves[1])), target, align=2)
-
-            repeat(builder, groups, group)
-
-        numbers = [*(ir.Constant(WORD, t) for t in range(3)), builder.sub(operands, ir.Constant(WORD, 1))]
-        starts = [word(places, number) for number in numbers]
-        outer = builder.add(operands, ir.Constant(WORD, 2))  # the word of the first operand's step from row to row
-        steps = [word(nest, builder.add(outer, number)) for number in numbers]
-        groups = builder.sdiv(word(nest, ir.Constant(WORD, 0)), ir.Constant(WORD, GROUP))
-        repeat(builder, word(nest, builder.add(operands, ir.Constant(WORD, 1))), row)
+        is_scaled = builder.icmp_signed("!=", arguments[3], ir.Constant(WORD, 0))
+        with builder.if_else(is_scaled) as (scaled, plain):
+            with scaled:
+                _Normaliser(builder, arguments, is_scaled=True).write()
+            with plain:
+                _Normaliser(builder, arguments, is_scaled=False).write()
         return ir.Constant(WORD, 0)
 
     words = types.int64
@@ -241,5 +254,5 @@ normalise_rows = cast("Callable[[int, int, int, int, int], None]", _normalise_ro
 
 In float64, rounded to float32, then to patterns.  ``places``: addresses of x, mean and factor, which are one element a
 row, and last of the result.  ``nest``: of the operands, loop 0 a row of groups, loop 1 the rows.  ``weights``,
-``biases``: float64 of a row, of :data:`widen_groups`.
+``biases``: float64 of a row, of :data:`widen_groups`; ``weights`` 0: all weights are 1 and all biases 0.
 """

@@ -32,6 +32,8 @@ LONGEST_RUN = 8192
 
 _ONE = int(np.float64(1).view(np.int64))
 
+_WITHOUT_WEIGHTS = 4  # operands
+
 
 @linked
 def norm_step(record: int, moved: int, _notes: int, first: int, last: int) -> None:
@@ -48,7 +50,10 @@ def norm_step(record: int, moved: int, _notes: int, first: int, last: int) -> No
         task_places(record, moved, task, places)
         for t in range(3, operands - 1):
             widen_groups(word_at(places, t), word_at(nest, 1 + t), weights if t == 3 else biases, inner // GROUP)
-        normalise_rows(places, nest, operands, weights, biases)
+        is_scaled = 0
+        for i in range(inner if operands > _WITHOUT_WEIGHTS else 0):
+            is_scaled |= (word_at(weights, i) ^ _ONE) | word_at(biases, i)
+        normalise_rows(places, nest, operands, weights if is_scaled != 0 else 0, biases)
     give_back(room)
 
 
@@ -69,7 +74,8 @@ class ScaleRecord:
     ``source_row``, ``target_row``: of the movement.  ``sources``, ``targets``: addresses of the cores' starts.
     Byte offsets: ``source_places`` of ``rows`` sticks, ``target_places`` of ``[rows, repeats]`` results.
     ``lane_bytes``: from lane 0 to lane 1.  ``eps``, ``one``: addresses of float64.  ``store``: the function of
-    ``codec`` for a result's format.
+    ``codec`` for a result's format.  ``repeat``: what copies runs, where the results of each row are ``result_bytes``
+    apart, else 0.
     """
 
     source_row: int
@@ -85,19 +91,21 @@ class ScaleRecord:
     eps: int
     one: int
     store: int
+    repeat: int
+    result_bytes: int
 
 
 _scale_record = reader_of(ScaleRecord)
 
 
-_room = floats_on_stack(4)
+_room = floats_on_stack(6)
 
 
 @linked
 def scale_step(record: int, moved: int, _notes: int, first: int, last: int) -> None:
     """Compute in float64 and round once; a task is a core."""
     own, lanes = _scale_record(record), _room()
-    eps, repeats, scale = double_at(own.eps), own.repeats, lanes + 8
+    eps, repeats, scale, value = double_at(own.eps), own.repeats, lanes + 8, lanes + 16
     for core in range(first, last):
         source = word_at(own.sources, core) + word_at(moved, own.source_row)
         target = word_at(own.targets, core) + word_at(moved, own.target_row)
@@ -105,4 +113,10 @@ def scale_step(record: int, moved: int, _notes: int, first: int, last: int) -> N
             call(own.decode, (source + word_at(own.source_places, row), own.lane_bytes, 2, lanes))
             mean, square = np.float64(float_at(lanes)), np.float64(float_at(lanes + 4))
             set_double(scale, 1.0 / np.sqrt(square - mean * mean + eps))
-            call(own.store, (repeats, scale, 0, own.one, own.target_places + 8 * row * repeats, target))
+            results = own.target_places + 8 * row * repeats
+            if own.repeat == 0:
+                call(own.store, (repeats, scale, 0, own.one, results, target))
+                continue
+            first = word_at(results, 0)
+            call(own.store, (1, scale, 0, own.one, results, value - first))
+            call(own.repeat, (value, target + first, 0, own.result_bytes, repeats, 0))
