@@ -32,7 +32,7 @@ from spyrec.emulator.kernels.dl16 import (
     pointer,
 )
 from spyrec.files.host_processor import KernelVariant, host_processor
-from spyrec.files.numba_names import cgutils, intrinsic, types
+from spyrec.files.numba_names import cgutils, inlined, intrinsic, types
 
 _VARIANT = host_processor().variant
 
@@ -48,6 +48,20 @@ _INDEX = ir.IntType(32)
 
 PART_ROWS = 4
 """Rows of a smaller tile for what is left over: eight sums, as many as keep two units of four steps at work."""
+
+_MOST_SHARED = 2 * PART_ROWS - TILE_ROWS
+"""Rows of the last tile up to which it and the one before are better done as two smaller ones."""
+
+
+@inlined
+def tile_start(tile: int, rows: int) -> int:
+    """Return the first of ``rows`` that a tile has; what is behind the last one begins past them.
+
+    32 rows by tiles of 6 are four of these and two of 4, which take a sixteenth less than five and one of 4 half empty.
+    """
+    start = tile * TILE_ROWS
+    is_short = tile > 0 and 0 < rows - start <= _MOST_SHARED
+    return start - (TILE_ROWS - PART_ROWS) if is_short else start
 
 
 def _tile_of(rows: int) -> Callable[[int, int, int, int], None]:
