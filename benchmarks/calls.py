@@ -1,8 +1,10 @@
 """Calls of a loaded model on 4096 x 4096 float16 arrays, copies included, beside torch's and NumPy's own operations.
 
-``torch`` is measured where it is installed, with as many threads as there are processors and a result of its own each
-time; of a matmul the figure beside is float32 ``sgemm`` through NumPy.  ``*_cpu_ms`` are of all threads: on a machine
-that others use too, they say more than times do.  ``copies_share`` is what copies and conversions take of a call.
+``torch`` is measured where it is installed, in the same rounds, with as many threads as there are processors and a
+result of its own each time; of a matmul the figure beside is float32 ``sgemm`` through NumPy.  ``beside`` says what
+stands beside, and for which vectors torch computes: ``ATEN_CPU_CAPABILITY=avx2`` with ``SPYREC_PROCESSOR=avx2``
+compares like with like.  ``*_cpu_ms`` are of all threads: where others use the machine too, they say more than times.
+``copies_share`` is what copies and conversions take of a call.
 """
 
 from __future__ import annotations
@@ -24,6 +26,8 @@ from spyrec.emulator.device import EmulatedDevice
 
 SIZE = 4096
 ROUNDS = 9
+_PAUSE_SECONDS = 0.02
+"""Before each: idle threads of torch and of BLAS spin for a while, which would count as the next one's time."""
 
 Halves = npt.NDArray[np.float16]
 Action = Callable[[], object]
@@ -88,11 +92,21 @@ def _kernels_timed(spent: list[float]) -> Generator[None]:
         EmulatedDevice.launch = launch
 
 
+def _beside() -> str:
+    """Return what stands beside the calls."""
+    if find_spec("torch") is None:
+        return "torch is not installed: a plain copy by NumPy stands beside element by element operations, no claim"
+    torch: Any = import_module("torch")
+    capability = torch.backends.cpu.get_cpu_capability()
+    return f"torch {torch.__version__}, {capability}, {os.cpu_count() or 1} threads"
+
+
 def _least(actions: dict[str, Action]) -> dict[str, tuple[float, float]]:
     """Return the least time and CPU time of each action over interleaved rounds, after one that does not count."""
     least = {name: (float("inf"), float("inf")) for name in actions}
     for number in range(ROUNDS + 1):
         for name, action in actions.items():
+            time.sleep(_PAUSE_SECONDS)
             start, cpu = time.perf_counter(), time.process_time()
             action()
             took = time.perf_counter() - start, time.process_time() - cpu
@@ -105,7 +119,7 @@ def measure() -> Figures:
     """Return, per operation, milliseconds and CPU milliseconds of a call and of what it stands beside, and ratios."""
     generator = np.random.Generator(np.random.PCG64(0))
     x, y = (generator.standard_normal((SIZE, SIZE), dtype=np.float32).astype(np.float16) for _ in range(2))
-    figures: Figures = {}
+    figures: Figures = {"beside": _beside()}
     for name, builder in _builders():
         kernels: list[float] = []
         with spyrec.load(spyrec.compile(builder)) as model, _kernels_timed(kernels):

@@ -1,4 +1,7 @@
-"""Every core's box cut into equal blocks along one dim: what fusion runs one after the other where boxes are large."""
+"""Every core's box cut into equal blocks along one dim: what fusion runs one after the other where boxes are large.
+
+Each call has its own name for that dim.
+"""
 
 from __future__ import annotations
 
@@ -44,20 +47,23 @@ class Cut:
         return (starts[:, :, None] + moved[:, None, :]).reshape(len(starts), -1)
 
 
-def cut_of(group: Sequence[PlannedCall], block_bytes: int) -> Cut | None:
-    """Return how to cut the boxes of fused calls so that a block fits a cache; ``None`` where they fit or none fits.
+def cuts_of(group: Sequence[PlannedCall], block_bytes: int) -> tuple[Cut, ...] | None:
+    """Return how to cut the boxes of each fused call, all into as many, so that a block fits a cache; ``None`` where
+    they fit or none fits.
 
     No block may touch what another one stores: only then may all calls work on one before the next.
     """
     touched = sum({(base, int(offsets[0])): length(runs) for base, offsets, runs in _operands(group)}.values())
     if touched <= block_bytes:
         return None
-    for dim in _dims(group):
-        extent = group[0].setting.extents[dim]
+    for dims in _dims(group):
+        extent = group[0].setting.extents[dims[0]]
         counts = [count for count in range(2, min(extent, _MOST_BLOCKS) + 1) if extent % count == 0]
         enough = [count for count in counts if touched <= count * block_bytes]
-        if counts and _are_apart(group, cut := Cut(dim, (enough or counts[-1:])[0])):
-            return cut
+        if counts:
+            cuts = tuple(Cut(dim, (enough or counts[-1:])[0]) for dim in dims)
+            if _are_apart(group, cuts):
+                return cuts
     return None
 
 
@@ -66,11 +72,19 @@ def _operands(group: Sequence[PlannedCall]) -> Iterator[tuple[int | None, Intege
         yield from zip(item.binding.bases, item.binding.offsets, item.binding.runs, strict=True)
 
 
-def _dims(group: Sequence[PlannedCall]) -> list[str]:
-    """Return the dims along which results are separate and no stick is cut, equally long in all calls."""
-    return [
-        dim for dim, extent in group[0].setting.extents.items() if all(_is_free(item, dim, extent) for item in group)
-    ]
+def _dims(group: Sequence[PlannedCall]) -> Iterator[list[str]]:
+    """Yield a dim of each call along which results are separate and no stick is cut, all equally long."""
+    for dim, extent in group[0].setting.extents.items():
+        found = [_free_dim(item, dim, extent) for item in group]
+        own = [name for name in found if name is not None]
+        if len(own) == len(group):
+            yield own
+
+
+def _free_dim(planned: PlannedCall, name: str, extent: int) -> str | None:
+    """Return the dim of this name, or another one as long: which blocks touch what is looked at afterwards."""
+    names = (name, *planned.setting.extents)
+    return next((dim for dim in names if _is_free(planned, dim, extent)), None)
 
 
 def _is_free(planned: PlannedCall, dim: str, extent: int) -> bool:
@@ -79,12 +93,13 @@ def _is_free(planned: PlannedCall, dim: str, extent: int) -> bool:
     return setting.extents.get(dim) == extent and is_whole and setting.extends(setting.output, dim)
 
 
-def _are_apart(group: Sequence[PlannedCall], cut: Cut) -> bool:
-    operands = [found for item in group for found in _footprints(item, cut)]
+def _are_apart(group: Sequence[PlannedCall], cuts: Sequence[Cut]) -> bool:
+    operands = [found for item, cut in zip(group, cuts, strict=True) for found in _footprints(item, cut)]
+    count = cuts[0].count
     # Blocks begin alike in every core's LX, or one core does not stand for all.
-    if any(item.base is None and len({*map(bytes, item.starts.reshape(-1, cut.count))}) > 1 for item in operands):
+    if any(item.base is None and len({*map(bytes, item.starts.reshape(-1, count))}) > 1 for item in operands):
         return False
-    own = [_of_blocks(item, cut.count) if item.base is None else item for item in operands]
+    own = [_of_blocks(item, count) if item.base is None else item for item in operands]
     stores = [item for item in own if item.stored is not None]
     return all(store.is_disjoint and all(item.keeps_out_of(store) for item in own) for store in stores)
 

@@ -14,7 +14,7 @@ from itertools import product
 
 import numpy as np
 
-from spyrec.emulator.blocks import BLOCK_BYTES, Cut, cut_of
+from spyrec.emulator.blocks import BLOCK_BYTES, Cut, cuts_of
 from spyrec.emulator.engine import Executable, Integers, KernelExecutable, StepRequest, movement
 from spyrec.emulator.footprint import ByteFootprint
 from spyrec.emulator.kernels.driver import BoxWork, StepRow, run_boxes
@@ -24,24 +24,29 @@ from spyrec.emulator.plan import PlannedCall
 from spyrec.emulator.units import DispatchUnit
 
 WORTHWHILE_ELEMENTS = 1 << 21
-"""Elements of a member, over all cores, below which fusion does not pay: the calls per core take longer than the memory
-(two tiled operations of 2**19 elements in eight rounds: 11.4 ms fused, 5.3 ms not)."""
+"""Elements of a member, over all cores, of which a unit needs two for fusion to pay: the calls per core otherwise take
+longer than the memory (two tiled operations of 2**19 elements in eight rounds: 11.4 ms fused, 5.3 ms not)."""
 
 _FEWEST_CORES = 4  # fewer parts than this would leave a thread waiting
 _MOST_MEMBERS = 16
 
 
 class FusedExecutable(Executable):
-    """The members' operations, box by box: each core's box, or equal blocks of it."""
+    """The members' operations, box by box: each core's box, or equal blocks of it; ``cuts``: one per member."""
 
-    def __init__(self, members: Sequence[PlannedCall], cut: Cut | None) -> None:
+    def __init__(self, members: Sequence[PlannedCall], cuts: Sequence[Cut] | None) -> None:
         self.members = tuple(members)
-        self.cut = cut
+        self.cuts = cuts
         counts = [len(item.binding.bases) for item in members]
         self.rows = [slice(sum(counts[:place]), sum(counts[: place + 1])) for place in range(len(counts))]
         self.threads = members[0].setting.threads
         self.elements = sum(_elements(item) for item in members)
         self._bound: _Bound | None = None
+
+    @property
+    def blocks(self) -> int:
+        """Blocks of a core's box."""
+        return 1 if self.cuts is None else self.cuts[0].count
 
     def run(self, starts: Integers) -> None:
         """Execute every member once."""
@@ -70,13 +75,14 @@ class FusedExecutable(Executable):
         places: list[int] = []
         for place, item in enumerate(self.members):
             setting, own = item.setting, starts[self.rows[place]]
-            if self.cut is not None:
-                setting, own = self.cut.setting(setting), self.cut.starts(setting, own)
+            if self.cuts is not None:
+                cut = self.cuts[place]
+                setting, own = cut.setting(setting), cut.starts(setting, own)
             assert isinstance(item.executable, KernelExecutable), "separable"
             found = item.executable.steps(StepRequest.boxes(setting, own)).steps
             steps += found
             places += [place] * len(found)
-        boxes = starts.shape[1] * (1 if self.cut is None else self.cut.count)
+        boxes = starts.shape[1] * self.blocks
         assert all(step.tasks % boxes == 0 for step in steps)
         return _Bound(starts.copy(), steps, places, boxes)
 
@@ -99,25 +105,35 @@ def fuse(
     groups: list[list[PlannedCall]] = []
     for unit in units:
         (planned,) = unit.members
-        fits = groups and _fits(groups[-1], planned, worthwhile_elements)
+        fits = groups and _fits(groups[-1], planned)
         groups[-1].append(planned) if fits else groups.append([planned])
-    return [DispatchUnit(tuple(group), _executable(group, block_bytes)) for group in groups]
+    worthwhile = [part for group in groups for part in _worthwhile(group, worthwhile_elements)]
+    return [DispatchUnit(tuple(group), _executable(group, block_bytes)) for group in worthwhile]
+
+
+def _worthwhile(group: list[PlannedCall], least_elements: int) -> list[list[PlannedCall]]:
+    """Return what a group is cut into so that large members, and what is small between them, stay together."""
+    large = [place for place, planned in enumerate(group) if _elements(planned) >= least_elements]
+    if len(large) < 2:
+        return [[planned] for planned in group]
+    first, past = large[0], large[-1] + 1
+    return [*([planned] for planned in group[:first]), group[first:past], *([planned] for planned in group[past:])]
 
 
 def _executable(group: Sequence[PlannedCall], block_bytes: int) -> Executable:
-    return group[0].executable if len(group) == 1 else FusedExecutable(group, cut_of(group, block_bytes))
+    return group[0].executable if len(group) == 1 else FusedExecutable(group, cuts_of(group, block_bytes))
 
 
 def _elements(planned: PlannedCall) -> int:
     return planned.setting.cores * int(np.prod(list(planned.setting.extents.values()), dtype=np.int64))
 
 
-def _fits(group: Sequence[PlannedCall], planned: PlannedCall, worthwhile_elements: int) -> bool:
+def _fits(group: Sequence[PlannedCall], planned: PlannedCall) -> bool:
     """Whether a call may join a group; a cheap look comes before the proof."""
     cores = planned.call.superdsc.core_ids
     if len(group) == _MOST_MEMBERS or len(cores) < _FEWEST_CORES or group[0].call.superdsc.core_ids != cores:
         return False
-    if any(_elements(item) < worthwhile_elements or not item.executable.is_separable for item in (group[-1], planned)):
+    if not group[-1].executable.is_separable or not planned.executable.is_separable:
         return False
     return all(_keeps_apart(earlier, planned) for earlier in group)
 

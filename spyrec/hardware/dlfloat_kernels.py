@@ -27,16 +27,21 @@ def _word(value: int) -> ir.Constant:
     return ir.Constant(_WORD, value)
 
 
+def decoded(builder: Any, bits: Any) -> Any:  # noqa: ANN401
+    """Write what decodes 16 bits, and return the float32."""
+    wide = builder.zext(bits, _WORD)
+    magnitude = builder.and_(wide, _word(0x7FFF))
+    pattern = builder.add(builder.shl(magnitude, _word(14)), _word(0x30000000))
+    pattern = builder.select(builder.icmp_unsigned("==", magnitude, _word(0x7FFF)), _word(0x7F800000), pattern)
+    pattern = builder.or_(pattern, builder.shl(builder.and_(wide, _word(0x8000)), _word(16)))
+    pattern = builder.select(builder.icmp_unsigned("==", magnitude, _word(0)), _word(0), pattern)
+    return builder.bitcast(pattern, ir.FloatType())
+
+
 @intrinsic
 def _decode_scalar(_context: Any, _bits: Any):  # noqa: ANN202, ANN401 - numba's own protocol
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> object:  # noqa: ANN401
-        wide = builder.zext(arguments[0], _WORD)
-        magnitude = builder.and_(wide, _word(0x7FFF))
-        pattern = builder.add(builder.shl(magnitude, _word(14)), _word(0x30000000))
-        pattern = builder.select(builder.icmp_unsigned("==", magnitude, _word(0x7FFF)), _word(0x7F800000), pattern)
-        pattern = builder.or_(pattern, builder.shl(builder.and_(wide, _word(0x8000)), _word(16)))
-        pattern = builder.select(builder.icmp_unsigned("==", magnitude, _word(0)), _word(0), pattern)
-        return builder.bitcast(pattern, ir.FloatType())
+        return decoded(builder, arguments[0])
 
     return types.float32(types.uint16), generate
 

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import spyrec
 from spyrec.emulator.device import EmulatedDevice, EmulatedProgram
 from spyrec.emulator.fuse import FusedExecutable, fuse
 from spyrec.emulator.units import DispatchUnit, every_unit, units_of
@@ -119,7 +120,7 @@ def blocks_of(unit: DispatchUnit) -> int | None:
     """Blocks of a core's part in a fused unit: 1 where it is not cut, ``None`` where nothing is fused."""
     if not isinstance(unit.executable, FusedExecutable):
         return None
-    return 1 if unit.executable.cut is None else unit.executable.cut.count
+    return unit.executable.blocks
 
 
 TENSOR, PER_ROW = st.integers(0, TENSORS - 1), st.integers(TENSORS, TENSORS + 1)
@@ -205,6 +206,28 @@ def test_blocks_that_would_touch_each_others_scratchpad_are_not_cut(shifted: int
     cut, separate = Run(chain), Run(chain)
     assert [blocks_of(unit) for unit in cut.units(1)] == [1 if shifted else 6]
     assert cut.launched(cut.fused(1)) == separate.launched(separate.separate())
+
+
+def test_operations_that_name_their_rows_differently_are_cut_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[DispatchUnit] = []
+
+    def grouped(units: Sequence[DispatchUnit]) -> list[DispatchUnit]:
+        made.extend(fuse(units, worthwhile_elements=200 * 192, block_bytes=1))
+        return made
+
+    # The scale's rows are its "out" dim; one value per row, it is small beside the others.
+    builder = spyrec.GraphBuilder("norm")
+    x = builder.input("x", (200, 192))
+    builder.output(builder.layer_norm(x, normalized_shape=(192,), name="result"))
+    bundle = spyrec.compile(builder)
+    inputs = {"x": np.random.default_rng(0).normal(3, 2, (200, 192)).astype(np.float16)}
+    expected = spyrec.run(bundle, inputs, spyrec.RunOptions(engine="reference")).outputs["result"]
+    monkeypatch.setattr("spyrec.emulator.device.fuse", grouped)
+    found = spyrec.run(bundle, inputs).outputs["result"]
+    (unit,) = made
+    assert [item.setting.superdsc.op_func_name for item in unit.members][-2:] == ["layernormscale", "layernormnorm"]
+    assert blocks_of(unit) == unit.members[0].setting.extents["mb"] > 1
+    assert found.tobytes() == expected.tobytes()
 
 
 def test_fused_operations_in_a_loop_follow_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,7 @@ from spyrec.emulator.kernels.fold_steps import (
     fold_rows_dl16_step,
     fold_rows_step,
 )
-from spyrec.emulator.kernels.folds import ROWS, fold_table
+from spyrec.emulator.kernels.folds import ROWS, fold_table, pattern_fold
 from spyrec.emulator.kernels.norm import can_normalise
 from spyrec.emulator.kernels.records import Held, written
 from spyrec.emulator.numerics import ElementStorage
@@ -112,23 +112,28 @@ def test_results_larger_than_caches_combine_as_in_numpy(op: str, lanes_off: int)
     assert not room[first + out.size :].any()
 
 
-@pytest.mark.parametrize("given", [0, 1, 2])
-def test_rows_are_normalised_in_double_width_and_rounded_once_to_single(given: int) -> None:
-    generator = np.random.default_rng(given)
+@pytest.mark.parametrize("given", ["", "row", "one", "row row", "one row", "row one", "one one", "1", "1 0"])
+def test_rows_are_normalised_in_double_width_and_rounded_once_to_single(given: str) -> None:
+    """Weight and bias may be absent, a row, or one element for all, which may change nothing."""
+    generator = np.random.default_rng(len(given))
     rows, count = 40, 64
+    lengths = [count if item == "row" else 1 for item in given.split()]
     x = generator.choice(PATTERNS, (rows, count))
     mean, factor = (generator.choice(PATTERNS, rows) for _ in range(2))
-    vectors = [generator.choice(PATTERNS, count) for _ in range(given)]
+    vectors = [generator.choice(PATTERNS, length) for length in lengths]
+    for vector, item in zip(vectors, given.split(), strict=True):
+        vector[:] = dlfloat.encode(np.float32(item)) if item.isdigit() else vector
     out = np.zeros_like(x)
-    inner, outer = [count, 2, 0, 0, *[2] * given, 2], [rows, 2 * count, 2, 2, *[0] * given, 2 * count]
+    inner = [count, 2, 0, 0, *[2 if length > 1 else 0 for length in lengths], 2]
+    outer = [rows, 2 * count, 2, 2, *[0] * len(lengths), 2 * count]
     nest = np.array([inner, outer], np.int64)
-    assert can_normalise(LAYERNORM_NORM, np.zeros(4 + given, np.int64), nest)
+    assert can_normalise(LAYERNORM_NORM, np.zeros(4 + len(lengths), np.int64), nest)
     run_step(norm_work(), starts_of(x, mean, factor, *vectors, out), nest)
     values, shift, scale = (
         dlfloat.decode(item).astype(np.float64) for item in (x, np.repeat(mean, count), np.repeat(factor, count))
     )
     given_vectors = [dlfloat.decode(item).astype(np.float64) for item in vectors]
-    weight, bias = [*given_vectors, *[np.ones(count), np.zeros(count)][given:]]
+    weight, bias = [*given_vectors, *[np.ones(count), np.zeros(count)][len(lengths) :]]
     with np.errstate(all="ignore"):
         result = (values - shift.reshape(x.shape)) * scale.reshape(x.shape) * weight + bias
         np.testing.assert_array_equal(out, dlfloat.encode(result.astype(np.float32)))
@@ -192,6 +197,7 @@ def folded_by_step(
         tasks_per_core=tasks,
         kinds=1,
         folds=held.at(fold_table([kind], is_dl16=is_dl16)),
+        fold_patterns=pattern_fold((kind,)).address if is_dl16 else 0,
         kept=held.at(kept),
         kept_count=len(kept),
         folded=held.at(folded),

@@ -38,7 +38,8 @@ def tensor_of(argument: int) -> Tensor:
 
 def operation_of(step: Step) -> Operation:
     op, arguments, (rows, columns) = step
-    dims = {"mb": (ROWS, rows), "out": (COLUMNS, columns)}
+    width = COLUMNS if min(arguments) < TENSORS else 64
+    dims = {"mb": (ROWS, rows), "out": (width, columns)}
     constants = {"exx2scale": 11264, "useZeroMean": 0} if op == "exx2" else {}
     return Operation(op, dims, [tensor_of(argument) for argument in arguments], constants)
 
@@ -175,6 +176,16 @@ def test_a_hazard_with_an_earlier_member_prevents_fusion() -> None:
 def test_small_work_is_left_alone() -> None:
     chain = Chain([ADD, ("abs", (2, 3), (4, 1))])
     assert [len(unit.members) for unit in every_unit(chain.loaded.units)] == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("large", "sizes"), [((0, 2), [3]), ((0, 1), [2, 1]), ((1, 2), [1, 2]), ((0,), [1, 1, 1]), ((), [1, 1, 1])]
+)
+def test_small_work_is_fused_where_it_stands_between_large_one(large: Sequence[int], sizes: list[int]) -> None:
+    small, whole = ("abs", (4, 5), (4, 1)), ("neg", (0, 1), (4, 1))
+    chain = Chain([whole if place in large else small for place in range(3)])
+    units = units_of(chain.loaded.schedule, chain.loaded.planned, partial(fuse, worthwhile_elements=ROWS * COLUMNS))
+    assert [len(unit.members) for unit in every_unit(units)] == sizes
 
 
 def test_arguments_put_over_each_other_are_not_fused() -> None:

@@ -39,10 +39,14 @@ SHAPES: Mapping[str, tuple[tuple[int, int], tuple[int, int], tuple[int, int]]] =
     "one row": ((1, 1), (64, 1), (64, 1)),
     "seven rows": ((7, 1), (64, 1), (128, 1)),
     "a tile and a row": ((25, 1), (192, 3), (320, 1)),
+    "tiles that share": ((20, 1), (64, 1), (64, 1)),
     "slices of k": ((26, 2), (128, 1), (384, 3)),
     "more than a pass": ((130, 1), (320, 1), (576, 1)),
 }
-"""Rows, columns and k of products: extent and slices of each; rows fill no tile of any processor."""
+"""Rows, columns and k of products: extent and slices of each; rows fill no tile of any processor.
+
+20 by tiles of 6 are two, and two of four rows.
+"""
 
 
 def product_case(shape: str, generator: np.random.Generator, batch: int = 0) -> tuple[Launched, Singles, Singles]:

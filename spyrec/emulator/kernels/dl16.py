@@ -53,6 +53,9 @@ _SECOND_PAIRS = [lane + 2 for lane in _FIRST_PAIRS]
 DOUBLE_ORDER = [8 * q + 2 * part + i for part in range(4) for q in range(4) for i in range(2)]
 """By place in the four vectors of :func:`decode_doubles`: the number of the element there."""
 
+DOUBLES_JOINED = [pair + 8 * part + i for pair in range(0, 8, 2) for part in range(2) for i in range(2)]
+"""Of two neighbours of these four, as float32: the lanes of one split vector."""
+
 _HALF_OF_SMALLEST = int(np.float32(SMALLEST / 2).view(np.int32))
 
 Floats = tuple[Any, Any]
@@ -69,6 +72,12 @@ def _integers(value: int) -> ir.Constant:
 def lanes_of(builder: Any, left: Any, right: Any, lanes: Sequence[int]) -> Any:  # noqa: ANN401
     """Return the lanes with these numbers, of ``left`` and then of ``right``."""
     return builder.shuffle_vector(left, right, ir.Constant(ir.VectorType(INDEX, len(lanes)), list(lanes)))
+
+
+def in_every_lane(builder: Any, value: Any, count: int) -> Any:  # noqa: ANN401
+    """Return a vector of ``count`` lanes that all hold a value."""
+    undefined = ir.Constant(ir.VectorType(value.type, count), ir.Undefined)
+    return lanes_of(builder, builder.insert_element(undefined, value, INDEX(0)), undefined, [0] * count)
 
 
 def joined(builder: Any, parts: Sequence[Any], count: int) -> Sequence[Any]:  # noqa: ANN401

@@ -24,6 +24,7 @@ from spyrec.emulator.kernels.dl16 import (
     advanced,
     decode_vectors,
     encode_vectors,
+    in_every_lane,
     lanes_of,
     pointer,
     repeat,
@@ -31,6 +32,7 @@ from spyrec.emulator.kernels.dl16 import (
 from spyrec.emulator.kernels.formulas import computed, formula_of
 from spyrec.emulator.kernels.instructions import LINE_BYTES, fetch, pointer_at
 from spyrec.files.numba_names import cgutils, literal_intrinsic, types
+from spyrec.hardware.dlfloat_kernels import decoded
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +50,15 @@ class _Combination:
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """How elements lie in memory: ``lanes`` are a group's as they are loaded, ``decode`` makes two vectors of them."""
+    """How elements lie in memory: ``lanes`` are a group's as they are loaded, ``decode`` makes two vectors of them.
+
+    ``decode_one``: makes a float32 of one element.
+    """
 
     lanes: ir.VectorType
     element_bytes: int
     decode: Callable[[Any, Any], Floats]
+    decode_one: Callable[[Any, Any], Any]
     encode: Callable[[Any, Floats], Any]
 
     @property
@@ -71,8 +77,8 @@ def _joined(builder: Any, values: Floats) -> Any:  # noqa: ANN401
 
 
 _SINGLES = ir.VectorType(ir.FloatType(), GROUP)
-_DL16 = _Form(SHORTS, 2, decode_vectors, encode_vectors)
-_SINGLE = _Form(_SINGLES, 4, _halves, _joined)
+_DL16 = _Form(SHORTS, 2, decode_vectors, decoded, encode_vectors)
+_SINGLE = _Form(_SINGLES, 4, _halves, lambda _, value: value, _joined)
 
 _AHEAD = 64
 """Groups between what is combined and what is fetched ahead of it, 4 KiB: with a fourth of that, adding 4096x4096
@@ -129,8 +135,8 @@ class _Combiner:
         builder = self.builder
         x, y, out = self.operands
         left = self._row_start(x, number, self.buffers[0])
-        right = self._row_start(y, number, self.buffers[1])
-        target = builder.add(out[0], builder.mul(number, out[1]))
+        right = self._place(y, number) if is_repeated else self._row_start(y, number, self.buffers[1])
+        target = self._place(out, number)
         prepared = self._prepared(right) if is_repeated else None
         formula = (self.combination.by_prepared if is_repeated else None) or self.combination.combine
 
@@ -148,12 +154,19 @@ class _Combiner:
 
         repeat(builder, self.groups, group)
 
-    def _prepared(self, row: Any) -> Floats:  # noqa: ANN401
-        values, prepare = self._loaded(row), self.combination.prepare
-        if prepare is None:
-            return values
-        first, second = (computed(self.builder, prepare, [value]) for value in values)
-        return first, second
+    def _place(self, operand: Sequence[Any], number: Any) -> Any:  # noqa: ANN401
+        return self.builder.add(operand[0], self.builder.mul(number, operand[1]))
+
+    def _one(self, address: Any) -> Any:  # noqa: ANN401
+        """Return the element at an address, as it is loaded."""
+        place = pointer(self.builder, address, self.form.lanes.element)
+        return self.builder.load(place, align=self.form.element_bytes)
+
+    def _prepared(self, address: Any) -> Floats:  # noqa: ANN401
+        builder, prepare = self.builder, self.combination.prepare
+        value = self.form.decode_one(builder, self._one(address))
+        lanes = in_every_lane(builder, value if prepare is None else computed(builder, prepare, [value]), HALF)
+        return lanes, lanes
 
     def _decoded(self, row: Any, operand: Sequence[Any], index: Any) -> Floats:  # noqa: ANN401
         builder = self.builder
@@ -166,14 +179,10 @@ class _Combiner:
 
     def _row_start(self, operand: Sequence[Any], number: Any, buffer: Any) -> Any:  # noqa: ANN401
         """Return where a row's groups are loaded from: ``buffer``, filled with its one element, if it has but one."""
-        builder, form = self.builder, self.form
-        place = builder.add(operand[0], builder.mul(number, operand[1]))
+        builder, place = self.builder, self._place(operand, number)
         is_repeated = builder.icmp_signed("==", operand[2], ir.Constant(WORD, 0))
         with builder.if_then(is_repeated, likely=False):
-            undefined = ir.Constant(form.lanes, ir.Undefined)
-            one = builder.load(pointer(builder, place, form.lanes.element), align=form.element_bytes)
-            first = builder.insert_element(undefined, one, ir.Constant(INDEX, 0))
-            builder.store(lanes_of(builder, first, undefined, [0] * GROUP), buffer)
+            builder.store(in_every_lane(builder, self._one(place), GROUP), buffer)
         return builder.select(is_repeated, builder.ptrtoint(buffer, WORD), place)
 
     def _fetch_ahead(self, number: Any, index: Any) -> None:  # noqa: ANN401

@@ -20,7 +20,8 @@ _SUMS_BYTES = ROWS * _ROW_BYTES  # of one kind, where the stick dim is folded
 class FoldRecord:
     """Partial results of every core, in float64, in an order that only the reduced extents decide.
 
-    ``row``: of the movement.  ``starts[core]`` before it.  ``folds``: see ``fold_table``.  ``out[kind, core, result]``:
+    ``row``: of the movement.  ``starts[core]`` before it.  ``folds``: see ``fold_table``.  ``fold_patterns``: the
+    ``pattern_fold`` of the steps for DLFloat16, else 0.  ``out[kind, core, result]``:
     the partial results.  Where the stick dim is folded a task is one core and one group of ``ROWS`` results:
     ``kept[q]`` is the byte offset of result q, ``folded[i]`` first reduced index, count (at most 64, adjacent elements)
     and byte offset; ``run_offsets``: these offsets alone where all runs are as long, else 0.  Else a task is one core
@@ -38,6 +39,7 @@ class FoldRecord:
     tasks_per_core: int
     kinds: int
     folds: int
+    fold_patterns: int
     kept: int
     kept_count: int
     folded: int
@@ -179,19 +181,15 @@ def fold_lanes_dl16_step(record: int, moved: int, notes: int, first: int, last: 
         for k in range(kinds):
             call(fold_row(own.folds + FOLD_BYTES * k).begin, (room + k * _SUMS_BYTES, tasks * rows * LANES))
         for task in range(block, block + tasks):
-            start, sums_of = word_at(own.starts, task // groups) + beyond, room + (task - block) * rows * _ROW_BYTES
-            if rows == 1 and own.run_offsets != 0:
-                source, runs, count = start + word_at(offsets, 0), own.folded_count, word_at(own.folded, 1) // GROUP
-                for k in range(kinds):
-                    sums = sums_of + k * _SUMS_BYTES
-                    call(fold_row(own.folds + FOLD_BYTES * k).fold, (source, own.run_offsets, runs, sums, 0, count))
+            start, sums = word_at(own.starts, task // groups) + beyond, room + (task - block) * rows * _ROW_BYTES
+            if own.run_offsets != 0:
+                runs, count = own.folded_count, word_at(own.folded, 1) // GROUP
+                call(own.fold_patterns, (start, offsets, rows, sums, _SUMS_BYTES, own.run_offsets, runs, count))
                 continue
             for number in range(own.folded_count):
                 run = own.folded + 24 * number
-                source, count = start + word_at(run, 2), word_at(run, 1) // GROUP
-                for k in range(kinds):
-                    sums = sums_of + k * _SUMS_BYTES
-                    call(fold_row(own.folds + FOLD_BYTES * k).fold, (source, offsets, rows, sums, _ROW_BYTES, count))
+                count = word_at(run, 1) // GROUP
+                call(own.fold_patterns, (start, offsets, rows, sums, _SUMS_BYTES, run + 16, 1, count))
         for k in range(kinds):
             sums = room + k * _SUMS_BYTES
             settle_groups(sums, tasks * rows * LANES // GROUP)
@@ -211,13 +209,14 @@ def fold_rows_dl16_step(record: int, moved: int, notes: int, first: int, last: i
     for task in range(first * each, last * each):
         core, run = task // runs, own.kept + 24 * (task % runs)
         result, count = word_at(run, 0), word_at(run, 1)
-        source = word_at(own.starts, core) + beyond + word_at(run, 2)
+        source, kind_bytes = word_at(own.starts, core) + beyond, 8 * own.cores * own.results
+        sums = own.out + 8 * (core * own.results + result)
         for k in range(own.kinds):
-            sums = own.out + 8 * ((k * own.cores + core) * own.results + result)
-            fold = fold_row(own.folds + FOLD_BYTES * k)
-            call(fold.begin, (sums, count))
-            call(fold.fold, (source, own.folded, own.folded_count, sums, 0, count // GROUP))
-            settle_groups(sums, count // GROUP)
+            call(fold_row(own.folds + FOLD_BYTES * k).begin, (sums + k * kind_bytes, count))
+        given = source, run + 16, 1, sums, kind_bytes, own.folded, own.folded_count, count // GROUP
+        call(own.fold_patterns, given)
+        for k in range(own.kinds):
+            settle_groups(sums + k * kind_bytes, count // GROUP)
     if own.store != 0:
         call(own.store, (own.store_record, moved, notes, first, last))
 

@@ -12,7 +12,7 @@ from spyrec.dataclass import dataclass
 from spyrec.device_ops.record import Accumulator
 from spyrec.emulator.kernels.dl16_folds import fold_groups
 from spyrec.emulator.kernels.formulas import fold_values, named, text_of
-from spyrec.emulator.kernels.jit import doubles_at, floats_at, integers_at
+from spyrec.emulator.kernels.jit import doubles_at, floats_at
 from spyrec.emulator.kernels.records import bytes_of, reader_of, table_of
 from spyrec.files.linked_kernel import Linked, linked
 
@@ -28,14 +28,12 @@ class FoldFunctions:
     """What kernels call to fold into one accumulator; all take addresses.
 
     ``begin``: ``(sums, count)`` fills float64 with the identity.  ``fold``: ``(count, source, sums)`` folds float32
-    into as many float64.  ``fold_dl16``: ``(source, offsets, runs, sums, sums_step, groups)`` folds runs of groups of
-    DLFloat16, one per offset.  ``merge``: ``(count, partial, sums)`` merges float64 into as many.  ``merge_lanes``:
+    into as many float64.  ``merge``: ``(count, partial, sums)`` merges float64 into as many.  ``merge_lanes``:
     ``(sums, rows, target)`` merges the lanes of each row in order.
     """
 
     begin: Linked
     fold: Linked
-    fold_dl16: Linked
     merge: Linked
     merge_lanes: Linked
 
@@ -45,8 +43,6 @@ def fold_functions(accumulator: Accumulator) -> FoldFunctions:
     """Return the functions of an accumulator, made of its formulas."""
     name, identity = accumulator.name, accumulator.identity
     step, merge = text_of(accumulator.step), text_of(accumulator.merge)
-    # a decoded DLFloat16 is never NaN
-    step_dl16 = text_of(accumulator.step.without_nan())
 
     def begin(sums: int, count: int) -> None:
         values = doubles_at(sums, count)
@@ -57,10 +53,6 @@ def fold_functions(accumulator: Accumulator) -> FoldFunctions:
         values, sums = floats_at(source, count), doubles_at(target, count)
         for i in range(count):
             sums[i] = fold_values(step, sums[i], np.float64(values[i]))
-
-    def fold_dl16(source: int, offsets: int, runs: int, sums: int, sums_step: int, groups: int) -> None:
-        for r in range(runs):
-            fold_groups(step_dl16, source + integers_at(offsets, runs)[r], sums + r * sums_step, groups)
 
     def merge_rows(count: int, source: int, target: int) -> None:
         values, sums = doubles_at(source, count), doubles_at(target, count)
@@ -79,15 +71,34 @@ def fold_functions(accumulator: Accumulator) -> FoldFunctions:
     return FoldFunctions(
         linked(named(begin, name)),
         linked(named(fold, name)),
-        linked(named(fold_dl16, name)),
         linked(named(merge_rows, name)),
         linked(named(merge_lanes, name)),
     )
 
 
+@cache
+def pattern_fold(accumulators: tuple[Accumulator, ...]) -> Linked:
+    """Return ``(source, places, rows, sums, kind_bytes, offsets, runs, groups)``, which folds DLFloat16 into all kinds.
+
+    As :data:`spyrec.emulator.kernels.dl16_folds.fold_groups` does.
+    """
+    # a decoded DLFloat16 is never NaN
+    formulas = "; ".join(text_of(accumulator.step.without_nan()) for accumulator in accumulators)
+
+    def fold(
+        source: int, places: int, rows: int, sums: int, kind_bytes: int, offsets: int, runs: int, groups: int
+    ) -> None:
+        fold_groups(formulas, source, places, rows, sums, kind_bytes, offsets, runs, groups)
+
+    return linked(named(fold, " and ".join(accumulator.name for accumulator in accumulators)))
+
+
 @dataclass(frozen=True, slots=True)
 class FoldRow:
-    """A row of :func:`fold_table`: the addresses that reduction kernels call for one accumulator."""
+    """A row of :func:`fold_table`: the addresses that reduction kernels call for one accumulator.
+
+    ``fold``: 0 where :func:`pattern_fold` folds.
+    """
 
     begin: int
     fold: int
@@ -104,6 +115,6 @@ def fold_table(accumulators: Sequence[Accumulator], *, is_dl16: bool) -> npt.NDA
     """Return the addresses that reduction kernels call, a row per accumulator."""
     rows: list[FoldRow] = []
     for functions in map(fold_functions, accumulators):
-        fold = functions.fold_dl16 if is_dl16 else functions.fold
-        rows.append(FoldRow(functions.begin.address, fold.address, functions.merge_lanes.address))
+        fold = 0 if is_dl16 else functions.fold.address
+        rows.append(FoldRow(functions.begin.address, fold, functions.merge_lanes.address))
     return table_of(FoldRow, rows)

@@ -13,6 +13,7 @@ from typing import Any, cast
 from llvmlite import ir
 
 from spyrec.emulator.kernels.product_tile import TILE_ROWS
+from spyrec.files.host_processor import host_processor
 from spyrec.files.numba_names import cgutils, intrinsic, types
 
 _WORD = ir.IntType(64)
@@ -20,6 +21,8 @@ _BYTE = ir.IntType(8)
 _ZERO = ir.Constant(_WORD, 0)
 
 _STICK = 64  # float32 of a stick that is decoded
+
+FLOATS_AT_ONCE = host_processor().variant.lanes
 
 LINE_BYTES = 64
 """Bytes of a cache line."""
@@ -199,8 +202,10 @@ def _pack_line(_context: Any, _source: Any, _skipped: Any, _target: Any):  # noq
 def _add_floats(_context: Any, _target: Any, _source: Any, _count: Any):  # noqa: ANN202, ANN401
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> object:  # noqa: ANN401
         target, source, count = arguments
-        with cgutils.for_range(builder, count, intp=_WORD) as loop:
-            places = [_pointer(builder, start, loop.index, ir.FloatType(), 4) for start in (target, source)]
+        kind = ir.VectorType(ir.FloatType(), FLOATS_AT_ONCE)
+        vectors = builder.sdiv(count, ir.Constant(_WORD, FLOATS_AT_ONCE))
+        with cgutils.for_range(builder, vectors, intp=_WORD) as loop:
+            places = [_pointer(builder, start, loop.index, kind, 4 * FLOATS_AT_ONCE) for start in (target, source)]
             values = [builder.load(place, align=4) for place in places]
             builder.store(builder.fadd(*values), places[0], align=4)
         return ir.Constant(_WORD, 0)
@@ -289,7 +294,8 @@ pack_line = cast("Callable[[int, int, int], None]", _pack_line)
 byte at ``skipped`` is not zero (inside kernels only)."""
 
 add_floats = cast("Callable[[int, int, int], None]", _add_floats)
-"""``(target, source, count)``: adds float32 to as many others, one by one (inside kernels only)."""
+"""``(target, source, count)``: adds float32 to as many others, :data:`FLOATS_AT_ONCE` at a time (inside kernels
+only).  LLVM does not see that the two are apart."""
 
 room_of = cast("Callable[[int], int]", _room_of)
 """The address of so many bytes of memory, to be given back: C's own, numba's allocator would need numba (inside kernels

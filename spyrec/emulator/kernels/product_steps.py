@@ -29,7 +29,14 @@ from spyrec.emulator.kernels.instructions import (
     word_at,
 )
 from spyrec.emulator.kernels.linked import call
-from spyrec.emulator.kernels.product_tile import PART_ROWS, TILE_COLUMNS, TILE_ROWS, multiply_part, multiply_tile
+from spyrec.emulator.kernels.product_tile import (
+    PART_ROWS,
+    TILE_COLUMNS,
+    TILE_ROWS,
+    multiply_part,
+    multiply_tile,
+    tile_start,
+)
 from spyrec.emulator.kernels.products import CACHE_LINE_BYTES, CHUNK_COLUMNS, DEPTH, GROUP_TILES, LINE_BYTES, TILE_BYTES
 from spyrec.emulator.kernels.records import reader_of
 from spyrec.files.linked_kernel import linked
@@ -195,9 +202,10 @@ def pack_step(record: int, moved: int, notes: int, first: int, last: int) -> Non
         if note.a_is_new == 0 and byte_at(clean) != 0 and skips == 0:
             continue
         set_byte(clean, 1 - skips)
-        start, rows = word_at(own.a_starts, panel) + beyond, own.a_rows + 8 * TILE_ROWS * tile
+        first_row = tile_start(tile, own.height)
+        start, rows = word_at(own.a_starts, panel) + beyond, own.a_rows + 8 * first_row
         panel_lines = (first_panel + panel) * depth * tiles
-        used = lesser(TILE_ROWS, own.height - tile * TILE_ROWS)
+        used = lesser(tile_start(tile + 1, own.height), own.height) - first_row
         if used < TILE_ROWS:
             clear(values, TILE_ROWS * _RUN)
         for number in range(own.a_run_count):
@@ -255,7 +263,8 @@ def multiply_step(record: int, moved: int, notes: int, first: int, last: int) ->
                         c_tile = target + tile * tile_pitch + member * own_rows * TILE_BYTES
                         for row in range(own_rows):
                             a_own = a_tile + 4 * TILE_ROWS * row * ks
-                            if own.rows - (first_row + row) * TILE_ROWS <= PART_ROWS:
+                            m0 = tile_start(first_row + row, own.rows)
+                            if lesser(tile_start(first_row + row + 1, own.rows), own.rows) - m0 <= PART_ROWS:
                                 multiply_part(a_own, b_block + tile * pitch, c_tile + row * TILE_BYTES, ks)
                                 continue
                             multiply_tile(a_own, b_block + tile * pitch, c_tile + row * TILE_BYTES, ks)
@@ -264,8 +273,9 @@ def multiply_step(record: int, moved: int, notes: int, first: int, last: int) ->
         for member in range(members):
             start = word_at(own.c_starts, first_member + member) + c_beyond
             for row in range(own_rows):
-                m0 = (first_row + row) * TILE_ROWS
-                rows, c_rows = lesser(TILE_ROWS, own.rows - m0), own.c_rows + 8 * m0
+                m0 = tile_start(first_row + row, own.rows)
+                rows = lesser(tile_start(first_row + row + 1, own.rows), own.rows) - m0
+                c_rows = own.c_rows + 8 * m0
                 for n in range(0, width, GROUP):
                     count, c_columns = lesser(width - n, GROUP), own.c_columns + 8 * (n0 + n)
                     values = total + n // TILE_COLUMNS * tile_pitch + (member * own_rows + row) * TILE_BYTES

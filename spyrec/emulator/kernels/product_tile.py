@@ -49,6 +49,32 @@ _INDEX = ir.IntType(32)
 PART_ROWS = 4
 """Rows of a smaller tile for what is left over: eight sums, as many as keep two units of four steps at work."""
 
+_MOST_SHARED = 2 * PART_ROWS - TILE_ROWS
+"""Rows of the last tile up to which it and the one before are better done as two smaller ones."""
+
+
+@intrinsic
+def _tile_start(_context: Any, _tile: Any, _rows: Any):  # noqa: ANN202, ANN401
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> object:  # noqa: ANN401
+        tile, rows = arguments
+        zero, start = ir.Constant(_WORD, 0), builder.mul(tile, ir.Constant(_WORD, TILE_ROWS))
+        left = builder.sub(rows, start)
+        is_last = builder.and_(
+            builder.icmp_signed(">", left, zero), builder.icmp_signed("<=", left, ir.Constant(_WORD, _MOST_SHARED))
+        )
+        is_short = builder.and_(is_last, builder.icmp_signed(">", tile, zero))
+        return builder.select(is_short, builder.sub(start, ir.Constant(_WORD, TILE_ROWS - PART_ROWS)), start)
+
+    return types.int64(types.int64, types.int64), generate
+
+
+tile_start = cast("Callable[[int, int], int]", _tile_start)
+"""``(tile, rows)``: the first of so many rows that a tile has; a tile behind the last begins past them (inside kernels
+only).
+
+32 rows by tiles of 6 are four of these and two of 4, which take a sixteenth less than five and one of 4 half empty.
+"""
+
 
 def _tile_of(rows: int) -> Callable[[int, int, int, int], None]:
     """Return what computes the first rows of a tile."""

@@ -7,6 +7,8 @@ import numpy as np
 from spyrec.emulator.engine import KernelExecutable, Setting, StepRequest
 from spyrec.emulator.geometry import outer_sum
 from spyrec.emulator.kernels.codec import DECODERS, ROUNDERS
+from spyrec.emulator.kernels.copies import copier
+from spyrec.emulator.kernels.nests import NO_TABLE
 from spyrec.emulator.kernels.norm import ScaleRecord, scale_step
 from spyrec.emulator.kernels.records import Held
 from spyrec.emulator.operations.bound_calls import BoundCalls, KernelStep
@@ -36,6 +38,8 @@ class NormScaleExecutable(KernelExecutable):
         repeated = [dim for dim in setting.extents if dim not in kept]
         box = outer_sum([setting.offsets(target, dim) for dim in (*kept, *repeated)])
         decode = DECODERS[setting.codec(source).storage.value].address
+        repeats, result_bytes = len(box) // len(rows), setting.step_bytes(target)
+        is_adjacent = bool((np.diff(box.reshape(-1, repeats)) == result_bytes).all())
         held = Held()
         record = ScaleRecord(
             source_row=source,
@@ -44,13 +48,15 @@ class NormScaleExecutable(KernelExecutable):
             targets=held.at(targets),
             rows=len(rows),
             source_places=held.at(rows),
-            repeats=len(box) // len(rows),
+            repeats=repeats,
             target_places=held.at(box),
             decode=decode,
             lane_bytes=setting.step_bytes(source),
             eps=held.at(np.array([self.eps])),
             one=held.at(np.ones(1)),
             store=ROUNDERS[setting.codec(target).storage.value].address,
+            repeat=copier(setting.codec(target).word_bytes, NO_TABLE) if is_adjacent else 0,
+            result_bytes=result_bytes,
         )
         boxes = len(sources)
         return BoundCalls([KernelStep.of(scale_step, record, held, boxes, boxes * len(box))])

@@ -12,7 +12,7 @@ from spyrec.emulator.geometry import Nest
 from spyrec.emulator.kernels.copies import copy_work
 from spyrec.emulator.kernels.direct import combine_step, direct_function, three_operands
 from spyrec.emulator.kernels.nests import NO_NUMBERS, NO_TABLE, Work
-from spyrec.emulator.kernels.norm import can_normalise, decode_doubles, norm_step
+from spyrec.emulator.kernels.norm import can_normalise, norm_step
 from spyrec.emulator.kernels.pointwise import OPERATIONS, block_functions, codecs_of, pointwise_step
 from spyrec.emulator.kernels.records import Held
 from spyrec.emulator.operations.bound_calls import BoundCalls, KernelStep, is_worth_sharing
@@ -72,7 +72,7 @@ def direct_work(function: Linked) -> Work:
 
 def norm_work() -> Work:
     """Return what normalises rows."""
-    return Work(norm_step, decode_doubles.address, NO_NUMBERS, NO_TABLE, NO_NUMBERS)
+    return Work(norm_step, 0, NO_NUMBERS, NO_TABLE, NO_NUMBERS)
 
 
 def block_work(operation: str, codes: Integers) -> Work:

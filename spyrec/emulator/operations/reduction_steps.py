@@ -24,7 +24,7 @@ from spyrec.emulator.kernels.fold_steps import (
     hide_row,
     store_folds_step,
 )
-from spyrec.emulator.kernels.folds import ROWS, fold_functions, fold_table
+from spyrec.emulator.kernels.folds import ROWS, fold_functions, fold_table, pattern_fold
 from spyrec.emulator.kernels.records import Held
 from spyrec.emulator.numerics import Codec, ElementStorage
 from spyrec.emulator.operations.bound_calls import KernelStep
@@ -124,6 +124,7 @@ class LaneFold:
             tasks_per_core=self._tasks_per_core,
             kinds=len(self.kinds),
             folds=held.at(fold_table(self.kinds, is_dl16=self._is_direct)),
+            fold_patterns=pattern_fold(self.kinds).address if self._is_direct else 0,
             kept=held.at(self.tables.kept_table),
             kept_count=len(self.tables.kept_table),
             folded=held.at(self.tables.folded_table),
