@@ -42,7 +42,7 @@ class AttentionAttributes:
 
     def scale_for(self, width: int) -> float:
         """Return the factor of the scores for a query whose last dim is ``width``."""
-        return 1.0 / math.sqrt(width) if self.scale is None else self.scale
+        return 1.0 / math.sqrt(max(width, 1)) if self.scale is None else self.scale  # scores of nothing are all 0
 
 
 def _head_ratio(query: TensorType, other: TensorType, index: int, attributes: AttentionAttributes) -> int:
