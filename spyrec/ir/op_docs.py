@@ -140,6 +140,8 @@ def docs_page() -> str:
         "",
         "Generated from the catalogue by `make cases`; `spyrec ops NAME` shows one op with its attributes' types.",
         "",
+        "[What models call of them](model_calls.md), and how much of it is right, has a page of its own.",
+        "",
         "Names, argument order and attributes are those of PyTorch's functions. Tensors stand in `inputs`, in the",
         "order given before the `;`: `?` marks an optional one, `...` one or more. What follows the `;` is in `attrs`.",
         "",

@@ -49,6 +49,12 @@ CASES: list[Case] = [
         {},
         np.ones((2, 3, 4), F16),
     ),
+    (
+        "scaled_dot_product_attention",
+        [np.ones((2, 3, 4), F16), np.ones((2, 0, 4), F16), np.ones((2, 0, 5), F16)],
+        {},
+        np.zeros((2, 3, 5), F16),
+    ),
     # integers of one operand that are added up are of int64, as those of sum
     ("einsum", [np.full((2, 3), 2, I32)], {"equation": "ij->j"}, np.full(3, 4, I64)),
     ("einsum", [np.ones((2, 3), np.bool_)], {"equation": "ij->i"}, np.full(2, 3, I64)),
@@ -85,7 +91,7 @@ def test_references_do_what_pytorch_does(case: Case) -> None:
     np.testing.assert_array_equal(found, wanted.astype(found.dtype))
 
 
-@pytest.mark.parametrize("case", CASES[4:16], ids=names)
+@pytest.mark.parametrize("case", CASES[4:17], ids=names)
 def test_and_so_do_runs(case: Case) -> None:
     op, inputs, attributes, wanted = case
     bundle = spyrec.compile(graph_of(op, inputs, attributes))

@@ -115,7 +115,7 @@ def _axes(operands: OperandTypes, attributes: AttentionAttributes) -> AxisSource
 
 def _safe_softmax(scores: Floats) -> Floats:
     """Return the softmax over the last axis; a row of nothing but -inf gives zeros (PyTorch's ``_safe_softmax``)."""
-    largest = np.max(scores, axis=-1, keepdims=True)
+    largest = np.max(scores, axis=-1, keepdims=True, initial=-np.inf)
     exponentials = np.exp(scores - np.where(largest == -np.inf, 0.0, largest))
     total = np.sum(exponentials, axis=-1, keepdims=True)
     return exponentials / np.where(total == 0.0, 1.0, total)
