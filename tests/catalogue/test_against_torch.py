@@ -42,11 +42,11 @@ from tests.support.torch_samples import (
 # typed as Any: the project's type check runs without torch
 torch: Any = import_module("torch")
 
-SAMPLES = 8
+SAMPLES = 5
 """Samples of each record and dtype, spread over all that there are."""
 
-MOST_SAMPLES = 64
-CHANGED = 4
+MOST_SAMPLES = 40
+CHANGED = 3
 """Samples of each record with an extent of 0 or 1."""
 
 DTYPES = (torch.float64, torch.int64, torch.bool)
