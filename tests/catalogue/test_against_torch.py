@@ -84,7 +84,10 @@ UNTOLD = {
 
 NOT_EMPTIED = {
     "addmv": "PyTorch does not broadcast the first operand where the matrix is empty",
+    **dict.fromkeys(("conv1d", "conv2d", "conv3d"), "PyTorch's result has no channels where the input has none"),
     "embedding_bag": "PyTorch reads past its weight",
+    "pixel_unshuffle": "PyTorch returns what has no elements in the shape that it had",
+    "scaled_dot_product_attention": "PyTorch does not broadcast the first operand where another is empty",
 }
 """Ops whose samples keep their extents."""
 
