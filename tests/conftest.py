@@ -22,6 +22,7 @@ settings.register_profile("same", derandomize=True, database=None)
 settings.load_profile("same")
 
 NEEDS = {
+    "catalogue/test_against_torch.py": ("torch", "torch"),
     "conformance/test_torch.py": ("torch", "torch"),
     "compare/test_mlir_bindings.py": ("torch_mlir", "mlir"),
     "exec/test_c_boundary.py": ("cffi", "cabi"),

@@ -75,6 +75,25 @@ def as_text(report: Report) -> str:
     return "\n".join(lines)
 
 
+def as_markdown(report: Report) -> str:
+    """Return the tables of ``docs/model_calls.md``: by model, by op, and what is not right with its reason."""
+    tables = report.rows()
+    lines = [f"{report.entries} entries of the lists are {len(report.verdicts)} distinct calls."]
+    for title, rows in (("By model", [*tables["by_model"], *tables["total"]]), ("By op", tables["by_op"])):
+        lines += ["", f"## {title}", "", *_as_table(title.removeprefix("By "), rows)]
+    lines += ["", "## What is not right", "", "| op | calls | why |", "|---|---|---|"]
+    lines += [f"| `{row['op']}` | {row['calls']} | {row['status']}: {row['reason']} |" for row in report.reasons()]
+    return "\n".join(lines) + "\n"
+
+
+_SHOWN = ("cases", "calls", "right", "wrong", "refused", "crashed", "no tensor", "right % of calls")
+
+
+def _as_table(name: str, rows: Sequence[Row]) -> list[str]:
+    lines = [f"| {name} | {' | '.join(_SHOWN)} |", f"|---|{'---|' * len(_SHOWN)}"]
+    return [*lines, *(f"| {row['name']} | {' | '.join(str(row[column]) for column in _SHOWN)} |" for row in rows)]
+
+
 def _aligned(rows: list[Row]) -> list[str]:
     titles = list(rows[0])
     cells = [titles, *([str(row[title]) for title in titles] for row in rows)]

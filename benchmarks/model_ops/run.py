@@ -58,7 +58,7 @@ def verdict_of(case: Case, most_elements: int | None) -> Verdict:
 def _verdict(name: str, bound: Mapping[str, Argument], seed: int) -> Verdict:
     if name == "nothing" or (name == "tensor" and "data" not in bound):
         return Verdict(Status.EMPTY)
-    bound = _completed(name, bound)
+    bound = completed(name, bound)
     arrays = random_arrays(name, bound, seed)
     with np.errstate(all="ignore"):
         expected = ORACLES[name](Arguments(bound, arrays))
@@ -75,7 +75,7 @@ def _verdict(name: str, bound: Mapping[str, Argument], seed: int) -> Verdict:
     return Verdict(Status.RIGHT)
 
 
-def _completed(name: str, bound: Mapping[str, Argument]) -> Mapping[str, Argument]:
+def completed(name: str, bound: Mapping[str, Argument]) -> Mapping[str, Argument]:
     """Return a call with what a list leaves out though PyTorch cannot do without it."""
     if name == "grouped_mm" and "offs" not in bound:  # one end for each matrix
         return {**bound, "offs": Tensor((_tensor(bound, "mat_b").shape[0],), DType.INT32)}

@@ -1,20 +1,24 @@
 """Smaller calls of the same form: a vocabulary of 128,256 rows says of an op what one of 2,048 says.
 
-The largest extent is halved, everywhere that it stands, until no tensor has more elements than asked for.  Equal
+The largest extent is halved, everywhere that it stands, until no tensor has more elements than asked for, and what the
+tensors broadcast to has not either (two of 800,000 may make 100,000,000).  Equal
 extents stay equal, multiples of 64 stay multiples of 64, odd extents odd; a size among the arguments goes along.
 """
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 
+import numpy as np
+
 from benchmarks.model_ops.cases import Argument, Case, Tensor
 from benchmarks.model_ops.signatures import bind, public_name
 
-LEAST = 64
+SMALLEST = 16
 """Extents up to this one stay: heads, experts, tiny shapes."""
 
 _SIZES = {
@@ -34,7 +38,7 @@ _SIZES = {
 
 def scaled(case: Case, most: int | None) -> Case:
     """Return a case of the same form whose tensors have at most ``most`` elements, or as few as its form allows."""
-    while most is not None and max((tensor.element_count for tensor in case.tensors), default=0) > most:
+    while most is not None and math.prod(_largest(case)) > most:
         smaller = _smaller(case)
         if smaller is None:
             return case
@@ -42,10 +46,17 @@ def scaled(case: Case, most: int | None) -> Case:
     return case
 
 
+def _largest(case: Case) -> tuple[int, ...]:
+    """Return the largest shape of a call: that of a tensor, or what its tensors broadcast to where they do."""
+    shapes = [tensor.shape for tensor in case.tensors]
+    with contextlib.suppress(ValueError):  # they are no operands of one element-wise op
+        shapes.append(np.broadcast_shapes(*shapes))
+    return max(shapes, key=math.prod, default=(0,))
+
+
 def _smaller(case: Case) -> Case | None:
     """Return the case with its largest extent halved that may be halved, ``None`` where none may."""
-    largest = max(case.tensors, key=lambda tensor: tensor.element_count)
-    for extent in sorted({extent for extent in largest.shape if extent > LEAST}, reverse=True):
+    for extent in sorted({extent for extent in _largest(case) if extent > SMALLEST}, reverse=True):
         if _may_change(case, extent):
             return _replaced(case, {extent: _half(extent)})
     return None
@@ -54,7 +65,7 @@ def _smaller(case: Case) -> Case | None:
 def _half(extent: int) -> int:
     if extent % 128 == 0:
         return extent // 2
-    if extent % 64 == 0:
+    if extent % 64 == 0 and extent > 64:
         return (extent // 128) * 64 or 64
     return extent // 2 | (extent % 2)
 

@@ -64,6 +64,10 @@ def parse(text: str, shapes: Sequence[Shape]) -> Equation:
     extents: dict[str | int, int] = {}
     for number, (labels, shape) in enumerate(zip(operands, shapes)):
         for label, extent in zip(labels, shape):
+            own = {one for other, one in zip(labels, shape) if other == label}
+            if len(own) > 1:
+                message = f'"{label}" names dims of extents {min(own)} and {max(own)} of one tensor'
+                raise OpError("SPY0201", message, hint="a diagonal has one extent", operand=number)
             pair = [(number, (extents.get(label, 1),)), (number, (extent,))]
             extents[label] = broadcast(pair, f'extents of "{label}"')[0]
     if len(extents) > _MAX_LABELS:

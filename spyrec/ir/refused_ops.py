@@ -79,6 +79,11 @@ OTHER_NAMES: Mapping[str, tuple[str, ...]] = MappingProxyType(
 
 REFUSED_ARGUMENTS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
+        "adaptive_avg_pool2d": ("output_size=[null, 1]",),
+        "adaptive_avg_pool3d": ("output_size=[null, 1, 1]",),
+        "adaptive_max_pool1d": ("return_indices=true",),
+        "adaptive_max_pool2d": ("return_indices=true", "output_size=[null, 1]"),
+        "adaptive_max_pool3d": ("return_indices=true", "output_size=[null, 1, 1]"),
         "addmm": ("out_dtype",),
         "avg_pool1d": ("divisor_override",),
         "baddbmm": ("out_dtype",),
@@ -89,11 +94,19 @@ REFUSED_ARGUMENTS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "contiguous": ("memory_format",),
         "dropout": ("training=true",),
         "embedding": ("max_norm",),
+        "embedding_bag": ("max_norm",),
         "full": ("layout", "device", "pin_memory"),
+        "grid_sampler_2d": ("interpolation_mode=2", "padding_mode=2"),
+        "interpolate": ('mode="bicubic"', 'mode="area"', "antialias=true"),
+        "linspace": ('dtype="int64"',),
         "max_pool1d": ("return_indices=true",),
         "max_pool2d": ("return_indices=true",),
+        "max_pool3d": ("return_indices=true",),
         "mm": ("out_dtype",),
+        "norm": ('p="fro"', 'p="nuc"'),
+        "one_hot": ("num_classes=-1",),
         "scaled_dot_product_attention": ("dropout_p",),
+        "searchsorted": ("sorter",),
         "to": ("non_blocking", "copy", "memory_format"),
         "view": ("dtype",),
     }

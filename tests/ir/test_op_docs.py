@@ -7,7 +7,7 @@ import json
 import pytest
 
 from spyrec.diagnostics import SpyrecError
-from spyrec.ir.attribute_text import attribute_fields
+from spyrec.ir.attribute_text import attribute_fields, write_value
 from spyrec.ir.op_docs import details, docs_page, places_text
 from spyrec.ir.op_places import CLASSES, HOST, places
 from spyrec.ir.opdef import OpKind, catalogue
@@ -53,7 +53,7 @@ def test_an_argument_that_the_page_calls_refused_is_refused(op: str, text: str) 
     if op not in catalogue():
         pytest.skip("no such op")
     definition = catalogue()[op]
-    types, _ = definition.samples[0]
+    types, sample = definition.samples[0]
     name, _, value = text.partition("=")
     if name not in attribute_fields(definition.attributes):
         inputs = [tensor(f"x{index}", *item.shape, dtype=item.dtype.value) for index, item in enumerate(types) if item]
@@ -64,8 +64,11 @@ def test_an_argument_that_the_page_calls_refused_is_refused(op: str, text: str) 
         return
     given = json.loads(value or ("2" if name == "divisor_override" else "0.5"))
     inputs = [tensor(f"x{index}", *item.shape, dtype=item.dtype.value) for index, item in enumerate(types) if item]
-    required = {key: 1 for key, field in attribute_fields(definition.attributes).items() if field.is_required}
+    fields = attribute_fields(definition.attributes)
+    required = {key: write_value(getattr(sample, key)) for key, field in fields.items() if field.is_required}
     call = node("y", op, *(str(item["name"]) for item in inputs), **{**required, name: given})
     with pytest.raises(SpyrecError) as caught:
         read_graph_data(graph_data(inputs, [call], ["y"]))
-    assert f'"{name}": ' in caught.value.diagnostics[0].message
+    location = caught.value.diagnostics[0].location
+    assert location is not None
+    assert (location.pointer or "").startswith(f"/nodes/0/attrs/{name}")

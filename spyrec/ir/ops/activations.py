@@ -14,7 +14,7 @@ from spyrec.device_ops.record import HALF, HALF_OR_SINGLE, Formats
 from spyrec.ir import special
 from spyrec.ir.attributes import NO_ATTRIBUTES
 from spyrec.ir.opdef import Array, Attributes, OperandTypes, OpError, Roundings, Sample, rule
-from spyrec.ir.operands import Floats, array, floats
+from spyrec.ir.operands import Floats, array, floats, tensor
 from spyrec.ir.pointwise_definition import ONE, PointwiseRules, define_pointwise, float_result, whole_result
 from spyrec.ir.samples import f16, f32, i64
 from spyrec.ir.types import TensorType
@@ -130,12 +130,21 @@ class HardtanhAttributes:
     max_val: float = 1.0
 
 
+def _require_whole(operands: OperandTypes, name: str, number: float) -> None:
+    """Refuse a fraction beside whole numbers, which PyTorch would cut off.  Errors: SPY0215."""
+    dtype = tensor(operands).dtype
+    if not dtype.is_float and not float(number).is_integer():
+        message = f"{name} {number} is no {dtype.value}: its numbers are whole"
+        raise OpError("SPY0215", message, hint="convert the tensor first: to(float32)", attribute=name)
+
+
 def _infer_hardtanh(operands: OperandTypes, attributes: HardtanhAttributes) -> tuple[TensorType, ...]:
     if attributes.min_val > attributes.max_val:
         message = f"min_val {attributes.min_val} is above max_val {attributes.max_val}"
         raise OpError("SPY0209", message, attribute="min_val")
-    is_whole = float(attributes.min_val).is_integer() and float(attributes.max_val).is_integer()
-    return whole_result(operands, attributes) if is_whole else float_result(operands, attributes)
+    _require_whole(operands, "min_val", attributes.min_val)
+    _require_whole(operands, "max_val", attributes.max_val)
+    return whole_result(operands, attributes)
 
 
 def _hardtanh(operands: Sequence[Array | None], attributes: HardtanhAttributes) -> tuple[Array, ...]:
@@ -172,8 +181,8 @@ class ThresholdAttributes:
 
 
 def _infer_threshold(operands: OperandTypes, attributes: ThresholdAttributes) -> tuple[TensorType, ...]:
-    is_whole = float(attributes.value).is_integer()
-    return whole_result(operands, attributes) if is_whole else float_result(operands, attributes)
+    _require_whole(operands, "value", attributes.value)
+    return whole_result(operands, attributes)
 
 
 def _threshold(operands: Sequence[Array | None], attributes: ThresholdAttributes) -> tuple[Array, ...]:

@@ -47,7 +47,7 @@ class AttentionAttributes:
 
     def scale_for(self, width: int) -> float:
         """Return the factor of the scores for a query whose last dim is ``width``."""
-        return 1.0 / math.sqrt(width) if self.scale is None else self.scale
+        return 1.0 / math.sqrt(max(width, 1)) if self.scale is None else self.scale  # scores of nothing are all 0
 
 
 def _head_ratio(query: TensorType, other: TensorType, index: int, attributes: AttentionAttributes) -> int:
@@ -120,7 +120,7 @@ def _axes(operands: OperandTypes, attributes: AttentionAttributes) -> AxisSource
 
 def _safe_softmax(scores: Floats) -> Floats:
     """Return the softmax over the last axis; a row of nothing but -inf gives zeros (PyTorch's ``_safe_softmax``)."""
-    largest = np.max(scores, axis=-1, keepdims=True)
+    largest = np.max(scores, axis=-1, keepdims=True, initial=-np.inf)
     exponentials = np.exp(scores - np.where(largest == -np.inf, 0.0, largest))
     total = np.sum(exponentials, axis=-1, keepdims=True)
     return exponentials / np.where(total == 0.0, 1.0, total)

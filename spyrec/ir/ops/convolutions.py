@@ -135,7 +135,7 @@ def _grouped(x: Floats, weight: Floats, groups: int) -> Floats:
 
 def _convolution(dims: int, operands: Sequence[Array | None], attributes: ConvolutionAttributes) -> tuple[Array, ...]:
     given, weight = floats(operands), floats(operands, 1)
-    x = given.reshape(-1, *given.shape[-dims - 1 :]) if given.ndim == dims + 2 else given[None]
+    x = given if given.ndim == dims + 2 else given[None]
     windows = windows_of(weight.shape[2:], attributes)
     counts = [window.places(extent) for window, extent in zip(windows, x.shape[2:])]
     wide = padded(x, windows, counts, 0.0)
@@ -262,9 +262,9 @@ def _transposed(dims: int, operands: Sequence[Array | None], attributes: Transpo
     whole = [(extent - 1) * window.stride + window.span for window, extent in zip(windows, x.shape[2:])]
     room = [size + max(-window.after, 0) for size, window in zip(whole, windows)]
     result = np.zeros((x.shape[0], per * groups, *room))
-    for at in np.ndindex(*weight.shape[2:]):
-        one = weight[(slice(None), slice(None), *at)].reshape(groups, -1, per)
-        turned = one.transpose(0, 2, 1).reshape(groups * per, -1)
+    for at in np.ndindex(*weight.shape[2:]) if x.size else ():
+        one = weight[(slice(None), slice(None), *at)].reshape(groups, x.shape[1] // groups, per)
+        turned = one.transpose(0, 2, 1).reshape(groups * per, x.shape[1] // groups)
         places = tuple(
             slice(
                 position * window.dilation, position * window.dilation + (extent - 1) * window.stride + 1, window.stride

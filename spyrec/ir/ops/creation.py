@@ -83,7 +83,8 @@ def _define(name: str, summary: str, attributes: type, rules: _Creation, samples
 class ArangeAttributes:
     """Numbers from ``start`` to below ``end``, ``step`` apart; one number alone is the end, as in Python's range.
 
-    Without ``dtype`` whole numbers are int64, others float32.
+    Without ``dtype`` whole numbers are int64, others float32.  As in PyTorch fractions are cut off all three for an
+    integer dtype; how many elements of int32 and narrower there are follows from the fractions all the same.
     """
 
     start: Number = 0
@@ -100,6 +101,27 @@ class ArangeAttributes:
     def is_whole(self) -> bool:
         """Whether all numbers were written without a point."""
         return not any(isinstance(number, float) for number in (*self.bounds, self.step))
+
+    @property
+    def result_dtype(self) -> DType:
+        """The dtype of the numbers."""
+        return self.dtype or (DType.INT64 if self.is_whole else DType.FLOAT32)
+
+    @property
+    def numbers(self) -> tuple[Number, Number]:
+        """Where the numbers begin, and their step."""
+        start, step = self.bounds[0], self.step
+        is_cut = not self.result_dtype.is_float and self.result_dtype is not DType.BOOL
+        return (int(start), int(step)) if is_cut else (start, step)
+
+    @property
+    def count(self) -> int:
+        """How many numbers there are.  The steps lead from the first to the end."""
+        (start, end), step = self.bounds, self.step
+        if self.result_dtype is DType.INT64:
+            (start, step), end = self.numbers, int(end)
+        is_whole = self.is_whole or self.result_dtype is DType.INT64
+        return int(-((start - end) // step)) if is_whole else math.ceil((end - start) / step)
 
 
 def _refuse_many(count: int, attribute: str) -> None:
@@ -120,27 +142,23 @@ def _infer_arange(_: OperandTypes, attributes: ArangeAttributes) -> tuple[Tensor
         raise OpError("SPY0209", "arange has no end", hint='give "end" in attrs', attribute="end")
     if not all(math.isfinite(number) for number in (start, end, attributes.step)):
         raise OpError("SPY0209", f"a range from {start} to {end} has no count", attribute="end")
-    if attributes.step == 0 or (end - start) * attributes.step < 0:
+    dtype = _require_computable(attributes.result_dtype)
+    first, step = attributes.numbers
+    if attributes.step == 0 or (end - start) * attributes.step < 0 or (dtype is DType.INT64 and step == 0):
         raise OpError("SPY0209", f"steps of {attributes.step} do not lead from {start} to {end}", attribute="step")
-    count = -((start - end) // attributes.step) if attributes.is_whole else math.ceil((end - start) / attributes.step)
-    _refuse_many(int(count), "end")
-    dtype = _require_computable(attributes.dtype or (DType.INT64 if attributes.is_whole else DType.FLOAT32))
-    for number in (start, start + (count - 1) * attributes.step if count else start):
-        if not dtype.is_float and dtype is not DType.BOOL and not fits(math.trunc(number), dtype):
+    _refuse_many(attributes.count, "end")
+    for number in (first, first + (attributes.count - 1) * step if attributes.count else first):
+        if not dtype.is_float and dtype is not DType.BOOL and not fits(number, dtype):
             raise OpError("SPY0215", f"{number} is no {dtype.value}: {misfit(number, dtype)}", attribute="end")
-    return (TensorType((int(count),), dtype),)
+    return (TensorType((attributes.count,), dtype),)
 
 
 def _arange(operands: Sequence[Array | None], attributes: ArangeAttributes) -> tuple[Array, ...]:
-    ((count,), dtype) = _infer_arange((), attributes)[0].shape, _infer_arange((), attributes)[0].dtype
     del operands
-    start, step = attributes.bounds[0], attributes.step
-    if attributes.is_whole or not dtype.is_float:  # PyTorch counts whole numbers of whole starts and steps
-        numbers = int(start) + int(step) * np.arange(count, dtype=np.int64)
-        if not dtype.is_float and not attributes.is_whole:
-            numbers = np.trunc(float(start) + float(step) * np.arange(count, dtype=np.float64)).astype(np.int64)
-        return (numbers.astype(np.float64 if dtype.is_float else np.bool_ if dtype is DType.BOOL else np.int64),)
-    return (float(start) + float(step) * np.arange(count, dtype=np.float64),)
+    dtype, (start, step) = attributes.result_dtype, attributes.numbers
+    is_whole = isinstance(start, int) and isinstance(step, int)
+    numbers = start + step * np.arange(attributes.count, dtype=np.int64 if is_whole else np.float64)
+    return (numbers.astype(np.float64 if dtype.is_float else np.bool_ if dtype is DType.BOOL else np.int64),)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from spyrec.ir.equation import Equation, parse
 from spyrec.ir.opdef import Array, AxisSources, OpDef, OperandSpec, OperandTypes, OpKind, register, rule
 from spyrec.ir.operands import present, tensor
 from spyrec.ir.ops.contraction import MAX_SINGLE_PRODUCTS, product_dtype
+from spyrec.ir.ops.reduction import total_dtype
 from spyrec.ir.samples import f16, f32, i64
 from spyrec.ir.types import TensorType
 
@@ -36,8 +37,16 @@ def equation_of(operands: OperandTypes, attributes: EinsumAttributes) -> Equatio
     return parse(attributes.equation, [operand.shape for _, operand in present(operands)])
 
 
+def _is_sum(equation: Equation) -> bool:
+    """Whether dims of one operand alone are added up: whole numbers then are of int64, as those of a sum (PyTorch)."""
+    return len(equation.operands) == 1 and any(label not in equation.result for label in equation.operands[0])
+
+
 def _infer(operands: OperandTypes, attributes: EinsumAttributes) -> tuple[TensorType, ...]:
-    return (TensorType(equation_of(operands, attributes).shape, product_dtype(operands)),)
+    equation, dtype = equation_of(operands, attributes), product_dtype(operands)
+    if _is_sum(equation):
+        dtype = total_dtype(tensor(operands), None)
+    return (TensorType(equation.shape, dtype),)
 
 
 def _einsum(operands: Sequence[Array | None], attributes: EinsumAttributes) -> tuple[Array, ...]:
@@ -48,7 +57,7 @@ def _einsum(operands: Sequence[Array | None], attributes: EinsumAttributes) -> t
     letters = dict(zip(equation.extents, ascii_letters))
     terms = ["".join(letters[label] for label in labels) for labels in (*equation.operands, equation.result)]
     found = np.einsum(f"{','.join(terms[:-1])}->{terms[-1]}", *given, optimize=len(given) > 2)
-    return (np.asarray(found).astype(kind),)
+    return (np.asarray(found) if _is_sum(equation) else np.asarray(found).astype(kind),)
 
 
 def _axes(operands: OperandTypes, attributes: EinsumAttributes) -> AxisSources:

@@ -109,7 +109,7 @@ def _prelu_axes(operands: OperandTypes, _: Attributes) -> AxisSources:
 
 def _prelu(operands: Sequence[Array | None], _: Attributes) -> tuple[Array, ...]:
     x, weight = floats(operands), floats(operands, 1)
-    shape = (-1, *(1,) * (x.ndim - 2)) if weight.size > 1 else ()
+    shape = () if weight.size == 1 else (weight.size, *(1,) * (x.ndim - 2))
     return (np.where(x > 0, x, weight.reshape(shape) * x),)
 
 

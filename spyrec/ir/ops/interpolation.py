@@ -91,26 +91,33 @@ def _require_factor(attributes: InterpolateAttributes) -> None:
         raise OpError("SPY0209", f"scale_factor {factor} is not above 0", attribute="scale_factor")
 
 
-def _ratio(extent: int, count: int, attributes: InterpolateAttributes) -> float:
-    """Return the step of the source coordinate from one element of the result to the next."""
+def _ratio(extent: int, count: int, dims: int, attributes: InterpolateAttributes) -> float:
+    """Return the step of the source coordinate from one element of the result to the next.
+
+    A dim whose extent stays is copied whatever its factor, but by the nearest of one or three dims (PyTorch's kernels).
+    """
     if attributes.align_corners:
         return (extent - 1) / (count - 1) if count > 1 else 0.0
-    if attributes.scale_factor is not None and not attributes.recompute_scale_factor:
+    is_copied = extent == count and (attributes.mode in _LINEAR or (attributes.mode, dims) == ("nearest", 2))
+    if attributes.scale_factor is not None and not attributes.recompute_scale_factor and not is_copied:
         return 1.0 / attributes.scale_factor
     return extent / count
 
 
-def nearest(extent: int, count: int, attributes: InterpolateAttributes) -> Indices:
-    """Return the element that each of ``count`` is; coordinates are of float32, as in PyTorch."""
+def nearest(extent: int, count: int, dims: int, attributes: InterpolateAttributes) -> Indices:
+    """Return the element that each of ``count`` is; coordinates are of float32, as in PyTorch.
+
+    ``dims``: how many dims there are behind the channels.
+    """
     shift = np.float32(0.5 if attributes.mode == "nearest-exact" else 0.0)
     places = np.arange(count, dtype=np.float32) + shift
-    found = np.floor(places * np.float32(_ratio(extent, count, attributes)))
+    found = np.floor(places * np.float32(_ratio(extent, count, dims, attributes)))
     return np.minimum(found.astype(np.int64), extent - 1)
 
 
 def _blended(x: Floats, axis: int, count: int, attributes: InterpolateAttributes) -> Floats:
     """Return ``count`` elements along ``axis``, each between two neighbours."""
-    extent, ratio = x.shape[axis], _ratio(x.shape[axis], count, attributes)
+    extent, ratio = x.shape[axis], _ratio(x.shape[axis], count, x.ndim - 2, attributes)
     places = np.arange(count, dtype=np.float64)
     source = places * ratio if attributes.align_corners else np.maximum((places + 0.5) * ratio - 0.5, 0.0)
     lower = np.minimum(np.floor(source).astype(np.int64), extent - 1)
@@ -125,7 +132,7 @@ def _interpolate(operands: Sequence[Array | None], attributes: InterpolateAttrib
         if attributes.mode in _LINEAR:
             x = _blended(x, axis, count, attributes)
         else:
-            x = x.take(nearest(x.shape[axis], count, attributes), axis)
+            x = x.take(nearest(x.shape[axis], count, x.ndim - 2, attributes), axis)
     return (x,)
 
 
@@ -137,7 +144,7 @@ def factors(shape: Shape, attributes: InterpolateAttributes) -> Shape | None:
     result: list[int] = []
     for extent, count in zip(shape[2:], counts):
         times = count // extent
-        if not np.array_equal(nearest(extent, count, attributes), np.repeat(np.arange(extent), times)):
+        if not np.array_equal(nearest(extent, count, len(counts), attributes), np.repeat(np.arange(extent), times)):
             return None
         result.append(times)
     return tuple(result)

@@ -146,7 +146,7 @@ def require_grid(operands: OperandTypes, index: int, dim: int, covered: int = 0)
     if max(found.rank, 1) != max(within.rank, 1):
         message = f"{found} has rank {found.rank}, and {within} has {within.rank}"
         raise OpError("SPY0206", message, hint="index and tensor have the same rank", operand=index)
-    for axis, (extent, limit) in enumerate(zip(found.shape, within.shape)):
+    for axis, (extent, limit) in enumerate(zip(found.shape or (1,), within.shape or (1,))):
         if extent > limit and axis != dim:
             message = f"dim {axis} of the index {found} passes that of {within}: {extent} above {limit}"
             raise OpError("SPY0207", message, operand=index)
@@ -186,7 +186,10 @@ define_on_host(
 
 @dataclass(frozen=True, slots=True)
 class AlongAttributes:
-    """``dim`` that the indices run along; without it both tensors are flattened first."""
+    """``dim`` that the indices run along, negative ones from the end; without it both tensors are flattened first.
+
+    The flattened one takes no negative index, as in PyTorch.
+    """
 
     dim: int | None = None
 
@@ -214,7 +217,7 @@ def _take_along(operands: Sequence[Array | None], attributes: AlongAttributes) -
         return (x.reshape(-1)[checked_below(indices.reshape(-1), x.size, (0, 1), from_end=False)],)
     dim = normalize_dim(attributes.dim, x.ndim)
     wide, shape = _along_shapes(x.shape, indices.shape, dim)
-    chosen = indices_below(operands, 1, x.shape[dim], dim)
+    chosen = indices_below(operands, 1, x.shape[dim], dim, from_end=True)
     return (np.broadcast_to(x, wide)[along(np.broadcast_to(chosen, shape), dim)],)
 
 

@@ -181,8 +181,8 @@ class RepeatAttributes:
 def _infer_repeat(operands: OperandTypes, attributes: RepeatAttributes) -> tuple[TensorType, ...]:
     operand = tensor(operands)
     new = len(attributes.repeats) - operand.rank
-    if new < 0 or any(count < 1 for count in attributes.repeats):
-        message = f"repeats {show(attributes.repeats)} of {operand} must be 1 or more, one per dim at least"
+    if new < 0 or any(count < 0 for count in attributes.repeats):
+        message = f"repeats {show(attributes.repeats)} of {operand} must be 0 or more, one per dim at least"
         raise OpError("SPY0209", message, attribute="repeats")
     shape = (1,) * new + operand.shape
     return (TensorType(tuple(extent * count for extent, count in zip(shape, attributes.repeats)), operand.dtype),)

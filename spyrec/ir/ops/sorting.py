@@ -254,9 +254,10 @@ def _search(operands: Sequence[Array | None], attributes: SearchAttributes) -> t
     side = "right" if attributes.is_behind else "left"
     if boundaries.ndim == 1:
         return (np.asarray(np.searchsorted(boundaries, values, side), np.int64),)
-    rows = zip(boundaries.reshape(-1, boundaries.shape[-1]), values.reshape(-1, values.shape[-1]), strict=True)
-    found = [np.searchsorted(row, wanted, side) for row, wanted in rows]
-    return (np.asarray(found, np.int64).reshape(values.shape),)
+    found = np.zeros(values.shape, np.int64)
+    for row in np.ndindex(*values.shape[:-1]):
+        found[row] = np.searchsorted(boundaries[row], values[row], side)
+    return (found,)
 
 
 def _infer_bucket(operands: OperandTypes, attributes: BucketAttributes) -> tuple[TensorType, ...]:

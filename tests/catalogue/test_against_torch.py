@@ -1,0 +1,259 @@
+"""The references of the ops against PyTorch, on the arguments that PyTorch's own tests have of its functions.
+
+Float64 stands where a graph has float32, integers and bools are themselves.  Each sample is run as it is, and some with
+one extent made 0 or 1 everywhere.  What PyTorch takes and a graph does not has to be refused in the words of the page
+of ops: its column of refused arguments, its places by dtype, or what is refused of every op.  Collected only where
+torch is importable (``tests/conftest.py``).
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import warnings
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import pytest
+
+from spyrec.diagnostics import Diagnostic, SpyrecError
+from spyrec.hardware.dtypes import DType
+from spyrec.ir.op_places import CLASSES, places
+from spyrec.ir.opdef import Array, OpKind, catalogue
+from spyrec.ir.refused_ops import REFUSED_ARGUMENTS
+from spyrec.ir.types import TensorType
+from tests.support.torch_samples import (
+    Call,
+    Untold,
+    bound_to,
+    call_of,
+    dtype_name,
+    is_list,
+    numbers_of,
+    op_infos,
+    op_of,
+)
+
+# typed as Any: the project's type check runs without torch
+torch: Any = import_module("torch")
+
+SAMPLES = 5
+"""Samples of each record and dtype, spread over all that there are."""
+
+MOST_SAMPLES = 40
+CHANGED = 3
+"""Samples of each record with an extent of 0 or 1."""
+
+DTYPES = (torch.float64, torch.int64, torch.bool)
+
+INFOS = [(info, op) for info in op_infos() if (op := op_of(info.name)) is not None]
+UNDEFINED = ("empty", "empty_like", "new_empty")
+"""Ops that promise a shape alone."""
+
+ORDERED = ("topk", "sort", "argsort")
+"""Ops that PyTorch lets choose among equals; topk also in any order, where that is asked for."""
+
+REFUSED_OF_EVERY_OP = ("SPY0203", "SPY0215", "SPY0222")
+
+KNOWN = {
+    ("adaptive_avg_pool3d", "SPY0234"): "PyTorch has means of no elements, and of three dims alone",
+    ("add", "SPY0122"): "alpha may be true or false beside bools, which are refused themselves",
+    ("batch_norm", "SPY0206"): "PyTorch takes one dim where it has no elements",
+    ("dropout", "SPY0121"): "left alone PyTorch's function trains, with a p of its own",
+    ("gather", "SPY0230"): "PyTorch takes an index of uint8 where it has no elements",
+    ("grid_sampler_2d", "SPY0206"): "of three dims it is grid_sampler_3d, which is refused by name",
+    ("pad", "SPY0209"): "PyTorch takes more away from a circle than it has",
+}
+"""What PyTorch takes by accident, or under another name."""
+
+UNTOLD = {
+    "_scaled_mm": "its samples are of another processor",
+    "batch_norm-without_cudnn": "it trains",
+    "linspace-tensor_overload": "both ends are tensors",
+    "meshgrid-variadic_tensors": "its tensors are no list",
+    "norm-nuc": "a norm of matrices",
+    "silu-complex": "complex numbers",
+    "to": "it says where a tensor lies",
+}
+"""Records none of whose samples a graph has words for."""
+
+NOT_EMPTIED = {
+    "addmv": "PyTorch does not broadcast the first operand where the matrix is empty",
+    **dict.fromkeys(("conv1d", "conv2d", "conv3d"), "PyTorch's result has no channels where the input has none"),
+    "embedding_bag": "PyTorch reads past its weight",
+    "pixel_unshuffle": "PyTorch returns what has no elements in the shape that it had",
+    "scaled_dot_product_attention": "PyTorch does not broadcast the first operand where another is empty",
+}
+"""Ops whose samples keep their extents."""
+
+
+def title(case: tuple[Any, str]) -> str:
+    info, op = case
+    return f"{op}-{info.variant_test_name}" if info.variant_test_name else op
+
+
+def test_nearly_every_op_has_samples_of_pytorchs() -> None:
+    public = {name for name, item in catalogue().items() if item.is_public}
+    found = {op for _, op in INFOS}
+    packed = {"_grouped_mm", "_weight_int4pack_mm", "_weight_int8pack_mm", "grouped_mm"}
+    names_of_others = {"col2im", "index", "moveaxis", "swapaxes", "swapdims", "type_as"}
+    assert public - found == packed | names_of_others
+
+
+@pytest.fixture(autouse=True)
+def float64_by_default() -> Iterator[None]:
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+    torch.set_default_dtype(before)
+
+
+@pytest.mark.parametrize("case", INFOS, ids=title)
+def test_results_are_those_of_pytorch(case: tuple[Any, str]) -> None:
+    info, op = case
+    compared, complaints = 0, list[str]()
+    for dtype in DTYPES:
+        if dtype not in info.supported_dtypes("cpu"):
+            continue
+        torch.manual_seed(0)
+        samples: list[Any] = list(islice(info.sample_inputs("cpu", dtype, requires_grad=False), MOST_SAMPLES))
+        chosen = samples[:: max(1, len(samples) // SAMPLES)]
+        given = [((item.input, *item.args), dict(item.kwargs)) for item in chosen]
+        changed = () if dtype is not torch.float64 or op in NOT_EMPTIED else changed_extents(title(case), given)
+        for values, keywords in (*given, *changed):
+            found = complaint_of(info, op, values, keywords)
+            compared += found is not None
+            complaints += [found] if found else []
+    assert not complaints, "\n".join(complaints)
+    assert compared or title(case) in UNTOLD
+
+
+Values = tuple[Any, ...]
+
+
+def complaint_of(info: Any, op: str, values: Values, keywords: Mapping[str, Any]) -> str | None:  # noqa: ANN401 -- torch's
+    """Return how a graph's answer differs from PyTorch's, "" for not at all, ``None`` where there is nothing to say."""
+    try:
+        wanted = flat(info.op(*values, **keywords))
+    except Exception:  # noqa: BLE001 -- what PyTorch refuses is no question
+        return None
+    try:
+        call = call_of(op, bound_to(info.name, op, values, keywords))
+    except Untold:
+        return None
+    if not wanted or any(item.is_complex() for item in wanted):
+        return None
+    try:
+        found = call.results(len(wanted))
+    except SpyrecError as error:
+        diagnostic = error.diagnostics[0]
+        is_said = is_refused_in_words(call, diagnostic)
+        return "" if is_said else f"{call}: {diagnostic.code}: {diagnostic.message}, and PyTorch computes it"
+    return next((f"{call}: {text}" for text in differences(call, found, wanted)), "")
+
+
+def flat(result: Any) -> list[Any]:  # noqa: ANN401 -- torch's
+    if isinstance(result, torch.Tensor):
+        return [result]
+    return [item for part in result for item in flat(part)]
+
+
+def differences(call: Call, found: Sequence[tuple[TensorType, Array]], wanted: Sequence[Any]) -> Iterator[str]:
+    is_unordered = call.op == "topk" and call.attributes.get("sorted") is False
+    for index, ((kind, numbers), tensor) in enumerate(zip(found, wanted, strict=True)):
+        expected = numbers_of(tensor)
+        is_right = kind.dtype.value == dtype_name(tensor.dtype) and kind.shape == numbers.shape == expected.shape
+        if not is_right:
+            yield f"result {index} is {kind}, PyTorch's is {dtype_name(tensor.dtype)}{list(expected.shape)}"
+        elif call.op in UNDEFINED or is_unordered:
+            continue
+        elif call.op in ORDERED and expected.dtype.kind == "i" and index == len(wanted) - 1:
+            yield from places_differ(call, numbers, expected)
+        elif not equal(numbers, expected):
+            yield f"result {index}: {numbers.reshape(-1)[:8]}, PyTorch's: {expected.reshape(-1)[:8]}"
+
+
+def places_differ(call: Call, found: Array, wanted: Array) -> Iterator[str]:
+    """Yield a complaint where the places that were chosen hold other numbers: equals may stand in any order."""
+    (x,) = (numbers_of(item) for item in call.tensors.values())
+    dim = call.attributes.get("dim", -1)
+    assert isinstance(dim, int)
+    chosen, expected = (np.take_along_axis(x, item.astype(np.int64), dim) if x.ndim else x for item in (found, wanted))
+    if not np.array_equal(chosen, expected):
+        yield f"places {found.reshape(-1)[:8]}, PyTorch's: {wanted.reshape(-1)[:8]}"
+
+
+def equal(found: Array, wanted: Array) -> bool:
+    if wanted.dtype.kind == "f":
+        return bool(np.allclose(found.astype(np.float64), wanted, rtol=1e-7, atol=1e-7, equal_nan=True))
+    return np.array_equal(found.astype(wanted.dtype), wanted)
+
+
+def is_refused_in_words(call: Call, diagnostic: Diagnostic) -> bool:
+    """Whether the page of ops says of this call that it is refused."""
+    definition = catalogue()[call.op]
+    if diagnostic.code in REFUSED_OF_EVERY_OP or (call.op, diagnostic.code) in KNOWN:
+        return True
+    named = set(places(definition))
+    dtypes = {DType(dtype_name(item.dtype)) for item in call.tensors.values()}
+    if definition.kind is not OpKind.CREATION and any(not named & class_of(dtype) for dtype in dtypes):
+        return True
+    blamed = re.search(r"/attrs/(\w+)", (diagnostic.location and diagnostic.location.pointer) or "")
+    for entry in REFUSED_ARGUMENTS.get(call.op, ()):
+        name, _, value = entry.partition("=")
+        given = call.attributes.get(name)
+        if (blamed is not None and blamed[1] == name) or (value and given is not None and json.loads(value) == given):
+            return True
+    return False
+
+
+def class_of(dtype: DType) -> set[str]:
+    return {name for name, dtypes in CLASSES.items() if dtype in dtypes}
+
+
+def changed_extents(
+    seed: str, samples: Sequence[tuple[Values, dict[str, Any]]]
+) -> Iterator[tuple[Values, dict[str, Any]]]:
+    """Yield samples in which one extent is 0 or 1 in every tensor that has it."""
+    generator = random.Random(zlib.crc32(seed.encode()))
+    for _ in range(CHANGED if samples else 0):
+        values, keywords = generator.choice(samples)
+        extents = sorted({extent for item in tensors_in((values, keywords)) for extent in item.shape if extent})
+        if extents:
+            old, new = generator.choice(extents), generator.choice((0, 1))
+            yield with_extent(values, old, new), with_extent(keywords, old, new)
+
+
+def is_mapping(value: Any) -> bool:  # noqa: ANN401 -- any argument of torch's
+    return isinstance(value, Mapping)
+
+
+def tensors_in(value: Any) -> Iterator[Any]:  # noqa: ANN401 -- any argument of torch's
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif is_mapping(value):
+        yield from tensors_in(list(value.values()))
+    elif is_list(value):
+        for item in value:
+            yield from tensors_in(item)
+
+
+def with_extent(value: Any, old: int, new: int) -> Any:  # noqa: ANN401 -- any argument of torch's
+    """Return arguments whose tensors have ``new`` elements along every dim of ``old``; sizes among them stay."""
+    if isinstance(value, torch.Tensor):
+        for axis, extent in enumerate(value.shape):
+            if extent == old:
+                value = value.narrow(axis, 0, new)
+        return value.clone()
+    if is_mapping(value):
+        return {key: with_extent(item, old, new) for key, item in value.items()}
+    if is_list(value) and not isinstance(value, torch.Size):
+        return type(value)(with_extent(item, old, new) for item in value)
+    return value

@@ -1,0 +1,122 @@
+"""What PyTorch does at the edges of its ops: extents of 0, fractions beside integers, factors that change nothing.
+
+The expected numbers are those of PyTorch 2.13; ``test_against_torch.py`` asks it where it is installed.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import spyrec
+from spyrec.diagnostics import SpyrecError
+from spyrec.ir.evaluate import evaluate
+from spyrec.ir.reader import read_graph_data
+from tests.support.graph_files import graph_data, node, tensor
+
+Array = npt.NDArray[np.generic]
+Case = tuple[str, list[Array], dict[str, object], Array]
+
+F16, I32, I64 = np.float16, np.int32, np.int64
+X = np.arange(1.0, 5.0, dtype=F16).reshape(1, 1, 4)
+SQUARE = np.arange(16.0, dtype=F16).reshape(1, 1, 4, 4)
+
+CASES: list[Case] = [
+    # an int64 range is one of whole numbers; of narrower ones the fractions say how many there are
+    ("arange", [], {"start": 0.1, "end": -7.9, "step": -1.5, "dtype": "int64"}, np.arange(0, -7, -1)),
+    ("arange", [], {"start": 0.1, "end": -7.9, "step": -1.5, "dtype": "int32"}, np.arange(0, -6, -1, dtype=I32)),
+    ("arange", [], {"start": -0.9, "end": 2.1, "step": 2.0, "dtype": "int64"}, np.array([0])),
+    ("arange", [], {"start": -0.9, "end": 2.1, "step": 2.0, "dtype": "int16"}, np.array([0, 2], np.int16)),
+    ("arange", [], {"end": 3.1, "dtype": "int64"}, np.arange(3)),
+    ("repeat", [X], {"repeats": [2, 0, 1]}, np.zeros((2, 0, 4), F16)),
+    ("tile", [X], {"dims": [0]}, np.zeros((1, 1, 0), F16)),
+    ("take_along_dim", [X, np.array([[[-1, 0, -4]]])], {"dim": 2}, np.array([[[4, 1, 1]]], F16)),
+    ("searchsorted", [np.zeros((2, 0), F16), np.ones((2, 3), F16)], {}, np.zeros((2, 3), I64)),
+    ("searchsorted", [np.zeros((0, 0), F16), np.zeros((0, 0), F16)], {}, np.zeros((0, 0), I64)),
+    ("prelu", [np.ones((5, 0, 5), F16), np.ones(0, F16)], {}, np.zeros((5, 0, 5), F16)),
+    ("conv1d", [np.ones((1, 3, 0), F16), np.ones((3, 3, 3), F16)], {"padding": 2}, np.zeros((1, 3, 2), F16)),
+    ("conv2d", [np.ones((0, 3, 4, 4), F16), np.ones((2, 3, 3, 3), F16)], {}, np.zeros((0, 2, 2, 2), F16)),
+    (
+        "conv_transpose2d",
+        [np.ones((2, 0, 3, 3), F16), np.ones((0, 2, 1, 1), F16)],
+        {},
+        np.zeros((2, 2, 3, 3), F16),
+    ),
+    (
+        "scaled_dot_product_attention",
+        [np.ones((2, 3, 0), F16), np.ones((2, 5, 0), F16), np.ones((2, 5, 4), F16)],
+        {},
+        np.ones((2, 3, 4), F16),
+    ),
+    (
+        "scaled_dot_product_attention",
+        [np.ones((2, 3, 4), F16), np.ones((2, 0, 4), F16), np.ones((2, 0, 5), F16)],
+        {},
+        np.zeros((2, 3, 5), F16),
+    ),
+    # integers of one operand that are added up are of int64, as those of sum
+    ("einsum", [np.full((2, 3), 2, I32)], {"equation": "ij->j"}, np.full(3, 4, I64)),
+    ("einsum", [np.ones((2, 3), np.bool_)], {"equation": "ij->i"}, np.full(2, 3, I64)),
+    ("einsum", [np.full((2, 3), 2, I32)], {"equation": "ij->ji"}, np.full((3, 2), 2, I32)),
+    # a dim whose extent stays is copied, but by the nearest of one or three dims
+    ("interpolate", [X], {"scale_factor": 1.2, "mode": "linear"}, X),
+    ("interpolate", [X], {"scale_factor": 1.2}, np.array([[[1, 1, 2, 3]]], F16)),
+    ("interpolate", [SQUARE], {"scale_factor": 1.2, "mode": "bilinear"}, SQUARE),
+    ("interpolate", [SQUARE], {"scale_factor": 1.2}, SQUARE),
+    (
+        "interpolate",
+        [SQUARE],
+        {"scale_factor": 1.2, "mode": "nearest-exact"},
+        SQUARE[:, :, [0, 1, 2, 2]][:, :, :, [0, 1, 2, 2]],
+    ),
+]
+
+
+def names(case: Case) -> str:
+    return f"{case[0]}{[list(item.shape) for item in case[1]]}"
+
+
+def graph_of(op: str, inputs: list[Array], attributes: dict[str, object]) -> dict[str, object]:
+    given = [tensor(f"x{place}", *item.shape, dtype=str(item.dtype)) for place, item in enumerate(inputs)]
+    return graph_data(given, [node("y", op, *(str(item["name"]) for item in given), **attributes)], ["y"])
+
+
+@pytest.mark.parametrize("case", CASES, ids=names)
+def test_references_do_what_pytorch_does(case: Case) -> None:
+    op, inputs, attributes, wanted = case
+    graph = read_graph_data(graph_of(op, inputs, attributes))
+    found = evaluate(graph, {f"x{place}": item for place, item in enumerate(inputs)})["y"]
+    assert (graph.type_of("y").dtype.value, graph.type_of("y").shape) == (str(wanted.dtype), wanted.shape)
+    np.testing.assert_array_equal(found, wanted.astype(found.dtype))
+
+
+@pytest.mark.parametrize("case", CASES[4:17], ids=names)
+def test_and_so_do_runs(case: Case) -> None:
+    op, inputs, attributes, wanted = case
+    bundle = spyrec.compile(graph_of(op, inputs, attributes))
+    result = spyrec.run(bundle, {f"x{place}": item for place, item in enumerate(inputs)}, spyrec.RunOptions(check=True))
+    assert result.is_ok
+    np.testing.assert_array_equal(result.outputs["y"], wanted)
+
+
+REFUSED: list[tuple[str, list[Array], dict[str, object], str]] = [
+    ("einsum", [np.ones((1, 3), F16)], {"equation": "ii->i"}, "SPY0201"),
+    ("take_along_dim", [X, np.array([[[-5]]])], {"dim": 2}, "SPY0231"),
+    ("scatter", [np.ones(3, F16), np.zeros((), I64), np.zeros(0, F16)], {"dim": 0}, "SPY0207"),
+    ("arange", [], {"start": 0.0, "end": 5.0, "step": 0.5, "dtype": "int64"}, "SPY0209"),
+    ("hardtanh", [np.ones(3, I64)], {"min_val": -0.5, "max_val": 2.0}, "SPY0215"),
+    ("threshold", [np.ones(3, I64)], {"threshold": 1.0, "value": 0.5}, "SPY0215"),
+]
+
+
+@pytest.mark.parametrize(("op", "inputs", "attributes", "code"), REFUSED)
+def test_what_has_no_such_numbers_is_refused(
+    op: str, inputs: list[Array], attributes: dict[str, object], code: str
+) -> None:
+    with pytest.raises(SpyrecError) as caught:
+        evaluate(
+            read_graph_data(graph_of(op, inputs, attributes)),
+            {f"x{place}": item for place, item in enumerate(inputs)},
+        )
+    assert code in {item.code for item in caught.value.diagnostics}
