@@ -76,5 +76,3 @@ def problem_diagnostics(problems: Sequence[Problem]) -> list[Diagnostic]:
             notes.append(f"and in {len(places) - 3} more places")
         found.append(Diagnostic("SPY0166", f"{what}: {reason}", None, tuple(notes), items[0].hint))
     return found
-
-

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 @click.option("--dim", "dims", multiple=True, metavar="NAME=EXTENT", help="Bind a symbolic dim.")
 @click.option("--list-unsupported", is_flag=True, help="Only list what a graph does not have; exit 1 if there is any.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report, or the list, as JSON.")
-def command(
+def command(  # noqa: PLR0913 -- one parameter per option of the verb
     *, file: Path, output: Path | None, dtype: str, dims: Sequence[str], list_unsupported: bool, as_json: bool
 ) -> int:
     """Write graph.json, weights.safetensors and import.json of FILE: a .pt2 of torch.export.save, or a .onnx file."""

@@ -219,7 +219,8 @@ class GraphModel(Model):
 
 _TEXTS: dict[type[Model], type[object]] = {
     SymbolicDimModel: SymbolicDimText, LayoutModel: LayoutText, InputModel: InputText, DataModel: DataText,
-    OriginModel: OriginText, ConstantModel: ConstantText, NodeModel: NodeText, LoopModel: LoopText, GraphModel: GraphText,
+    OriginModel: OriginText, ConstantModel: ConstantText, NodeModel: NodeText, LoopModel: LoopText,
+    GraphModel: GraphText,
 }  # fmt: skip
 
 

@@ -20,13 +20,15 @@ _KINDS = frozenset(
 )
 """Kinds of ops of NumPy semantics."""
 
-_OTHERS = frozenset(
-    "abs all any argmax argmin argsort bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift "
-    "bitwise_xor ceil clamp cos cumprod cumsum cummax cummin div eq exp fmod frac gather ge gt index index_select "
-    "isinf isnan le linspace log logical_and logical_not logical_or logical_xor lt masked_fill max maximum min minimum "
-    "nan_to_num ne one_hot pow prod remainder round scatter scatter_add searchsorted sin slice_scatter sort square "
-    "tan tanh topk tril triu trunc".split()
-)
+_OTHERS = frozenset({
+    "abs", "all", "any", "argmax", "argmin", "argsort", "bitwise_and", "bitwise_left_shift", "bitwise_not",
+    "bitwise_or", "bitwise_right_shift", "bitwise_xor", "ceil", "clamp", "cos", "cummax", "cummin", "cumprod",
+    "cumsum", "div", "eq", "exp", "fmod", "frac", "gather", "ge", "gt", "index", "index_select", "isinf",
+    "isnan", "le", "linspace", "log", "logical_and", "logical_not", "logical_or", "logical_xor", "lt",
+    "masked_fill", "max", "maximum", "min", "minimum", "nan_to_num", "ne", "one_hot", "pow", "prod",
+    "remainder", "round", "scatter", "scatter_add", "searchsorted", "sin", "slice_scatter", "sort", "square",
+    "tan", "tanh", "topk", "tril", "triu", "trunc",
+})  # fmt: skip
 """Ops of other kinds that NumPy has."""
 
 
@@ -50,8 +52,10 @@ def prologue_problem(
             continue
         dtype = values[name].type.dtype
         if dtype.is_float:
-            return f'it reads "{name}", which is {dtype.value}; inputs of integers and bools, constants and the '\
+            return (
+                f'it reads "{name}", which is {dtype.value}; inputs of integers and bools, constants and the '
                 "prologue's own values may be read"
+            )
     for name in node.outputs:
         count = values[name].type.element_count
         if count > MOST_ELEMENTS:

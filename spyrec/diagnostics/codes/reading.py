@@ -213,7 +213,9 @@ READING: dict[str, Code] = {
         "bools, constants and its own values, each of 2**24 elements at most.",
         hint='move the node to "nodes"',
     ),
-    "SPY0160": Code("model file unreadable", "The file of a model cannot be opened.", hint="check path and permissions"),
+    "SPY0160": Code(
+        "model file unreadable", "The file of a model cannot be opened.", hint="check path and permissions"
+    ),
     "SPY0161": Code(
         "no model file",
         "A .pt2 file is a zip archive that torch.export.save wrote, a .onnx file a model in protobuf; what its tables "

@@ -105,7 +105,7 @@ class _Caster:
                 self._add(node)
         outputs = tuple(self._renamed(name) for name in graph.outputs)
         updates = {self._renamed(output): name for output, name in graph.updates.items()}
-        values = {name: value for name, value in self._values.items()}
+        values = dict(self._values)
         made = replace(
             graph, nodes=tuple(self._nodes), values=values, constants=constants, outputs=outputs, updates=updates
         )

@@ -78,4 +78,3 @@ def model_json(model: ImportedModel, graph: Graph) -> dict[str, JsonValue]:
             tensor = model.weights[name].tensor if name in model.weights else name
             item["data"] = {"file": WEIGHTS_FILE, "tensor": tensor}
     return data
-

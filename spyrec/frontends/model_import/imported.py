@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
 
@@ -12,7 +13,7 @@ from spyrec.diagnostics.json_reading import JsonValue
 from spyrec.files.array_memory import pieces
 from spyrec.frontends.model_import.cast import LARGEST, CastGraph, cast, chosen_dtypes
 from spyrec.frontends.model_import.settle import Settled, settle
-from spyrec.frontends.model_import.source_graph import HostArray, SourceGraph, SourceInput, Weight, Weights
+from spyrec.frontends.model_import.source_graph import HostArray, SourceGraph, Weight, Weights
 from spyrec.hardware.dtypes import DType
 from spyrec.ir.graph import ConstantData, Graph, Value
 from spyrec.ir.graph_text import is_name
@@ -23,7 +24,7 @@ FORMAT = "spyrec.import/1"
 
 @dataclass(slots=True)
 class CastCount:
-    """What narrowing did to the numbers of a tensor: beyond the largest finite number, and nonzero ones that are zero."""
+    """What narrowing did to the numbers of a tensor: how many were too large, and how many nonzero ones became zero."""
 
     elements: int = 0
     overflown: int = 0
@@ -107,8 +108,7 @@ def narrowed(array: HostArray, source: DType, target: DType, count: CastCount) -
         count.overflown += int(beyond.sum())
         numbers = np.where(beyond, np.copysign(largest, numbers), numbers)
     made = encode(numbers, target)
-    is_zero = (made & np.uint16(0x7FFF) == 0) if made.dtype == np.uint16 else made == 0
-    count.lost += int((is_zero & (numbers != 0)).sum())
+    count.lost += int(np.count_nonzero((decode(made, target) == 0) & (numbers != 0)))
     return made
 
 
@@ -122,7 +122,7 @@ def finish(source: SourceGraph, weights: Weights, dtype: DType | None) -> Import
     dtypes = chosen_dtypes(source.graph, source.inputs, weights, dtype)
     made = cast(settled.graph, dtypes)
     graph, stored = _with_weights(made.graph, source, weights)
-    graph = _with_numbers(graph, settled)
+    graph = _each_once(_with_numbers(graph, settled))
     return ImportedModel(graph, stored, _report(source, settled, made, graph))
 
 
@@ -158,6 +158,23 @@ def _with_numbers(graph: Graph, settled: Settled) -> Graph:
             source = _carried(data.array)
             constants[name] = ConstantData(array=narrowed(np.asarray(data.array), source, dtype, CastCount()))
     return replace(graph, constants=constants)
+
+
+def _each_once(graph: Graph) -> Graph:
+    """Return the graph with one constant where several in memory have the same numbers, as tables of layers have."""
+    first: dict[tuple[object, bytes], str] = {}
+    names: dict[str, str] = {}
+    for name, data in graph.constants.items():
+        if data.array is not None and name not in graph.outputs:
+            key = (graph.type_of(name), hashlib.sha256(np.ascontiguousarray(data.array).tobytes()).digest())
+            names[name] = first.setdefault(key, name)
+    nodes = tuple(
+        replace(node, inputs=tuple(names.get(item, item) if isinstance(item, str) else item for item in node.inputs))
+        for node in graph.nodes
+    )
+    constants = {name: data for name, data in graph.constants.items() if names.get(name, name) == name}
+    values = {name: value for name, value in graph.values.items() if names.get(name, name) == name}
+    return replace(graph, nodes=nodes, constants=constants, values=values)
 
 
 def _carried(array: HostArray) -> DType:
@@ -227,4 +244,3 @@ def with_program_names(graph: Graph, names: Mapping[str, str]) -> Graph:
         outputs=tuple(renamed(name) for name in graph.outputs),
         updates={renamed(output): name for output, name in graph.updates.items()},
     )
-

@@ -21,7 +21,10 @@ from spyrec.ir.opdef import Array, OpKind, catalogue
 from spyrec.ir.prologue import MOST_ELEMENTS, may_be_of_prologue
 
 _MOVERS = frozenset({OpKind.VIEW, OpKind.MOVEMENT})
-_FILLS = frozenset("empty empty_like full full_like new_full new_ones new_zeros ones ones_like zeros zeros_like".split())
+_FILLS = frozenset({
+    "empty", "empty_like", "full", "full_like", "new_full", "new_ones", "new_zeros", "ones", "ones_like",
+    "zeros", "zeros_like",
+})  # fmt: skip
 
 
 class Depends(Enum):
@@ -90,7 +93,7 @@ class _Settler:
         needed = {name for node in nodes for name in _operands(node)} | set(graph.outputs)
         known = made | set(graph.inputs) | graph.constants.keys()
         folded = {name: self._value(name) for name in graph.values if name in needed and name not in known}
-        constants = {name: ConstantData(array=np.ascontiguousarray(array)) for name, array in folded.items()}
+        constants = {name: ConstantData(array=np.asarray(array, order="C")) for name, array in folded.items()}
         ordered = tuple(sorted(nodes, key=lambda node: not node.on_host))
         settled = replace(graph, nodes=ordered, constants={**graph.constants, **constants})
         names = tuple(name for node in ordered if node.on_host for name in node.outputs)

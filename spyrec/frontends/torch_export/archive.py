@@ -132,7 +132,9 @@ def _refuse_code(found: Mapping[str, zipfile.ZipInfo], place: Location) -> None:
         is_legacy = name.startswith((_WEIGHTS, _CONSTANTS)) and name.endswith(".pt")
         if is_legacy or name.startswith((f"{_CONSTANTS}custom_obj_", f"{_CONSTANTS}opaque_obj_", "data/aotinductor/")):
             hint = "export a module without custom objects, with torch 2.9 or newer"
-            raise refuse("SPY0162", f'the entry "{name}" would have to be unpickled, which executes code', place, hint=hint)
+            raise refuse(
+                "SPY0162", f'the entry "{name}" would have to be unpickled, which executes code', place, hint=hint
+            )
 
 
 def _json(archive: zipfile.ZipFile, found: Mapping[str, zipfile.ZipInfo], name: str, place: Location) -> JsonValue:
@@ -214,9 +216,7 @@ def _stored(
         message = f'"{name}" has {item.file_size} bytes, its tensor ends at {reach * item_bytes}'
         raise refuse("SPY0161", message, place)
     offset = _data_offset(archive, item)
-    return StoredTensor(
-        dtype, carrier, entry.shape, entry.strides, entry.first, offset, item.file_size, name
-    )
+    return StoredTensor(dtype, carrier, entry.shape, entry.strides, entry.first, offset, item.file_size, name)
 
 
 def _data_offset(archive: zipfile.ZipFile, item: zipfile.ZipInfo) -> int:
@@ -234,7 +234,9 @@ def _weight(path: Path, stored: StoredTensor) -> Weight:
 
     def read() -> HostArray:
         if not stored.carrier:
-            raise refuse("SPY0161", f'the tensor "{stored.path}" has {stored.dtype}, which is not read', Location(str(path)))
+            raise refuse(
+                "SPY0161", f'the tensor "{stored.path}" has {stored.dtype}, which is not read', Location(str(path))
+            )
         if not math.prod(stored.shape):
             return np.empty(stored.shape, stored.carrier)
         begin = stored.offset_bytes // mmap.ALLOCATIONGRANULARITY * mmap.ALLOCATIONGRANULARITY
@@ -243,7 +245,9 @@ def _weight(path: Path, stored: StoredTensor) -> Weight:
             mapped = mmap.mmap(stream.fileno(), shift + stored.size_bytes, access=mmap.ACCESS_READ, offset=begin)
         held.append(mapped)
         itemsize = np.dtype(stored.carrier).itemsize
-        flat = np.frombuffer(mapped, np.uint8, stored.size_bytes - stored.size_bytes % itemsize, shift).view(stored.carrier)
+        flat = np.frombuffer(mapped, np.uint8, stored.size_bytes - stored.size_bytes % itemsize, shift).view(
+            stored.carrier
+        )
         strides = tuple(stride * itemsize for stride in stored.strides)
         return np.lib.stride_tricks.as_strided(flat[stored.first :], stored.shape, strides, writeable=False)
 

@@ -1,24 +1,30 @@
-"""Which operations of PyTorch a graph has, and under which names: derived from the catalogue, and a table of aliases."""
+"""Which operations of PyTorch a graph has, and under which names: derived from the catalogue, beside a few aliases."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from spyrec.frontends.torch_export.rewrites import REWRITES
 from spyrec.ir.opdef import catalogue
 
-VANISHING = frozenset(
-    "_assert_async _assert_scalar _assert_tensor_metadata _functional_assert_async _functional_assert_scalar "
-    "_functional_sym_constrain_range _log_api_usage_once sym_constrain_range sym_constrain_range_for_size".split()
-)
+VANISHING = frozenset({
+    "_assert_async", "_assert_scalar", "_assert_tensor_metadata", "_functional_assert_async",
+    "_functional_assert_scalar", "_functional_sym_constrain_range", "_log_api_usage_once",
+    "sym_constrain_range", "sym_constrain_range_for_size",
+})  # fmt: skip
 """Operations that check or announce something and make no value."""
 
-SIZES = frozenset("sym_size sym_numel sym_stride sym_storage_offset sym_max sym_min sym_float sym_not sym_ite".split())
+SIZES = frozenset({
+    "sym_float", "sym_ite", "sym_max", "sym_min", "sym_not", "sym_numel", "sym_size", "sym_storage_offset",
+    "sym_stride",
+})  # fmt: skip
 """Operations on sizes: the program's sizes are known without them."""
 
-IDENTITIES = frozenset(
-    "alias alias_copy clone contiguous detach detach_copy lift lift_fresh lift_fresh_copy view_of".split()
-)
+IDENTITIES = frozenset({
+    "alias", "alias_copy", "clone", "contiguous", "detach", "detach_copy", "lift", "lift_fresh",
+    "lift_fresh_copy", "view_of",
+})  # fmt: skip
 """Operations whose result is their operand: memory formats and aliases mean nothing in a graph."""
 
 ALIASES: Mapping[str, str] = MappingProxyType(
@@ -36,8 +42,6 @@ ALIASES: Mapping[str, str] = MappingProxyType(
         "_softmax": "softmax",
         "_unsafe_index": "index",
         "_unsafe_view": "view",
-        "alpha_dropout": "dropout",
-        "feature_dropout": "dropout",
         "log_sigmoid": "logsigmoid",
         "special_expm1": "expm1",
         "special_logsumexp": "logsumexp",
@@ -52,23 +56,10 @@ ALIASES: Mapping[str, str] = MappingProxyType(
 )
 """Operations that are one of a graph's by another name, with the same arguments."""
 
-REWRITTEN = frozenset(
-    "_to_copy _weight_norm_interface constant_pad_nd convolution copy diff embedding expand_as fill full "
-    "index index_put max_pool1d_with_indices max_pool2d_with_indices max_pool3d_with_indices "
-    "native_group_norm native_layer_norm reflection_pad1d reflection_pad2d reflection_pad3d replication_pad1d "
-    "replication_pad2d replication_pad3d scatter to type_as upsample_bicubic2d upsample_bilinear2d upsample_linear1d "
-    "upsample_nearest1d upsample_nearest2d upsample_nearest3d upsample_trilinear3d view_as where scalar_tensor".split()
-)
-"""Operations that :mod:`rewrites` says with others of a graph, or with other arguments."""
-
-_TAKEN_APART = frozenset({"_weight_norm_interface"})
-
 
 def is_kept(name: str) -> bool:
     """Whether an operation of PyTorch is kept whole, by its name without namespace and overload."""
-    if name in _TAKEN_APART:
-        return False
-    return name in VANISHING or name in SIZES or name in IDENTITIES or name in REWRITTEN or public_name(name) is not None
+    return name in {*VANISHING, *SIZES, *IDENTITIES, *REWRITES} or public_name(name) is not None
 
 
 def public_name(name: str) -> str | None:

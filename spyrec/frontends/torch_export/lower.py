@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
+from typing import cast
 
 from spyrec.diagnostics import Location, ModelPlace, SpyrecError
 from spyrec.frontends.graph_builder import GraphBuilder
@@ -142,10 +143,11 @@ class Lowering:
             replace(node, origin=Location(model=self._places[node.name])) if node.name in self._places else node
             for node in graph.nodes
         )
+        keys = {item.name: item.key for item in self._inputs if item.key is not None}
         values = {
-            name: replace(value, origin=Location(model=ModelPlace(item.key))) if (item := keyed.get(name)) else value
+            name: replace(value, origin=Location(model=ModelPlace(keys[name]))) if name in keys else value
             for name, value in graph.values.items()
-        } if (keyed := {item.name: item for item in self._inputs if item.key is not None}) else graph.values
+        }
         return with_program_names(replace(graph, nodes=nodes, values=values), self._program_names)
 
     # --- nodes ---
@@ -207,9 +209,7 @@ class Lowering:
             self._refuse(node, f"the program has {wanted.dtype} where a graph has {value.dtype}")
 
     def _refuse(self, node: TracedNode, reason: str, hint: str | None = None) -> None:
-        dtypes = tuple(
-            self._types[name].dtype for name in node.tensors() if name in self._types
-        )
+        dtypes = tuple(self._types[name].dtype for name in node.tensors() if name in self._types)
         self.problems.append(Problem("op", node.target, dtypes, node.place, reason, hint))
         self._lose(node)
 
@@ -275,7 +275,7 @@ class Lowering:
         operands: list[object] = []
         for name in specs[: last + 1]:
             value = found.get(name)
-            operands.extend(value if isinstance(value, list) else [value])  # pyright: ignore[reportUnknownArgumentType]
+            operands.extend(cast("list[object]", value) if isinstance(value, list) else [value])
         return operands, attributes
 
     def _attribute(self, name: str, argument: Argument, is_default: bool) -> dict[str, object]:
@@ -338,7 +338,7 @@ class Lowering:
 
     def size(self, size: Size) -> object:
         """Return a symbolic size as a graph writes it."""
-        raise Unsupported(f"the size {size.text} is symbolic", 'bind its dim: --dim NAME=EXTENT')
+        raise Unsupported(f"the size {size.text} is symbolic", "bind its dim: --dim NAME=EXTENT")
 
     def shape(self, tensor: TracedTensor) -> list[int]:
         """Return a shape for the builder."""

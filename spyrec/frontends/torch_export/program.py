@@ -59,4 +59,4 @@ def _weight(tensor: torch.Tensor) -> Weight:
         return held.numpy()
 
     place = (tensor.untyped_storage().data_ptr(), tensor.storage_offset(), tuple(tensor.stride()))
-    return Weight(dtype, tuple(tensor.shape), read, place)
+    return Weight(dtype, tuple(int(extent) for extent in tensor.shape), read, place)

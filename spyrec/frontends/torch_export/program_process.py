@@ -50,7 +50,7 @@ def traced(archive: Archive, bound: Mapping[str, int]) -> TracedProgram:
                 stderr=subprocess.PIPE,
                 timeout=MOST_SECONDS,
                 env=_environment(),
-                preexec_fn=_limit,  # noqa: PLW1509 -- no thread of ours is running here
+                preexec_fn=_limit,
             )
         except subprocess.TimeoutExpired:
             raise refuse("SPY0165", f"torch read the program for {MOST_SECONDS} seconds", place) from None
@@ -60,7 +60,9 @@ def traced(archive: Archive, bound: Mapping[str, int]) -> TracedProgram:
 
 
 def _environment() -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if name in ("PATH", "HOME", "LANG", "PYTHONPATH", "TMPDIR")}
+    kept = {
+        name: value for name, value in os.environ.items() if name in ("PATH", "HOME", "LANG", "PYTHONPATH", "TMPDIR")
+    }
     return {**kept, "TORCHDYNAMO_DISABLE": "1", "CUDA_VISIBLE_DEVICES": ""}
 
 

@@ -55,8 +55,10 @@ def _full(graph: Lowering, node: TracedNode) -> Sequence[Value]:
     size = graph.shape(wanted)
     if isinstance(value, Tensor):
         filled = graph.tensor(value)
-        filled = filled if filled.dtype == _result_dtype(graph, node) else graph.op(
-            "to", filled, dtype=_result_dtype(graph, node)
+        filled = (
+            filled
+            if filled.dtype == _result_dtype(graph, node)
+            else graph.op("to", filled, dtype=_result_dtype(graph, node))
         )
         return [graph.op("expand", filled, size=size)]
     return [graph.op("full", size=size, fill_value=value, dtype=_result_dtype(graph, node))]
@@ -190,7 +192,9 @@ def _upsample(mode: str) -> Rewrite:
         if "align_corners" in node.arguments:
             more["align_corners"] = node.arguments["align_corners"]
         given = [node.arguments.get(name) for name in ("scale_factors", "scales_h", "scales_w", "scales_d", "scales")]
-        scales = [number for item in given if item is not None for number in (item if isinstance(item, tuple) else [item])]
+        scales = [
+            number for item in given if item is not None for number in (item if isinstance(item, tuple) else [item])
+        ]
         if scales and not more.get("align_corners") and not _is_ratio(value.shape[2:], graph.shape(wanted)[2:], scales):
             more = {"scale_factor": scales[0], **({"align_corners": False} if "align_corners" in more else {})}
             if any(scale != scales[0] for scale in scales):
@@ -224,10 +228,17 @@ def _diff(graph: Lowering, node: TracedNode) -> Sequence[Value]:
     return [value]
 
 
+def _batch_norm(graph: Lowering, node: TracedNode) -> Sequence[Value]:
+    arguments = node.arguments
+    order = ("input", "running_mean", "running_var", "weight", "bias")
+    return [graph.op("batch_norm", *[graph.operand(arguments[name]) for name in order], eps=arguments["eps"])]
+
+
 _POOL = ("self", "kernel_size", "stride", "padding", "dilation", "ceil_mode")
 
 REWRITES: Mapping[str, Rewrite] = MappingProxyType(
     {
+        "_native_batch_norm_legit_no_training": _batch_norm,
         "_to_copy": _cast,
         "constant_pad_nd": _pad("constant"),
         "convolution": _convolution,

@@ -11,8 +11,8 @@ from dataclasses import field
 from typing import cast
 
 from spyrec.dataclass import dataclass
-from spyrec.diagnostics.json_reading import JsonValue
 from spyrec.diagnostics import ModelPlace
+from spyrec.diagnostics.json_reading import JsonValue
 
 
 @dataclass(frozen=True, slots=True)

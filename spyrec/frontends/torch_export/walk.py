@@ -1,4 +1,4 @@
-"""Walks an exported program and writes down what its operations are called with; the one module that reads torch's graphs.
+"""Walks an exported program and writes down what its operations are called with: the one reader of torch's graphs.
 
 Which operations are kept whole is derived from the catalogue: what a graph has is kept, all else is taken apart by
 PyTorch's own decompositions, as far as there are some.
@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
+from spyrec.diagnostics import ModelPlace
 from spyrec.frontends.torch_export.kept import is_kept
 from spyrec.frontends.torch_export.traced import (
     Argument,
@@ -23,7 +24,6 @@ from spyrec.frontends.torch_export.traced import (
     TracedTensor,
     Type,
 )
-from spyrec.diagnostics import ModelPlace
 
 if TYPE_CHECKING:
     import torch
@@ -197,8 +197,7 @@ class _Walk:
             case Node():
                 held = value.meta.get("val")
                 if isinstance(held, torch.SymInt):
-                    size = self._size(held)
-                    return size if isinstance(size, int) else size
+                    return self._size(held)
                 return held if isinstance(held, bool | int | float) else Tensor(value.name)
             case torch.dtype():
                 return Type(_dtype(value))
