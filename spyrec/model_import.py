@@ -10,6 +10,7 @@ from spyrec.diagnostics import Diagnostic, SpyrecError, refuse
 from spyrec.hardware.dtypes import DType
 
 if TYPE_CHECKING:
+    from onnx import ModelProto
     from torch.export import ExportedProgram
 
     from spyrec.frontends.graph_builder import GraphBuilder
@@ -40,6 +41,22 @@ def import_program(
 
     check_dtype(dtype)
     source, weights = read_program(program, dims)
+    return GraphBuilder.of(settled(source, weights, dtype).in_memory())
+
+
+def import_onnx(
+    model: ModelProto | str | os.PathLike[str], dtype: ImportDType = "float16", *, dims: Mapping[str, int] = _NO_DIMS
+) -> GraphBuilder:
+    """Return an ONNX model as a graph, its weights included; torch is not needed.
+
+    ``model``: a ``ModelProto``, or the path of a ``.onnx`` file, whose external data lie in its directory.  The rest as
+    :func:`import_program`.
+    """
+    from spyrec.frontends.graph_builder import GraphBuilder
+    from spyrec.frontends.onnx.model import read_onnx
+
+    check_dtype(dtype)
+    source, weights = read_onnx(model, dims)
     return GraphBuilder.of(settled(source, weights, dtype).in_memory())
 
 

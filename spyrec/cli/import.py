@@ -55,6 +55,10 @@ def command(  # noqa: PLR0913 -- one parameter per option of the verb
 
 
 def _read(file: Path, dims: dict[str, int]) -> tuple[SourceGraph, Weights]:
+    if file.suffix == ".onnx":
+        from spyrec.frontends.onnx.model import read_onnx
+
+        return read_onnx(file, dims)
     from spyrec.frontends.torch_export.program import read_program
 
     return read_program(file, dims)
