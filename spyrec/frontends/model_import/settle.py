@@ -96,8 +96,32 @@ class _Settler:
         constants = {name: ConstantData(array=np.asarray(array, order="C")) for name, array in folded.items()}
         ordered = tuple(sorted(nodes, key=lambda node: not node.on_host))
         settled = replace(graph, nodes=ordered, constants={**graph.constants, **constants})
+        settled = self._with_own_weights(settled)
+        ordered = settled.nodes
         names = tuple(name for node in ordered if node.on_host for name in node.outputs)
         return Settled(_with_known_values(settled), folded, names)
+
+    def _with_own_weights(self, graph: Graph) -> Graph:
+        """Give the prologue constants of its own where it reads weights: they keep the dtype that they have."""
+        read = {name for node in graph.nodes if node.on_host for name in _operands(node)} & self._keys.keys()
+        names: dict[str, str] = {}
+        constants, values = dict(graph.constants), dict(graph.values)
+        for name in sorted(read):
+            own = f"{name}.table"
+            while own in values:
+                own += "_"
+            names[name] = own
+            values[own] = replace(values[name], name=own)
+            constants[own] = ConstantData(array=np.asarray(self._value(name), order="C"))
+        nodes = tuple(
+            replace(
+                node, inputs=tuple(names.get(item, item) if isinstance(item, str) else item for item in node.inputs)
+            )
+            if node.on_host
+            else node
+            for node in graph.nodes
+        )
+        return replace(graph, nodes=nodes, constants=constants, values=values)
 
     def _is_folded(self, node: Node) -> bool:
         """Whether a node is computed now.

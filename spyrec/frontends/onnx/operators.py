@@ -118,6 +118,12 @@ def _selu(call: Call) -> Sequence[Value]:
     return [call.add("elu", call.value(0), alpha=alpha, scale=gamma)]
 
 
+def _prelu(call: Call) -> Sequence[Value]:
+    """The slope is broadcast as other operands are; one per channel is PyTorch's."""
+    value, slope = call.value(0), call.value(1)
+    return [call.add("where", call.add("lt", value, 0), call.add("mul", value, slope), value)]
+
+
 def _hard_sigmoid(call: Call) -> Sequence[Value]:
     alpha, beta = call.number("alpha", 0.2), call.number("beta", 0.5)
     return [call.add("clamp", call.add("add", call.add("mul", call.value(0), alpha), beta), min=0.0, max=1.0)]
@@ -699,7 +705,7 @@ _UNARY = {
 _BINARY = {
     "Add": "add", "And": "logical_and", "BitwiseAnd": "bitwise_and", "BitwiseOr": "bitwise_or",
     "BitwiseXor": "bitwise_xor", "Equal": "eq", "Greater": "gt", "GreaterOrEqual": "ge", "Less": "lt",
-    "LessOrEqual": "le", "MatMul": "matmul", "Mul": "mul", "Or": "logical_or", "PRelu": "prelu", "Sub": "sub",
+    "LessOrEqual": "le", "MatMul": "matmul", "Mul": "mul", "Or": "logical_or", "Sub": "sub",
     "Xor": "logical_xor",
 }  # fmt: skip
 
@@ -751,6 +757,7 @@ OPERATORS: Mapping[str, Operator] = MappingProxyType(
         "Mod": _mod,
         "Not": _not_equal_to_zero,
         "OneHot": _one_hot,
+        "PRelu": _prelu,
         "Pad": _pad,
         "Pow": _pow,
         "RMSNormalization": _rms_norm,
