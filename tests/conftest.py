@@ -23,7 +23,7 @@ settings.load_profile("same")
 
 NEEDS = {
     "conformance/test_torch.py": ("torch", "torch"),
-    "frontends/torch_export/test_models.py": ("transformers", "models"),
+    "frontends/torch_export/test_models.py": ("torch", "torch"),
     "frontends/torch_export/test_program.py": ("torch", "torch"),
     "compare/test_mlir_bindings.py": ("torch_mlir", "mlir"),
     "exec/test_c_boundary.py": ("cffi", "cabi"),

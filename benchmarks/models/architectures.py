@@ -277,7 +277,8 @@ def _autoencoder() -> Example:
 
     module = nn.Sequential(
         nn.Conv1d(4, 16, 5, stride=2, padding=2), nn.ELU(), nn.Conv1d(16, 32, 5, stride=2, padding=2), nn.Tanh(),
-        nn.ConvTranspose1d(32, 16, 4, stride=2, padding=1), nn.LeakyReLU(), nn.ConvTranspose1d(16, 4, 4, stride=2, padding=1),
+        nn.ConvTranspose1d(32, 16, 4, stride=2, padding=1), nn.LeakyReLU(),
+        nn.ConvTranspose1d(16, 4, 4, stride=2, padding=1),
     )  # fmt: skip
     return Example(module, (torch.randn(2, 4, 32),))
 
@@ -388,7 +389,7 @@ ARCHITECTURES: Mapping[str, Callable[[], Example]] = {
     "clip": _clip,
     "vit": _vision("ViTConfig", "ViTModel", **_VIT),
     "deit": _vision("DeiTConfig", "DeiTModel", **_VIT),
-    "dinov2": _vision("Dinov2Config", "Dinov2Model", **{key: value for key, value in _VIT.items() if key != "intermediate_size"}),
+    "dinov2": _vision("Dinov2Config", "Dinov2Model", **{**_VIT, "intermediate_size": 128}),
     "siglip_vision": _vision("SiglipVisionConfig", "SiglipVisionModel", **_VIT),
     "swin": _vision("SwinConfig", "SwinModel", image_size=32, patch_size=4, embed_dim=16, depths=[1, 1],
                     num_heads=[2, 4], window_size=4),
