@@ -5,6 +5,7 @@ Nothing is downloaded.  torch and transformers are imported by the functions tha
 
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportAttributeAccessIssue=false, reportUnknownParameterType=false
+# pyright: reportUntypedBaseClass=false
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
@@ -53,7 +54,7 @@ def _decoder(config: str, model: str, **more: Setting) -> Callable[[], Example]:
     def make() -> Example:
         import transformers
 
-        settings = {
+        settings: dict[str, Setting] = {
             "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4,
             "num_key_value_heads": 2, "vocab_size": _VOCABULARY, "max_position_embeddings": 64,
             "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2,
@@ -72,7 +73,7 @@ def _encoder(config: str, model: str, with_mask: bool = True, **more: Setting) -
         import torch
         import transformers
 
-        settings = {
+        settings: dict[str, Setting] = {
             "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4,
             "vocab_size": _VOCABULARY, "max_position_embeddings": 64, "pad_token_id": 0,
         }  # fmt: skip

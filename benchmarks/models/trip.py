@@ -144,7 +144,7 @@ def _wanted(example: Example) -> list[npt.NDArray[np.float64]]:
             *tree_map(widened, example.arguments), **tree_map(widened, dict(example.keywords))
         )
     leaves = torch.utils._pytree.tree_leaves(result)  # noqa: SLF001 -- no public one
-    return [leaf.double().numpy() for leaf in leaves if isinstance(leaf, torch.Tensor)]
+    return [leaf.double().numpy().astype(np.float64) for leaf in leaves if isinstance(leaf, torch.Tensor)]
 
 
 def _relative(found: Sequence[npt.NDArray[np.float64]], wanted: Sequence[npt.NDArray[np.float64]]) -> float:
@@ -180,5 +180,7 @@ def _simulated(
             dtype = graph.type_of(name).dtype
             made = as_computed(result, dtype)
             is_rounded = random is not None and dtype.is_float and not node.on_host
-            values[name] = made * (1 + _ROUNDOFF * random.uniform(-2, 2, made.shape)) if is_rounded and random else made
+            if is_rounded and random is not None:
+                made = made.astype(np.float64) * (1 + _ROUNDOFF * random.uniform(-2, 2, made.shape))
+            values[name] = made
     return [values[name].astype(np.float64) for name in graph.outputs]

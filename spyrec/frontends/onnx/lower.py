@@ -6,7 +6,7 @@ reference evaluator, node by node, and becomes attributes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
@@ -23,7 +23,7 @@ from spyrec.frontends.value import Value
 from spyrec.ir.graph import Graph
 
 if TYPE_CHECKING:
-    from onnx import NodeProto, ValueInfoProto
+    from onnx import AttributeProto, NodeProto, ValueInfoProto
 
 _MOST_KNOWN = 4096
 """Elements of a value that is known beforehand: shapes, axes, scales, small tables."""
@@ -122,7 +122,7 @@ class Call:
         return "float32" if name == "float64" else name
 
 
-def _attribute(item: object) -> object:
+def _attribute(item: AttributeProto) -> object:
     import onnx
 
     value = onnx.helper.get_attribute_value(item)
@@ -349,7 +349,8 @@ def _evaluated(node: NodeProto, arrays: dict[str, HostArray], model: OnnxModel) 
     single = onnx.helper.make_model(graph, opset_imports=list(model.proto.opset_import))
     try:
         with np.errstate(all="ignore"):
-            found = ReferenceEvaluator(single).run(None, arrays)
+            run = cast("Callable[[None, dict[str, HostArray]], list[object]]", ReferenceEvaluator(single).run)  # pyright: ignore[reportUnknownMemberType] -- untyped
+            found = run(None, arrays)
     except Exception:  # noqa: BLE001 -- whatever it does not know goes to the graph, which says why
         return None
     results = dict(zip([name for name in node.output if name], found, strict=True))

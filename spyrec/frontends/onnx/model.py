@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 import mmap
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -90,7 +90,8 @@ def _load(path: Path, place: Location) -> ModelProto:
         size_bytes = path.stat().st_size
         if size_bytes >= _MOST_FILE_BYTES:
             raise refuse("SPY0161", f"the file has {size_bytes} bytes, a protobuf message less than 2 GiB", place)
-        return onnx.load_model(str(path), load_external_data=False)
+        load = cast("Callable[..., ModelProto]", onnx.load_model)  # pyright: ignore[reportUnknownMemberType] -- it is untyped
+        return load(str(path), load_external_data=False)
     except OSError as error:
         raise refuse("SPY0160", f"the file cannot be read: {error.strerror or error}", place) from None
     except Exception as error:

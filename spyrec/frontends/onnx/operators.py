@@ -17,6 +17,8 @@ from spyrec.frontends.model_import.unsupported import Unsupported
 from spyrec.frontends.value import Value
 
 if TYPE_CHECKING:
+    from onnx import TensorProto
+
     from spyrec.frontends.onnx.lower import Call
 
 Operator = Callable[["Call"], Sequence[Value]]
@@ -268,7 +270,8 @@ def _explicit_pads(call: Call, extents: Sequence[int], kernel: Sequence[int], tr
         return [0] * (2 * rank)
     if transposed:
         raise Unsupported(f"auto_pad {mode} of a transposed convolution")
-    begins, ends = [], []
+    begins: list[int] = []
+    ends: list[int] = []
     for extent, size, stride, dilation in zip(extents, kernel, strides, dilations, strict=True):
         total = max((math.ceil(extent / stride) - 1) * stride + (size - 1) * dilation + 1 - extent, 0)
         small, large = total // 2, total - total // 2
@@ -526,7 +529,7 @@ def _gather(call: Call) -> Sequence[Value]:
 def _counted_from_the_front(call: Call, index: Value, extent: int) -> Value:
     """Return an index without negative numbers, where some are known to be there."""
     known = call.known_or_none(1)
-    if known is None or not (known < 0).any():
+    if known is None or all(int(item) >= 0 for item in known.reshape(-1)):
         return index
     return call.add("where", call.add("lt", index, 0), call.add("add", index, extent), index)
 
@@ -600,7 +603,7 @@ def _range(call: Call) -> Sequence[Value]:
 def _constant_of_shape(call: Call) -> Sequence[Value]:
     import onnx
 
-    sizes, filled = call.integers(0), call.attributes.get("value")
+    sizes, filled = call.integers(0), cast("TensorProto | None", call.attributes.get("value"))
     number: float = 0.0
     dtype = "float32"
     if filled is not None:

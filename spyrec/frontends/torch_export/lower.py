@@ -243,8 +243,8 @@ class Lowering:
     ) -> Sequence[Value]:
         """Add a node and return its results."""
         made = self.builder.record_op(definition, operands, attributes)
-        found = made if isinstance(made, tuple) else (made,)
-        return [item for item in found if isinstance(item, Value)][: max(results, 1)]
+        found = cast("tuple[Value, ...]", made) if isinstance(made, tuple) else (cast("Value", made),)
+        return found[: max(results, 1)]
 
     def op(self, name: str, *operands: object, **attributes: object) -> Value:
         """Add a node of one result."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import cast
 
 import numpy as np
+import numpy.typing as npt
 import onnx
 import pytest
 from onnx.reference import ReferenceEvaluator
@@ -15,6 +17,8 @@ from spyrec.diagnostics import SpyrecError
 from spyrec.frontends.onnx.operators import OPERATORS
 from spyrec.ir.evaluate import evaluate
 
+Array = npt.NDArray[np.generic]
+
 _RANDOM = np.random.default_rng(20261122)
 
 
@@ -23,26 +27,26 @@ class Case:
     """One node: its run-time inputs, then what is known beforehand, and its attributes."""
 
     op: str
-    inputs: Sequence[np.ndarray]
-    known: Mapping[int, np.ndarray] = field(default_factory=dict)
-    attributes: Mapping[str, object] = field(default_factory=dict)
+    inputs: Sequence[Array]
+    known: Mapping[int, Array] = field(default_factory=dict[int, Array])
+    attributes: Mapping[str, object] = field(default_factory=dict[str, object])
     results: int = 1
     opset: int = 22
 
 
-def _f(*shape: int) -> np.ndarray:
+def _f(*shape: int) -> npt.NDArray[np.float32]:
     return _RANDOM.standard_normal(shape).astype(np.float32)
 
 
-def _p(*shape: int) -> np.ndarray:
-    return np.abs(_f(*shape)) + np.float32(0.25)
+def _p(*shape: int) -> npt.NDArray[np.float32]:
+    return (np.abs(_f(*shape)) + 0.25).astype(np.float32)
 
 
-def _i(*numbers: int) -> np.ndarray:
+def _i(*numbers: int) -> Array:
     return np.asarray(numbers, np.int64)
 
 
-def _index(high: int, *shape: int) -> np.ndarray:
+def _index(high: int, *shape: int) -> Array:
     return _RANDOM.integers(0, high, shape)
 
 
@@ -88,7 +92,7 @@ _OTHERS = [
     Case("BitwiseNot", [_BITS]),
     Case("Cast", [_X], {}, {"to": 7}),
     Case("CastLike", [_X, _BITS[:1, :1]]),
-    Case("Clip", [_X], {1: np.float32(-0.5), 2: np.float32(0.75)}),
+    Case("Clip", [_X], {1: np.asarray(-0.5, np.float32), 2: np.asarray(0.75, np.float32)}),
     Case("Concat", [_X, _f(2, 1, 4)], {}, {"axis": 1}),
     Case("Conv", [_IMAGE], {1: _f(6, 2, 3, 3), 2: _f(6)}, {"group": 2, "pads": [1, 0, 1, 2], "strides": [2, 1]}),
     Case("Conv", [_f(1, 3, 9)], {1: _f(4, 3, 3)}, {"dilations": [2], "auto_pad": "SAME_UPPER"}),
@@ -119,8 +123,8 @@ _OTHERS = [
     Case("Mod", [_BITS - 50, np.asarray([[3, -4, 7]])]),
     Case("Mod", [_X, _p(4)], {}, {"fmod": 1}),
     Case("OneHot", [_index(5, 2, 3)], {1: np.asarray(5), 2: np.asarray([0.5, 2.0], np.float32)}, {"axis": 1}),
-    Case("Pad", [_X], {1: _i(1, 0, 2, 0, 1, 0), 2: np.float32(1.5)}),
-    Case("Pad", [_IMAGE], {1: _i(1, 2, 0, 1), 2: np.float32(0), 3: _i(2, 3)}, {"mode": "reflect"}),
+    Case("Pad", [_X], {1: _i(1, 0, 2, 0, 1, 0), 2: np.asarray(1.5, np.float32)}),
+    Case("Pad", [_IMAGE], {1: _i(1, 2, 0, 1), 2: np.asarray(0, np.float32), 3: _i(2, 3)}, {"mode": "reflect"}),
     Case("Pow", [_p(2, 3), _f(3)]),
     Case("RMSNormalization", [_X], {1: _f(4)}, {}, 1, 23),
     Case("Reshape", [_X], {1: _i(0, -1, 2)}),
@@ -151,11 +155,11 @@ CASES = [
 ]  # fmt: skip
 
 
-def _model(case: Case) -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
+def _model(case: Case) -> tuple[onnx.ModelProto, dict[str, Array]]:
     count = max([len(case.inputs) + len(case.known), *(index + 1 for index in case.known)])
     given = iter(case.inputs)
     names: list[str] = []
-    arrays: dict[str, np.ndarray] = {}
+    arrays: dict[str, Array] = {}
     for index in range(count):
         if index in case.known:
             names.append(f"k{index}")
@@ -165,7 +169,8 @@ def _model(case: Case) -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
         if array is not None:
             arrays[f"x{index}"] = array
     outputs = [f"y{index}" for index in range(case.results)]
-    node = onnx.helper.make_node(case.op, names, outputs, **case.attributes)
+    node = onnx.helper.make_node(case.op, names, outputs)
+    node.attribute.extend(onnx.helper.make_attribute(name, value) for name, value in case.attributes.items())
     dtype = onnx.helper.np_dtype_to_tensor_dtype
     graph = onnx.helper.make_graph(
         [node],
@@ -180,13 +185,15 @@ def _model(case: Case) -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
 @pytest.mark.parametrize("case", CASES, ids=[f"{number}-{case.op}" for number, case in enumerate(CASES)])
 def test_an_operator_computes_what_onnx_says(case: Case) -> None:
     model, arrays = _model(case)
-    wanted = ReferenceEvaluator(model).run(None, arrays)
+    evaluator = ReferenceEvaluator(model)
+    run = cast("Callable[[None, dict[str, Array]], list[Array]]", evaluator.run)  # pyright: ignore[reportUnknownMemberType] -- untyped
+    wanted = run(None, arrays)
     graph = spyrec.import_onnx(model, "keep").build()
     found = evaluate(graph, arrays)
     assert len(graph.outputs) == len(wanted)
     for name, expected in zip(graph.outputs, wanted, strict=True):
         assert found[name].shape == expected.shape
-        np.testing.assert_allclose(found[name], expected.astype(np.float64), rtol=2e-5, atol=2e-6)
+        np.testing.assert_allclose(found[name].astype(np.float64), expected.astype(np.float64), rtol=2e-5, atol=2e-6)
 
 
 def test_every_operator_has_a_case() -> None:
