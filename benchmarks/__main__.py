@@ -18,6 +18,7 @@ import benchmarks
 from benchmarks.machine import machine
 from benchmarks.measure import Figures
 from benchmarks.model_ops import command as model_ops
+from benchmarks.models import command as models
 
 _HELPERS = {"__main__", "machine", "measure", "device_launch", "guard"}
 
@@ -51,8 +52,9 @@ def unknown_in(chosen: str) -> str | None:
 
 def main(arguments: Sequence[str]) -> int:
     """Run the named benchmarks; exit code 2 for a name that is none."""
-    if arguments[:1] == ["model_ops"]:
-        return model_ops.main(arguments[1:])
+    commands = {"model_ops": model_ops.main, "models": models.main}
+    if arguments and arguments[0] in commands:
+        return commands[arguments[0]](arguments[1:])
     chosen = names() if not arguments or "all" in arguments else list(arguments)
     problems = [problem for problem in map(unknown_in, chosen) if problem is not None]
     if problems:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from spyrec.ir.graph import Graph
     from spyrec.layout.device_layout import DeviceLayout
     from spyrec.model import Model, load, run
+    from spyrec.model_import import import_onnx, import_program
     from spyrec.options import CompileOptions, RunOptions, RunResult
     from spyrec.runtime.spyre_device import SpyreDevice
 
@@ -39,6 +40,8 @@ __all__ = [
     "__version__",
     "compile",
     "exec",
+    "import_onnx",
+    "import_program",
     "load",
     "open_device",
     "run",
@@ -58,6 +61,8 @@ _HOMES = {
     "SpyrecError": "spyrec.diagnostics",
     "compile": "spyrec.front",
     "exec": "spyrec.exec",
+    "import_onnx": "spyrec.model_import",
+    "import_program": "spyrec.model_import",
     "load": "spyrec.model",
     "open_device": "spyrec.device_front",
     "run": "spyrec.model",

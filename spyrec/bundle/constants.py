@@ -65,9 +65,28 @@ def write_constants(
 ) -> None:
     """Pass the bytes of the file to ``write`` piece by piece; of a tensor that is not contiguous, pieces are copied.
 
+    Errors: none of its own.
+    """
+
+    def pieces_of(name: str) -> Iterator[HostArray]:
+        array, form = tensors[name], forms[name]
+        assert array.shape == form.shape, f"constant {name}: {array.shape} is not {form.shape}"
+        assert array.dtype == np.dtype(form.dtype.carrier), f"constant {name}: {array.dtype} carries no {form.dtype}"
+        return pieces(array)
+
+    write_streamed(write, {name: forms[name] for name in tensors}, pieces_of)
+
+
+def write_streamed(
+    write: Callable[[memoryview | bytes], object],
+    forms: Mapping[str, ConstantForm],
+    pieces_of: Callable[[str], Iterator[HostArray]],
+) -> None:
+    """As :func:`write_constants`, of tensors whose contiguous pieces ``pieces_of`` gives by name, in row-major order.
+
     Larger items come first, so that every tensor is aligned; names break ties, so that the bytes are always the same.
     """
-    order = sorted(tensors, key=lambda name: (-forms[name].dtype.item_bytes, name))
+    order = sorted(forms, key=lambda name: (-forms[name].dtype.item_bytes, name))
     header: dict[str, object] = {}
     end = 0
     for name in order:
@@ -79,12 +98,11 @@ def write_constants(
     write(len(text).to_bytes(8, "little"))
     write(text)
     for name in order:
-        array = tensors[name]
-        form = forms[name]
-        assert array.shape == form.shape, f"constant {name}: {array.shape} is not {form.shape}"
-        assert array.dtype == np.dtype(form.dtype.carrier), f"constant {name}: {array.dtype} carries no {form.dtype}"
-        for piece in pieces(array):
-            write(piece.reshape(-1).view(np.uint8).data)
+        left_bytes = forms[name].size_bytes
+        for piece in pieces_of(name):
+            write(np.ascontiguousarray(piece).reshape(-1).view(np.uint8).data)
+            left_bytes -= piece.nbytes
+        assert left_bytes == 0, f"constant {name}: {left_bytes} bytes are missing"
 
 
 class MappedConstants(Mapping[str, HostArray]):

@@ -135,7 +135,8 @@ class _Walk:
         for name in names:
             self._remaining[name] -= 1
         types = [self._graph.type_of(name) for name in node.outputs]
-        on_host = host_reason(definition, self._types(node, definition), types, node.attributes) is not None
+        reason = host_reason(definition, self._types(node, definition), types, node.attributes)
+        on_host = node.on_host or reason is not None
         for number, name in enumerate(node.outputs):
             result = _NodeRun(definition, node, operands, types[number].dtype, self._numerics, index, number, on_host)
             track = result.track()

@@ -32,10 +32,25 @@ class Severity(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class ModelPlace:
+    """Where in a model something comes from: its module's path, a source file and line there, and the operation."""
+
+    module: str
+    file: str | None = None
+    line: int | None = None
+    op: str | None = None
+
+    def __str__(self) -> str:
+        line = "" if self.file is None else f"{self.file}:{self.line}"
+        return ", ".join(part for part in (self.module, line, self.op) if part)
+
+
+@dataclass(frozen=True, slots=True)
 class Location:
     """A place in an input: a file and a JSON pointer (RFC 6901) or a line and column.
 
-    ``source`` is the text the pointer is resolved against when the location is printed.
+    ``source`` is the text the pointer is resolved against when the location is printed.  ``model``: where the place
+    comes from in the model that the input was made of, where that is known.
     """
 
     file: str | None = None
@@ -43,26 +58,28 @@ class Location:
     line: int | None = None
     column: int | None = None
     source: SourceText | None = field(default=None, compare=False, repr=False)
+    model: ModelPlace | None = field(default=None, compare=False)
 
     def child(self, *tokens: str | int) -> Location:
         """Return the location of a member below this one, named by pointer tokens."""
         escaped = [str(token).replace("~", "~0").replace("/", "~1") for token in tokens]
         pointer = "".join(f"/{token}" for token in escaped)
-        return Location(self.file, (self.pointer or "") + pointer, source=self.source)
+        return Location(self.file, (self.pointer or "") + pointer, source=self.source, model=self.model)
 
     def resolved(self) -> Location:
         """Return the same location with line and column filled in where the source text is known."""
         if self.line is not None or self.source is None or self.pointer is None:
             return self
         line, column = self.source.position(self.pointer)
-        return Location(self.file, self.pointer, line, column)
+        return Location(self.file, self.pointer, line, column, model=self.model)
 
     def __str__(self) -> str:
         place = self.resolved()
         text = place.file or "<input>"
         if place.line is not None:
             text += f":{place.line}:{place.column}"
-        return f"{text}  {place.pointer}" if place.pointer else text
+        text = f"{text}  {place.pointer}" if place.pointer else text
+        return text if place.model is None else f"{text}  ({place.model})"
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from os import PathLike
 from pathlib import Path
 from typing import cast
@@ -56,6 +57,16 @@ class GraphBuilder(OpMethods):
         self._outputs: list[str] = []
         self._updates: dict[str, str] = {}
         self._last_numbers: dict[str, int] = {}
+        self._module = ""
+
+    @classmethod
+    def of(cls, graph: ir.Graph) -> GraphBuilder:
+        """Return a builder that has made ``graph``, and to which more can be added."""
+        builder = cls(graph.name)
+        builder._recorder.adopt(graph)
+        builder._outputs, builder._updates = list(graph.outputs), dict(graph.updates)
+        builder._loops.adopt(graph.loops)
+        return builder
 
     # --- declarations ---
 
@@ -181,8 +192,21 @@ class GraphBuilder(OpMethods):
         is_one = definition.result_count == 1 or (definition.is_first_enough and len(results) == 1)
         return results[0] if is_one else results
 
+    def within(self, module: str) -> None:
+        """Let the names of the nodes that follow begin with a module's path: ``layers.0.mlp.linear``."""
+        self._module = f"{module}." if module else ""
+
+    @property
+    def node_count(self) -> int:
+        """How many nodes there are so far."""
+        return len(self._recorder.nodes)
+
+    def node_names(self, first: int = 0) -> list[str]:
+        """Return the names of the nodes from the ``first`` on, in their order."""
+        return list(islice(self._recorder.nodes, first, None))
+
     def _result_names(self, node: str, count: int) -> list[str]:
-        return [self._fresh(f"{node}_{index}") for index in range(count)]
+        return [self.free_name(f"{node}_{index}") for index in range(count)]
 
     def _name_of(self, value: object, site: CallSite) -> str:
         """Return the name of one of this builder's values.  Errors: SPY0110 no value, SPY0143 another builder's."""
@@ -194,9 +218,9 @@ class GraphBuilder(OpMethods):
         return name
 
     def _node_name(self, op: str, name: object) -> JsonValue:
-        return self._fresh(op) if name is None else cast("JsonValue", name)
+        return self.free_name(self._module + op) if name is None else cast("JsonValue", name)
 
-    def _fresh(self, stem: str) -> str:
+    def free_name(self, stem: str) -> str:
         """Return a name that nothing has: ``stem``, or ``stem`` with the next free number."""
         name, number = stem, self._last_numbers.get(stem, 0)
         while self._recorder.is_taken(name):

@@ -59,6 +59,10 @@ class BuiltLoops:
         """The loop that nodes go into now."""
         return self._open[-1].scope if self._open else None
 
+    def adopt(self, loops: Sequence[LoopRequest]) -> None:
+        """Take over loops that are closed."""
+        self._outermost.extend(loops)
+
     def add(self, node: str) -> None:
         """Put a node into the innermost loop."""
         if self._open:

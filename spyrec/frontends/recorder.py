@@ -17,7 +17,7 @@ from spyrec.frontends.call_site import CallSite
 from spyrec.ir.constants import InlineValueError, repeated
 from spyrec.ir.declarations import Declarations
 from spyrec.ir.form import read_form
-from spyrec.ir.graph import ConstantData, LoopRequest, Node, Value
+from spyrec.ir.graph import ConstantData, Graph, LoopRequest, Node, Value
 from spyrec.ir.graph_text import FORMAT, GraphForm, GraphText, LoopText, take_graph
 from spyrec.ir.node_reader import NameResults, NodeReader
 from spyrec.ir.requests import read_loops, read_work_divisions
@@ -34,6 +34,17 @@ class GraphRecorder:
         self.inputs: list[str] = []
         self.nodes: dict[str, Node] = {}
         self._sites: dict[str, CallSite] = {}
+
+    def adopt(self, graph: Graph) -> None:
+        """Take over all that a graph declares, as if it had been declared here."""
+        site = CallSite()
+        self.tables.dims.update(graph.dims)
+        self.tables.extents.update(graph.extents)
+        self.tables.values.update(graph.values)
+        self.tables.constants.update(graph.constants)
+        self.inputs.extend(graph.inputs)
+        self.nodes.update({node.name: node for node in graph.nodes})
+        self._sites.update(dict.fromkeys(graph.values, site))
 
     def read(self, part: Mapping[str, JsonValue], site: CallSite) -> GraphText:
         """Return a part of a graph file as records, and let the tables report at ``site``.

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
-from spyrec.diagnostics import DiagnosticSink, Location
+from spyrec.diagnostics import DiagnosticSink, Location, ModelPlace
 from spyrec.diagnostics.json_reading import JsonValue
 from spyrec.hardware.dtypes import DType
 from spyrec.ir.attribute_text import AttributeTextError, read_dtype
@@ -58,7 +59,11 @@ class Declarations:
         for index, item in enumerate(model.inputs):
             self._add_value(item, self.root.child("inputs", index), self.form.of("inputs", index))
         for index, item in enumerate(model.constants):
-            self._read_constant(item, self.root.child("constants", index), self.form.of("constants", index))
+            place = self.root.child("constants", index)
+            if item.origin is not None:
+                origin = item.origin
+                place = replace(place, model=ModelPlace(origin.module, origin.file, origin.line, origin.op))
+            self._read_constant(item, place, self.form.of("constants", index))
 
     def is_dangling(self, name: str) -> bool:
         """Whether nothing in the file can declare the name: neither rightly nor wrongly."""

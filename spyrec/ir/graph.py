@@ -87,6 +87,7 @@ class Node:
     """One operation: catalogue name, operands in the op's order, the names of its results, its attributes.
 
     ``pinned_keys``: what the graph file calls the dims of ``work_division``, in its order, where a pass renamed them.
+    ``on_host``: it stands in the graph's prologue, and the host computes it whatever the device could.
     """
 
     name: str
@@ -97,6 +98,7 @@ class Node:
     origin: Origin = field(compare=False)
     work_division: Mapping[str, int] | None = None
     pinned_keys: tuple[str, ...] = field(default=(), compare=False)
+    on_host: bool = False
 
     @property
     def output(self) -> str:
@@ -169,6 +171,16 @@ class Graph:
     def producers(self) -> dict[str, Node]:
         """Return the node that makes each value that has one."""
         return {output: node for node in self.nodes for output in node.outputs}
+
+    def live_nodes(self) -> tuple[Node, ...]:
+        """Return the nodes that an output needs, in their order."""
+        needed = set(self.outputs)
+        kept: list[Node] = []
+        for node in reversed(self.nodes):
+            if not needed.isdisjoint(node.outputs):
+                kept.append(node)
+                needed.update(operand for operand in node.inputs if isinstance(operand, str))
+        return tuple(reversed(kept))
 
     def use_counts(self) -> dict[str, int]:
         """Return how often each value is read by nodes or stands among the graph's outputs."""

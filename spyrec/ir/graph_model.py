@@ -21,6 +21,7 @@ from spyrec.ir.graph_text import (
     LayoutText,
     LoopText,
     NodeText,
+    OriginText,
     SymbolicDimText,
     is_name,
 )
@@ -152,6 +153,15 @@ class DataModel(Model):
     tensor: str | None = None
 
 
+class OriginModel(Model):
+    """Where in a model something comes from: module path, source file and line, operation."""
+
+    module: str = ""
+    file: str | None = None
+    line: Extent | None = None
+    op: str | None = None
+
+
 class ConstantModel(Model):
     """A tensor known now: numbers inline or in a file."""
 
@@ -160,6 +170,7 @@ class ConstantModel(Model):
     dtype: str
     value: JsonText = None
     data: DataModel | None = None
+    origin: OriginModel | None = None
 
 
 class NodeModel(Model):
@@ -172,6 +183,7 @@ class NodeModel(Model):
     outputs: list[Name] | None = None
     layout: LayoutModel | None = None
     work_division: dict[str, Extent] | None = None
+    origin: OriginModel | None = None
 
 
 class LoopModel(Model):
@@ -198,6 +210,7 @@ class GraphModel(Model):
     dims: dict[Name, DimValue] = Field(default_factory=dict[str, int | SymbolicDimModel])
     inputs: list[InputModel] = Field(default_factory=list[InputModel])
     constants: list[ConstantModel] = Field(default_factory=list[ConstantModel])
+    prologue: list[NodeModel] = Field(default_factory=list[NodeModel])
     nodes: list[NodeModel] = Field(default_factory=list[NodeModel])
     loops: list[LoopModel] = Field(default_factory=list[LoopModel])
     updates: dict[Name, Name] = Field(default_factory=dict[str, str])
@@ -206,7 +219,8 @@ class GraphModel(Model):
 
 _TEXTS: dict[type[Model], type[object]] = {
     SymbolicDimModel: SymbolicDimText, LayoutModel: LayoutText, InputModel: InputText, DataModel: DataText,
-    ConstantModel: ConstantText, NodeModel: NodeText, LoopModel: LoopText, GraphModel: GraphText,
+    OriginModel: OriginText, ConstantModel: ConstantText, NodeModel: NodeText, LoopModel: LoopText,
+    GraphModel: GraphText,
 }  # fmt: skip
 
 

@@ -67,6 +67,16 @@ class DataText:
 
 
 @dataclass(frozen=True, slots=True)
+class OriginText:
+    """Where in a model something comes from: module path, source file and line, operation."""
+
+    module: str
+    file: str | None
+    line: int | None
+    op: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class ConstantText:
     """A tensor known now: numbers inline or in a file."""
 
@@ -75,6 +85,7 @@ class ConstantText:
     dtype: str
     value: object
     data: DataText | None
+    origin: OriginText | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +99,7 @@ class NodeText:
     outputs: list[str] | None
     layout: LayoutText | None
     work_division: dict[str, int] | None
+    origin: OriginText | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +120,7 @@ class GraphText:
     dims: dict[str, int | SymbolicDimText]
     inputs: list[InputText]
     constants: list[ConstantText]
+    prologue: list[NodeText]
     nodes: list[NodeText]
     loops: list[LoopText]
     updates: dict[str, str]
@@ -221,6 +234,18 @@ def _data(value: object) -> DataText | None:
     return DataText(_TEXT(found.get("file")), either_none(_TEXT)(found.get("tensor")))
 
 
+def _origin(value: object) -> OriginText | None:
+    if value is None:
+        return None
+    found = _object(value, _ORIGIN_KEYS)
+    return OriginText(
+        _TEXT(found.get("module", "")),
+        either_none(_TEXT)(found.get("file")),
+        either_none(_extent)(found.get("line")),
+        either_none(_TEXT)(found.get("op")),
+    )
+
+
 def _constant(value: object) -> ConstantText:
     found = _object(value, _CONSTANT_KEYS)
     return ConstantText(
@@ -229,6 +254,7 @@ def _constant(value: object) -> ConstantText:
         _TEXT(found.get("dtype")),
         found.get("value"),
         _data(found.get("data")),
+        _origin(found.get("origin")),
     )
 
 
@@ -242,6 +268,7 @@ def _node(value: object) -> NodeText:
         either_none(_NAMES)(found.get("outputs")),
         _layout(found.get("layout")),
         _DIVISION(found.get("work_division")),
+        _origin(found.get("origin")),
     )
 
 
@@ -263,11 +290,12 @@ _DIM_KEYS = frozenset({"min", "max", "multiple_of"})
 _LAYOUT_KEYS = frozenset({"device_size", "stride_map", "dim_order"})
 _INPUT_KEYS = frozenset({"name", "shape", "dtype", "layout"})
 _DATA_KEYS = frozenset({"file", "tensor"})
-_CONSTANT_KEYS = frozenset({"name", "shape", "dtype", "value", "data"})
-_NODE_KEYS = frozenset({"name", "op", "inputs", "attrs", "outputs", "layout", "work_division"})
+_ORIGIN_KEYS = frozenset({"module", "file", "line", "op"})
+_CONSTANT_KEYS = frozenset({"name", "shape", "dtype", "value", "data", "origin"})
+_NODE_KEYS = frozenset({"name", "op", "inputs", "attrs", "outputs", "layout", "work_division", "origin"})
 _LOOP_KEYS = frozenset({"dim", "tiles", "tile_size", "body"})
 _GRAPH_KEYS = frozenset(
-    {"$schema", "format", "name", "dims", "inputs", "constants", "nodes", "loops", "updates", "outputs"}
+    {"$schema", "format", "name", "dims", "inputs", "constants", "prologue", "nodes", "loops", "updates", "outputs"}
 )
 
 
@@ -282,6 +310,7 @@ def take_graph(data: object) -> GraphText:
         dims=by_key(_name, _dim_value)(found.get("dims", {})),
         inputs=items(_input)(found.get("inputs", [])),
         constants=items(_constant)(found.get("constants", [])),
+        prologue=items(_node)(found.get("prologue", [])),
         nodes=items(_node)(found.get("nodes", [])),
         loops=items(_loop)(found.get("loops", [])),
         updates=by_key(_name, _name)(found.get("updates", {})),

@@ -74,7 +74,9 @@ def _named(formats: Collection[DeviceFormat]) -> str:
 
 
 def node_reason(graph: Graph, node: Node) -> str | None:
-    """Return :func:`host_reason` of a node of a graph."""
+    """Return :func:`host_reason` of a node of a graph; what stands in its prologue is the host's in any case."""
+    if node.on_host:
+        return "it stands in the prologue"
     definition = catalogue()[node.op]
     operands = [graph.type_of(operand) if isinstance(operand, str) else None for operand in node.inputs]
     return host_reason(definition, operands, [graph.type_of(name) for name in node.outputs], node.attributes)

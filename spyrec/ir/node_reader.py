@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import cast
 
-from spyrec.diagnostics import Location
+from spyrec.diagnostics import Location, ModelPlace
 from spyrec.diagnostics.json_reading import JsonValue
 from spyrec.ir.attribute_text import AttributeTextError, attribute_fields, read_attribute
 from spyrec.ir.declarations import Declarations
@@ -16,6 +17,7 @@ from spyrec.ir.inference import Inferred, complete_attributes, infer
 from spyrec.ir.near_names import did_you_mean, may_guess, meant_attributes, meant_ops
 from spyrec.ir.numbers import as_written
 from spyrec.ir.opdef import Attributes, OpDef, OpError, catalogue
+from spyrec.ir.prologue import prologue_problem
 from spyrec.ir.refused_ops import OTHER_NAMES, refusal
 
 NameResults = Callable[[str, int], Sequence[str]]
@@ -35,22 +37,41 @@ class NodeReader:
         self._sink = declarations.sink
         self._ops = catalogue()
         self._producers: dict[str, int] = {}
+        self._sections: list[tuple[str, int]] = []
 
-    def read(self, models: Sequence[NodeText]) -> tuple[Node, ...]:
+    def read(self, models: Sequence[NodeText], prologue: Sequence[NodeText] = ()) -> tuple[Node, ...]:
         """Return the nodes that could be read, in topological order, file order breaking ties.
 
-        Errors: SPY0115 to SPY0121, SPY0139, those of the attributes and of the ops.
+        Those of ``prologue`` stand first, and are the host's.
+        Errors: SPY0115 to SPY0121, SPY0139, SPY0151 a node that cannot stand in a prologue, those of the attributes and
+        of the ops.
         """
-        section = self._declarations.root.child("nodes")
-        places = [section.child(index) for index in range(len(models))]
-        for index, model in enumerate(models):
+        whole = [*prologue, *models]
+        self._sections = [("prologue", index) for index in range(len(prologue))]
+        self._sections += [("nodes", index) for index in range(len(models))]
+        places = [replace(self._node_place(index), model=_model_place(model)) for index, model in enumerate(whole)]
+        for index, model in enumerate(whole):
             self._claim(model, index, places[index])
         nodes: list[Node] = []
-        for index in self._order(models):
-            node = self._read_node(models[index], places[index], self._declarations.form.of("nodes", index))
+        for index in self._order(whole):
+            node = self._read_node(whole[index], places[index], self._declarations.form.of(*self._sections[index]))
+            if node is not None and index < len(prologue):
+                node = self._of_prologue(node, nodes, places[index])
             if node is not None:
                 nodes.append(node)
         return tuple(nodes)
+
+    def _node_place(self, index: int) -> Location:
+        return self._declarations.root.child(*self._sections[index])
+
+    def _of_prologue(self, node: Node, before: Sequence[Node], place: Location) -> Node:
+        """Return a node as one of the prologue.  Errors: SPY0151."""
+        declared = self._declarations
+        made = {name for other in before if other.on_host for name in other.outputs}
+        problem = prologue_problem(node, made, declared.constants, declared.values)
+        if problem is not None:
+            self._sink.error("SPY0151", f'node "{node.name}" cannot stand in the prologue: {problem}', place)
+        return replace(node, on_host=True)
 
     # --- names and order ---
 
@@ -61,7 +82,7 @@ class NodeReader:
             if self._declarations.claim(name, own):
                 self._producers[name] = index
         definition = self._ops.get(model.op)
-        is_whole = "outputs" not in self._declarations.form.of("nodes", index)
+        is_whole = "outputs" not in self._declarations.form.of(*self._sections[index])
         count = None if definition is None else definition.result_count
         if is_whole and model.outputs is not None and count is not None and len(names) != count:
             message = f'{model.op} has {count} result{"s"[: count != 1]}, "outputs" names {len(names)}'
@@ -95,7 +116,7 @@ class NodeReader:
         for index, model in enumerate(models):
             # with "outputs" absent the value name says it already
             if model.name in seen and model.outputs is not None and model.name != NAMELESS:
-                place = self._declarations.root.child("nodes", index, "name")
+                place = self._node_place(index).child("name")
                 self._sink.error("SPY0115", f'the node name "{model.name}" is taken', place)
             seen.add(model.name)
 
@@ -114,7 +135,7 @@ class NodeReader:
         start = cycle.index(min(cycle))
         names = [f'"{models[item].name}"' for item in [*cycle[start:], *cycle[:start], min(cycle)]]
         shown = names if len(names) <= 8 else [*names[:7], "...", names[-1]]
-        place = self._declarations.root.child("nodes", min(cycle))
+        place = self._node_place(min(cycle))
         self._sink.error("SPY0117", f"the nodes form a cycle: {' needs '.join(shown)}", place)
         for item in left:
             self._break(models[item])
@@ -271,6 +292,11 @@ class NodeReader:
 
     def _describe(self, operands: Sequence[Operand]) -> str:
         return ", ".join(describe_operand(operand, self._declarations.values) for operand in operands[:8])
+
+
+def _model_place(model: NodeText) -> ModelPlace | None:
+    found = model.origin
+    return None if found is None else ModelPlace(found.module, found.file, found.line, found.op)
 
 
 def describe_operand(operand: Operand, values: Mapping[str, Value]) -> str:

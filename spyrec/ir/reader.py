@@ -52,7 +52,7 @@ def read_graph_data(data: object, source: SourceText | None = None, base_dir: Pa
     model = form.model
     declarations = Declarations(root, sink, None if base_dir is None else Path(base_dir), form)
     declarations.read(model)
-    nodes = NodeReader(declarations).read(model.nodes)
+    nodes = NodeReader(declarations).read(model.nodes, model.prologue)
     outputs = _read_outputs(model.outputs, declarations)
     graph = Graph(
         name=model.name,

@@ -29,7 +29,7 @@ from spyrec.ir.graph_text import NAMELESS, GraphForm, is_name
 _MOST_COMPARED = 1000
 """Unknown keys that are compared with those that are absent."""
 
-_DECLARING_SECTIONS = frozenset({"dims", "inputs", "constants", "nodes"})
+_DECLARING_SECTIONS = frozenset({"dims", "inputs", "constants", "prologue", "nodes"})
 _STAND_INS: dict[str, object] = {
     "name": NAMELESS, "shape": [], "dtype": "float16", "op": "", "inputs": [], "attrs": {}, "body": [], "dim": [],
 }  # fmt: skip
@@ -39,8 +39,8 @@ def salvage(data: dict[str, JsonValue]) -> GraphForm:
     """Return what of a graph object can be read; the object has been refused as a whole."""
     lost: dict[tuple[str, int], frozenset[str]] = {}
     sections: dict[str, object] = {}
-    for section, model in (("inputs", InputModel), ("constants", ConstantModel), ("nodes", NodeModel),
-                           ("loops", LoopModel)):  # fmt: skip
+    for section, model in (("inputs", InputModel), ("constants", ConstantModel), ("prologue", NodeModel),
+                           ("nodes", NodeModel), ("loops", LoopModel)):  # fmt: skip
         found = data.get(section)
         items: list[Model] = []
         for index, item in enumerate(found if isinstance(found, list) else []):

@@ -7,12 +7,13 @@ from typing import cast
 import numpy as np
 import orjson
 
+from spyrec.diagnostics import Location
 from spyrec.diagnostics.json_reading import JsonValue
 from spyrec.files.array_memory import is_uniform
 from spyrec.hardware.dtypes import DType
 from spyrec.ir.attribute_text import write_attributes, write_number
 from spyrec.ir.constants import is_inline
-from spyrec.ir.graph import ConstantData, Graph, LayoutPin, LoopRequest, Node, Operand, Scalar, Value
+from spyrec.ir.graph import ConstantData, Graph, LayoutPin, LoopRequest, Node, Operand, Origin, Scalar, Value
 from spyrec.ir.graph_text import FORMAT
 from spyrec.ir.numbers import decode
 from spyrec.ir.opdef import catalogue
@@ -40,7 +41,10 @@ def graph_to_json(graph: Graph) -> dict[str, JsonValue]:
     result["inputs"] = [_typed(graph.values[name]) for name in graph.inputs]
     if graph.constants:
         result["constants"] = [_constant(graph.values[name], data) for name, data in graph.constants.items()]
-    result["nodes"] = [_node(graph, node) for node in graph.nodes]
+    prologue = [_node(graph, node) for node in graph.nodes if node.on_host]
+    if prologue:
+        result["prologue"] = prologue
+    result["nodes"] = [_node(graph, node) for node in graph.nodes if not node.on_host]
     if graph.loops:
         result["loops"] = [loop_to_json(loop) for loop in graph.loops]
     if graph.updates:
@@ -74,11 +78,20 @@ def _constant(value: Value, data: ConstantData) -> JsonValue:
     result = _typed(value)
     if data.array is None or not is_inline(data, value.type):
         result["data"] = {"file": CONSTANTS_FILE, "tensor": value.name}
-        return result
+        return result | _origin(value.origin)
     array = np.asarray(data.array.flat[0]) if is_uniform(data.array) else data.array
     numbers = decode(array, value.type.dtype).tolist()
     result["value"] = _numbers(cast("JsonValue", numbers), value.type.dtype)
-    return result
+    return result | _origin(value.origin)
+
+
+def _origin(origin: Origin) -> dict[str, JsonValue]:
+    """Return where in a model something comes from, as the file says it; nothing where nobody says."""
+    place = origin.model if isinstance(origin, Location) else None
+    if place is None:
+        return {}
+    said: dict[str, JsonValue] = {"module": place.module, "file": place.file, "line": place.line, "op": place.op}
+    return {"origin": {key: item for key, item in said.items() if item is not None}}
 
 
 def _numbers(value: JsonValue, dtype: DType) -> JsonValue:
@@ -109,7 +122,7 @@ def _node(graph: Graph, node: Node) -> JsonValue:
         result["layout"] = _pin(pin)
     if node.work_division is not None:
         result["work_division"] = dict(node.work_division)
-    return result
+    return result | _origin(node.origin)
 
 
 def _operand(operand: Operand) -> JsonValue:

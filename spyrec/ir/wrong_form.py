@@ -25,6 +25,7 @@ from spyrec.ir.graph_model import (
     LoopModel,
     Model,
     NodeModel,
+    OriginModel,
     SymbolicDimModel,
     as_text,
 )
@@ -102,11 +103,12 @@ def _diagnostic(item: ErrorDetails, data: JsonValue, root: Location, meant: Mapp
 _KEYS: dict[str, type[Model]] = {
     "inputs": InputModel,
     "constants": ConstantModel,
+    "prologue": NodeModel,
     "nodes": NodeModel,
     "loops": LoopModel,
     "dims": SymbolicDimModel,
 }
-_INNER: dict[int | str, type[Model]] = {"layout": LayoutModel, "data": DataModel}
+_INNER: dict[int | str, type[Model]] = {"layout": LayoutModel, "data": DataModel, "origin": OriginModel}
 _Place = tuple[int | str, ...]
 
 

@@ -20,7 +20,7 @@ def canonicalize(graph: Graph, context: PassContext) -> Graph:
     """
     del context
     builder = GraphRewriter(graph, "canonicalize")
-    live = [replace(node, inputs=numbers_as_constants(builder, node)) for node in live_nodes(graph)]
+    live = [replace(node, inputs=numbers_as_constants(builder, node)) for node in graph.live_nodes()]
     nodes = [*_fills(builder, graph, live), *live]
     values = live_values(builder.values, graph, nodes)
     constants = {name: data for name, data in builder.constants.items() if name in values}
@@ -45,15 +45,3 @@ def _fills(builder: GraphRewriter, graph: Graph, live: Sequence[Node]) -> list[N
         attributes = ExpandAttributes(value.type.shape)
         fills.append(Node(builder.fresh(f"{name}.expand"), "expand", (number,), (name,), attributes, value.origin))
     return fills
-
-
-def live_nodes(graph: Graph) -> list[Node]:
-    """Return the nodes that an output needs, in their order."""
-    needed = set(graph.outputs)
-    kept: list[Node] = []
-    for node in reversed(graph.nodes):
-        if needed.isdisjoint(node.outputs):
-            continue
-        kept.append(node)
-        needed.update(operand for operand in node.inputs if isinstance(operand, str))
-    return kept[::-1]

@@ -17,7 +17,6 @@ from spyrec.ir.graph import Graph, LoopRequest, Node, location_of
 from spyrec.ir.host_ops import node_reason
 from spyrec.ir.opdef import ROW_DTYPES, OpKind, RowAccess, catalogue
 from spyrec.ir.parts import HostPart, Part, RowPart
-from spyrec.passes.canonicalize import live_nodes
 from spyrec.passes.fold_constants import folded_values, makers, under_new_names, without_folded
 
 _MOVERS = frozenset({OpKind.VIEW, OpKind.MOVEMENT})
@@ -31,7 +30,7 @@ def split(graph: Graph) -> tuple[Graph, tuple[Part, ...]]:
     SPY0447 a symbolic dim beside a step of the host, SPY0448 a loop over several parts, SPY0318 an integer of a
     constant that does not fit into 32 bits.
     """
-    live = replace(graph, nodes=tuple(live_nodes(graph)))
+    live = replace(graph, nodes=graph.live_nodes())
     folded = folded_values(live)
     if not folded:
         return _split(graph)
@@ -69,7 +68,7 @@ def _split(graph: Graph) -> tuple[Graph, tuple[Part, ...]]:
         name = next(iter(graph.symbolic_dims))
         fact = f'dim "{name}" is symbolic, and the host computes a part of the graph, which has one extent'
         raise refuse("SPY0447", fact, hint="give the dim one extent")
-    graph = _with_memory(replace(graph, nodes=tuple(live_nodes(graph))), rows)
+    graph = _with_memory(replace(graph, nodes=graph.live_nodes()), rows)
     kinds = {node.name: 0 if node.name in reasons else 2 if node.name in rows else 1 for node in graph.nodes}
     phases = _phases(graph, kinds)
     parts: list[Part] = []

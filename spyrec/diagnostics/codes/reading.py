@@ -207,4 +207,45 @@ READING: dict[str, Code] = {
         "An update names an output of the graph and the input whose new content it is; both have one shape and dtype.",
         hint='"updates": {"output": "input"}, each input once',
     ),
+    "SPY0151": Code(
+        "not for the prologue",
+        "The prologue is computed by the host before the copy in: ops of NumPy semantics over inputs of integers and "
+        "bools, constants and its own values, each of 2**24 elements at most.",
+        hint='move the node to "nodes"',
+    ),
+    "SPY0160": Code(
+        "model file unreadable", "The file of a model cannot be opened.", hint="check path and permissions"
+    ),
+    "SPY0161": Code(
+        "no model file",
+        "A .pt2 file is a zip archive that torch.export.save wrote, a .onnx file a model in protobuf; what its tables "
+        "say has to lie inside of it.",
+        hint="write the file again with torch.export.save or the ONNX exporter",
+    ),
+    "SPY0162": Code(
+        "model file with code",
+        "Pickled entries and custom objects execute code when they are read; they are refused before anything reads "
+        "them.",
+        hint="export a module whose weights are plain tensors",
+    ),
+    "SPY0163": Code(
+        "importer not installed",
+        "torch reads programs of torch.export, and the onnx package reads ONNX models; neither comes with spyrec.",
+        hint="pip install 'spyrec[torch]' or 'spyrec[onnx]'",
+    ),
+    "SPY0164": Code(
+        "program not read",
+        "torch, or the onnx package, does not read the model; the message is its own.",
+        hint="read the file with the library itself first",
+    ),
+    "SPY0165": Code(
+        "program too large to read",
+        "A model is read in a process of its own, with limits on time and memory.",
+        hint="export a smaller part of the model",
+    ),
+    "SPY0166": Code(
+        "not in a graph",
+        "The model calls something that a graph does not have: the operation, how often, with which dtypes, and where.",
+        hint="write that part of the model with other functions",
+    ),
 }

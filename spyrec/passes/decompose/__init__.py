@@ -76,7 +76,7 @@ def _expand(builder: GraphRewriter, node: Node) -> None:
     types = [None if operand is None else builder.values[str(operand)].type for operand in node.inputs]
     definition = catalogue()[node.op]
     results = [builder.values[name].type for name in node.outputs]
-    if host_reason(definition, types, results, node.attributes) is not None:
+    if node.on_host or host_reason(definition, types, results, node.attributes) is not None:
         builder.nodes.append(node)  # the graph is not compiled as one: the host computes it as it stands
         return
     if definition.pieces is not None:

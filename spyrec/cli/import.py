@@ -1,0 +1,105 @@
+"""``spyrec import``: a model of torch.export or ONNX to a graph."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import click
+
+from spyrec.cli._console import current_console
+
+if TYPE_CHECKING:
+    from spyrec.diagnostics.json_reading import JsonValue
+    from spyrec.frontends.model_import.source_graph import Problem, SourceGraph, Weights
+    from spyrec.model_import import ImportDType
+
+
+@click.command(name="import")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("-o", "output", type=click.Path(path_type=Path), help="The directory to write.")
+@click.option(
+    "--dtype",
+    type=click.Choice(["float16", "bfloat16", "keep"]),
+    default="float16",
+    show_default=True,
+    help="What the model's floats become.",
+)
+@click.option("--dim", "dims", multiple=True, metavar="NAME=EXTENT", help="Bind a symbolic dim.")
+@click.option("--list-unsupported", is_flag=True, help="Only list what a graph does not have; exit 1 if there is any.")
+@click.option("--json", "as_json", is_flag=True, help="Print the report, or the list, as JSON.")
+def command(  # noqa: PLR0913 -- one parameter per option of the verb
+    *, file: Path, output: Path | None, dtype: str, dims: Sequence[str], list_unsupported: bool, as_json: bool
+) -> int:
+    """Write graph.json, weights.safetensors and import.json of FILE: a .pt2 of torch.export.save, or a .onnx file."""
+    from spyrec.bundle.atomic_directory import refuse_unwritable
+    from spyrec.frontends.model_import.files import write_model
+    from spyrec.model_import import settled
+
+    if output is None and not list_unsupported:
+        raise click.UsageError("give the directory to write: -o DIR")
+    if output is not None and not list_unsupported:
+        refuse_unwritable(output)
+    with current_console().progress(f"reading {file.name}"):
+        source, weights = _read(file, _extents(dims))
+    if list_unsupported:
+        return _list(source.problems, as_json)
+    assert output is not None
+    model = settled(source, weights, cast("ImportDType", dtype))
+    with current_console().progress(f"writing {output}"):
+        report = write_model(model, output, file.name)
+    click.echo(json.dumps(report, indent=2) if as_json else _summary(report, output))
+    return 0
+
+
+def _read(file: Path, dims: dict[str, int]) -> tuple[SourceGraph, Weights]:
+    if file.suffix == ".onnx":
+        from spyrec.frontends.onnx.model import read_onnx
+
+        return read_onnx(file, dims)
+    from spyrec.frontends.torch_export.program import read_program
+
+    return read_program(file, dims)
+
+
+def _extents(dims: Sequence[str]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for text in dims:
+        name, _, extent = text.partition("=")
+        if not name or not extent.isascii() or not extent.isdigit() or int(extent) < 1:
+            raise click.BadParameter(f"{text!r:.60} is not NAME=EXTENT", param_hint="--dim")
+        found[name] = int(extent)
+    return found
+
+
+def _list(problems: Sequence[Problem], as_json: bool) -> int:
+    """Print what a graph does not have; 1 if there is any."""
+    from spyrec.model_import import problem_diagnostics
+
+    found = problem_diagnostics(problems)
+    if as_json:
+        rows = [{"what": item.message, "notes": list(item.notes), "hint": item.hint} for item in found]
+        click.echo(json.dumps({"unsupported": rows}, indent=2))
+    else:
+        for item in found:
+            click.echo(item.message)
+            for note in item.notes:
+                click.echo(f"  {note}")
+        if not found:
+            click.echo("everything is supported")
+    return 1 if found else 0
+
+
+def _summary(report: dict[str, JsonValue], output: Path) -> str:
+    """Return what was written, in a few lines."""
+    lists = {name: cast("list[object]", report[name]) for name in ("inputs", "outputs", "folded", "prologue")}
+    casts = cast("dict[str, dict[str, int]]", report["casts"])["weights"]
+    return "\n".join(
+        [
+            f"{output}: {len(lists['inputs'])} inputs, {len(lists['outputs'])} outputs",
+            f"  {len(lists['folded'])} values folded, {len(lists['prologue'])} in the prologue",
+            f"  {casts['elements']} weights, {casts['overflown']} too large for their dtype, {casts['lost']} lost",
+        ]
+    )

@@ -1,0 +1,192 @@
+"""Gives a settled graph the dtypes that the device is to compute in.
+
+A program whose weights are float32 is computed in float16 (or bfloat16) throughout; in a program whose weights have 16
+bits already, float32 stands where its author asked for it, and stays.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
+
+import numpy as np
+
+from spyrec.dataclass import dataclass
+from spyrec.frontends.model_import.source_graph import SourceInput, Weights
+from spyrec.hardware.dtypes import DType
+from spyrec.ir.graph import ConstantData, Graph, Node, Operand, Scalar, Value
+from spyrec.ir.inference import infer
+from spyrec.ir.numbers import fits
+from spyrec.ir.opdef import Attributes, OpError, catalogue
+from spyrec.ir.types import TensorType
+
+LARGEST: Mapping[DType, float] = {
+    DType.FLOAT16: 65504.0,
+    DType.BFLOAT16: 3.3895313892515355e38,
+    DType.FLOAT32: 3.4028234663852886e38,
+}
+"""The largest finite number of each format: finite numbers beyond it become it, and never an infinity."""
+
+
+@dataclass(frozen=True, slots=True)
+class CastGraph:
+    """A graph in the dtypes asked for.
+
+    ``dtypes``: what each dtype of the program has become.  ``clamped``: numbers in the program that the new dtype does
+    not hold, by the node that has them.
+    """
+
+    graph: Graph
+    dtypes: Mapping[DType, DType]
+    clamped: Mapping[str, float]
+
+
+def chosen_dtypes(
+    graph: Graph, inputs: Sequence[SourceInput], weights: Weights, target: DType | None
+) -> dict[DType, DType]:
+    """Return what each float dtype of a program becomes; ``target`` is ``None`` where all are kept."""
+    if target is None:
+        return {}
+    counts: Counter[DType] = Counter()
+    for item in inputs:
+        weight = weights.get(item.key or "")
+        if weight is not None and weight.dtype.is_float:
+            counts[weight.dtype] += int(np.prod(weight.shape, dtype=np.int64))
+    if not counts:
+        counts.update(graph.type_of(name).dtype for name in graph.inputs if graph.type_of(name).dtype.is_float)
+    working = counts.most_common(1)[0][0] if counts else DType.FLOAT32
+    wide = {DType.FLOAT32} if working is DType.FLOAT32 else set[DType]()
+    return dict.fromkeys({DType.FLOAT16, DType.BFLOAT16, *wide}, target)
+
+
+def cast(graph: Graph, dtypes: Mapping[DType, DType]) -> CastGraph:
+    """Return the graph with its floats in other dtypes, and the conversions that this makes idle left out.
+
+    The prologue keeps its own dtypes, and converts what the device reads of it once, at its end.
+    """
+    return _Caster(graph, dtypes).cast()
+
+
+class _Caster:
+    def __init__(self, graph: Graph, dtypes: Mapping[DType, DType]) -> None:
+        self._graph = graph
+        self._dtypes = dtypes
+        self._values: dict[str, Value] = {}
+        self._names: dict[str, str] = {}
+        self._nodes: list[Node] = []
+        self._clamped: dict[str, float] = {}
+
+    def cast(self) -> CastGraph:
+        graph = self._graph
+        of_host = {name for node in graph.nodes if node.on_host for name in (*node.outputs, *node.inputs)}
+        read_by_device = {name for node in graph.nodes if not node.on_host for name in node.inputs} | set(graph.outputs)
+        constants: dict[str, ConstantData] = {}
+        for name in graph.inputs:
+            self._values[name] = self._retyped(graph.values[name])
+        for name, data in graph.constants.items():
+            value = graph.values[name]
+            if name in of_host and name in read_by_device and value.type.dtype in self._dtypes:
+                own = self._fresh(f"{name}.prologue")
+                self._names[f"prologue {name}"] = own
+                self._values[own] = replace(value, name=own)
+                constants[own] = data
+            is_of_host = name in of_host and name not in read_by_device
+            self._values[name] = value if is_of_host else self._retyped(value)
+            constants[name] = data
+        for node in graph.nodes:
+            if node.on_host:
+                self._add_of_host(node)
+        for node in graph.nodes:
+            if node.on_host:
+                self._convert_results(node, read_by_device)
+        for node in graph.nodes:
+            if not node.on_host:
+                self._add(node)
+        outputs = tuple(self._renamed(name) for name in graph.outputs)
+        updates = {self._renamed(output): name for output, name in graph.updates.items()}
+        values = dict(self._values)
+        made = replace(
+            graph, nodes=tuple(self._nodes), values=values, constants=constants, outputs=outputs, updates=updates
+        )
+        return CastGraph(made, self._dtypes, self._clamped)
+
+    def _retyped(self, value: Value) -> Value:
+        dtype = self._dtypes.get(value.type.dtype, value.type.dtype)
+        return replace(value, type=TensorType(value.type.shape, dtype))
+
+    def _renamed(self, name: str) -> str:
+        return self._names.get(name, name)
+
+    def _fresh(self, stem: str) -> str:
+        name, number = stem, 0
+        while name in self._graph.values or name in self._values:
+            number += 1
+            name = f"{stem}_{number}"
+        return name
+
+    # --- the prologue ---
+
+    def _add_of_host(self, node: Node) -> None:
+        """Keep a node of the prologue as it is."""
+        inputs = tuple(
+            self._names.get(f"prologue {item}", item) if isinstance(item, str) else item for item in node.inputs
+        )
+        self._nodes.append(replace(node, inputs=inputs))
+        for name in node.outputs:
+            self._values[name] = self._graph.values[name]
+
+    def _convert_results(self, node: Node, read_by_device: set[Operand]) -> None:
+        """Convert what the device reads of a node of the prologue to what it computes in."""
+        for name in node.outputs:
+            value = self._graph.values[name]
+            target = self._dtypes.get(value.type.dtype)
+            if name not in read_by_device or target is None or target is value.type.dtype:
+                continue
+            own = self._fresh(f"{name}.{target.value}")
+            attributes = catalogue()["to"].attributes(target)
+            self._nodes.append(Node(own, "to", (name,), (own,), attributes, node.origin, on_host=True))
+            self._values[own] = replace(value, name=own, type=TensorType(value.type.shape, target))
+            self._names[name] = own
+
+    # --- the device's nodes ---
+
+    def _add(self, node: Node) -> None:
+        inputs = tuple(self._renamed(item) if isinstance(item, str) else item for item in node.inputs)
+        attributes = self._attributes(node.attributes)
+        made = replace(node, inputs=inputs, attributes=attributes)
+        if node.op == "to" and isinstance(inputs[0], str):
+            source = self._values[inputs[0]]
+            if source.type.dtype is self._target(node.outputs[0]):
+                self._names[node.outputs[0]] = source.name
+                return
+        made = replace(made, inputs=tuple(self._number(made, item) for item in made.inputs))
+        definition = catalogue()[made.op]
+        found = infer(definition, made.inputs, made.attributes, self._values)
+        assert not isinstance(found, OpError), (made.name, made.op, found)
+        for name, result, dims in zip(made.outputs, found.results, found.dims, strict=False):
+            self._values[name] = replace(self._graph.values[name], type=result, dims=dims)
+        self._nodes.append(made)
+
+    def _target(self, name: str) -> DType:
+        dtype = self._graph.values[name].type.dtype
+        return self._dtypes.get(dtype, dtype)
+
+    def _attributes(self, attributes: Attributes) -> Attributes:
+        """Return attributes with dtypes as they are now."""
+        changed = {
+            item.name: self._dtypes[value]
+            for item in fields(attributes)
+            if isinstance(value := getattr(attributes, item.name), DType) and value in self._dtypes
+        }
+        return replace(attributes, **changed) if changed else attributes  # pyright: ignore[reportArgumentType, reportUnknownVariableType]
+
+    def _number(self, node: Node, operand: Operand) -> Operand:
+        """Return a number operand as the dtype beside it holds it; a finite one stays finite."""
+        if not isinstance(operand, Scalar) or isinstance(operand.value, bool) or not np.isfinite(operand.value):
+            return operand
+        target = self._target(node.outputs[0])
+        if not target.is_float or fits(operand.value, target):
+            return operand
+        self._clamped[node.name] = float(operand.value)
+        return Scalar(float(np.copysign(LARGEST[target], operand.value)))

@@ -1,0 +1,188 @@
+"""``spyrec.import_onnx``: an ONNX model, from memory or from a file, as a graph.
+
+The onnx package reads the file, inlines its functions and infers its shapes; torch is not needed.  Tensors that lie in
+files beside the model are mapped, never loaded.
+"""
+
+from __future__ import annotations
+
+import math
+import mmap
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+
+from spyrec.dataclass import dataclass
+from spyrec.diagnostics import Location, refuse
+from spyrec.frontends.model_import.source_graph import HostArray, SourceGraph, Weight, Weights
+from spyrec.hardware.dtypes import DType
+
+if TYPE_CHECKING:
+    from onnx import ModelProto, TensorProto
+
+LEAST_OPSET = 13
+_MOST_FILE_BYTES = 1 << 31
+"""A protobuf message has less than 2 GiB; larger models keep their tensors in files of their own."""
+
+DTYPES: Mapping[int, tuple[str, str]] = {
+    1: ("float32", "<f4"), 2: ("uint8", "u1"), 3: ("int8", "i1"), 5: ("int16", "<i2"), 6: ("int32", "<i4"),
+    7: ("int64", "<i8"), 9: ("bool", "?"), 10: ("float16", "<f2"), 11: ("float64", "<f8"), 16: ("bfloat16", "<u2"),
+    17: ("float8_e4m3fn", "u1"),
+}  # fmt: skip
+"""The numbers that ONNX has for element types (``TensorProto.DataType``): PyTorch's name, NumPy's form."""
+
+
+@dataclass(frozen=True, slots=True)
+class OnnxModel:
+    """A model that is read: functions inlined, shapes inferred, tensors in files left there."""
+
+    proto: ModelProto
+    place: Location
+    folder: Path | None
+
+
+def read_onnx(model: ModelProto | str | os.PathLike[str], dims: Mapping[str, int]) -> tuple[SourceGraph, Weights]:
+    """Return an ONNX model as a graph in its own dtypes, and its weights; nothing of them is read.
+
+    ``dims``: extents of symbolic dims (``dim_param``).  Errors: SPY0160 to SPY0164.
+    """
+    read = _read(model, dims)
+    from spyrec.frontends.onnx.lower import OnnxLowering
+
+    weights = {item.name: _weight(item, read) for item in read.proto.graph.initializer}
+    return OnnxLowering(read, weights).graph(), weights
+
+
+def _read(model: ModelProto | str | os.PathLike[str], dims: Mapping[str, int]) -> OnnxModel:
+    try:
+        import onnx
+        from onnx import inliner, shape_inference
+    except ImportError:
+        message = "the onnx package is not installed, and it reads ONNX models"
+        raise refuse("SPY0163", message, hint="pip install 'spyrec[onnx]'") from None
+    folder: Path | None = None
+    place = Location("<model>")
+    if isinstance(model, str | os.PathLike):
+        path = Path(model)
+        folder, place = path.parent, Location(str(path))
+        proto = _load(path, place)
+    else:
+        proto = onnx.ModelProto()
+        proto.CopyFrom(model)
+    try:
+        _bind(proto, dims)
+        inlined = inliner.inline_local_functions(proto)
+        inferred = shape_inference.infer_shapes(inlined, data_prop=True)
+    except Exception as error:  # noqa: BLE001 -- the package raises what its C++ raises
+        message = f"the onnx package does not read the model: {str(error).splitlines()[0][:300]}"
+        raise refuse("SPY0164", message, place) from None
+    _refuse_old(inferred, place)
+    return OnnxModel(inferred, place, folder)
+
+
+def _load(path: Path, place: Location) -> ModelProto:
+    import onnx
+
+    try:
+        size_bytes = path.stat().st_size
+        if size_bytes >= _MOST_FILE_BYTES:
+            raise refuse("SPY0161", f"the file has {size_bytes} bytes, a protobuf message less than 2 GiB", place)
+        load = cast("Callable[..., ModelProto]", onnx.load_model)  # pyright: ignore[reportUnknownMemberType] -- it is untyped
+        return load(str(path), load_external_data=False)
+    except OSError as error:
+        raise refuse("SPY0160", f"the file cannot be read: {error.strerror or error}", place) from None
+    except Exception as error:
+        if type(error).__name__ not in ("DecodeError", "ParseError", "ValidationError"):
+            raise
+        raise refuse("SPY0161", f"the file is no ONNX model: {error}", place) from None
+
+
+def _bind(proto: ModelProto, dims: Mapping[str, int]) -> None:
+    """Give symbolic dims of the inputs their extents; shape inference carries them on."""
+    for value in proto.graph.input:
+        for dim in value.type.tensor_type.shape.dim:
+            if dim.dim_param in dims:
+                dim.dim_value = dims[dim.dim_param]
+    del proto.graph.value_info[:]  # what the writer inferred without them
+    for value in proto.graph.output:
+        for dim in value.type.tensor_type.shape.dim:
+            if dim.dim_param in dims:
+                dim.dim_value = dims[dim.dim_param]
+
+
+def _refuse_old(proto: ModelProto, place: Location) -> None:
+    versions = {item.domain: item.version for item in proto.opset_import}
+    found = versions.get("", versions.get("ai.onnx", 0))
+    if found < LEAST_OPSET:
+        hint = f"convert it first: onnx.version_converter.convert_version(model, {LEAST_OPSET})"
+        raise refuse(
+            "SPY0161", f"the model is of opset {found}, and {LEAST_OPSET} is the oldest read", place, hint=hint
+        )
+
+
+# --- tensors ---
+
+
+def _weight(tensor: TensorProto, model: OnnxModel) -> Weight:
+    name, carrier = DTYPES.get(tensor.data_type, (f"type {tensor.data_type}", ""))
+    shape = tuple(tensor.dims)
+    dtype = DType.FLOAT32 if name == "float64" else DType(name) if carrier else DType.UINT8
+    if tensor.data_location == 1:
+        return _external(tensor, model, dtype, carrier)
+
+    def read() -> HostArray:
+        if not carrier:
+            raise refuse("SPY0161", f'the tensor "{tensor.name[:80]}" has {name}, which is not read', model.place)
+        return array_of(tensor)
+
+    return Weight(dtype, shape, read, tensor.name)
+
+
+def array_of(tensor: TensorProto) -> HostArray:
+    """Return a tensor that stands in the model, in the carrier of its dtype."""
+    import onnx
+
+    _, carrier = DTYPES[tensor.data_type]
+    if tensor.raw_data:
+        return np.frombuffer(tensor.raw_data, carrier).reshape(tuple(tensor.dims))
+    if carrier == "<u2":
+        return np.asarray(tensor.int32_data, np.uint16).reshape(tuple(tensor.dims))
+    return onnx.numpy_helper.to_array(tensor).astype(carrier, copy=False)
+
+
+def _external(tensor: TensorProto, model: OnnxModel, dtype: DType, carrier: str) -> Weight:
+    """Return a tensor that lies in a file beside the model; the file has to lie in the model's directory."""
+    entries = {item.key: item.value for item in tensor.external_data}
+    shape = tuple(tensor.dims)
+    size_bytes = math.prod(shape) * np.dtype(carrier or "u1").itemsize
+    location, offset = entries.get("location", ""), int(entries.get("offset") or 0)
+    if model.folder is None:
+        raise refuse("SPY0161", f'"{tensor.name[:80]}" lies in a file, and the model came without one', model.place)
+    base = model.folder.resolve()
+    path = (base / location).resolve()
+    if Path(location).is_absolute() or not path.is_relative_to(base) or not path.is_file():
+        raise refuse("SPY0161", f'"{location[:200]}" is no file in the directory of the model', model.place)
+    if offset < 0 or offset + size_bytes > path.stat().st_size:
+        message = f'"{tensor.name[:80]}" ends at byte {offset + size_bytes} of "{location[:80]}", which is shorter'
+        raise refuse("SPY0161", message, model.place)
+    held: list[mmap.mmap] = []
+
+    def read() -> HostArray:
+        if not size_bytes:
+            return np.empty(shape, carrier)
+        begin = offset // mmap.ALLOCATIONGRANULARITY * mmap.ALLOCATIONGRANULARITY
+        with path.open("rb") as stream:
+            shift = offset - begin
+            mapped = mmap.mmap(stream.fileno(), shift + size_bytes, access=mmap.ACCESS_READ, offset=begin)
+        held.append(mapped)
+        return np.frombuffer(mapped, carrier, math.prod(shape), shift).reshape(shape)
+
+    def release() -> None:
+        for mapped in held:
+            mapped.madvise(mmap.MADV_DONTNEED)
+        held.clear()
+
+    return Weight(dtype, shape, read, (str(path), offset), release)

@@ -1,0 +1,800 @@
+"""ONNX's operators as ops of a graph, one function or one row each.
+
+Source of the rules: the operators' specification (opset 13 and newer).  What an attribute says that a graph has not is
+refused by name.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+
+from spyrec.frontends.model_import.unsupported import Unsupported
+from spyrec.frontends.value import Value
+
+if TYPE_CHECKING:
+    from onnx import TensorProto
+
+    from spyrec.frontends.onnx.lower import Call
+
+Operator = Callable[["Call"], Sequence[Value]]
+
+_FLOATS = ("float16", "bfloat16", "float32")
+
+
+def _same(op: str) -> Operator:
+    """An op of the same operands and no attributes."""
+    return lambda call: [call.add(op, *call.values())]
+
+
+def _with(op: str, **attributes: tuple[str, float]) -> Operator:
+    """An op of the same operands whose attributes have other names: ``graph=("onnx", default)``."""
+
+    def operator(call: Call) -> Sequence[Value]:
+        given = {name: call.number(own, otherwise) for name, (own, otherwise) in attributes.items()}
+        return [call.add(op, *call.values(), **given)]
+
+    return operator
+
+
+def _folded(op: str) -> Operator:
+    """A binary op over any number of operands, from the left."""
+
+    def operator(call: Call) -> Sequence[Value]:
+        first, *others = call.values()
+        for other in others:
+            first = call.add(op, first, other)
+        return [first]
+
+    return operator
+
+
+def _mean(call: Call) -> Sequence[Value]:
+    (total,) = _folded("add")(call)
+    return [call.add("div", total, call.count)]
+
+
+def _div(call: Call) -> Sequence[Value]:
+    left, right = call.values()
+    if left.dtype in _FLOATS:
+        return [call.add("div", left, right)]
+    return [call.add("div", left, right, rounding_mode="trunc")]
+
+
+def _mod(call: Call) -> Sequence[Value]:
+    return [call.add("fmod" if call.integer("fmod", 0) else "remainder", *call.values())]
+
+
+def _pow(call: Call) -> Sequence[Value]:
+    base, exponent = call.values()
+    return [call.add("pow", base, _as(call, exponent, base.dtype))]
+
+
+def _as(call: Call, value: Value, dtype: str) -> Value:
+    return value if value.dtype == dtype else call.add("to", value, dtype=dtype)
+
+
+def _where(call: Call) -> Sequence[Value]:
+    return [call.add("where", *call.values())]
+
+
+def _clip(call: Call) -> Sequence[Value]:
+    bounds: dict[str, object] = {}
+    value = call.value(0)
+    for index, name in ((1, "min"), (2, "max")):
+        found = call.known(index)
+        if found is not None:
+            number = found.reshape(-1)[0].item()
+            bounds[name] = number
+    return [call.add("clamp", value, **bounds)] if bounds else [value]
+
+
+def _cast(call: Call) -> Sequence[Value]:
+    return [_as(call, call.value(0), call.dtype(call.integer("to", 1)))]
+
+
+def _cast_like(call: Call) -> Sequence[Value]:
+    return [_as(call, call.value(0), call.value(1).dtype)]
+
+
+def _identity(call: Call) -> Sequence[Value]:
+    return [call.value(0)]
+
+
+def _gelu(call: Call) -> Sequence[Value]:
+    return [call.add("gelu", call.value(0), approximate=call.text("approximate", "none"))]
+
+
+def _celu(call: Call) -> Sequence[Value]:
+    """``max(0, x) + min(0, alpha (exp(x / alpha) - 1))``, which is elu of x / alpha, times alpha."""
+    alpha = call.number("alpha", 1.0)
+    return [call.add("elu", call.value(0), alpha=alpha, scale=1.0, input_scale=1.0 / alpha)]
+
+
+def _selu(call: Call) -> Sequence[Value]:
+    alpha, gamma = call.number("alpha", 1.67326319217681884765625), call.number("gamma", 1.05070102214813232421875)
+    return [call.add("elu", call.value(0), alpha=alpha, scale=gamma)]
+
+
+def _prelu(call: Call) -> Sequence[Value]:
+    """The slope is broadcast as other operands are; one per channel is PyTorch's."""
+    value, slope = call.value(0), call.value(1)
+    return [call.add("where", call.add("lt", value, 0), call.add("mul", value, slope), value)]
+
+
+def _hard_sigmoid(call: Call) -> Sequence[Value]:
+    alpha, beta = call.number("alpha", 0.2), call.number("beta", 0.5)
+    return [call.add("clamp", call.add("add", call.add("mul", call.value(0), alpha), beta), min=0.0, max=1.0)]
+
+
+def _thresholded(call: Call) -> Sequence[Value]:
+    return [call.add("threshold", call.value(0), threshold=call.number("alpha", 1.0), value=0.0)]
+
+
+def _shrink(call: Call) -> Sequence[Value]:
+    value, lambd, bias = call.value(0), call.number("lambd", 0.5), call.number("bias", 0.0)
+    low = call.add("where", call.add("lt", value, -lambd), call.add("add", value, bias), 0.0)
+    return [call.add("where", call.add("gt", value, lambd), call.add("sub", value, bias), low)]
+
+
+def _is_inf(call: Call) -> Sequence[Value]:
+    value = call.value(0)
+    positive, negative = call.integer("detect_positive", 1), call.integer("detect_negative", 1)
+    if positive and negative:
+        return [call.add("isinf", value)]
+    return [call.add("eq", value, math.inf if positive else -math.inf)]
+
+
+def _bit_shift(call: Call) -> Sequence[Value]:
+    left = call.text("direction", "LEFT") == "LEFT"
+    return [call.add("bitwise_left_shift" if left else "bitwise_right_shift", *call.values())]
+
+
+# --- reductions ---
+
+
+def _axes(call: Call, index: int = 1) -> list[int] | None:
+    """Return the axes of a reduction, in an operand or an attribute; ``None`` for all."""
+    found = call.integers(index) if call.has(index) else call.list("axes")
+    return found or None
+
+
+def _reduction(op: str) -> Operator:
+    def operator(call: Call) -> Sequence[Value]:
+        value = call.value(0)
+        axes = _axes(call)
+        if axes is None:
+            if call.integer("noop_with_empty_axes", 0):
+                return [value]
+            axes = list(range(value.ndim))
+        keep = bool(call.integer("keepdims", 1))
+        return [_reduced(call, op, value, axes, keep)]
+
+    return operator
+
+
+def _reduced(call: Call, op: str, value: Value, axes: list[int], keep: bool) -> Value:
+    if not axes:
+        return value
+    match op:
+        case "prod":
+            for axis in sorted((item % value.ndim for item in axes), reverse=True):
+                value = call.add("prod", value, dim=axis, keepdim=keep)
+            return _as(call, value, call.value(0).dtype)
+        case "l1":
+            return call.add("sum", call.add("abs", value), dim=axes, keepdim=keep)
+        case "l2":
+            return call.add("norm", value, p=2.0, dim=axes, keepdim=keep)
+        case "log_sum":
+            return call.add("log", call.add("sum", value, dim=axes, keepdim=keep))
+        case "sum_square":
+            return call.add("sum", call.add("square", value), dim=axes, keepdim=keep)
+        case "sum":
+            return _as(call, call.add("sum", value, dim=axes, keepdim=keep), value.dtype)
+        case _:
+            return call.add(op, value, dim=axes, keepdim=keep)
+
+
+def _arg(op: str) -> Operator:
+    def operator(call: Call) -> Sequence[Value]:
+        value, axis, keep = call.value(0), call.integer("axis", 0), bool(call.integer("keepdims", 1))
+        if not call.integer("select_last_index", 0):
+            return [call.add(op, value, dim=axis, keepdim=keep)]
+        flipped = call.add(op, call.add("flip", value, dims=[axis]), dim=axis, keepdim=keep)
+        return [call.add("sub", value.shape[axis] - 1, flipped)]
+
+    return operator
+
+
+def _top_k(call: Call) -> Sequence[Value]:
+    count = call.integers(1)
+    assert count is not None
+    given = {"k": count[0], "dim": call.integer("axis", -1), "largest": bool(call.integer("largest", 1))}
+    return call.add_all("topk", call.value(0), **given)
+
+
+def _cumulated(call: Call) -> Sequence[Value]:
+    value, axes = call.value(0), call.integers(1)
+    assert axes is not None
+    axis = axes[0] % value.ndim
+    reverse = bool(call.integer("reverse", 0))
+    moved = call.add("flip", value, dims=[axis]) if reverse else value
+    total = _as(call, call.add("cumsum", moved, dim=axis), value.dtype)
+    total = call.add("sub", total, moved) if call.integer("exclusive", 0) else total
+    return [call.add("flip", total, dims=[axis]) if reverse else total]
+
+
+def _softmax(op: str) -> Operator:
+    return lambda call: [call.add(op, call.value(0), dim=call.integer("axis", -1))]
+
+
+# --- products ---
+
+
+def _gemm(call: Call) -> Sequence[Value]:
+    left, right = call.value(0), call.value(1)
+    left = call.add("transpose", left, dim0=0, dim1=1) if call.integer("transA", 0) else left
+    alpha, beta = call.number("alpha", 1.0), call.number("beta", 1.0)
+    addend = call.optional(2)
+    if call.integer("transB", 0) and alpha == beta == 1.0 and (addend is None or addend.ndim == 1):
+        return [call.add("linear", left, right, *([] if addend is None else [addend]))]
+    right = call.add("transpose", right, dim0=0, dim1=1) if call.integer("transB", 0) else right
+    if addend is None:
+        product = call.add("matmul", left, right)
+        return [product if alpha == 1.0 else call.add("mul", product, alpha)]
+    return [call.add("addmm", addend, left, right, alpha=alpha, beta=beta)]
+
+
+def _einsum(call: Call) -> Sequence[Value]:
+    return [call.add("einsum", *call.values(), equation=call.text("equation", ""))]
+
+
+def _spatial(call: Call, rank: int) -> tuple[list[int], list[int], list[int]]:
+    """Return strides, dilations and paddings (begins, then ends) of a window op."""
+    pads = call.list("pads") or [0] * (2 * rank)
+    return call.list("strides") or [1] * rank, call.list("dilations") or [1] * rank, pads
+
+
+def _explicit_pads(call: Call, extents: Sequence[int], kernel: Sequence[int], transposed: bool = False) -> list[int]:
+    """Return the paddings that ``auto_pad`` means."""
+    rank = len(kernel)
+    strides, dilations, pads = _spatial(call, rank)
+    mode = call.text("auto_pad", "NOTSET")
+    if mode == "NOTSET":
+        return pads
+    if mode == "VALID":
+        return [0] * (2 * rank)
+    if transposed:
+        raise Unsupported(f"auto_pad {mode} of a transposed convolution")
+    begins: list[int] = []
+    ends: list[int] = []
+    for extent, size, stride, dilation in zip(extents, kernel, strides, dilations, strict=True):
+        total = max((math.ceil(extent / stride) - 1) * stride + (size - 1) * dilation + 1 - extent, 0)
+        small, large = total // 2, total - total // 2
+        begins.append(small if mode == "SAME_UPPER" else large)
+        ends.append(large if mode == "SAME_UPPER" else small)
+    return [*begins, *ends]
+
+
+def _padded(call: Call, value: Value, pads: Sequence[int], filled: float = 0.0) -> tuple[Value, list[int]]:
+    """Return a value and symmetric paddings: uneven ones are made beforehand."""
+    rank = len(pads) // 2
+    begins, ends = list(pads[:rank]), list(pads[rank:])
+    if begins == ends:
+        return value, begins
+    widths = [width for axis in reversed(range(rank)) for width in (begins[axis], ends[axis])]
+    return call.add("pad", value, pad=widths, value=filled), [0] * rank
+
+
+def _conv(call: Call) -> Sequence[Value]:
+    value, weight = call.value(0), call.value(1)
+    rank = weight.ndim - 2
+    strides, dilations, _ = _spatial(call, rank)
+    value, padding = _padded(call, value, _explicit_pads(call, value.shape[2:], weight.shape[2:]))
+    given = {"stride": strides, "padding": padding, "dilation": dilations, "groups": call.integer("group", 1)}
+    bias = call.optional(2)
+    return [call.add(f"conv{rank}d", value, weight, *([] if bias is None else [bias]), **given)]
+
+
+def _conv_transpose(call: Call) -> Sequence[Value]:
+    value, weight = call.value(0), call.value(1)
+    rank = weight.ndim - 2
+    strides, dilations, _ = _spatial(call, rank)
+    pads = _explicit_pads(call, value.shape[2:], weight.shape[2:], transposed=True)
+    if call.list("output_shape") is not None or pads[:rank] != pads[rank:]:
+        raise Unsupported("output_shape, or paddings that differ before and behind")
+    given = {
+        "stride": strides, "padding": pads[:rank], "output_padding": call.list("output_padding") or [0] * rank,
+        "groups": call.integer("group", 1), "dilation": dilations,
+    }  # fmt: skip
+    bias = call.optional(2)
+    return [call.add(f"conv_transpose{rank}d", value, weight, *([] if bias is None else [bias]), **given)]
+
+
+def _pool(kind: str) -> Operator:
+    def operator(call: Call) -> Sequence[Value]:
+        value, kernel = call.value(0), call.list("kernel_shape")
+        assert kernel is not None
+        rank = len(kernel)
+        strides, dilations, _ = _spatial(call, rank)
+        pads = _explicit_pads(call, value.shape[2:], kernel)
+        ceil = bool(call.integer("ceil_mode", 0))
+        if len(call.node.output) > 1 and call.node.output[1]:
+            raise Unsupported("the indices of a pool")
+        if kind == "max":
+            value, padding = _padded(call, value, pads, -math.inf)
+            given = {"kernel_size": kernel, "stride": strides, "padding": padding, "dilation": dilations}
+            return [call.add(f"max_pool{rank}d", value, ceil_mode=ceil, **given)]
+        counted = bool(call.integer("count_include_pad", 0))
+        if any(dilation != 1 for dilation in dilations) or (pads[:rank] != pads[rank:] and not counted):
+            raise Unsupported("dilations, or paddings that differ before and behind and are not counted")
+        value, padding = _padded(call, value, pads)
+        given = {"kernel_size": kernel, "stride": strides, "padding": padding, "count_include_pad": counted}
+        return [call.add(f"avg_pool{rank}d", value, ceil_mode=ceil, **given)]
+
+    return operator
+
+
+def _global_pool(op: str) -> Operator:
+    return lambda call: [call.add(op, call.value(0), dim=list(range(2, call.value(0).ndim)), keepdim=True)]
+
+
+# --- norms ---
+
+
+def _batch_norm(call: Call) -> Sequence[Value]:
+    if call.integer("training_mode", 0):
+        raise Unsupported("training_mode")
+    value, scale, bias, mean, variance = (call.value(index) for index in range(5))
+    return [call.add("batch_norm", value, mean, variance, scale, bias, eps=call.number("epsilon", 1e-5))]
+
+
+def _layer_norm(call: Call) -> Sequence[Value]:
+    value, scale, bias = call.value(0), call.value(1), call.optional(2)
+    axis = call.integer("axis", -1) % value.ndim
+    shape = list(value.shape[axis:])
+    rest = [] if bias is None else [bias]
+    return [call.add("layer_norm", value, scale, *rest, normalized_shape=shape, eps=call.number("epsilon", 1e-5))]
+
+
+def _rms_norm(call: Call) -> Sequence[Value]:
+    value = call.value(0)
+    axis = call.integer("axis", -1) % value.ndim
+    shape = list(value.shape[axis:])
+    return [call.add("rms_norm", value, call.value(1), normalized_shape=shape, eps=call.number("epsilon", 1e-5))]
+
+
+def _instance_norm(call: Call) -> Sequence[Value]:
+    value, scale, bias = (call.value(index) for index in range(3))
+    groups = value.shape[1]
+    return [call.add("group_norm", value, scale, bias, num_groups=groups, eps=call.number("epsilon", 1e-5))]
+
+
+def _group_norm(call: Call) -> Sequence[Value]:
+    value, scale, bias = (call.value(index) for index in range(3))
+    groups = call.integer("num_groups", 1)
+    if scale.shape[0] == groups != value.shape[1]:  # before opset 21 the scale is of a group
+        count = value.shape[1] // groups
+        scale, bias = (call.add("repeat_interleave", item, repeats=count) for item in (scale, bias))
+    return [call.add("group_norm", value, scale, bias, num_groups=groups, eps=call.number("epsilon", 1e-5))]
+
+
+def _lp_norm(call: Call) -> Sequence[Value]:
+    value, axis, power = call.value(0), call.integer("axis", -1), call.integer("p", 2)
+    return [call.add("div", value, call.add("norm", value, p=float(power), dim=[axis], keepdim=True))]
+
+
+# --- views and movement ---
+
+
+def _transpose(call: Call) -> Sequence[Value]:
+    value = call.value(0)
+    return [call.add("permute", value, dims=call.list("perm") or list(range(value.ndim))[::-1])]
+
+
+def _reshape(call: Call) -> Sequence[Value]:
+    value, sizes = call.value(0), call.integers(1)
+    assert sizes is not None
+    is_zero_kept = bool(call.integer("allowzero", 0))
+    shape = [value.shape[axis] if size == 0 and not is_zero_kept else size for axis, size in enumerate(sizes)]
+    return [call.add("reshape", value, shape=shape)]
+
+
+def _flatten(call: Call) -> Sequence[Value]:
+    value = call.value(0)
+    axis = call.integer("axis", 1)
+    axis = axis % value.ndim if axis < 0 else axis
+    before = math.prod(value.shape[:axis])
+    return [call.add("reshape", value, shape=[before, math.prod(value.shape[axis:])])]
+
+
+def _squeeze(call: Call) -> Sequence[Value]:
+    value = call.value(0)
+    axes = _axes(call)
+    axes = [axis for axis, extent in enumerate(value.shape) if extent == 1] if axes is None else axes
+    return [call.add("squeeze", value, dim=axes)] if axes else [value]
+
+
+def _unsqueeze(call: Call) -> Sequence[Value]:
+    value, axes = call.value(0), _axes(call)
+    assert axes is not None
+    rank = value.ndim + len(axes)
+    for axis in sorted(item % rank for item in axes):
+        value = call.add("unsqueeze", value, dim=axis)
+    return [value]
+
+
+def _concat(call: Call) -> Sequence[Value]:
+    return [call.add("cat", *call.values(), dim=call.integer("axis", 0))]
+
+
+def _split(call: Call) -> Sequence[Value]:
+    value, axis = call.value(0), call.integer("axis", 0)
+    sizes: list[int] | None = call.integers(1) if call.has(1) else call.list("split")
+    if sizes is None:
+        count = len(call.node.output)
+        each = math.ceil(value.shape[axis] / count)
+        sizes = [min(each, value.shape[axis] - each * index) for index in range(count)]
+    results: list[Value] = []
+    begin = 0
+    for size in sizes:
+        results.append(call.add("slice", value, dim=axis, start=begin, end=begin + size))
+        begin += size
+    return results
+
+
+def _slice(call: Call) -> Sequence[Value]:
+    value = call.value(0)
+    starts, ends = call.integers(1), call.integers(2)
+    assert starts is not None
+    assert ends is not None
+    axes = (call.integers(3) if call.has(3) else None) or list(range(len(starts)))
+    steps = (call.integers(4) if call.has(4) else None) or [1] * len(starts)
+    for start, end, given, step in zip(starts, ends, axes, steps, strict=True):
+        axis = given % value.ndim
+        taken = range(value.shape[axis])[start:end:step] if step > 0 else None
+        if taken is None:
+            value = _reversed(call, value, axis, (start, end, step))
+        elif (taken.start, len(taken), step) != (0, value.shape[axis], 1):
+            stop = taken.start + (len(taken) - 1) * step + 1 if len(taken) else taken.start
+            value = call.add("slice", value, dim=axis, start=taken.start, end=stop, step=step)
+    return [value]
+
+
+def _reversed(call: Call, value: Value, axis: int, bounds: tuple[int, int, int]) -> Value:
+    """A slice that runs backward: the elements forward, then flipped."""
+    extent = value.shape[axis]
+    start, end, step = bounds
+    first = min(start + extent if start < 0 else start, extent - 1)
+    last = max(end + extent if -extent <= end < 0 else end, -1)
+    taken = sorted(range(first, last, step))
+    if not taken:
+        return call.add("slice", value, dim=axis, start=0, end=0)
+    part = call.add("slice", value, dim=axis, start=taken[0], end=taken[-1] + 1, step=-step)
+    return call.add("flip", part, dims=[axis])
+
+
+def _expand(call: Call) -> Sequence[Value]:
+    value, sizes = call.value(0), call.integers(1)
+    assert sizes is not None
+    shape = list(np.broadcast_shapes(value.shape, tuple(sizes)))
+    return [call.add("expand", value, size=shape) if shape != list(value.shape) else value]
+
+
+def _tile(call: Call) -> Sequence[Value]:
+    return [call.add("repeat", call.value(0), repeats=call.integers(1))]
+
+
+def _pad(call: Call) -> Sequence[Value]:
+    value, pads = call.value(0), call.integers(1)
+    assert pads is not None
+    axes = (call.integers(3) if call.has(3) else None) or list(range(value.ndim))
+    begins, ends = [0] * value.ndim, [0] * value.ndim
+    for position, axis in enumerate(axes):
+        begins[axis], ends[axis] = pads[position], pads[len(axes) + position]
+    mode = {"constant": "constant", "reflect": "reflect", "edge": "replicate", "wrap": "circular"}[
+        call.text("mode", "constant")
+    ]
+    first = next((axis for axis in range(value.ndim) if begins[axis] or ends[axis]), value.ndim)
+    widths = [width for axis in reversed(range(first, value.ndim)) for width in (begins[axis], ends[axis])]
+    if not widths:
+        return [value]
+    given: dict[str, object] = {"pad": widths, "mode": mode}
+    filled = call.known(2) if mode == "constant" and call.has(2) else None
+    if filled is not None:
+        given["value"] = filled.reshape(-1)[0].item()
+    return [call.add("pad", value, **given)]
+
+
+def _gather(call: Call) -> Sequence[Value]:
+    """Rows of an axis by an index of any rank; one along the first axis of a table is ``embedding``."""
+    value, index = call.value(0), call.value(1)
+    axis = call.integer("axis", 0) % value.ndim
+    index = _counted_from_the_front(call, index, value.shape[axis])
+    if index.ndim == 0:
+        taken = call.add("index_select", value, call.add("reshape", index, shape=[1]), dim=axis)
+        return [call.add("squeeze", taken, dim=[axis])]
+    if axis == 0 and value.ndim == 2:
+        return [call.add("embedding", index, value)]
+    flat = index if index.ndim == 1 else call.add("reshape", index, shape=[-1])
+    taken = call.add("index_select", value, flat, dim=axis)
+    shape = [*value.shape[:axis], *index.shape, *value.shape[axis + 1 :]]
+    return [taken if index.ndim == 1 else call.add("reshape", taken, shape=shape)]
+
+
+def _counted_from_the_front(call: Call, index: Value, extent: int) -> Value:
+    """Return an index without negative numbers, where some are known to be there."""
+    known = call.known_or_none(1)
+    if known is None or all(int(item) >= 0 for item in known.reshape(-1)):
+        return index
+    return call.add("where", call.add("lt", index, 0), call.add("add", index, extent), index)
+
+
+def _gather_elements(call: Call) -> Sequence[Value]:
+    value = call.value(0)
+    axis = call.integer("axis", 0)
+    index = _counted_from_the_front(call, call.value(1), value.shape[axis])
+    return [call.add("gather", value, index, dim=axis)]
+
+
+def _gather_nd(call: Call) -> Sequence[Value]:
+    value, index = call.value(0), call.value(1)
+    if call.integer("batch_dims", 0):
+        raise Unsupported("batch_dims")
+    parts = [call.add("select", index, dim=index.ndim - 1, index=position) for position in range(index.shape[-1])]
+    return [call.add("index", value, *parts)]
+
+
+def _scatter_elements(call: Call) -> Sequence[Value]:
+    reduction = call.text("reduction", "none")
+    operands = [call.value(index) for index in range(3)]
+    axis = call.integer("axis", 0)
+    if reduction == "none":
+        return [call.add("scatter", *operands, dim=axis)]
+    if reduction == "add":
+        return [call.add("scatter_add", *operands, dim=axis)]
+    reduce = {"mul": "prod", "max": "amax", "min": "amin"}[reduction]
+    return [call.add("scatter_reduce", *operands, dim=axis, reduce=reduce)]
+
+
+def _scatter_nd(call: Call) -> Sequence[Value]:
+    value, index, source = (call.value(position) for position in range(3))
+    reduction = call.text("reduction", "none")
+    if reduction not in ("none", "add"):
+        raise Unsupported(f"reduction {reduction}")
+    parts = [call.add("select", index, dim=index.ndim - 1, index=position) for position in range(index.shape[-1])]
+    return [call.add("index_put", value, *parts, source, accumulate=reduction == "add")]
+
+
+def _one_hot(call: Call) -> Sequence[Value]:
+    index, depth, values = call.value(0), call.integers(1), call.known(2)
+    assert depth is not None
+    assert values is not None
+    axis = call.integer("axis", -1)
+    wrapped = call.add("remainder", index, depth[0])
+    hot = call.add("one_hot", _as(call, wrapped, "int64"), num_classes=depth[0])
+    off, on = values.reshape(-1).tolist()
+    dtype = call.value(2).dtype
+    if (off, on) == (0, 1):
+        made = _as(call, hot, dtype)
+    else:
+        numbers = [call.add("full", size=[], fill_value=number, dtype=dtype) for number in (on, off)]
+        made = call.add("where", call.add("ne", hot, 0), *numbers)
+    rank = index.ndim + 1
+    place = axis % rank
+    return [made if place == rank - 1 else call.add("movedim", made, source=rank - 1, destination=place)]
+
+
+def _triangle(call: Call) -> Sequence[Value]:
+    diagonal = call.integers(1) if call.has(1) else None
+    op = "triu" if call.integer("upper", 1) else "tril"
+    return [call.add(op, call.value(0), diagonal=0 if diagonal is None else diagonal[0])]
+
+
+def _range(call: Call) -> Sequence[Value]:
+    start, end, step = (cast("np.ndarray", call.known(index)).reshape(-1)[0].item() for index in range(3))
+    return [call.add("arange", start=start, end=end, step=step, dtype=call.value(0).dtype)]
+
+
+def _constant_of_shape(call: Call) -> Sequence[Value]:
+    import onnx
+
+    sizes, filled = call.integers(0), cast("TensorProto | None", call.attributes.get("value"))
+    number: float = 0.0
+    dtype = "float32"
+    if filled is not None:
+        array = onnx.numpy_helper.to_array(filled)
+        number, dtype = array.reshape(-1)[0].item(), call.dtype(filled.data_type)
+    return [call.add("full", size=sizes, fill_value=number, dtype=dtype)]
+
+
+def _depth_to_space(call: Call) -> Sequence[Value]:
+    value, block = call.value(0), call.integer("blocksize", 1)
+    if call.text("mode", "DCR") == "CRD":
+        return [call.add("pixel_shuffle", value, upscale_factor=block)]
+    count, channels, height, width = value.shape
+    kept = channels // block**2
+    split = call.add("reshape", value, shape=[count, block, block, kept, height, width])
+    moved = call.add("permute", split, dims=[0, 3, 4, 1, 5, 2])
+    return [call.add("reshape", moved, shape=[count, kept, height * block, width * block])]
+
+
+def _space_to_depth(call: Call) -> Sequence[Value]:
+    value, block = call.value(0), call.integer("blocksize", 1)
+    count, channels, height, width = value.shape
+    split = call.add("reshape", value, shape=[count, channels, height // block, block, width // block, block])
+    moved = call.add("permute", split, dims=[0, 3, 5, 1, 2, 4])
+    return [call.add("reshape", moved, shape=[count, channels * block**2, height // block, width // block])]
+
+
+def _resize(call: Call) -> Sequence[Value]:
+    value = call.value(0)
+    mode, how = call.text("mode", "nearest"), call.text("coordinate_transformation_mode", "half_pixel")
+    sizes = call.integers(3) if call.has(3) else None
+    scales = call.known(2) if call.has(2) and sizes is None else None
+    if sizes is None:
+        assert scales is not None
+        sizes = [math.floor(extent * scale) for extent, scale in zip(value.shape, scales.tolist(), strict=True)]
+    if list(sizes[:2]) != list(value.shape[:2]):
+        raise Unsupported("a resize of batch or channels")
+    if mode == "nearest":
+        is_floor = how == "asymmetric" and call.text("nearest_mode", "round_prefer_floor") == "floor"
+        ratios = [after / before for before, after in zip(value.shape[2:], sizes[2:], strict=True)]
+        if not is_floor and not all(ratio.is_integer() for ratio in ratios):
+            raise Unsupported(f"nearest with {how} at a ratio that is not whole")
+        return [call.add("interpolate", value, size=sizes[2:], mode="nearest")]
+    names = {1: "linear", 2: "bilinear", 3: "trilinear"}
+    name = names.get(value.ndim - 2, "") if mode == "linear" else "bicubic"
+    if how not in ("half_pixel", "pytorch_half_pixel", "align_corners") or call.integer("antialias", 0):
+        raise Unsupported(f"{mode} with {how}")
+    if mode == "cubic" and not math.isclose(call.number("cubic_coeff_a", -0.75), -0.75):
+        raise Unsupported("cubic_coeff_a that is not -0.75")
+    corners = how == "align_corners"
+    return [call.add("interpolate", value, size=sizes[2:], mode=name, align_corners=corners)]
+
+
+def _attention(call: Call) -> Sequence[Value]:
+    """The operator of opset 23 on operands with a dim of heads; its caches and soft caps are refused."""
+    if any(call.has(index) for index in (4, 5)) or call.number("softcap", 0.0) or len(call.node.output) > 1:
+        raise Unsupported("a cache, a softcap or a second result")
+    query, key, value = (call.value(index) for index in range(3))
+    if query.ndim == 3:
+        heads, others = call.integer("q_num_heads", 1), call.integer("kv_num_heads", 1)
+        query, key, value = (
+            _by_heads(call, item, count) for item, count in ((query, heads), (key, others), (value, others))
+        )
+    more: dict[str, object] = {"is_causal": bool(call.integer("is_causal", 0))}
+    if "scale" in call.attributes:
+        more["scale"] = call.number("scale", 1.0)
+    if query.shape[1] != key.shape[1]:
+        more["enable_gqa"] = True
+    mask = call.optional(3)
+    made = call.add("scaled_dot_product_attention", query, key, value, *([] if mask is None else [mask]), **more)
+    if call.value(0).ndim == 3:
+        batch, heads, length, width = made.shape
+        made = call.add("reshape", call.add("permute", made, dims=[0, 2, 1, 3]), shape=[batch, length, heads * width])
+    return [made]
+
+
+def _by_heads(call: Call, value: Value, heads: int) -> Value:
+    batch, length, width = value.shape
+    split = call.add("reshape", value, shape=[batch, length, heads, width // heads])
+    return call.add("permute", split, dims=[0, 2, 1, 3])
+
+
+def _not_equal_to_zero(call: Call) -> Sequence[Value]:
+    return [call.add("logical_not", call.value(0))]
+
+
+def _swish(call: Call) -> Sequence[Value]:
+    value, alpha = call.value(0), call.number("alpha", 1.0)
+    if alpha == 1.0:
+        return [call.add("silu", value)]
+    return [call.add("mul", value, call.add("sigmoid", call.add("mul", value, alpha)))]
+
+
+_UNARY = {
+    "Abs": "abs", "Acos": "acos", "Acosh": "acosh", "Asin": "asin", "Asinh": "asinh", "Atan": "atan",
+    "Atanh": "atanh", "BitwiseNot": "bitwise_not", "Ceil": "ceil", "Cos": "cos", "Cosh": "cosh", "Erf": "erf",
+    "Exp": "exp", "Floor": "floor", "HardSwish": "hardswish", "IsNaN": "isnan", "Log": "log", "Mish": "mish",
+    "Neg": "neg", "Reciprocal": "reciprocal", "Relu": "relu", "Round": "round", "Sigmoid": "sigmoid", "Sign": "sign",
+    "Sin": "sin", "Sinh": "sinh", "Softplus": "softplus", "Softsign": "softsign", "Sqrt": "sqrt", "Tan": "tan",
+    "Tanh": "tanh",
+}  # fmt: skip
+_BINARY = {
+    "Add": "add", "And": "logical_and", "BitwiseAnd": "bitwise_and", "BitwiseOr": "bitwise_or",
+    "BitwiseXor": "bitwise_xor", "Equal": "eq", "Greater": "gt", "GreaterOrEqual": "ge", "Less": "lt",
+    "LessOrEqual": "le", "MatMul": "matmul", "Mul": "mul", "Or": "logical_or", "Sub": "sub",
+    "Xor": "logical_xor",
+}  # fmt: skip
+
+OPERATORS: Mapping[str, Operator] = MappingProxyType(
+    {
+        **{name: _same(op) for name, op in {**_UNARY, **_BINARY}.items()},
+        "ArgMax": _arg("argmax"),
+        "ArgMin": _arg("argmin"),
+        "Attention": _attention,
+        "AveragePool": _pool("avg"),
+        "BatchNormalization": _batch_norm,
+        "BitShift": _bit_shift,
+        "Cast": _cast,
+        "CastLike": _cast_like,
+        "Celu": _celu,
+        "Clip": _clip,
+        "Concat": _concat,
+        "ConstantOfShape": _constant_of_shape,
+        "Conv": _conv,
+        "ConvTranspose": _conv_transpose,
+        "CumSum": _cumulated,
+        "DepthToSpace": _depth_to_space,
+        "Div": _div,
+        "Dropout": _identity,
+        "Einsum": _einsum,
+        "Elu": _with("elu", alpha=("alpha", 1.0)),
+        "Expand": _expand,
+        "Flatten": _flatten,
+        "Gather": _gather,
+        "GatherElements": _gather_elements,
+        "GatherND": _gather_nd,
+        "Gelu": _gelu,
+        "Gemm": _gemm,
+        "GlobalAveragePool": _global_pool("mean"),
+        "GlobalMaxPool": _global_pool("amax"),
+        "GroupNormalization": _group_norm,
+        "HardSigmoid": _hard_sigmoid,
+        "Identity": _identity,
+        "InstanceNormalization": _instance_norm,
+        "IsInf": _is_inf,
+        "LayerNormalization": _layer_norm,
+        "LeakyRelu": _with("leaky_relu", negative_slope=("alpha", 0.01)),
+        "LogSoftmax": _softmax("log_softmax"),
+        "LpNormalization": _lp_norm,
+        "Max": _folded("maximum"),
+        "MaxPool": _pool("max"),
+        "Mean": _mean,
+        "Min": _folded("minimum"),
+        "Mod": _mod,
+        "Not": _not_equal_to_zero,
+        "OneHot": _one_hot,
+        "PRelu": _prelu,
+        "Pad": _pad,
+        "Pow": _pow,
+        "RMSNormalization": _rms_norm,
+        "Range": _range,
+        "ReduceL1": _reduction("l1"),
+        "ReduceL2": _reduction("l2"),
+        "ReduceLogSum": _reduction("log_sum"),
+        "ReduceLogSumExp": _reduction("logsumexp"),
+        "ReduceMax": _reduction("amax"),
+        "ReduceMean": _reduction("mean"),
+        "ReduceMin": _reduction("amin"),
+        "ReduceProd": _reduction("prod"),
+        "ReduceSum": _reduction("sum"),
+        "ReduceSumSquare": _reduction("sum_square"),
+        "Reshape": _reshape,
+        "Resize": _resize,
+        "ScatterElements": _scatter_elements,
+        "ScatterND": _scatter_nd,
+        "Selu": _selu,
+        "Shrink": _shrink,
+        "Slice": _slice,
+        "Softmax": _softmax("softmax"),
+        "SpaceToDepth": _space_to_depth,
+        "Split": _split,
+        "Squeeze": _squeeze,
+        "Sum": _folded("add"),
+        "Swish": _swish,
+        "ThresholdedRelu": _thresholded,
+        "Tile": _tile,
+        "TopK": _top_k,
+        "Transpose": _transpose,
+        "Trilu": _triangle,
+        "Unsqueeze": _unsqueeze,
+        "Where": _where,
+    }
+)
+"""Operators by their names."""

@@ -1,0 +1,62 @@
+"""``spyrec.import_program``: a program of ``torch.export``, from memory or from a ``.pt2`` file, as a graph."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from spyrec.frontends.model_import.source_graph import HostArray, SourceGraph, Weight, Weights
+from spyrec.frontends.torch_export.archive import read_archive
+from spyrec.frontends.torch_export.lower import lower
+from spyrec.frontends.torch_export.program_process import traced
+from spyrec.hardware.dtypes import DType
+
+if TYPE_CHECKING:
+    import torch
+    from torch.export import ExportedProgram
+
+
+def read_program(
+    program: ExportedProgram | str | os.PathLike[str], dims: Mapping[str, int]
+) -> tuple[SourceGraph, Weights]:
+    """Return a program as a graph in its own dtypes, and its weights; nothing of them is read.
+
+    ``dims``: extents of symbolic dims.  Errors: SPY0160 to SPY0165 for a file.
+    """
+    if isinstance(program, str | os.PathLike):
+        archive = read_archive(Path(program))
+        return lower(traced(archive, dims)), archive.weights()
+    from spyrec.frontends.torch_export.walk import walk
+
+    return lower(walk(program, dims)), _weights(program)
+
+
+def _weights(program: ExportedProgram) -> Weights:
+    import torch
+
+    tensors: dict[str, object] = {**program.constants, **program.state_dict}
+    return {key: _weight(tensor) for key, tensor in tensors.items() if isinstance(tensor, torch.Tensor)}
+
+
+def _weight(tensor: torch.Tensor) -> Weight:
+    """Return a tensor of torch as a weight; NumPy looks at its memory."""
+    import torch
+
+    name = str(tensor.dtype).removeprefix("torch.")
+    is_known = name in {item.value for item in DType}
+    dtype = DType.FLOAT32 if name == "float64" else DType(name) if is_known else DType.UINT8
+
+    def read() -> HostArray:
+        held = tensor.detach().cpu()
+        if name == "bfloat16":
+            return held.view(torch.int16).numpy().view(np.uint16)
+        if name.startswith("float8"):
+            return held.view(torch.uint8).numpy()
+        return held.numpy()
+
+    place = (tensor.untyped_storage().data_ptr(), tensor.storage_offset(), tuple(tensor.stride()))
+    return Weight(dtype, tuple(int(extent) for extent in tensor.shape), read, place)

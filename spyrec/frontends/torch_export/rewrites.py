@@ -1,0 +1,280 @@
+"""Operations of PyTorch that are several ops of a graph, or one with other arguments; each rewrite names its own."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, cast
+
+from spyrec.frontends.model_import.unsupported import Unsupported
+from spyrec.frontends.torch_export.traced import Argument, Tensor, TracedNode
+from spyrec.frontends.value import Value
+from spyrec.hardware.dtypes import DType
+
+if TYPE_CHECKING:
+    from spyrec.frontends.torch_export.lower import Lowering
+
+Rewrite = Callable[["Lowering", TracedNode], Sequence[Value]]
+
+
+def _result_dtype(graph: Lowering, node: TracedNode) -> str:
+    wanted = node.results[0][1]
+    assert wanted is not None
+    return graph.dtype_of(wanted.dtype)
+
+
+def _cast(graph: Lowering, node: TracedNode) -> Sequence[Value]:
+    """``to(x, dtype)``, whatever else it says: nothing where the dtype stays."""
+    value = graph.tensor(node.arguments["self"])
+    dtype = _result_dtype(graph, node)
+    return [value if value.dtype == dtype else graph.op("to", value, dtype=dtype)]
+
+
+def _copy(graph: Lowering, node: TracedNode) -> Sequence[Value]:
+    """``copy(x, source)``: the source in the place, shape and dtype of ``x``."""
+    target, source = graph.tensor(node.arguments["self"]), graph.tensor(node.arguments["src"])
+    if source.dtype != target.dtype:
+        source = graph.op("to", source, dtype=target.dtype)
+    return [source if source.shape == target.shape else graph.op("expand", source, size=list(target.shape))]
+
+
+def _like(op: str) -> Rewrite:
+    def rewrite(graph: Lowering, node: TracedNode) -> Sequence[Value]:
+        other = graph.tensor(node.arguments["other"])
+        return [graph.op(op, graph.tensor(node.arguments["self"]), size=list(other.shape))]
+
+    return rewrite
+
+
+def _full(graph: Lowering, node: TracedNode) -> Sequence[Value]:
+    """``full`` in the dtype that the program gave its result."""
+    wanted = node.results[0][1]
+    assert wanted is not None
+    value = node.arguments.get("fill_value", node.arguments.get("s", node.arguments.get("value")))
+    size = graph.shape(wanted)
+    if isinstance(value, Tensor):
+        filled = graph.tensor(value)
+        filled = (
+            filled
+            if filled.dtype == _result_dtype(graph, node)
+            else graph.op("to", filled, dtype=_result_dtype(graph, node))
+        )
+        return [graph.op("expand", filled, size=size)]
+    return [graph.op("full", size=size, fill_value=value, dtype=_result_dtype(graph, node))]
+
+
+def _index(graph: Lowering, node: TracedNode) -> Sequence[Value]:
+    """``x[:, i, j]``: the indexed axes go to the front, and where they stand side by side, the result's back again."""
+    value = graph.tensor(node.arguments["self"])
+    places, indices = _indices(graph, node)
+    if places == list(range(len(places))):
+        return [graph.op("index", value, *indices)]
+    rest = [axis for axis in range(value.ndim) if axis not in places]
+    moved = graph.op("permute", value, dims=[*places, *rest])
+    found = graph.op("index", moved, *indices)
+    if places != list(range(places[0], places[0] + len(places))):
+        return [found]
+    inner = found.ndim - len(rest)
+    order = [*range(inner, inner + places[0]), *range(inner), *range(inner + places[0], found.ndim)]
+    return [graph.op("permute", found, dims=order)]
+
+
+def _indices(graph: Lowering, node: TracedNode) -> tuple[list[int], list[Value]]:
+    """Return the axes that have an index, and the indices; a mask counts for as many axes as it has."""
+    places: list[int] = []
+    indices: list[Value] = []
+    axis = 0
+    for item in cast("tuple[Argument, ...]", node.arguments["indices"]):
+        if item is None:
+            axis += 1
+            continue
+        index = graph.tensor(item)
+        width = index.ndim if index.dtype == "bool" else 1
+        places.extend(range(axis, axis + width))
+        indices.append(index)
+        axis += width
+    return places, indices
+
+
+def _index_put(graph: Lowering, node: TracedNode) -> Sequence[Value]:
+    """``x[:, i] = v``: as :func:`_index`, and the written tensor's axes go back to where they were."""
+    value, source = graph.tensor(node.arguments["self"]), graph.tensor(node.arguments["values"])
+    places, indices = _indices(graph, node)
+    accumulate = bool(node.arguments.get("accumulate"))
+    if places == list(range(len(places))):
+        return [graph.op("index_put", value, *indices, source, accumulate=accumulate)]
+    rest = [axis for axis in range(value.ndim) if axis not in places]
+    order = [*places, *rest]
+    shapes = [index.shape for index in indices]
+    inner = max((len(shape) for shape in shapes), default=0)
+    if places == list(range(places[0], places[0] + len(places))) and source.ndim == inner + len(rest):
+        front = list(range(places[0], places[0] + inner))
+        source = graph.op("permute", source, dims=[*front, *(axis for axis in range(source.ndim) if axis not in front)])
+    moved = graph.op("index_put", graph.op("permute", value, dims=order), *indices, source, accumulate=accumulate)
+    return [graph.op("permute", moved, dims=[order.index(axis) for axis in range(len(order))])]
+
+
+def _embedding(graph: Lowering, node: TracedNode) -> Sequence[Value]:
+    """``embedding(weight, indices)``, which graphs take the other way round; the rest is for training."""
+    weight, indices = graph.tensor(node.arguments["weight"]), graph.tensor(node.arguments["indices"])
+    return [graph.op("embedding", indices, weight)]
+
+
+def _pad(mode: str) -> Rewrite:
+    def rewrite(graph: Lowering, node: TracedNode) -> Sequence[Value]:
+        widths = node.arguments.get("pad", node.arguments.get("padding"))
+        value = node.arguments.get("value")
+        more = {} if mode != "constant" or value is None else {"value": value}
+        return [graph.op("pad", graph.tensor(node.arguments["self"]), pad=graph.plain(widths), mode=mode, **more)]
+
+    return rewrite
+
+
+def _where(graph: Lowering, node: TracedNode) -> Sequence[Value]:
+    """``where`` with numbers and dtypes that meet as PyTorch lets them."""
+    if "self" not in node.arguments:
+        raise Unsupported("the shape of its result depends on its numbers")
+    condition = graph.tensor(node.arguments["condition"])
+    dtype = _result_dtype(graph, node)
+    branches = [graph.operand(node.arguments[name]) for name in ("self", "other")]
+    made: list[object] = []
+    for branch in branches:
+        if isinstance(branch, Value):
+            made.append(branch if branch.dtype == dtype else graph.op("to", branch, dtype=dtype))
+        else:
+            made.append(graph.number(cast("float", branch), dtype))
+    if not any(isinstance(item, Value) for item in made):
+        made[0] = graph.op("full", size=[], fill_value=made[0], dtype=dtype)
+    return [graph.op("where", condition, *made)]
+
+
+def _scatter(graph: Lowering, node: TracedNode) -> Sequence[Value]:
+    source = node.arguments.get("src", node.arguments.get("value"))
+    more = {} if node.arguments.get("reduce") is None else {"reduce": node.arguments["reduce"]}
+    operands = [graph.tensor(node.arguments["self"]), graph.tensor(node.arguments["index"]), graph.operand(source)]
+    return [graph.op("scatter", *operands, dim=node.arguments["dim"], **more)]
+
+
+def _convolution(graph: Lowering, node: TracedNode) -> Sequence[Value]:
+    arguments = node.arguments
+    weight = graph.tensor(arguments["weight"])
+    rank = weight.ndim - 2
+    operands = [graph.tensor(arguments["input"]), weight, graph.operand(arguments["bias"])]
+    more = {name: graph.plain(arguments[name]) for name in ("stride", "padding", "dilation", "groups")}
+    if arguments["transposed"]:
+        more["output_padding"] = graph.plain(arguments["output_padding"])
+        return [graph.op(f"conv_transpose{rank}d", *operands, **more)]
+    return [graph.op(f"conv{rank}d", *operands, **more)]
+
+
+def _first_of(op: str, parameters: Sequence[str], **more: object) -> Rewrite:
+    """An operation of several results whose first is an op's; the others are for training."""
+
+    def rewrite(graph: Lowering, node: TracedNode) -> Sequence[Value]:
+        return [graph.call(op, node, leave=[name for name in node.arguments if name not in parameters], **more)[0]]
+
+    return rewrite
+
+
+def _native_group_norm(graph: Lowering, node: TracedNode) -> Sequence[Value]:
+    arguments = node.arguments
+    operands = [graph.operand(arguments[name]) for name in ("input", "weight", "bias")]
+    return [graph.op("group_norm", *operands, num_groups=arguments["group"], eps=arguments["eps"])]
+
+
+def _upsample(mode: str) -> Rewrite:
+    def rewrite(graph: Lowering, node: TracedNode) -> Sequence[Value]:
+        wanted = node.results[0][1]
+        value = graph.tensor(node.arguments.get("input", node.arguments.get("self")))
+        assert wanted is not None
+        more: dict[str, object] = {"size": graph.shape(wanted)[2:]}
+        if "align_corners" in node.arguments:
+            more["align_corners"] = node.arguments["align_corners"]
+        given = [node.arguments.get(name) for name in ("scale_factors", "scales_h", "scales_w", "scales_d", "scales")]
+        scales = [
+            number for item in given if item is not None for number in (item if isinstance(item, tuple) else [item])
+        ]
+        if scales and not more.get("align_corners") and not _is_ratio(value.shape[2:], graph.shape(wanted)[2:], scales):
+            more = {"scale_factor": scales[0], **({"align_corners": False} if "align_corners" in more else {})}
+            if any(scale != scales[0] for scale in scales):
+                raise Unsupported(f"its scales {scales} differ and are no ratios of its extents")
+        return [graph.op("interpolate", value, mode=mode, **more)]
+
+    return rewrite
+
+
+def _is_ratio(source: Sequence[int], result: Sequence[int], scales: Sequence[object]) -> bool:
+    """Whether scales are those that the extents say, so that size and scale mean the same places."""
+    return all(
+        isinstance(scale, int | float) and math.isclose(scale, after / before)
+        for scale, before, after in zip(scales, source, result, strict=False)
+    )
+
+
+def _diff(graph: Lowering, node: TracedNode) -> Sequence[Value]:
+    """``diff``: what is next less what is here, ``n`` times, with what stands before and behind."""
+    value = graph.tensor(node.arguments["self"])
+    axis = cast("int", node.arguments["dim"]) % value.ndim
+    around = [graph.operand(node.arguments.get("prepend")), value, graph.operand(node.arguments.get("append"))]
+    parts = [item for item in around if item is not None]
+    if len(parts) > 1:
+        value = graph.op("cat", *parts, dim=axis)
+    for _ in range(cast("int", node.arguments["n"])):
+        later = graph.op("slice", value, dim=axis, start=1)
+        earlier = graph.op("slice", value, dim=axis, end=value.shape[axis] - 1)
+        is_bool = value.dtype == DType.BOOL.value
+        value = graph.op("logical_xor" if is_bool else "sub", later, earlier)
+    return [value]
+
+
+def _batch_norm(graph: Lowering, node: TracedNode) -> Sequence[Value]:
+    arguments = node.arguments
+    order = ("input", "running_mean", "running_var", "weight", "bias")
+    return [graph.op("batch_norm", *[graph.operand(arguments[name]) for name in order], eps=arguments["eps"])]
+
+
+_POOL = ("self", "kernel_size", "stride", "padding", "dilation", "ceil_mode")
+
+REWRITES: Mapping[str, Rewrite] = MappingProxyType(
+    {
+        "_native_batch_norm_legit_no_training": _batch_norm,
+        "_to_copy": _cast,
+        "constant_pad_nd": _pad("constant"),
+        "convolution": _convolution,
+        "copy": _copy,
+        "diff": _diff,
+        "embedding": _embedding,
+        "expand_as": _like("expand"),
+        "fill": _full,
+        "full": _full,
+        "index": _index,
+        "index_put": _index_put,
+        "_unsafe_index": _index,
+        "max_pool1d_with_indices": _first_of("max_pool1d", _POOL),
+        "max_pool2d_with_indices": _first_of("max_pool2d", _POOL),
+        "max_pool3d_with_indices": _first_of("max_pool3d", _POOL),
+        "native_group_norm": _native_group_norm,
+        "native_layer_norm": _first_of("layer_norm", ("input", "normalized_shape", "weight", "bias", "eps")),
+        "reflection_pad1d": _pad("reflect"),
+        "reflection_pad2d": _pad("reflect"),
+        "reflection_pad3d": _pad("reflect"),
+        "replication_pad1d": _pad("replicate"),
+        "replication_pad2d": _pad("replicate"),
+        "replication_pad3d": _pad("replicate"),
+        "scalar_tensor": _full,
+        "scatter": _scatter,
+        "to": _cast,
+        "type_as": _cast,
+        "upsample_bicubic2d": _upsample("bicubic"),
+        "upsample_bilinear2d": _upsample("bilinear"),
+        "upsample_linear1d": _upsample("linear"),
+        "upsample_nearest1d": _upsample("nearest"),
+        "upsample_nearest2d": _upsample("nearest"),
+        "upsample_nearest3d": _upsample("nearest"),
+        "upsample_trilinear3d": _upsample("trilinear"),
+        "view_as": _like("view"),
+        "where": _where,
+    }
+)
+"""Rewrites by the operation's name without namespace and overload."""

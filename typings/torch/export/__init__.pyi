@@ -1,0 +1,44 @@
+from collections.abc import Mapping, MutableMapping, Sequence
+
+from torch import Tensor
+from torch.fx import Graph
+
+class Module:
+    def __call__(self, *arguments: object, **keywords: object) -> object: ...
+
+class Argument:
+    name: str
+
+class Kind:
+    name: str
+
+class InputSpec:
+    kind: Kind
+    arg: Argument
+    target: str | None
+
+class OutputSpec:
+    kind: Kind
+    arg: Argument
+    target: str | None
+
+class ExportGraphSignature:
+    input_specs: list[InputSpec]
+    output_specs: list[OutputSpec]
+    user_inputs: Sequence[object]
+
+class ValueRange:
+    lower: object
+    upper: object
+
+class ExportedProgram:
+    graph: Graph
+    graph_signature: ExportGraphSignature
+    range_constraints: Mapping[object, ValueRange]
+    state_dict: Mapping[str, Tensor]
+    constants: Mapping[str, Tensor]
+    def run_decompositions(self, table: MutableMapping[object, object]) -> ExportedProgram: ...
+    def module(self) -> Module: ...
+
+def default_decompositions() -> MutableMapping[object, object]: ...
+def load(path: str) -> ExportedProgram: ...
