@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from spyrec.bundle.bundle import Bundle
 from spyrec.dataclass import dataclass
 from spyrec.diagnostics import Diagnostic, SpyrecError, refuse
+from spyrec.garbage import rarely_searched
 from spyrec.hardware.plan_record import PlanOptions
 from spyrec.hardware.target import PROFILES, TargetProfile
 from spyrec.options import (
@@ -50,6 +51,7 @@ GraphSource: TypeAlias = "str | os.PathLike[str] | Mapping[str, object] | Graph 
 """A graph as the front takes it: path of a JSON file, its parsed object, the IR, or a builder of it."""
 
 
+@rarely_searched()
 def compile(  # noqa: A001 -- the verb's name
     graph: GraphSource, options: CompileOptions | None = None, *, base_dir: str | os.PathLike[str] = "."
 ) -> Bundle:
@@ -89,6 +91,7 @@ def _warn(diagnostic: Diagnostic) -> None:
     warnings.warn(diagnostic.render(), RuntimeWarning, stacklevel=4)
 
 
+@rarely_searched()
 def schedule(
     graph: GraphSource, options: CompileOptions, base_dir: Path, driver: DriverOptions | None = None
 ) -> Graph | KernelGraph | Staged:
@@ -105,6 +108,7 @@ def schedule(
     return run_stages(source, pipeline, driver or DriverOptions())
 
 
+@rarely_searched()
 def emit(kernels: KernelGraph | Staged, options: CompileOptions) -> Bundle:
     """Generate the code of scheduled kernels.
 

@@ -21,7 +21,8 @@ Likeness = Hashable
 def likeness(graph: KernelGraph, kernel: Kernel) -> Likeness:
     """Return what a kernel that has a form has in common with those alike: its nest, and how it uses which buffers.
 
-    Loops go by their numbers, so that only kernels of the same loops are alike; buffers by their first operand.
+    Loops go by their depth, and so do those that a buffer is at home in, which are the outermost around all who use it;
+    buffers by their first operand.
     """
     first: dict[str, int] = {}
     uses: list[Hashable] = []
@@ -29,8 +30,9 @@ def likeness(graph: KernelGraph, kernel: Kernel) -> Likeness:
         buffer = graph.buffers[use.buffer]
         alias = first.setdefault(use.buffer, position)
         is_internal = buffer.role is BufferRole.INTERMEDIATE
-        uses.append((alias, use.access, use.steps, is_internal, buffer.type, buffer.layout, buffer.home))
-    return (kernel.op_func, kernel.rule, kernel.placed, kernel.reduced, kernel.loops, kernel.owners, *uses)
+        assert buffer.home == kernel.loops[: len(buffer.home)], (kernel.name, use.buffer)
+        uses.append((alias, use.access, use.steps, is_internal, buffer.type, buffer.layout, len(buffer.home)))
+    return (kernel.op_func, kernel.rule, kernel.placed, kernel.reduced, len(kernel.loops), kernel.owners, *uses)
 
 
 @dataclass(frozen=True, slots=True)

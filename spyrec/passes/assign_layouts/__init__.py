@@ -7,7 +7,7 @@ on theirs together.  So the whole graph is a sum of small tables, and ``solvers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -20,12 +20,12 @@ from spyrec.ir.graph import location_of
 from spyrec.ir.kernel import BufferRole, Kernel, KernelBuffer, KernelGraph, LayoutCost, Use
 from spyrec.passes.assign_layouts.layout_candidates import candidates, excess_bytes, layout_of_pin, leaves_default
 from spyrec.passes.assign_layouts.layout_refusal import Conflict, refusal
-from spyrec.passes.assign_layouts.operand_costs import TIE_SCALE, OperandCosts
+from spyrec.passes.assign_layouts.operand_costs import TIE_SCALE, OperandCosts, OperandTable
 from spyrec.passes.assign_layouts.shared_constants import share_constants
-from spyrec.passes.assign_layouts.shared_copies import Reader, SharedReaders, shared_readers
+from spyrec.passes.assign_layouts.shared_copies import Reader, SharedReaders, shared_readers, where_made
 from spyrec.passes.assign_layouts.write_copies import write_copies
 from spyrec.passes.base import Lack, PassContext, Refused
-from spyrec.passes.solvers.elimination import INFINITE, Assignment, Factor, minimise, total_cost
+from spyrec.passes.solvers.elimination import INFINITE, Assignment, Factor, Table, minimise, total_cost
 
 
 def assign_layouts(graph: KernelGraph, context: PassContext) -> KernelGraph | Refused:
@@ -90,6 +90,16 @@ class LayoutChoice:
     lower_bound: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Operand:
+    """One input of a kernel: its table, the variables of the buffers read and written, and the loops around it."""
+
+    table: OperandTable
+    source: int
+    target: int
+    loops: tuple[int, ...]
+
+
 class LayoutProblem:
     """The sum of tables whose minimum is the best choice of layouts for a kernel graph; ``plain``: each may get."""
 
@@ -101,14 +111,14 @@ class LayoutProblem:
         self._names = list(self.domains)
         self._sizes = [len(self.domains[name]) for name in self._names]
         index = {name: position for position, name in enumerate(self._names)}
-        self._own = [_own_cost(graph.buffers[name], index[name], self.domains[name]) for name in self._names]
+        self._own = list(_own_costs(graph, self.domains))
         operands = [
-            (self.costs.table(kernel, position), (index[use.buffer], index[kernel.output.buffer]))
+            _Operand(self.costs.table(kernel, position), index[use.buffer], index[kernel.output.buffer], kernel.loops)
             for kernel in graph.kernels
             for position, use in enumerate(kernel.inputs)
         ]
-        self._operands = [(table, scope) for table, scope in operands if scope[0] != scope[1]]
-        self._in_place = [(table, scope) for table, scope in operands if scope[0] == scope[1]]
+        self._operands = [operand for operand in operands if operand.source != operand.target]
+        self._in_place = [operand for operand in operands if operand.source == operand.target]
 
     def solve(self) -> LayoutChoice | None:
         """Return the best choice, ``None`` where none serves every kernel."""
@@ -124,22 +134,24 @@ class LayoutProblem:
         The tables start as lower bounds: an optimum that uses exact entries only is the true one.  First every operand
         pays for its copies alone, which is quick and already the answer where there are none.
         """
-        alone = self._minimise(lambda: [Factor(scope, table.costs) for table, scope in self._operands])
+        alone = self._minimise(
+            lambda: [Factor((item.source, item.target), item.table.costs) for item in self._operands]
+        )
         if alone is None or alone.cost < TIE_SCALE:
             return alone
         groups = list(self._shared())
-        best = self._minimise(lambda: [group.factor(self._sizes) for group in groups])
+        best = self._minimise(lambda: self._joint(groups))
         assert best is not None
         if all(group.is_first for group in groups):
             return best
-        factors = [group.factor(self._sizes, free_copies=not group.is_first) for group in groups]
-        in_place = [Factor((scope[0],), np.diagonal(table.costs)) for table, scope in self._in_place]
+        factors = self._joint(groups, are_copies_of_others_free=True)
+        in_place = [Factor((item.source,), np.diagonal(item.table.costs)) for item in self._in_place]
         bound = minimise(self._sizes, [*self._own, *in_place, *factors]).lower_bound
         return replace(best, lower_bound=min(bound, best.cost))
 
     def _minimise(self, factors: Callable[[], list[Factor]]) -> Assignment | None:
         while True:
-            in_place = [Factor((scope[0],), np.diagonal(table.costs)) for table, scope in self._in_place]
+            in_place = [Factor((item.source,), np.diagonal(item.table.costs)) for item in self._in_place]
             best = minimise(self._sizes, [*self._own, *in_place, *factors()])
             if best.cost >= INFINITE:
                 return None
@@ -149,10 +161,25 @@ class LayoutProblem:
     def _shared(self) -> Iterator[SharedReaders]:
         """Yield the operands by the buffer they read."""
         readers: dict[int, list[Reader]] = {}
-        for table, (source, target) in self._operands:
-            readers.setdefault(source, []).append(Reader(table, target))
+        for item in self._operands:
+            readers.setdefault(item.source, []).append(Reader(item.table, item.target, item.loops))
         for source, found in readers.items():
             yield from shared_readers(source, found, self._sizes)
+
+    def _joint(self, groups: Sequence[SharedReaders], *, are_copies_of_others_free: bool = False) -> list[Factor]:
+        """Return the joint table of each group; those of groups that are alike are one object.
+
+        ``are_copies_of_others_free``: of all but the first group of a buffer.
+        """
+        tables: dict[Hashable, Table] = {}
+        factors: list[Factor] = []
+        for group in groups:
+            is_free = are_copies_of_others_free and not group.is_first
+            kind = group.kind(self._sizes), is_free
+            if kind not in tables:
+                tables[kind] = group.factor(self._sizes, free_copies=is_free).table
+            factors.append(Factor(group.scope, tables[kind]))
+        return factors
 
     def cost_of(self, values: Sequence[int]) -> int:
         """Return the cost of one choice, added up kernel by kernel; a copy that several need counts once.
@@ -162,11 +189,12 @@ class LayoutProblem:
         self._refine(values)
         total = total_cost(values, self._own)
         copies: dict[object, int] = {}
-        for table, (source, target) in (*self._operands, *self._in_place):
-            i, j = values[source], values[target]
-            total += int(table.own_costs[i, j])
-            steps = dict(table.chains()).get((i, j), ())
-            copies.update({(source, steps[: count + 1]): step.cost_bytes for count, step in enumerate(steps)})
+        for item in (*self._operands, *self._in_place):
+            i, j = values[item.source], values[item.target]
+            total += int(item.table.own_costs[i, j])
+            steps = dict(item.table.chains()).get((i, j), ())
+            made = where_made(steps, item.loops)
+            copies.update({(item.source, made[: count + 1]): step.cost_bytes for count, step in enumerate(steps)})
         return min(total + sum(copies.values()) * TIE_SCALE, INFINITE)
 
     def refusal(self) -> SpyrecError:
@@ -190,7 +218,10 @@ class LayoutProblem:
         return LayoutProblem(changed, {**self._plain, pinned.name: (layout,)}).cheapest() is not None
 
     def _refine(self, values: Sequence[int]) -> bool:
-        changes = [table.refine(values[i], values[j]) for table, (i, j) in (*self._operands, *self._in_place)]
+        asked = dict.fromkeys(
+            (item.table, values[item.source], values[item.target]) for item in (*self._operands, *self._in_place)
+        )
+        changes = [table.refine(i, j) for table, i, j in asked]
         return any(changes)
 
 
@@ -206,14 +237,22 @@ def _with_pinned_targets(
     return result
 
 
-def _own_cost(buffer: KernelBuffer, variable: int, layouts: Sequence[BufferLayout]) -> Factor:
-    # An intermediate's padding is not counted: a stick reduction leaves one element per stick, and to avoid that
-    # by a copy would move more.  What crosses the border is copied by DMA, padding and all.
-    crosses_border = buffer.role is not BufferRole.INTERMEDIATE
-    table = [
-        crosses_border * excess_bytes(buffer, layout) * TIE_SCALE + leaves_default(buffer, layout) for layout in layouts
-    ]
-    return Factor((variable,), np.asarray(table, np.int64))
+def _own_costs(graph: KernelGraph, domains: Mapping[str, Sequence[BufferLayout]]) -> Iterator[Factor]:
+    """Yield what the layouts of buffers cost by themselves; equal tables are one object.
+
+    An intermediate's padding is not counted: a stick reduction leaves one element per stick, and to avoid that by a
+    copy would move more.  What crosses the border is copied by DMA, padding and all.
+    """
+    tables: dict[Hashable, Table] = {}
+    for variable, (name, layouts) in enumerate(domains.items()):
+        buffer = graph.buffers[name]
+        if buffer.role is BufferRole.INTERMEDIATE:
+            continue
+        kind = buffer.role, buffer.pin is None, buffer.type, buffer.device_format, tuple(layouts)
+        if kind not in tables:
+            costs = [excess_bytes(buffer, item) * TIE_SCALE + leaves_default(buffer, item) for item in layouts]
+            tables[kind] = np.asarray(costs, np.int64)
+        yield Factor((variable,), tables[kind])
 
 
 def _without_elided(graph: KernelGraph) -> KernelGraph:

@@ -228,8 +228,8 @@ class OperandCosts:
         is_complete = is_written and not any(depth <= shared for depth in moving)
         return Surroundings(
             movement=self._graph.movement(kernel, use),
-            whole=kernel.loops[:shared] if is_complete else None,
-            tile=kernel.loops[:tile],
+            whole=shared if is_complete else None,
+            tile=tile,
             whole_trips=math.prod(counts[:shared]),
             tile_trips=math.prod(counts[:tile]),
         )

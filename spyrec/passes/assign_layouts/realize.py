@@ -24,8 +24,8 @@ from spyrec.ir.kernel_form import OUTPUT, KernelShape, OperandUse, Rule, kernel_
 class CopyStep:
     """One copy kernel: reads the buffer before it through ``access`` and writes ``window`` of a new buffer.
 
-    The iteration extents are ``access.extents``; ``rule`` says whether it restickifies.  ``loops`` are those it stands
-    in, ``movement`` how what it reads moves along them.
+    The iteration extents are ``access.extents``; ``rule`` says whether it restickifies.  ``depth``: it stands in so
+    many of the loops around its reader, the outermost ones; ``movement``: how what it reads moves along them.
     """
 
     access: Access
@@ -34,7 +34,7 @@ class CopyStep:
     window: Access
     rule: Rule
     cost_bytes: int
-    loops: tuple[int, ...] = ()
+    depth: int = 0
     movement: Movement = ()
 
 
@@ -55,14 +55,15 @@ class Realization:
 class Surroundings:
     """The loops around a reader, and where copies of its operand can stand.
 
-    ``movement``: how the operand moves.  A copy of the whole buffer stands in the loops ``whole``, those which the
-    buffer is written in too, and runs ``whole_trips`` times; ``None``: in these loops the buffer is never complete.  A
-    copy of what one iteration reads stands in the loops ``tile`` and runs ``tile_trips`` times.
+    ``movement``: how the operand moves.  A copy of the whole buffer stands in the outermost ``whole`` loops, those
+    which the buffer is written in too, and runs ``whole_trips`` times; ``None``: in these loops the buffer is never
+    complete.  A copy of what one iteration reads stands in the outermost ``tile`` loops and runs ``tile_trips`` times.
+    Loops go by their depth, so that readers in other loops that are alike have the same answers.
     """
 
     movement: Movement = ()
-    whole: tuple[int, ...] | None = ()
-    tile: tuple[int, ...] = ()
+    whole: int | None = 0
+    tile: int = 0
     whole_trips: int = 1
     tile_trips: int = 1
 
@@ -220,15 +221,15 @@ class _Search:
             return
         around = self._around
         is_whole = target.kind == "base"
-        movement = around.movement[: len(around.tile)] if node.kind == "base" and not is_whole else ()
+        movement = around.movement[: around.tile] if node.kind == "base" and not is_whole else ()
         read = OperandUse(0, access, node.layout, node.shape, movement)
         rule = copy_rule(read, OperandUse(OUTPUT, window, target.layout, target.shape))
         if rule is None:
             return
-        loops = (around.whole or ()) if is_whole else around.tile
+        depth = (around.whole or 0) if is_whole else around.tile
         trips = around.whole_trips if is_whole else around.tile_trips
         cost = copy_cost_bytes(node.layout, node.shape, access, target.layout) * trips
-        edges.append((target, CopyStep(access, target.shape, target.layout, window, rule, cost, loops, movement)))
+        edges.append((target, CopyStep(access, target.shape, target.layout, window, rule, cost, depth, movement)))
 
 
 def copy_cost_bytes(source: BufferLayout, shape: tuple[int, ...], access: Access, target: BufferLayout) -> int:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
+from itertools import combinations
 
 import numpy as np
 import numpy.typing as npt
 
 from spyrec.dataclass import dataclass
-from spyrec.passes.assign_layouts.operand_costs import TIE_SCALE, OperandTable
+from spyrec.passes.assign_layouts.operand_costs import TIE_SCALE, OperandTable, common_depth
+from spyrec.passes.assign_layouts.realize import CopyStep
 from spyrec.passes.solvers.elimination import INFINITE, Factor
 
 TABLE_LIMIT = 1 << 16
@@ -21,10 +23,11 @@ Costs = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """One operand that reads the buffer: its table, and the variable of the buffer that its kernel writes."""
+    """One operand that reads the buffer: its table, the variable of the buffer that its kernel writes, its loops."""
 
     table: OperandTable
     target: int
+    loops: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,21 +49,26 @@ class SharedReaders:
         Exact entries pay each copy once; of the searches not made yet only the dearest bound counts, since all others
         may turn out to share its copies.  ``free_copies`` leaves out the copies: a lower bound.
         """
-        shape = tuple(sizes[variable] for variable in self.scope)
+        scope = self.scope
+        shape = tuple([sizes[variable] for variable in scope])
         own = np.zeros(shape, np.int64)
         pending = np.zeros(shape, np.int64)
         for reader in self.readers:
-            own = np.minimum(own + self._spread(reader.table.own_costs, reader), INFINITE)
-            pending = np.maximum(pending, self._spread(reader.table.pending_costs, reader))
+            own = np.minimum(own + _spread(reader.table.own_costs, reader, scope), INFINITE)
+            pending = np.maximum(pending, _spread(reader.table.pending_costs, reader, scope))
         if free_copies:
-            return Factor(self.scope, own)
-        return Factor(self.scope, np.minimum(own + np.maximum(self._copies(shape), pending), INFINITE))
+            return Factor(scope, own)
+        return Factor(scope, np.minimum(own + np.maximum(self._copies(shape), pending), INFINITE))
 
-    def _spread(self, table: Costs, reader: Reader) -> Costs:
-        """Return a reader's table with an axis for every variable of the scope."""
-        shape = [1] * len(self.scope)
-        shape[0], shape[self.scope.index(reader.target)] = table.shape
-        return table.reshape(shape)
+    def kind(self, sizes: Sequence[int]) -> Hashable:
+        """Return what groups have in common whose joint tables are equal, as long as no entry is refined."""
+        scope, loops = self.scope, dict[tuple[int, ...], int]()
+        readers = [
+            (id(reader.table), scope.index(reader.target), loops.setdefault(reader.loops, len(loops)))
+            for reader in self.readers
+        ]
+        shared = [common_depth(one, other) for one, other in combinations(loops, 2)]
+        return tuple([sizes[variable] for variable in scope]), tuple(readers), tuple(shared)
 
     def _copies(self, shape: tuple[int, ...]) -> Costs:
         """Return what all copies of the exact entries cost, each once."""
@@ -69,7 +77,7 @@ class SharedReaders:
             axis = self.scope.index(reader.target)
             for (i, j), steps in reader.table.chains():
                 for count, step in enumerate(steps, 1):
-                    key = (i, steps[:count])
+                    key = (i, where_made(steps[:count], reader.loops))
                     _, mask = needed.setdefault(key, (step.cost_bytes * TIE_SCALE, np.zeros(shape, np.bool_)))
                     where: list[int | slice] = [slice(None)] * len(shape)
                     where[0], where[axis] = i, j
@@ -78,6 +86,18 @@ class SharedReaders:
         for cost, mask in needed.values():
             total += cost * mask
         return total
+
+
+def _spread(table: Costs, reader: Reader, scope: Sequence[int]) -> Costs:
+    """Return a reader's table with an axis for every variable of the scope."""
+    shape = [1] * len(scope)
+    shape[0], shape[scope.index(reader.target)] = table.shape
+    return table.reshape(shape)
+
+
+def where_made(steps: Sequence[CopyStep], loops: tuple[int, ...]) -> tuple[tuple[CopyStep, tuple[int, ...]], ...]:
+    """Return the copies that a reader needs with the loops that each stands in: what makes copies the same."""
+    return tuple([(step, loops[: step.depth]) for step in steps])
 
 
 def shared_readers(source: int, readers: Sequence[Reader], sizes: Sequence[int]) -> Iterator[SharedReaders]:

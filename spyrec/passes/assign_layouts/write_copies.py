@@ -34,7 +34,7 @@ def write_copies(graph: KernelGraph, costs: OperandCosts, context: PassContext) 
 
 
 class _Writer:
-    """The growing graph; ``_made`` remembers copies by their source and step."""
+    """The growing graph; ``_made`` remembers copies by their source, step and loops."""
 
     def __init__(self, graph: KernelGraph, costs: OperandCosts, context: PassContext) -> None:
         self.buffers = dict(graph.buffers)
@@ -43,7 +43,7 @@ class _Writer:
         self._names = sorted(self.buffers)
         self._costs = costs
         self._context = context
-        self._made: dict[tuple[str, CopyStep], str] = {}
+        self._made: dict[tuple[str, CopyStep, tuple[int, ...]], str] = {}
 
     def add(self, kernel: Kernel) -> Refused | None:
         """Add a kernel after the copies it needs."""
@@ -69,7 +69,8 @@ class _Writer:
         return Use(name, found.access, use.steps if found.is_whole else ())
 
     def _copied(self, kernel: Kernel, source: str, step: CopyStep, reason: str | None) -> str:
-        key = (source, step)
+        loops = kernel.loops[: step.depth]
+        key = (source, step, loops)
         known = self._made.get(key)
         if known is not None:
             return known
@@ -78,7 +79,7 @@ class _Writer:
         name = self._unused(f"{source}.{suffix}")
         dtype = self.buffers[source].type.dtype
         self.buffers[name] = KernelBuffer(
-            name, TensorType(step.shape, dtype), BufferRole.INTERMEDIATE, origin, layout=step.layout, home=step.loops
+            name, TensorType(step.shape, dtype), BufferRole.INTERMEDIATE, origin, layout=step.layout, home=loops
         )
         copy = Kernel(
             name=name,
@@ -90,13 +91,13 @@ class _Writer:
             output=Use(name, step.window),
             origin=origin,
             reason=reason,
-            loops=step.loops,
-            tiled=((),) * len(step.loops),
+            loops=loops,
+            tiled=((),) * len(loops),
         )
         form = self._graph.form_of(copy)
         assert not isinstance(form, Inexpressible), (name, form.reason)
         copy = replace(copy, form=form)
-        place = start_of_loops(self.kernels, len(self.kernels), kernel.loops, len(step.loops))
+        place = start_of_loops(self.kernels, len(self.kernels), kernel.loops, len(loops))
         self.kernels.insert(place, copy)
         self._report(copy, step.cost_bytes, f' for "{kernel.name}"')
         self._made[key] = name

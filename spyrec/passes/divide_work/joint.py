@@ -9,6 +9,7 @@ small.  What LX can hold at once is not a part of it: ``place-scratchpad`` leave
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -91,7 +92,10 @@ class _Touch:
 
 
 _KernelTouch = tuple[int, BufferRegion, bool, tuple[int, ...]]
-"""An operand of a kernel, the region that it touches, whether it writes it, and its share by candidate."""
+"""An operand of a kernel, the region that it touches, whether it writes it, and its share by candidate.
+
+Of kernels that are alike the region's loops are those of the first.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,8 +170,9 @@ class _Problem:
             for position, region, is_writer, shares in self._known.answer(
                 ("touched by", self._numbers[number]), lambda k=kernel, n=number: self._touched_by(k, self._kinds[n])
             ):
+                own = replace(region, loops=kernel.loops[: len(region.loops)]) if region.loops else region
                 name = kernel.uses[position].buffer
-                found.setdefault((name, region), []).append(_Touch(number, is_writer, shares))
+                found.setdefault((name, own), []).append(_Touch(number, is_writer, shares))
         return found
 
     def _touched_by(self, kernel: Kernel, kind: _Kind) -> list[_KernelTouch]:

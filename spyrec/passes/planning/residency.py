@@ -270,7 +270,8 @@ class _Finder:
         if kernel.output.buffer == buffer.name:
             return False
         if number not in self._kinds:
-            self._kinds[number] = self._answers.number(likeness(self._graph, kernel), _division(kernel))
+            facts = likeness(self._graph, kernel), kernel.loops, _division(kernel)  # regions name loops
+            self._kinds[number] = self._answers.number(*facts)
         places = tuple([use.buffer == buffer.name for use in kernel.inputs])
         question = ("reads twin", self._kinds[number], places, region, twin.layout)
         return self._answers.answer(question, lambda: self._has_same_variables(kernel, buffer, region, twin))

@@ -100,25 +100,23 @@ def minimise(domains: Sequence[int], factors: Sequence[Factor]) -> Assignment:
 class _Bucket:
     """The factors of one variable.
 
-    ``scope``: their variables, that one first, the others in order.  ``places``: of each factor's axes in it.
+    ``scope``: their variables, that one first, the others in order.  ``places``: of each factor's axes in it.  ``key``:
+    what buckets of the same tables have in common, whatever their variables are called.
     """
 
     scope: tuple[int, ...]
     factors: tuple[Factor, ...]
     places: tuple[tuple[int, ...], ...]
+    key: tuple[tuple[int, tuple[int, ...]], ...]
 
     @staticmethod
     def of(variable: int, factors: Sequence[Factor]) -> _Bucket:
         """Return the factors of a variable as a bucket."""
         scope = (variable, *sorted({other for factor in factors for other in factor.scope} - {variable}))
         place_of = {other: place for place, other in enumerate(scope)}
-        places = tuple(tuple([place_of[other] for other in factor.scope]) for factor in factors)
-        return _Bucket(scope, tuple(factors), places)
-
-    @property
-    def key(self) -> tuple[tuple[int, tuple[int, ...]], ...]:
-        """What buckets of the same tables have in common, whatever their variables are called."""
-        return tuple([(id(factor.table), places) for factor, places in zip(self.factors, self.places, strict=True)])
+        places = tuple([tuple([place_of[other] for other in factor.scope]) for factor in factors])
+        key = tuple([(id(factor.table), axes) for factor, axes in zip(factors, places, strict=True)])
+        return _Bucket(scope, tuple(factors), places, key)
 
 
 class _Tables:

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import field
+
+import numpy as np
+import numpy.typing as npt
 
 from spyrec.dataclass import dataclass
 from spyrec.passes.solvers.packing_problem import PackingProblem
 
 Places = list[int | None]
+
+_NOWHERE = -1
+"""In an array the place of what has none."""
 
 
 @dataclass(slots=True)
@@ -23,6 +30,7 @@ class Decoder:
     is_tightest: bool = False
     visits: int = 0
     ceiling: int | None = None
+    _crowd: _Crowd | None = field(default=None, init=False)
 
     def decode(self, order: Sequence[int], places: Sequence[int | None] | None = None, turn: int = 0) -> Places | None:
         """Return a place per buffer, in alignments, ``None`` where no gap is large enough.
@@ -35,6 +43,7 @@ class Decoder:
         for index in order[turn:]:
             for member in self.chains[index]:
                 found[member] = None
+        self._crowd = None if self.problem.neighbours.are_all_kept else _Crowd(self.problem, found)
         for index in order[turn:]:
             chain = self.chains[index]
             if not self._place(chain, found):
@@ -50,28 +59,38 @@ class Decoder:
             return False
         for member in chain:
             places[member] = place
+            if self._crowd is not None:
+                self._crowd.starts[member] = place
         return True
 
     def _gap(self, chain: Sequence[int], places: Sequence[int | None]) -> int | None:
         """Return where a chain starts: at a relative's place if it may, else in a gap."""
-        sizes = self.problem.sizes
         forbidden: list[tuple[int, int]] = []
         shared: set[int] = set()
         for member in chain:
-            below, relatives = sizes[member] - 1, self.problem.relatives[member]
-            neighbours = self.problem.neighbours[member]
-            self.visits += len(neighbours) + 1
-            placed = [(start, other) for other in neighbours if (start := places[other]) is not None]
-            # a place p is wrong where start - size < p < start + size of the other
-            forbidden += [(start - below, start + sizes[other] - 1) for start, other in placed]
+            self.visits += self.problem.neighbours.counts[member] + 1
+            forbidden += self._forbidden(member, places)
+            relatives = self.problem.relatives[member]  # they are alive at one step, and so neighbours
             if relatives:
-                shared.update([start for start, other in placed if other in relatives])
+                shared.update([start for other in relatives if (start := places[other]) is not None])
         highest = self._highest(chain)
         for place in sorted(shared):
             if (highest is None or place <= highest) and self._is_free(chain, place, places):
                 return place
         forbidden.sort()
         return self._tightest(forbidden, highest) if self.is_tightest else _lowest(forbidden, highest)
+
+    def _forbidden(self, member: int, places: Sequence[int | None]) -> list[tuple[int, int]]:
+        """Return ranges of places where a buffer would meet a neighbour: where start - size < p < start + its size."""
+        below, neighbours = self.problem.sizes[member] - 1, self.problem.neighbours
+        if self._crowd is not None and not neighbours.is_kept(member):
+            return self._crowd.forbidden(member, below)
+        sizes = self.problem.sizes
+        return [
+            (start - below, start + sizes[other] - 1)
+            for other in neighbours[member]
+            if (start := places[other]) is not None
+        ]
 
     def _highest(self, chain: Sequence[int]) -> int | None:
         if self.ceiling is not None:
@@ -82,13 +101,20 @@ class Decoder:
         sizes = self.problem.sizes
         for member in chain:
             end, relatives = place + sizes[member], self.problem.relatives[member]
-            for other in self.problem.neighbours[member]:
+            for other in self._in_reach(member, place):
                 start = places[other]
                 if start is None or (start == place and other in relatives):
                     continue
                 if start < end and place < start + sizes[other]:
                     return False
         return True
+
+    def _in_reach(self, member: int, place: int) -> Sequence[int]:
+        """Return the neighbours that a buffer could meet at a place."""
+        neighbours = self.problem.neighbours
+        if self._crowd is None or neighbours.is_kept(member):
+            return neighbours[member]
+        return self._crowd.met(member, place)
 
     @staticmethod
     def _tightest(forbidden: Sequence[tuple[int, int]], highest: int | None) -> int | None:
@@ -99,6 +125,38 @@ class Decoder:
             if best is None or high - low < best[0]:
                 best = (high - low, low)
         return None if best is None else best[1]
+
+
+class _Crowd:
+    """Places where buffers have so many neighbours that they are looked at in arrays, all at once.
+
+    ``starts``: a place per buffer, kept up by the decoder.
+    """
+
+    def __init__(self, problem: PackingProblem, places: Sequence[int | None]) -> None:
+        self._neighbours = problem.neighbours
+        self._sizes = np.array(problem.sizes, np.int64)
+        self.starts: npt.NDArray[np.int64] = np.array(
+            [_NOWHERE if place is None else place for place in places], np.int64
+        )
+
+    def forbidden(self, member: int, below: int) -> list[tuple[int, int]]:
+        """Return the ranges of places where a buffer would meet a neighbour, those that touch as one."""
+        placed = np.flatnonzero(self._neighbours.meets(member) & (self.starts != _NOWHERE))
+        if not placed.size:
+            return []
+        starts = self.starts[placed]
+        lows, highs = np.sort(starts - below), np.sort(starts + self._sizes[placed] - 1)
+        # there is a gap below the k-th lowest begin where k ranges have ended before it
+        cuts = np.flatnonzero(lows[1:] > highs[:-1] + 1)
+        begins, ends = (lows[0], *lows[cuts + 1]), (*highs[cuts], highs[-1])
+        return [(int(low), int(high)) for low, high in zip(begins, ends, strict=True)]
+
+    def met(self, member: int, place: int) -> list[int]:
+        """Return the neighbours that a buffer meets at a place."""
+        is_there = self._neighbours.meets(member) & (self.starts != _NOWHERE)
+        is_there &= (self.starts < place + self._sizes[member]) & (self.starts + self._sizes > place)
+        return np.flatnonzero(is_there).tolist()
 
 
 def _lowest(forbidden: Sequence[tuple[int, int]], highest: int | None) -> int | None:

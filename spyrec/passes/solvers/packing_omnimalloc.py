@@ -75,7 +75,7 @@ def _candidates(problem: PackingProblem, members: Sequence[int], searched: Seque
     wanted = set(members)
     chains = [part for chain in chains_of(problem) for part in _parts(chain, wanted)]
     request = [_allocation(problem, chain, index) for index, chain in enumerate(chains)]
-    pairs = sum(len(problem.neighbours[index]) for index in members) // 2
+    pairs = sum(problem.neighbours.counts[index] for index in members) // 2
     effort = max(1, pairs) * NEIGHBORHOOD
     rounds = [max(1, min(MOST_ITERATIONS, most // effort)) for most in searched]
     searches = [TabuSearchAllocator(seed, count, NEIGHBORHOOD, timeout=None) for seed, count in enumerate(rounds)]

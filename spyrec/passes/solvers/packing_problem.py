@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator, Sequence
+from typing import overload
 
 import numpy as np
+import numpy.typing as npt
 
 from spyrec.dataclass import dataclass
 
 _ROWS = 1 << 8
 """Buffers whose neighbours are looked for at once."""
+
+_MANY = 1 << 8
+"""Neighbours of one buffer that are not kept: of thousands that live together all pairs would be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +64,7 @@ class PackingProblem:
 
     buffers: tuple[PackingBuffer, ...]
     sizes: tuple[int, ...]
-    neighbours: tuple[tuple[int, ...], ...]
+    neighbours: Neighbours
     relatives: tuple[frozenset[int], ...]
     limit: int | None
     highest: tuple[int, ...]
@@ -79,22 +84,61 @@ class PackingProblem:
         return cls(
             tuple(buffers),
             tuple(-(-buffer.size // alignment) for buffer in buffers),
-            _neighbours(buffers),
+            Neighbours(buffers),
             tuple(frozenset(found) for found in relatives),
             None if limit is None else -(-limit // alignment),
             () if limit is None else tuple(max(-1, (limit - buffer.size) // alignment) for buffer in buffers),
         )
 
 
-def _neighbours(buffers: Sequence[PackingBuffer]) -> tuple[tuple[int, ...], ...]:
-    first, last = (np.array(steps) for steps in ([b.first for b in buffers], [b.last for b in buffers]))
-    found: list[tuple[int, ...]] = []
-    for begin in range(0, len(buffers), _ROWS):
-        rows = slice(begin, begin + _ROWS)
-        meets = (first <= last[rows, None]) & (last >= first[rows, None])
-        np.fill_diagonal(meets[:, begin:], val=False)
-        found += [tuple(np.flatnonzero(row).tolist()) for row in meets]
-    return tuple(found)
+class Neighbours(Sequence[tuple[int, ...]]):
+    """Per buffer, those alive at one of its steps, in order.
+
+    ``counts``: how many they are.  Where they are many, and no buffer is empty, they are found when they are asked for;
+    ``are_all_kept``: nowhere are they.
+    """
+
+    def __init__(self, buffers: Sequence[PackingBuffer]) -> None:
+        self._first, self._last = (np.array(steps) for steps in ([b.first for b in buffers], [b.last for b in buffers]))
+        begun = np.searchsorted(np.sort(self._first), self._last, side="right")
+        gone = np.searchsorted(np.sort(self._last), self._first)
+        self.counts: list[int] = (begun - gone - 1).tolist()
+        most = _MANY if all(buffer.size for buffer in buffers) else len(buffers)
+        self._kept: list[tuple[int, ...] | None] = []
+        for begin in range(0, len(buffers), _ROWS):
+            rows = slice(begin, begin + _ROWS)
+            meets = (self._first <= self._last[rows, None]) & (self._last >= self._first[rows, None])
+            np.fill_diagonal(meets[:, begin:], val=False)
+            counts = self.counts[rows]
+            self._kept += [
+                tuple(np.flatnonzero(row).tolist()) if count <= most else None for row, count in zip(meets, counts)
+            ]
+        self.are_all_kept = None not in self._kept
+
+    def is_kept(self, index: int) -> bool:
+        """Whether the neighbours of a buffer are few."""
+        return self._kept[index] is not None
+
+    def meets(self, index: int) -> npt.NDArray[np.bool_]:
+        """Return of each buffer whether it is a neighbour of one."""
+        found = (self._first <= self._last[index]) & (self._last >= self._first[index])
+        found[index] = False
+        return found
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    @overload
+    def __getitem__(self, index: int) -> tuple[int, ...]: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> tuple[tuple[int, ...], ...]: ...
+
+    def __getitem__(self, index: int | slice) -> tuple[int, ...] | tuple[tuple[int, ...], ...]:
+        if isinstance(index, slice):
+            return tuple([self[place] for place in range(len(self))[index]])
+        kept = self._kept[index]
+        return tuple(np.flatnonzero(self.meets(index)).tolist()) if kept is None else kept
 
 
 @dataclass(slots=True)

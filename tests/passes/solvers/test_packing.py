@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Sequence
 from itertools import product
 
@@ -14,6 +15,7 @@ from spyrec.bundle.bundle import Bundle
 from spyrec.diagnostics import SpyrecError
 from spyrec.passes.solvers import packing_problem, scratchpad_packing
 from spyrec.passes.solvers.packing_problem import PackingProblem, apart_by_step, height_bound, value_bound
+from spyrec.passes.solvers.packing_search import search_value
 from spyrec.passes.solvers.scratchpad_packing import PLANNERS, PackingBuffer, minimise_height, plan
 from tests.support.examples import examples
 from tests.support.packing import PackingCase, dense_problem, hard_problem, packing_cases, small_problem
@@ -211,16 +213,20 @@ def compile_relu(planner: str) -> Bundle:
 
 
 @examples(150)
-@given(buffers=problems(), limit=st.integers(1, 90), rows=st.sampled_from((1, 3, 256)))
+@given(
+    buffers=problems(), limit=st.integers(1, 90), rows=st.sampled_from((1, 3, 256)), many=st.sampled_from((0, 3, 256))
+)
 def test_who_meets_whom_and_what_has_to_lie_apart_is_counted_step_by_step(
-    buffers: Sequence[PackingBuffer], limit: int, rows: int
+    buffers: Sequence[PackingBuffer], limit: int, rows: int, many: int
 ) -> None:
     """The oracle asks every pair, and every step, whatever the order and however few are looked at together."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(packing_problem, "_ROWS", rows)
+        patch.setattr(packing_problem, "_MANY", many)
         problem = PackingProblem.of(buffers, limit, 7)
     everything = range(len(buffers))
-    assert problem.neighbours == tuple(
+    assert problem.neighbours.counts == list(map(len, problem.neighbours))
+    assert tuple(problem.neighbours) == tuple(
         tuple(other for other in everything if other != one and buffers[one].overlaps(buffers[other]))
         for one in everything
     )
@@ -244,3 +250,34 @@ def test_who_meets_whom_and_what_has_to_lie_apart_is_counted_step_by_step(
         assert value_bound(problem) == sum(buffer.value for buffer in buffers), "no step has more than fits"
     too_large = sum(buffer.value for buffer in buffers if buffer.size > limit and not buffer.parents)
     assert value_bound(problem) <= sum(buffer.value for buffer in buffers) - (too_large > 0)
+
+
+@examples(80)
+@given(problems(most=14, largest=12), st.integers(1, 40), st.sampled_from((0, 2, 5)))
+def test_places_are_the_same_however_many_neighbours_are_looked_at_one_by_one(
+    buffers: list[PackingBuffer], limit: int, many: int
+) -> None:
+    weights = [buffer.value for buffer in buffers]
+
+    def found() -> tuple[Offsets, Offsets]:
+        best = search_value(PackingProblem.of(buffers, limit, 1), weights, sum(weights), visits=6_000)
+        return best, minimise_height(buffers, 1, visits=3_000)
+
+    one_by_one = found()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(packing_problem, "_MANY", many)
+        assert found() == one_by_one
+
+
+def test_thousands_that_live_together_are_not_kept_pair_by_pair() -> None:
+    """Each begins after the one before and ends before it, so that all meet: 9,000,000 pairs, 8 bytes each."""
+    count = 3_000
+    buffers = [PackingBuffer(128, step, 2 * count - step) for step in range(count)]
+    tracemalloc.start()
+    try:
+        packing = plan(buffers, 128 * count)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert sorted(offset for offset in packing.offsets if offset is not None) == list(range(0, 128 * count, 128))
+    assert peak < 16 << 20
