@@ -5,6 +5,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/installed
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# the suite starts more than a hundred processes: without bytecode each of them compiles all modules again, for a second
+export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check bench bench-guard cases clean

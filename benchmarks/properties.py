@@ -11,7 +11,10 @@ import time
 from pathlib import Path
 
 _PROJECT = Path(__file__).resolve().parent.parent
-_TESTS = ("tests/ir", "tests/passes", "tests/properties")
+_TESTS = (
+    *("tests/ir", "tests/passes", "tests/properties", "tests/compare/test_bisect_tiles.py"),
+    *("tests/emulator/test_loops.py", "tests/emulator/test_core_chains.py"),
+)
 
 
 def measure() -> dict[str, object]:

@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 INTERPRETER = """#!/bin/sh
 # stands for a Python: makes environments, and is one where pip runs
-echo "$@" >> "{log}"
+echo "$@ [$PYTHONDONTWRITEBYTECODE]" >> "{log}"
 case "$*" in
   *"-m venv"*) mkdir -p .venv/bin; cp "{good}" .venv/bin/python ;;
   *"-m pip"*) exit {pip} ;;
@@ -27,19 +27,34 @@ def write_interpreter(path: Path, log: Path, good: Path, *, has_pip: bool) -> No
     path.chmod(0o755)
 
 
-@pytest.mark.parametrize(("state", "is_made"), [("absent", True), ("broken", True), ("whole", False)])
-def test_only_an_environment_with_a_working_pip_is_kept(state: str, is_made: bool, tmp_path: Path) -> None:
+def make(target: str, state: str, directory: Path, **more: str) -> list[str]:
+    """Make a target where only a stand-in for Python is; return the calls of it, each with whether it keeps bytecode.
+
+    ``state``: of the environment before.
+    """
     for name in ("Makefile", "pyproject.toml", "constraints.txt"):
-        shutil.copy(ROOT / name, tmp_path / name)
-    log, good = tmp_path / "log", tmp_path / "python"
+        shutil.copy(ROOT / name, directory / name)
+    log, good = directory / "log", directory / "python"
     write_interpreter(good, log, good, has_pip=True)
     if state != "absent":
-        write_interpreter(tmp_path / ".venv" / "bin" / "python", log, good, has_pip=state == "whole")
+        write_interpreter(directory / ".venv" / "bin" / "python", log, good, has_pip=state == "whole")
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
-    command = ["make", f"PYTHON={good}", ".venv/installed"]
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    command = ["make", f"PYTHON={good}", target]
+    done = subprocess.run(command, cwd=directory, env=environment | more, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    calls = log.read_text().splitlines()
+    return log.read_text().splitlines()
+
+
+@pytest.mark.parametrize(("state", "is_made"), [("absent", True), ("broken", True), ("whole", False)])
+def test_only_an_environment_with_a_working_pip_is_kept(state: str, is_made: bool, tmp_path: Path) -> None:
+    calls = make(".venv/installed", state, tmp_path)
     assert any("-m venv" in call for call in calls) == is_made
     assert any("-m pip install" in call for call in calls)
     assert (tmp_path / ".venv" / "installed").exists()
+
+
+@pytest.mark.parametrize("more", [{}, {"PYTHONDONTWRITEBYTECODE": "1"}])
+def test_the_suite_keeps_bytecode_whatever_the_shell_says(more: dict[str, str], tmp_path: Path) -> None:
+    """Each process would compile the package anew, which takes longer than what most of them do."""
+    (suite,) = [call for call in make("test", "whole", tmp_path, **more) if "-m pytest" in call]
+    assert suite.endswith(" []")

@@ -26,7 +26,7 @@ from spyrec.emulator.fuse import fuse
 from spyrec.emulator.launch import Launch, OperationCounts, Places, launch_stats, stores_of
 from spyrec.emulator.memory import DeviceMemory, Scratchpads
 from spyrec.emulator.operations.weight_cache import WeightCache
-from spyrec.emulator.plan import Options, PlannedCall, lx_used_bytes, plan_call
+from spyrec.emulator.plan import Options, PlannedCall, last_core, lx_used_bytes, plan_call
 from spyrec.emulator.prepared_launch import PreparedLaunch
 from spyrec.emulator.resolve import (
     POOL,
@@ -161,6 +161,7 @@ class EmulatedDevice:
             chained(units_of(schedule, planned, fuse), self.target.cores),
             own,
             peak,
+            1 + max((last_core(item) for item in planned.values()), default=0),
             CallTimes(self.target, self._profile),
             resolved.region_bytes,
             resolved.value_maxima,
@@ -199,7 +200,7 @@ class EmulatedDevice:
                 loaded = self._at_sizes(loaded, values)
             bases = self._bases_of(loaded, arguments, pool_address)
             if loaded.lx_peak_bytes:
-                self._scratchpads.prepare(loaded.lx_peak_bytes)
+                self._scratchpads.prepare(loaded.lx_peak_bytes, loaded.lx_cores)
             asked = _Request(arguments, pool_address, values, bases)
             try:
                 if self._engine is Engine.REFERENCE:

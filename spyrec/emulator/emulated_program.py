@@ -22,7 +22,8 @@ from spyrec.runtime.device import ArgumentTable
 class EmulatedProgram:
     """A program that obeys every rule, planned for this device; ``own_memory``: addresses of what it allocates.
 
-    ``units``: what is dispatched where nobody watches.  ``value_maxima``: of the value parameters.
+    ``units``: what is dispatched where nobody watches.  ``lx_cores``: so many cores' LX it reaches, from the first on.
+    ``value_maxima``: of the value parameters.
     ``program`` and ``superdscs``: what was loaded.  ``latest``: its latest launch.  ``at_sizes``: the same at other
     dynamic sizes than the largest, by their values.
     """
@@ -35,6 +36,7 @@ class EmulatedProgram:
     units: Units
     own_memory: Mapping[int, int]
     lx_peak_bytes: int
+    lx_cores: int
     call_times: CallTimes
     region_bytes: Mapping[int, int]
     value_maxima: Mapping[str, int]

@@ -157,24 +157,30 @@ _PITCH_REST_BYTES = 17 * STICK_BYTES
 
 
 class Scratchpads:
-    """LX: one address space per core, of which only the part that programs use is backed and poisoned."""
+    """LX: one address space per core, of which only the part that programs use is backed and poisoned.
+
+    Programs use the first so many cores: what is poisoned of a core is never less than of those behind it.
+    """
 
     def __init__(self, target: Target, expansion: int = 1) -> None:
         self._pitch_bytes = (target.lx_bytes + _PITCH_REST_BYTES) * expansion
         self._cores = target.cores
         self._expansion = expansion
         self._memory: Bytes | None = None
-        self._poisoned = 0
+        self._poisoned = [0] * target.cores
 
-    def prepare(self, used_bytes: int) -> None:
-        """Back and poison the first ``used_bytes`` of every core's LX that were not used before."""
+    def prepare(self, used_bytes: int, cores: int) -> None:
+        """Back and poison the first ``used_bytes`` of LX of the first ``cores`` that were not used before."""
         if self._memory is None:
             self._memory = backed(self._pitch_bytes * self._cores)
         needed = used_bytes * self._expansion
-        for core in range(self._cores if needed > self._poisoned else 0):
-            base = core * self._pitch_bytes
-            poison(self._memory[base + self._poisoned : base + needed])
-        self._poisoned = max(self._poisoned, needed)
+        if needed <= self._poisoned[cores - 1]:
+            return
+        for core, done in enumerate(self._poisoned[:cores]):
+            if done < needed:
+                base = core * self._pitch_bytes
+                poison(self._memory[base + done : base + needed])
+                self._poisoned[core] = needed
 
     @property
     def extent(self) -> tuple[int, int]:

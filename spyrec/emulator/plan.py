@@ -159,6 +159,11 @@ def _executable(setting: Setting, weights: WeightCache) -> Executable:
             assert_never(family)
 
 
+def last_core(planned: PlannedCall) -> int:
+    """Return the last core that does a part of one call, or whose LX it reaches."""
+    return max(*planned.call.superdsc.core_ids, *planned.binding.holders.values(), 0)
+
+
 def lx_used_bytes(planned: PlannedCall) -> int:
     """Return the highest LX byte that any core touches in one call, plus one."""
     used = 0

@@ -127,7 +127,7 @@ def test_no_number_of_a_layout_or_table_can_be_another_one(
     expected = _bits(root, data)
     altered = _Altered(root)
     accepted: list[_Change] = []
-    changes = _some(list(_changes(root)), 120 if data is _RAGGED else 60)
+    changes = _some(list(_changes(root)), 70 if data is _RAGGED else 60)
     for change in changes:
         altered.apply(change)
         try:

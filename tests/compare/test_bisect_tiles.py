@@ -21,6 +21,7 @@ from spyrec.compare.divergence import BisectReport, Divergence, Guilt
 from spyrec.compare.locate import locate_output
 from spyrec.compare.storage import Array
 from spyrec.options import CompileOptions, RunOptions
+from tests.support.examples import seeds
 from tests.support.graphs import JsonObject, graph_data, node, tensor
 from tests.support.planting import files_of, moved_start, other_constant, other_op, planted
 from tests.support.random_loops import looped_graph
@@ -79,7 +80,7 @@ def file_of(bundle: Bundle, op: str, number: int = 0) -> str:
 @pytest.mark.parametrize("part", range(4))
 def test_nothing_is_guilty_in_random_looped_graphs(part: int) -> None:
     compared = tiles = 0
-    for seed in range(part, 100, 4):
+    for seed in seeds(40)[part::4]:
         data, arrays = looped_graph(seed, steps=3)
         options = CompileOptions((1, 4, 32)[seed % 3], loops="unroll" if seed % 5 == 0 else "keep")
         bundle = spyrec.compile(data, options)
@@ -89,8 +90,8 @@ def test_nothing_is_guilty_in_random_looped_graphs(part: int) -> None:
         assert report.worst_ratio <= 1.01
         compared += report.compared
         tiles += sum(isinstance(item, For) for program in bundle.programs for item in program.program.body)
-    assert tiles > 5
-    assert compared > 100
+    assert tiles > 1
+    assert compared > 40
 
 
 def test_the_cost_of_a_tile_is_that_of_its_elements(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -296,7 +297,7 @@ def rows_of(count: int) -> dict[str, Array]:
 
 def test_nothing_is_guilty_at_any_extent_of_random_graphs_with_a_symbolic_dim() -> None:
     runs = 0
-    for seed in range(60):
+    for seed in seeds(30):
         rng = random.Random(seed)
         data, arrays = looped_graph(seed, steps=4)
         data, name = with_symbolic_dim(data, rng)
@@ -309,7 +310,7 @@ def test_nothing_is_guilty_at_any_extent_of_random_graphs_with_a_symbolic_dim() 
             assert report.ok, (seed, extent, report.divergence)
             assert report.compared == report.total
             runs += 1
-    assert runs > 30
+    assert runs > 15
 
 
 @pytest.mark.parametrize("extent", [5, 300, 1000])

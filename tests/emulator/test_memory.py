@@ -8,9 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import spyrec
+from spyrec.emulator.memory import POISON, Scratchpads
 from spyrec.emulator.operations import matmul
+from spyrec.hardware.target import STICK_BYTES, Target
 from tests.support.graphs import graph_data, node, tensor
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -95,3 +99,21 @@ def test_rows_of_a_product_decoded_some_at_a_time_give_the_same_bytes(monkeypatc
     whole = spyrec.run(bundle, inputs).outputs["y"]
     monkeypatch.setattr(matmul, "_PACKED_BYTES", 1)
     assert spyrec.run(bundle, inputs).outputs["y"].tobytes() == whole.tobytes()
+
+
+@given(st.lists(st.tuples(st.integers(1, 6), st.integers(1, 4)), min_size=1, max_size=6))
+def test_each_program_finds_poison_where_none_was_before_it_and_what_others_left(asked: list[tuple[int, int]]) -> None:
+    """Of the LX of cores that no program uses nothing is written, which backs no page of it."""
+    scratchpads = Scratchpads(Target(cores=4))
+    held = np.zeros((4, 6 * STICK_BYTES), np.uint8)
+    reached = np.zeros(held.shape, np.bool_)
+    for number, (sticks, cores) in enumerate(asked):
+        scratchpads.prepare(sticks * STICK_BYTES, cores)
+        used = np.zeros(held.shape, np.bool_)
+        used[:cores, : sticks * STICK_BYTES] = True
+        held.view(np.uint16)[(used & ~reached).view(np.uint16) != 0] = POISON
+        reached |= used
+        found = np.stack([scratchpads.memory_of(core)[: held.shape[1]] for core in range(4)])
+        assert np.array_equal(found, held)
+        for core in range(cores):
+            scratchpads.memory_of(core)[number] = held[core, number] = number

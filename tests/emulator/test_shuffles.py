@@ -234,6 +234,12 @@ def test_a_shuffle_in_a_loop_is_done_by_the_compiled_driver() -> None:
     assert all(isinstance(item.executable, KernelExecutable) for item in loaded.planned.values())
 
 
+def test_a_program_reaches_the_scratchpads_of_its_own_cores_alone() -> None:
+    program = emitted(chain(TENSOR, [(0, ROWS), (FAR, COLUMNS)]))
+    table = ArgumentTable((entry(0, TENSOR), entry(1, TENSOR)))
+    assert EmulatedDevice().load(program.program, program.superdscs, table).lx_cores == ROWS.slices["r"]
+
+
 def scratchpads(program: EmittedProgram, shape: Shape, contents: Bytes) -> dict[int, Bytes]:
     """Return what each core's LX holds in the end, by the definition."""
     regions = {0: contents.copy(), 1: np.zeros(shape.size_bytes, np.uint8)}

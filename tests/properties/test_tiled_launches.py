@@ -22,7 +22,7 @@ from tests.support.tiled_cases import Case, random_case
 from tests.support.tiled_jobs import Engine, KernelJob, tiled_device
 
 REFUSALS = {"SPY0952", "SPY0959", "SPY0960", "SPY0962"}
-CASES = 6  # of one example: a device is opened once for them
+CASES = 4  # of one example: a device is opened once for them
 
 
 @settings(deadline=None)

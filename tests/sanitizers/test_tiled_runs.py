@@ -19,6 +19,7 @@ from spyrec.runtime.memory.allocator import DeviceBytes
 from spyrec.runtime.streams.blocks import device_to_device, host_to_device
 from spyrec.runtime.streams.control_block import Origin, StridedBytes
 from tests.sanitizers.planting import reordered, without
+from tests.support.examples import examples
 
 Arrays = dict[str, npt.NDArray[np.generic]]
 
@@ -60,6 +61,7 @@ def test_a_dropped_operation_is_found_in_tiles_as_in_a_run_of_the_compiled_shape
         assert {item.sanitizer for item in found} == {Sanitizer.INIT}, (file, shape)
 
 
+@examples(40)
 @given(data=st.data())
 def test_a_copy_on_the_device_moves_what_is_defined_with_the_bytes(data: st.DataObject) -> None:
     numerics = data.draw(st.sampled_from(["dl16", "ieee"]))

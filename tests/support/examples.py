@@ -8,9 +8,18 @@ _ORDINARY = 100
 """``max_examples`` of the default profile of hypothesis; `tests/conftest.py` has a profile with ten times that."""
 
 
+def seeds(count: int) -> range:
+    """Return the first ``count`` seeds, ten times as many in the larger profile."""
+    return range(count * _factor())
+
+
+def _factor() -> int:
+    return max(1, settings().max_examples // _ORDINARY)
+
+
 def examples(count: int) -> settings:
     """Return settings for ``count`` examples, the same in every run; a larger profile tries more and other ones."""
-    factor = max(1, settings().max_examples // _ORDINARY)
+    factor = _factor()
     return settings(
         max_examples=count * factor,
         derandomize=factor == 1,

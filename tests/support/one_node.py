@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -44,16 +46,22 @@ def _graph(op: str, operands: Sequence[Given], attributes: Mapping[str, Any]) ->
 
 def compile_node(op: str, operands: Sequence[Given], attributes: Mapping[str, Any] | None = None) -> Bundle:
     """Return the bundle of a graph of one node."""
-    return spyrec.compile(_graph(op, operands, attributes or {}))
+    return _compiled(json.dumps(_graph(op, operands, attributes or {})))
+
+
+@lru_cache(maxsize=8)
+def _compiled(graph: str) -> Bundle:
+    """Return the bundle of a graph: a test asks where a node is computed, and runs it then."""
+    return spyrec.compile(json.loads(graph))
 
 
 def run_node(
     op: str, operands: Sequence[Given], attributes: Mapping[str, Any] | None = None, result: str = "float16"
 ) -> Array:
     """Return the first result of a node, of dtype ``result``, as numbers; the run's own check has to pass."""
-    graph = _graph(op, operands, attributes or {})
+    bundle = compile_node(op, operands, attributes)
     given = {f"x{index}": _stored(*item) for index, item in enumerate(operands) if isinstance(item, tuple)}
-    done = spyrec.run(spyrec.compile(graph), given, spyrec.RunOptions(check=True))
+    done = spyrec.run(bundle, given, spyrec.RunOptions(check=True))
     assert done.check is not None
     assert done.check["y"].ok, done.check["y"]
     return decode(np.asarray(done.outputs["y"]), DType(result))

@@ -142,23 +142,25 @@ class Window:
         total = np.zeros((), np.float32)
         windows = {axis.window_dim for axis in self.axes.values()}
         tapped: dict[tuple[int, ...], Doubles] = {}  # by the taps, all channels side by side
+        is_any_absent = bool(absent.any())
         for point in points:
             taps = {dim: at for dim, at in point.items() if dim in windows}
             key = tuple(taps.values())
             if key not in tapped:
                 tapped[key] = slid.at(taps)
             element = self.taken(tapped[key], {dim: at for dim, at in point.items() if dim not in self.axes})
-            if self.taken(absent, point).any():
+            if is_any_absent and self.taken(absent, point).any():
                 element = np.zeros_like(element)
             total = multiply_add(element, self.taken(weights, point), total)
         return total
 
     def taken(self, array: npt.NDArray[Element], point: Point) -> npt.NDArray[Element]:
         """Return an operand at one point of the folded dims, along which it keeps an axis of extent 1."""
-        for axis, dim in enumerate(self.setting.extents):
-            if dim in point and array.shape[axis] > 1:
-                array = np.take(array, [point[dim]], axis)
-        return array
+        places = [
+            slice(point[dim], point[dim] + 1) if dim in point and extent > 1 else slice(None)
+            for dim, extent in zip(self.setting.extents, array.shape, strict=True)
+        ]
+        return array[tuple(places)]
 
     def _absent(self, starts: Integers, core: int) -> Flags:
         """Return the channels that count as zero: of the last stick of them, where every weight of every core is zero.
@@ -210,6 +212,8 @@ def multiply_add(x: Doubles, y: Doubles, total: npt.NDArray[np.float32]) -> npt.
     near = product_ + addend
     part = near - product_
     lost = (product_ - (near - part)) + (addend - part)
+    if not lost.any():
+        return near.astype(np.float32)
     is_even = near.view(np.int64) % 2 == 0
     moves = np.isfinite(near) & (lost != 0) & is_even
     return np.where(moves, np.nextafter(near, np.copysign(np.inf, lost)), near).astype(np.float32)

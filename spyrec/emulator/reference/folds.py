@@ -137,10 +137,12 @@ def fused_multiply_add(x: Floats, y: Floats, z: Floats) -> Floats:
     all others is set instead where there was anything (rounding to odd): with 29 bits to spare the second rounding then
     is that of the exact sum.
     """
-    product, addend = x.astype(np.float64) * y.astype(np.float64), z.astype(np.float64)
+    product, addend = np.multiply(x, y, dtype=np.float64), z.astype(np.float64)
     total = product + addend
     back = total - product
     lost = (product - (total - back)) + (addend - back)
+    if not lost.any():  # nothing was, and nothing is infinite or NaN
+        return total.astype(np.float32)
     bits = total.view(np.int64)
     towards = np.where((lost > 0) == (total > 0), 1, -1)
     is_rounded_to_even = np.isfinite(total) & (lost != 0) & (bits % 2 == 0)

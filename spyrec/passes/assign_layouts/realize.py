@@ -11,6 +11,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 from spyrec.dataclass import dataclass
 from spyrec.hardware.dtypes import DeviceFormat
@@ -18,6 +19,7 @@ from spyrec.ir.access import Access, Coordinate
 from spyrec.ir.device_access import Inexpressible, Movement
 from spyrec.ir.device_layout import BufferLayout, canonical_layout
 from spyrec.ir.kernel_form import OUTPUT, KernelShape, OperandUse, Rule, kernel_form
+from spyrec.ir.remembered_hash import RemembersHash, remembers_hash
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +88,9 @@ Accept = Callable[[Access, BufferLayout, tuple[int, ...], Movement], bool]
 """May a kernel read a buffer of this host shape through this access, which moves so, in this layout?"""
 
 
+@remembers_hash
 @dataclass(frozen=True, slots=True)
-class _Node:
+class _Node(RemembersHash):
     kind: str
     shape: tuple[int, ...]
     layout: BufferLayout
@@ -127,18 +130,46 @@ def realize(source: Source, accept: Accept) -> Realization | None:
     """Return the cheapest realization, or ``None`` where the kernel accepts no form of the operand at all."""
     if accept(source.access, source.layout, source.shape, source.surroundings.movement):
         return Realization(0, (), source.access)
-    search = _Search(source, accept)
-    return search.run()
+    return _cheapest(_copies_of(source.shape, source.device_format, source.access, source.surroundings), source, accept)
 
 
-class _Search:
-    """Dijkstra over the buffers one operand can pass through."""
+def _cheapest(copies: _Copies, source: Source, accept: Accept) -> Realization | None:
+    """Dijkstra over the buffers that the operand can pass through."""
+    start = _Node("base", source.shape, source.layout)
+    queue: list[tuple[int, int, int, _Node, tuple[CopyStep, ...]]] = [(0, 0, 0, start, ())]
+    settled: set[_Node] = set()
+    counter = 0
+    while queue:
+        cost, _, _, node, steps = heapq.heappop(queue)
+        if node in settled:
+            continue
+        settled.add(node)
+        is_whole = node.kind == "base"
+        access = copies.access_from(node)
+        movement = source.surroundings.movement if is_whole else ()
+        if steps and accept(access, node.layout, node.shape, movement):
+            return Realization(cost, steps, access, is_whole)
+        for target, step in copies.edges(node):
+            if target not in settled:
+                counter += 1
+                heapq.heappush(queue, (cost + step.cost_bytes, len(steps) + 1, counter, target, (*steps, step)))
+    return None
 
-    def __init__(self, source: Source, accept: Accept) -> None:
-        self._source = source
-        self._accept = accept
-        self._around = source.surroundings
-        access = source.access
+
+class _Copies:
+    """The buffers that an operand can pass through, and the copies between them.
+
+    They are the same whatever its layout is and its kernel accepts: one search finds what many others go through.
+    """
+
+    def __init__(
+        self, shape: tuple[int, ...], device_format: DeviceFormat, access: Access, surroundings: Surroundings
+    ) -> None:
+        self._shape = shape
+        self._device_format = device_format
+        self._access = access
+        self._around = surroundings
+        self._known: dict[_Node, tuple[tuple[_Node, CopyStep], ...]] = {}
         self._used = [dim for dim in range(len(access.extents)) if access.depends_on(dim)]
         self._view_shape = tuple(access.extents[dim] for dim in self._used)
         places: list[int | None] = [None] * len(access.extents)
@@ -146,56 +177,44 @@ class _Search:
             places[dim] = place
         self._view = access.over(self._view_shape, places)
         self._from_view = Access.identity(self._view_shape).over(access.extents, self._used)
-        self._cropped_shape, self._crop, self._crop_window, self._view_of_crop = _crop(source.shape, self._view)
+        self._cropped_shape, self._crop, self._crop_window, self._view_of_crop = _crop(shape, self._view)
 
-    def run(self) -> Realization | None:
-        start = _Node("base", self._source.shape, self._source.layout)
-        queue: list[tuple[int, int, int, _Node, tuple[CopyStep, ...]]] = [(0, 0, 0, start, ())]
-        settled: set[_Node] = set()
-        counter = 0
-        while queue:
-            cost, _, _, node, steps = heapq.heappop(queue)
-            if node in settled:
-                continue
-            settled.add(node)
-            is_whole = node.kind == "base"
-            movement = self._around.movement if is_whole else ()
-            if steps and self._accept(self._access_from(node), node.layout, node.shape, movement):
-                return Realization(cost, steps, self._access_from(node), is_whole)
-            for target, step in self._edges(node):
-                if target not in settled:
-                    counter += 1
-                    heapq.heappush(queue, (cost + step.cost_bytes, len(steps) + 1, counter, target, (*steps, step)))
-        return None
+    def edges(self, node: _Node) -> Sequence[tuple[_Node, CopyStep]]:
+        """Return the copies that read a buffer, and the buffers that they write."""
+        known = self._known.get(node)
+        if known is None:
+            known = self._known[node] = tuple(self._edges(node))
+        return known
 
-    def _access_from(self, node: _Node) -> Access:
+    def access_from(self, node: _Node) -> Access:
+        """Return the access that the kernel has to a buffer."""
         match node.kind:
             case "base":
-                return self._source.access
+                return self._access
             case "crop":
                 places = list(self._used)
-                return self._view_of_crop.over(self._source.access.extents, places)
+                return self._view_of_crop.over(self._access.extents, places)
             case "wide":
-                return Access.identity(node.shape).over(self._source.access.extents, node.kept)
+                return Access.identity(node.shape).over(self._access.extents, node.kept)
             case _:
                 return self._from_view
 
     def _edges(self, node: _Node) -> Sequence[tuple[_Node, CopyStep]]:
         edges: list[tuple[_Node, CopyStep]] = []
-        device_format = self._source.device_format
+        device_format = self._device_format
         is_complete = node.kind != "base" or self._around.whole is not None
         for layout in forms_of(node.shape, device_format) if is_complete else ():
             identity = Access.identity(node.shape)
             self._add(edges, node, _Node(node.kind, node.shape, layout, node.kept), identity, identity)
-        if node.kind == "base" and self._cropped_shape != self._source.shape:
+        if node.kind == "base" and self._cropped_shape != self._shape:
             for layout in forms_of(self._cropped_shape, device_format):
                 self._add(edges, node, _Node("crop", self._cropped_shape, layout), self._crop, self._crop_window)
         for kept in self._repeated(node):
-            extents = tuple(self._source.access.extents[dim] for dim in kept)
-            places: list[int | None] = [None] * len(self._source.access.extents)
+            extents = tuple(self._access.extents[dim] for dim in kept)
+            places: list[int | None] = [None] * len(self._access.extents)
             for place, dim in enumerate(kept):
                 places[dim] = place
-            wide = self._access_from(node).over(extents, places)
+            wide = self.access_from(node).over(extents, places)
             for layout in forms_of(extents, device_format):
                 self._add(edges, node, _Node("wide", extents, layout, kept), wide, Access.identity(extents))
         if node.kind in ("base", "crop"):
@@ -209,8 +228,8 @@ class _Search:
         """Return the sets of dims that a written-out view may have: those it depends on and one more, or all."""
         if node.kind not in ("base", "view"):
             return []
-        every = range(len(self._source.access.extents))
-        unused = [dim for dim in every if dim not in self._used and self._source.access.extents[dim] > 1]
+        every = range(len(self._access.extents))
+        unused = [dim for dim in every if dim not in self._used and self._access.extents[dim] > 1]
         sets = [tuple(sorted((*self._used, dim))) for dim in unused]
         return [*sets, tuple(every)] if len(unused) > 1 else sets
 
@@ -230,6 +249,9 @@ class _Search:
         trips = around.whole_trips if is_whole else around.tile_trips
         cost = copy_cost_bytes(node.layout, node.shape, access, target.layout) * trips
         edges.append((target, CopyStep(access, target.shape, target.layout, window, rule, cost, depth, movement)))
+
+
+_copies_of = lru_cache(maxsize=256)(_Copies)
 
 
 def copy_cost_bytes(source: BufferLayout, shape: tuple[int, ...], access: Access, target: BufferLayout) -> int:

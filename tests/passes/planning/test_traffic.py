@@ -68,7 +68,7 @@ def assert_parts_make_the_whole(figures: PlanFigures) -> None:
 
 
 @pytest.mark.parametrize("options", [CompileOptions(cores=5, profile="datasheet"), CompileOptions(loops="unroll")])
-@examples(25)
+@examples(14)
 @given(seed=_SEEDS)
 def test_random_graphs_move_what_was_predicted(options: CompileOptions, seed: int) -> None:
     for make in (random_graph, looped_graph):

@@ -37,7 +37,7 @@ def _without_loops(data: JsonObject) -> JsonObject:
     return {key: value for key, value in data.items() if key != "loops"}
 
 
-@examples(60)
+@examples(25)
 @given(_SEEDS)
 def test_tiled_kernels_mean_what_untiled_ones_do(seed: int) -> None:
     """In float64, element by element, before and after layouts are chosen."""
@@ -69,7 +69,7 @@ def _first_with(seed: int, *, loops: bool) -> tuple[JsonObject, Arrays]:
 
 
 @pytest.mark.parametrize("part", range(10))
-@examples(45)
+@examples(9)
 @given(seed=st.integers(0, 1 << 36))
 def test_a_tiled_program_equals_the_untiled_one(part: int, seed: int) -> None:
     """Bit for bit where no sum is reordered, else within what ``--check`` allows; kept loops equal unrolled ones."""
@@ -89,7 +89,7 @@ def test_a_tiled_program_equals_the_untiled_one(part: int, seed: int) -> None:
             assert tiled.outputs[name].tobytes() == values.tobytes(), name
 
 
-@examples(100)
+@examples(30)
 @given(_SEEDS)
 def test_a_program_whose_requested_loops_come_to_nothing_is_right(seed: int) -> None:
     data, arrays = _first_with(seed, loops=False)
@@ -98,7 +98,7 @@ def test_a_program_whose_requested_loops_come_to_nothing_is_right(seed: int) -> 
     assert spyrec.run(emit(graph, CompileOptions()), arrays, RunOptions(check=True)).is_ok
 
 
-@examples(25)
+@examples(8)
 @given(_SEEDS)
 def test_sanitizers_are_silent_on_tiled_programs_whatever_cores_and_layouts(seed: int) -> None:
     data, arrays = looped_graph(seed)
