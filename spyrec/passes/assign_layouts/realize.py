@@ -72,13 +72,17 @@ NO_LOOPS = Surroundings()
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """An operand before any copy: the buffer's host shape, format and layout, and the kernel's access to it."""
+    """An operand before any copy: the buffer's host shape, format and layout, and the kernel's access to it.
+
+    ``is_whole``: nothing but a copy of the whole buffer will do.
+    """
 
     shape: tuple[int, ...]
     device_format: DeviceFormat
     layout: BufferLayout
     access: Access
     surroundings: Surroundings = NO_LOOPS
+    is_whole: bool = False
 
 
 Accept = Callable[[Access, BufferLayout, tuple[int, ...], Movement], bool]
@@ -186,6 +190,8 @@ class _Search:
         for layout in forms_of(node.shape, device_format) if is_complete else ():
             identity = Access.identity(node.shape)
             self._add(edges, node, _Node(node.kind, node.shape, layout, node.kept), identity, identity)
+        if self._source.is_whole:
+            return edges
         if node.kind == "base" and self._cropped_shape != self._source.shape:
             for layout in forms_of(self._cropped_shape, device_format):
                 self._add(edges, node, _Node("crop", self._cropped_shape, layout), self._crop, self._crop_window)
