@@ -13,7 +13,7 @@ from dataclasses import field, replace
 from enum import Enum
 
 from spyrec.dataclass import dataclass
-from spyrec.device_ops import IDENTITY
+from spyrec.device_ops import IDENTITY, device_operation
 from spyrec.hardware.dtypes import DeviceFormat
 from spyrec.hardware.plan_record import PlannerName, PlanNote
 from spyrec.ir.access import Access
@@ -180,7 +180,9 @@ class Kernel:
     def shape(self) -> KernelShape:
         """What the rules of its class need to know of it."""
         is_in_place = any(use.buffer == self.output.buffer for use in self.inputs)
-        return KernelShape(self.rule, self.extents, self.reduced, is_in_place, self.window)
+        fold = device_operation(self.op_func).fold if self.rule is Rule.REDUCTION else None
+        folds_sticks = fold is None or fold.folds_sticks
+        return KernelShape(self.rule, self.extents, self.reduced, is_in_place, self.window, folds_sticks)
 
 
 def copy_kernel(name: str, source: Use, target: Use, origin: Origin) -> Kernel:

@@ -93,6 +93,7 @@ class KernelShape:
     """What the rules need to know of a kernel: its rule, extents and reduced iteration dims.
 
     ``is_in_place``: it reads the buffer that it writes, element by element.  ``window``: what it slides.
+    ``folds_sticks``: of a reduction, whether it may fold the dim in the sticks.
     """
 
     rule: Rule
@@ -100,6 +101,7 @@ class KernelShape:
     reduced: tuple[int, ...]
     is_in_place: bool = False
     window: Window | None = None
+    folds_sticks: bool = True
 
     def slides_over(self, role: int) -> bool:
         """Whether its window slides over the operand of this role."""
@@ -263,6 +265,8 @@ def _same_stick_breach(
     reduced = _reduced_variable(shape, variables)
     if isinstance(reduced, Inexpressible):
         return reduced
+    if lane is not None and lane == reduced and not shape.folds_sticks:
+        return Inexpressible("the operation folds no dim that lies in the sticks")
     for operand, form in zip(operands, forms, strict=True):
         if lane is not None and form.lane is None and lane in form.variables:
             return Inexpressible("the dim in the sticks of one operand is a plain dim of another")
