@@ -194,6 +194,37 @@ def test_layers_hand_on_channels_in_sticks() -> None:
     assert not checked.sanitizer
 
 
+VIEWS: dict[str, tuple[list[int], dict[str, Any]]] = {
+    "permute": ([2, 8, 8, 6], {"dims": [0, 3, 1, 2]}),
+    "slice": ([2, 6, 9, 8], {"dim": 2, "start": 1, "end": 9}),
+    "reshape": ([6, 64], {"shape": [1, 6, 8, 8]}),
+    "expand": ([1, 6, 1, 8], {"size": [2, 6, 8, 8]}),
+}
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_windows_slide_over_views(view: str) -> None:
+    shape, attributes = VIEWS[view]
+    x = eighths(6, *shape)
+    graph = one_node("avg_pool2d", {"x": x}, kernel_size=2)
+    graph["nodes"] = [
+        {"name": "v", "op": view, "inputs": ["x"], "attrs": attributes},
+        {"name": "y", "op": "avg_pool2d", "inputs": ["v"], "attrs": {"kernel_size": 2}},
+    ]
+    moved = {
+        "permute": lambda: x.transpose(0, 3, 1, 2),
+        "slice": lambda: x[:, :, 1:],
+        "reshape": lambda: x.reshape(1, 6, 8, 8),
+        "expand": lambda: np.broadcast_to(x, (2, 6, 8, 8)),
+    }[view]()
+    bundle = spyrec.compile(graph, AUGUST)
+    assert "avgpoolfwd" in operations(bundle)
+    result = spyrec.run(bundle, {"x": x}, spyrec.RunOptions(check=True, sanitize="all"))
+    assert result.is_ok
+    assert not result.sanitizer
+    close(result.outputs["y"], pooled(moved, [2, 2], [2, 2], [0, 0]))
+
+
 def test_a_bisection_judges_windows_by_what_they_take() -> None:
     bundle = spyrec.compile(layered("neg"), AUGUST)
     x = eighths(4, 2, 8, 8, 8)

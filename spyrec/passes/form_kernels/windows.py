@@ -116,16 +116,15 @@ def _plain(builder: KernelBuilder, operand: Operand, node: Node) -> Use:
 
 
 def _is_plain(use: Use, buffer: KernelBuffer) -> bool:
-    walked = [
-        _whole_dim(use, coordinate, extent) for coordinate, extent in zip(use.access.coordinates, buffer.type.shape)
-    ]
-    return buffer.pin is None and None not in walked
+    """Whether each dim that an operand has walks a dim of its buffer, all of it: nothing repeats or is left out."""
+    sides = zip(use.access.coordinates, buffer.type.shape)
+    walked = [_whole_dim(use, coordinate, extent) for coordinate, extent in sides if extent > 1]
+    own = [dim for dim, extent in enumerate(use.access.extents) if extent > 1]
+    return buffer.pin is None and None not in walked and set(walked) == set(own)
 
 
 def _whole_dim(use: Use, coordinate: Coordinate, extent: int) -> int | None:
-    """Return the dim that walks a whole buffer dim of an extent, -1 where there is one element, ``None`` for none."""
-    if extent == 1:
-        return -1
+    """Return the dim that walks a whole buffer dim of an extent, ``None`` where none does."""
     found = [dim for dim, own in enumerate(use.access.extents) if coordinate == Coordinate(0, (Term(1, dim, 1, own),))]
     return found[0] if found and use.access.extents[found[0]] == extent else None
 
