@@ -275,13 +275,13 @@ def axes(draw: st.DrawFn, *, is_dilated: bool) -> tuple[int, int, int, int, int]
     return draw(st.integers(least, least + 5)), kernel, stride, padding, dilation
 
 
-@examples(12)
+@examples(8)
 @given(
     rows=axes(is_dilated=False),
     columns=axes(is_dilated=False),
     samples=st.integers(1, 3),
-    channels=st.sampled_from([1, 2, 64, 70]),
-    has_ceil=st.booleans(),
+    channels=st.sampled_from([2, 64, 70]),
+    has_ceil=st.sampled_from([False, False, True]),
     seed=st.integers(0, 999),
 )
 def test_average_pools(
@@ -297,7 +297,7 @@ def test_average_pools(
     close(result.outputs["y"][:, :, : wanted.shape[2], : wanted.shape[3]], wanted, roundings=MEAN_ROUNDINGS)
 
 
-@examples(12)
+@examples(10)
 @given(
     rows=axes(is_dilated=True),
     columns=axes(is_dilated=True),
