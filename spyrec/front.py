@@ -174,7 +174,16 @@ def _planned_with(kernels: KernelGraph | Staged, options: CompileOptions) -> Pla
         profile=options.profile,
         lx_planner=options.lx_planner,
         auto_tile=has_loops and not asks_for_loops,
+        has_windows=_has_windows(options),
     )
+
+
+def _has_windows(options: CompileOptions) -> bool:
+    """Whether pools and convolutions may be the device's own operations.
+
+    What upstream's own files of them say of padding and dilation no executor can read.
+    """
+    return options.target.has_windows and options.compat is None
 
 
 def pipeline_options(options: CompileOptions) -> PipelineOptions:
@@ -209,6 +218,7 @@ def pipeline_options(options: CompileOptions) -> PipelineOptions:
         auto_tile=options.auto_tile,
         symbolic_args=options.symbolic_args,
         has_shuffles=(_dialect(options) or NEWEST).has_shuffles,
+        has_windows=_has_windows(options),
     )
 
 

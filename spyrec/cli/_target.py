@@ -10,7 +10,8 @@ import click
 from spyrec.diagnostics import Location, SpyrecError, refuse
 from spyrec.hardware.target import TARGETS, Target
 
-_NO_NUMBERS = frozenset({"lx_reserved_fraction", "limits_symbolic_arguments"})
+_FLAGS = ("limits_symbolic_arguments", "has_windows")
+_NO_NUMBERS = frozenset({"lx_reserved_fraction", *_FLAGS})
 _FORMAT = "spyrec.target/1"
 _LONGEST_BYTES = 1 << 20
 
@@ -56,12 +57,12 @@ def _read(path: Path) -> Target:
     fraction = data.get("lx_reserved_fraction", Target().lx_reserved_fraction)
     if isinstance(fraction, bool) or not isinstance(fraction, int | float) or not 0 <= fraction <= 1:
         raise _wrong(place.child("lx_reserved_fraction"), f"lx_reserved_fraction is {fraction!r}, it must be 0 to 1")
-    is_limited = data.get("limits_symbolic_arguments", Target().limits_symbolic_arguments)
-    if not isinstance(is_limited, bool):
-        fact = f"limits_symbolic_arguments is {is_limited!r}, it must be true or false"
-        raise _wrong(place.child("limits_symbolic_arguments"), fact)
-    known_figures = Target(name, lx_reserved_fraction=fraction, limits_symbolic_arguments=is_limited)
-    return replace(known_figures, **figures)
+    flags = {key: data[key] for key in _FLAGS if key in data}
+    for key, flag in flags.items():
+        if not isinstance(flag, bool):
+            raise _wrong(place.child(key), f"{key} is {flag!r}, it must be true or false")
+    known_figures = Target(name, lx_reserved_fraction=fraction)
+    return replace(known_figures, **figures, **flags)
 
 
 def _figure(key: str, value: object, place: Location) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from spyrec.codegen.expression import CoordinateExpression
+from spyrec.codegen.lower_window import output_ranges, window_info
 from spyrec.codegen.opspec import (
     AllocationKind,
     ArgumentAllocation,
@@ -76,7 +77,7 @@ def lower_node(graph: KernelGraph, program: KernelProgram, kernel: Kernel) -> Op
         args, output = (replace(args[0], work_division=source),), replace(output, work_division=result)
     # a kernel's form is refused where a store would reach its neighbour, and there the host extents are known
     output = replace(output, is_input=False, ends_in_padding=True)
-    is_reduction = kernel.rule in (Rule.REDUCTION, Rule.CONTRACTION) or (
+    is_reduction = kernel.rule in (Rule.REDUCTION, Rule.CONTRACTION, Rule.WINDOW) or (
         kernel.rule is Rule.STATISTICS and bool(kernel.reduced)
     )
     tiled = tuple(
@@ -90,8 +91,9 @@ def lower_node(graph: KernelGraph, program: KernelProgram, kernel: Kernel) -> Op
         is_reduction,
         tuple(space),
         (*args, output),
-        op_info=OpInfo(kernel.constants),
+        op_info=OpInfo(kernel.constants) if kernel.window is None else window_info(kernel, kernel.window),
         tiled_symbols=tiled,
+        node_output_ranges=None if kernel.window is None else output_ranges(kernel, kernel.window),
     )
 
 

@@ -345,7 +345,8 @@ class _NodeRun:
     def _is_costly(self, step: Step) -> bool:
         if self.is_on_host:
             return False
-        return self.definition.kind is OpKind.CONTRACTION and step.result.size * term_count(step) > _WORST_CASE_LIMIT
+        is_product = self.definition.kind in {OpKind.CONTRACTION, OpKind.WINDOW}
+        return is_product and step.result.size * term_count(step) > _WORST_CASE_LIMIT
 
     def _jump(self, step: Step, rule: ErrorRule, spread: Floats | None) -> Floats | None:
         """Return what undecided choices may add: those made here, and those of the operands passed on."""

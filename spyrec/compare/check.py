@@ -34,20 +34,23 @@ __all__ = [
 ]
 
 
-def check_outputs(
+def check_outputs(  # noqa: PLR0913 -- a run, and how it was compiled
     graph: Graph,
     inputs: Mapping[str, Array],
     outputs: Mapping[str, Array],
     numerics: str = "dl16",
     constants: LoadConstant | None = None,
+    *,
+    has_windows: bool = False,
 ) -> dict[str, CheckReport]:
     """Compare each output of a run with the float64 reference of ``graph`` and return the verdicts in graph order.
 
     ``inputs`` and ``outputs`` are host arrays in the graph's dtypes and shapes, by name; ``numerics`` is what the run
     used; ``constants`` gives the numbers of the graph's constants, by default from where the graph says they are.
+    ``has_windows``: pools and convolutions were compiled to the device's own operations where these have their forms.
     A graph that a pass refuses raises what the pass raises.
     """
-    lowered = rounding_graph(graph)
+    lowered = rounding_graph(graph, has_windows=has_windows)
 
     def load(name: str) -> Array:
         if constants is not None and name in graph.constants:
@@ -90,7 +93,8 @@ def check_bundle(
     expected = expected_inputs(bundle.manifest)
     extents = chosen_extents(inputs, expected, bundle.manifest.symbolic_dims)
     graph, stored = graph_of_bundle(bundle.graph_json, extents)
-    reports = check_outputs(graph, inputs, outputs, numerics, constant_loader(bundle, graph, stored))
+    load = constant_loader(bundle, graph, stored)
+    reports = check_outputs(graph, inputs, outputs, numerics, load, has_windows=_has_windows(bundle))
     return {name: _located(bundle, name, report) for name, report in reports.items()}
 
 
@@ -109,7 +113,13 @@ def check_tiled(
         hint = "run without the check, or check at the compiled shapes"
         fact = "the graph cannot be read at the shapes of this run"
         raise refuse("SPY0984", fact, notes=tuple(item.message for item in error.diagnostics), hint=hint) from error
-    return check_outputs(graph, inputs, outputs, numerics, constant_loader(bundle, graph, stored))
+    load = constant_loader(bundle, graph, stored)
+    return check_outputs(graph, inputs, outputs, numerics, load, has_windows=_has_windows(bundle))
+
+
+def _has_windows(bundle: BundleContent) -> bool:
+    known = bundle.manifest.planned_with
+    return known is not None and known.has_windows
 
 
 def constant_loader(bundle: BundleContent, graph: Graph, stored: frozenset[str]) -> LoadConstant:

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from spyrec.compare.device_values import Places, places_of, typed
 from spyrec.compare.one_op import CheckedOperation, Expectation, computed, unchanged
+from spyrec.compare.one_window import window_attributes, window_operands, window_result
 from spyrec.compare.provenance import CompiledCall
 from spyrec.compare.storage import Array, Floats, storage_of
 from spyrec.device_ops import COPIES, device_operation
@@ -90,6 +91,8 @@ def _attributes(call: CompiledCall, definition: OpDef, target: TensorType) -> At
         defaults = {AlphaAttributes: AlphaAttributes(), ToAttributes: ToAttributes(target.dtype)}
         return defaults.get(definition.attributes, NO_ATTRIBUTES)
     attributes = call.node.attributes
+    if call.kernel.window is not None:
+        return window_attributes(call.kernel, call.kernel.window, attributes)
     if isinstance(attributes, FoldAttributes):
         return replace(attributes, dim=(len(call.kernel.extents) - 1,), keepdim=True)
     return attributes
@@ -97,6 +100,8 @@ def _attributes(call: CompiledCall, definition: OpDef, target: TensorType) -> At
 
 def _in_form(kernel: Kernel, definition: OpDef, values: Sequence[Array]) -> list[Array]:
     """Return operands in the shapes that the reference takes."""
+    if kernel.window is not None:
+        return window_operands(kernel, kernel.window, list(values))
     if definition.kind is OpKind.CONTRACTION:
         left, right = values
         return [left[..., 0, :], np.swapaxes(right[..., 0, :, :], -1, -2)]
@@ -107,6 +112,8 @@ def _in_form(kernel: Kernel, definition: OpDef, values: Sequence[Array]) -> list
 
 def _out(kernel: Kernel, definition: OpDef, result: Floats) -> Floats:
     """Return a result over the extents that the kernel keeps."""
+    if kernel.window is not None:
+        return window_result(kernel, kernel.window, result)
     if definition.kind is OpKind.CONTRACTION:
         return result[..., None]
     match _kind(kernel):

@@ -7,6 +7,7 @@ know shapes, dims and broadcasting only through it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from functools import cache
 
@@ -17,6 +18,8 @@ from spyrec.compare.kinks import is_extremum_undecided, is_kink_in_reach, is_pai
 from spyrec.compare.storage import Array, Floats, absolute_difference
 from spyrec.device_ops.record import ErrorKind
 from spyrec.ir.opdef import DeviceOp, OpDef, OpError, OpKind
+from spyrec.ir.ops.pools import AvgPoolAttributes
+from spyrec.ir.windows import per_dim
 
 SINGLE_ROUNDOFF = 2.0**-24
 """Unit roundoff of the float32 arithmetic that every op may compute in (semantics of the number formats)."""
@@ -115,11 +118,20 @@ def _accumulation(step: Step, errors: Errors) -> Floats:
 
 
 def term_count(step: Step) -> int:
-    """Return how many terms one element of a reduction, a contraction or exx2 sums."""
+    """Return how many terms one element of a reduction, a contraction, a window or exx2 sums."""
     shape = step.value(0).shape
     if step.definition.kind is OpKind.REDUCTION:
         return step.value(0).size // max(step.result.size, 1)
+    if step.definition.kind is OpKind.WINDOW:
+        return math.prod(_window_shape(step))
     return shape[-1]
+
+
+def _window_shape(step: Step) -> tuple[int, ...]:
+    """Return the elements of a window along each dim: of a convolution those of one channel's weights."""
+    if isinstance(step.attributes, AvgPoolAttributes):
+        return per_dim(step.attributes.kernel_size, 2, "kernel_size")
+    return step.value(1).shape[1:]
 
 
 def _product_accumulation(step: Step, errors: Errors) -> Floats:

@@ -81,8 +81,9 @@ def provenance_of(bundle: BundleContent) -> Provenance:
     assert bundle.graph_json is not None
     source, stored = graph_of_bundle(bundle.graph_json)
     source = _with_contents(source, stored, bundle)
-    nodes = device_graph(source).producers()
-    kernels = compile_graph(source, _options_of(bundle))
+    options = _options_of(bundle)
+    nodes = device_graph(source, has_windows=options.has_windows).producers()
+    kernels = compile_graph(source, options)
     found = _matched(bundle, kernels, nodes)
     if isinstance(found, str):
         raise refuse(
@@ -129,6 +130,7 @@ def _options_of(bundle: BundleContent) -> PipelineOptions:
         auto_tile=known.auto_tile,
         symbolic_args=symbolic_args,
         has_shuffles=has_shuffles,
+        has_windows=known.has_windows,
     )
 
 

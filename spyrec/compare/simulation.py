@@ -59,6 +59,10 @@ class Simulation:
         result = self.run(operands)
         if self.definition.kind is OpKind.REDUCTION:
             return result, self._partial_sums(operand, result)
+        if self.definition.kind is OpKind.WINDOW:
+            magnitudes = [None if item is None else np.abs(item.astype(np.float64)) for item in operands]
+            terms = term_count(Step(self.definition, self.attributes, tuple(operands), result))
+            return result, _ADDITION_ERROR * np.sqrt(terms) * self.run(magnitudes)
         return result, _ADDITION_ERROR * np.sqrt(operand.shape[-1]) * self.run([np.abs(operand.astype(np.float64))])
 
     @property

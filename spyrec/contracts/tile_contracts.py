@@ -30,7 +30,8 @@ def with_contracts(bundle: Bundle, scheduled: KernelGraph, options: CodegenOptio
     arguments = {argument.name: argument for argument in manifest.arguments}
     contracts: dict[str, TileContract] = {}
     joining: list[JoiningPrograms] = []
-    units = unit_loops(scheduled, _formed)
+    has_windows = options.planned_with is not None and options.planned_with.has_windows
+    units = unit_loops(scheduled, lambda graph: _formed(graph, has_windows=has_windows))
     for step, found in zip(manifest.plan, program_loops(scheduled, units), strict=True):
         joined = _joining(step, arguments, found, options) if options.tile_reductions else None
         contracts[step.program] = _contract(step, arguments, found, options, joined)
@@ -39,11 +40,12 @@ def with_contracts(bundle: Bundle, scheduled: KernelGraph, options: CodegenOptio
     return with_programs(bundle, joining, complete) if joining else replace(bundle, manifest=complete)
 
 
-def _formed(graph: Graph) -> KernelGraph | None:
+def _formed(graph: Graph, *, has_windows: bool) -> KernelGraph | None:
     """Return the kernels of a graph before anything is planned; ``None`` where the host computes a part of it."""
     if any(node_reason(graph, node) is not None for node in graph.nodes):
         return None
-    formed = run_pipeline(graph, PipelineOptions(), DriverOptions(stop_after=FORM_KERNELS.name))
+    options = PipelineOptions(has_windows=has_windows)
+    formed = run_pipeline(graph, options, DriverOptions(stop_after=FORM_KERNELS.name))
     assert isinstance(formed, KernelGraph)
     return formed
 

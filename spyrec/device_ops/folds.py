@@ -76,6 +76,7 @@ def _sum(accumulators: tuple[Accumulator, ...], scale: str | None = None, *, lea
         scale=scale,
         cores_combine=True,
         least_tile=least_tile,
+        folds_sticks=True,
     )
 
 
@@ -90,6 +91,7 @@ def _extremum(accumulator: Accumulator, join: str, combination: str) -> Fold:
         scale=None,
         cores_combine=True,
         least_tile=1,
+        folds_sticks=True,
     )
 
 
@@ -104,6 +106,7 @@ _PRODUCT = Fold(
     scale=None,
     cores_combine=True,
     least_tile=1,
+    folds_sticks=False,
 )
 _EXTREMUM = ErrorBehaviour(ErrorKind.EXTREMUM, rounds=False, has_kinks=True)
 

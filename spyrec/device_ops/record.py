@@ -145,7 +145,8 @@ class Fold:
     contract calls that (``sum``, ``prod``, ``max``, ``min``).  ``is_split_exact``: joining does not round.
     ``is_average``: the result is scaled by the extent of the dim, so that parts of other extents do not join.
     ``scale``: the constant by which results are multiplied.  ``cores_combine``: cores may fold parts, which the device
-    then joins.  ``least_tile``: elements of the dim that one execution needs.
+    then joins.  ``least_tile``: elements of the dim that one execution needs.  ``folds_sticks``: whether the device
+    folds the dim that lies in the sticks, too.
     """
 
     accumulators: tuple[Accumulator, ...]
@@ -157,6 +158,7 @@ class Fold:
     scale: str | None
     cores_combine: bool
     least_tile: int
+    folds_sticks: bool
 
     def __post_init__(self) -> None:
         assert self.accumulators, "a fold has an identity"

@@ -46,6 +46,7 @@ def _window(name: str, summary: str, form: WindowForm, *, scale: str | None, cor
             scale=scale,
             cores_combine=cores_combine,
             least_tile=1,
+            folds_sticks=form is WindowForm.CONVOLUTION,
         ),
         padding_mask=None,
         window=form,

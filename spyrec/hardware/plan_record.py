@@ -31,7 +31,8 @@ class PlanOptions:
 
     ``cores``: most that one operation may be divided among.  ``profile``: name of the parameters of the times that
     plans are compared by.  ``lx_planner``: what packed the scratchpads.  ``auto_tile``: whether the compiler chose
-    loops; where it might have but did not need to, the plan is the same without.
+    loops; where it might have but did not need to, the plan is the same without.  ``has_windows``: whether pools and
+    convolutions could be the device's own operations.
     """
 
     cores: int = field(metadata=json(Form(at_least=1, at_most=Target().cores)))
@@ -39,6 +40,7 @@ class PlanOptions:
     profile: str = field(default=CALIBRATED.name, metadata=json(NAME))
     lx_planner: str = field(default="best-fit", metadata=json(NAME))
     auto_tile: bool = False
+    has_windows: bool = field(default=False, metadata=omitted())
 
 
 class Decision(Enum):

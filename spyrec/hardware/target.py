@@ -47,6 +47,7 @@ class Target:
     a program whose addresses are its parameters takes no more arguments than one with baked addresses, which has a
     segment for each.  ``topk_limit``: most values that a topk gives, ``topk_core_limit``: those of one core.
     ``sparse_layout_entries``: most entries of the ``dim_order`` of a sparse layout, its -1 included.
+    ``has_windows``: there are operations that slide a window, average pools and convolutions.
     """
 
     name: str = field(default="spyre", metadata=json(NAME))
@@ -59,6 +60,7 @@ class Target:
     topk_limit: int = field(default=4, metadata=omitted(COUNT))
     topk_core_limit: int = field(default=4, metadata=omitted(COUNT))
     sparse_layout_entries: int = field(default=6, metadata=omitted(COUNT))
+    has_windows: bool = field(default=False, metadata=omitted())
 
     @property
     def lx_usable_bytes(self) -> int:
@@ -111,6 +113,7 @@ _STATED_IN_JUNE = {
     "topk_limit": FigureOrigin("torch-spyre: k of topk", _JUNE, Trust.STATED),
     "topk_core_limit": FigureOrigin("torch-spyre: k of topk", _JUNE, Trust.STATED),
     "sparse_layout_entries": FigureOrigin("torch-spyre: sparse tensors up to rank 5", _JUNE, Trust.STATED),
+    "has_windows": FigureOrigin("torch-spyre: no pool and no convolution in its table of ops", _JUNE, Trust.STATED),
 }
 _STATED_IN_AUGUST = {
     **_STATED_IN_JUNE,
@@ -129,6 +132,7 @@ _STATED_IN_AUGUST = {
     "topk_limit": FigureOrigin("torch-spyre: k is divided among cores", _AUGUST, Trust.STATED),
     "topk_core_limit": FigureOrigin("torch-spyre: k of one core", _AUGUST, Trust.STATED),
     "sparse_layout_entries": FigureOrigin("torch-spyre: six dims and the -1", _AUGUST, Trust.STATED),
+    "has_windows": FigureOrigin("torch-spyre: avgpoolfwd, conv2d, depthwiseconv2dnative", _AUGUST, Trust.STATED),
 }
 
 SPYRE_2026_06 = Target(_JUNE)
@@ -142,6 +146,7 @@ SPYRE_2026_08 = Target(
     topk_limit=128,
     topk_core_limit=4,
     sparse_layout_entries=7,
+    has_windows=True,
 )
 """The device as the sources of 19 August 2026 describe it."""
 

@@ -17,6 +17,7 @@ from spyrec.dataclass import dataclass
 from spyrec.ir.access import Access, Coordinate
 from spyrec.ir.device_layout import BufferLayout, Digit
 from spyrec.ir.remembered_hash import RemembersHash, remembers_hash
+from spyrec.ir.sliding import Slide
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,19 +58,33 @@ Movement = tuple[tuple[int, tuple[int, ...]], ...]
 """How an access moves along the loops around its kernel, outermost first: trip count, elements a round and dim."""
 
 
+@dataclass(frozen=True, slots=True)
+class SlidDims:
+    """The device dims that the window of a kernel slides along, by their places, and its axis.
+
+    ``output``, ``tap``: the variables of the window's places and of its elements.
+    """
+
+    places: tuple[int, ...]
+    slide: Slide
+    output: int
+    tap: int
+
+
 @remembers_hash
 @dataclass(frozen=True, slots=True)
 class DeviceAccess(RemembersHash):
     """An operand in device form; ``lane`` is the variable that walks the lanes of a stick, or ``None``.
 
     ``moves`` has an entry per loop around the kernel: how many positions every device dim moves in each iteration.  It
-    is empty where no loop moves the operand.
+    is empty where no loop moves the operand.  ``slid``: of an operand that a window slides over, along what.
     """
 
     dims: tuple[DeviceDim, ...]
     lane: int | None
     lane_extent: int
     moves: tuple[tuple[int, ...], ...] = ()
+    slid: tuple[SlidDims, ...] = ()
 
     @property
     def variables(self) -> frozenset[int]:
@@ -145,16 +160,23 @@ def _steps(coordinate: Coordinate, variables: Sequence[Variable]) -> list[_Step]
 
 
 def express(
-    access: Access, layout: BufferLayout, variables: Sequence[Variable], movement: Movement = ()
+    access: Access,
+    layout: BufferLayout,
+    variables: Sequence[Variable],
+    movement: Movement = (),
+    slides: tuple[Slide, ...] = (),
 ) -> DeviceAccess | Inexpressible:
     """Return the operand in device form, in the first iteration of its loops, or why it has none.
 
     Invariant: for every index the device coordinates denote the element the access names, inside the buffer; in every
-    iteration of the loops they do so after as many of the form's ``moves``.
+    iteration of the loops they do so after as many of the form's ``moves``.  Dims that a window slides along
+    (``slides``) are whole, and the access stands there.
     """
-    first = _placed(access, layout, tuple(variables))
+    first = _placed(access, layout, tuple(variables), slides)
     if isinstance(first, Inexpressible) or all(count == 1 or not any(step) for count, step in movement):
         return first
+    if slides:
+        return Inexpressible("a loop moves an operand that a window slides over")
     moves = _moves(access, layout, tuple(variables), movement, first)
     return moves if isinstance(moves, Inexpressible) else replace(first, moves=moves)
 
@@ -202,14 +224,24 @@ def _shifted(access: Access, shifts: Sequence[tuple[int, tuple[int, ...]]]) -> A
 
 
 @lru_cache(maxsize=1 << 14)
-def _placed(access: Access, layout: BufferLayout, variables: tuple[Variable, ...]) -> DeviceAccess | Inexpressible:
+def _placed(
+    access: Access, layout: BufferLayout, variables: tuple[Variable, ...], slides: tuple[Slide, ...] = ()
+) -> DeviceAccess | Inexpressible:
     """Return the operand in device form, or why it has none; the search for layouts asks most questions many times."""
     walks = [_steps(coordinate, variables) for coordinate in access.coordinates]
     lane = _lane_variable(access, layout, walks)
     if isinstance(lane, Inexpressible):
         return lane
     dims: list[DeviceDim] = []
+    slid = [_slid_dims(slide, variables, dims) for slide in slides if slide.host_dim is None]
     for digit in layout.digits[:-1]:
+        slide = next((item for item in slides if digit.host_dim is not None and item.host_dim == digit.host_dim), None)
+        if slide is not None:
+            broken = _slide_breach(slide, digit, layout, variables)
+            if broken is not None:
+                return broken
+            slid.append(_slid_dims(slide, variables, dims))
+            continue
         if digit.host_dim is None:
             is_stick_count = layout.stick_dim is None and digit.divisor == layout.lane_extent
             dims.append(DeviceDim(digit.extent, None, 0, VariablePart.TILE if is_stick_count else VariablePart.WHOLE))
@@ -225,9 +257,40 @@ def _placed(access: Access, layout: BufferLayout, variables: tuple[Variable, ...
         dims.extend(found)
     if not any(dim.part is VariablePart.TILE for dim in dims):
         # a pinned layout may leave out the count of sticks where there is one
-        dims.insert(0, DeviceDim(1, lane, 0, VariablePart.TILE))
+        dims.insert(len(dims) if slid else 0, DeviceDim(1, lane, 0, VariablePart.TILE))
     dims.append(DeviceDim(layout.lane_extent, lane, 0, VariablePart.LANE))
-    return DeviceAccess(tuple(dims), lane, layout.lane_extent)
+    return DeviceAccess(tuple(dims), lane, layout.lane_extent, slid=tuple(slid))
+
+
+def _slide_breach(
+    slide: Slide, digit: Digit, layout: BufferLayout, variables: Sequence[Variable]
+) -> Inexpressible | None:
+    """Return why a window cannot slide along a dim that lies so, ``None`` where it can."""
+    if layout.stick_dim == digit.host_dim or digit.divisor != 1 or digit.extent != slide.extent:
+        return Inexpressible("the dim that a window slides along lies in sticks or in tiles")
+    steps = slide.extent // slide.stride if slide.has_steps else slide.extent
+    if slide.has_steps and slide.extent % slide.stride:
+        return Inexpressible(f"{slide.extent} elements are no whole steps of {slide.stride} for a window")
+    if variables[_variable_of(slide.output, variables)].size > steps:
+        return Inexpressible(f"a window has more places than the {steps} steps of its dim")
+    return None
+
+
+def _slid_dims(slide: Slide, variables: Sequence[Variable], dims: list[DeviceDim]) -> SlidDims:
+    """Add the device dims that a window slides along: its whole steps, and the elements of one."""
+    output, tap = _variable_of(slide.output, variables), _variable_of(slide.tap, variables)
+    first = len(dims)
+    if slide.has_steps:
+        dims += [DeviceDim(slide.extent // slide.stride, output, 0), DeviceDim(slide.stride, tap, 0)]
+    else:
+        dims.append(DeviceDim(slide.extent, output, 0))
+    return SlidDims(tuple(range(first, len(dims))), slide, output, tap)
+
+
+def _variable_of(dim: int, variables: Sequence[Variable]) -> int:
+    """Return the variable that is a whole iteration dim."""
+    (found,) = (index for index, variable in enumerate(variables) if variable.dim == dim)
+    return found
 
 
 def _lane_variable(

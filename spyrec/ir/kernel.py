@@ -13,7 +13,7 @@ from dataclasses import field, replace
 from enum import Enum
 
 from spyrec.dataclass import dataclass
-from spyrec.device_ops import IDENTITY
+from spyrec.device_ops import IDENTITY, device_operation
 from spyrec.hardware.dtypes import DeviceFormat
 from spyrec.hardware.plan_record import PlannerName, PlanNote
 from spyrec.ir.access import Access
@@ -21,6 +21,7 @@ from spyrec.ir.device_access import Inexpressible, Movement
 from spyrec.ir.device_layout import BufferLayout
 from spyrec.ir.graph import ConstantData, Graph, LayoutPin, Origin
 from spyrec.ir.kernel_form import OUTPUT, KernelForm, KernelShape, OperandUse, Rule, kernel_form
+from spyrec.ir.sliding import Window
 from spyrec.ir.types import TensorType
 
 
@@ -140,7 +141,7 @@ class Kernel:
     ``loops`` are the numbers of the loops around it, outermost first; ``tiled`` the iteration dims of each that count
     inside one of its tiles.  ``pinned``: the slices of each iteration dim where the graph pins them, else empty.
     ``owners``: of a shuffle, a copy from scratchpads to scratchpads, those of its input and those of its output; its
-    ``division`` is that of the latter.
+    ``division`` is that of the latter.  ``window``: what a pool or convolution slides over its first input.
     """
 
     name: str
@@ -162,6 +163,7 @@ class Kernel:
     tiled: tuple[tuple[int, ...], ...] = ()
     pinned: tuple[int, ...] = ()
     owners: tuple[Owners, ...] = ()
+    window: Window | None = None
 
     @property
     def uses(self) -> tuple[Use, ...]:
@@ -178,7 +180,9 @@ class Kernel:
     def shape(self) -> KernelShape:
         """What the rules of its class need to know of it."""
         is_in_place = any(use.buffer == self.output.buffer for use in self.inputs)
-        return KernelShape(self.rule, self.extents, self.reduced, is_in_place)
+        fold = device_operation(self.op_func).fold if self.rule is Rule.REDUCTION else None
+        folds_sticks = fold is None or fold.folds_sticks
+        return KernelShape(self.rule, self.extents, self.reduced, is_in_place, self.window, folds_sticks)
 
 
 def copy_kernel(name: str, source: Use, target: Use, origin: Origin) -> Kernel:

@@ -10,6 +10,7 @@ from enum import Enum
 from functools import lru_cache
 
 from spyrec.dataclass import dataclass
+from spyrec.device_ops.record import WindowForm
 from spyrec.ir.access import Access
 from spyrec.ir.device_access import (
     DeviceAccess,
@@ -24,12 +25,16 @@ from spyrec.ir.device_access import (
 )
 from spyrec.ir.device_layout import BufferLayout
 from spyrec.ir.remembered_hash import RemembersHash, remembers_hash
+from spyrec.ir.sliding import Window, standing
 
 POINTWISE_LABELS = 8
 """Iteration dims of a SuperDSC that is no contraction (its label list has eight names)."""
 
 CONTRACTION_LABELS = 7
 """Iteration dims of a contraction (its label list has seven names)."""
+
+_WINDOW_LABELS = {WindowForm.POOL: 6, WindowForm.CONVOLUTION: 7, WindowForm.DEPTHWISE: 6}
+"""Iteration dims of an operation that slides a window: each has a part in it."""
 
 
 class Rule(Enum):
@@ -51,6 +56,8 @@ class Rule(Enum):
     """A copy that becomes SAME_STICK or RESTICKIFY, whichever its layouts ask for."""
     STATISTICS = "statistics"
     """exx2 and layernormscale: stick reduction into two lanes, then sparse to sparse."""
+    WINDOW = "window"
+    """A window slides over the first operand; channels lie in the sticks of all operands."""
 
 
 OUTPUT = -1
@@ -85,13 +92,20 @@ class KernelForm(RemembersHash):
 class KernelShape:
     """What the rules need to know of a kernel: its rule, extents and reduced iteration dims.
 
-    ``is_in_place``: it reads the buffer that it writes, element by element.
+    ``is_in_place``: it reads the buffer that it writes, element by element.  ``window``: what it slides.
+    ``folds_sticks``: of a reduction, whether it may fold the dim in the sticks.
     """
 
     rule: Rule
     extents: tuple[int, ...]
     reduced: tuple[int, ...]
     is_in_place: bool = False
+    window: Window | None = None
+    folds_sticks: bool = True
+
+    def slides_over(self, role: int) -> bool:
+        """Whether its window slides over the operand of this role."""
+        return self.window is not None and role == 0
 
 
 def kernel_form(shape: KernelShape, operands: Sequence[OperandUse]) -> KernelForm | Inexpressible:
@@ -103,16 +117,21 @@ def kernel_form(shape: KernelShape, operands: Sequence[OperandUse]) -> KernelFor
 def _kernel_form(shape: KernelShape, operands: tuple[OperandUse, ...]) -> KernelForm | Inexpressible:
     cuts: set[tuple[int, int]] = set()
     for operand in operands:
-        points = cut_points(operand.access, operand.layout)
+        points = cut_points(_standing(shape, operand), operand.layout)
         if isinstance(points, Inexpressible):
             return points
         cuts |= points
     variables = refine(shape.extents, frozenset(cuts))
     if isinstance(variables, Inexpressible):
         return variables
+    if shape.window is not None:
+        variables = _with_axes(shape.window, variables)
+        if len({variable.dim for variable in variables}) < len(variables):
+            return Inexpressible("a dim of an operation that slides a window is cut into several")
     forms: list[DeviceAccess] = []
     for operand in operands:
-        form = express(operand.access, operand.layout, variables, operand.movement)
+        slides = shape.window.slides if shape.window is not None and shape.slides_over(operand.role) else ()
+        form = express(_standing(shape, operand), operand.layout, variables, operand.movement, slides)
         if isinstance(form, Inexpressible):
             return form
         forms.append(form)
@@ -123,6 +142,20 @@ def _kernel_form(shape: KernelShape, operands: tuple[OperandUse, ...]) -> Kernel
         return broken
     form = KernelForm(variables, tuple(forms), _needs_unit_lane(shape, forms, variables))
     return _label_breach(shape, form) or form
+
+
+def _standing(shape: KernelShape, operand: OperandUse) -> Access:
+    """Return the access of an operand without what a window adds to it."""
+    if shape.window is None or not shape.slides_over(operand.role):
+        return operand.access
+    return standing(operand.access, shape.window.slides)
+
+
+def _with_axes(window: Window, variables: Sequence[Variable]) -> tuple[Variable, ...]:
+    """Return the variables with one for each dim that a file lists of a window, of extent 1 too."""
+    missing = window.named_dims - {variable.dim for variable in variables}
+    added = (Variable(dim, 1, 1) for dim in missing)
+    return tuple(sorted((*variables, *added), key=lambda variable: (variable.dim, -variable.divisor)))
 
 
 def synthetic_count(forms: Sequence[DeviceAccess]) -> int:
@@ -138,6 +171,8 @@ def stands_at_one_position(dim: DeviceDim) -> bool:
 def _label_breach(shape: KernelShape, form: KernelForm) -> Inexpressible | None:
     count = len(form.variables) + synthetic_count(form.operands) + form.unit_lane + _labels_of_lanes(shape, form)
     limit = CONTRACTION_LABELS if shape.rule is Rule.CONTRACTION else POINTWISE_LABELS
+    if shape.window is not None:
+        limit = _WINDOW_LABELS[shape.window.form]
     if count > limit:
         return Inexpressible(f"{count} iteration dims exceed the {limit} labels of a SuperDSC")
     return None
@@ -184,6 +219,8 @@ def _rule_breach(
             raise AssertionError("assign-layouts turns copies into one of two kinds")
         case Rule.STATISTICS:
             return _statistics_breach(shape, operands, forms, variables)
+        case Rule.WINDOW:
+            return _window_breach(shape, operands, forms, variables)
 
 
 def _needs_unit_lane(shape: KernelShape, forms: Sequence[DeviceAccess], variables: Sequence[Variable]) -> bool:
@@ -197,7 +234,7 @@ def _needs_unit_lane(shape: KernelShape, forms: Sequence[DeviceAccess], variable
             return all(variable.dim != _columns(shape) for variable in variables)
         case Rule.RESTICKIFY:
             return any(form.lane is None for form in forms)
-        case Rule.REDUCTION | Rule.STATISTICS | Rule.COPY:
+        case Rule.REDUCTION | Rule.STATISTICS | Rule.COPY | Rule.WINDOW:
             return False
 
 
@@ -228,6 +265,8 @@ def _same_stick_breach(
     reduced = _reduced_variable(shape, variables)
     if isinstance(reduced, Inexpressible):
         return reduced
+    if lane is not None and lane == reduced and not shape.folds_sticks:
+        return Inexpressible("the operation folds no dim that lies in the sticks")
     for operand, form in zip(operands, forms, strict=True):
         if lane is not None and form.lane is None and lane in form.variables:
             return Inexpressible("the dim in the sticks of one operand is a plain dim of another")
@@ -339,6 +378,26 @@ def _statistics_breach(
         wanted = reduced if operand.role != OUTPUT else None
         if form.lane != wanted:
             return Inexpressible("the normalized dim is not in the sticks")
+    return None
+
+
+def _window_breach(
+    shape: KernelShape, operands: Sequence[OperandUse], forms: Sequence[DeviceAccess], variables: Sequence[Variable]
+) -> Inexpressible | None:
+    """Channels lie in the sticks; of a convolution the summed ones in the input's, the result's in the weights'."""
+    window = shape.window
+    assert window is not None
+    of_dim = {variable.dim: index for index, variable in enumerate(variables)}
+    for operand, form in zip(operands, forms, strict=True):
+        dim = window.source_channels if operand.role == 0 else window.channels
+        if form.lane is None or form.lane != of_dim.get(dim):
+            return Inexpressible("an operand of a window does not have the channels in its sticks")
+        if any(stands_at_one_position(item) for item in form.dims):
+            return Inexpressible("an operand of a window stands at one position of a dim")
+        if operand.role == 1 and window.contracted is not None:
+            broken = _rows_breach(form, of_dim.get(window.contracted), variables, form.lane_extent)
+            if broken is not None:
+                return broken
     return None
 
 

@@ -76,6 +76,8 @@ class OpKind(Enum):
     """Defined by a decomposition into other ops."""
     HOST = "host"
     """The device has no form of it: the host computes it, between two programs."""
+    WINDOW = "window"
+    """Slides a window over the last two dims of its first operand: the device's pools and convolutions."""
     LAYER_NORM = "layer_norm"
     """The device's layer norm trio: exx2, layernormscale, layernormnorm."""
 

@@ -59,7 +59,7 @@ class PipelineOptions:
     ``profile``: the parameters of the times that plans are compared by.
     ``symbolic_args``: addresses are parameters of the programs, not baked in.  ``has_shuffles``: whether operations may
     be emitted that move a tensor from scratchpad to scratchpad; ``divides_for_shuffles``: whether ``divide-work``
-    counts on them.
+    counts on them.  ``has_windows``: operations may be emitted that slide a window.
     """
 
     target: Target = field(default_factory=Target)
@@ -73,6 +73,7 @@ class PipelineOptions:
     symbolic_args: bool = True
     has_shuffles: bool = True
     divides_for_shuffles: bool = True
+    has_windows: bool = False
 
     def most_arguments(self, *, has_pool: bool) -> int:
         """Return how many tensors from outside one program may use."""

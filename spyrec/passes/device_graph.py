@@ -22,17 +22,20 @@ from spyrec.passes.tile_loops import levels_of_kernels, tile_sizes
 from spyrec.passes.tile_loops.tree import dim_of
 
 
-def device_graph(graph: Graph) -> Graph:
-    """Return the graph whose nodes are device ops, views and movements only."""
-    context = PassContext(PipelineOptions(), [])
+def device_graph(graph: Graph, *, has_windows: bool = False) -> Graph:
+    """Return the graph whose nodes are device ops, views and movements only.
+
+    ``has_windows``: as in the options of the pipeline.
+    """
+    context = PassContext(PipelineOptions(has_windows=has_windows), [])
     for item in DEVICE_GRAPH:
         graph = item.run(graph, context)
     return graph
 
 
-def rounding_graph(graph: Graph) -> Graph:
+def rounding_graph(graph: Graph, *, has_windows: bool = False) -> Graph:
     """Return the device graph that rounds where the compiled one does: the tiles of tiled matmuls are its nodes too."""
-    return _with_tiled_products(device_graph(graph), graph)
+    return _with_tiled_products(device_graph(graph, has_windows=has_windows), graph)
 
 
 def _with_tiled_products(device: Graph, source: Graph) -> Graph:

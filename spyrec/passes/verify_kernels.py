@@ -109,9 +109,15 @@ def _stands_alone(graph: KernelGraph, kernel: Kernel) -> bool:
         return False
     for use in kernel.uses:
         buffer = graph.buffers[use.buffer]
-        if use.steps or buffer.home or not _is_inside(use.access, buffer.type.shape):
+        is_inside = _is_inside(use.access, buffer.type.shape) or _is_padded(kernel, use)
+        if use.steps or buffer.home or not is_inside:
             return False
     return True
+
+
+def _is_padded(kernel: Kernel, use: Use) -> bool:
+    """Whether a window slides over an operand: what it takes before and behind a dim is padding."""
+    return kernel.window is not None and use is kernel.inputs[0]
 
 
 def _unknown_loops(graph: KernelGraph) -> Iterator[str]:
@@ -187,7 +193,7 @@ def _standing(graph: KernelGraph, kernel: Kernel, use: Use) -> Iterator[str]:
 def _bounds(graph: KernelGraph, kernel: Kernel, use: Use) -> Iterator[str]:
     """No round leaves the buffer."""
     shape = graph.buffers[use.buffer].type.shape
-    if not use.steps and _is_inside(use.access, shape):
+    if (not use.steps and _is_inside(use.access, shape)) or _is_padded(kernel, use):
         return
     for dim, (coordinate, extent) in enumerate(zip(use.access.coordinates, shape, strict=True)):
         moved = [step[dim] * (graph.loops[loop].count - 1) for loop, step in zip(kernel.loops, use.steps, strict=False)]

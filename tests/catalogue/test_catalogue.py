@@ -44,11 +44,11 @@ t take_along_dim tan tanh threshold tile to topk transpose tril triu trunc type_
 unsqueeze var var_mean view view_as where zeros zeros_like
 """
 
-# SuperDSC format reference, sections 4.1 and 4.2; prod is August's
+# SuperDSC format reference, sections 4.1 and 4.2; prod and the three with windows are August's
 DEVICE_NAMES = """
 abs neg exp sqrt rsqrt reciprocal sigmoid floor log tanh relufwd gelufwd silu softplus clip add sub mul realdiv
 maximum minimum equal notequal greaterequal greaterthan lesserequal lesserthan where3 identity ReStickifyOpHBM
-layernormscale layernormnorm sum max min mean exx2 batchmatmul prod
+layernormscale layernormnorm sum max min mean exx2 batchmatmul prod avgpoolfwd conv2d depthwiseconv2dnative
 """
 
 # the same reference, section 4.4

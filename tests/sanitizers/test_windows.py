@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from spyrec.bundle.dialects import AUGUST_2026
@@ -12,7 +13,7 @@ from spyrec.codegen.emit_opspecs import CodegenOptions, emit_opspecs
 from spyrec.codegen.opspec import OpSpecFile
 from spyrec.hardware.target import SEGMENT_BYTES
 from spyrec.runtime.device import ArgumentTable, TableEntry
-from spyrec.runtime.findings import Sanitizer
+from spyrec.runtime.findings import Finding, Sanitizer
 from tests.sanitizers.planting import HandMade
 from tests.support.window_specs import Problem, rounded_up, spec_of
 
@@ -49,9 +50,21 @@ def test_what_is_defined_gives_what_is_defined(problem: Problem) -> None:
 @pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: problem.op)
 def test_an_input_that_nothing_wrote_is_found(problem: Problem) -> None:
     made = watched(problem)
+    assert {item.sanitizer for item in findings(made, 0x3E)} == {Sanitizer.INIT}
+
+
+def findings(made: HandMade, octet: int) -> tuple[Finding, ...]:
+    """Return what is found where the weights hold one octet throughout, and nobody wrote the input."""
     last = len(made.table.entries) - 1
-    found = made.run(range(1, last), [last])
-    assert {item.sanitizer for item in found} == {Sanitizer.INIT}
+    for place in range(1, last):
+        made.give(place, np.full(made.copy_of(place, is_to_device=True).size_bytes, octet, np.uint8))
+    return made.run((), [last])
+
+
+def test_channels_whose_weights_are_zero_may_be_undefined() -> None:
+    """They count as zero: what a host copy leaves out of the last stick of them is no matter."""
+    assert findings(watched(Problem("conv2d", 1, 64, (3, 3), (3, 3), padding=(1, 1))), 0) == ()
+    assert findings(watched(Problem("conv2d", 1, 64, (3, 3), (3, 3), in_channels=128)), 0) != ()
 
 
 @pytest.mark.parametrize("row", range(9))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from functools import reduce
 from itertools import product
@@ -23,6 +24,9 @@ Flags = npt.NDArray[np.bool_]
 Point = Mapping[str, int]
 Element = TypeVar("Element", bound=np.generic)
 
+_MOST_ELEMENTS = 1 << 18
+"""Results that are computed at once: what is made on the way stays in the processor's caches."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Reach:
@@ -40,7 +44,8 @@ class _Reach:
 class Window:
     """One operation that slides a window over its first input; implements ``host.HostWork``.
 
-    Arrays have an axis per dim of the box, in its order: folded dims and those that an operand lacks are 1 long.
+    Arrays have an axis for the cores that are computed together, whose windows reach alike, and one per dim of the box,
+    in its order: folded dims and those that an operand lacks are 1 long.
     """
 
     def __init__(self, setting: Setting) -> None:
@@ -98,8 +103,11 @@ class Window:
 
     def run(self, starts: Integers) -> DataTraffic:
         """Execute once."""
+        totals: dict[int, npt.NDArray[np.floating]] = {}
+        for cores in self._groups():
+            totals.update(zip(cores, self._of_cores(starts, cores), strict=True))
         for members in self.cohorts:
-            total = reduce(np.add, [self._of_core(starts, core) for core in members])
+            total = reduce(np.add, [totals[core] for core in members])
             shape = [extent if self.setting.extends(self.setting.output, dim) else 1
                      for dim, extent in self.setting.extents.items()]  # fmt: skip
             patterns = self.setting.codec(self.setting.output).encode(
@@ -108,31 +116,37 @@ class Window:
             self.result.store(starts[self.setting.output, members[:1]], patterns[None, :])
         return NO_DATA_TRAFFIC
 
+    def _groups(self) -> list[list[int]]:
+        """Return the cores whose windows reach alike, as many together as have room."""
+        alike: dict[int, list[int]] = {}
+        for core, reach in enumerate(self.reaches):
+            alike.setdefault(id(reach), []).append(core)
+        sizes = (extent for dim, extent in self.setting.extents.items() if dim not in self.folded)
+        together = max(1, _MOST_ELEMENTS // math.prod(sizes))
+        return [cores[at : at + together] for cores in alike.values() for at in range(0, len(cores), together)]
+
     def _values(self, mover: Mover, starts: Integers) -> Doubles:
-        """Return what stands at the start of one core."""
+        """Return what stands at the starts of some cores."""
         patterns = mover.load(starts)
         shape = [mover.extents.get(dim, 1) for dim in self.setting.extents]
-        return self.setting.codec(mover.position).decode(patterns).reshape(shape)
+        return self.setting.codec(mover.position).decode(patterns).reshape(-1, *shape)
 
-    def _weights(self, mover: Mover, starts: Integers, core: int) -> Doubles:
-        return self._values(mover, starts[mover.position, core : core + 1])
-
-    def _of_core(self, starts: Integers, core: int) -> npt.NDArray[np.floating]:
-        """Return the sums of one core: of a convolution in float32, of others in float64."""
-        reach = self.reaches[core]
-        source = self._values(reach.mover, starts[reach.mover.position, core : core + 1] + reach.first_bytes)
+    def _of_cores(self, starts: Integers, cores: list[int]) -> npt.NDArray[np.floating]:
+        """Return the sums of some cores: of a convolution in float32, of others in float64."""
+        reach = self.reaches[cores[0]]
+        source = self._values(reach.mover, starts[reach.mover.position, cores] + reach.first_bytes)
         slid = _Slid(self, source, reach.elements)
-        weights = None if self.weights is None else self._weights(self.weights, starts, core)
+        weights = None if self.weights is None else self._values(self.weights, starts[self.weights.position, cores])
         ranges = [range(self.setting.extents[dim]) for dim in self.folded]
         points: list[Point] = [dict(zip(self.folded, point, strict=True)) for point in product(*ranges)]
         with np.errstate(all="ignore"):
             if self.form is WindowForm.CONVOLUTION:
                 assert weights is not None
-                return self._convolved(slid, weights, points, self._absent(starts, core))
+                return self._convolved(slid, weights, points, self._absent(starts, cores))
             return self._summed(slid, weights, points)
 
     def _summed(self, slid: _Slid, weights: Doubles | None, points: list[Point]) -> Doubles:
-        total = np.zeros([1] * len(self.setting.extents))
+        total = np.zeros([1] * (len(self.setting.extents) + 1))
         for point in points:
             element = slid.at(point)
             total = total + (element if weights is None else element * self.taken(weights, point))
@@ -149,8 +163,8 @@ class Window:
             if key not in tapped:
                 tapped[key] = slid.at(taps)
             element = self.taken(tapped[key], {dim: at for dim, at in point.items() if dim not in self.axes})
-            if is_any_absent and self.taken(absent, point).any():
-                element = np.zeros_like(element)
+            if is_any_absent:
+                element = np.where(self.taken(absent, point), 0.0, element)
             total = multiply_add(element, self.taken(weights, point), total)
         return total
 
@@ -158,11 +172,11 @@ class Window:
         """Return an operand at one point of the folded dims, along which it keeps an axis of extent 1."""
         places = [
             slice(point[dim], point[dim] + 1) if dim in point and extent > 1 else slice(None)
-            for dim, extent in zip(self.setting.extents, array.shape, strict=True)
+            for dim, extent in zip(self.setting.extents, array.shape[1:], strict=True)
         ]
-        return array[tuple(places)]
+        return array[(slice(None), *places)]
 
-    def _absent(self, starts: Integers, core: int) -> Flags:
+    def _absent(self, starts: Integers, cores: list[int]) -> Flags:
         """Return the channels that count as zero: of the last stick of them, where every weight of every core is zero.
 
         They may be padding, and what the input holds there is undefined.
@@ -171,17 +185,26 @@ class Window:
         source, weights = setting.inputs[0], setting.inputs[1]
         dims, stick_dim = list(setting.extents), setting.geometries[source].stick_dim
         if stick_dim is None or stick_dim not in self.folded or self.weights is None:
-            return np.zeros([1] * len(dims), bool)
-        slices = superdsc.core_work_slices
-        channels = slices[core][stick_dim] * superdsc.core_extent[stick_dim] + np.arange(setting.extents[stick_dim])
-        is_last = channels >= superdsc.iteration[stick_dim] - setting.geometries[source].stick_size
+            return np.zeros([len(cores), *(1 for _ in dims)], bool)
+        slices, width = superdsc.core_work_slices, setting.extents[stick_dim]
+        shape = [-1 if dim == stick_dim else 1 for dim in dims]
+        last = superdsc.iteration[stick_dim] - setting.geometries[source].stick_size
         shared = [dim for dim in dims if setting.extends(source, dim) and setting.extends(weights, dim)]
-        columns = tuple(axis for axis, dim in enumerate(dims) if setting.extends(weights, dim) and dim not in shared)
-        found = is_last.reshape([-1 if dim == stick_dim else 1 for dim in dims])
-        for other in range(setting.cores if is_last.any() else 0):
-            if all(slices[other][dim] == slices[core][dim] for dim in shared):
-                found = found & np.all(self._weights(self.weights, starts, other) == 0, axis=columns, keepdims=True)
-        return found
+        columns = tuple(axis for axis, dim in enumerate(dims, 1) if setting.extends(weights, dim) and dim not in shared)
+        # cores that have one slice of the shared dims look for theirs together
+        found: dict[tuple[int, ...], Flags] = {}
+        for core in cores:
+            own = tuple(slices[core][dim] for dim in shared)
+            if own in found:
+                continue
+            is_last = (slices[core][stick_dim] * width + np.arange(width) >= last).reshape(shape)
+            if is_last.any():
+                others = [at for at in range(setting.cores) if tuple(slices[at][dim] for dim in shared) == own]
+                values = self._values(self.weights, starts[weights, others])
+                is_last = is_last & np.all(np.all(values == 0, axis=columns, keepdims=True), axis=0)
+            found[own] = is_last
+        absent = [found[tuple(slices[core][dim] for dim in shared)] for core in cores]
+        return np.stack(np.broadcast_arrays(*absent))
 
 
 class _Slid:
@@ -196,8 +219,8 @@ class _Slid:
         found = window.taken(self._source, {dim: at for dim, at in point.items() if dim not in self._elements})
         for axis, elements in self._elements.items():
             wanted = elements[:, point.get(window.axes[axis].window_dim, 0)]
-            found = np.take(found, np.maximum(wanted, 0), dims.index(axis))
-            shape = [-1 if dim == axis else 1 for dim in dims]
+            found = np.take(found, np.maximum(wanted, 0), dims.index(axis) + 1)
+            shape = [1, *(-1 if dim == axis else 1 for dim in dims)]
             found = np.where((wanted >= 0).reshape(shape), found, 0.0)
         return found
 

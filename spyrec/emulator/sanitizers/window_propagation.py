@@ -13,7 +13,7 @@ from spyrec.emulator.engine import Setting
 from spyrec.emulator.geometry import adjacent_runs, core_firsts, outer_sum, window_elements, window_inside
 from spyrec.emulator.rules.races import combination_owners
 from spyrec.emulator.sanitizers.kernel_shadow import DEFINED, FIRST_MARK
-from spyrec.emulator.sanitizers.kernel_shadow_folds import fold_lanes, store_outer
+from spyrec.emulator.sanitizers.kernel_shadow_folds import fold_lanes, store_outer, zero_rows
 from spyrec.emulator.sanitizers.propagation import NO_SKIPS, Marks, Outcome, Propagation, Starts, weight_of
 
 Integers = npt.NDArray[np.int64]
@@ -26,7 +26,8 @@ _ONE_ELEMENT = np.array([[0, 1, 0]], np.int64)
 class WindowPropagation(Propagation):
     """A result is as defined as the worst element of its window, and the worst weight; padding is defined.
 
-    Padding channels are computed like others: which results count shows where they are used.
+    Channels of the result that are padding are computed like others: which results count shows where they are used.
+    Channels that are summed over and whose weights are zero are padding, and exempt.
     """
 
     def __init__(self, setting: Setting, marks: Marks) -> None:
@@ -41,6 +42,9 @@ class WindowPropagation(Propagation):
         self.owners = np.array(combination_owners(setting))
         stored = outer_sum([setting.offsets(setting.output, dim) for dim in self.dims])
         self.target_runs = adjacent_runs(stored, setting.step_bytes(setting.output))
+        stick_dim = setting.geometries[source].stick_dim
+        self.summed = stick_dim if len(setting.inputs) > 1 and stick_dim in self.folded else None
+        self.reads_data = self.summed is not None
 
     def run(self, starts: Starts) -> Outcome:
         """Carry the states of one execution."""
@@ -51,7 +55,11 @@ class WindowPropagation(Propagation):
             for cores in self._groups(position):
                 for kept, is_padding, runs in self._walks(position, cores[0]):
                     shadow = starts.shadow[position, cores]
-                    states = self._folded(position, shadow, kept.reshape(-1), runs).reshape(-1, *kept.shape)
+                    states = self._folded(position, shadow, kept.reshape(-1), runs, NO_SKIPS)
+                    if self.summed is not None and position == setting.inputs[0] and (states != DEFINED).any():
+                        skipped = self._absent(starts, self.summed, cores)
+                        states = self._folded(position, shadow, kept.reshape(-1), runs, skipped)
+                    states = states.reshape(-1, *kept.shape)
                     states = np.where(is_padding, np.uint8(DEFINED), states).astype(np.uint8)
                     self._sight(outcome, (position, cores), starts, kept, states)
                     worst[cores] = np.minimum(worst[cores], states)
@@ -114,13 +122,37 @@ class WindowPropagation(Propagation):
     def _along(self, axis: int, values: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
         return values.reshape([-1 if other == axis else 1 for other in range(len(self.dims))])
 
-    def _folded(self, position: int, shadow: Integers, kept: Integers, runs: Integers) -> States:
-        """Return the worst state [core, result] of an operand; ``shadow``: where each of these cores starts."""
+    def _absent(self, starts: Starts, summed: str, cores: Sequence[int]) -> States:
+        """Return [core, channel]: those of the last stick whose weights are zero on every core that has them."""
+        setting, superdsc = self.setting, self.setting.superdsc
+        source, weights = setting.inputs[0], setting.inputs[1]
+        both = [dim for dim in setting.extents if self._extends(source, dim) and self._extends(weights, dim)]
+        others = [dim for dim in setting.extents if self._extends(weights, dim) and dim not in both]
+        step, width = setting.step_bytes(weights), setting.codec(weights).word_bytes
+        runs = adjacent_runs(outer_sum([setting.offsets(weights, dim) for dim in others]), step)
+        last = superdsc.iteration[summed] - setting.geometries[source].stick_size
+        skipped = np.zeros((len(cores), setting.extents[summed]), np.uint8)
+        for row, core in enumerate(cores):
+            slices = superdsc.core_work_slices
+            channels = slices[core][summed] * superdsc.core_extent[summed] + np.arange(setting.extents[summed])
+            places = np.flatnonzero(channels >= last)
+            alike = [at for at, own in enumerate(slices) if all(own[dim] == slices[core][dim] for dim in both)]
+            at = np.unique(starts.data[weights, alike])
+            zero = np.ones((len(at), len(places)), np.uint8)
+            zero_rows(width, step, at, setting.offsets(weights, summed)[places], runs, zero)
+            skipped[row, places] = zero.all(axis=0)
+        return skipped
+
+    def _folded(self, position: int, shadow: Integers, kept: Integers, runs: Integers, skipped: States) -> States:
+        """Return the worst state [core, result] of an operand; ``shadow``: where each of these cores starts.
+
+        ``skipped``: [core, folded element], what does not count.
+        """
         setting = self.setting
         low = np.empty((len(shadow), len(kept)), np.uint8)
         high = np.empty_like(low)
         layout = setting.codec(position).word_bytes, setting.step_bytes(position)
-        fold_lanes(*layout, np.ascontiguousarray(shadow), kept, runs, NO_SKIPS, low, high, 0, low.size)
+        fold_lanes(*layout, np.ascontiguousarray(shadow), kept, runs, skipped, low, high, 0, low.size)
         return low
 
     def _sight(

@@ -16,6 +16,7 @@ from spyrec.ir.opdef import (
     Array,
     Attributes,
     AxisSources,
+    DeviceOp,
     OpDef,
     OperandSpec,
     OperandTypes,
@@ -212,6 +213,46 @@ _define(
     "conv3d",
     3,
     (((f16(1, 2, 4, 4, 3), f16(3, 2, 2, 2, 1), f16(3)), ConvolutionAttributes()),),
+)
+
+
+def _define_own(name: str, summary: str, op_func: str, samples: tuple[Sample, ...]) -> None:
+    register(
+        OpDef(
+            name=name,
+            summary=summary,
+            kind=OpKind.WINDOW,
+            operands=(OperandSpec("input"), OperandSpec("weight")),
+            attributes=ConvolutionAttributes,
+            infer=rule(ConvolutionAttributes, _infer_own),
+            reference=rule(ConvolutionAttributes, _own),
+            axes=_axes,
+            device=DeviceOp(op_func),
+            is_public=False,
+            samples=samples,
+        )
+    )
+
+
+def _infer_own(operands: OperandTypes, attributes: ConvolutionAttributes) -> tuple[TensorType, ...]:
+    return _infer_convolution(2, (*operands, None), attributes)
+
+
+def _own(operands: Sequence[Array | None], attributes: ConvolutionAttributes) -> tuple[Array, ...]:
+    return _convolution(2, (*operands, None), attributes)
+
+
+_define_own(
+    "spyre.conv2d",
+    "the device's convolution: all input channels, two dims, no bias",
+    "conv2d",
+    (((f16(2, 4, 6, 5), f16(6, 4, 3, 2)), ConvolutionAttributes((2, 1), (1, 0))),),
+)
+_define_own(
+    "spyre.depthwiseconv2d",
+    "the device's convolution of each channel by itself, two dims, no bias",
+    "depthwiseconv2dnative",
+    (((f16(2, 4, 6, 5), f16(4, 1, 3, 2)), ConvolutionAttributes((2, 1), (1, 0), groups=4)),),
 )
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from spyrec.ir.opdef import (
     Array,
     Attributes,
     AxisSources,
+    DeviceOp,
     HostRule,
     InferRule,
     OpDef,
@@ -302,3 +304,25 @@ for _dims, _shape in ((1, (2, 3, 9)), (2, (2, 3, 6, 5)), (3, (2, 3, 6, 5, 4))):
             _adaptive_rules(_dims, is_max=_is_max),
             (((_half,), AdaptiveAttributes((3, 5, 2)[:_dims])), ((_single,), AdaptiveAttributes((2,)))),
         )
+
+
+def _reciprocal(_: Sequence[TensorType], attributes: Attributes) -> Mapping[str, float]:
+    assert isinstance(attributes, AvgPoolAttributes)
+    return {"nmap": 1.0 / math.prod(per_dim(attributes.kernel_size, 2, "kernel_size"))}
+
+
+register(
+    OpDef(
+        name="spyre.avgpool",
+        summary="the device's average pool: sums of windows over two dims, padding included, times one constant",
+        kind=OpKind.WINDOW,
+        operands=(OperandSpec("input"),),
+        attributes=AvgPoolAttributes,
+        infer=rule(AvgPoolAttributes, lambda operands, attributes: _infer_avg(2, operands, attributes)),
+        reference=rule(AvgPoolAttributes, lambda operands, attributes: _avg(2, operands, attributes)),
+        axes=lambda operands, attributes: _axes(2, operands, attributes),
+        device=DeviceOp("avgpoolfwd", _reciprocal),
+        is_public=False,
+        samples=(((f16(2, 3, 6, 5),), AvgPoolAttributes((3, 2), (1,), (1, 0))),),
+    )
+)

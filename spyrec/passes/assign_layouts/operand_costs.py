@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -125,6 +126,8 @@ class _Reader:
         if self._has_zero_rows(source):
             return INFINITE, True
         used = math.prod(extent for dim, extent in enumerate(self.access.extents) if self.access.depends_on(dim))
+        if self.is_slid:
+            used = math.prod(self.source_shape)
         least = STICK_BYTES * -(-used // source.lane_extent)
         written = target.size_bytes * (1 if self.target_movement else self.trips)
         own = least * self.trips + written if self.shape.rule is Rule.COPY else 0
@@ -152,8 +155,15 @@ class _Reader:
         if self._has_zero_rows(source):
             is_direct = accept(self.access, source, self.source_shape, self.surroundings.movement)
             return Realization(0, (), self.access) if is_direct else None
-        operand = Source(self.source_shape, self.source_format, source, self.access, self.surroundings)
+        operand = Source(
+            self.source_shape, self.source_format, source, self.access, self.surroundings, is_whole=self.is_slid
+        )
         return realize(operand, accept)
+
+    @property
+    def is_slid(self) -> bool:
+        """Whether a window slides over the operand: copies of it are whole."""
+        return self.shape.slides_over(self.role)
 
     def _accept(
         self,
@@ -168,8 +178,11 @@ class _Reader:
 
     def _has_zero_rows(self, source: BufferLayout) -> bool:
         """Whether rows beyond K count: they are zero in every lane, which no copy of the elements keeps."""
-        is_second = self.shape.rule is Rule.CONTRACTION and self.role == 1
-        return is_second and self.shape.extents[-1] % source.lane_extent != 0
+        if self.role != 1:
+            return False
+        window = self.shape.window
+        rows = -1 if self.shape.rule is Rule.CONTRACTION else None if window is None else window.contracted
+        return rows is not None and self.shape.extents[rows] % source.lane_extent != 0
 
 
 class OperandCosts:
@@ -203,7 +216,7 @@ class OperandCosts:
         counts = [self._graph.loops[loop].count for loop in kernel.loops]
         reader = _Reader(
             shape=kernel.shape,
-            role=position if kernel.rule is Rule.CONTRACTION else 0,
+            role=position if kernel.rule in (Rule.CONTRACTION, Rule.WINDOW) else 0,
             is_elidable=kernel.is_elidable,
             source_shape=source.type.shape,
             source_format=source.device_format,
@@ -265,7 +278,7 @@ class OperandCosts:
         read = OperandUse(position, use.access, layout, buffer.type.shape, moves[0])
         write = OperandUse(OUTPUT, kernel.output.access, output, target.type.shape, moves[1])
         rule = Rule.SAME_STICK if kernel.rule is Rule.COPY else kernel.rule
-        form = kernel_form(KernelShape(rule, kernel.extents, kernel.reduced), (read, write))
+        form = kernel_form(replace(kernel.shape, rule=rule, is_in_place=False), (read, write))
         return form.reason if isinstance(form, Inexpressible) else None
 
 

@@ -75,13 +75,17 @@ NO_LOOPS = Surroundings()
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """An operand before any copy: the buffer's host shape, format and layout, and the kernel's access to it."""
+    """An operand before any copy: the buffer's host shape, format and layout, and the kernel's access to it.
+
+    ``is_whole``: nothing but a copy of the whole buffer will do.
+    """
 
     shape: tuple[int, ...]
     device_format: DeviceFormat
     layout: BufferLayout
     access: Access
     surroundings: Surroundings = NO_LOOPS
+    is_whole: bool = False
 
 
 Accept = Callable[[Access, BufferLayout, tuple[int, ...], Movement], bool]
@@ -130,7 +134,8 @@ def realize(source: Source, accept: Accept) -> Realization | None:
     """Return the cheapest realization, or ``None`` where the kernel accepts no form of the operand at all."""
     if accept(source.access, source.layout, source.shape, source.surroundings.movement):
         return Realization(0, (), source.access)
-    return _cheapest(_copies_of(source.shape, source.device_format, source.access, source.surroundings), source, accept)
+    copies = _copies_of(source.shape, source.device_format, source.access, source.surroundings, source.is_whole)
+    return _cheapest(copies, source, accept)
 
 
 def _cheapest(copies: _Copies, source: Source, accept: Accept) -> Realization | None:
@@ -163,9 +168,15 @@ class _Copies:
     """
 
     def __init__(
-        self, shape: tuple[int, ...], device_format: DeviceFormat, access: Access, surroundings: Surroundings
+        self,
+        shape: tuple[int, ...],
+        device_format: DeviceFormat,
+        access: Access,
+        surroundings: Surroundings,
+        is_whole: bool,
     ) -> None:
         self._shape = shape
+        self._is_whole = is_whole
         self._device_format = device_format
         self._access = access
         self._around = surroundings
@@ -206,6 +217,8 @@ class _Copies:
         for layout in forms_of(node.shape, device_format) if is_complete else ():
             identity = Access.identity(node.shape)
             self._add(edges, node, _Node(node.kind, node.shape, layout, node.kept), identity, identity)
+        if self._is_whole:
+            return edges
         if node.kind == "base" and self._cropped_shape != self._shape:
             for layout in forms_of(self._cropped_shape, device_format):
                 self._add(edges, node, _Node("crop", self._cropped_shape, layout), self._crop, self._crop_window)

@@ -24,6 +24,7 @@ from spyrec.passes.decompose import (
     contractions,
     convolutions,
     creations,
+    device_windows,
     elementary,
     elementwise,
     interpolation,
@@ -63,16 +64,18 @@ def decompose(graph: Graph, context: PassContext) -> Graph:
 
     ``s = softmax(x)  -->  m = amax(x); d = sub(x, m); e = exp(d); t = sum(e); s = div(e, t)``
     """
-    del context
     builder = GraphRewriter(graph, "decompose")
+    # the places of windows are those of the whole tensor: no loop cuts them, and no extent is left open
+    has_windows = context.options.has_windows and not graph.symbolic_dims
+    in_loops = {name for loop in graph.loops for name in loop.node_names()}
     for node in graph.nodes:
-        _expand(builder, node)
+        _expand(builder, node, has_windows=has_windows and node.name not in in_loops)
     values = live_values(builder.values, graph, builder.nodes)
     constants = {name: data for name, data in builder.constants.items() if name in values}
     return replace(graph, nodes=tuple(builder.nodes), values=values, constants=constants)
 
 
-def _expand(builder: GraphRewriter, node: Node) -> None:
+def _expand(builder: GraphRewriter, node: Node, *, has_windows: bool) -> None:
     types = [None if operand is None else builder.values[str(operand)].type for operand in node.inputs]
     definition = catalogue()[node.op]
     results = [builder.values[name].type for name in node.outputs]
@@ -85,9 +88,10 @@ def _expand(builder: GraphRewriter, node: Node) -> None:
             op, attributes = piece
             own = builder.fresh(f"{node.name}.{number}")
             part = replace(node, name=own, op=op, outputs=(name,), attributes=attributes)
-            _expand(builder, part)
+            _expand(builder, part, has_windows=has_windows)
         return
-    rewrite = _chain if definition.chain is not None else _decomposition_of(node, types)
+    own = device_windows.rewrite(node, types) if has_windows else None
+    rewrite = own or (_chain if definition.chain is not None else _decomposition_of(node, types))
     if rewrite is None:
         assert definition.device is not None or definition.kind in _WRITTEN_BY_KERNELS, node.op
         builder.nodes.append(node)
@@ -95,7 +99,7 @@ def _expand(builder: GraphRewriter, node: Node) -> None:
     inner = NodeBuilder(builder, node, "decompose")
     result = rewrite(inner)
     for emitted in _named(inner, result, node):
-        _expand(builder, emitted)
+        _expand(builder, emitted, has_windows=has_windows)
 
 
 def _decomposition_of(node: Node, types: Sequence[TensorType | None]) -> Rewrite | None:

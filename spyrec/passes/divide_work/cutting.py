@@ -173,8 +173,13 @@ def _cuts(
 
 
 def _moving_dims(kernel: Kernel) -> set[int]:
-    """Return the dims that loops tile, and those that walk a dim of a tensor along which a loop moves the kernel."""
+    """Return the dims that loops tile, and those that walk a dim of a tensor along which a loop moves the kernel.
+
+    Those of a window stay whole as well.
+    """
     moving = {dim for dims in kernel.tiled for dim in dims}
+    if kernel.window is not None:
+        moving |= kernel.window.whole_dims
     for use in kernel.uses:
         for host_dim, coordinate in enumerate(use.access.coordinates):
             if any(step[host_dim] for step in use.steps):

@@ -13,7 +13,7 @@ from spyrec.ir.kernel import BufferRole, ConstantSource, KernelBuffer, KernelGra
 from spyrec.ir.opdef import OpKind, catalogue
 from spyrec.ir.types import TensorType
 from spyrec.passes.base import PassContext
-from spyrec.passes.form_kernels import contractions, movements, pointwise, views
+from spyrec.passes.form_kernels import contractions, movements, pointwise, views, windows
 from spyrec.passes.form_kernels.size_limits import refuse_oversized
 from spyrec.passes.kernel_builder import KernelBuilder, copy_between, copy_into, whole
 from spyrec.passes.tile_loops.symbolic import refuse_lost_symbols
@@ -57,6 +57,7 @@ _FORMERS: dict[OpKind, Callable[[KernelBuilder, Node], None]] = {
     OpKind.CONTRACTION: contractions.form,
     OpKind.LAYER_NORM: pointwise.form_layer_norm,
     OpKind.MOVEMENT: movements.form,
+    OpKind.WINDOW: windows.form,
 }
 
 

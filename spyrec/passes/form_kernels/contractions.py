@@ -25,7 +25,7 @@ def form(builder: KernelBuilder, node: Node) -> None:
     shape = builder.graph.values[node.output].type.shape
     *batch, rows, columns = shape
     inner = left.access.extents[-1]
-    right = _padded(builder, right, node, inner)
+    right = with_whole_rows(builder, right, node, builder.dims_of(node.inputs[1]))
     count = len(batch)
     walked = (*shape, inner)
     a = left.access.expand((*batch, rows, inner)).over(walked, (*range(count + 1), count + 2))
@@ -68,9 +68,12 @@ def _result(builder: KernelBuilder, node: Node, once: tuple[int, ...]) -> Kernel
     return result
 
 
-def _padded(builder: KernelBuilder, use: Use, node: Node, inner: int) -> Use:
-    """Return the second operand with zero rows up to a whole stick of K; constants are padded at compile time."""
-    buffer = builder.buffers[use.buffer]
+def with_whole_rows(builder: KernelBuilder, use: Use, node: Node, names: tuple[str | None, ...]) -> Use:
+    """Return a second operand ``[.., rows, columns]`` with zero rows up to a whole stick of what is contracted.
+
+    Constants are padded at compile time.  ``names``: of the dims that ``use`` walks.
+    """
+    buffer, inner = builder.buffers[use.buffer], use.access.extents[-2]
     lanes = buffer.device_format.elements_per_stick
     assert lanes is not None
     if inner % lanes == 0:
@@ -82,7 +85,6 @@ def _padded(builder: KernelBuilder, use: Use, node: Node, inner: int) -> Use:
     shape = (*use.access.extents[:-2], full, use.access.extents[-1])
     target = builder.new_buffer(f"{node.output}.padded", TensorType(shape, buffer.type.dtype), node.origin)
     reason = f"the contracted dim of {inner} is padded with zeros to {full}, whole sticks"
-    names = builder.dims_of(node.inputs[1])
     dims = (*names[:-2], None, names[-1])
     copy_piece(builder, use, target, (len(shape) - 2, 0), reason, dims)
     zero = _zero(builder, buffer)

@@ -131,7 +131,7 @@ def _axis(kernel: Kernel, form: KernelForm, index: int) -> Axis:
     pieces = -(-variable.size // unit)
     if kernel.rule is Rule.RESTICKIFY and variable.size % unit:
         pieces = 1
-    return Axis(pieces, unit, not is_reduced, is_reduced)
+    return Axis(pieces, unit, not is_reduced, is_reduced and kernel.window is None)
 
 
 def _walks(form: KernelForm, operand: DeviceAccess) -> Walks:

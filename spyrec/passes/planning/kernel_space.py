@@ -8,12 +8,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from spyrec.dataclass import dataclass
 from spyrec.device_ops import LAYERNORM_SCALE, device_operation
 from spyrec.hardware.target import STICK_BYTES
 from spyrec.ir.device_access import DeviceAccess, VariablePart
 from spyrec.ir.kernel_form import KernelForm, Rule, synthetic_count
+from spyrec.ir.sliding import Slide
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +29,43 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True)
+class SlidSide:
+    """An axis that a window slides along: the variable of its places, how many there are, and the window's elements."""
+
+    slide: Slide
+    variable: int
+    outputs: int
+    taps: int
+
+    @property
+    def taken(self) -> int:
+        """The elements of the axis that any window takes."""
+        return _taken(self, 1)[0]
+
+    def taken_by_cores(self, slices: int) -> int:
+        """Return the elements that the windows of each slice take, summed: neighbours overlap."""
+        return _taken(self, slices)[0]
+
+    def taken_by_any(self, slices: int) -> int:
+        """Return the elements, counted from a slice's first window, that the windows of any slice take."""
+        return _taken(self, slices)[1]
+
+
+@lru_cache(maxsize=1 << 14)
+def _taken(side: SlidSide, slices: int) -> tuple[int, int]:
+    places = side.outputs // slices
+    found = [side.slide.elements(number * places, places, side.taps) for number in range(slices)]
+    return sum(map(len, found)), len(frozenset[int]().union(*found))
+
+
+@dataclass(frozen=True, slots=True)
 class OperandSpace:
     """One operand over all cores.
 
     ``variables``: those that it varies along.  ``stick_bytes``: of the sticks it touches; ``element_bytes``: of its
     elements, which is what its scratchpad accesses count; ``word_bytes``: of one element.  ``moves``: positions that
-    the box moves along each side in a round of every loop around the kernel; empty where no loop moves it.
+    the box moves along each side in a round of every loop around the kernel; empty where no loop moves it.  ``slid``:
+    what a window slides along; ``stick_bytes`` are then those that any window takes.
     """
 
     variables: tuple[int, ...]
@@ -42,6 +75,22 @@ class OperandSpace:
     word_bytes: int
     has_lane: bool
     moves: tuple[tuple[int, ...], ...] = ()
+    slid: tuple[SlidSide, ...] = ()
+
+    def core_bytes(self, division: Sequence[int], sharing: int) -> int:
+        """Return the bytes that cores read, summed, where so many have the same share."""
+        found = self.stick_bytes * sharing
+        for side in self.slid:
+            found = found * side.taken_by_cores(division[side.variable]) // side.taken
+        return found
+
+    def shared_bytes(self, division: Sequence[int]) -> int:
+        """Return the bytes of the cores' shares, each once, as large as what windows of any core take of theirs."""
+        found = self.stick_bytes
+        for side in self.slid:
+            slices = division[side.variable]
+            found = found * slices * side.taken_by_any(slices) // side.taken
+        return found
 
     def box_at(self, point: Sequence[int]) -> tuple[Side, ...]:
         """Return the box in another round of the loops: ``point`` is the number of each one's, outermost first."""
@@ -106,6 +155,8 @@ def _padded(form: KernelForm, rule: Rule, *, reduces: bool) -> tuple[int, ...]:
             pass
         case Rule.REDUCTION | Rule.STATISTICS if reduces:
             operands = form.operands[:1]
+        case Rule.WINDOW:
+            pass
         case _:
             operands = form.operands[-1:]
     for operand in operands:
@@ -155,16 +206,20 @@ _STATISTICS_LANES = 2
 def _operand_space(operand: DeviceAccess, executed: tuple[int, ...], lanes: int) -> OperandSpace:
     box: list[Side] = []
     elements = executed[operand.lane] if operand.lane is not None else lanes
-    for dim in operand.dims[:-1]:
+    slid = tuple(SlidSide(item.slide, item.output, executed[item.output], executed[item.tap]) for item in operand.slid)
+    slid_places = {place for item in operand.slid for place in item.places}
+    for place, dim in enumerate(operand.dims[:-1]):
         count = 1
-        if dim.variable is not None:
+        if place in slid_places:
+            pass
+        elif dim.variable is not None:
             size = executed[dim.variable]
             count = -(-size // operand.lane_extent) if dim.part is VariablePart.TILE else size
             elements *= 1 if dim.part is VariablePart.TILE else size
         elif dim.part is VariablePart.TILE and operand.lane is None:
             count = -(-lanes // operand.lane_extent)
         box.append(Side(dim.extent, dim.offset, count, dim.variable))
-    sticks = math.prod(side.count for side in box)
+    sticks = math.prod(side.count for side in box) * math.prod(side.taken for side in slid)
     word_bytes = STICK_BYTES // operand.lane_extent
     return OperandSpace(
         variables=tuple(sorted(operand.variables)),
@@ -174,6 +229,7 @@ def _operand_space(operand: DeviceAccess, executed: tuple[int, ...], lanes: int)
         word_bytes=word_bytes,
         has_lane=operand.lane is not None,
         moves=tuple(move[: len(box)] for move in operand.moves),
+        slid=slid,
     )
 
 

@@ -116,7 +116,9 @@ class UndividedRecord(RemembersHash):
             core_read_bytes=sum([core_bytes for _, core_bytes in reads]),
             write_bytes=0 if in_lx[-1] else operands[-1].stick_bytes,
             shared_reads=tuple(
-                OperandRead(operands[place].stick_bytes, sharing[place]) for place in in_memory if sharing[place] > 1
+                OperandRead(operands[place].shared_bytes(division), sharing[place])
+                for place in in_memory
+                if sharing[place] > 1
             ),
             lx_read_bytes=sum(size for size, resides in zip(lx[:-1], in_lx, strict=False) if resides),
             lx_write_bytes=lx[-1] if in_lx[-1] else 0,
@@ -144,7 +146,7 @@ class UndividedRecord(RemembersHash):
             first = operands[alias]
             boxes = [operands[place].box_at(point) for place in group]
             if len(group) == 1 or all(box == boxes[0] for box in boxes):
-                found[alias] = first.stick_bytes, first.stick_bytes * sharing[alias]
+                found[alias] = first.stick_bytes, first.core_bytes(division, sharing[alias])
             else:
                 sticks, core_sticks = _overlapping(tuple(boxes), division)
                 found[alias] = sticks * STICK_BYTES, core_sticks * STICK_BYTES
@@ -152,8 +154,8 @@ class UndividedRecord(RemembersHash):
 
     def reads_of_operand(self, place: int, division: tuple[int, ...]) -> tuple[int, int]:
         """Return the bytes that one input alone reads of its buffer: distinct ones, and the sum over cores."""
-        size_bytes = self.space.operands[place].stick_bytes
-        return size_bytes, size_bytes * self._sharing(division)[place]
+        operand = self.space.operands[place]
+        return operand.stick_bytes, operand.core_bytes(division, self._sharing(division)[place])
 
     def groups(self, in_lx: Sequence[bool]) -> dict[int, list[int]]:
         """Return the inputs that lie in each buffer in device memory, by the first of them."""
@@ -250,6 +252,8 @@ def _class_of(space: KernelSpace, rule: Rule, op_func: str, *, reduces: bool) ->
             return OperationClass.MATMUL
         case Rule.RESTICKIFY:
             return OperationClass.RESTICKIFY
+        case Rule.WINDOW:
+            return OperationClass.OUTER_REDUCTION
         case Rule.STATISTICS if reduces:
             return OperationClass.REDUCTION
         case Rule.REDUCTION:

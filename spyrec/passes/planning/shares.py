@@ -74,7 +74,8 @@ def shares_of(kernel: Kernel, position: int, divisions: Sequence[tuple[int, ...]
 
 def share_of_region(kernel: Kernel, position: int, division: tuple[int, ...]) -> Share | None:
     """Return the share of a tensor that holds just what the operand walks in one iteration of the kernel's loops."""
-    if kernel.rule is Rule.RESTICKIFY or kernel.placed.unit_lane:
+    # what a core's windows reach of an input in LX no file says
+    if kernel.rule is Rule.RESTICKIFY or kernel.placed.unit_lane or kernel.placed.operands[position].slid:
         return None
     if kernel.owners:
         return share_of_owners(kernel.placed, position, kernel.owners[position])

@@ -83,10 +83,12 @@ def walks(graph: KernelGraph, kernel: Kernel) -> Iterator[tuple[int, _Place]]:
 
 
 def is_free(kernel: Kernel, dim: int) -> bool:
-    """Whether a kernel neither folds a dim nor strides over elements along it.
+    """Whether a kernel neither folds a dim nor strides over elements along it, nor slides a window.
 
     A tile of every other element moves further than the tiles of what it reads lie apart (rule V10).
     """
+    if kernel.window is not None:
+        return False
     touching = (item for use in kernel.uses for item in use.access.coordinates if any(t.dim == dim for t in item.terms))
     return dim not in kernel.reduced and all(min(term.coefficient for term in item.terms) == 1 for item in touching)
 
