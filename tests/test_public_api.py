@@ -31,6 +31,8 @@ PUBLIC = {
     "__version__",
     "compile",
     "exec",
+    "import_onnx",
+    "import_program",
     "load",
     "open_device",
     "run",

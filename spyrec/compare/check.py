@@ -74,7 +74,7 @@ def check_outputs(  # noqa: PLR0913 -- a run, and how it was compiled
 
 
 def _held(values: Array, dtype: DType, numerics: str) -> Array:
-    """Return numbers of the host, those of bfloat16 beyond the device's format as its largest (D204)."""
+    """Return numbers of the host, those of bfloat16 beyond the device's format as its largest (D203)."""
     if dtype is not DType.BFLOAT16:
         return values
     numbers = decode(values, dtype).astype(np.float64)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from spyrec.diagnostics import SpyrecError
+
 
 class Unsupported(Exception):
     """An operation that a graph does not have; says why, lower case, and what to do."""
@@ -10,3 +12,11 @@ class Unsupported(Exception):
         super().__init__(reason)
         self.reason = reason
         self.hint = hint
+
+
+def reason_of(error: Unsupported | SpyrecError) -> tuple[str, str | None]:
+    """Return why something is not in a graph, and what to do: its own words, or those of the graph's reader."""
+    if isinstance(error, Unsupported):
+        return error.reason, error.hint
+    first = error.diagnostics[0]
+    return f"{first.message} ({first.code})", first.hint

@@ -17,7 +17,7 @@ from spyrec.frontends.graph_builder import GraphBuilder
 from spyrec.frontends.model_import.imported import with_program_names
 from spyrec.frontends.model_import.names import legal_name
 from spyrec.frontends.model_import.source_graph import HostArray, Problem, SourceGraph, SourceInput, Weights
-from spyrec.frontends.model_import.unsupported import Unsupported
+from spyrec.frontends.model_import.unsupported import Unsupported, reason_of
 from spyrec.frontends.onnx.model import DTYPES, OnnxModel, array_of
 from spyrec.frontends.value import Value
 from spyrec.ir.graph import Graph
@@ -259,12 +259,8 @@ class OnnxLowering:
             if operator is None:
                 raise Unsupported("a graph has no op for it")
             results = operator(Call(self, node))
-        except Unsupported as error:
-            self._refuse(node, place, error.reason, error.hint)
-            return
-        except SpyrecError as error:
-            first = error.diagnostics[0]
-            self._refuse(node, place, f"{first.message} ({first.code})", first.hint)
+        except (Unsupported, SpyrecError) as error:
+            self._refuse(node, place, *reason_of(error))
             return
         self._places.update(dict.fromkeys(self.builder.node_names(before), place))
         for name, value in zip(node.output, results, strict=False):

@@ -15,7 +15,7 @@ from spyrec.frontends.graph_builder import GraphBuilder
 from spyrec.frontends.model_import.imported import with_program_names
 from spyrec.frontends.model_import.names import legal_name
 from spyrec.frontends.model_import.source_graph import Problem, SourceGraph, SourceInput
-from spyrec.frontends.model_import.unsupported import Unsupported
+from spyrec.frontends.model_import.unsupported import Unsupported, reason_of
 from spyrec.frontends.torch_export.kept import IDENTITIES, SIZES, VANISHING, public_name
 from spyrec.frontends.torch_export.rewrites import REWRITES
 from spyrec.frontends.torch_export.traced import (
@@ -166,12 +166,8 @@ class Lowering:
         self.builder.within(legal_name(node.place.module) if node.place is not None and node.place.module else "")
         try:
             results = self._results(node, name)
-        except Unsupported as error:
-            self._refuse(node, error.reason, error.hint)
-            return
-        except SpyrecError as error:
-            first = error.diagnostics[0]
-            self._refuse(node, f"{first.message} ({first.code})", first.hint)
+        except (Unsupported, SpyrecError) as error:
+            self._refuse(node, *reason_of(error))
             return
         for made in self.builder.node_names(before):
             if node.place is not None:
