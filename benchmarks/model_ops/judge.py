@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from benchmarks.model_ops.arguments import Array
 from benchmarks.model_ops.oracle import Expected
+from spyrec.hardware import dlfloat
 from spyrec.hardware.dtypes import DType
 from spyrec.ir.numbers import decode
 
@@ -33,12 +34,19 @@ def complaint(found: Array, expected: Expected, dtype: DType, given: str) -> str
     got = decode(found, dtype)
     if not dtype.is_float:
         return _differing(got, wanted, got != wanted)
-    exact = wanted.astype(np.float64)
+    exact = _held(wanted.astype(np.float64), dtype)
     terms = np.abs(exact) if expected.terms is None else expected.terms.astype(np.float64)
     with np.errstate(all="ignore"):
         allowed = UNITS[dtype] * expected.roundings * np.where(np.isfinite(terms), terms, 0) + SMALLEST[dtype]
         is_same = (got == exact) | (np.isnan(got) & np.isnan(exact)) | _overflows(got, exact, dtype)
         return _differing(got, exact, ~is_same & ~(np.abs(got.astype(np.float64) - exact) <= allowed))
+
+
+def _held(exact: npt.NDArray[np.float64], dtype: DType) -> npt.NDArray[np.float64]:
+    """Return what the device's 16-bit format has of finite numbers: its largest for those beyond it (D203)."""
+    if dtype is DType.FLOAT32:
+        return exact
+    return np.where(np.isfinite(exact), np.clip(exact, -dlfloat.MAXIMUM, dlfloat.MAXIMUM), exact)
 
 
 def _overflows(got: Array, exact: npt.NDArray[np.float64], dtype: DType) -> npt.NDArray[np.bool_]:

@@ -20,7 +20,7 @@ from spyrec.compare.verdict import CheckReport, OutputCase
 from spyrec.diagnostics import DiagnosticSink, SpyrecError, refuse
 from spyrec.hardware.dtypes import DType
 from spyrec.ir.evaluate import evaluate, load_constant
-from spyrec.ir.graph import Graph
+from spyrec.ir.graph import Graph, Node, Scalar
 from spyrec.ir.numbers import decode
 from spyrec.passes.device_graph import rounding_graph
 from spyrec.runtime.inputs.binding import chosen_extents, expected_inputs
@@ -50,6 +50,7 @@ def check_outputs(  # noqa: PLR0913 -- a run, and how it was compiled
     ``has_windows``: pools and convolutions were compiled to the device's own operations where these have their forms.
     A graph that a pass refuses raises what the pass raises.
     """
+    graph = _with_held_numbers(graph, numerics)
     lowered = rounding_graph(graph, has_windows=has_windows)
 
     def load(name: str) -> Array:
@@ -79,6 +80,27 @@ def _held(values: Array, dtype: DType, numerics: str) -> Array:
         return values
     numbers = decode(values, dtype).astype(np.float64)
     return storage_of(dtype, numerics).clipped(numbers)
+
+
+def _with_held_numbers(graph: Graph, numerics: str) -> Graph:
+    """Return the graph with the numbers of its nodes as the device has them: those of bfloat16 as :func:`_held`."""
+
+    def clipped(number: float) -> float:
+        return float(storage_of(DType.BFLOAT16, numerics).clipped(np.asarray(number, np.float64)))
+
+    def held(node: Node) -> Node:
+        if not any(graph.type_of(name).dtype is DType.BFLOAT16 for name in node.outputs):
+            return node
+        inputs = tuple(
+            Scalar(clipped(item.value)) if isinstance(item, Scalar) and isinstance(item.value, float) else item
+            for item in node.inputs
+        )
+        fill = getattr(node.attributes, "fill_value", None)
+        changed = {"fill_value": clipped(fill)} if isinstance(fill, float) else {}
+        attributes = replace(node.attributes, **changed) if changed else node.attributes  # pyright: ignore[reportArgumentType]
+        return replace(node, inputs=inputs, attributes=attributes)
+
+    return replace(graph, nodes=tuple(held(node) for node in graph.nodes))
 
 
 def check_bundle(
