@@ -15,7 +15,7 @@ from typing import cast
 
 from spyrec.device_ops import DEVICE_OPERATIONS
 from spyrec.emulator import kernels
-from spyrec.emulator.kernels.folds import fold_functions
+from spyrec.emulator.kernels.folds import fold_functions, pattern_fold
 from spyrec.files.linked_kernel import Linked
 from spyrec.runtime import host_copies
 
@@ -25,10 +25,11 @@ _PACKAGES = (kernels, host_copies)
 def every_kernel() -> list[Linked]:
     """Return the kernels, each once, in the order of their modules."""
     found = [kernel for package in _PACKAGES for kernel in _declared_in(package)]
-    folds = (record.fold for record in DEVICE_OPERATIONS.values() if record.fold is not None)
+    folds = [record.fold for record in DEVICE_OPERATIONS.values() if record.fold is not None]
     for accumulator in dict.fromkeys(item for fold in folds for item in fold.accumulators):
         own = fold_functions(accumulator)
-        found += [own.begin, own.fold, own.fold_dl16, own.merge, own.merge_lanes]
+        found += [own.begin, own.fold, own.merge, own.merge_lanes]
+    found += [pattern_fold(kinds) for kinds in dict.fromkeys(fold.accumulators for fold in folds)]
     return [*{id(kernel): kernel for kernel in found}.values()]
 
 

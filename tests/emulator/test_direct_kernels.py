@@ -122,7 +122,7 @@ def test_rows_are_normalised_in_double_width_and_rounded_once_to_single(given: s
     mean, factor = (generator.choice(PATTERNS, rows) for _ in range(2))
     vectors = [generator.choice(PATTERNS, length) for length in lengths]
     for vector, item in zip(vectors, given.split(), strict=True):
-        vector[:] = dlfloat.encode(np.float32(item)) if item.isdigit() else vector
+        vector[:] = dlfloat.encode(np.full(1, float(item), np.float32)) if item.isdigit() else vector
     out = np.zeros_like(x)
     inner = [count, 2, 0, 0, *[2 if length > 1 else 0 for length in lengths], 2]
     outer = [rows, 2 * count, 2, 2, *[0] * len(lengths), 2 * count]
