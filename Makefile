@@ -4,16 +4,20 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/installed
+TORCH := .cache/torch
+MODELS := torch==2.13.0 transformers==5.23.0
+TORCH_TESTS := tests/frontends tests/conformance/test_torch.py tests/catalogue/test_against_torch.py
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # the suite starts more than a hundred processes: without bytecode each of them compiles all modules again, for a second
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench bench-guard cases clean
+.PHONY: help demo test test-torch check bench bench-guard cases clean
 
 help:
 	@echo "make demo    classify handwritten digits on the emulated device (sets everything up first)"
 	@echo "make test    run the whole suite"
+	@echo "make test-torch  what needs PyTorch: importers, references; in an environment of its own"
 	@echo "make check   lint, format, types, layers, freshness of generated files"
 	@echo "make bench   measure, print ratios as JSON"
 	@echo "make bench-guard  measure for two minutes, and say what got worse since the committed figures"
@@ -36,6 +40,16 @@ demo: $(STAMP)
 test: $(STAMP)
 	@$(BIN)/python scripts/absent_extras.py
 	@$(BIN)/python -m pytest --numprocesses 2 --dist worksteal --quiet
+
+# In an environment of its own, so that the suite is seen to pass without torch.
+$(TORCH)/installed: pyproject.toml constraints.txt
+	@echo "installing torch and transformers into $(TORCH)"
+	@"$(PYTHON)" -m venv --clear $(TORCH)
+	@$(TORCH)/bin/python -m pip install -qq --constraint constraints.txt $(MODELS) --editable '.[dev]'
+	@touch $@
+
+test-torch: $(TORCH)/installed
+	@$(TORCH)/bin/python -m pytest --numprocesses 2 --dist worksteal --quiet $(TORCH_TESTS)
 
 check: $(STAMP)
 	$(BIN)/ruff check .

@@ -220,12 +220,24 @@ WITHOUT_ORACLE: dict[str, str] = {
 }
 """Ops that are compared elsewhere, and why not here."""
 
+CALLS_WITHOUT_ORACLE: dict[str, str] = {
+    "clamp-6": "PyTorch takes two numbers or two tensors, not one of each",
+    "col2im-0": "PyTorch has it under another name: catalogue/test_against_torch.py",
+    "col2im-1": "PyTorch has it under another name: catalogue/test_against_torch.py",
+    "embedding_bag-1": "PyTorch takes no ends of bags beside rows of them",
+    "round-2": "PyTorch rounds no integers to places",
+    "scatter-1": "PyTorch reduces only numbers here",
+}
+"""Samples of other ops whose arguments PyTorch takes in another form."""
+
 
 @pytest.mark.filterwarnings("ignore:.*degrees of freedom")
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.title)
 def test_a_reference_is_what_pytorch_computes(case: SampleCase) -> None:
     if case.op in WITHOUT_ORACLE:
         pytest.skip(WITHOUT_ORACLE[case.op])
+    if case.title in CALLS_WITHOUT_ORACLE:
+        pytest.skip(CALLS_WITHOUT_ORACLE[case.title])
     arrays = case.arrays()
     values: dict[str, npt.NDArray[np.generic]] = {
         name: decode(array, case.graph.type_of(name).dtype) for name, array in arrays.items()
