@@ -148,18 +148,19 @@ def _enlarged(source: Graph, sizes: Mapping[HostDim, int]) -> Graph | None:
     nodes: list[Node] = []
     for node in source.nodes:
         again = _again(node, values, extents)
-        if isinstance(again, OpError):
+        if again is None:
             return None
         nodes.append(again)
     enlarged = replace(source, dims={}, nodes=tuple(nodes), values=values)
     return None if verify(enlarged) else enlarged
 
 
-def _again(node: Node, values: dict[str, Value], extents: Mapping[str, int]) -> Node | OpError:
+def _again(node: Node, values: dict[str, Value], extents: Mapping[str, int]) -> Node | None:
+    """Return a node over enlarged operands; ``None`` where it takes them not, or has more results of them."""
     attributes = _resized(node.attributes, extents)
     inferred = infer(catalogue()[node.op], node.inputs, attributes, values)
-    if isinstance(inferred, OpError):
-        return inferred
+    if isinstance(inferred, OpError) or len(inferred.results) != len(node.outputs):
+        return None
     for name, result in zip(node.outputs, inferred.results, strict=True):
         values[name] = replace(values[name], type=result, dims=(None,) * result.rank)
     return replace(node, attributes=attributes, work_division=None)

@@ -375,6 +375,10 @@ UNITS: Mapping[str, tuple[JsonObject, list[dict[str, int]]]] = {
         single(tensor("x", 1, 64), node("t", "t", "x"), node("y", "matmul", "x", "t")),
         [],
     ),
+    "parts as many as its elements": (
+        single(tensor("x", 1, 64), node("part", "unbind", "x") | {"outputs": ["part"]}, node("y", "relu", "part")),
+        [],
+    ),
     "a reshape that states the size": (single(tensor("x", 1, 64), node("y", "reshape", "x", shape=[1, 64])), []),
 }
 

@@ -13,12 +13,14 @@ from dataclasses import fields, replace
 import numpy as np
 
 from spyrec.dataclass import dataclass
-from spyrec.frontends.model_import.source_graph import SourceInput, Weights
+from spyrec.frontends.model_import.source_graph import HostArray, SourceInput, Weights
 from spyrec.hardware.dtypes import DType
+from spyrec.ir.attributes import NoAttributes
 from spyrec.ir.graph import ConstantData, Graph, Node, Operand, Scalar, Value
 from spyrec.ir.inference import infer
 from spyrec.ir.numbers import fits
 from spyrec.ir.opdef import Attributes, OpError, catalogue
+from spyrec.ir.ops.unary import ClampAttributes
 from spyrec.ir.types import TensorType
 
 LARGEST: Mapping[DType, float] = {
@@ -27,6 +29,11 @@ LARGEST: Mapping[DType, float] = {
     DType.FLOAT32: 3.4028234663852886e38,
 }
 """The largest finite number of each format: finite numbers beyond it become it, and never an infinity."""
+
+_NUMBERS = frozenset(
+    {"fill_value", "value", "min", "max", "min_val", "max_val", "nan", "posinf", "neginf", "threshold"}
+)
+"""Attributes that are numbers of the result, or stand beside them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +83,7 @@ class _Caster:
         self._names: dict[str, str] = {}
         self._nodes: list[Node] = []
         self._clamped: dict[str, float] = {}
+        self._huge: set[str] = set()
 
     def cast(self) -> CastGraph:
         graph = self._graph
@@ -135,6 +143,21 @@ class _Caster:
         self._nodes.append(replace(node, inputs=inputs))
         for name in node.outputs:
             self._values[name] = self._graph.values[name]
+        if self._makes_huge(node):
+            self._huge.update(node.outputs)
+
+    def _makes_huge(self, node: Node) -> bool:
+        """Whether finite numbers beyond every format of 16 bits are in a node of the prologue, or in what it reads."""
+        numbers = [item.value for item in node.inputs if isinstance(item, Scalar)]
+        numbers += [value for _, value in _numbers(node.attributes)]
+        least = min(LARGEST.values())
+        if any(np.isfinite(number) and abs(number) > least for number in numbers):
+            return True
+        for name in node.inputs:
+            data = self._graph.constants.get(name) if isinstance(name, str) else None
+            if name in self._huge or (data is not None and data.array is not None and _is_huge(data.array, least)):
+                return True
+        return False
 
     def _convert_results(self, node: Node, read_by_device: set[Operand]) -> None:
         """Convert what the device reads of a node of the prologue to what it computes in."""
@@ -143,17 +166,36 @@ class _Caster:
             target = self._dtypes.get(value.type.dtype)
             if name not in read_by_device or target is None or target is value.type.dtype:
                 continue
+            source = self._within(node, value, target) if name in self._huge else name
             own = self._fresh(f"{name}.{target.value}")
             attributes = catalogue()["to"].attributes(target)
-            self._nodes.append(Node(own, "to", (name,), (own,), attributes, node.origin, on_host=True))
+            self._nodes.append(Node(own, "to", (source,), (own,), attributes, node.origin, on_host=True))
             self._values[own] = replace(value, name=own, type=TensorType(value.type.shape, target))
             self._names[name] = own
+
+    def _within(self, node: Node, value: Value, target: DType) -> str:
+        """Add ``where(isinf(x), x, clamp(x))``: finite numbers stay finite, infinities stay what they are."""
+        largest = LARGEST[target]
+        names = [self._fresh(f"{value.name}.{part}") for part in ("isinf", "finite", "within")]
+        infinite, finite, made = names
+        self._values[infinite] = replace(value, name=infinite, type=TensorType(value.type.shape, DType.BOOL))
+        for name in (finite, made):
+            self._values[name] = replace(value, name=name)
+        limits = ClampAttributes(-largest, largest)
+        nothing = NoAttributes()
+        for name, op, inputs, attributes in (
+            (infinite, "isinf", (value.name,), nothing),
+            (finite, "clamp", (value.name,), limits),
+            (made, "where", (infinite, value.name, finite), nothing),
+        ):
+            self._nodes.append(Node(name, op, inputs, (name,), attributes, node.origin, on_host=True))
+        return made
 
     # --- the device's nodes ---
 
     def _add(self, node: Node) -> None:
         inputs = tuple(self._renamed(item) if isinstance(item, str) else item for item in node.inputs)
-        attributes = self._attributes(node.attributes)
+        attributes = self._attributes(node)
         made = replace(node, inputs=inputs, attributes=attributes)
         if node.op == "to" and isinstance(inputs[0], str):
             source = self._values[inputs[0]]
@@ -168,25 +210,52 @@ class _Caster:
             self._values[name] = replace(self._graph.values[name], type=result, dims=dims)
         self._nodes.append(made)
 
+    def _now(self, name: str) -> DType:
+        """Return the dtype that a value of the source graph, or one made here, has now."""
+        return self._values[name].type.dtype if name in self._values else self._target(name)
+
     def _target(self, name: str) -> DType:
         dtype = self._graph.values[name].type.dtype
         return self._dtypes.get(dtype, dtype)
 
-    def _attributes(self, attributes: Attributes) -> Attributes:
-        """Return attributes with dtypes as they are now."""
-        changed = {
+    def _attributes(self, node: Node) -> Attributes:
+        """Return attributes with dtypes as they are now, and with numbers that these dtypes hold."""
+        attributes = node.attributes
+        changed: dict[str, DType | float] = {
             item.name: self._dtypes[value]
             for item in fields(attributes)
             if isinstance(value := getattr(attributes, item.name), DType) and value in self._dtypes
         }
+        changed |= {name: self._held(node, value) for name, value in _numbers(attributes)}
         return replace(attributes, **changed) if changed else attributes  # pyright: ignore[reportArgumentType, reportUnknownVariableType]
 
     def _number(self, node: Node, operand: Operand) -> Operand:
-        """Return a number operand as the dtype beside it holds it; a finite one stays finite."""
-        if not isinstance(operand, Scalar) or isinstance(operand.value, bool) or not np.isfinite(operand.value):
+        """Return a number operand as the dtype beside it holds it."""
+        if not isinstance(operand, Scalar) or isinstance(operand.value, bool):
             return operand
-        target = self._target(node.outputs[0])
-        if not target.is_float or fits(operand.value, target):
-            return operand
-        self._clamped[node.name] = float(operand.value)
-        return Scalar(float(np.copysign(LARGEST[target], operand.value)))
+        held = self._held(node, operand.value)
+        return operand if held == operand.value else Scalar(held)
+
+    def _held(self, node: Node, number: float) -> float:
+        """Return a number as the floats of a node hold it; a finite one stays finite."""
+        values = (*node.outputs, *(item for item in node.inputs if isinstance(item, str)))
+        floats = [dtype for name in values if (dtype := self._now(name)).is_float]
+        target = floats[0] if floats else DType.FLOAT32
+        if not np.isfinite(number) or fits(number, target):
+            return number
+        self._clamped[node.name] = float(number)
+        return float(np.copysign(LARGEST[target], number))
+
+
+def _numbers(attributes: Attributes) -> list[tuple[str, float]]:
+    """Return the attributes that are numbers of a result, by name."""
+    given = [(item.name, getattr(attributes, item.name)) for item in fields(attributes) if item.name in _NUMBERS]
+    return [(name, value) for name, value in given if isinstance(value, int | float) and not isinstance(value, bool)]
+
+
+def _is_huge(array: HostArray, least: float) -> bool:
+    """Whether floats of the host are finite and beyond ``least``."""
+    if array.dtype.kind != "f":
+        return False
+    magnitudes = np.abs(array)
+    return bool((np.isfinite(magnitudes) & (magnitudes > least)).any())

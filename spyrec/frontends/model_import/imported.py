@@ -12,6 +12,7 @@ from spyrec.dataclass import dataclass
 from spyrec.diagnostics.json_reading import JsonValue
 from spyrec.files.array_memory import pieces
 from spyrec.frontends.model_import.cast import LARGEST, CastGraph, cast, chosen_dtypes
+from spyrec.frontends.model_import.rms_norms import with_rms_norms
 from spyrec.frontends.model_import.settle import Settled, settle
 from spyrec.frontends.model_import.source_graph import HostArray, SourceGraph, Weight, Weights
 from spyrec.hardware.dtypes import DType
@@ -118,7 +119,7 @@ def finish(source: SourceGraph, weights: Weights, dtype: DType | None) -> Import
     ``dtype``: what its floats become, ``None`` where they stay.
     """
     assert source.graph is not None
-    settled = settle(source.graph, source.inputs, weights)
+    settled = settle(with_rms_norms(source.graph), source.inputs, weights)
     dtypes = chosen_dtypes(source.graph, source.inputs, weights, dtype)
     made = cast(settled.graph, dtypes)
     graph, stored = _with_weights(made.graph, source, weights)

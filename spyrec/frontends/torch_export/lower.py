@@ -47,7 +47,6 @@ _FIRST = {"indices": "input", "self": "input"}
 _PARAMETERS = {
     "dropout": {"train": "training"},
     "einsum": {"tensors": "operands"},
-    "embedding_bag": {"indices": "input"},
     "split": {"split_sizes": "split_size"},
     "_grouped_mm": {"self": "mat_a", "mat2": "mat_b"},
     "searchsorted": {"self": "input"},

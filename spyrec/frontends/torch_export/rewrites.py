@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, cast
 
 from spyrec.frontends.model_import.unsupported import Unsupported
+from spyrec.frontends.torch_export.resampling import resample
 from spyrec.frontends.torch_export.traced import Argument, Tensor, TracedNode
 from spyrec.frontends.value import Value
 from spyrec.hardware.dtypes import DType
@@ -119,6 +120,21 @@ def _embedding(graph: Lowering, node: TracedNode) -> Sequence[Value]:
     """``embedding(weight, indices)``, which graphs take the other way round; the rest is for training."""
     weight, indices = graph.tensor(node.arguments["weight"]), graph.tensor(node.arguments["indices"])
     return [graph.op("embedding", indices, weight)]
+
+
+_BAG_MODES = ("sum", "mean", "max")
+
+
+def _embedding_bag(graph: Lowering, node: TracedNode) -> Sequence[Value]:
+    """``embedding_bag``, whose mode is a number there; its other results are for training."""
+    arguments = node.arguments
+    order = ("indices", "weight", "offsets", "per_sample_weights")
+    more: dict[str, object] = {"mode": _BAG_MODES[cast("int", arguments["mode"])]}
+    if arguments.get("padding_idx") is not None:
+        more["padding_idx"] = arguments["padding_idx"]
+    operands = [graph.operand(arguments.get(name)) for name in order]
+    made = graph.op("embedding_bag", *operands, include_last_offset=bool(arguments["include_last_offset"]), **more)
+    return [made]
 
 
 def _pad(mode: str) -> Rewrite:
@@ -234,17 +250,55 @@ def _batch_norm(graph: Lowering, node: TracedNode) -> Sequence[Value]:
     return [graph.op("batch_norm", *[graph.operand(arguments[name]) for name in order], eps=arguments["eps"])]
 
 
+def _batch_norm_of_batch(graph: Lowering, node: TracedNode) -> Sequence[Value]:
+    """A batch norm by the statistics of its own operand, as standardized weights have; no running ones change."""
+    arguments = node.arguments
+    if "running_mean" in arguments:
+        raise Unsupported("it changes its running statistics, which is training", "call model.eval() before the export")
+    x = graph.tensor(arguments["input"])
+    dims = [axis for axis in range(x.ndim) if axis != 1]
+    centred = x - graph.op("mean", x, dim=dims, keepdim=True)
+    variance = graph.op("mean", centred * centred, dim=dims, keepdim=True)
+    found = centred * graph.op("rsqrt", variance + cast("float", arguments["eps"]))
+    for name, op in (("weight", "mul"), ("bias", "add")):
+        if arguments[name] is not None:
+            channels = graph.op("reshape", graph.tensor(arguments[name]), shape=[-1, *[1] * (x.ndim - 2)])
+            found = graph.op(op, found, channels)
+    return [found]
+
+
+def _bilinear(graph: Lowering, node: TracedNode) -> Sequence[Value]:
+    """``x1 W y1 + b`` of two operands: a linear layer over all products of their elements."""
+    first, second = graph.tensor(node.arguments["input1"]), graph.tensor(node.arguments["input2"])
+    weight = graph.tensor(node.arguments["weight"])
+    products = graph.op("unsqueeze", first, dim=-1) * graph.op("unsqueeze", second, dim=-2)
+    products = graph.op("reshape", products, shape=[*first.shape[:-1], -1])
+    rows = graph.op("reshape", weight, shape=[weight.shape[0], -1])
+    return [graph.op("linear", products, rows, graph.operand(node.arguments["bias"]))]
+
+
+def _random_leaky_relu(graph: Lowering, node: TracedNode) -> Sequence[Value]:
+    """``rrelu`` in inference: the mean of the slopes that training draws from."""
+    if node.arguments["training"]:
+        raise Unsupported("it draws random slopes, which is training", "call model.eval() before the export")
+    slope = (cast("float", node.arguments["lower"]) + cast("float", node.arguments["upper"])) / 2
+    return [graph.op("leaky_relu", graph.tensor(node.arguments["self"]), negative_slope=slope)]
+
+
 _POOL = ("self", "kernel_size", "stride", "padding", "dilation", "ceil_mode")
 
 REWRITES: Mapping[str, Rewrite] = MappingProxyType(
     {
         "_native_batch_norm_legit_no_training": _batch_norm,
+        "_native_batch_norm_legit": _batch_norm_of_batch,
         "_to_copy": _cast,
+        "bilinear": _bilinear,
         "constant_pad_nd": _pad("constant"),
         "convolution": _convolution,
         "copy": _copy,
         "diff": _diff,
         "embedding": _embedding,
+        "embedding_bag": _embedding_bag,
         "expand_as": _like("expand"),
         "fill": _full,
         "full": _full,
@@ -262,11 +316,15 @@ REWRITES: Mapping[str, Rewrite] = MappingProxyType(
         "replication_pad1d": _pad("replicate"),
         "replication_pad2d": _pad("replicate"),
         "replication_pad3d": _pad("replicate"),
+        "rrelu_with_noise": _random_leaky_relu,
+        "rrelu_with_noise_functional": _random_leaky_relu,
         "scalar_tensor": _full,
         "scatter": _scatter,
         "to": _cast,
         "type_as": _cast,
-        "upsample_bicubic2d": _upsample("bicubic"),
+        "upsample_bicubic2d": resample(is_cubic=True, is_smoothed=False),
+        "_upsample_bicubic2d_aa": resample(is_cubic=True, is_smoothed=True),
+        "_upsample_bilinear2d_aa": resample(is_cubic=False, is_smoothed=True),
         "upsample_bilinear2d": _upsample("bilinear"),
         "upsample_linear1d": _upsample("linear"),
         "upsample_nearest1d": _upsample("nearest"),

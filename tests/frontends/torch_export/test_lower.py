@@ -1,0 +1,165 @@
+"""Traced programs as graphs, written by hand: rewrites compute what PyTorch documents, without torch."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from spyrec.frontends.torch_export.lower import lower
+from spyrec.frontends.torch_export.traced import (
+    Argument,
+    Tensor,
+    TracedInput,
+    TracedNode,
+    TracedOutput,
+    TracedProgram,
+    TracedTensor,
+)
+from spyrec.ir.evaluate import evaluate
+
+Array = npt.NDArray[np.generic]
+Floats = npt.NDArray[np.float64]
+
+
+def _program(target: str, arguments: Mapping[str, Argument], shape: Sequence[int], **given: Array) -> TracedProgram:
+    """Return a program of one operation over inputs of these names."""
+    inputs = tuple(
+        TracedInput(name, "user", TracedTensor(array.dtype.name, array.shape)) for name, array in given.items()
+    )
+    node = TracedNode("y", target, arguments, (("y", TracedTensor("float32", tuple(shape))),))
+    return TracedProgram("graph", inputs, (node,), (TracedOutput(Tensor("y")),))
+
+
+def _computed(target: str, arguments: Mapping[str, Argument], shape: Sequence[int], **given: Array) -> Floats:
+    """Return what one operation computes in float64."""
+    source = lower(_program(target, arguments, shape, **given))
+    assert source.problems == ()
+    assert source.graph is not None
+    (found,) = evaluate(source.graph, given).values()
+    return found.astype(np.float64)
+
+
+def _random(*shape: int) -> npt.NDArray[np.float32]:
+    return np.random.default_rng(sum(shape)).standard_normal(shape).astype(np.float32)
+
+
+@pytest.mark.parametrize(("mode", "fold"), [(0, np.sum), (1, np.mean), (2, np.max)])
+def test_bags_are_folded_by_the_mode_of_that_number(mode: int, fold: Callable[[Floats, int], Floats]) -> None:
+    weight, indices, offsets = _random(7, 3), np.asarray([1, 6, 2, 2, 0]), np.asarray([0, 2])
+    arguments: dict[str, Argument] = {
+        "weight": Tensor("weight"), "indices": Tensor("indices"), "offsets": Tensor("offsets"),
+        "scale_grad_by_freq": False, "mode": mode, "sparse": False, "per_sample_weights": None,
+        "include_last_offset": False, "padding_idx": None,
+    }  # fmt: skip
+    found = _computed(
+        "aten.embedding_bag.padding_idx", arguments, [2, 3], weight=weight, indices=indices, offsets=offsets
+    )
+    bags = [fold(weight[indices[:2]].astype(float), 0), fold(weight[indices[2:]].astype(float), 0)]
+    np.testing.assert_allclose(found, np.stack(bags), rtol=1e-6)
+
+
+def test_a_norm_by_the_batch_is_computed() -> None:
+    x, weight, bias = _random(2, 3, 4), _random(3), _random(3) + 1
+    arguments: dict[str, Argument] = {
+        "input": Tensor("x"), "weight": Tensor("weight"), "bias": Tensor("bias"), "training": True,
+        "momentum": 0.1, "eps": 1e-3,
+    }  # fmt: skip
+    found = _computed("aten._native_batch_norm_legit.no_stats", arguments, [2, 3, 4], x=x, weight=weight, bias=bias)
+    wide = x.astype(float)
+    mean, variance = wide.mean((0, 2), keepdims=True), wide.var((0, 2), keepdims=True)
+    wanted = (wide - mean) / np.sqrt(variance + 1e-3) * weight[:, None] + bias[:, None]
+    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
+
+
+def test_a_norm_that_changes_its_statistics_is_refused_with_its_cure() -> None:
+    x = _random(2, 3)
+    arguments: dict[str, Argument] = {"input": Tensor("x"), "weight": None, "bias": None, "running_mean": Tensor("x")}
+    (problem,) = lower(_program("aten._native_batch_norm_legit.default", arguments, [2, 3], x=x)).problems
+    assert "training" in problem.reason
+    assert problem.hint is not None
+    assert "model.eval()" in problem.hint
+
+
+def test_a_product_of_two_operands_and_a_cube_of_weights() -> None:
+    x, y, weight, bias = _random(4, 3), _random(4, 2), _random(5, 3, 2), _random(5)
+    arguments: dict[str, Argument] = {
+        "input1": Tensor("x"), "input2": Tensor("y"), "weight": Tensor("weight"), "bias": Tensor("bias")
+    }  # fmt: skip
+    found = _computed("aten.bilinear.default", arguments, [4, 5], x=x, y=y, weight=weight, bias=bias)
+    wanted = np.einsum("bi,oij,bj->bo", *(item.astype(float) for item in (x, weight, y))) + bias
+    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
+
+
+def test_random_slopes_are_their_mean_in_inference() -> None:
+    x = _random(6)
+    arguments: dict[str, Argument] = {
+        "self": Tensor("x"), "noise": Tensor("x"), "lower": 0.1, "upper": 0.3, "training": False
+    }  # fmt: skip
+    found = _computed("aten.rrelu_with_noise_functional.default", arguments, [6], x=x)
+    np.testing.assert_allclose(found, np.where(x > 0, x, x * 0.2), rtol=1e-6)
+    training = lower(_program("aten.rrelu_with_noise_functional.default", {**arguments, "training": True}, [6], x=x))
+    assert [problem.what for problem in training.problems] == ["aten.rrelu_with_noise_functional.default"]
+
+
+# --- resampling ---
+
+
+def _cubic(distance: float, a: float) -> float:
+    """Keys' kernel as it is defined: piecewise, 1 at 0, 0 at whole numbers."""
+    x = abs(distance)
+    if x <= 1:
+        return (a + 2) * x**3 - (a + 3) * x**2 + 1
+    return a * x**3 - 5 * a * x**2 + 8 * a * x - 4 * a if x < 2 else 0.0
+
+
+def _resampled(x: Floats, count: int, is_aligned: bool) -> Floats:
+    """Return a row of other length, cubic, the ends repeated: one element after the other."""
+    step = (x.size - 1) / (count - 1) if is_aligned else x.size / count
+    padded = np.pad(x, 4, mode="edge")
+    result = np.zeros(count)
+    for place in range(count):
+        at = place * step if is_aligned else (place + 0.5) * step - 0.5
+        result[place] = sum(
+            padded[index + 4] * _cubic(at - index, -0.75) for index in range(math.floor(at) - 1, math.floor(at) + 3)
+        )
+    return result
+
+
+@pytest.mark.parametrize("is_aligned", [False, True])
+@pytest.mark.parametrize("extents", [(7, 9), (3, 2), (4, 5)])
+def test_bicubic_extents(extents: tuple[int, int], is_aligned: bool) -> None:
+    x = _random(1, 2, 4, 5)
+    arguments: dict[str, Argument] = {
+        "input": Tensor("x"), "output_size": extents, "align_corners": is_aligned, "scale_factors": None
+    }  # fmt: skip
+    found = _computed("aten.upsample_bicubic2d.vec", arguments, [1, 2, *extents], x=x)
+    wanted = np.apply_along_axis(_resampled, 2, x.astype(float), extents[0], is_aligned)
+    wanted = np.apply_along_axis(_resampled, 3, wanted, extents[1], is_aligned)
+    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("mode", ["_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa"])
+def test_smoothed_extents_keep_what_is_even_and_halve_in_pairs(mode: str) -> None:
+    """A constant stays constant, and halving reads each element with a weight that mirrors at the middle."""
+    flat = np.full((1, 1, 8, 8), 3, np.float32)
+    arguments: dict[str, Argument] = {"input": Tensor("x"), "align_corners": False, "scale_factors": None}
+    for extents in [(3, 5), (4, 4), (8, 2)]:
+        found = _computed(f"aten.{mode}.vec", arguments, [1, 1, *extents], x=flat)
+        np.testing.assert_allclose(found, np.full((1, 1, *extents), 3.0), rtol=1e-6)
+    x = _random(1, 1, 8, 8)
+    found = _computed(f"aten.{mode}.vec", arguments, [1, 1, 4, 4], x=x)
+    mirrored = _computed(f"aten.{mode}.vec", arguments, [1, 1, 4, 4], x=np.ascontiguousarray(x[..., ::-1, ::-1]))
+    np.testing.assert_allclose(found, mirrored[..., ::-1, ::-1], rtol=1e-5, atol=1e-6)
+
+
+def test_smoothing_by_a_triangle_reads_these_weights() -> None:
+    """Halving: a triangle of width 4 around the middle of each pair, 1/8 and 3/8, cut off at the ends."""
+    x = np.eye(8, dtype=np.float32).reshape(1, 8, 1, 8)
+    arguments: dict[str, Argument] = {"input": Tensor("x"), "align_corners": False, "scale_factors": None}
+    found = _computed("aten._upsample_bilinear2d_aa.vec", arguments, [1, 8, 1, 4], x=x)[0, :, 0]
+    np.testing.assert_allclose(found[:, 1], [0, 1 / 8, 3 / 8, 3 / 8, 1 / 8, 0, 0, 0], atol=1e-6)
+    np.testing.assert_allclose(found[:, 0], [3 / 7, 3 / 7, 1 / 7, 0, 0, 0, 0, 0], atol=1e-6)
