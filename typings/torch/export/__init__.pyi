@@ -35,8 +35,8 @@ class ExportedProgram:
     graph: Graph
     graph_signature: ExportGraphSignature
     range_constraints: Mapping[object, ValueRange]
-    state_dict: Mapping[str, Tensor]
-    constants: Mapping[str, Tensor]
+    state_dict: MutableMapping[str, Tensor]
+    constants: MutableMapping[str, Tensor]
     def run_decompositions(self, table: MutableMapping[object, object]) -> ExportedProgram: ...
     def module(self) -> Module: ...
 
