@@ -17,7 +17,7 @@ _VOCABULARY = 128
 
 
 def exported_decoder(path: Path, length: int) -> Path:
-    """Write the program that takes ``length`` tokens at given positions of the cache; weights are the same each time."""
+    """Write the program that takes ``length`` tokens at given positions of the cache; its weights are fixed."""
     import torch
     from transformers import LlamaConfig, LlamaForCausalLM
     from transformers.integrations.executorch import TorchExportableModuleWithStaticCache

@@ -13,7 +13,9 @@ from spyrec.cli._console import current_console
 
 if TYPE_CHECKING:
     from spyrec.diagnostics.json_reading import JsonValue
+    from spyrec.frontends.model_import.imported import ImportedModel
     from spyrec.frontends.model_import.source_graph import Problem, SourceGraph, Weights
+    from spyrec.import_verification import OutputVerdict
     from spyrec.model_import import ImportDType
 
 
@@ -29,15 +31,35 @@ if TYPE_CHECKING:
 )
 @click.option("--dim", "dims", multiple=True, metavar="NAME=EXTENT", help="Bind a symbolic dim.")
 @click.option("--list-unsupported", is_flag=True, help="Only list what a graph does not have; exit 1 if there is any.")
+@click.option(
+    "--verify",
+    "draws",
+    type=click.IntRange(min=0),
+    is_flag=False,
+    flag_value=0,
+    metavar="[N]",
+    help="Compare with the model's own library in float64: its example inputs, or N draws; stands behind FILE.",
+)
+@click.option("--bisect", is_flag=True, help="With --verify: name the module that a wrong output comes from.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report, or the list, as JSON.")
 def command(  # noqa: PLR0913 -- one parameter per option of the verb
-    *, file: Path, output: Path | None, dtype: str, dims: Sequence[str], list_unsupported: bool, as_json: bool
+    *,
+    file: Path,
+    output: Path | None,
+    dtype: str,
+    dims: Sequence[str],
+    list_unsupported: bool,
+    draws: int | None,
+    bisect: bool,
+    as_json: bool,
 ) -> int:
     """Write graph.json, weights.safetensors and import.json of FILE: a .pt2 of torch.export.save, or a .onnx file."""
     from spyrec.bundle.atomic_directory import refuse_unwritable
     from spyrec.frontends.model_import.files import write_model
     from spyrec.model_import import settled
 
+    if bisect and draws is None:
+        raise click.UsageError("--bisect looks for what --verify finds wrong: give --verify, too")
     if output is None and not list_unsupported:
         raise click.UsageError("give the directory to write: -o DIR")
     if output is not None and not list_unsupported:
@@ -50,8 +72,25 @@ def command(  # noqa: PLR0913 -- one parameter per option of the verb
     model = settled(source, weights, cast("ImportDType", dtype))
     with current_console().progress(f"writing {output}"):
         report = write_model(model, output, file.name)
-    click.echo(json.dumps(report, indent=2) if as_json else _summary(report, output))
-    return 0
+    verdicts: list[OutputVerdict] = []
+    if draws is not None:
+        with current_console().progress("verifying"):
+            verdicts = _verified(file, dims, model, draws, bisect=bisect)
+    if as_json:
+        rows: list[JsonValue] = [item.to_json() for item in verdicts]
+        click.echo(json.dumps(report if draws is None else {**report, "verify": rows}, indent=2))
+    else:
+        click.echo("\n".join([_summary(report, output), *map(str, verdicts)]))
+    return 0 if all(item.ok for item in verdicts) else 1
+
+
+def _verified(
+    file: Path, dims: Sequence[str], model: ImportedModel, draws: int, *, bisect: bool
+) -> list[OutputVerdict]:
+    from spyrec.import_verification import Verification
+
+    is_without_examples = file.suffix == ".onnx" and draws == 0
+    return Verification(file, _extents(dims), model).verdicts(1 if is_without_examples else draws, bisect=bisect)
 
 
 def _read(file: Path, dims: dict[str, int]) -> tuple[SourceGraph, Weights]:

@@ -26,12 +26,12 @@ def main(source: str, target: str, bound: str) -> int:
     import torch
 
     program = torch.export.load(source)
-    _give_buffers_room(program)
+    give_buffers_room(program)
     Path(target).write_text(json.dumps(to_json(walk(program, json.loads(bound)))))
     return 0
 
 
-def _give_buffers_room(program: ExportedProgram) -> None:
+def give_buffers_room(program: ExportedProgram) -> None:
     """Let no element of a buffer lie where another does: torch refuses to trace what writes to such a buffer.
 
     The memory is never touched.
