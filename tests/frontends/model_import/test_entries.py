@@ -10,6 +10,7 @@ import pytest
 from safetensors.numpy import load_file
 
 import spyrec
+from spyrec.cli import main
 from spyrec.frontends.graph_builder import GraphBuilder
 from spyrec.frontends.model_import.entries import write_entries
 from spyrec.frontends.model_import.imported import ImportedModel
@@ -69,3 +70,17 @@ def test_what_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
         write_entries({"one": _entry(1, _SHARED)}, tmp_path / "model", {"one": "a.pt2"})
     assert raised.value.diagnostics[0].code == "SPY0612"
     assert not list((tmp_path / "model").iterdir())
+
+
+def test_a_directory_of_entries_becomes_one_of_bundles(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    directory, bundles = tmp_path / "model", tmp_path / "bundles"
+    models = {"prefill": _entry(8, _SHARED), "decode": _entry(1, _SHARED)}
+    write_entries(models, directory, {"prefill": "a.pt2", "decode": "b.pt2"})
+    assert main(["compile", str(directory), "-o", str(bundles)]) == 0
+    assert sorted(path.name for path in bundles.iterdir()) == ["decode", "prefill"]
+    assert main(["run", str(bundles), "--entry", "decode", "--random", "1", "--check"]) == 0
+    assert "y: float16[1,64]" in capsys.readouterr().out
+    assert main(["run", str(bundles), "--entry", "other", "--random", "1"]) == 2
+    (directory / "decode" / "graph.json").write_text("{}")
+    assert main(["compile", str(directory), "-o", str(tmp_path / "none")]) == 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bundles", "model"]
