@@ -25,6 +25,8 @@ NEEDS = {
     "catalogue/test_against_torch.py": ("torch", "torch"),
     "conformance/test_torch.py": ("torch", "torch"),
     "frontends/torch_export/test_models.py": ("torch", "torch"),
+    "frontends/torch_export/test_state.py": ("torch", "torch"),
+    "frontends/torch_export/test_verification.py": ("torch", "torch"),
     "compare/test_mlir_bindings.py": ("torch_mlir", "mlir"),
     "exec/test_c_boundary.py": ("cffi", "cabi"),
     "exec/test_c_programs.py": ("cffi", "cabi"),

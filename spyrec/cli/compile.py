@@ -22,7 +22,7 @@ _SHOWN_DIFFERENCES = 20
 
 
 @click.command(name="compile")
-@click.argument("graph", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("graph", type=click.Path(exists=True, path_type=Path))
 @click.option("-o", "output", type=click.Path(path_type=Path), help="The bundle directory to write.")
 @click.option("--cores", type=click.IntRange(min=1), help="Most cores that one operation is divided among.")
 @click.option("--target", default="spyre", show_default=True, metavar="NAME|FILE", help="The device model.")
@@ -106,7 +106,10 @@ def command(  # noqa: PLR0913 -- one parameter per option of the verb
     golden: Path | None,
     force: bool,
 ) -> int:
-    """Compile GRAPH, a spyrec.graph/1 file, to a bundle; exit code 1 when it differs from a golden bundle."""
+    """Compile GRAPH, a spyrec.graph/1 file, to a bundle; exit code 1 when it differs from a golden bundle.
+
+    GRAPH may be the directory of entries that import wrote: a directory of bundles, one for each, is made of it.
+    """
     from spyrec.bundle.atomic_directory import refuse_unwritable
     from spyrec.options import CompileOptions
 
@@ -121,6 +124,10 @@ def command(  # noqa: PLR0913 -- one parameter per option of the verb
     )  # fmt: skip
     if output is not None and watch.stop_after is None:
         refuse_unwritable(output, force=force)
+    if graph.is_dir():
+        if output is None or not watch.is_idle or golden is not None or explain_plan or force:
+            raise click.UsageError("a directory is compiled with -o, without options that show, compare or replace")
+        return _compile_entries(graph, output, options)
     bundle = _compiled(graph, options, watch)
     if bundle is None:
         return 0
@@ -192,6 +199,29 @@ def _compiled(graph: Path, options: CompileOptions, watch: _Watch) -> Bundle | N
             return None
         assert not isinstance(result, Graph), "a whole pipeline ends in kernels"
         return emit(result, options)
+
+
+def _compile_entries(directory: Path, output: Path, options: CompileOptions) -> int:
+    """Compile each entry, and write all bundles or none."""
+    from spyrec.diagnostics import Location, refuse
+    from spyrec.front import compile as compile_graph
+    from spyrec.ir.reader import read_graph
+
+    graphs = sorted(directory.glob("*/graph.json"))
+    if not graphs:
+        hint = "name a graph.json, or the directory that import --entry wrote"
+        raise refuse("SPY0138", "no directory in it has a graph.json", Location(str(directory)), hint=hint)
+    bundles: dict[str, Bundle] = {}
+    for graph in graphs:
+        with current_console().progress(f"compiling {graph.parent.name}"):
+            bundles[graph.parent.name] = compile_graph(read_graph(graph, directory), options)
+    with TemporaryDirectory(prefix=".spyrec-entries-", dir=output.absolute().parent) as folder:
+        Path(folder, "bundles").mkdir()
+        for name, bundle in bundles.items():
+            bundle.save(Path(folder, "bundles", name))
+        Path(folder, "bundles").rename(output)
+    click.echo("\n".join(_summary(bundle, output / name) for name, bundle in bundles.items()))
+    return 0
 
 
 def _explain(bundle: Bundle) -> None:

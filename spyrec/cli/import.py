@@ -13,12 +13,14 @@ from spyrec.cli._console import current_console
 
 if TYPE_CHECKING:
     from spyrec.diagnostics.json_reading import JsonValue
+    from spyrec.frontends.model_import.imported import ImportedModel
     from spyrec.frontends.model_import.source_graph import Problem, SourceGraph, Weights
+    from spyrec.import_verification import OutputVerdict
     from spyrec.model_import import ImportDType
 
 
 @click.command(name="import")
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("file", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("-o", "output", type=click.Path(path_type=Path), help="The directory to write.")
 @click.option(
     "--dtype",
@@ -28,20 +30,48 @@ if TYPE_CHECKING:
     help="What the model's floats become.",
 )
 @click.option("--dim", "dims", multiple=True, metavar="NAME=EXTENT", help="Bind a symbolic dim.")
+@click.option("--entry", "entries", multiple=True, metavar="NAME=FILE", help="Instead of FILE: programs of one model.")
 @click.option("--list-unsupported", is_flag=True, help="Only list what a graph does not have; exit 1 if there is any.")
+@click.option(
+    "--verify",
+    "draws",
+    type=click.IntRange(min=0),
+    is_flag=False,
+    flag_value=0,
+    metavar="[N]",
+    help="Compare with the model's own library in float64: its example inputs, or N draws; stands behind FILE.",
+)
+@click.option("--bisect", is_flag=True, help="With --verify: name the module that a wrong output comes from.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report, or the list, as JSON.")
 def command(  # noqa: PLR0913 -- one parameter per option of the verb
-    *, file: Path, output: Path | None, dtype: str, dims: Sequence[str], list_unsupported: bool, as_json: bool
+    *,
+    file: Path | None,
+    output: Path | None,
+    dtype: str,
+    dims: Sequence[str],
+    entries: Sequence[str],
+    list_unsupported: bool,
+    draws: int | None,
+    bisect: bool,
+    as_json: bool,
 ) -> int:
     """Write graph.json, weights.safetensors and import.json of FILE: a .pt2 of torch.export.save, or a .onnx file."""
     from spyrec.bundle.atomic_directory import refuse_unwritable
     from spyrec.frontends.model_import.files import write_model
     from spyrec.model_import import settled
 
+    if (file is None) == (not entries) or (entries and (list_unsupported or draws is not None)):
+        raise click.UsageError("give FILE, or --entry NAME=FILE without --list-unsupported and --verify")
+    if bisect and draws is None:
+        raise click.UsageError("--bisect looks for what --verify finds wrong: give --verify, too")
     if output is None and not list_unsupported:
         raise click.UsageError("give the directory to write: -o DIR")
     if output is not None and not list_unsupported:
         refuse_unwritable(output)
+    if entries:
+        assert output is not None
+        return _import_entries(_entries(entries), output, cast("ImportDType", dtype), _extents(dims), as_json=as_json)
+    assert file is not None
     with current_console().progress(f"reading {file.name}"):
         source, weights = _read(file, _extents(dims))
     if list_unsupported:
@@ -50,7 +80,54 @@ def command(  # noqa: PLR0913 -- one parameter per option of the verb
     model = settled(source, weights, cast("ImportDType", dtype))
     with current_console().progress(f"writing {output}"):
         report = write_model(model, output, file.name)
-    click.echo(json.dumps(report, indent=2) if as_json else _summary(report, output))
+    verdicts: list[OutputVerdict] = []
+    if draws is not None:
+        with current_console().progress("verifying"):
+            verdicts = _verified(file, dims, model, draws, bisect=bisect)
+    if as_json:
+        rows: list[JsonValue] = [item.to_json() for item in verdicts]
+        click.echo(json.dumps(report if draws is None else {**report, "verify": rows}, indent=2))
+    else:
+        click.echo("\n".join([_summary(report, output), *map(str, verdicts)]))
+    return 0 if all(item.ok for item in verdicts) else 1
+
+
+def _verified(
+    file: Path, dims: Sequence[str], model: ImportedModel, draws: int, *, bisect: bool
+) -> list[OutputVerdict]:
+    from spyrec.import_verification import Verification
+
+    is_without_examples = file.suffix == ".onnx" and draws == 0
+    return Verification(file, _extents(dims), model).verdicts(1 if is_without_examples else draws, bisect=bisect)
+
+
+def _entries(texts: Sequence[str]) -> dict[str, Path]:
+    """Return the files of entries by name."""
+    found: dict[str, Path] = {}
+    for text in texts:
+        name, _, path = text.partition("=")
+        if not name.isascii() or not name.isidentifier() or not Path(path).is_file() or name in found:
+            raise click.BadParameter(f"{text!r:.200} is not NAME=FILE, each name once", param_hint="--entry")
+        found[name] = Path(path)
+    return found
+
+
+def _import_entries(
+    files: dict[str, Path], output: Path, dtype: ImportDType, dims: dict[str, int], *, as_json: bool
+) -> int:
+    """Write the programs of one model."""
+    from spyrec.frontends.model_import.entries import write_entries
+    from spyrec.model_import import settled
+
+    models: dict[str, ImportedModel] = {}
+    for name, file in files.items():
+        with current_console().progress(f"reading {file.name}"):
+            models[name] = settled(*_read(file, dims), dtype)
+    with current_console().progress(f"writing {output}"):
+        report = write_entries(models, output, {name: file.name for name, file in files.items()})
+    state = cast("list[str]", report["state"])
+    said = f"{output}: {len(models)} entries, {len(state)} inputs are state of all of them"
+    click.echo(json.dumps(report, indent=2) if as_json else said)
     return 0
 
 

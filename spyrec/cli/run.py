@@ -56,6 +56,7 @@ class _DimSize(click.ParamType):  # pyright: ignore[reportMissingTypeArgument] -
 
 @click.command(name="run")
 @click.argument("bundle", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option("--entry", metavar="NAME", help="Of a directory of bundles: the one to run.")
 @click.option("--inputs", type=click.Path(exists=True, dir_okay=False, path_type=Path), help=".npz or .safetensors.")
 @click.option("--random", "seed", type=click.IntRange(min=0), help="Draw the inputs from this seed instead.")
 @click.option(
@@ -82,6 +83,7 @@ class _DimSize(click.ParamType):  # pyright: ignore[reportMissingTypeArgument] -
 def command(  # noqa: PLR0913 -- one parameter per option of the verb
     *,
     bundle: Path,
+    entry: str | None,
     inputs: Path | None,
     seed: int | None,
     dims: tuple[tuple[str, int], ...],
@@ -128,11 +130,21 @@ def command(  # noqa: PLR0913 -- one parameter per option of the verb
         force=force,
         dims=_sizes(dims),
     )
+    if entry is not None:
+        bundle = _entry(bundle, entry)
     result = _execute(_Source(bundle, args, inputs, seed, not no_verify, strict), options, console)
     if outputs is not None and result.outputs and (result.bisect is None or result.bisect.ok):
         write_npz(outputs, result.outputs, force=force)
     _print_result(result, stats, as_json)
     return 0 if result.is_ok else 1
+
+
+def _entry(directory: Path, name: str) -> Path:
+    """Return the bundle of an entry; a usage error where there is none."""
+    names = sorted(path.parent.name for path in directory.glob("*/manifest.json"))
+    if name not in names:
+        raise click.BadParameter(f'there is no "{name:.80}", the entries are {", ".join(names)}', param_hint="--entry")
+    return directory / name
 
 
 def _sizes(dims: tuple[tuple[str, int], ...]) -> dict[str, int]:

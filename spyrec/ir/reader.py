@@ -21,8 +21,8 @@ from spyrec.ir.node_reader import NodeReader
 from spyrec.ir.requests import read_loops, read_updates, read_work_divisions
 
 
-def read_graph(path: Path | str) -> Graph:
-    """Read a graph file; constants in files are found relative to its directory.
+def read_graph(path: Path | str, base_dir: Path | None = None) -> Graph:
+    """Read a graph file; constants in files are found relative to its directory, or to ``base_dir``.
 
     Errors: SPY0138 the file cannot be read; those of :func:`load_json` and :func:`read_graph_data`.
     """
@@ -36,7 +36,7 @@ def read_graph(path: Path | str) -> Graph:
         message = f"the graph file has more than {MAX_TEXT_BYTES} bytes"
         raise refuse("SPY0104", message, Location(str(path)), hint="put numbers in bulk into a safetensors file")
     data, source = load_json(text, str(path))
-    return read_graph_data(data, source, file.parent)
+    return read_graph_data(data, source, file.parent if base_dir is None else base_dir)
 
 
 def read_graph_data(data: object, source: SourceText | None = None, base_dir: Path | str | None = None) -> Graph:

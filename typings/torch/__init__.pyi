@@ -1,5 +1,6 @@
 # The part of torch that the importer calls; torch is no dependency of the checks.
 from types import TracebackType
+from io import BytesIO
 from typing import Any, Self
 
 import numpy as np
@@ -7,8 +8,10 @@ import numpy.typing as npt
 
 from . import export as export
 from . import fx as fx
+from . import utils as utils
 
-class dtype: ...
+class dtype:
+    is_floating_point: bool
 
 class SymInt:
     node: Any
@@ -38,7 +41,11 @@ class no_grad:
 
 int16: dtype
 uint8: dtype
+float64: dtype
 __version__: str
 
+def empty(shape: tuple[int | SymInt, ...], *, dtype: dtype) -> Tensor: ...
 def from_numpy(array: npt.NDArray[np.generic]) -> Tensor: ...
 def manual_seed(seed: int) -> object: ...
+def set_default_dtype(dtype: dtype) -> None: ...
+def load(file: BytesIO, *, weights_only: bool) -> object: ...

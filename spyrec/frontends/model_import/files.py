@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import cast
 
 import orjson
@@ -21,7 +22,7 @@ GRAPH_FILE = "graph.json"
 WEIGHTS_FILE = "weights.safetensors"
 REPORT_FILE = "import.json"
 
-_TEXT = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
+JSON_TEXT = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
 
 
 def write_model(model: ImportedModel, directory: Path, source: str) -> dict[str, JsonValue]:
@@ -30,18 +31,23 @@ def write_model(model: ImportedModel, directory: Path, source: str) -> dict[str,
     ``source``: the name of the file that it came from.  No more of the weights is in memory than a piece of one.
     Errors: SPY0612 the directory exists, SPY0613 it cannot be written.
     """
-    tables = [
-        name
-        for name, data in model.graph.constants.items()
-        if data.array is not None and not is_inline(data, model.graph.type_of(name))
-    ]
+    tables = table_names(model)
     with atomic_directory(directory) as target:
         with target.stream(WEIGHTS_FILE) as write:
             _write_weights(model, tables, write)
         report = {"format": model.report["format"], "source": source, **model.whole_report()}
-        target.write(GRAPH_FILE, orjson.dumps(model_json(model, model.graph), option=_TEXT))
-        target.write(REPORT_FILE, orjson.dumps(report, option=_TEXT))
+        target.write(GRAPH_FILE, orjson.dumps(model_json(model, model.graph), option=JSON_TEXT))
+        target.write(REPORT_FILE, orjson.dumps(report, option=JSON_TEXT))
     return report
+
+
+def table_names(model: ImportedModel) -> list[str]:
+    """Return the constants in memory that do not stand in the graph's text."""
+    return [
+        name
+        for name, data in model.graph.constants.items()
+        if data.array is not None and not is_inline(data, model.graph.type_of(name))
+    ]
 
 
 def _write_weights(
@@ -67,8 +73,13 @@ def _write_weights(
     write_streamed(write, forms, pieces_of)
 
 
-def model_json(model: ImportedModel, graph: Graph) -> dict[str, JsonValue]:
-    """Return the graph's text; its weights are tensors of ``weights.safetensors``."""
+def model_json(
+    model: ImportedModel, graph: Graph, names: Mapping[str, str] = MappingProxyType({})
+) -> dict[str, JsonValue]:
+    """Return the graph's text; its weights are tensors of ``weights.safetensors``.
+
+    ``names``: of tensors that have another name there.
+    """
     data = graph_to_json(graph)
     for item in cast("list[dict[str, JsonValue]]", data.get("constants", [])):
         reference = item.get("data")
@@ -76,5 +87,5 @@ def model_json(model: ImportedModel, graph: Graph) -> dict[str, JsonValue]:
             assert reference["file"] == CONSTANTS_FILE
             name = cast("str", item["name"])
             tensor = model.weights[name].tensor if name in model.weights else name
-            item["data"] = {"file": WEIGHTS_FILE, "tensor": tensor}
+            item["data"] = {"file": WEIGHTS_FILE, "tensor": names.get(tensor, tensor)}
     return data

@@ -77,3 +77,17 @@ class Weight:
 
 Weights = Mapping[str, Weight]
 """The tensors of a model by their keys."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceRun:
+    """What a model's own library computes in float64.
+
+    ``inputs`` by the program's names, ``outputs`` in its order, ``changed``: new contents by the input that they
+    replace, ``modules``: what each module computes last, by path, as far as the library says.
+    """
+
+    inputs: Mapping[str, HostArray]
+    outputs: tuple[HostArray, ...]
+    changed: Mapping[str, HostArray]
+    modules: Mapping[str, HostArray] = field(default_factory=dict[str, HostArray])

@@ -49,14 +49,15 @@ def read_onnx(model: ModelProto | str | os.PathLike[str], dims: Mapping[str, int
 
     ``dims``: extents of symbolic dims (``dim_param``).  Errors: SPY0160 to SPY0164.
     """
-    read = _read(model, dims)
+    read = load_onnx(model, dims)
     from spyrec.frontends.onnx.lower import OnnxLowering
 
-    weights = {item.name: _weight(item, read) for item in read.proto.graph.initializer}
+    weights = {item.name: weight_of(item, read) for item in read.proto.graph.initializer}
     return OnnxLowering(read, weights).graph(), weights
 
 
-def _read(model: ModelProto | str | os.PathLike[str], dims: Mapping[str, int]) -> OnnxModel:
+def load_onnx(model: ModelProto | str | os.PathLike[str], dims: Mapping[str, int]) -> OnnxModel:
+    """Read a model: functions inlined, dims bound, shapes inferred.  Errors: SPY0160 to SPY0164."""
     try:
         import onnx
         from onnx import inliner, shape_inference
@@ -126,7 +127,8 @@ def _refuse_old(proto: ModelProto, place: Location) -> None:
 # --- tensors ---
 
 
-def _weight(tensor: TensorProto, model: OnnxModel) -> Weight:
+def weight_of(tensor: TensorProto, model: OnnxModel) -> Weight:
+    """Return a tensor of a model as a weight.  Errors: SPY0161 it lies in no file of the model's directory."""
     name, carrier = DTYPES.get(tensor.data_type, (f"type {tensor.data_type}", ""))
     shape = tuple(tensor.dims)
     dtype = DType.FLOAT32 if name == "float64" else DType(name) if carrier else DType.UINT8

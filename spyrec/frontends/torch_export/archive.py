@@ -31,6 +31,7 @@ _WEIGHTS_TABLE = f"{_WEIGHTS}model_weights_config.json"
 _CONSTANTS_TABLE = f"{_CONSTANTS}model_constants_config.json"
 _SAMPLES = "data/sample_inputs/model.pt"
 _MOST_ENTRIES = 1_000_000
+_MOST_SAMPLE_BYTES = 1 << 30
 _LOCAL_HEADER_BYTES = 30
 
 _DTYPES: Mapping[int, tuple[str, str]] = {
@@ -69,6 +70,17 @@ class Archive:
     def weights(self) -> dict[str, Weight]:
         """Return the tensors as weights, mapped from the file when they are read."""
         return {key: _weight(self.path, tensor) for key, tensor in self.tensors.items()}
+
+    def samples(self) -> bytes:
+        """Return the inputs that the program was exported with, as torch pickled them; nothing where it has none.
+
+        They are data for ``torch.load(weights_only=True)`` in a process of its own, and for nothing else.
+        """
+        with zipfile.ZipFile(self.path) as archive:
+            names = [name for name in archive.namelist() if name.endswith(f"/{_SAMPLES}")]
+            if not names or archive.getinfo(names[0]).file_size > _MOST_SAMPLE_BYTES:
+                return b""
+            return archive.read(names[0])
 
     def write_stripped(self, target: Path) -> None:
         """Write the archive without its data, samples and foreign classes: what torch needs to read the program.

@@ -9,11 +9,12 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import re
 import resource
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from spyrec.diagnostics import Location, refuse
@@ -28,6 +29,7 @@ MOST_MEMORY_BYTES = 1 << 35
 
 _CLONE_NEWNET = 0x40000000
 _CLONE_NEWUSER = 0x10000000
+_EXCEPTION = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*(?:Error|Exception): ")
 _MODULE = "spyrec.frontends.torch_export.reader"
 
 
@@ -36,27 +38,33 @@ def traced(archive: Archive, bound: Mapping[str, int]) -> TracedProgram:
 
     Errors: SPY0163 torch is not installed, SPY0164 it does not read the program, SPY0165 it took too long.
     """
-    place = Location(str(archive.path))
     with tempfile.TemporaryDirectory(prefix="spyrec-import-") as folder:
         source, target = Path(folder, "stripped.pt2"), Path(folder, "program.json")
         archive.write_stripped(source)
-        command = [sys.executable, "-m", _MODULE, str(source), str(target), json.dumps(dict(bound))]
-        try:
-            found = subprocess.run(  # noqa: S603 -- this interpreter, our own module
-                command,
-                check=False,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.PIPE,
-                timeout=MOST_SECONDS,
-                env=_environment(),
-                preexec_fn=_limit,
-            )
-        except subprocess.TimeoutExpired:
-            raise refuse("SPY0165", f"torch read the program for {MOST_SECONDS} seconds", place) from None
-        if found.returncode != 0:
-            _refuse(found.stderr.decode("utf-8", "replace"), found.returncode, place)
+        run_with_torch(_MODULE, [str(source), str(target), json.dumps(dict(bound))], Location(str(archive.path)))
         return from_json(json.loads(target.read_bytes()))
+
+
+def run_with_torch(module: str, arguments: Sequence[str], place: Location) -> None:
+    """Run a module of ours in a process of its own, with limits; what it makes, it writes to files.
+
+    ``place``: the model's file.  Errors: as :func:`traced`.
+    """
+    try:
+        found = subprocess.run(  # noqa: S603 -- this interpreter, our own module
+            [sys.executable, "-m", module, *arguments],
+            check=False,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            timeout=MOST_SECONDS,
+            env=_environment(),
+            preexec_fn=_limit,
+        )
+    except subprocess.TimeoutExpired:
+        raise refuse("SPY0165", f"torch read the program for {MOST_SECONDS} seconds", place) from None
+    if found.returncode != 0:
+        _refuse(found.stderr.decode("utf-8", "replace"), found.returncode, place)
 
 
 def _environment() -> dict[str, str]:
@@ -78,7 +86,8 @@ def _limit() -> None:
 def _refuse(text: str, code: int, place: Location) -> None:
     """Raise why the process failed.  Errors: SPY0163, SPY0164, SPY0165."""
     lines = [line for line in text.strip().splitlines() if line.strip()]
-    last = lines[-1] if lines else f"it ended with {code}"
+    named = [line for line in lines if _EXCEPTION.match(line)]
+    last = (named or lines or [f"it ended with {code}"])[-1]
     if "No module named 'torch'" in text:
         hint = "pip install 'spyrec[torch]'"
         raise refuse("SPY0163", "torch is not installed, and it reads programs of torch.export", place, hint=hint)

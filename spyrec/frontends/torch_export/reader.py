@@ -10,9 +10,13 @@ import logging
 import sys
 import warnings
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from spyrec.frontends.torch_export.traced import to_json
 from spyrec.frontends.torch_export.walk import walk
+
+if TYPE_CHECKING:
+    from torch.export import ExportedProgram
 
 
 def main(source: str, target: str, bound: str) -> int:
@@ -22,8 +26,23 @@ def main(source: str, target: str, bound: str) -> int:
     import torch
 
     program = torch.export.load(source)
+    give_buffers_room(program)
     Path(target).write_text(json.dumps(to_json(walk(program, json.loads(bound)))))
     return 0
+
+
+def give_buffers_room(program: ExportedProgram) -> None:
+    """Let no element of a buffer lie where another does: torch refuses to trace what writes to such a buffer.
+
+    The memory is never touched.
+    """
+    import torch
+
+    for spec in program.graph_signature.input_specs:
+        for held in (program.state_dict, program.constants):
+            if spec.kind.name == "BUFFER" and spec.target is not None and spec.target in held:
+                found = held[spec.target]
+                held[spec.target] = torch.empty(found.shape, dtype=found.dtype)
 
 
 if __name__ == "__main__":

@@ -176,7 +176,7 @@ class _Walk:
         else:
             results = [(node.name, self._type_of(value))]
         return TracedNode(
-            node.name, _target(node.target), arguments, tuple(results), frozenset(defaulted), _place(node)
+            node.name, _target(node.target), arguments, tuple(results), frozenset(defaulted), place_of(node)
         )
 
     def _type_of(self, value: object) -> TracedTensor | None:
@@ -247,7 +247,7 @@ def _target(target: object) -> str:
     return name if "." in name and not name.startswith("<") else f"{module}.{getattr(target, '__name__', name)}"
 
 
-def _place(node: Node) -> ModelPlace:
+def place_of(node: Node) -> ModelPlace:
     """Return where in the model an operation comes from: module path, and the innermost line that is not torch's."""
     stack = cast("Mapping[str, Sequence[str]]", node.meta.get("nn_module_stack") or {})
     module = ""

@@ -1,13 +1,14 @@
 from collections.abc import Mapping, MutableMapping, Sequence
 
 from torch import Tensor
-from torch.fx import Graph
+from torch.fx import Graph, GraphModule
 
 class Module:
     def __call__(self, *arguments: object, **keywords: object) -> object: ...
 
 class Argument:
     name: str
+    value: object
 
 class Kind:
     name: str
@@ -33,10 +34,11 @@ class ValueRange:
 
 class ExportedProgram:
     graph: Graph
+    graph_module: GraphModule
     graph_signature: ExportGraphSignature
     range_constraints: Mapping[object, ValueRange]
-    state_dict: Mapping[str, Tensor]
-    constants: Mapping[str, Tensor]
+    state_dict: MutableMapping[str, Tensor]
+    constants: MutableMapping[str, Tensor]
     def run_decompositions(self, table: MutableMapping[object, object]) -> ExportedProgram: ...
     def module(self) -> Module: ...
 

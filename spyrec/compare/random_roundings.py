@@ -1,0 +1,90 @@
+"""How far roundings alone carry a graph's outputs: its float64 evaluation with every number rounded at random.
+
+Where another program computes the same model, an output may differ by what roundings do and by no more; the largest of
+a few such runs says how much that is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from spyrec.hardware.dtypes import DType
+from spyrec.ir.evaluate import apply_reference, node_operands
+from spyrec.ir.graph import Graph
+from spyrec.ir.numbers import as_computed, decode
+
+Array = npt.NDArray[np.generic]
+
+RUNS = 8
+_UNITS = 2.0
+"""Most roundoffs that a rounded number is moved by: an operation of several device operations rounds more than once."""
+
+_ROUNDOFFS: Mapping[DType, float] = {DType.FLOAT16: 2.0**-10, DType.BFLOAT16: 2.0**-8, DType.FLOAT32: 2.0**-24}
+"""Half a unit in the last place of what holds a dtype; DLFloat16, which holds float16, has nine fraction bits."""
+
+
+def rounding_errors(graph: Graph, inputs: Mapping[str, Array]) -> dict[str, float]:
+    """Return by output the largest :func:`relative_error` of eight runs with random roundings.
+
+    ``inputs``: host arrays in the carriers of their dtypes.  Inputs and constants are rounded, too; what the host
+    computes is not.  The same graph and inputs give the same numbers.
+    """
+    exact = _evaluated(graph, inputs, None)
+    runs = [_evaluated(graph, inputs, np.random.default_rng(seed)) for seed in range(RUNS)]
+    return {name: max(relative_error(run[name], exact[name]) for run in runs) for name in exact}
+
+
+def relative_error(got: Array, want: Array) -> float:
+    """Return the largest difference over the largest finite magnitude of ``want``.
+
+    Infinities and NaN have to stand where ``want`` has them; the error is infinite otherwise.
+    """
+    left, right = got.astype(np.float64), want.astype(np.float64)
+    if left.shape != right.shape:
+        return np.inf
+    is_finite = np.isfinite(right)
+    if not np.array_equal(left[~is_finite], right[~is_finite], equal_nan=True):
+        return np.inf
+    if not is_finite.any():
+        return 0.0
+    left, right = left[is_finite], right[is_finite]
+    if not np.isfinite(left).all():
+        return np.inf
+    largest = float(np.abs(right).max())
+    difference = float(np.abs(left - right).max())
+    return difference / largest if largest else difference
+
+
+def every_value(
+    graph: Graph, inputs: Mapping[str, Array], random: np.random.Generator | None = None
+) -> dict[str, Array]:
+    """Return all values of a graph, floats in float64; ``random`` moves every one that the device holds."""
+    read = {name for node in graph.nodes if not node.on_host for name in node.inputs} | set(graph.outputs)
+    values: dict[str, Array] = {}
+    for name in (*graph.inputs, *graph.constants):
+        array = inputs.get(name) if name in graph.inputs else graph.constants[name].array
+        assert array is not None, name
+        found = decode(np.asarray(array), graph.type_of(name).dtype)
+        values[name] = _rounded(found, graph.type_of(name).dtype, random) if name in read else found
+    for node in graph.nodes:
+        with np.errstate(all="ignore"):
+            results = apply_reference(node, node_operands(graph, node, values))
+        for name, result in zip(node.outputs, results, strict=False):
+            dtype = graph.type_of(name).dtype
+            made = as_computed(result, dtype)
+            values[name] = made if node.on_host else _rounded(made, dtype, random)
+    return values
+
+
+def _evaluated(graph: Graph, inputs: Mapping[str, Array], random: np.random.Generator | None) -> dict[str, Array]:
+    values = every_value(graph, inputs, random)
+    return {name: values[name] for name in graph.outputs}
+
+
+def _rounded(array: Array, dtype: DType, random: np.random.Generator | None) -> Array:
+    if random is None or dtype not in _ROUNDOFFS:
+        return array
+    return array.astype(np.float64) * (1 + _ROUNDOFFS[dtype] * random.uniform(-_UNITS, _UNITS, array.shape))

@@ -1,0 +1,73 @@
+"""``spyrec import --verify``: a right import is ok, a wrong one is found, and the module that is wrong has its name."""
+
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportAttributeAccessIssue=false
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from spyrec.cli import main
+from spyrec.frontends.model_import.imported import ImportedModel
+from spyrec.frontends.torch_export.float64 import run_in_float64
+from spyrec.frontends.torch_export.program import read_program
+from spyrec.import_verification import Verification
+from spyrec.model_import import settled
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    torch.manual_seed(3)
+    module = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.Tanh(), torch.nn.Linear(64, 32)).eval()
+    path = tmp_path_factory.mktemp("verification") / "model.pt2"
+    with torch.no_grad():
+        torch.export.save(torch.export.export(module, (torch.randn(4, 64),)), str(path))
+    return path
+
+
+def _with_relu_for_tanh(model: ImportedModel) -> ImportedModel:
+    """What an importer makes that takes one operation for another."""
+    nodes = tuple(replace(node, op="relu") if node.op == "tanh" else node for node in model.graph.nodes)
+    assert nodes != model.graph.nodes
+    return replace(model, graph=replace(model.graph, nodes=nodes))
+
+
+def test_a_right_import_is_ok(program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["import", str(program), "-o", str(tmp_path / "m"), "--verify", "2", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["verify"]
+    assert [row["seed"] for row in rows] == [0, 1]
+    for row in rows:
+        assert row["ok"]
+        assert 0 < row["error"] <= row["tolerance"] < 0.1
+        assert row["bound_ratio"] <= 1
+
+
+def test_the_example_inputs_are_those_of_the_export(program: Path) -> None:
+    source, weights = read_program(program, {})
+    torch.manual_seed(3)
+    module = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.Tanh(), torch.nn.Linear(64, 32)).eval()
+    example = torch.randn(4, 64)
+    wanted = module.double()(example.double()).detach().numpy()
+    reference = run_in_float64(program, {})
+    assert np.array_equal(reference.inputs["input"], example.double().numpy())
+    assert np.abs(reference.outputs[0] - wanted).max() < 1e-12
+    (verdict,) = Verification(program, {}, settled(source, weights, "float16")).verdicts(0, bisect=False)
+    assert verdict.ok
+    assert verdict.seed is None
+
+
+def test_a_wrong_import_is_found_and_its_module_named(program: Path) -> None:
+    source, weights = read_program(program, {})
+    wrong = _with_relu_for_tanh(settled(source, weights, "float16"))
+    (verdict,) = Verification(program, {}, wrong).verdicts(0, bisect=True)
+    assert not verdict.ok
+    assert verdict.error > verdict.tolerance
+    assert verdict.bound_ratio <= 1  # the device computes the wrong graph rightly
+    assert verdict.module == "1"
