@@ -87,6 +87,7 @@ def test_every_contract_holds(copy: Path) -> None:
         ("exec/planted.py", "spyrec.bundle.bundle", {EXEC}),
         ("bundle/planted.py", "spyrec.ir.types", {BORDER, LAYERS}),
         ("compare/planted.py", "spyrec.cli", {LAYERS}),
+        ("cli/planted.py", "spyrec.torch_backend", {LAYERS}),
         ("planted.py", "spyrec.hardware.target", {LAYERS}),
     ],
 )

@@ -1,7 +1,7 @@
 from collections.abc import Mapping, MutableMapping, Sequence
 
 from torch import Tensor
-from torch.fx import Graph
+from torch.fx import Graph, GraphModule
 
 class Module:
     def __call__(self, *arguments: object, **keywords: object) -> object: ...
@@ -33,6 +33,7 @@ class ValueRange:
 
 class ExportedProgram:
     graph: Graph
+    graph_module: GraphModule
     graph_signature: ExportGraphSignature
     range_constraints: Mapping[object, ValueRange]
     state_dict: Mapping[str, Tensor]
@@ -41,4 +42,5 @@ class ExportedProgram:
     def module(self) -> Module: ...
 
 def default_decompositions() -> MutableMapping[object, object]: ...
+def export(module: GraphModule, arguments: tuple[object, ...], *, strict: bool) -> ExportedProgram: ...
 def load(path: str) -> ExportedProgram: ...
