@@ -79,7 +79,7 @@ class DeviceProgram:
 
     def __init__(self, source: DeviceSource, bindings: Bindings, options: BackendOptions, tally: Tally) -> None:
         imported = settled(source.graph, source.weights, options.dtype)
-        self._source = source
+        self._outputs, self._promised = source.outputs, source.dtypes
         self._bindings = bindings
         self._tally = tally
         program_names = {item.name: item.program_name for item in source.graph.inputs}
@@ -98,15 +98,15 @@ class DeviceProgram:
         }
         found = self._model.run(inputs)
         self._tally.called()
-        made = [self._made(output.value, found.outputs, found.dtypes) for output in self._source.outputs]
-        self._bindings.take_changes([output.updates for output in self._source.outputs], made, arguments)
-        return [value for output, value in zip(self._source.outputs, made) if output.updates is None]
+        made = [self._made(output.value, found.outputs, found.dtypes) for output in self._outputs]
+        self._bindings.take_changes([output.updates for output in self._outputs], made, arguments)
+        return [value for output, value in zip(self._outputs, made) if output.updates is None]
 
     def _made(self, value: Argument, outputs: Mapping[str, HostArray], dtypes: Mapping[str, str]) -> object:
         if not isinstance(value, Tensor):
             return value
         name = self._results[value.name]
-        return _tensor(outputs[name], dtypes[name], self._source.dtypes[value.name])
+        return _tensor(outputs[name], dtypes[name], self._promised[value.name])
 
 
 def _tensors(outputs: Sequence[TracedOutput]) -> list[str]:

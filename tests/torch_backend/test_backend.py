@@ -73,6 +73,17 @@ def test_a_model_computes_what_torch_does(model: nn.Module, shape: tuple[int, ..
     assert torch_backend.report().programs == 1
 
 
+def test_tied_weights_compute_in_inference_mode() -> None:
+    first = nn.Linear(8, 8)
+    model = nn.Sequential(first, nn.Tanh(), first)
+    x = torch.randn(2, 8)
+    compiled = on_device(model, fallback=False)
+    with torch.inference_mode():
+        found = [compiled(x) for _ in range(2)]
+    assert all((item - model(x)).abs().max() <= 8 * HALF for item in found)
+    assert torch_backend.report().programs == 1
+
+
 def test_weights_are_uploaded_once(monkeypatch: pytest.MonkeyPatch) -> None:
     copied: list[int] = []
 
@@ -179,14 +190,15 @@ def test_shapes_numbers_and_dtypes_have_programs_of_their_own() -> None:
         return x[:, :n] * n, x.shape[0], x > 0
 
     compiled = on_device(function, fallback=False)
-    for rows, n in ((3, 2), (4, 3), (5, 2)):
-        for dtype in (torch.float32, torch.int64, torch.bfloat16):
-            x = torch.arange(-4, 4 * rows - 4).reshape(rows, 4).to(dtype)
-            found, wanted = compiled(x, n), function(x, n)
-            assert found[1] == wanted[1]
-            for index in (0, 2):
-                assert found[index].dtype is wanted[index].dtype
-                assert torch.equal(found[index], wanted[index])
+    calls = [(3, 2, torch.float32), (3, 2, torch.int64), (4, 3, torch.bfloat16), (3, 2, torch.float32)]
+    for rows, n, dtype in calls:
+        x = torch.arange(-4, 4 * rows - 4).reshape(rows, 4).to(dtype)
+        found, wanted = compiled(x, n), function(x, n)
+        assert found[1] == wanted[1]
+        for index in (0, 2):
+            assert found[index].dtype is wanted[index].dtype
+            assert torch.equal(found[index], wanted[index])
+    assert torch_backend.report().programs == 3
 
 
 def test_an_output_that_is_an_input_or_twice_the_same_is_returned() -> None:
