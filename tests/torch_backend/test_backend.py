@@ -131,6 +131,33 @@ def test_what_a_graph_lacks_is_computed_by_torch_and_named() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:torch computes")
+def test_pieces_have_weights_and_change_buffers() -> None:
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.last = nn.Linear(4, 4), nn.Linear(4, 2)
+            self.register_buffer("calls", torch.zeros(()))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            self.calls.add_(1)
+            return self.last(torch.special.bessel_j0(self.first(x)) * self.calls)
+
+    model, x = Model(), torch.randn(3, 4)
+    compiled = on_device(model)
+    for calls in (1, 2):
+        found = compiled(x)
+        assert model.calls == calls
+        wanted = model.last(torch.special.bessel_j0(model.first(x)) * calls)
+        assert (found - wanted).abs().max() <= 16 * HALF * wanted.abs().max()
+    programs = torch_backend.report().programs
+    model.last.weight.mul_(2)
+    changed = compiled(x)
+    wanted = model.last(torch.special.bessel_j0(model.first(x)) * 3)
+    assert (changed - wanted).abs().max() <= 16 * HALF * wanted.abs().max()
+    assert torch_backend.report().programs >= programs + 1
+
+
+@pytest.mark.filterwarnings("ignore:torch computes")
 def test_operations_with_effects_are_left_to_torch() -> None:
     def function(x: torch.Tensor) -> torch.Tensor:
         return torch.linalg.inv(x * 2 + torch.eye(4)) + 1
