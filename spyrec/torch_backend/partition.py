@@ -23,13 +23,18 @@ class PartitionedProgram:
         program: ExportedProgram,
         of_torch: frozenset[str],
         bindings: Bindings,
-        piece: Callable[[GraphModule], Call],
+        piece: Callable[[GraphModule, frozenset[int]], Call],
     ) -> None:
+        """``piece`` makes a graph of its own, and is told which of its arguments the program changes."""
         self._module = _partitioned(program, of_torch)
         self._signature = program.graph_signature
         self._bindings = bindings
+        self._names = [spec.arg.name for spec in self._signature.input_specs]
+        self._changed = self._changed_inputs()
         self._pieces: Mapping[str, Call] = {
-            str(node.target): piece(cast("GraphModule", self._module.get_submodule(str(node.target))))
+            str(node.target): piece(
+                cast("GraphModule", self._module.get_submodule(str(node.target))), self._changing_places(node)
+            )
             for node in self._module.graph.nodes
             if node.op == "call_module"
         }
@@ -50,21 +55,28 @@ class PartitionedProgram:
                 del kwargs
                 return pieces[str(target)](*args)
 
-        names = [spec.arg.name for spec in self._signature.input_specs]
         bindings = self._bindings
         given = [
             arguments[bindings.positions[name]] if name in bindings.positions else bindings.owned[name]
-            for name in names
+            for name in self._names
         ]
         made = cast("Sequence[object]", Pieces(self._module).run(*given))
-        keys = {spec.target: spec.arg.name for spec in self._signature.input_specs}
+        bindings.take_changes(self._changed, made, arguments)
         kinds = [spec.kind.name for spec in self._signature.output_specs]
-        changed = [
-            None if kind in ("USER_OUTPUT", "TOKEN") else keys.get(spec.target, spec.target)
-            for kind, spec in zip(kinds, self._signature.output_specs)
-        ]
-        bindings.take_changes(changed, made, arguments)
         return [value for kind, value in zip(kinds, made) if kind == "USER_OUTPUT"]
+
+    def _changed_inputs(self) -> list[str | None]:
+        """Return the input that each output is the new content of."""
+        keys = {spec.target: spec.arg.name for spec in self._signature.input_specs}
+        return [
+            None if spec.kind.name in ("USER_OUTPUT", "TOKEN") else keys.get(spec.target, spec.target)
+            for spec in self._signature.output_specs
+        ]
+
+    def _changing_places(self, node: Node) -> frozenset[int]:
+        return frozenset(
+            place for place, argument in enumerate(node.args) if cast("Node", argument).name in self._changed
+        )
 
 
 def _partitioned(program: ExportedProgram, of_torch: frozenset[str]) -> GraphModule:

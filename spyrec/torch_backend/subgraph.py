@@ -38,15 +38,18 @@ class Subgraph:
     """A graph of torch that is called with tensors and numbers.
 
     Each set of shapes, dtypes and numbers has a program of its own.  Parameters and buffers are part of it, and one
-    that has changed since makes it anew.
+    that has changed since makes it anew.  ``changing``: places of arguments that change with every call, which are
+    inputs whatever they are.
     """
 
-    def __init__(self, module: GraphModule, options: BackendOptions, tally: Tally) -> None:
+    def __init__(
+        self, module: GraphModule, options: BackendOptions, tally: Tally, changing: frozenset[int] = frozenset()
+    ) -> None:
         self._module = module
         self._options = options
         self._tally = tally
         self._held: dict[object, _Held] = {}
-        self._changes: Counter[int] = Counter()
+        self._changes = Counter(dict.fromkeys(changing, _MOST_CHANGES))
         result = next(node for node in module.graph.nodes if node.op == "output").args[0]
         self._is_one = not isinstance(result, list | tuple)
 
@@ -128,8 +131,8 @@ class Subgraph:
         found = PartitionedProgram(program, of_torch, bindings, self._piece)
         return found if found.has_pieces else self._in_torch
 
-    def _piece(self, module: GraphModule) -> Subgraph:
-        return Subgraph(module, self._options, self._tally)
+    def _piece(self, module: GraphModule, changing: frozenset[int]) -> Subgraph:
+        return Subgraph(module, self._options, self._tally, changing)
 
     def _in_torch(self, arguments: Sequence[object]) -> list[object]:
         found = self._module(*arguments)
