@@ -27,6 +27,8 @@ NEEDS = {
     "frontends/torch_export/test_models.py": ("torch", "torch"),
     "frontends/torch_export/test_state.py": ("torch", "torch"),
     "frontends/torch_export/test_verification.py": ("torch", "torch"),
+    "torch_backend/test_backend.py": ("torch", "torch"),
+    "torch_backend/test_compared.py": ("torch", "torch"),
     "compare/test_mlir_bindings.py": ("torch_mlir", "mlir"),
     "exec/test_c_boundary.py": ("cffi", "cabi"),
     "exec/test_c_programs.py": ("cffi", "cabi"),

@@ -78,6 +78,7 @@ PLANTED: dict[tuple[str, str], set[str]] = {
     ("exec/planted_too.py", "spyrec.bundle.bundle"): {EXEC},
     ("bundle/planted.py", "spyrec.ir.types"): {BORDER, LAYERS},
     ("compare/planted.py", "spyrec.cli"): {LAYERS},
+    ("cli/planted.py", "spyrec.torch_backend"): {LAYERS},
     ("planted.py", "spyrec.hardware.target"): {LAYERS},
 }
 """A module and what it imports: the contracts that this breaks.  Nothing planted breaks none."""

@@ -35,6 +35,7 @@ class Problem:
     """Something of a model that a graph does not have.
 
     ``kind``: ``op``, ``input`` or ``value``; ``what``: the operation, or the dtype.  ``dtypes``: of its operands.
+    ``name``: the program's own name of the operation, where the importer says it.
     """
 
     kind: str
@@ -43,6 +44,7 @@ class Problem:
     place: ModelPlace | None
     reason: str
     hint: str | None = None
+    name: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

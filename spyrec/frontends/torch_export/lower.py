@@ -205,11 +205,11 @@ class Lowering:
 
     def _refuse(self, node: TracedNode, reason: str, hint: str | None = None) -> None:
         dtypes = tuple(self._types[name].dtype for name in node.tensors() if name in self._types)
-        self.problems.append(Problem("op", node.target, dtypes, node.place, reason, hint))
+        self.problems.append(Problem("op", node.target, dtypes, node.place, reason, hint, node.name))
         self._lose(node)
 
     def _refuse_namespace(self, node: TracedNode, namespace: str) -> None:
-        if namespace in ("_operator", "math", "builtins", "torch.sym", "torch"):
+        if not any(wanted for _, wanted in node.results) and namespace in ("_operator", "math", "builtins", "torch"):
             return  # arithmetic of sizes
         hint = "run the program's own decompositions first, or write the operation with PyTorch's functions"
         self._refuse(node, f'the namespace "{namespace}" is none that a graph knows', hint)

@@ -32,17 +32,18 @@ def read_program(
         return lower(traced(archive, dims)), archive.weights()
     from spyrec.frontends.torch_export.walk import walk
 
-    return lower(walk(program, dims)), _weights(program)
+    return lower(walk(program, dims)), weights_of(program)
 
 
-def _weights(program: ExportedProgram) -> Weights:
+def weights_of(program: ExportedProgram) -> Weights:
+    """Return the tensors of a program by their keys; nothing of them is read."""
     import torch
 
     tensors: dict[str, object] = {**program.constants, **program.state_dict}
-    return {key: _weight(tensor) for key, tensor in tensors.items() if isinstance(tensor, torch.Tensor)}
+    return {key: weight_of(tensor) for key, tensor in tensors.items() if isinstance(tensor, torch.Tensor)}
 
 
-def _weight(tensor: torch.Tensor) -> Weight:
+def weight_of(tensor: torch.Tensor) -> Weight:
     """Return a tensor of torch as a weight; NumPy looks at its memory."""
     import torch
 

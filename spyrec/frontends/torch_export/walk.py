@@ -41,11 +41,16 @@ def walk(program: ExportedProgram, bound: Mapping[str, int]) -> TracedProgram:
 
     ``bound``: the extents of symbolic dims by name (``S``) or symbol (``s0``); the others stay symbolic.
     """
-    return _Walk(_decomposed(program), bound).program()
+    return walk_decomposed(decomposed(program), bound)
 
 
-def _decomposed(program: ExportedProgram) -> ExportedProgram:
-    """Take apart what the catalogue does not have, until nothing changes."""
+def walk_decomposed(program: ExportedProgram, bound: Mapping[str, int]) -> TracedProgram:
+    """Return a program that :func:`decomposed` gave as data; the rest as :func:`walk`."""
+    return _Walk(program, bound).program()
+
+
+def decomposed(program: ExportedProgram) -> ExportedProgram:
+    """Return a program without mutation, in which what the catalogue does not have is taken apart."""
     from torch.export import default_decompositions
 
     table = default_decompositions()
@@ -260,5 +265,7 @@ def place_of(node: Node) -> ModelPlace:
 
 
 def _module_path(path: str) -> str:
-    cleaned = path.replace("L['self'].", "").replace("L['self']", "")
+    cleaned = path
+    for root in ("self", "fn"):
+        cleaned = cleaned.replace(f"L['{root}'].", "").replace(f"L['{root}']", "")
     return cleaned.removeprefix("L__self__").removeprefix(".")

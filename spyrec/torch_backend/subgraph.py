@@ -1,0 +1,182 @@
+"""One graph of ``torch.compile``: compiled for the shapes that it is called with, on the device as far as it can be."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, cast
+
+from spyrec.dataclass import dataclass
+from spyrec.diagnostics import SpyrecError, refuse
+from spyrec.frontends.torch_export.walk import decomposed
+from spyrec.model_import import problem_diagnostics
+from spyrec.torch_backend.bindings import Bindings, bindings_of
+from spyrec.torch_backend.device_program import DeviceProgram, DeviceSource, source_of
+from spyrec.torch_backend.options import BackendOptions
+from spyrec.torch_backend.partition import PartitionedProgram
+from spyrec.torch_backend.tally import Tally
+
+if TYPE_CHECKING:
+    from torch.export import ExportedProgram
+    from torch.fx import GraphModule
+
+Program = Callable[[Sequence[object]], list[object]]
+
+_MOST_CHANGES = 2
+"""A weight that changed so often between calls is an input from then on."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """A program, and in which state its weights were, by position."""
+
+    program: Program
+    weights: Mapping[int, object]
+
+
+class Subgraph:
+    """A graph of torch that is called with tensors and numbers.
+
+    Each set of shapes, dtypes and numbers has a program of its own.  Parameters and buffers are part of it, and one
+    that has changed since makes it anew.  ``changing``: places of arguments that change with every call, which are
+    inputs whatever they are.
+    """
+
+    def __init__(
+        self, module: GraphModule, options: BackendOptions, tally: Tally, changing: frozenset[int] = frozenset()
+    ) -> None:
+        self._module = module
+        self._options = options
+        self._tally = tally
+        self._held: dict[object, _Held] = {}
+        self._changes = Counter(dict.fromkeys(changing, _MOST_CHANGES))
+        result = next(node for node in module.graph.nodes if node.op == "output").args[0]
+        self._is_one = not isinstance(result, list | tuple)
+
+    def __call__(self, *arguments: object) -> object:
+        """Compute the graph.  Errors: without fallback, what torch would have to compute (SPY0166)."""
+        import torch
+
+        reason = _why_in_torch(arguments)
+        if reason is not None:
+            self._refuse_or_count(*reason)
+            return self._module(*arguments)
+        with torch.no_grad():
+            results = self._program(arguments)(arguments)
+        return results[0] if self._is_one else tuple(results)
+
+    def _program(self, arguments: Sequence[object]) -> Program:
+        """Return the program for such arguments."""
+        key = tuple(_signature(item) for item in arguments)
+        held = self._held.get(key)
+        if held is not None:
+            changed = [place for place, state in held.weights.items() if _state(arguments[place]) != state]
+            if not changed:
+                return held.program
+            self._changes.update(changed)
+        self._held[key] = held = self._made(arguments)
+        return held.program
+
+    def _made(self, arguments: Sequence[object]) -> _Held:
+        program = self._exported(arguments)
+        if program is None:
+            return _Held(self._in_torch, {})
+        bindings = bindings_of(program)
+        places = {
+            name: place
+            for name, place in bindings.positions.items()
+            if _is_weight(arguments[place]) and self._changes[place] < _MOST_CHANGES
+        }
+        weights = {name: bindings.tensor(name, arguments) for name in places}
+        source = source_of(program, weights)
+        read = {item.key for item in source.graph.inputs}
+        states = {place: _state(arguments[place]) for name, place in places.items() if name in read}
+        if not source.has_tensors():
+            return _Held(self._in_torch, {})
+        if source.problems:
+            return _Held(self._in_pieces(program, source, bindings), {})
+        return _Held(self._on_device(source, bindings), states)
+
+    def _exported(self, arguments: Sequence[object]) -> ExportedProgram | None:
+        """Return the graph without mutation; ``None`` where torch cannot make it so."""
+        import torch
+
+        try:
+            return decomposed(torch.export.export(self._module, tuple(arguments), strict=False))
+        except Exception as error:  # noqa: BLE001 -- whatever torch does not export, it can still compute
+            text = str(error).strip().splitlines() or [type(error).__name__]
+            self._refuse_or_count("a graph that torch.export refuses", text[0][:200])
+            return None
+
+    def _on_device(self, source: DeviceSource, bindings: Bindings) -> Program:
+        try:
+            return DeviceProgram(source, bindings, self._options, self._tally)
+        except SpyrecError as error:
+            if not self._options.fallback:
+                raise
+            first = error.diagnostics[0]
+            self._tally.left_to_torch(f"a graph with {first.code}", first.message)
+            return self._in_torch
+
+    def _in_pieces(self, program: ExportedProgram, source: DeviceSource, bindings: Bindings) -> Program:
+        """Let torch compute what the device cannot.  Errors: SPY0166 without fallback."""
+        if not self._options.fallback:
+            raise SpyrecError(problem_diagnostics(source.problems))
+        for problem in source.problems:
+            self._tally.left_to_torch(problem.what, problem.reason)
+        names = {problem.name for problem in source.problems}
+        of_torch = frozenset(name for name in names if name is not None)
+        if len(of_torch) < len(names):
+            return self._in_torch  # an input of a dtype that no graph has
+        found = PartitionedProgram(program, of_torch, bindings, self._piece)
+        return found if found.has_pieces else self._in_torch
+
+    def _piece(self, module: GraphModule, changing: frozenset[int]) -> Subgraph:
+        return Subgraph(module, self._options, self._tally, changing)
+
+    def _in_torch(self, arguments: Sequence[object]) -> list[object]:
+        found = self._module(*arguments)
+        return [found] if self._is_one else list(cast("Sequence[object]", found))
+
+    def _refuse_or_count(self, name: str, reason: str) -> None:
+        """Count a graph that torch computes.  Errors: SPY0166 without fallback."""
+        if not self._options.fallback:
+            raise refuse("SPY0166", f"{name}: {reason}")
+        self._tally.left_to_torch(name, reason)
+
+
+def _why_in_torch(arguments: Sequence[object]) -> tuple[str, str] | None:
+    """Return what torch has to compute, and why; ``None`` where nothing says so."""
+    import torch
+
+    tensors = [item for item in arguments if isinstance(item, torch.Tensor)]
+    if torch.is_grad_enabled() and any(item.requires_grad for item in tensors):
+        return "a graph with gradients", "the device computes inference: call it under torch.no_grad()"
+    kinds = sorted({item.device.type for item in tensors} - {"cpu"})
+    return (f"a graph with tensors on {kinds[0]}", "the host copies from CPU memory") if kinds else None
+
+
+def _signature(argument: object) -> object:
+    """Return what a program is made for: of a tensor its type, and each number."""
+    import torch
+
+    if not isinstance(argument, torch.Tensor):
+        return (type(argument), argument)
+    return (tuple(argument.shape), argument.dtype, _is_weight(argument))
+
+
+def _is_weight(argument: object) -> bool:
+    """Whether an argument is a parameter or a buffer: dynamo marks what it took out of modules."""
+    import torch
+
+    is_marked = getattr(argument, "_dynamo_static_input_type", None) is not None
+    return isinstance(argument, torch.nn.Parameter) or (is_marked and isinstance(argument, torch.Tensor))
+
+
+def _state(argument: object) -> object:
+    """Return what changes with a tensor's content: which memory it has, and how often that was written."""
+    import torch
+
+    assert isinstance(argument, torch.Tensor)
+    version = -1 if argument.is_inference() else argument._version  # noqa: SLF001 -- torch's own counter of writes
+    return (argument.data_ptr(), tuple(argument.stride()), version)

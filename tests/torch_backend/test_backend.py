@@ -1,0 +1,252 @@
+"""``torch.compile(model, backend="spyrec")`` computes what torch does, and says what it left to torch."""
+
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownLambdaType=false, reportUnknownParameterType=false, reportAttributeAccessIssue=false
+# pyright: reportUntypedBaseClass=false, reportOperatorIssue=false, reportIndexIssue=false
+# pyright: reportReturnType=false, reportCallIssue=false
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+import spyrec
+from spyrec import torch_backend
+from spyrec.runtime.device import Backend
+from spyrec.runtime.streams import effects
+from spyrec.runtime.streams.control_block import HostToDevice
+
+ROOT = Path(spyrec.__file__).parent.parent
+HALF = 2.0**-9
+"""One unit in the last place of DLFloat16 at 1."""
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::FutureWarning"),
+]
+
+
+@pytest.fixture(autouse=True)
+def counted_anew() -> Iterator[None]:
+    torch.manual_seed(7)
+    torch.compiler.reset()
+    torch_backend.reset()
+    with torch.no_grad():
+        yield
+
+
+def on_device(model: object, **options: object) -> object:
+    return torch.compile(model, backend=torch_backend.backend, options=options)
+
+
+def mlp() -> nn.Module:
+    return nn.Sequential(nn.Linear(16, 32), nn.GELU(), nn.BatchNorm1d(32), nn.Linear(32, 8)).eval()
+
+
+class Attention(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm, self.parts, self.out = nn.LayerNorm(32), nn.Linear(32, 96), nn.Linear(32, 32)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        query, key, value = self.parts(self.norm(x)).view(2, 8, 3, 4, 8).permute(2, 0, 3, 1, 4)
+        mixed = nn.functional.scaled_dot_product_attention(query, key, value, is_causal=True)
+        return x + self.out(mixed.transpose(1, 2).reshape(2, 8, 32))
+
+
+def test_the_entry_point_is_the_backend() -> None:
+    points = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"]
+    assert points["torch_dynamo_backends"] == {"spyrec": "spyrec.torch_backend:backend"}
+
+
+@pytest.mark.parametrize(("model", "shape"), [(mlp(), (3, 16)), (Attention(), (2, 8, 32))])
+def test_a_model_computes_what_torch_does(model: nn.Module, shape: tuple[int, ...]) -> None:
+    x = torch.randn(shape)
+    found = on_device(model, fallback=False)(x)
+    wanted = model.double()(x.double())
+    assert found.dtype is torch.float32
+    assert (found - wanted).abs().max() <= 8 * HALF * wanted.abs().max()
+    assert torch_backend.report().programs == 1
+
+
+def test_tied_weights_compute_in_inference_mode() -> None:
+    first = nn.Linear(8, 8)
+    model = nn.Sequential(first, nn.Tanh(), first)
+    x = torch.randn(2, 8)
+    compiled = on_device(model, fallback=False)
+    with torch.inference_mode():
+        found = [compiled(x) for _ in range(2)]
+    assert all((item - model(x)).abs().max() <= 8 * HALF for item in found)
+    assert torch_backend.report().programs == 1
+
+
+def test_weights_are_uploaded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    copied: list[int] = []
+
+    def counted(backend: Backend, action: HostToDevice) -> None:
+        copied.append(action.destination.size_bytes)
+        copy_in(backend, action)
+
+    copy_in = effects.copy_in
+    monkeypatch.setattr(effects, "copy_in", counted)
+    compiled = on_device(nn.Linear(256, 256, bias=False), fallback=False)
+    sizes = []
+    for _ in range(3):
+        copied.clear()
+        compiled(torch.randn(64, 256))
+        sizes.append(sum(copied))
+    assert sizes[0] - sizes[1] >= 256 * 256 * 2
+    assert 64 * 256 * 2 <= sizes[1] == sizes[2] < 256 * 256 * 2
+    report = torch_backend.report()
+    assert (report.programs, report.calls) == (1, 3)
+
+
+def test_a_weight_that_changes_changes_the_result() -> None:
+    model = nn.Linear(8, 4, bias=False)
+    compiled = on_device(model, fallback=False)
+    x = torch.ones(2, 8)
+    for number in range(4):
+        model.weight.fill_(number)
+        assert torch.equal(compiled(x), torch.full((2, 4), 8.0 * number))
+    assert torch_backend.report().programs == 3, "made anew twice, and the weight is an input then"
+
+
+def test_what_a_graph_lacks_is_computed_by_torch_and_named() -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        return torch.special.bessel_j0(x * 2) + 1
+
+    x, name = torch.randn(4, 4), "aten.special_bessel_j0.default"
+    compiled = on_device(function)
+    with pytest.warns(UserWarning, match=rf"torch computes {name}"):
+        compiled(x)
+    torch.testing.assert_close(compiled(x), function(x), rtol=0, atol=8 * HALF)
+    report = torch_backend.report()
+    assert report.fallbacks == {name: 1}
+    assert "no op" in report.reasons[name]
+    assert (report.programs, report.calls) == (2, 4), "before and behind it"
+
+
+@pytest.mark.filterwarnings("ignore:torch computes")
+def test_pieces_have_weights_and_change_buffers() -> None:
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.last = nn.Linear(4, 4), nn.Linear(4, 2)
+            self.register_buffer("calls", torch.zeros(()))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            self.calls.add_(1)
+            return self.last(torch.special.bessel_j0(self.first(x)) * self.calls)
+
+    model, x = Model(), torch.randn(3, 4)
+    compiled = on_device(model)
+    counts: list[int] = []
+    for calls in (1, 2):
+        found = compiled(x)
+        counts.append(torch_backend.report().programs)
+        assert model.calls == calls
+        wanted = model.last(torch.special.bessel_j0(model.first(x)) * calls)
+        assert (found - wanted).abs().max() <= 16 * HALF * wanted.abs().max()
+    assert counts[0] == counts[1], "a buffer that the program changes is an input of its pieces"
+    model.last.weight.mul_(2)
+    changed = compiled(x)
+    wanted = model.last(torch.special.bessel_j0(model.first(x)) * 3)
+    assert (changed - wanted).abs().max() <= 16 * HALF * wanted.abs().max()
+    assert torch_backend.report().programs == counts[1] + 1, "the piece with that weight alone"
+
+
+@pytest.mark.filterwarnings("ignore:torch computes")
+def test_operations_with_effects_are_left_to_torch() -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        return torch.linalg.inv(x * 2 + torch.eye(4)) + 1
+
+    x = torch.randn(4, 4) * 0.1
+    torch.testing.assert_close(on_device(function)(x), function(x), rtol=0, atol=16 * HALF)
+    assert "aten.linalg_inv_ex.default" in torch_backend.report().fallbacks
+    with pytest.raises(RuntimeError, match="singular"):
+        on_device(function)(-0.5 * torch.eye(4))
+
+
+def test_without_fallback_it_is_refused() -> None:
+    with pytest.raises(spyrec.SpyrecError) as caught:
+        on_device(lambda x: torch.special.bessel_j0(x) * torch.lgamma(x), fallback=False)(torch.ones(4))
+    assert [item.code for item in caught.value.diagnostics] == ["SPY0166", "SPY0166"]
+    assert ["bessel_j0" in item.message for item in caught.value.diagnostics] == [True, False]
+    assert torch_backend.report().fallbacks == {}
+
+
+def test_gradients_are_left_to_torch() -> None:
+    model = mlp()
+    with torch.enable_grad(), pytest.warns(UserWarning, match="gradients"):
+        on_device(model)(torch.randn(3, 16)).sum().backward()
+    assert model[0].weight.grad is not None
+    assert torch_backend.report().programs == 0
+    with torch.enable_grad(), pytest.raises(spyrec.SpyrecError, match="gradients"):
+        on_device(model, fallback=False)(torch.randn(3, 16))
+
+
+def test_mutation_of_inputs_and_buffers_arrives() -> None:
+    class Count(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("total", torch.zeros(4))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            self.total.add_(x)
+            x.mul_(2)
+            return self.total + x
+
+    model = Count()
+    compiled = on_device(model, fallback=False)
+    total = torch.zeros(4)
+    for _ in range(3):
+        x = torch.arange(4.0)
+        given = x.clone()
+        found = compiled(given)
+        total += x
+        assert torch.equal(given, 2 * x)
+        assert torch.equal(model.total, total)
+        assert torch.equal(found, total + 2 * x)
+    assert torch_backend.report().programs == 1
+
+
+def test_shapes_numbers_and_dtypes_have_programs_of_their_own() -> None:
+    def function(x: torch.Tensor, n: int) -> tuple[torch.Tensor, int, torch.Tensor]:
+        return x[:, :n] * n, x.shape[0], x > 0
+
+    compiled = on_device(function, fallback=False)
+    calls = [(3, 2, torch.float32), (3, 2, torch.int64), (4, 3, torch.bfloat16), (3, 2, torch.float32)]
+    for rows, n, dtype in calls:
+        x = torch.arange(-4, 4 * rows - 4).reshape(rows, 4).to(dtype)
+        found, wanted = compiled(x, n), function(x, n)
+        assert found[1] == wanted[1]
+        for index in (0, 2):
+            assert found[index].dtype is wanted[index].dtype
+            assert torch.equal(found[index], wanted[index])
+    assert torch_backend.report().programs == 3
+
+
+def test_an_output_that_is_an_input_or_twice_the_same_is_returned() -> None:
+    def function(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        y = x + 1
+        return x.clone(), y, y
+
+    found = on_device(function, fallback=False)(torch.ones(3))
+    assert [item.tolist() for item in found] == [[1] * 3, [2] * 3, [2] * 3]
+
+
+def test_dtype_keep_computes_in_float32() -> None:
+    x = torch.tensor([1.0 + 2**-20])
+    assert torch.equal(on_device(lambda x: x * 3, dtype="keep", fallback=False)(x), x * 3)
+    assert not torch.equal(on_device(lambda x: x * 5, fallback=False)(x), x * 5)
+
+
+@pytest.mark.parametrize("options", [{"dtype": "float8"}, {"fallback": 1}, {"fall_back": False}])
+def test_an_unknown_option_is_refused(options: dict[str, object]) -> None:
+    with pytest.raises(spyrec.SpyrecError) as caught:
+        torch_backend.backend(torch.fx.symbolic_trace(nn.ReLU()), [], options=options)
+    assert [item.code for item in caught.value.diagnostics] == ["SPY0771"]
