@@ -1,6 +1,6 @@
 # The part of torch that the importer calls; torch is no dependency of the checks.
-from types import TracebackType
 from io import BytesIO
+from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
@@ -8,8 +8,8 @@ import numpy.typing as npt
 
 from . import export as export
 from . import fx as fx
-from . import utils as utils
 from . import nn as nn
+from . import utils as utils
 
 class dtype:
     is_floating_point: bool
