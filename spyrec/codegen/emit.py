@@ -163,7 +163,7 @@ def host_layout(buffer: KernelBuffer) -> DeviceLayout:
 def host_dtype(buffer: KernelBuffer) -> DType:
     """Return the dtype of a buffer's host side: that of its value, but float32 for numbers that a pass made."""
     data = None if buffer.constant is None else buffer.constant.data.array
-    if data is not None and data.dtype == np.float64:
+    if data is not None and data.dtype.kind == "f" and data.dtype != np.float16:
         return DType.FLOAT32
     return buffer.type.dtype
 

@@ -14,7 +14,9 @@ from spyrec.ir.opdef import (
     OperandSpec,
     OperandTypes,
     OpKind,
+    PackedWeight,
     Reference,
+    Roundings,
     RowRule,
     Sample,
     register,
@@ -37,6 +39,9 @@ class HostRules:
     rows: RowRule | None = None
     formats: frozenset[DeviceFormat] = frozenset()
     moves: bool = False
+    packed: PackedWeight | None = None
+    roundings: Roundings | None = None
+    is_public: bool = True
 
 
 def define_on_host(  # noqa: PLR0913 -- the parts of a declaration, in the order of one
@@ -47,7 +52,10 @@ def define_on_host(  # noqa: PLR0913 -- the parts of a declaration, in the order
     samples: tuple[Sample, ...],
     attributes: type = NoAttributes,
 ) -> None:
-    """Add an op to the catalogue that the host computes, whatever its operands are, but where they are ``rows``."""
+    """Add an op to the catalogue that the host computes, whatever its operands are, but where they are ``rows``.
+
+    One that has a ``packed`` weight is computed by the host where the weight is no constant.
+    """
 
     def no_sources(types: OperandTypes, values: Attributes) -> AxisSources:
         return ((),) * rules.infer(types, values)[0].rank
@@ -67,6 +75,9 @@ def define_on_host(  # noqa: PLR0913 -- the parts of a declaration, in the order
             number_attributes=rules.number_attributes,
             result_count=rules.result_count,
             rows=rules.rows,
+            packed=rules.packed,
+            roundings=rules.roundings,
+            is_public=rules.is_public,
             is_first_enough=rules.is_first_enough,
             samples=samples,
         )

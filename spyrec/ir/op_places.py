@@ -48,6 +48,8 @@ def _places_of(definition: OpDef, dtype: DType) -> Iterator[str]:
             continue
         if definition.rows is not None and results[0].dtype in ROW_DTYPES:
             yield f"`{IDENTITY}`"  # where the index is one row of sticks, and the rows are whole ones
+        if definition.packed is not None:
+            yield "decomposed"  # where the weight is constant
         yield HOST if host_reason(definition, retyped, results, attributes) is not None else device_form(definition)
 
 
@@ -76,6 +78,8 @@ def device_form(definition: OpDef) -> str:
             return "constant"
         case OpKind.CAST:
             return "conversion"
+        case OpKind.HOST:
+            return HOST
         case _:
             return "decomposed"
 

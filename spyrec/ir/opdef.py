@@ -190,6 +190,19 @@ PieceRule = Callable[[OperandTypes, Attributes], tuple[tuple[str, Attributes], .
 ChainRule = Callable[[OperandTypes, Attributes], tuple[tuple[str, Attributes], ...]]
 """(op, attributes) of each step from the first operand to the result."""
 
+
+@dataclass(frozen=True, slots=True)
+class PackedWeight:
+    """What makes the weight ``[n, k]`` of an op that is ``linear`` otherwise: an op of some operands, by position.
+
+    It has the attributes of the node.  Each row of the weight is made of the same rows, or whole dims, of its operands,
+    as the op's axes say.
+    """
+
+    op: str
+    operands: tuple[int, ...]
+
+
 Sample = tuple[tuple[TensorType | None, ...], Attributes]
 """Operand types and attributes on which the catalogue tests run an op."""
 
@@ -213,6 +226,7 @@ class OpDef:
     ``chain``: of an op that is others, one on the result of the other, these.
     ``rows``: of an op that reads or writes slices of a tensor which an index names.
     ``moves``: the reference only moves elements of its float operands, all of one dtype, whatever carries them.
+    ``packed``: of an op that is ``linear`` of its first operand, how its weight is unpacked, where that is constant.
     ``roundings``: how far its results may be off where it is made of others that round, ``None`` where these move,
     choose or contract, and their own bounds are the op's.
     ``complete`` fills in attribute defaults that depend on the operand types; the reader calls it.
@@ -239,6 +253,7 @@ class OpDef:
     rows: RowRule | None = None
     moves: bool = False
     chain: ChainRule | None = None
+    packed: PackedWeight | None = None
     roundings: Roundings | None = None
     is_public: bool = True
     samples: tuple[Sample, ...] = field(default=())

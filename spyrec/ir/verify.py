@@ -58,10 +58,10 @@ def _check_sources(graph: Graph, findings: list[Diagnostic]) -> set[str]:
 
 
 def _carriers(dtype: DType) -> tuple[np.dtype[np.generic], ...]:
-    """Return what may carry a constant: a pass keeps the numbers of floats in float64, see GraphBuilder."""
+    """Return what may carry a constant: a pass keeps the numbers of floats in float64, or large ones in float32."""
     carrier = np.dtype(dtype.carrier)
     is_kept_whole = dtype in (DType.FLOAT16, DType.BFLOAT16, DType.FLOAT32)
-    return (carrier, np.dtype(np.float64)) if is_kept_whole else (carrier,)
+    return (carrier, np.dtype(np.float64), np.dtype(np.float32)) if is_kept_whole else (carrier,)
 
 
 def _check_node(graph: Graph, node: Node) -> list[Diagnostic]:

@@ -20,6 +20,7 @@ from spyrec.passes.form_kernels import form_kernels
 from spyrec.passes.pipelines import DEVICE_GRAPH
 from spyrec.passes.tile_loops import levels_of_kernels, tile_sizes
 from spyrec.passes.tile_loops.tree import dim_of
+from spyrec.passes.unpack_weights import unpack_weights
 
 
 def device_graph(graph: Graph, *, has_windows: bool = False) -> Graph:
@@ -28,6 +29,7 @@ def device_graph(graph: Graph, *, has_windows: bool = False) -> Graph:
     ``has_windows``: as in the options of the pipeline.
     """
     context = PassContext(PipelineOptions(has_windows=has_windows), [])
+    graph = unpack_weights(graph)
     for item in DEVICE_GRAPH:
         graph = item.run(graph, context)
     return graph

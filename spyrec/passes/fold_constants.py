@@ -18,6 +18,7 @@ from spyrec.ir.graph import ConstantData, Graph, Node
 from spyrec.ir.host_ops import node_reason, refuse_wide
 from spyrec.ir.numbers import HOST_DTYPES, as_computed, decode, encode
 from spyrec.ir.opdef import Array, OpKind, catalogue
+from spyrec.passes.unpack_weights import is_unpacking, unpacked_weight
 
 MOST_ELEMENTS = 2**20
 """Elements of a value that is computed when a graph is compiled, and of each that it is computed from."""
@@ -29,7 +30,8 @@ def folded_values(graph: Graph) -> dict[str, Array]:
     """Return the values that depend on constants alone, by name: float64, int64 or bool.
 
     A node counts where the host would compute it, or where it reads such a value or what attributes alone make: what
-    the device computes of the graph's own constants stays the device's.  A graph with symbolic dims has none.
+    the device computes of the graph's own constants stays the device's.  A weight that was packed is float32, of any
+    size.  A graph with symbolic dims has none.
     """
     if graph.symbolic_dims:
         return {}
@@ -38,6 +40,9 @@ def folded_values(graph: Graph) -> dict[str, Array]:
     folded: dict[str, Array] = {}
     created: set[str] = set()
     for node in graph.nodes:
+        if is_unpacking(node):  # it reads constants alone, and is there to be folded
+            folded[node.output] = unpacked_weight(graph, node)
+            continue
         names = [operand for operand in node.inputs if isinstance(operand, str)]
         is_free = node.name not in fixed and node.work_division is None and _is_small(graph, node)
         if not is_free or any(name not in known and name not in graph.constants for name in names):
@@ -82,13 +87,15 @@ def _computed(graph: Graph, node: Node, known: Mapping[str, Array]) -> dict[str,
 def without_folded(graph: Graph, folded: Mapping[str, Array]) -> Graph:
     """Return the graph with the folded values as constants in the place of the nodes that make them.
 
-    Its outputs are those that nodes make.  Errors: SPY0318 an integer that does not fit into 32 bits.
+    Its outputs are those that nodes make, and its nodes those that they need.  Errors: SPY0318 an integer that does
+    not fit into 32 bits.
     """
     nodes = tuple(node for node in graph.nodes if folded.keys().isdisjoint(node.outputs))
     read = {name for node in nodes for name in node.inputs}
     constants = {name: _constant(graph, name, values) for name, values in folded.items() if name in read}
     outputs = tuple(name for name in graph.outputs if name not in folded)
-    return replace(graph, nodes=nodes, constants={**graph.constants, **constants}, outputs=outputs)
+    rest = replace(graph, nodes=nodes, constants={**graph.constants, **constants}, outputs=outputs)
+    return replace(rest, nodes=rest.live_nodes())
 
 
 def _constant(graph: Graph, name: str, values: Array) -> ConstantData:

@@ -18,6 +18,7 @@ from spyrec.ir.host_ops import node_reason
 from spyrec.ir.opdef import ROW_DTYPES, OpKind, RowAccess, catalogue
 from spyrec.ir.parts import HostPart, Part, RowPart
 from spyrec.passes.fold_constants import folded_values, makers, under_new_names, without_folded
+from spyrec.passes.unpack_weights import unpack_weights
 
 _MOVERS = frozenset({OpKind.VIEW, OpKind.MOVEMENT})
 
@@ -30,7 +31,7 @@ def split(graph: Graph) -> tuple[Graph, tuple[Part, ...]]:
     SPY0447 a symbolic dim beside a step of the host, SPY0448 a loop over several parts, SPY0318 an integer of a
     constant that does not fit into 32 bits.
     """
-    live = replace(graph, nodes=graph.live_nodes())
+    live = unpack_weights(replace(graph, nodes=graph.live_nodes()))
     folded = folded_values(live)
     if not folded:
         return _split(graph)

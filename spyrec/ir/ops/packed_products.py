@@ -1,4 +1,8 @@
-"""Matrix products of grouped, scaled and packed operands.  The host computes them, unpacked, in float64."""
+"""Matrix products of grouped, scaled and packed operands.
+
+The host computes them, unpacked, in float64.  Where a packed weight is constant it is unpacked when a graph is
+compiled, and the device multiplies (D207).
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,17 @@ from spyrec.hardware.dtypes import DeviceFormat, DType
 from spyrec.ir.attributes import NO_ATTRIBUTES, NoAttributes
 from spyrec.ir.host_definition import HostRules, define_on_host
 from spyrec.ir.index_operands import require_index
-from spyrec.ir.opdef import Array, Attributes, OperandSpec, OperandTypes, OpError, rule
+from spyrec.ir.opdef import (
+    Array,
+    Attributes,
+    AxisSources,
+    OperandSpec,
+    OperandTypes,
+    OpError,
+    PackedWeight,
+    Roundings,
+    rule,
+)
 from spyrec.ir.operands import Floats, common_float, floats, integers, require_rank, tensor, unsupported
 from spyrec.ir.samples import f16, f32
 from spyrec.ir.shapes import Shape, broadcast, show
@@ -186,6 +200,10 @@ define_on_host(
 # --- weights of 8 and 4 bits ------------------------------------------------------------------------------------------
 
 
+_UNPACKED = Roundings(1.0, 1.0)
+"""A sum of products is rounded once, and each number of an unpacked weight was, too (D207)."""
+
+
 def _infer_int8(operands: OperandTypes, _: Attributes) -> tuple[TensorType, ...]:
     x, weight, scales = (tensor(operands, index) for index in range(3))
     require_rank(x, (2,), 0)
@@ -210,11 +228,33 @@ define_on_host(
     "_weight_int8pack_mm",
     "input times the transposed int8 weight, each row of it times its scale",
     (OperandSpec("input"), OperandSpec("mat2"), OperandSpec("scales")),
-    HostRules(_infer_int8, _int8),
+    HostRules(_infer_int8, _int8, packed=PackedWeight("spyre.unpack_int8", (1, 2)), roundings=_UNPACKED),
     (
         ((f16(3, 8), TensorType((4, 8), DType.INT8), f16(4)), NO_ATTRIBUTES),
         ((f32(1, 8), TensorType((4, 8), DType.INT8), f32(4)), NO_ATTRIBUTES),
     ),
+    NoAttributes,
+)
+
+
+def _infer_unpacked_int8(operands: OperandTypes, _: Attributes) -> tuple[TensorType, ...]:
+    return (TensorType(tensor(operands).shape, tensor(operands, 1).dtype),)
+
+
+def _unpacked_int8(operands: Sequence[Array | None], _: Attributes) -> tuple[Array, ...]:
+    return (floats(operands) * floats(operands, 1)[:, None],)
+
+
+def _axes_of_int8(_operands: OperandTypes, _: Attributes) -> AxisSources:
+    return (((0, 0), (1, 0)), ((0, 1),))
+
+
+define_on_host(
+    "spyre.unpack_int8",
+    "int8 weight, each row of it times its scale",
+    (OperandSpec("mat2"), OperandSpec("scales")),
+    HostRules(_infer_unpacked_int8, _unpacked_int8, _axes_of_int8, is_public=False),
+    (((TensorType((4, 8), DType.INT8), f16(4)), NO_ATTRIBUTES),),
     NoAttributes,
 )
 
@@ -263,7 +303,35 @@ define_on_host(
     "_weight_int4pack_mm",
     "input times the transposed 4-bit weight: uint8 [n, k/2], the first of two neighbours in the high nibble",
     (OperandSpec("input"), OperandSpec("mat2"), OperandSpec("qScaleAndZeros")),
-    HostRules(rule(Int4Attributes, _infer_int4), rule(Int4Attributes, _int4)),
+    HostRules(
+        rule(Int4Attributes, _infer_int4),
+        rule(Int4Attributes, _int4),
+        packed=PackedWeight("spyre.unpack_int4", (1, 2)),
+        roundings=_UNPACKED,
+    ),
     (((f16(3, 64), TensorType((4, 32), DType.UINT8), f16(2, 4, 2)), Int4Attributes(32)),),
+    Int4Attributes,
+)
+
+
+def _infer_unpacked_int4(operands: OperandTypes, _: Attributes) -> tuple[TensorType, ...]:
+    rows, pairs = tensor(operands).shape
+    return (TensorType((rows, 2 * pairs), tensor(operands, 1).dtype),)
+
+
+def _unpacked_int4(operands: Sequence[Array | None], attributes: Int4Attributes) -> tuple[Array, ...]:
+    return (unpacked(integers(operands), floats(operands, 1), attributes.qGroupSize),)
+
+
+def _axes_of_int4(_operands: OperandTypes, _: Attributes) -> AxisSources:
+    return (((0, 0), (1, 1)), ())
+
+
+define_on_host(
+    "spyre.unpack_int4",
+    "4-bit weight, each group of a row of it times its scale, plus its zero",
+    (OperandSpec("mat2"), OperandSpec("qScaleAndZeros")),
+    HostRules(_infer_unpacked_int4, rule(Int4Attributes, _unpacked_int4), _axes_of_int4, is_public=False),
+    (((TensorType((4, 32), DType.UINT8), f16(2, 4, 2)), Int4Attributes(32)),),
     Int4Attributes,
 )
