@@ -7,7 +7,7 @@ The reference is the graph as its author wrote it; the tolerance comes from the 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 
@@ -95,8 +95,8 @@ def _with_held_numbers(graph: Graph, numerics: str) -> Graph:
             Scalar(clipped(item.value)) if isinstance(item, Scalar) and isinstance(item.value, float) else item
             for item in node.inputs
         )
-        fill = getattr(node.attributes, "fill_value", None)
-        changed = {"fill_value": clipped(fill)} if isinstance(fill, float) else {}
+        given = {item.name: getattr(node.attributes, item.name) for item in fields(node.attributes)}
+        changed = {name: clipped(number) for name, number in given.items() if isinstance(number, float)}
         attributes = replace(node.attributes, **changed) if changed else node.attributes  # pyright: ignore[reportArgumentType]
         return replace(node, inputs=inputs, attributes=attributes)
 

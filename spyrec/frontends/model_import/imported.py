@@ -22,6 +22,12 @@ from spyrec.ir.numbers import decode, encode
 
 FORMAT = "spyrec.import/1"
 
+_PIECE_ELEMENTS = 1 << 20
+"""Numbers of a weight that are converted at a time."""
+
+_MAGNITUDES = {DType.FLOAT16: np.uint16, DType.BFLOAT16: np.uint16, DType.FLOAT32: np.uint32}
+"""Floats as unsigned integers: shifted left by one, what is left of their sign is the magnitude."""
+
 
 @dataclass(slots=True)
 class CastCount:
@@ -44,7 +50,9 @@ class StoredWeight:
         """Yield the numbers piece by piece in the carrier of the new dtype, in row-major order, and count."""
         array = self.weight.read()
         for piece in pieces(array) if array.size else ():
-            yield narrowed(piece, self.weight.dtype, self.dtype, count)
+            flat = piece.reshape(-1)
+            for begin in range(0, flat.size, _PIECE_ELEMENTS):
+                yield narrowed(flat[begin : begin + _PIECE_ELEMENTS], self.weight.dtype, self.dtype, count)
         self.weight.release()
 
 
@@ -104,12 +112,12 @@ def narrowed(array: HostArray, source: DType, target: DType, count: CastCount) -
         return array.astype(target.carrier)
     numbers = array if array.dtype.kind == "f" else decode(array, source)
     largest = LARGEST[target]
-    beyond = np.isfinite(numbers) & (np.abs(numbers) > largest)
-    if beyond.any():
-        count.overflown += int(beyond.sum())
+    if numbers.size and not float(np.abs(numbers).max()) <= largest:  # NaN as well
+        beyond = np.isfinite(numbers) & (np.abs(numbers) > largest)
+        count.overflown += int(np.count_nonzero(beyond))
         numbers = np.where(beyond, np.copysign(largest, numbers), numbers)
     made = encode(numbers, target)
-    count.lost += int(np.count_nonzero((decode(made, target) == 0) & (numbers != 0)))
+    count.lost += int(np.count_nonzero(numbers)) - int(np.count_nonzero(made.view(_MAGNITUDES[target]) << 1))
     return made
 
 
