@@ -23,6 +23,7 @@ from spyrec.dataclass import dataclass
 from spyrec.diagnostics import refuse
 from spyrec.hardware.target import CALIBRATED, PROFILES
 from spyrec.ir.graph import ConstantData, Graph, Node
+from spyrec.ir.host_ops import node_reason
 from spyrec.ir.kernel import Kernel, KernelGraph, KernelProgram
 from spyrec.passes.base import PipelineOptions
 from spyrec.passes.device_graph import device_graph
@@ -75,11 +76,13 @@ class Provenance:
 def provenance_of(bundle: BundleContent) -> Provenance:
     """Compile a bundle's graph again and match it with the bundle's calls.
 
-    Errors: SPY0803 the bundle is not what its graph compiles to; SPY01xx and SPY02xx a ``graph.json`` that does not
+    Errors: SPY0786 some of the graph was computed when it was compiled; SPY0803 the bundle is not what its graph
+    compiles to; SPY01xx and SPY02xx a ``graph.json`` that does not
     read; what the passes refuse.
     """
     assert bundle.graph_json is not None
     source, stored = graph_of_bundle(bundle.graph_json)
+    _refuse_folded(source)
     source = _with_contents(source, stored, bundle)
     options = _options_of(bundle)
     nodes = device_graph(source, has_windows=options.has_windows).producers()
@@ -92,6 +95,14 @@ def provenance_of(bundle: BundleContent) -> Provenance:
             hint="compile the graph again with this version of spyrec",
         )
     return Provenance(source, stored, kernels, found)
+
+
+def _refuse_folded(source: Graph) -> None:
+    """Refuse a graph with nodes that the device does not compute, in a bundle without steps of the host."""
+    folded = next((node for node in source.live_nodes() if node_reason(source, node) is not None), None)
+    if folded is not None:
+        fact = f'bisect is set, and node "{folded.name}" = {folded.op} is no operation of a program'
+        raise refuse("SPY0786", f"{fact}: what depends on constants alone was computed when the graph was compiled")
 
 
 def _with_contents(source: Graph, stored: frozenset[str], bundle: BundleContent) -> Graph:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -72,7 +73,12 @@ def _is_constant(graph: Graph, producers: Mapping[str, Node], node: Node, packed
 
 def is_unpacking(node: Node) -> bool:
     """Whether a node unpacks a weight."""
-    return node.op in {item.packed.op for item in catalogue().values() if item.packed is not None}
+    return node.op in _unpacking_ops()
+
+
+@cache
+def _unpacking_ops() -> frozenset[str]:
+    return frozenset(item.packed.op for item in catalogue().values() if item.packed is not None)
 
 
 def unpacked_weight(graph: Graph, node: Node) -> npt.NDArray[np.float32]:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import spyrec
 from spyrec.compare.check import check_outputs
+from spyrec.diagnostics import SpyrecError
 from spyrec.frontends.graph_builder import GraphBuilder
 from spyrec.hardware.dtypes import DType
 from spyrec.ir.numbers import decode, encode
@@ -190,3 +191,11 @@ def test_the_check_forgives_no_more_than_a_rounding_of_each_weight() -> None:
         report = check_outputs(g.build(), given, {"y": wrong})["y"]
         assert report.failed_elements == 1
         assert report.worst.index == (2, 5)
+
+
+def test_a_bisection_of_what_was_folded_is_refused() -> None:
+    g, x, _ = int8_product("float16", 3, 70, 5)
+    with pytest.raises(SpyrecError) as error:
+        spyrec.run(spyrec.compile(g), {"x": x.astype(np.float16)}, spyrec.RunOptions(bisect=True))
+    assert error.value.diagnostics[0].code == "SPY0786"
+    assert '"y" = _weight_int8pack_mm' in error.value.diagnostics[0].message
