@@ -4,6 +4,9 @@
 Nothing is downloaded.
 """
 
+# torch and transformers are no dependency of the checks: what they return is unknown to them.
+# pyright: reportMissingImports=false, reportUnknownVariableType=false, reportUnknownMemberType=false
+# pyright: reportUnknownArgumentType=false, reportAttributeAccessIssue=false
 from __future__ import annotations
 
 import argparse
