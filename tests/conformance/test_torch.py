@@ -231,7 +231,7 @@ CALLS_WITHOUT_ORACLE: dict[str, str] = {
 """Samples of other ops whose arguments PyTorch takes in another form."""
 
 
-@pytest.mark.filterwarnings("ignore:.*degrees of freedom")
+@pytest.mark.filterwarnings("ignore:.*degrees of freedom", "ignore:The reduce argument of torch.scatter")
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.title)
 def test_a_reference_is_what_pytorch_computes(case: SampleCase) -> None:
     if case.op in WITHOUT_ORACLE:
