@@ -54,7 +54,7 @@ def main(layers: int, hidden: int) -> int:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description="A BERT of random weights through import and the emulated device.")
     parser.add_argument("--layers", type=int, default=2)
     parser.add_argument("--hidden", type=int, default=128)
     options = parser.parse_args()
