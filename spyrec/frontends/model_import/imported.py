@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
 
 import numpy as np
 
 from spyrec.dataclass import dataclass
+from spyrec.diagnostics import Location, ModelPlace
 from spyrec.diagnostics.json_reading import JsonValue
 from spyrec.files.array_memory import pieces
 from spyrec.frontends.model_import.cast import LARGEST, CastGraph, cast, chosen_dtypes
 from spyrec.frontends.model_import.rms_norms import with_rms_norms
 from spyrec.frontends.model_import.settle import Settled, settle
-from spyrec.frontends.model_import.source_graph import HostArray, SourceGraph, Weight, Weights
+from spyrec.frontends.model_import.source_graph import HostArray, SourceGraph, SourceInput, Weight, Weights
 from spyrec.hardware.dtypes import DType
 from spyrec.ir.graph import ConstantData, Graph, Value
 from spyrec.ir.graph_text import is_name
@@ -224,6 +225,19 @@ def _report(source: SourceGraph, settled: Settled, made: CastGraph, graph: Graph
 def _typed(value: Value) -> dict[str, JsonValue]:
     shape: list[JsonValue] = [name or extent for name, extent in zip(value.dims, value.type.shape)]
     return {"name": value.name, "shape": shape, "dtype": value.type.dtype.value}
+
+
+def with_places(graph: Graph, places: Mapping[str, ModelPlace], inputs: Sequence[SourceInput]) -> Graph:
+    """Return the graph with where in the model its nodes come from, by name, and its weights, by their keys."""
+    nodes = tuple(
+        replace(node, origin=Location(model=places[node.name])) if node.name in places else node for node in graph.nodes
+    )
+    keys = {item.name: item.key for item in inputs if item.key is not None}
+    values = {
+        name: replace(value, origin=Location(model=ModelPlace(keys[name]))) if name in keys else value
+        for name, value in graph.values.items()
+    }
+    return replace(graph, nodes=nodes, values=values)
 
 
 def with_program_names(graph: Graph, names: Mapping[str, str]) -> Graph:

@@ -77,6 +77,16 @@ class Weight:
     release: Callable[[], None] = lambda: None
 
 
+NARROWED: Mapping[str, str] = {"float64": "float32", "double": "float32"}
+"""Dtypes that a graph does not have, and what stands for them."""
+
+
+def weight_dtype(name: str) -> DType:
+    """Return what a weight of PyTorch's dtype ``name`` is in a graph; one that nothing can read counts as bytes."""
+    found = NARROWED.get(name, name)
+    return DType(found) if found in {item.value for item in DType} else DType.UINT8
+
+
 Weights = Mapping[str, Weight]
 """The tensors of a model by their keys."""
 

@@ -7,20 +7,18 @@ reference evaluator, node by node, and becomes attributes.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from spyrec.diagnostics import Location, ModelPlace, SpyrecError
+from spyrec.diagnostics import ModelPlace, SpyrecError
 from spyrec.frontends.graph_builder import GraphBuilder
-from spyrec.frontends.model_import.imported import with_program_names
+from spyrec.frontends.model_import.imported import with_places, with_program_names
 from spyrec.frontends.model_import.names import legal_name
-from spyrec.frontends.model_import.source_graph import HostArray, Problem, SourceGraph, SourceInput, Weights
+from spyrec.frontends.model_import.source_graph import NARROWED, HostArray, Problem, SourceGraph, SourceInput, Weights
 from spyrec.frontends.model_import.unsupported import Unsupported, reason_of
 from spyrec.frontends.onnx.model import DTYPES, OnnxModel, array_of
 from spyrec.frontends.value import Value
-from spyrec.ir.graph import Graph
 
 if TYPE_CHECKING:
     from onnx import AttributeProto, NodeProto, ValueInfoProto
@@ -36,11 +34,6 @@ class Call:
         self._graph = graph
         self.node = node
         self.attributes = {item.name: _attribute(item) for item in node.attribute}
-
-    @property
-    def op(self) -> str:
-        """The operator's name."""
-        return self.node.op_type
 
     @property
     def count(self) -> int:
@@ -109,17 +102,12 @@ class Call:
         made = getattr(self._graph.builder, op)(*operands, **attributes)
         return [made] if isinstance(made, Value) else list(cast("tuple[Value, ...]", made))
 
-    @property
-    def result_type(self) -> tuple[str, tuple[int, ...]] | None:
-        """Dtype and shape of the first result as shape inference knows them."""
-        return self._graph.inferred(self.node.output[0])
-
     def dtype(self, number: int) -> str:
         """Return a dtype by ONNX's number."""
         name, carrier = DTYPES.get(number, (f"type {number}", ""))
         if not carrier:
             raise Unsupported(f"a graph has no {name}")
-        return "float32" if name == "float64" else name
+        return NARROWED.get(name, name)
 
 
 def _attribute(item: AttributeProto) -> object:
@@ -164,20 +152,8 @@ class OnnxLowering:
         inputs, problems = tuple(self._inputs), tuple(self._problems)
         if problems or not names:
             return SourceGraph(None, inputs, problems)
-        return SourceGraph(with_program_names(self._placed(), names), inputs, problems, self._narrowed)
-
-    def _placed(self) -> Graph:
-        graph = self.builder.build()
-        keys = {item.name: item.key for item in self._inputs if item.key is not None}
-        nodes = tuple(
-            replace(node, origin=Location(model=self._places[node.name])) if node.name in self._places else node
-            for node in graph.nodes
-        )
-        values = {
-            name: replace(value, origin=Location(model=ModelPlace(keys[name]))) if name in keys else value
-            for name, value in graph.values.items()
-        }
-        return replace(graph, nodes=nodes, values=values)
+        placed = with_places(self.builder.build(), self._places, inputs)
+        return SourceGraph(with_program_names(placed, names), inputs, problems, self._narrowed)
 
     # --- values ---
 
@@ -192,7 +168,7 @@ class OnnxLowering:
             self._problems.append(Problem("input", item.name, (name,), None, reason, hint))
             self._values[item.name] = None
             return
-        dtype = "float32" if name == "float64" else name
+        dtype = NARROWED.get(name, name)
         shape = [extent for extent in extents if extent is not None]
         value = self.builder.input(self.builder.free_name(legal_name(item.name)), shape, dtype)
         if dtype != name:

@@ -7,7 +7,6 @@ files beside the model are mapped, never loaded.
 from __future__ import annotations
 
 import math
-import mmap
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -17,7 +16,8 @@ import numpy as np
 
 from spyrec.dataclass import dataclass
 from spyrec.diagnostics import Location, refuse
-from spyrec.frontends.model_import.source_graph import HostArray, SourceGraph, Weight, Weights
+from spyrec.frontends.model_import.mapped_bytes import MappedBytes
+from spyrec.frontends.model_import.source_graph import HostArray, SourceGraph, Weight, Weights, weight_dtype
 from spyrec.hardware.dtypes import DType
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def weight_of(tensor: TensorProto, model: OnnxModel) -> Weight:
     """Return a tensor of a model as a weight.  Errors: SPY0161 it lies in no file of the model's directory."""
     name, carrier = DTYPES.get(tensor.data_type, (f"type {tensor.data_type}", ""))
     shape = tuple(tensor.dims)
-    dtype = DType.FLOAT32 if name == "float64" else DType(name) if carrier else DType.UINT8
+    dtype = weight_dtype(name)
     if tensor.data_location == 1:
         return _external(tensor, model, dtype, carrier)
 
@@ -170,21 +170,9 @@ def _external(tensor: TensorProto, model: OnnxModel, dtype: DType, carrier: str)
     if offset < 0 or offset + size_bytes > path.stat().st_size:
         message = f'"{tensor.name[:80]}" ends at byte {offset + size_bytes} of "{location[:80]}", which is shorter'
         raise refuse("SPY0161", message, model.place)
-    held: list[mmap.mmap] = []
+    mapped = MappedBytes(path, offset, size_bytes)
 
     def read() -> HostArray:
-        if not size_bytes:
-            return np.empty(shape, carrier)
-        begin = offset // mmap.ALLOCATIONGRANULARITY * mmap.ALLOCATIONGRANULARITY
-        with path.open("rb") as stream:
-            shift = offset - begin
-            mapped = mmap.mmap(stream.fileno(), shift + size_bytes, access=mmap.ACCESS_READ, offset=begin)
-        held.append(mapped)
-        return np.frombuffer(mapped, carrier, math.prod(shape), shift).reshape(shape)
+        return mapped.read().view(carrier).reshape(shape) if size_bytes else np.empty(shape, carrier)
 
-    def release() -> None:
-        for mapped in held:
-            mapped.madvise(mmap.MADV_DONTNEED)
-        held.clear()
-
-    return Weight(dtype, shape, read, (str(path), offset), release)
+    return Weight(dtype, shape, read, (str(path), offset), mapped.release)

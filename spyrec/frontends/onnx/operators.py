@@ -78,10 +78,6 @@ def _as(call: Call, value: Value, dtype: str) -> Value:
     return value if value.dtype == dtype else call.add("to", value, dtype=dtype)
 
 
-def _where(call: Call) -> Sequence[Value]:
-    return [call.add("where", *call.values())]
-
-
 def _clip(call: Call) -> Sequence[Value]:
     bounds: dict[str, object] = {}
     value = call.value(0)
@@ -686,10 +682,6 @@ def _by_heads(call: Call, value: Value, heads: int) -> Value:
     return call.add("permute", split, dims=[0, 2, 1, 3])
 
 
-def _not_equal_to_zero(call: Call) -> Sequence[Value]:
-    return [call.add("logical_not", call.value(0))]
-
-
 def _swish(call: Call) -> Sequence[Value]:
     value, alpha = call.value(0), call.number("alpha", 1.0)
     if alpha == 1.0:
@@ -758,7 +750,7 @@ OPERATORS: Mapping[str, Operator] = MappingProxyType(
         "Mean": _mean,
         "Min": _folded("minimum"),
         "Mod": _mod,
-        "Not": _not_equal_to_zero,
+        "Not": _same("logical_not"),
         "OneHot": _one_hot,
         "PRelu": _prelu,
         "Pad": _pad,
@@ -794,7 +786,7 @@ OPERATORS: Mapping[str, Operator] = MappingProxyType(
         "Transpose": _transpose,
         "Trilu": _triangle,
         "Unsqueeze": _unsqueeze,
-        "Where": _where,
+        "Where": _same("where"),
     }
 )
 """Operators by their names."""

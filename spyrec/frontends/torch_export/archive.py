@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import math
-import mmap
 import struct
 import zipfile
 from collections.abc import Iterator, Mapping
@@ -21,8 +20,8 @@ import numpy as np
 from spyrec.dataclass import dataclass
 from spyrec.diagnostics import Location, SpyrecError, refuse
 from spyrec.diagnostics.json_reading import MAX_TEXT_BYTES, JsonValue, load_json
-from spyrec.frontends.model_import.source_graph import HostArray, Weight
-from spyrec.hardware.dtypes import DType
+from spyrec.frontends.model_import.mapped_bytes import MappedBytes
+from spyrec.frontends.model_import.source_graph import HostArray, Weight, weight_dtype
 
 _PROGRAM = "models/model.json"
 _WEIGHTS = "data/weights/"
@@ -242,7 +241,7 @@ def _data_offset(archive: zipfile.ZipFile, item: zipfile.ZipInfo) -> int:
 
 
 def _weight(path: Path, stored: StoredTensor) -> Weight:
-    held: list[mmap.mmap] = []
+    mapped = MappedBytes(path, stored.offset_bytes, stored.size_bytes)
 
     def read() -> HostArray:
         if not stored.carrier:
@@ -251,25 +250,13 @@ def _weight(path: Path, stored: StoredTensor) -> Weight:
             )
         if not math.prod(stored.shape):
             return np.empty(stored.shape, stored.carrier)
-        begin = stored.offset_bytes // mmap.ALLOCATIONGRANULARITY * mmap.ALLOCATIONGRANULARITY
-        with path.open("rb") as stream:
-            shift = stored.offset_bytes - begin
-            mapped = mmap.mmap(stream.fileno(), shift + stored.size_bytes, access=mmap.ACCESS_READ, offset=begin)
-        held.append(mapped)
         itemsize = np.dtype(stored.carrier).itemsize
-        flat = np.frombuffer(mapped, np.uint8, stored.size_bytes - stored.size_bytes % itemsize, shift).view(
-            stored.carrier
-        )
+        flat = mapped.read()[: stored.size_bytes - stored.size_bytes % itemsize].view(stored.carrier)
         strides = tuple(stride * itemsize for stride in stored.strides)
         return np.lib.stride_tricks.as_strided(flat[stored.first :], stored.shape, strides, writeable=False)
 
-    def release() -> None:
-        for mapped in held:
-            mapped.madvise(mmap.MADV_DONTNEED)
-        held.clear()
-
-    dtype = DType.FLOAT32 if stored.dtype == "float64" else DType(stored.dtype) if stored.carrier else DType.UINT8
-    return Weight(dtype, stored.shape, read, (stored.path, stored.first, stored.strides), release)
+    storage = (stored.path, stored.first, stored.strides)
+    return Weight(weight_dtype(stored.dtype), stored.shape, read, storage, mapped.release)
 
 
 # --- the copy for torch ---

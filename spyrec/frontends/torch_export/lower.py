@@ -7,14 +7,14 @@ name differs, or one operation is several ops, ``rewrites.py`` says how.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import cast
 
-from spyrec.diagnostics import Location, ModelPlace, SpyrecError
+from spyrec.diagnostics import ModelPlace, SpyrecError
 from spyrec.frontends.graph_builder import GraphBuilder
-from spyrec.frontends.model_import.imported import with_program_names
+from spyrec.frontends.model_import.imported import with_places, with_program_names
 from spyrec.frontends.model_import.names import legal_name
-from spyrec.frontends.model_import.source_graph import Problem, SourceGraph, SourceInput
+from spyrec.frontends.model_import.source_graph import NARROWED, Problem, SourceGraph, SourceInput
 from spyrec.frontends.model_import.unsupported import Unsupported, reason_of
 from spyrec.frontends.torch_export.kept import IDENTITIES, SIZES, VANISHING, public_name
 from spyrec.frontends.torch_export.rewrites import REWRITES
@@ -33,9 +33,6 @@ from spyrec.hardware.dtypes import DType
 from spyrec.ir.graph import Graph
 from spyrec.ir.opdef import OpDef, OpKind, catalogue
 from spyrec.ir.refused_ops import refusal
-
-NARROWED: Mapping[str, str] = {"float64": "float32", "double": "float32"}
-"""Dtypes that a graph does not have, and what stands for them."""
 
 _SAID_BY_NOBODY = frozenset(
     {"device", "layout", "memory_format", "pin_memory", "non_blocking", "copy", "implicit", "cudnn_enable",
@@ -137,17 +134,8 @@ class Lowering:
 
     def _placed(self) -> Graph:
         """Return the graph with each node's place in the model, and outputs under the program's names."""
-        graph = self.builder.build()
-        nodes = tuple(
-            replace(node, origin=Location(model=self._places[node.name])) if node.name in self._places else node
-            for node in graph.nodes
-        )
-        keys = {item.name: item.key for item in self._inputs if item.key is not None}
-        values = {
-            name: replace(value, origin=Location(model=ModelPlace(keys[name]))) if name in keys else value
-            for name, value in graph.values.items()
-        }
-        return with_program_names(replace(graph, nodes=nodes, values=values), self._program_names)
+        graph = with_places(self.builder.build(), self._places, self._inputs)
+        return with_program_names(graph, self._program_names)
 
     # --- nodes ---
 
@@ -231,7 +219,7 @@ class Lowering:
         known = {item.name for item in fields(definition.attributes)}
         if definition.kind is OpKind.CREATION and "dtype" in known and node.results[0][1] is not None:
             attributes["dtype"] = self.dtype_of(node.results[0][1].dtype)
-        return self.add(definition, self._promoted(definition, operands, node), attributes, len(node.results))
+        return self.add(definition, self._promoted(operands, node), attributes, len(node.results))
 
     def add(
         self, definition: OpDef, operands: Sequence[object], attributes: Mapping[str, object], results: int = 1
@@ -278,7 +266,7 @@ class Lowering:
             return {}
         return {name: self.plain(argument)}
 
-    def _promoted(self, definition: OpDef, operands: Sequence[object], node: TracedNode) -> list[object]:
+    def _promoted(self, operands: Sequence[object], node: TracedNode) -> list[object]:
         """Return the operands, floats of several dtypes converted to what PyTorch computes in."""
         tensors = [item for item in operands if isinstance(item, Value)]
         floats = {item.dtype for item in tensors if DType(item.dtype).is_float}
@@ -288,7 +276,6 @@ class Lowering:
         named = None if wanted is None else NARROWED.get(wanted.dtype, wanted.dtype)
         is_float = named is not None and DType(named).is_float
         target = named if is_float else "float32"
-        del definition
         return [
             self.op("to", item, dtype=target)
             if isinstance(item, Value) and DType(item.dtype).is_float and item.dtype != target

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spyrec.frontends.model_import.source_graph import HostArray, SourceGraph, Weight, Weights
+from spyrec.frontends.model_import.source_graph import HostArray, SourceGraph, Weight, Weights, weight_dtype
 from spyrec.frontends.torch_export.archive import read_archive
 from spyrec.frontends.torch_export.lower import lower
 from spyrec.frontends.torch_export.program_process import traced
-from spyrec.hardware.dtypes import DType
 
 if TYPE_CHECKING:
     import torch
@@ -48,8 +47,6 @@ def weight_of(tensor: torch.Tensor) -> Weight:
     import torch
 
     name = str(tensor.dtype).removeprefix("torch.")
-    is_known = name in {item.value for item in DType}
-    dtype = DType.FLOAT32 if name == "float64" else DType(name) if is_known else DType.UINT8
 
     def read() -> HostArray:
         held = tensor.detach().cpu()
@@ -60,4 +57,4 @@ def weight_of(tensor: torch.Tensor) -> Weight:
         return held.numpy()
 
     place = (tensor.untyped_storage().data_ptr(), tensor.storage_offset(), tuple(tensor.stride()))
-    return Weight(dtype, tuple(int(extent) for extent in tensor.shape), read, place)
+    return Weight(weight_dtype(name), tuple(int(extent) for extent in tensor.shape), read, place)
