@@ -10,10 +10,10 @@ from spyrec.runtime.device import NO_VALUES
 from spyrec.runtime.errors import InvalidArgument
 from spyrec.runtime.jobs import launch_kernel as plans
 from spyrec.runtime.jobs.execution_plan import ExecutionPlan
-from spyrec.runtime.jobs.given_tensors import allows_tiles
 from spyrec.runtime.launch_arguments import require_tensors
 from spyrec.runtime.legacy import Program
 from spyrec.runtime.streams.control_block import ControlBlock
+from spyrec.runtime.streams.launchable import allows_tiles
 from spyrec.runtime.streams.spyre_stream import SpyreStream
 from spyrec.runtime.tensors import SpyreTensor
 

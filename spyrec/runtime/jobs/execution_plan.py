@@ -237,7 +237,7 @@ class ExecutionPlan:
 
     def constants_on(self, device: SpyreDevice) -> PlacedConstants | None:
         """Return the constants as they lie on a device, ``None`` where the plan has none."""
-        return self._placed.get(device)
+        return self._placed.get(device) if self.constants else None
 
     def _place_constants(
         self, device: SpyreDevice, launch_id: int, readiness: Readiness, undo: ExitStack

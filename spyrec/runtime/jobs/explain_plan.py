@@ -10,7 +10,7 @@ from spyrec.dataclass import dataclass
 from spyrec.runtime.argument_kinds import of, takes
 from spyrec.runtime.device import NO_VALUES
 from spyrec.runtime.jobs.execution_plan import ExecutionPlan
-from spyrec.runtime.jobs.given_tensors import allows_tiles, check_given, named_tensors, tensors_of
+from spyrec.runtime.jobs.given_tensors import check_given, named_tensors, tensors_of
 from spyrec.runtime.jobs.iteration import require_data_memory, shares_memory
 from spyrec.runtime.jobs.job import Job
 from spyrec.runtime.jobs.steps import HostOperation
@@ -58,14 +58,14 @@ def explain_launch(
     require_tensors(tensors)
     arguments = arguments_on(tensors[0].device, tensors) if tensors else []
     device = tensors[0].device if tensors else None
-    return explain_arguments(device, plan, arguments, allows_tiles(allow_tiled_launch), values)
+    return explain_arguments(device, plan, arguments, allow_tiled_launch, values)
 
 
 def explain_arguments(
     device: SpyreDevice | None,
     plan: ExecutionPlan,
     arguments: Sequence[LaunchArgument],
-    allow_tiled_launch: bool = True,
+    allow_tiled_launch: bool | None = True,
     values: Mapping[str, int] = NO_VALUES,
 ) -> tuple[JobLaunch, ...]:
     """Explain a launch on memory that is described as tensors are; ``device``: ``None`` where there is none of it."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 
 from spyrec.diagnostics import refuse
@@ -14,9 +13,6 @@ from spyrec.runtime.jobs.execution_plan import ExecutionPlan, WiredJob
 from spyrec.runtime.jobs.job_argument import extents_of
 from spyrec.runtime.memory.allocator import AllocationIndex
 from spyrec.runtime.streams.launch_argument import LaunchArgument
-
-TILED_LAUNCH_VARIABLE = "SPYRE_ALLOW_TILED_LAUNCH"
-"""The environment variable that forbids tiled launches with 0, false, no or off (seed 000)."""
 
 
 def check_given(plan: ExecutionPlan, arguments: Sequence[LaunchArgument], values: Mapping[str, int]) -> None:
@@ -77,10 +73,3 @@ def tensors_of(
 ) -> tuple[LaunchArgument, ...]:
     """Return the tensors of one job of a plan."""
     return tuple(arguments) if wired.tensors is None else tuple([named[name] for name in wired.tensors])
-
-
-def allows_tiles(asked: bool | None) -> bool:
-    """Return whether a launch may have several iterations; ``None``: as ``SPYRE_ALLOW_TILED_LAUNCH`` says."""
-    if asked is not None:
-        return asked
-    return os.environ.get(TILED_LAUNCH_VARIABLE, "1").strip().lower() not in {"0", "false", "no", "off"}

@@ -37,7 +37,7 @@ from spyrec.runtime.memory.allocator import AllocationIndex, DeviceBytes
 from spyrec.runtime.streams.control_block import ControlBlock, OperandCheck
 from spyrec.runtime.streams.launch_argument import LaunchArgument
 from spyrec.runtime.streams.launch_order import Readiness
-from spyrec.runtime.streams.launchable import LaunchRequest
+from spyrec.runtime.streams.launchable import LaunchRequest, allows_tiles
 
 if TYPE_CHECKING:
     from spyrec.runtime.launch.tile_plan import TilePlan
@@ -191,7 +191,7 @@ class Job:
         """
         loaded = self._loaded.get(request.device)
         known = () if loaded is None else loaded.known_runs(request.arguments, request.device.allocator)
-        if known and (request.allow_tiled_launch or not known[0].tile):
+        if known and (not known[0].tile or allows_tiles(request.allow_tiled_launch)):
             return self._again(known, request)
         plan = self.tile_plan(request)
         if plan is not None:
@@ -243,7 +243,7 @@ class Job:
                 from spyrec.runtime.launch.explain import explain_launch
                 from spyrec.runtime.launch.plan import LaunchOptions
 
-                options = LaunchOptions(allow_tiled_launch=request.allow_tiled_launch)
+                options = LaunchOptions(allow_tiled_launch=allows_tiles(request.allow_tiled_launch))
                 return explain_launch(self.signature.contract, launch_tensors(given), options)
         return None
 

@@ -7,12 +7,7 @@ from typing import TYPE_CHECKING
 
 from spyrec.runtime.device import NO_VALUES
 from spyrec.runtime.jobs.execution_plan import ExecutionPlan
-from spyrec.runtime.jobs.given_tensors import (
-    allows_tiles,
-    check_given,
-    named_tensors,
-    tensors_of,
-)
+from spyrec.runtime.jobs.given_tensors import check_given, named_tensors, tensors_of
 from spyrec.runtime.streams.control_block import ControlBlock
 from spyrec.runtime.streams.launch_argument import LaunchArgument
 from spyrec.runtime.streams.launch_order import LaunchOrder
@@ -44,14 +39,14 @@ def launch_kernel(
 
     plan.refuse_host_steps()
     arguments = arguments_on(stream.device, tensors)
-    return launch_arguments(stream, plan, arguments, allows_tiles(allow_tiled_launch), values)
+    return launch_arguments(stream, plan, arguments, allow_tiled_launch, values)
 
 
 def launch_arguments(
     stream: SpyreStream,
     plan: ExecutionPlan,
     arguments: Sequence[LaunchArgument],
-    allow_tiled_launch: bool = True,
+    allow_tiled_launch: bool | None = True,
     values: Mapping[str, int] = NO_VALUES,
 ) -> tuple[ControlBlock, ...]:
     """Enqueue all jobs of a plan on memory that is described as tensors are; else as :func:`launch_kernel`."""

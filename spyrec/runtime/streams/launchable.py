@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Protocol
@@ -15,6 +16,16 @@ from spyrec.runtime.streams.launch_order import LaunchOrder
 
 if TYPE_CHECKING:
     from spyrec.runtime.spyre_device import SpyreDevice
+
+TILED_LAUNCH_VARIABLE = "SPYRE_ALLOW_TILED_LAUNCH"
+"""The environment variable that forbids tiled launches with 0, false, no or off (seed 000)."""
+
+
+def allows_tiles(asked: bool | None) -> bool:
+    """Return whether a launch may have several iterations; ``None``: as ``SPYRE_ALLOW_TILED_LAUNCH`` says."""
+    if asked is not None:
+        return asked
+    return os.environ.get(TILED_LAUNCH_VARIABLE, "1").strip().lower() not in {"0", "false", "no", "off"}
 
 
 class LaunchMemory:
@@ -39,6 +50,8 @@ class LaunchMemory:
 class LaunchRequest:
     """One launch: on which stream, with which tensors, and whether in several iterations where they are larger.
 
+    ``allow_tiled_launch``: as :func:`allows_tiles` takes it, which only those ask whose tensors are larger.
+
     ``memory``: where its job takes device memory that nobody else sees; ``order``: what it is to come behind.
     ``values``: of value parameters, before those that follow from the tensors' shapes.
     """
@@ -47,7 +60,7 @@ class LaunchRequest:
     stream_id: int
     launch_id: int
     arguments: tuple[LaunchArgument, ...]
-    allow_tiled_launch: bool = True
+    allow_tiled_launch: bool | None = True
     memory: LaunchMemory = field(default_factory=LaunchMemory)
     order: LaunchOrder = field(default_factory=LaunchOrder)
     values: Mapping[str, int] = field(default_factory=dict[str, int])

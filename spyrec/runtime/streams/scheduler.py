@@ -138,7 +138,10 @@ class Scheduler:
         Errors: SPY0902 and SPY0954 what they use was freed, SPY0920, SPY0923, SPY0929.
         """
         with self.lock:
-            self.refuse_unready(queue)
+            if self._submission is not None or self.fault is not None or queue.failure is not None:
+                self.refuse_unready(queue)
+            elif self.effects.is_in_host_function:
+                self.refuse_in_host_function("enqueue work")
             now, ticket, number = self.clock_ns, queue.submitted, self._sequence
             is_followed = self.watch.follows_enqueueing or bool(self.observers)
             entries: list[Entry] = []
