@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterator
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
@@ -61,6 +62,16 @@ class Attention(nn.Module):
 def test_the_entry_point_is_the_backend() -> None:
     points = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"]
     assert points["torch_dynamo_backends"] == {"spyrec": "spyrec.torch_backend:backend"}
+
+
+@pytest.mark.skipif(
+    "spyrec" not in entry_points(group="torch_dynamo_backends").names, reason="spyrec is read from a checkout"
+)
+def test_torch_finds_it_by_name_where_it_is_installed() -> None:
+    x = torch.randn(3, 16)
+    found = torch.compile(mlp(), backend="spyrec", options={"dtype": "float16", "fallback": False})(x)
+    assert found.shape == (3, 8)
+    assert torch_backend.report().programs == 1
 
 
 @pytest.mark.parametrize(("model", "shape"), [(mlp(), (3, 16)), (Attention(), (2, 8, 32))])
