@@ -39,7 +39,7 @@ class OperandTable:
     """The cost of one operand for every pair of input and output layout.
 
     An entry is exact, or a lower bound until ``refine`` has searched for the cheapest copies: most entries of a graph
-    are never near its optimum, and their searches would take most of the compiler's time.  ``refined``: how often it did.
+    are never near its optimum, and their searches would take most of the compiler's time.  ``refined``: how many did.
     """
 
     def __init__(self, reader: _Reader, sources: Layouts, targets: Layouts) -> None:

@@ -437,7 +437,7 @@ def _join(kind: _Kind, bucket: Sequence[_Compact], tables: _Tables) -> _Joined:
     for mini in kind.minis:
         members = [bucket[number] for number in mini.members]
         arrays, lengths, rows = [table.array for table in members], kind.sizes, None
-        if any([table.rows is not None for table in members]):
+        if any(table.rows is not None for table in members):
             arrays, lengths, rows = _aligned(mini, members, kind.sizes)
         array = _without_variable(mini, arrays, lengths)
         least = int(array.min())
