@@ -10,7 +10,6 @@ import secrets
 import shutil
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
-from io import FileIO
 from pathlib import Path
 from typing import BinaryIO
 
@@ -38,15 +37,21 @@ class NewDirectory:
     """The directory while it is written; ``digests`` are the SHA-256 of the files so far, made while writing."""
 
     def __init__(self, root: Path) -> None:
-        self._root = root
+        self._root = str(root)
         self._folders: set[str] = {""}
+        self._shared: dict[int, tuple[bytes, str]] = {}
         self.digests: dict[str, str] = {}
 
-    def write(self, name: str, content: bytes) -> None:
-        """Write one file; ``name`` is relative, ``/`` between its parts."""
-        with open(self._new_file(name), "wb", buffering=0) as stream:  # noqa: PTH123 -- a bundle has thousands of them
-            _write_all(stream, content)
-        self.digests[name] = hashlib.sha256(content).hexdigest()
+    def write(self, name: str, content: bytes, *, is_shared: bool = False) -> None:
+        """Write one file; ``name`` is relative, ``/`` between its parts.
+
+        ``is_shared``: further files will have the very same content; its digest is made once, and it is held for that.
+        """
+        _write_file(self._new_file(name), content)
+        if is_shared and id(content) not in self._shared:
+            self._shared[id(content)] = content, hashlib.sha256(content).hexdigest()
+        known = self._shared.get(id(content))
+        self.digests[name] = hashlib.sha256(content).hexdigest() if known is None else known[1]
 
     @contextmanager
     def stream(self, name: str) -> Generator[Callable[[memoryview | bytes], None]]:
@@ -62,15 +67,20 @@ class NewDirectory:
         assert is_inside(name), name
         folder = name.rpartition("/")[0]
         if folder not in self._folders:
-            (self._root / folder).mkdir(parents=True, exist_ok=True)
+            os.makedirs(f"{self._root}/{folder}", exist_ok=True)  # noqa: PTH103 -- hundreds of them, as below
             self._folders.add(folder)
         return f"{self._root}/{name}"
 
 
-def _write_all(stream: FileIO, content: bytes) -> None:
-    left = memoryview(content)
-    while left:
-        left = left[stream.write(left) :]
+def _write_file(path: str, content: bytes) -> None:
+    """Write a file that is not there yet: a bundle has thousands, for which a stream's own calls would be half."""
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    try:
+        written = os.write(handle, content)
+        while written < len(content):
+            written += os.write(handle, memoryview(content)[written:])
+    finally:
+        os.close(handle)
 
 
 def _writer(stream: BinaryIO, update: Callable[[memoryview | bytes], None]) -> Callable[[memoryview | bytes], None]:

@@ -70,7 +70,7 @@ class Bundle(BundleContent):
             if code not in written:
                 written[code] = program_files(program)
             files = written[code]
-            write_files(directory, program.directory, files)
+            write_files(directory, program.directory, files, are_shared=True)
             if program.directory in self.artifacts:
                 write_artifact(directory, program.directory, self.artifacts.made_of(program.directory, files))
         for name in sorted(self.dci):
@@ -122,8 +122,11 @@ def load_foreign(
 class FileSink(Protocol):
     """What takes the files of a bundle: a directory, or memory."""
 
-    def write(self, name: str, content: bytes) -> None:
-        """Take one file; ``name`` is relative, ``/`` between its parts."""
+    def write(self, name: str, content: bytes, *, is_shared: bool = False) -> None:
+        """Take one file; ``name`` is relative, ``/`` between its parts.
+
+        ``is_shared``: other files may have the very same content.
+        """
         ...
 
 
@@ -133,15 +136,18 @@ class _WrittenFiles:
 
     files: dict[str, bytes]
 
-    def write(self, name: str, content: bytes) -> None:
+    def write(self, name: str, content: bytes, *, is_shared: bool = False) -> None:  # noqa: ARG002 -- held in any case
         """Take one file."""
         self.files[name] = content
 
 
-def write_files(directory: FileSink, folder: str, files: Mapping[str, bytes]) -> None:
-    """Write files into a program's directory inside the bundle, ``"."`` or ``"kernels/N"``."""
+def write_files(directory: FileSink, folder: str, files: Mapping[str, bytes], *, are_shared: bool = False) -> None:
+    """Write files into a program's directory inside the bundle, ``"."`` or ``"kernels/N"``.
+
+    ``are_shared``: other programs may have the very same files.
+    """
     for name, content in files.items():
-        directory.write(name if folder == "." else f"{folder}/{name}", content)
+        directory.write(name if folder == "." else f"{folder}/{name}", content, is_shared=are_shared)
 
 
 def write_artifact(directory: FileSink, folder: str, artifact: LaunchArtifact) -> None:

@@ -25,7 +25,7 @@ from spyrec.passes.assign_layouts.shared_constants import share_constants
 from spyrec.passes.assign_layouts.shared_copies import Reader, SharedReaders, shared_readers, where_made
 from spyrec.passes.assign_layouts.write_copies import write_copies
 from spyrec.passes.base import Lack, PassContext, Refused
-from spyrec.passes.solvers.elimination import INFINITE, Assignment, Factor, Table, minimise, total_cost
+from spyrec.passes.solvers.elimination import INFINITE, Assignment, Elimination, Factor, Table, total_cost
 
 
 def assign_layouts(graph: KernelGraph, context: PassContext) -> KernelGraph | Refused:
@@ -119,6 +119,7 @@ class LayoutProblem:
         ]
         self._operands = [operand for operand in operands if operand.source != operand.target]
         self._in_place = [operand for operand in operands if operand.source == operand.target]
+        self._joint_tables: dict[Hashable, Table] = {}
 
     def solve(self) -> LayoutChoice | None:
         """Return the best choice, ``None`` where none serves every kernel."""
@@ -134,25 +135,33 @@ class LayoutProblem:
         The tables start as lower bounds: an optimum that uses exact entries only is the true one.  First every operand
         pays for its copies alone, which is quick and already the answer where there are none.
         """
-        alone = self._minimise(
-            lambda: [Factor((item.source, item.target), item.table.costs) for item in self._operands]
-        )
+        pairs = self._elimination([(item.source, item.target) for item in self._operands])
+        alone = self._minimise(pairs, lambda: [item.table.costs for item in self._operands])
         if alone is None or alone.cost < TIE_SCALE:
             return alone
         groups = list(self._shared())
-        best = self._minimise(lambda: self._joint(groups))
+        joined = self._elimination([group.scope for group in groups])
+        best = self._minimise(joined, lambda: self._joint(groups))
         assert best is not None
         if all(group.is_first for group in groups):
             return best
-        factors = self._joint(groups, are_copies_of_others_free=True)
-        in_place = [Factor((item.source,), np.diagonal(item.table.costs)) for item in self._in_place]
-        bound = minimise(self._sizes, [*self._own, *in_place, *factors]).lower_bound
+        tables = self._joint(groups, are_copies_of_others_free=True)
+        bound = joined.minimise([*self._alone(), *tables]).lower_bound
         return replace(best, lower_bound=min(bound, best.cost))
 
-    def _minimise(self, factors: Callable[[], list[Factor]]) -> Assignment | None:
+    def _elimination(self, scopes: Sequence[tuple[int, ...]]) -> Elimination:
+        """Return the elimination of what buffers cost by themselves, and of tables over ``scopes``."""
+        in_place = [(item.source,) for item in self._in_place]
+        return Elimination(self._sizes, [*(factor.scope for factor in self._own), *in_place, *scopes])
+
+    def _alone(self) -> Iterator[Table]:
+        """Yield what buffers cost by themselves."""
+        yield from (factor.table for factor in self._own)
+        yield from (np.diagonal(item.table.costs) for item in self._in_place)
+
+    def _minimise(self, elimination: Elimination, tables: Callable[[], list[Table]]) -> Assignment | None:
         while True:
-            in_place = [Factor((item.source,), np.diagonal(item.table.costs)) for item in self._in_place]
-            best = minimise(self._sizes, [*self._own, *in_place, *factors()])
+            best = elimination.minimise([*self._alone(), *tables()])
             if best.cost >= INFINITE:
                 return None
             if not self._refine(best.values):
@@ -166,20 +175,22 @@ class LayoutProblem:
         for source, found in readers.items():
             yield from shared_readers(source, found, self._sizes)
 
-    def _joint(self, groups: Sequence[SharedReaders], *, are_copies_of_others_free: bool = False) -> list[Factor]:
-        """Return the joint table of each group; those of groups that are alike are one object.
+    def _joint(self, groups: Sequence[SharedReaders], *, are_copies_of_others_free: bool = False) -> list[Table]:
+        """Return the joint table of each group; those of groups that are alike are one object, and stay it.
 
         ``are_copies_of_others_free``: of all but the first group of a buffer.
         """
-        tables: dict[Hashable, Table] = {}
-        factors: list[Factor] = []
+        before, self._joint_tables = self._joint_tables, {}
+        found: list[Table] = []
         for group in groups:
             is_free = are_copies_of_others_free and not group.is_first
             kind = group.kind(self._sizes), is_free
-            if kind not in tables:
-                tables[kind] = group.factor(self._sizes, free_copies=is_free).table
-            factors.append(Factor(group.scope, tables[kind]))
-        return factors
+            if kind not in self._joint_tables:
+                known = before.get(kind)
+                table = group.factor(self._sizes, free_copies=is_free).table if known is None else known
+                self._joint_tables[kind] = table
+            found.append(self._joint_tables[kind])
+        return found
 
     def cost_of(self, values: Sequence[int]) -> int:
         """Return the cost of one choice, added up kernel by kernel; a copy that several need counts once.

@@ -39,7 +39,7 @@ class OperandTable:
     """The cost of one operand for every pair of input and output layout.
 
     An entry is exact, or a lower bound until ``refine`` has searched for the cheapest copies: most entries of a graph
-    are never near its optimum, and their searches would take most of the compiler's time.
+    are never near its optimum, and their searches would take most of the compiler's time.  ``refined``: how many did.
     """
 
     def __init__(self, reader: _Reader, sources: Layouts, targets: Layouts) -> None:
@@ -49,6 +49,7 @@ class OperandTable:
         self.costs = np.zeros((len(sources), len(targets)), np.int64)
         self._is_exact = np.zeros(self.costs.shape, np.bool_)
         self._chains: dict[tuple[int, int], tuple[CopyStep, ...]] = {}
+        self.refined = 0
         for i, source in enumerate(sources):
             for j, target in enumerate(targets):
                 self.costs[i, j], self._is_exact[i, j] = reader.estimate(source, target)
@@ -58,7 +59,9 @@ class OperandTable:
         if self._is_exact[i, j]:
             return False
         self._is_exact[i, j] = True
+        self.refined += 1
         found = self.realization(i, j)
+        self.costs = self.costs.copy()  # others have given the one before to an elimination
         self.costs[i, j] = self._reader.cost(self._sources[i], self._targets[j], found)
         if found is not None and found.steps:
             self._chains[i, j] = found.steps

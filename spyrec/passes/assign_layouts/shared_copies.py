@@ -61,10 +61,15 @@ class SharedReaders:
         return Factor(scope, np.minimum(own + np.maximum(self._copies(shape), pending), INFINITE))
 
     def kind(self, sizes: Sequence[int]) -> Hashable:
-        """Return what groups have in common whose joint tables are equal, as long as no entry is refined."""
+        """Return what groups have in common whose joint tables are equal."""
         scope, loops = self.scope, dict[tuple[int, ...], int]()
         readers = [
-            (id(reader.table), scope.index(reader.target), loops.setdefault(reader.loops, len(loops)))
+            (
+                id(reader.table),
+                reader.table.refined,
+                scope.index(reader.target),
+                loops.setdefault(reader.loops, len(loops)),
+            )
             for reader in self.readers
         ]
         shared = [common_depth(one, other) for one, other in combinations(loops, 2)]
