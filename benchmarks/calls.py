@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 import spyrec
-from benchmarks.measure import Figures, rounded
+from benchmarks.measure import Figures, interleaved_seconds, rounded
 from spyrec.emulator.device import EmulatedDevice
 
 SIZE = 4096
@@ -101,20 +101,6 @@ def _beside() -> str:
     return f"torch {torch.__version__}, {capability}, {os.cpu_count() or 1} threads"
 
 
-def _least(actions: dict[str, Action]) -> dict[str, tuple[float, float]]:
-    """Return the least time and CPU time of each action over interleaved rounds, after one that does not count."""
-    least = {name: (float("inf"), float("inf")) for name in actions}
-    for number in range(ROUNDS + 1):
-        for name, action in actions.items():
-            time.sleep(_PAUSE_SECONDS)
-            start, cpu = time.perf_counter(), time.process_time()
-            action()
-            took = time.perf_counter() - start, time.process_time() - cpu
-            if number:
-                least[name] = min(least[name][0], took[0]), min(least[name][1], took[1])
-    return least
-
-
 def measure() -> Figures:
     """Return, per operation, milliseconds and CPU milliseconds of a call and of what it stands beside, and ratios."""
     generator = np.random.Generator(np.random.PCG64(0))
@@ -125,17 +111,18 @@ def measure() -> Figures:
         with spyrec.load(spyrec.compile(builder)) as model, _kernels_timed(kernels):
             inputs = {item: {"x": x, "y": y}[item] for item in model.inputs}
             actions: dict[str, Action] = {"call": lambda: model(**inputs)}  # noqa: B023 -- called within this turn
-            least = _least({**actions, **_others(name, x, y)})
-        times = {f"{key}_ms": rounded(seconds * 1e3) for key, (seconds, _) in least.items()}
-        cpu = {f"{key}_cpu_ms": rounded(seconds * 1e3) for key, (_, seconds) in least.items()}
+            candidates = {**actions, **_others(name, x, y)}
+            least = interleaved_seconds(candidates, ROUNDS, pause_seconds=_PAUSE_SECONDS, statistic=min)
+        times = {f"{key}_ms": rounded(seconds.wall * 1e3) for key, seconds in least.items()}
+        cpu = {f"{key}_cpu_ms": rounded(seconds.cpu * 1e3) for key, seconds in least.items()}
         beside = "sgemm" if name == "matmul" else "torch" if "torch" in least else "copyto"
         figures[name] = {
             **times,
             **cpu,
             "kernel_cpu_ms": rounded(min(kernels) * 1e3),
-            "copies_share": rounded(1 - min(kernels) / least["call"][1]),
-            f"time_over_{beside}": rounded(least["call"][0] / least[beside][0]),
-            f"cpu_over_{beside}": rounded(least["call"][1] / least[beside][1]),
+            "copies_share": rounded(1 - min(kernels) / least["call"].cpu),
+            f"time_over_{beside}": rounded(least["call"].wall / least[beside].wall),
+            f"cpu_over_{beside}": rounded(least["call"].cpu / least[beside].cpu),
             "claim": {"sgemm": "time_over_sgemm <= 1.2", "torch": "time_over_torch <= 1.3"}.get(beside, "none"),
         }
     return figures

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from statistics import median
 
 Figures = dict[str, object]
@@ -33,6 +34,47 @@ def interleaved(
             if number > 0:
                 seconds[name].append(clock() - start)
     return {name: statistic(values) for name, values in seconds.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Seconds:
+    """Seconds that passed, and those of processor time of all threads: where others work too, they say more."""
+
+    wall: float
+    cpu: float
+
+
+class Stopwatch:
+    """Tells how long ago it was made."""
+
+    def __init__(self) -> None:
+        self._wall, self._cpu = time.perf_counter(), time.process_time()
+
+    def read(self) -> Seconds:
+        """Return the time since."""
+        return Seconds(time.perf_counter() - self._wall, time.process_time() - self._cpu)
+
+
+def interleaved_seconds(
+    candidates: Mapping[str, Callable[[], object]],
+    rounds: int,
+    *,
+    pause_seconds: float,
+    statistic: Callable[[Sequence[float]], float],
+) -> dict[str, Seconds]:
+    """Return :func:`interleaved` times of both clocks, from the same rounds."""
+    found: dict[str, list[Seconds]] = {name: [] for name in candidates}
+    for number in range(rounds + 1):
+        for name, action in candidates.items():
+            time.sleep(pause_seconds)
+            watch = Stopwatch()
+            action()
+            if number > 0:
+                found[name].append(watch.read())
+    return {
+        name: Seconds(statistic([item.wall for item in items]), statistic([item.cpu for item in items]))
+        for name, items in found.items()
+    }
 
 
 def rounded(value: float, digits: int = 4) -> float:

@@ -34,10 +34,15 @@ class Example:
 
 def build(name: str) -> Example:
     """Return the model of that name; the same weights and inputs each time."""
+    return made(ARCHITECTURES[name])
+
+
+def made(make: Callable[[], Example]) -> Example:
+    """Return what ``make`` builds, in inference mode; the same weights and inputs each time."""
     import torch
 
     torch.manual_seed(_SEED)
-    example = ARCHITECTURES[name]()
+    example = make()
     example.module.eval()
     return example
 

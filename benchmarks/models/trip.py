@@ -67,27 +67,27 @@ class Trip:
 def travel(name: str, form: Form) -> Trip:
     """Take one model through; raises what any step raises."""
     example = build(name)
-    with _quiet(), tempfile.TemporaryDirectory() as folder:
+    with quiet(), tempfile.TemporaryDirectory() as folder:
         path = Path(folder, f"model.{form}")
-        names = _export(example, path)
+        names = export(example, path)
         start = time.perf_counter()
         builder = spyrec.import_program(path) if form == "pt2" else spyrec.import_onnx(path)
         graph = builder.build()
         imported = time.perf_counter()
         bundle = spyrec.compile(builder)
         compiled = time.perf_counter()
-        given = _given(example, names, graph)
+        given = given_inputs(example, names, graph)
         result = spyrec.run(bundle, given, spyrec.RunOptions(check=True))
         ran = time.perf_counter()
-        wanted = _wanted(example)
-    worst = _worst(graph, given, [result.outputs[output] for output in graph.outputs], wanted)
+        wanted = wanted_outputs(example)
+    worst = distance(graph, given, [result.outputs[output] for output in graph.outputs], wanted)
     is_checked = all(report.ok for report in (result.check or {}).values())
     times = (imported - start, compiled - imported, ran - compiled)
     return Trip(name, form, len(graph.nodes), is_checked, worst.error, worst.tolerance, *times)
 
 
 @contextlib.contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """Keep the exporters from talking."""
     sink = io.StringIO()
     previous = logging.root.manager.disable
@@ -100,7 +100,7 @@ def _quiet() -> Iterator[None]:
         logging.disable(previous)
 
 
-def _export(example: Example, path: Path) -> list[str]:
+def export(example: Example, path: Path) -> list[str]:
     """Write a model and return the names of its inputs in the order of its tensors."""
     import torch
 
@@ -126,7 +126,7 @@ def _tensors(example: Example) -> list[torch.Tensor]:
     return [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
 
 
-def _given(example: Example, names: Sequence[str], graph: Graph) -> dict[str, Array]:
+def given_inputs(example: Example, names: Sequence[str], graph: Graph) -> dict[str, Array]:
     """Return the inputs that the graph kept, floats in its dtype."""
     found: dict[str, Array] = {}
     for name, tensor in zip(names, _tensors(example), strict=True):
@@ -136,7 +136,7 @@ def _given(example: Example, names: Sequence[str], graph: Graph) -> dict[str, Ar
     return found
 
 
-def _wanted(example: Example) -> list[npt.NDArray[np.float64]]:
+def wanted_outputs(example: Example) -> list[npt.NDArray[np.float64]]:
     """Return what torch computes in float64."""
     import torch
     from torch.utils import _pytree
@@ -152,7 +152,7 @@ def _wanted(example: Example) -> list[npt.NDArray[np.float64]]:
     return [leaf.double().numpy().astype(np.float64) for leaf in leaves if isinstance(leaf, torch.Tensor)]
 
 
-def _worst(graph: Graph, given: Mapping[str, Array], found: Sequence[Array], wanted: Sequence[Array]) -> Distance:
+def distance(graph: Graph, given: Mapping[str, Array], found: Sequence[Array], wanted: Sequence[Array]) -> Distance:
     """Return how far the output is off that is furthest from what it may be."""
     allowed = rounding_errors(graph, given)
     distances = [

@@ -182,3 +182,33 @@ def test_the_least_recently_used_is_given_up_first() -> None:
     assert cache.used_bytes == 3 * 4096
     assert [use(name) for name in (1, 3, 4)] == [True] * 3
     assert not use(2)
+
+
+@pytest.mark.parametrize("most_stores", [3, 40])
+def test_what_is_kept_was_written_by_nobody_since_whatever_the_order_of_launches(most_stores: int) -> None:
+    """Beside the plainest account of it: the number of the last write of every byte."""
+    random = np.random.default_rng(most_stores)
+    cache = WeightCache(limit_bytes=4 * 8 * 12)  # a dozen of the operands below
+    bytes_written, filled_at = np.zeros(400, np.int64), dict[int, int]()
+    kept = 0
+    for launch in range(1, 600):
+        starts = random.integers(0, 380, random.integers(0, most_stores))
+        stores = np.stack([starts, starts + random.integers(1, 20, len(starts))], axis=1).reshape(-1, 2)
+        first = int(random.integers(0, 390))
+        host_writes = [(first, first + 5)] if random.random() < 0.3 else []
+        cache.begin_launch(stores, host_writes)
+        for low, past in [*stores.tolist(), *host_writes]:
+            bytes_written[low:past] = launch
+        for start in random.integers(0, 20, 6).tolist():
+            extent = 20 * start, 20 * start + 12
+            is_stored = any(low < extent[1] and extent[0] < past for low, past in stores.tolist())
+            assert cache.may_keep(np.array([extent], np.int64)).tolist() == [not is_stored]
+            panel = None if is_stored else cache.panel(PanelKey(start, b""), extent, (8,))
+            if panel is None:
+                continue
+            if panel.is_filled:
+                kept += 1
+                assert bytes_written[slice(*extent)].max() <= filled_at[start], (launch, start)
+            panel.is_filled, filled_at[start] = True, launch
+    assert kept > 100
+    assert cache.used_bytes <= cache.limit_bytes

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spyrec.emulator.kernels.following import FETCHED_ELEMENTS, chain_notes
-from spyrec.emulator.kernels.instructions import fetch_rows, word_at
+from spyrec.emulator.kernels.instructions import LINE_BYTES, fetch_rows, word_at
 from spyrec.emulator.kernels.jit import bytes_at, words16_at, words32_at
 from spyrec.emulator.kernels.linked import call
 from spyrec.emulator.kernels.nests import NO_NUMBERS, Table, Work, element_record, operand_places, task_places
@@ -90,19 +90,19 @@ def copy_step(record: int, moved: int, notes: int, first: int, last: int) -> Non
     copy, nest, table = own.operation, own.nest, own.table
     count, source_step, target_step = word_at(nest, 0), word_at(nest, 1), word_at(nest, 2)
     rows, source_row, target_row = word_at(nest, 3), word_at(nest, 4), word_at(nest, 5)
-    run_bytes = count * source_step if table == 0 else 0
+    run_bytes = count * source_step if source_step <= LINE_BYTES else 0  # lines between its elements are not asked for
     following, moving = chain_notes(notes).following, word_at(own.rows, 0)
     # what stays where it is is at hand
     is_elsewhere = following != 0 and word_at(following, moving) != word_at(moved, moving)
     if is_elsewhere and (last - first) * count * rows <= FETCHED_ELEMENTS:
         for task in range(first, last):
             task_places(record, following, task, places)
-            fetch_rows(word_at(places, 0), rows, source_row, count * source_step)
+            fetch_rows(word_at(places, 0), rows, source_row, run_bytes)
     for task in range(first, last):
         task_places(record, moved, task, places)
         source, target = word_at(places, 0), word_at(places, 1)
         for row in range(1, rows + 1):
-            if run_bytes >= _FETCHED_BYTES and row < rows:
+            if table == 0 and run_bytes >= _FETCHED_BYTES and row < rows:
                 fetch_rows(source + source_row, 1, 0, run_bytes)
             call(copy, (source, target, source_step, target_step, count, table))
             source += source_row

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
+from itertools import compress
 from typing import NamedTuple
 
 import numpy as np
@@ -54,6 +55,9 @@ DEFAULT_WEIGHT_CACHE_BYTES = 1 << 30
 
 _MOST_SIGHTINGS = 1 << 16
 
+_FEW_RUNS = 16
+"""Ranges that are held against others one by one, which takes less time than to sort them."""
+
 _NO_RUNS = np.zeros((0, 2), np.int64)
 
 
@@ -86,10 +90,14 @@ class WeightCache:
         self.workspace = Workspace()
         self.limit_bytes = limit_bytes
         self.used_bytes = 0
+        self.version = 0
+        """Another number whenever room was given or taken back."""
+
         self._entries: OrderedDict[PanelKey, KeptPanel] = OrderedDict()
         self._sightings: OrderedDict[PanelKey, tuple[int, int]] = OrderedDict()
+        self._entry_extents = _Extents()
+        self._sighting_extents = _Extents()
         self._stores = _NO_RUNS
-        self._merged_stores: Integers | None = None
 
     def __len__(self) -> int:
         return sum(entry.is_filled for entry in self._entries.values())
@@ -99,28 +107,44 @@ class WeightCache:
 
         ``stores``: ranges ``[first, past)`` of all stores of the launch, any order.
         """
-        self._stores, self._merged_stores = stores, None
-        ranges = {key: entry.extent for key, entry in self._entries.items()} | self._sightings
-        if ranges:  # most programs multiply nothing, and a small one is done in the time of a merge
-            self._forget(ranges, merge(np.array([*stores.tolist(), *host_writes], np.int64).reshape(-1, 2)))
+        self._stores = stores if len(stores) <= _FEW_RUNS else merge(stores)
+        if not self._entries and not self._sightings:  # most programs multiply nothing
+            return
+        written = self._stores
+        if host_writes:
+            together = np.concatenate([stores, np.array(host_writes, np.int64)])
+            written = together if len(together) <= _FEW_RUNS else merge(together)
+        extents = (kept.extent for kept in self._entries.values())
+        for key in self._entry_extents.touched(written, self._entries, extents):
+            self._drop(key)
+        for key in self._sighting_extents.touched(written, self._sightings, self._sightings.values()):
+            self._forget(key)
 
-    def _forget(self, ranges: Mapping[PanelKey, tuple[int, int]], written: Integers) -> None:
-        touched = _touches(written, np.array(list(ranges.values()), np.int64))
-        for key, is_written in zip(ranges, touched.tolist(), strict=True):
-            if is_written:
-                self._sightings.pop(key, None)
-                self._drop(key)
+    def _drop(self, key: PanelKey) -> KeptPanel:
+        entry = self._entries.pop(key)
+        self.used_bytes -= entry.values.nbytes
+        self.version += 1
+        self._entry_extents.clear()
+        return entry
 
-    def _drop(self, key: PanelKey) -> None:
-        entry = self._entries.pop(key, None)
-        if entry is not None:
-            self.used_bytes -= entry.values.nbytes
+    def _see(self, key: PanelKey, extent: tuple[int, int]) -> None:
+        self._sightings[key] = extent
+        if len(self._sightings) > _MOST_SIGHTINGS:
+            self._sightings.popitem(last=False)
+        self._sighting_extents.clear()
+
+    def _forget(self, key: PanelKey) -> None:
+        if self._sightings.pop(key, None) is not None:
+            self._sighting_extents.clear()
 
     def may_keep(self, ranges: Integers) -> Flags:
         """Return for each range ``[first, past)`` whether the launch leaves it alone."""
-        if self._merged_stores is None:  # which only products ask for
-            self._merged_stores = merge(self._stores)
-        return ~_touches(self._merged_stores, ranges)
+        return ~_touches(self._stores, ranges)
+
+    def use(self, keys: Iterable[PanelKey]) -> None:
+        """Let panels that are kept be the last ones that are given up."""
+        for key in keys:
+            self._entries.move_to_end(key)
 
     def panel(
         self, key: PanelKey, extent: Sequence[int], shape: tuple[int, ...], *, is_used_again: bool = False
@@ -134,26 +158,47 @@ class WeightCache:
         if kept is not None:
             self._entries.move_to_end(key)
         elif key in self._sightings or is_used_again:
+            self._forget(key)
             kept = self._room(key, (first, past), shape)
         else:
-            self._sightings[key] = first, past
-            if len(self._sightings) > _MOST_SIGHTINGS:
-                self._sightings.popitem(last=False)
+            self._see(key, (first, past))
         return kept
 
     def _room(self, key: PanelKey, extent: tuple[int, int], shape: tuple[int, ...]) -> KeptPanel:
         size_bytes = 4 * math.prod(shape)
         while self._entries and self.used_bytes + size_bytes > self.limit_bytes:
-            self._drop(next(iter(self._entries)))
+            oldest = next(iter(self._entries))
+            self._see(oldest, self._drop(oldest).extent)  # it gets room again as soon as it is needed
+        self.version += 1
+        self._entry_extents.clear()
         made = self._entries[key] = KeptPanel(np.empty(shape, np.float32), extent)
         self.used_bytes += size_bytes
         return made
 
 
+class _Extents:
+    """Keys and their ranges, as an array that is made anew after keys have come or gone."""
+
+    def __init__(self) -> None:
+        self._known: tuple[tuple[PanelKey, ...], Integers] | None = None
+
+    def clear(self) -> None:
+        """Note that keys have come or gone."""
+        self._known = None
+
+    def touched(self, runs: Integers, keys: Iterable[PanelKey], ranges: Iterable[tuple[int, int]]) -> list[PanelKey]:
+        """Return the keys of which ``runs`` touch a byte; ``ranges``: those of ``keys``, in order."""
+        if self._known is None:  # keys that are used change places, so that theirs of now are kept, too
+            self._known = tuple(keys), np.array(list(ranges), np.int64).reshape(-1, 2)
+        names, extents = self._known
+        found = _touches(runs, extents)
+        return list(compress(names, found.tolist())) if found.any() else []
+
+
 def _touches(runs: Integers, ranges: Integers) -> Flags:
-    """Return for each range whether it shares a byte with one of ``runs``, which are sorted and disjoint."""
-    if len(runs) == 0:
-        return np.zeros(len(ranges), np.bool_)
+    """Return for each range whether it shares a byte with one of ``runs``: a few, or sorted and disjoint ones."""
+    if len(runs) <= _FEW_RUNS:
+        return np.logical_or.reduce((runs[:, :1] < ranges[:, 1]) & (runs[:, 1:] > ranges[:, 0]), axis=0)
     low = np.searchsorted(runs[:, 1], ranges[:, 0], side="right")
     high = np.searchsorted(runs[:, 0], ranges[:, 1], side="left")
     return high > low
