@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from spyrec.bundle.superdsc import SuperDsc
 from spyrec.dataclass import dataclass
-from spyrec.emulator.chain import Chain
+from spyrec.emulator.chain import CoreParts
 from spyrec.emulator.choices import Numerics, expansion_of
 from spyrec.emulator.geometry import Addressing, DenseGeometry, Nest, OperandGeometry, build_nests, cut_runs
 from spyrec.emulator.kernels.copies import run_copy
@@ -210,7 +210,7 @@ class KernelExecutable(Executable):
 
     def __init__(self, setting: Setting) -> None:
         self.setting = setting
-        self._bound: dict[Chain | None, tuple[Integers, BoundCalls]] = {}
+        self._bound: dict[CoreParts | None, tuple[Integers, BoundCalls]] = {}
 
     @abstractmethod
     def steps(self, request: StepRequest) -> BoundCalls:
@@ -224,21 +224,21 @@ class KernelExecutable(Executable):
             calls, moved = self.bound(starts), np.zeros(len(starts), np.int64)
         calls.run(moved, self.setting.threads)
 
-    def bound(self, starts: Integers, chain: Chain | None = None) -> BoundCalls:
-        """Return the steps of all cores, or those of each part of a chain; the latest ones where the starts are: those
+    def bound(self, starts: Integers, parts: CoreParts | None = None) -> BoundCalls:
+        """Return the steps of all cores, or those of each part of them; the latest ones where the starts are: those
         of a launch are as a rule the next one's.
         """
-        origin, calls = self._bound.get(chain, (starts, None))
+        origin, calls = self._bound.get(parts, (starts, None))
         if calls is None or not np.array_equal(origin, starts):
-            calls = self._bound_now(starts, chain)
-            self._bound[chain] = starts.copy(), calls
+            calls = self._bound_now(starts, parts)
+            self._bound[parts] = starts.copy(), calls
         return calls
 
-    def _bound_now(self, starts: Integers, chain: Chain | None) -> BoundCalls:
-        if chain is None:
+    def _bound_now(self, starts: Integers, parts: CoreParts | None) -> BoundCalls:
+        if parts is None:
             return self.steps(StepRequest.whole(self.setting, starts))
-        parts = chain.positions(self.setting.superdsc.core_ids)
-        requests = [StepRequest.part(self.setting, starts, cores) if len(cores) else None for cores in parts]
+        positions = parts.positions(self.setting.superdsc.core_ids)
+        requests = [StepRequest.part(self.setting, starts, cores) if len(cores) else None for cores in positions]
         return BoundCalls.of_parts([() if item is None else self.steps(item).steps for item in requests])
 
 
