@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from enum import Enum, auto
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +26,7 @@ from spyrec.runtime.threads import Threads
 
 Integers = npt.NDArray[np.int64]
 Doubles = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
 Patterns = npt.NDArray[np.unsignedinteger]
 
 _POINTS_AT_ONCE = 1 << 16  # of which offsets are worked out, some 2 MB
@@ -182,6 +184,14 @@ class StepRequest:
         return cls(setting, starts, cores, Doers.BOX_BY_BOX)
 
 
+class JoinedCalls(Protocol):
+    """Several dispatches that are done at once."""
+
+    def run(self, moved: Integers, threads: Threads) -> bool:
+        """Do them, operand t ``moved[t]`` past where they were bound; ``False`` and nothing if one at a time must."""
+        ...
+
+
 class Executable(ABC):
     """What is dispatched at once, planned: of one SuperDSC :class:`KernelExecutable`, or the fallback
     (``operations/host.py``); of several that are fused, ``fuse.FusedExecutable``.
@@ -194,6 +204,11 @@ class Executable(ABC):
     @property
     def is_separable(self) -> bool:
         """Whether kernels do it and no core waits for what another one computes: any boxes may be asked for."""
+        return False
+
+    @property
+    def joins(self) -> bool:
+        """Whether dispatches that follow each other may be done at once, by ``KernelExecutable.joined``."""
         return False
 
     @property
@@ -215,6 +230,10 @@ class KernelExecutable(Executable):
     @abstractmethod
     def steps(self, request: StepRequest) -> BoundCalls:
         """Return the steps that do the operation on the boxes of a request, or on these moved."""
+
+    def joined(self, _starts: Integers, _moves: Integers) -> JoinedCalls | None:
+        """Return what does dispatches that follow each other at once, each moved by a row; ``None`` if nothing does."""
+        return None
 
     def run(self, starts: Integers) -> None:
         """Execute once.  Steps stay bound where a run began: binding takes several times as long as being moved."""
