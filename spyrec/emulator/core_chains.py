@@ -14,18 +14,22 @@ from dataclasses import field, replace
 import numpy as np
 
 from spyrec.dataclass import dataclass
-from spyrec.emulator.chain import Chain
+from spyrec.emulator.chain import Chain, CoreParts
 from spyrec.emulator.engine import Integers
 from spyrec.emulator.footprint import Owned, are_apart, merge, shifted
 from spyrec.emulator.operations.bound_calls import is_worth_sharing
 from spyrec.emulator.plan import PlannedCall
 from spyrec.emulator.units import DispatchUnit, UnitLoop, Units, every_unit
 
-_MOST_PARTS = 4
-_PART_ELEMENTS = 3072
-"""Elements of a dispatch for every part of a chain (at least two): threads take part after part, so that one that comes
-late finds less left, but small parts of small tiles take longer (64x16 tiles of 4096 elements: 1.42 ms in 2 parts,
-1.67 in 4; 342 tiles of 12288: 1.35 in 2, 1.26 in 4)."""
+_MOST_SHARED = 4
+_SHARED_ELEMENTS = 3072
+"""Parts that threads share, at most and of so many elements of a dispatch (at least two): small parts of small tiles
+take longer (64x16 tiles of 4096 elements on two threads: 1.42 ms in 2 parts, 1.67 in 4)."""
+
+_FEWEST_ELEMENTS = 256
+"""Elements of a dispatch for every part beyond these: where a part's bytes lie together from round to round, the fewer
+cores go along, the fewer places the processor has to follow (342 tiles of 12288 elements, 32 stick columns: 0.92 of the
+time in 8 parts, 0.73 in 32; tiles whose rows are the cores': 1.04 in 8 parts, 1.5 in 32, which cut each column)."""
 
 _MOST_RUNS = 1 << 16
 """Runs of bytes that the proof of one operand looks at: a program of more rounds keeps its waits, and loads at once."""
@@ -38,15 +42,37 @@ def chained(units: Units, cores: int) -> Units:
     if not any(isinstance(item, UnitLoop) for item in units):
         return units
     found: dict[int, Chain] = {}
-    latest: _Members | None = None
-    for unit in every_unit(units):
-        if latest is None or not latest.takes(unit):
-            latest = _Members(Chain(_parts_for(unit), cores))
-            if not latest.takes(unit):
-                latest = None
-                continue
-        found[id(unit)] = latest.chain
+    waiting = list(every_unit(units))
+    while waiting:
+        members = _longest(waiting, cores)
+        chain = _chain_of(members)
+        taken = len(members.calls)
+        if taken:
+            found |= dict.fromkeys(map(id, waiting[:taken]), chain)
+        waiting = waiting[max(1, taken) :]
     return _noted(units, found)
+
+
+def _longest(units: Sequence[DispatchUnit], cores: int) -> _Members:
+    """Return the first ones of some units that share a chain, in as many parts as suit them and keep apart."""
+    shared = _grown(units, CoreParts(_shared_parts(units[0]), cores))
+    many = CoreParts(_uncut_parts(shared.calls, cores), cores)
+    if many.count <= shared.parts.count:
+        return shared
+    finer = _grown(units, many)
+    return finer if len(finer.calls) == len(shared.calls) else shared
+
+
+def _grown(units: Sequence[DispatchUnit], parts: CoreParts) -> _Members:
+    members = _Members(parts)
+    for unit in units:
+        if not members.takes(unit):
+            break
+    return members
+
+
+def _chain_of(members: _Members) -> Chain:
+    return Chain(members.parts, min(members.parts.count, _uncut_parts(members.calls, members.parts.cores)))
 
 
 def _noted(units: Units, chains: Mapping[int, Chain]) -> Units:
@@ -58,34 +84,59 @@ def _noted(units: Units, chains: Mapping[int, Chain]) -> Units:
     )
 
 
-def _is_even(unit: DispatchUnit, chain: Chain) -> bool:
+def _is_even(unit: DispatchUnit, parts: CoreParts) -> bool:
     """Whether a unit is one call whose cores compute by themselves, as many of each part, or have little to do."""
     if len(unit.members) != 1 or not unit.executable.is_separable:
         return False
-    counts = {len(positions) for positions in chain.positions(unit.members[0].call.superdsc.core_ids)}
-    return len(counts) == 1 or not is_worth_sharing(_elements(unit))
+    counts = {len(positions) for positions in parts.positions(unit.members[0].call.superdsc.core_ids)}
+    return len(counts) == 1 or not is_worth_sharing(_elements(unit.members[0]))
 
 
-def _elements(unit: DispatchUnit) -> int:
-    setting = unit.members[0].setting
+def _elements(planned: PlannedCall) -> int:
+    setting = planned.setting
     return setting.cores * int(np.prod(list(setting.extents.values()), dtype=np.int64))
 
 
-def _parts_for(unit: DispatchUnit) -> int:
-    return min(_MOST_PARTS, max(2, _elements(unit) // _PART_ELEMENTS))
+def _shared_parts(unit: DispatchUnit) -> int:
+    return _MOST_SHARED if _elements(unit.members[0]) >= _MOST_SHARED * _SHARED_ELEMENTS else 2
+
+
+def _uncut_parts(calls: Sequence[PlannedCall], cores: int) -> int:
+    """Return the most parts that cut no run of bytes of device memory that the calls' cores touch together.
+
+    What every core touches alike counts for none;
+    """
+    most = max(map(_elements, calls), default=0) // _FEWEST_ELEMENTS
+    found, whole = 1, _runs_touched(calls, CoreParts(1, cores))
+    while 2 * found <= min(cores, most) and _runs_touched(calls, CoreParts(2 * found, cores)) <= whole:
+        found *= 2
+    return found
+
+
+def _runs_touched(calls: Sequence[PlannedCall], parts: CoreParts) -> int:
+    """Return how many runs the parts of one execution of each call touch."""
+    found = 0
+    for planned in calls:
+        binding = planned.binding
+        for base, offsets, runs in zip(binding.bases, binding.offsets, binding.runs, strict=True):
+            if base is None or len(np.unique(offsets)) == 1:
+                continue
+            for places in parts.positions(planned.call.superdsc.core_ids):
+                found += len(merge(shifted(runs, np.unique(offsets[places]))))
+    return found
 
 
 @dataclass(slots=True)
 class _Members:
     """The calls of a chain so far; ``known``: what the operands of memories that a member stores to touch."""
 
-    chain: Chain
+    parts: CoreParts
     calls: list[PlannedCall] = field(default_factory=list[PlannedCall])
     known: dict[tuple[int, int], Owned | None] = field(default_factory=dict[tuple[int, int], "Owned | None"])
 
     def takes(self, unit: DispatchUnit) -> bool:
         """Add a unit if parts stay apart with it."""
-        if not _is_even(unit, self.chain):
+        if not _is_even(unit, self.parts):
             return False
         planned = unit.members[0]
         calls = [*self.calls, planned]
@@ -112,7 +163,7 @@ class _Members:
     def _owned(self, planned: PlannedCall, position: int) -> Owned | None:
         key = id(planned), position
         if key not in self.known:
-            self.known[key] = _owned(planned, position, self.chain)
+            self.known[key] = _owned(planned, position, self.parts)
         return self.known[key]
 
 
@@ -123,7 +174,7 @@ def _touching(calls: Sequence[PlannedCall], base: int | None) -> Iterator[tuple[
                 yield planned, position
 
 
-def _owned(planned: PlannedCall, position: int, chain: Chain) -> Owned | None:
+def _owned(planned: PlannedCall, position: int, parts: CoreParts) -> Owned | None:
     """Return what an operand touches in all rounds of the loops, part by part; ``None`` if that is too much to say."""
     binding = planned.binding
     runs, offsets = binding.runs[position], binding.offsets[position]
@@ -138,7 +189,7 @@ def _owned(planned: PlannedCall, position: int, chain: Chain) -> Owned | None:
         variable = np.arange(values.start, values.stop, values.step, dtype=np.int64)
         shifts = np.unique(shifts[:, None] + step * variable[None, :])
     found: list[Integers] = []
-    for part, places in enumerate(chain.positions(planned.call.superdsc.core_ids)):
+    for part, places in enumerate(parts.positions(planned.call.superdsc.core_ids)):
         own = merge(shifted(runs, np.unique(offsets[places])))
         if rounds * len(own) > _MOST_RUNS:
             return None

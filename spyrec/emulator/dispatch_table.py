@@ -59,7 +59,8 @@ class DispatchTable:
         self._starts = starts
         self._threads = threads
         self._bound: dict[int, BoundCalls] = {}
-        self._parts = np.array([0 if unit.chain is None else unit.chain.parts for unit in units], np.int64)
+        self._core_parts = [None if unit.chain is None else unit.chain.on(threads.count) for unit in units]
+        self._parts = np.array([0 if parts is None else parts.count for parts in self._core_parts], np.int64)
         chains = {unit.chain: number for number, unit in enumerate(units)}
         self._chains = np.array([-1 if unit.chain is None else chains[unit.chain] for unit in units], np.int64)
         self._unit_steps = np.zeros((len(units), 1 + max(1, int(self._parts.max(initial=0)))), np.int64)
@@ -72,7 +73,7 @@ class DispatchTable:
         if number not in self._bound:
             unit = self._units[number]
             assert isinstance(unit.executable, KernelExecutable), "drivable"
-            bound = self._bound[number] = unit.executable.bound(self._starts[number], unit.chain)
+            bound = self._bound[number] = unit.executable.bound(self._starts[number], self._core_parts[number])
             self._unit_steps[number, : len(bound.bounds)] = len(self._rows) + np.array(bound.bounds)
             for step in bound.steps:
                 self._rows.append(step.row)

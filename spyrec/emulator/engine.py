@@ -7,13 +7,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from enum import Enum, auto
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from spyrec.bundle.superdsc import SuperDsc
 from spyrec.dataclass import dataclass
-from spyrec.emulator.chain import Chain
+from spyrec.emulator.chain import CoreParts
 from spyrec.emulator.choices import Numerics, expansion_of
 from spyrec.emulator.geometry import Addressing, DenseGeometry, Nest, OperandGeometry, build_nests, cut_runs
 from spyrec.emulator.kernels.copies import run_copy
@@ -25,6 +26,7 @@ from spyrec.runtime.threads import Threads
 
 Integers = npt.NDArray[np.int64]
 Doubles = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
 Patterns = npt.NDArray[np.unsignedinteger]
 
 _POINTS_AT_ONCE = 1 << 16  # of which offsets are worked out, some 2 MB
@@ -182,6 +184,14 @@ class StepRequest:
         return cls(setting, starts, cores, Doers.BOX_BY_BOX)
 
 
+class JoinedCalls(Protocol):
+    """Several dispatches that are done at once."""
+
+    def run(self, moved: Integers, threads: Threads) -> bool:
+        """Do them, operand t ``moved[t]`` past where they were bound; ``False`` and nothing if one at a time must."""
+        ...
+
+
 class Executable(ABC):
     """What is dispatched at once, planned: of one SuperDSC :class:`KernelExecutable`, or the fallback
     (``operations/host.py``); of several that are fused, ``fuse.FusedExecutable``.
@@ -194,6 +204,11 @@ class Executable(ABC):
     @property
     def is_separable(self) -> bool:
         """Whether kernels do it and no core waits for what another one computes: any boxes may be asked for."""
+        return False
+
+    @property
+    def joins(self) -> bool:
+        """Whether dispatches that follow each other may be done at once, by ``KernelExecutable.joined``."""
         return False
 
     @property
@@ -210,11 +225,15 @@ class KernelExecutable(Executable):
 
     def __init__(self, setting: Setting) -> None:
         self.setting = setting
-        self._bound: dict[Chain | None, tuple[Integers, BoundCalls]] = {}
+        self._bound: dict[CoreParts | None, tuple[Integers, BoundCalls]] = {}
 
     @abstractmethod
     def steps(self, request: StepRequest) -> BoundCalls:
         """Return the steps that do the operation on the boxes of a request, or on these moved."""
+
+    def joined(self, _starts: Integers, _moves: Integers) -> JoinedCalls | None:
+        """Return what does dispatches that follow each other at once, each moved by a row; ``None`` if nothing does."""
+        return None
 
     def run(self, starts: Integers) -> None:
         """Execute once.  Steps stay bound where a run began: binding takes several times as long as being moved."""
@@ -224,21 +243,21 @@ class KernelExecutable(Executable):
             calls, moved = self.bound(starts), np.zeros(len(starts), np.int64)
         calls.run(moved, self.setting.threads)
 
-    def bound(self, starts: Integers, chain: Chain | None = None) -> BoundCalls:
-        """Return the steps of all cores, or those of each part of a chain; the latest ones where the starts are: those
+    def bound(self, starts: Integers, parts: CoreParts | None = None) -> BoundCalls:
+        """Return the steps of all cores, or those of each part of them; the latest ones where the starts are: those
         of a launch are as a rule the next one's.
         """
-        origin, calls = self._bound.get(chain, (starts, None))
+        origin, calls = self._bound.get(parts, (starts, None))
         if calls is None or not np.array_equal(origin, starts):
-            calls = self._bound_now(starts, chain)
-            self._bound[chain] = starts.copy(), calls
+            calls = self._bound_now(starts, parts)
+            self._bound[parts] = starts.copy(), calls
         return calls
 
-    def _bound_now(self, starts: Integers, chain: Chain | None) -> BoundCalls:
-        if chain is None:
+    def _bound_now(self, starts: Integers, parts: CoreParts | None) -> BoundCalls:
+        if parts is None:
             return self.steps(StepRequest.whole(self.setting, starts))
-        parts = chain.positions(self.setting.superdsc.core_ids)
-        requests = [StepRequest.part(self.setting, starts, cores) if len(cores) else None for cores in parts]
+        positions = parts.positions(self.setting.superdsc.core_ids)
+        requests = [StepRequest.part(self.setting, starts, cores) if len(cores) else None for cores in positions]
         return BoundCalls.of_parts([() if item is None else self.steps(item).steps for item in requests])
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from spyrec.dataclass import dataclass
 from spyrec.emulator.dispatch_table import DispatchTable, is_drivable
 from spyrec.emulator.dispatch_trace import Trace, Tracer, TripCounts
-from spyrec.emulator.engine import NO_DATA_TRAFFIC, DataTraffic, Integers, KernelExecutable
+from spyrec.emulator.engine import NO_DATA_TRAFFIC, DataTraffic, Flags, Integers, JoinedCalls, KernelExecutable
 from spyrec.emulator.memory import Scratchpads
 from spyrec.emulator.operations.bound_calls import BoundCalls
 from spyrec.emulator.plan import PlannedCall, lx_used_bytes
@@ -30,6 +30,7 @@ from spyrec.runtime.threads import Threads
 
 _MOST_TRACED = 1 << 15  # dispatches of one trace: a few megabytes of addresses
 _MOST_KEPT = 1 << 12  # dispatches of a trace that is kept for the next launch
+_MOST_JOINED = 256  # dispatches that are done at once: their addresses are found one by one
 _WORTH_DRIVING = 3  # dispatches from which on the compiled driver beats as many calls from here
 
 
@@ -104,6 +105,8 @@ class Launch:
         self._dispatched = [0] * len(self._units)
         self._has_loops = any(isinstance(item, UnitLoop) for item in units)
         self._driven = np.array([self._has_loops and is_drivable(unit) for unit in self._units], bool)
+        self._joins = np.array([self._has_loops and unit.executable.joins for unit in self._units], bool)
+        self._joined: dict[tuple[int, int], tuple[Integers, JoinedCalls | None]] = {}
         self._calls: list[BoundCalls | None] = [None] * len(self._units)
         self._threads = self._units[0].members[0].setting.threads if self._units else Threads(1)
         self._table: DispatchTable | None = None
@@ -183,13 +186,36 @@ class Launch:
                 self.dispatch(number, shift)
             return
         driven = self._driven[trace.units]
-        bounds = [0, *(np.flatnonzero(driven[1:] != driven[:-1]) + 1).tolist(), len(driven)]
-        for first, past in pairwise(bounds):
+        for first, past in pairwise(self._bounds(trace.units, driven)):
+            if self._join(trace.units[first:past], moved[first:past]):
+                continue
             if past - first >= _WORTH_DRIVING and driven[first]:
                 self._drive(trace.units[first:past], moved[first:past])
             else:
                 for number, shift in zip(trace.numbers[first:past], moved[first:past], strict=True):
                     self.dispatch(number, shift)
+
+    def _bounds(self, units: Integers, driven: Flags) -> list[int]:
+        """Return where stretches of dispatches begin, and the end: those that the driver takes, and those of one unit
+        that may be done at once.
+        """
+        again = np.concatenate([[False], units[1:] == units[:-1], [False]])
+        lone = np.where(self._joins[units] & (again[1:] | again[:-1]), units, -1)
+        changes = (driven[1:] != driven[:-1]) | (lone[1:] != lone[:-1])
+        return [0, *(np.flatnonzero(changes) + 1).tolist(), len(units)]
+
+    def _join(self, units: Integers, moved: Integers) -> bool:
+        """Execute dispatches of one unit at once, if that is the same as one after the other; return whether."""
+        number, rounds = int(units[0]), len(units)
+        if rounds < 2 or not self._joins[number] or rounds > _MOST_JOINED or (units != number).any():
+            return False
+        relative = moved - moved[0]
+        known = self._joined.get((number, rounds))
+        if known is None or not np.array_equal(known[0], relative):
+            executable = self._units[number].executable
+            assert isinstance(executable, KernelExecutable), "joins"
+            known = self._joined[number, rounds] = relative, executable.joined(self.starts[number], relative)
+        return known[1] is not None and known[1].run(moved[0], self._threads)
 
     def _drive(self, units: Integers, moved: Integers) -> None:
         if self._table is None:

@@ -25,7 +25,6 @@ NOTES = 4
 """Integers that the steps of one dispatch may agree on."""
 
 _NO_NOTES = np.zeros(NOTES, np.int64)
-_NO_NOTES_PLACE = _NO_NOTES.ctypes.data
 
 _SHARED_ELEMENTS = 1 << 11
 """Elements of a step from which on two threads are faster than one: they meet in a fraction of a microsecond."""
@@ -105,13 +104,14 @@ class BoundCalls:
     def run(self, moved: Integers, threads: Threads) -> None:
         """Run all steps once, operand t ``moved[t]`` past where it was bound; threads share the tasks of a step."""
         if not self.agrees:
-            self._run(moved, _NO_NOTES_PLACE, threads)
+            self.run_noting(moved, _NO_NOTES, threads)
             return
         with self.notes(moved[None, :]) as notes:
-            self._run(moved, notes.ctypes.data, threads)
+            self.run_noting(moved, notes, threads)
 
-    def _run(self, moved: Integers, notes: int, threads: Threads) -> None:
-        places = address_of(moved), notes
+    def run_noting(self, moved: Integers, notes: Integers, threads: Threads) -> None:
+        """Run all steps once with these notes."""
+        places = address_of(moved), address_of(notes)
         for item in self._calls:
             threads.run(item.tasks, item.elements, partial(item.run, *places))
 

@@ -11,19 +11,31 @@ import numpy.typing as npt
 from spyrec.bundle.superdsc import Component
 from spyrec.dataclass import dataclass
 from spyrec.diagnostics import Location, refuse
-from spyrec.emulator.engine import Doers, Integers, KernelExecutable, Setting, StepRequest
+from spyrec.emulator.engine import Doers, Integers, JoinedCalls, KernelExecutable, Setting, StepRequest
+from spyrec.emulator.footprint import box_runs, length, merge, shifted
 from spyrec.emulator.geometry import adjacent_runs, outer_sum
 from spyrec.emulator.kernels.product_tile import TILE_ROWS
 from spyrec.emulator.kernels.products import GROUP_ROWS
 from spyrec.emulator.operations.bound_calls import BoundCalls
 from spyrec.emulator.operations.kept_operand import Decoding, KeptOperand
-from spyrec.emulator.operations.matmul_steps import BoundProduct, Forms, Keeping, Padding, ProductForm, Sharing, Tables
+from spyrec.emulator.operations.matmul_steps import (
+    NO_PADDING,
+    BoundProduct,
+    Forms,
+    JoinedProduct,
+    Keeping,
+    Padding,
+    ProductForm,
+    Sharing,
+    Tables,
+)
 from spyrec.emulator.operations.weight_cache import WeightCache
 
 _PACKED_BYTES = 64 << 20
 """Most bytes of the first operand decoded at one time, a tile of rows per panel at least; the rest waits."""
 
-_NONE = np.zeros(0, np.int64)
+_MOST_RUNS = 1 << 16
+"""Runs of bytes beyond which nobody looks whether dispatches store apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,12 +127,54 @@ class MatmulExecutable(KernelExecutable):
         """Return the steps: K padding, then for some rows of A after the other packing and the product."""
         assert request.doers is Doers.THREADS, "cores share decoded operands"
         at = self._starts(request.starts)
+        return self._product(at, *self._padding(at[self.b], rounds=1), rounds=1)
+
+    @property
+    def joins(self) -> bool:
+        """Dispatches share operands as cores do."""
+        return True
+
+    def joined(self, starts: Integers, moves: Integers) -> JoinedCalls | None:
+        """Return what does several dispatches at once, cores at ``starts`` and moved by each row of ``moves``.
+
+        All of them then share what they decode, as the cores of one do.  ``None`` where one might store what another
+        one stores.
+        """
+        rounds = len(moves)
+        everywhere = (starts[:, None, :] + moves.T[: len(starts), :, None]).reshape(len(starts), -1)
+        if not self._stores_apart(everywhere[self.c].reshape(rounds, -1)):
+            return None
+        at = self._starts(everywhere)
+        padding, _ = self._padding(at[self.b], rounds)
+        product = self._product(at, [NO_PADDING], np.zeros(len(at[self.a]), np.int64), rounds)
+        extents = np.stack([self._extent_of(position, everywhere[position]) for position in (self.a, self.b, self.c)])
+        return JoinedProduct(product, padding, extents)
+
+    def _stores_apart(self, starts: Integers) -> bool:
+        """Whether no two of the results at ``starts[dispatch, core]`` share a byte; cores of a cohort share theirs."""
+        runs = self._runs_of(self.c)
+        own = np.concatenate([np.unique(of_dispatch) for of_dispatch in starts])
+        if len(own) * len(runs) > _MOST_RUNS:
+            return False
+        return length(merge(shifted(runs, own))) == len(own) * length(runs)
+
+    def _runs_of(self, position: int) -> Integers:
+        return box_runs(self.setting.geometries[position], self.setting.extents) * self.setting.expansion
+
+    def _extent_of(self, position: int, starts: Integers) -> Integers:
+        """Return the first and past-last emulated byte of an operand over all starts."""
+        runs = self._runs_of(position)
+        return np.array([starts.min() + runs[0, 0], starts.max() + runs[-1, 1]], np.int64)
+
+    def _product(
+        self, at: Mapping[int, Integers], padding: list[Padding], padding_of: Integers, rounds: int
+    ) -> BoundProduct:  # fmt: skip
+        """Return the steps of the cores of so many dispatches; ``at``: starts by core and batch point."""
         distinct, firsts, panels = np.unique(at[self.a], return_index=True, return_inverse=True)
         rows = self._rows_at_once(len(distinct))
-        members = self._members(at)
+        members = self._members(at, rounds)
         groups, b_starts = self._groups(at, members, min(rows, len(self.a_rows)))
         own = np.array(members)
-        padding, padding_of = self._padding(at[self.b])
         c_starts = at[self.c][own[:, 0]]
         sharing = Sharing(
             distinct, panels.astype(np.int64)[own], groups, b_starts, c_starts, padding, padding_of[firsts]
@@ -138,15 +192,19 @@ class MatmulExecutable(KernelExecutable):
         tile_bytes = panels * len(self.b_depth) * TILE_ROWS * np.dtype(np.float32).itemsize
         return max(1, _PACKED_BYTES // tile_bytes) * TILE_ROWS
 
-    def _padding(self, b_starts: Integers) -> tuple[list[Padding], Integers]:
-        """Return what decides about K padding, and by core and batch point which of these is theirs."""
+    def _padding(self, b_starts: Integers, rounds: int) -> tuple[list[Padding], Integers]:
+        """Return what decides about K padding, and by core and batch point which of these is theirs.
+
+        Cores of so many dispatches follow each other; those of each decide by themselves.
+        """
         batches = len(self.batches[self.b])
-        found = [Padding(_NONE, _NONE)]
-        of_core = np.zeros(self.setting.cores * batches, np.int64)
+        found = [NO_PADDING]
+        of_core = np.zeros(rounds * self.setting.cores * batches, np.int64)
         for cores in self._padded_groups():
             places = np.flatnonzero(self.padded_depth[cores[0]]).astype(np.int64)
-            for batch in range(batches):
-                virtual = np.array([core * batches + batch for core in cores])
+            for place in range(rounds * batches):
+                first, batch = place // batches * self.setting.cores, place % batches
+                virtual = np.array([(first + core) * batches + batch for core in cores])
                 of_core[virtual] = len(found)
                 found.append(Padding(np.unique(b_starts[virtual]), places))
         return found, of_core
@@ -164,10 +222,15 @@ class MatmulExecutable(KernelExecutable):
         """Return each operand's starts by core and batch point: a batch point of a core is a core of its own."""
         return {t: (starts[t][:, None] + table[None, :]).reshape(-1) for t, table in self.batches.items()}
 
-    def _members(self, at: Mapping[int, Integers]) -> list[list[int]]:
-        """Return the cohorts of every batch point, those that share their B side by side."""
-        batches = len(self.batches[self.a])
-        members = [[core * batches + batch for core in cohort] for cohort in self.cohorts for batch in range(batches)]
+    def _members(self, at: Mapping[int, Integers], rounds: int) -> list[list[int]]:
+        """Return the cohorts of every batch point of each dispatch, those that share their B side by side."""
+        batches, cores = len(self.batches[self.a]), self.setting.cores
+        members = [
+            [(first + core) * batches + batch for core in cohort]
+            for first in range(0, rounds * cores, cores)
+            for cohort in self.cohorts
+            for batch in range(batches)
+        ]
         return sorted(members, key=lambda cohort: [int(at[self.b][core]) for core in cohort])
 
     def _groups(self, at: Mapping[int, Integers], members: list[list[int]], rows: int) -> tuple[Integers, Integers]:

@@ -38,6 +38,7 @@ from spyrec.emulator.numerics import Codec, ElementStorage
 from spyrec.emulator.operations.bound_calls import NOTES, Array, BoundCalls, KernelStep
 from spyrec.emulator.operations.kept_operand import KeptOperand
 from spyrec.emulator.operations.weight_cache import WeightCache
+from spyrec.runtime.threads import Threads
 
 Integers = npt.NDArray[np.int64]
 
@@ -72,6 +73,9 @@ class Padding:
 
     addresses: Integers
     places: Integers
+
+
+NO_PADDING = Padding(np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -133,12 +137,13 @@ class BoundProduct(BoundCalls):
     agrees = True
 
     def __init__(self, forms: Forms, tables: Tables, sharing: Sharing, keeping: Keeping, rows_at_once: int) -> None:
-        self._forms, self._tables, self._sharing, self._keeping = forms, tables, sharing, keeping
+        self.forms = forms
+        self._tables, self._sharing, self._keeping = tables, sharing, keeping
         self._height = min(rows_at_once, len(tables.a_rows))
         self._is_whole = rows_at_once >= len(tables.a_rows)
         self._known_slots: dict[int, tuple[Integers, _Slots]] = {}
         held = Held()
-        self._padding = self._padding_record(held)
+        self._padding = self.padding_record(sharing.padding, held)
         self._packs: list[Integers] = []
         self._products: list[Integers] = []
         self._tasks: list[int] = []
@@ -149,6 +154,11 @@ class BoundProduct(BoundCalls):
             self._products.append(_held(product, held))
             self._tasks.append(product.tasks)
         super().__init__([*self._steps(held.arrays)])
+
+    @property
+    def depth(self) -> int:
+        """Extent of a slice of K."""
+        return len(self._tables.b_depth)
 
     def _steps(self, arrays: tuple[Array, ...]) -> Iterator[KernelStep]:
         sharing, tables = self._sharing, self._tables
@@ -164,13 +174,14 @@ class BoundProduct(BoundCalls):
             results = len(sharing.c_starts) * sharing.b_starts.shape[1]
             yield KernelStep(multiply_step.address, product, arrays, tasks, results * points * columns)
 
-    def _padding_record(self, held: Held) -> Integers:
-        flat = _flat(self._sharing.padding)
+    def padding_record(self, padding: Sequence[Padding], held: Held) -> Integers:
+        """Return the record of K padding of B, but for where it goes."""
+        flat = _flat(padding)
         record = PaddingRecord(
-            b_row=self._forms.b.row,
-            groups=len(self._sharing.padding),
+            b_row=self.forms.b.row,
+            groups=len(padding),
             depth=len(self._tables.b_depth),
-            decode=DECODERS[self._forms.b.codec.storage.value].address,
+            decode=DECODERS[self.forms.b.codec.storage.value].address,
             b_offsets=held.at(self._tables.b_depth),
             b_columns=held.at(self._tables.b_columns),
             column_count=len(self._tables.b_columns),
@@ -183,7 +194,7 @@ class BoundProduct(BoundCalls):
 
     def _pack_record(self, tables: Tables, held: Held) -> Integers:
         record = PackRecord(
-            a_row=self._forms.a.row,
+            a_row=self.forms.a.row,
             panels=len(self._sharing.a_starts),
             tiles=-(-len(tables.a_rows) // TILE_ROWS),
             a_starts=held.at(self._sharing.a_starts),
@@ -191,8 +202,8 @@ class BoundProduct(BoundCalls):
             height=len(tables.a_rows),
             a_runs=held.at(tables.a_runs),
             a_run_count=len(tables.a_runs),
-            decode=DECODERS[self._forms.a.codec.storage.value].address,
-            a_bytes=self._forms.a.element_bytes,
+            decode=DECODERS[self.forms.a.codec.storage.value].address,
+            a_bytes=self.forms.a.element_bytes,
             padding=self._padding.ctypes.data,
             groups=held.at(self._sharing.padding_of),
             packed=_GIVEN_WITH_NOTES,
@@ -201,7 +212,7 @@ class BoundProduct(BoundCalls):
         return _held(record, held)
 
     def _product_record(self, tables: Tables, pack: Integers, held: Held) -> ProductRecord:
-        sharing, b, c = self._sharing, self._forms.b, self._forms.c
+        sharing, b, c = self._sharing, self.forms.b, self.forms.c
         columns, depth, rows = len(tables.b_columns), len(tables.b_depth), len(tables.c_rows)
         slices, most = sharing.b_starts.shape[1], int(np.diff(sharing.groups, axis=1).max())
         scratch = Scratch.of(columns, depth, rows, slices, most)
@@ -261,20 +272,20 @@ class BoundProduct(BoundCalls):
     def _slots_of(self, moved: Integers, a_bytes: int) -> tuple[_Slots, _Slots]:
         """Return the slots of A and of B; ``a_bytes``: of A, packed."""
         sharing, keeping = self._sharing, self._keeping
-        a, b = moved[:, self._forms.a.row], moved[:, self._forms.b.row]
+        a, b = moved[:, self.forms.a.row], moved[:, self.forms.b.row]
         if len(moved) == 1:  # nothing comes in between: what is kept of B is the cache's affair
             return _unkept(a), replace(_unkept(b), moves=b if keeping.is_b_in_hbm else None)
         a_extent, b_extent = self._extents
         keeps_a = self._is_whole and keeping.is_a_in_hbm and self._is_left_alone(sharing.a_starts, a, a_extent)
         keeps_b = keeping.is_b_in_hbm and self._is_left_alone(sharing.b_starts, b, b_extent)
-        a_slots = self._kept_slots(self._forms.a.row, a, _KEPT_BYTES // a_bytes) if keeps_a else _unkept(a)
+        a_slots = self._kept_slots(self.forms.a.row, a, _KEPT_BYTES // a_bytes) if keeps_a else _unkept(a)
         most_b = _MOST_PARTS // sharing.b_starts.size
-        return a_slots, self._kept_slots(self._forms.b.row, b, most_b) if keeps_b else _unkept(b)
+        return a_slots, self._kept_slots(self.forms.b.row, b, most_b) if keeps_b else _unkept(b)
 
     @cached_property
     def _extents(self) -> tuple[tuple[int, int], tuple[int, int]]:
         """The first and past-last byte of a part of A, and of B, from its start."""
-        tables, forms = self._tables, self._forms
+        tables, forms = self._tables, self.forms
         a_extent = _extent(tables.a_rows, tables.a_runs[:, 2], 64 * forms.a.element_bytes)
         return a_extent, _extent(tables.b_depth, tables.b_columns, forms.b.codec.word_bytes)
 
@@ -300,6 +311,39 @@ class BoundProduct(BoundCalls):
         """Whether the launch stores nothing to an operand, wherever it moves."""
         first, past = int(starts.min() + moves.min()) + extent[0], int(starts.max() + moves.max()) + extent[1]
         return bool(self._keeping.weights.may_keep(np.array([[first, past]], np.int64))[0])
+
+
+class JoinedProduct:
+    """Dispatches of one product done at once, where none of their K is padding: A is packed alike for all columns.
+
+    ``extents``: first and past-last emulated byte of A, B and C over all of them.
+    """
+
+    def __init__(self, product: BoundProduct, padding: Sequence[Padding], extents: Integers) -> None:
+        held = Held()
+        self._product, self._extents = product, extents
+        self._rows = [product.forms.a.row, product.forms.b.row, product.forms.c.row]
+        record = product.padding_record(padding, held)
+        flags = np.zeros((len(padding), product.depth), np.uint8)
+        _give(record, PaddingRecord, skipped=flags)
+        self._is_skipped = flags
+        step = KernelStep(zero_rows_step.address, record, held.arrays, len(padding), flags.size)
+        self._search = BoundCalls([step]) if any(len(item.places) for item in padding) else None
+
+    def run(self, moved: Integers, threads: Threads) -> bool:
+        """Do them, if they store to nothing that they load and no K is padding; return whether."""
+        a, b, c = (extent + moved[row] for extent, row in zip(self._extents, self._rows, strict=True))
+        if any(c[0] < past and first < c[1] for first, past in (a, b)):
+            return False
+        if self._search is not None:
+            self._search.run_noting(moved, _NEW_NOTES, threads)
+            if self._is_skipped.any():
+                return False
+        self._product.run(moved, threads)
+        return True
+
+
+_NEW_NOTES = written(ProductNotes(a_slot=0, a_is_new=1, b_slot=0, b_is_new=1))
 
 
 def _held(record: KernelRecord, held: Held) -> Integers:
