@@ -55,6 +55,13 @@ CASES: list[Case] = [
         {},
         np.zeros((2, 3, 5), F16),
     ),
+    ("col2im", [np.zeros((0, 4, 4), F16)], {"output_size": [3, 3], "kernel_size": 2}, np.zeros((0, 1, 3, 3), F16)),
+    (
+        "_weight_int4pack_mm",
+        [np.ones((2, 4), F16), np.zeros((0, 2), np.uint8), np.zeros((1, 0, 2), F16)],
+        {"qGroupSize": 4},
+        np.zeros((2, 0), F16),
+    ),
     # integers of one operand that are added up are of int64, as those of sum
     ("einsum", [np.full((2, 3), 2, I32)], {"equation": "ij->j"}, np.full(3, 4, I64)),
     ("einsum", [np.ones((2, 3), np.bool_)], {"equation": "ij->i"}, np.full(2, 3, I64)),
@@ -91,7 +98,7 @@ def test_references_do_what_pytorch_does(case: Case) -> None:
     np.testing.assert_array_equal(found, wanted.astype(found.dtype))
 
 
-@pytest.mark.parametrize("case", CASES[4:17], ids=names)
+@pytest.mark.parametrize("case", CASES[4:19], ids=names)
 def test_and_so_do_runs(case: Case) -> None:
     op, inputs, attributes, wanted = case
     bundle = spyrec.compile(graph_of(op, inputs, attributes))
