@@ -58,8 +58,8 @@ CASES: list[Case] = [
     ("col2im", [np.zeros((0, 4, 4), F16)], {"output_size": [3, 3], "kernel_size": 2}, np.zeros((0, 1, 3, 3), F16)),
     (
         "_weight_int4pack_mm",
-        [np.ones((2, 4), F16), np.zeros((0, 2), np.uint8), np.zeros((1, 0, 2), F16)],
-        {"qGroupSize": 4},
+        [np.ones((2, 32), F16), np.zeros((0, 16), np.uint8), np.zeros((1, 0, 2), F16)],
+        {"qGroupSize": 32},
         np.zeros((2, 0), F16),
     ),
     # integers of one operand that are added up are of int64, as those of sum
