@@ -20,12 +20,13 @@ from spyrec.codegen.emit_opspecs import CodegenOptions, emit_opspecs
 from spyrec.codegen.graph_source import file_constants, graph_bytes
 from spyrec.codegen.opspec import OpSpecFile
 from spyrec.codegen.row_specs import row_spec
+from spyrec.codegen.top_specs import top_spec
 from spyrec.dataclass import dataclass
 from spyrec.hardware.plan_record import PlanFigures
 from spyrec.hardware.target import SEGMENT_BYTES
 from spyrec.ir.constants import load_constant
 from spyrec.ir.graph import Graph
-from spyrec.ir.parts import HostPart, RowPart, Staged
+from spyrec.ir.parts import HostPart, RowPart, Staged, TopPart
 from spyrec.layout.conversion_table import DataConversionInfo
 from spyrec.layout.device_layout import DeviceLayout
 from spyrec.layout.tiling import row_major_strides
@@ -43,6 +44,8 @@ def join_parts(staged: Staged, bundles: Sequence[Bundle], options: CodegenOption
             joined.add_step(part)
         elif isinstance(part, RowPart):
             joined.add_rows(part, options)
+        elif isinstance(part, TopPart):
+            joined.add_top(part, options)
         else:
             assert part.source is not None
             joined.add_bundle(next(remaining), part.source)
@@ -108,6 +111,17 @@ class _Joined:
             self.places[result] = table
             self._is_written(table, result)
         names = (self._at(part.index, 0), self._at(read, 1), self.places.setdefault(result, result))
+        directory = f"kernels/{len(self.plan)}"
+        self.plan.append(PlanStep(directory, names))
+        self.programs.append(DeviceProgram(directory, emitted.program, emitted.superdscs))
+
+    def add_top(self, part: TopPart, options: CodegenOptions) -> None:
+        """Add the program that takes the largest elements of columns."""
+        source, result = part.inputs[0], part.node.output
+        spec = top_spec(part.op_func, self.graph.type_of(source), self.graph.type_of(result), part.cores)
+        emitted = emit_opspecs(OpSpecFile(symbolic_args=True, unroll_loops=False, specs=(spec,)), options)
+        self.arguments[result] = self._placed(result, Role.INTERMEDIATE, 1)
+        names = (self._at(source, 0), self.places.setdefault(result, result))
         directory = f"kernels/{len(self.plan)}"
         self.plan.append(PlanStep(directory, names))
         self.programs.append(DeviceProgram(directory, emitted.program, emitted.superdscs))

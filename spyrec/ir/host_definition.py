@@ -39,6 +39,7 @@ class HostRules:
     rows: RowRule | None = None
     formats: frozenset[DeviceFormat] = frozenset()
     moves: bool = False
+    top: str | None = None
     packed: PackedWeight | None = None
     roundings: Roundings | None = None
     is_public: bool = True
@@ -72,6 +73,7 @@ def define_on_host(  # noqa: PLR0913 -- the parts of a declaration, in the order
             axes=rules.axes or no_sources,
             formats=rules.formats,
             moves=rules.moves,
+            top=rules.top,
             number_attributes=rules.number_attributes,
             result_count=rules.result_count,
             rows=rules.rows,

@@ -13,7 +13,7 @@ from spyrec.ir.attribute_text import attribute_fields, write_value
 from spyrec.ir.attributes import Spelling
 from spyrec.ir.op_places import device_form, error_class, places
 from spyrec.ir.opdef import OpDef, catalogue
-from spyrec.ir.refused_ops import OTHER_NAMES, REFUSED_ARGUMENTS, REFUSED_OPS
+from spyrec.ir.refused_ops import OTHER_NAMES, PLACEMENT_ARGUMENTS, REFUSED_ARGUMENTS, REFUSED_OPS
 
 _SPELLINGS = {Spelling.DIMS: "dims", Spelling.SIZE: "size", Spelling.SIZES: "sizes"}
 
@@ -166,7 +166,8 @@ def docs_page() -> str:
         "* *Refused*: what PyTorch takes and a graph does not; it is refused by name. Refused of every op: dtypes that",
         "  *where* does not name; two float dtypes in one op (SPY0203: a cast that nobody asked for would round); a",
         "  number that is no value of the dtype beside it (SPY0215); the largest, smallest or median of no elements",
-        "  (SPY0222); a tensor where an attribute is a number, since shapes are known when a graph is compiled.",
+        "  (SPY0222); a tensor where an attribute is a number, since shapes are known when a graph is compiled; what",
+        f"  says where a result lies, and how ({', '.join(f'`{name}`' for name in PLACEMENT_ARGUMENTS)}).",
         "",
         "| op | what it computes | where | error | roundings | refused |",
         "|---|---|---|---|---|---|",

@@ -226,6 +226,7 @@ class OpDef:
     ``chain``: of an op that is others, one on the result of the other, these.
     ``rows``: of an op that reads or writes slices of a tensor which an index names.
     ``moves``: the reference only moves elements of its float operands, all of one dtype, whatever carries them.
+    ``top``: of an op that takes the largest elements along dim 0 of a matrix, the device's operation.
     ``packed``: of an op that is ``linear`` of its first operand, how its weight is unpacked, where that is constant.
     ``roundings``: how far its results may be off where it is made of others that round, ``None`` where these move,
     choose or contract, and their own bounds are the op's.
@@ -252,6 +253,7 @@ class OpDef:
     pieces: PieceRule | None = None
     rows: RowRule | None = None
     moves: bool = False
+    top: str | None = None
     chain: ChainRule | None = None
     packed: PackedWeight | None = None
     roundings: Roundings | None = None

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spyrec.hardware.dtypes import DType
+from spyrec.ir.numbers import fits, misfit
 from spyrec.ir.opdef import Array, OperandTypes, OpError
 from spyrec.ir.types import TensorType
 
@@ -42,6 +43,38 @@ def present(operands: OperandTypes) -> list[tuple[int, TensorType]]:
 def integers(operands: Sequence[Array | None], index: int = 0) -> Integers:
     """Return the array of an operand that is present, as int64."""
     return array(operands, index).astype(np.int64, copy=False)
+
+
+def alike(operands: Sequence[Array | None], *places: int) -> tuple[Array, ...]:
+    """Return operands that are present as what they are computed with together: int64 where none is a float.
+
+    Whole numbers above 2**53 stay exact, and wrap around in 64 bits as PyTorch's do.
+    """
+    found = [array(operands, place) for place in places]
+    kind = np.float64 if any(item.dtype.kind == "f" for item in found) else np.int64
+    return tuple(item.astype(kind, copy=False) for item in found)
+
+
+def scaled(number: float, values: Array) -> Array:
+    """Return values times a number of an attribute, which is whole where they are.
+
+    A factor of exactly 1 turns no infinity times 0 into anything.
+    """
+    whole = number if values.dtype.kind == "f" else int(number)
+    return values if number == 1 else np.multiply(values, np.asarray(whole, values.dtype))
+
+
+def require_number(dtype: DType, number: float, attribute: str) -> None:
+    """Refuse a number of an attribute that is no value of the dtype beside it.  Errors: SPY0215."""
+    if not fits(number, dtype):
+        message = f"{attribute} {number} is no {dtype.value}: {misfit(number, dtype)}"
+        raise OpError("SPY0215", message, hint="convert the tensor first: to(float32)", attribute=attribute)
+
+
+def require_factor(dtype: DType, number: float, attribute: str) -> None:
+    """Refuse a factor of whole numbers that has a fraction or more than 64 bits.  Errors: SPY0215."""
+    if not dtype.is_float:
+        require_number(DType.INT64, number, attribute)
 
 
 def converted(values: Array, dtype: DType | None) -> Array:

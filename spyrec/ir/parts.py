@@ -54,7 +54,24 @@ class RowPart:
         return None if self.access.source is None else str(self.node.inputs[self.access.source])
 
 
-Part = HostPart | RowPart | Graph
+@dataclass(frozen=True, slots=True)
+class TopPart:
+    """A node that takes the largest elements of each column of a matrix, both tensors in their default layouts.
+
+    ``cores``: among how many the elements taken are divided.
+    """
+
+    node: Node
+    op_func: str
+    cores: int
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The matrix."""
+        return (str(self.node.inputs[0]),)
+
+
+Part = HostPart | RowPart | TopPart | Graph
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,4 +83,4 @@ class Staged:
 
     source: Graph
     graph: Graph
-    parts: tuple[HostPart | RowPart | KernelGraph, ...]
+    parts: tuple[HostPart | RowPart | TopPart | KernelGraph, ...]

@@ -71,11 +71,15 @@ OTHER_NAMES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "reflection_pad3d": ("pad",),
         "replication_pad2d": ("pad",),
         "replication_pad3d": ("pad",),
+        "scaled_mm": ("_scaled_mm",),
         "upsample_bilinear2d": ("interpolate",),
         "upsample_nearest2d": ("interpolate",),
     }
 )
 """The ops that say the same, by a name that PyTorch has beside its public function."""
+
+PLACEMENT_ARGUMENTS = ("copy", "device", "inplace", "layout", "memory_format", "non_blocking", "pin_memory")
+"""Arguments of PyTorch's that say where a result lies, and how; refused of every op, by name (SPY0121)."""
 
 REFUSED_ARGUMENTS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -90,12 +94,9 @@ REFUSED_ARGUMENTS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "batch_norm": ("training=true",),
         "bmm": ("out_dtype",),
         "cdist": ("compute_mode",),
-        "clone": ("memory_format",),
-        "contiguous": ("memory_format",),
         "dropout": ("training=true",),
         "embedding": ("max_norm",),
         "embedding_bag": ("max_norm",),
-        "full": ("layout", "device", "pin_memory"),
         "grid_sampler_2d": ("interpolation_mode=2", "padding_mode=2"),
         "interpolate": ('mode="bicubic"', 'mode="area"', "antialias=true"),
         "linspace": ('dtype="int64"',),
@@ -107,7 +108,6 @@ REFUSED_ARGUMENTS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "one_hot": ("num_classes=-1",),
         "scaled_dot_product_attention": ("dropout_p",),
         "searchsorted": ("sorter",),
-        "to": ("non_blocking", "copy", "memory_format"),
         "view": ("dtype",),
     }
 )

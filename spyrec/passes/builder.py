@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -120,6 +121,12 @@ class NodeBuilder:
         self._builder.values[name] = Value(name, result, dims, self._origin)
         self.emitted.append(Node(name, op, inputs, (name,), attributes, self._origin))
         return name
+
+    def name_last(self, name: str) -> None:
+        """Let the node that was emitted last make a value of the graph."""
+        last = self.emitted.pop()
+        del self._builder.values[last.output]
+        self.emitted.append(replace(last, name=name, outputs=(name,)))
 
 
 def numbers_as_constants(builder: GraphRewriter, node: Node) -> tuple[Operand, ...]:

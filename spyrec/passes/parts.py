@@ -7,7 +7,7 @@ by an index is a part by itself: one program, whose one operation takes the row 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from spyrec.diagnostics import refuse
@@ -16,14 +16,16 @@ from spyrec.ir.attributes import NO_ATTRIBUTES
 from spyrec.ir.graph import Graph, LoopRequest, Node, location_of
 from spyrec.ir.host_ops import node_reason
 from spyrec.ir.opdef import ROW_DTYPES, OpKind, RowAccess, catalogue
-from spyrec.ir.parts import HostPart, Part, RowPart
+from spyrec.ir.parts import HostPart, Part, RowPart, TopPart
+from spyrec.passes.base import PipelineOptions
 from spyrec.passes.fold_constants import folded_values, makers, under_new_names, without_folded
+from spyrec.passes.top_k import cores_for
 from spyrec.passes.unpack_weights import unpack_weights
 
 _MOVERS = frozenset({OpKind.VIEW, OpKind.MOVEMENT})
 
 
-def split(graph: Graph) -> tuple[Graph, tuple[Part, ...]]:
+def split(graph: Graph, options: PipelineOptions) -> tuple[Graph, tuple[Part, ...]]:
     """Return the parts of a graph in the order of execution, and the graph that they are parts of.
 
     What depends on constants alone is a constant of the parts for the device; where steps of the host or operations on
@@ -34,12 +36,12 @@ def split(graph: Graph) -> tuple[Graph, tuple[Part, ...]]:
     live = unpack_weights(replace(graph, nodes=graph.live_nodes()))
     folded = folded_values(live)
     if not folded:
-        return _split(graph)
+        return _split(graph, options)
     rest = without_folded(live, folded)
-    whole, parts = _split(rest) if rest.outputs else (rest, ())
+    whole, parts = _split(rest, options) if rest.outputs else (rest, ())
     device = [part for part in parts if isinstance(part, Graph)]
     if not any(folded.keys() & part.constants.keys() for part in device):
-        return _split(graph)
+        return _split(graph, options)
     read = {name for part in parts if not isinstance(part, Graph) for name in part.inputs}
     made = makers(live, folded.keys() & (read | set(live.outputs)))
     planned: list[Part] = [under_new_names(part, folded.keys()) if isinstance(part, Graph) else part for part in parts]
@@ -53,7 +55,7 @@ def split(graph: Graph) -> tuple[Graph, tuple[Part, ...]]:
     return replace(whole, values={**live.values, **whole.values}), tuple(planned)
 
 
-def _split(graph: Graph) -> tuple[Graph, tuple[Part, ...]]:
+def _split(graph: Graph, options: PipelineOptions) -> tuple[Graph, tuple[Part, ...]]:
     """Return the parts of a graph whose constants are what they are, and the graph with memory for what it writes.
 
     One that the device computes as it is, is its only part.  There are as few parts as the nodes' dependences allow,
@@ -61,16 +63,18 @@ def _split(graph: Graph) -> tuple[Graph, tuple[Part, ...]]:
     symbolic dim beside a step of the host, SPY0448 a loop over several parts.
     """
     rows = row_nodes(graph)
-    reasons = _reasons(graph, rows)
+    tops = _top_parts(graph, options)
+    alone = rows.keys() | tops.keys()
+    reasons = _reasons(graph, alone)
     held = {*graph.inputs, *graph.constants}
-    if not reasons and not rows and not any(name in held and 0 in graph.type_of(name).shape for name in graph.outputs):
+    if not reasons and not alone and not any(name in held and 0 in graph.type_of(name).shape for name in graph.outputs):
         return graph, (graph,)
     if graph.symbolic_dims:
         name = next(iter(graph.symbolic_dims))
         fact = f'dim "{name}" is symbolic, and the host computes a part of the graph, which has one extent'
         raise refuse("SPY0447", fact, hint="give the dim one extent")
     graph = _with_memory(replace(graph, nodes=graph.live_nodes()), rows)
-    kinds = {node.name: 0 if node.name in reasons else 2 if node.name in rows else 1 for node in graph.nodes}
+    kinds = {node.name: 0 if node.name in reasons else 2 if node.name in alone else 1 for node in graph.nodes}
     phases = _phases(graph, kinds)
     parts: list[Part] = []
     for phase in range(max(phases.values(), default=0) + 1):
@@ -83,17 +87,29 @@ def _split(graph: Graph) -> tuple[Graph, tuple[Part, ...]]:
             case 1:
                 parts.append(_part(graph, nodes, {node.name for node in nodes}))
             case _:
-                parts += [RowPart(node, rows[node.name]) for node in nodes]
+                parts += [tops[node.name] if node.name in tops else RowPart(node, rows[node.name]) for node in nodes]
     return graph, tuple(parts)
 
 
 _KINDS = 3
-"""Kinds of phases: of the host, of the device's kernels, of rows."""
+"""Kinds of phases: of the host, of the device's kernels, of operations that are parts by themselves."""
 
 _MOST_ROW_DIMS = 5
 """Dims of a table whose rows an operation reads or writes: more have no names in a SuperDSC beside the index's."""
 
 _INDEX_DTYPES = frozenset({DType.INT32, DType.INT64})
+
+
+def _top_parts(graph: Graph, options: PipelineOptions) -> dict[str, TopPart]:
+    """Return the nodes that take the largest elements of columns, by name."""
+    found: dict[str, TopPart] = {}
+    for node in graph.nodes:
+        op_func = catalogue()[node.op].top
+        if op_func is not None:
+            cores = cores_for(graph.type_of(node.output).shape[0], options)
+            assert cores is not None, node.name
+            found[node.name] = TopPart(node, op_func, cores)
+    return found
 
 
 def row_nodes(graph: Graph) -> dict[str, RowAccess]:
@@ -172,13 +188,13 @@ def _last_written(graph: Graph, rows: Mapping[str, RowAccess], name: str) -> str
     return name
 
 
-def _reasons(graph: Graph, rows: Mapping[str, RowAccess]) -> dict[str, str]:
-    """Return why the host computes a node, by the names of those that it does."""
+def _reasons(graph: Graph, alone: Collection[str]) -> dict[str, str]:
+    """Return why the host computes a node, by the names of those that it does; ``alone``: those that are parts."""
     kinds = {node.name: catalogue()[node.op].kind for node in graph.nodes}
     found: dict[str, str] = {}
     on_host: set[str] = set()
     for node in graph.nodes:
-        if node.name in rows:
+        if node.name in alone:
             continue
         reason = node_reason(graph, node)
         if reason is None and kinds[node.name] in _MOVERS:

@@ -7,11 +7,13 @@ from dataclasses import replace
 
 from spyrec.ir.graph import Graph, LayoutPin
 from spyrec.ir.kernel import KernelGraph
-from spyrec.ir.parts import HostPart, Part, RowPart, Staged
+from spyrec.ir.parts import HostPart, Part, RowPart, Staged, TopPart
+from spyrec.ir.types import TensorType
 from spyrec.layout.device_layout import DeviceLayout
 from spyrec.passes.base import PipelineOptions
 from spyrec.passes.driver import DriverOptions, run_pipeline
 from spyrec.passes.parts import split
+from spyrec.passes.top_k import on_device
 
 
 def run_stages(graph: Graph, options: PipelineOptions, driver: DriverOptions) -> Graph | KernelGraph | Staged:
@@ -20,13 +22,14 @@ def run_stages(graph: Graph, options: PipelineOptions, driver: DriverOptions) ->
     A tensor that two parts use has in the later ones the layout that the first gave it.  Errors: as
     :func:`run_pipeline`, SPY0447 and SPY0448.
     """
-    whole, parts = split(graph)
-    if len(parts) == 1 and parts[0] is graph:
-        return run_pipeline(graph, options, driver)
-    results: list[HostPart | RowPart | KernelGraph] = []
+    prepared = on_device(graph, options)
+    whole, parts = split(prepared, options)
+    if len(parts) == 1 and parts[0] is prepared:
+        return run_pipeline(prepared, options, driver)
+    results: list[HostPart | RowPart | TopPart | KernelGraph] = []
     pins = _default_layouts(whole, parts)
     for part in parts:
-        if isinstance(part, HostPart | RowPart):
+        if isinstance(part, HostPart | RowPart | TopPart):
             results.append(part)
             continue
         values = {name: replace(value, pin=pins.get(name, value.pin)) for name, value in part.values.items()}
@@ -39,19 +42,27 @@ def run_stages(graph: Graph, options: PipelineOptions, driver: DriverOptions) ->
 
 
 def _default_layouts(graph: Graph, parts: Sequence[Part]) -> dict[str, LayoutPin]:
-    """Return the default layouts of the tensors whose rows are read or written, and of these rows."""
+    """Return the default layouts of what operations by themselves read and write: rows, and the largest elements."""
     pins: dict[str, LayoutPin] = {}
     for part in parts:
+        if isinstance(part, TopPart):
+            for name in (*part.inputs, part.node.output):
+                pins[name] = _default_layout(graph.type_of(name))
         if isinstance(part, RowPart):
             table = graph.type_of(part.table)
             walked = part.access.walked(table, graph.type_of(part.index))
             shapes = {part.table: table.shape, part.node.output: table.shape if part.source else walked}
+            pins[part.index] = _default_layout(graph.type_of(part.index))
             if part.source is not None:
                 shapes[part.source] = walked
             for name, shape in shapes.items():
-                layout = DeviceLayout.default(shape, table.dtype)
-                pins[name] = LayoutPin(layout.device_size, layout.stride_map)
+                pins[name] = _default_layout(TensorType(shape, table.dtype))
     return pins
+
+
+def _default_layout(tensor: TensorType) -> LayoutPin:
+    layout = DeviceLayout.default(tensor.shape, tensor.dtype)
+    return LayoutPin(layout.device_size, layout.stride_map)
 
 
 def _layouts(planned: KernelGraph) -> dict[str, LayoutPin]:

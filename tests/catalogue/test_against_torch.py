@@ -36,7 +36,7 @@ from tests.support.torch_samples import (
     is_list,
     numbers_of,
     op_infos,
-    op_of,
+    ops_of,
 )
 
 # typed as Any: the project's type check runs without torch
@@ -51,9 +51,12 @@ CHANGED = 3
 
 DTYPES = (torch.float64, torch.int64, torch.bool)
 
-INFOS = [(info, op) for info in op_infos() if (op := op_of(info.name)) is not None]
+INFOS = [(info, op) for info in op_infos() for op in ops_of(info)]
 UNDEFINED = ("empty", "empty_like", "new_empty")
 """Ops that promise a shape alone."""
+
+OwnSample = tuple[str, dict[str, Any], Any]
+"""An op, its arguments by name, and PyTorch's result."""
 
 ORDERED = ("topk", "sort", "argsort")
 """Ops that PyTorch lets choose among equals; topk also in any order, where that is asked for."""
@@ -97,12 +100,10 @@ def title(case: tuple[Any, str]) -> str:
     return f"{op}-{info.variant_test_name}" if info.variant_test_name else op
 
 
-def test_nearly_every_op_has_samples_of_pytorchs() -> None:
+def test_every_op_has_samples_of_pytorchs_or_of_our_own() -> None:
     public = {name for name, item in catalogue().items() if item.is_public}
     found = {op for _, op in INFOS}
-    packed = {"_grouped_mm", "_weight_int4pack_mm", "_weight_int8pack_mm", "grouped_mm"}
-    names_of_others = {"col2im", "index", "moveaxis", "swapaxes", "swapdims", "type_as"}
-    assert public - found == packed | names_of_others
+    assert public - found == {case[0] for case in OWN_SAMPLES}
 
 
 @pytest.fixture(autouse=True)
@@ -133,6 +134,94 @@ def test_results_are_those_of_pytorch(case: tuple[Any, str]) -> None:
             complaints += [found] if found else []
     assert not complaints, "\n".join(complaints)
     assert compared or title(case) in UNTOLD
+
+
+def eighths(*shape: int) -> Any:  # noqa: ANN401 -- a tensor of torch's
+    """Return float32 numbers whose products and sums are exact."""
+    return torch.randint(-16, 17, shape) / torch.tensor(8, dtype=torch.float32)
+
+
+def groups(name: str) -> Iterator[OwnSample]:
+    function = getattr(torch if name.startswith("_") else torch.nn.functional, name)
+    rows, columns, both = eighths(6, 8), eighths(8, 12), eighths(3, 8, 4)
+    for a, b, ends in (
+        (rows, both, [2, 2, 6]),
+        (eighths(3, 4, 8), columns, [5, 8, 12]),
+        (rows, columns[:, :8].contiguous(), [3, 8]),
+        (eighths(3, 4, 8), both, None),
+    ):
+        if (a.dim(), b.dim()) == (2, 2):
+            b = eighths(8, 4)  # both are cut along what is summed over
+        offs = None if ends is None else torch.tensor(ends, dtype=torch.int32)
+        yield name, {"mat_a": a, "mat_b": b, "offs": offs}, function(a, b, offs=offs)
+
+
+def packed_samples() -> Iterator[OwnSample]:
+    for name in ("_grouped_mm", "grouped_mm"):
+        yield from groups(name)
+    x, weight, scales = eighths(3, 64), torch.randint(-128, 128, (32, 64), dtype=torch.int8), eighths(32)
+    arguments = {"input": x, "mat2": weight, "scales": scales}
+    yield "_weight_int8pack_mm", arguments, torch._weight_int8pack_mm(x, weight, scales)
+    nibbles = torch.randint(0, 16, (32, 64), dtype=torch.int32)
+    pairs = (nibbles[:, ::2] * 16 + nibbles[:, 1::2]).to(torch.uint8)
+    own = torch._convert_weight_to_int4pack_for_cpu(nibbles, 1)
+    for group in (32, 64):
+        steps = eighths(64 // group, 32, 2)
+        arguments = {"input": x, "mat2": pairs, "qScaleAndZeros": steps, "qGroupSize": group}
+        yield "_weight_int4pack_mm", arguments, torch._weight_int4pack_mm_for_cpu(x, own, group, steps)
+
+
+def conversions() -> Iterator[OwnSample]:
+    numbers = torch.tensor([-2.5, -1.0, 0.0, 0.5, 1.0, 96.5], dtype=torch.float64)
+    for source in (torch.float64, torch.int64, torch.bool, torch.float16, torch.int8):
+        for target in (torch.float64, torch.int64, torch.bool, torch.float16, torch.int32):
+            x, other = numbers.to(source), torch.zeros(2, 0, dtype=target)
+            yield "type_as", {"input": x, "other": other}, x.type_as(other)
+
+
+def folds() -> Iterator[OwnSample]:
+    for shape, arguments in (
+        ((2, 12, 12), {"output_size": [4, 5], "kernel_size": [2, 2]}),
+        ((3 * 6, 4), {"output_size": [4, 7], "kernel_size": [2, 3], "stride": [2, 3]}),
+        ((1, 4, 9), {"output_size": [3, 3], "kernel_size": 2, "dilation": 2, "padding": 1}),
+        ((1, 0, 9), {"output_size": [3, 3], "kernel_size": 1}),
+        ((0, 4, 4), {"output_size": [3, 3], "kernel_size": 2}),
+    ):
+        x = eighths(*shape)
+        try:
+            wanted = torch.nn.functional.fold(x, **arguments)
+        except RuntimeError:  # PyTorch refuses images without channels
+            continue
+        yield "col2im", {"input": x, **arguments}, wanted
+
+
+def lookups() -> Iterator[OwnSample]:
+    x, every = eighths(3, 4, 5, 2), slice(None)
+    one, two = torch.tensor([0, -1, 2]), torch.tensor([[1, -4, 3], [0, 2, 2]])
+    for key in (
+        (one,),
+        (two[:, :1] % 3, two),
+        (every, two),
+        (one, every, one),
+        (every, one, every, one % 2),
+        (every, every, two.to(torch.int32), torch.tensor(1)),
+        (torch.zeros(0, dtype=torch.int64), one[:1]),
+    ):
+        parts = [None if isinstance(part, slice) else part for part in key]
+        yield "index", {"input": x, "indices": parts}, x[key]
+    yield "index", {"input": x[:, :0], "indices": [one]}, x[:, :0][one]
+
+
+torch.manual_seed(0)
+OWN_SAMPLES: list[OwnSample] = [*packed_samples(), *conversions(), *folds(), *lookups()]
+"""Samples of ops that PyTorch has no record of."""
+
+
+@pytest.mark.parametrize("case", OWN_SAMPLES, ids=lambda case: case[0])
+def test_results_of_ops_without_a_record_are_those_of_pytorch(case: OwnSample) -> None:
+    op, arguments, wanted = case
+    call = call_of(op, arguments)
+    assert list(differences(call, call.results(1), [wanted])) == []
 
 
 Values = tuple[Any, ...]

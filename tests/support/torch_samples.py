@@ -69,6 +69,12 @@ def op_of(name: str) -> str | None:
     return found if found is not None and catalogue()[found].is_public else None
 
 
+def ops_of(info: Any) -> list[str]:  # noqa: ANN401 -- torch's
+    """Return the ops of a graph that a record is of: its function's, and those of the function's other names."""
+    found = [op_of(name) for name in (info.name, *(alias.name for alias in info.aliases))]
+    return list(dict.fromkeys(op for op in found if op is not None))
+
+
 # --- the names of arguments -------------------------------------------------------------------------------------------
 
 _SAYS_NOTHING = frozenset(

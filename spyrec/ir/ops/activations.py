@@ -14,7 +14,7 @@ from spyrec.device_ops.record import HALF, HALF_OR_SINGLE, Formats
 from spyrec.ir import special
 from spyrec.ir.attributes import NO_ATTRIBUTES
 from spyrec.ir.opdef import Array, Attributes, OperandTypes, OpError, Roundings, Sample, rule
-from spyrec.ir.operands import Floats, array, floats, tensor
+from spyrec.ir.operands import Floats, array, floats, require_number, tensor
 from spyrec.ir.pointwise_definition import ONE, PointwiseRules, define_pointwise, float_result, whole_result
 from spyrec.ir.samples import f16, f32, i64
 from spyrec.ir.types import TensorType
@@ -131,11 +131,10 @@ class HardtanhAttributes:
 
 
 def _require_whole(operands: OperandTypes, name: str, number: float) -> None:
-    """Refuse a fraction beside whole numbers, which PyTorch would cut off.  Errors: SPY0215."""
+    """Refuse what whole numbers cannot be, and PyTorch would cut off or refuse.  Errors: SPY0215."""
     dtype = tensor(operands).dtype
-    if not dtype.is_float and not float(number).is_integer():
-        message = f"{name} {number} is no {dtype.value}: its numbers are whole"
-        raise OpError("SPY0215", message, hint="convert the tensor first: to(float32)", attribute=name)
+    if not dtype.is_float:
+        require_number(dtype, number, name)
 
 
 def _infer_hardtanh(operands: OperandTypes, attributes: HardtanhAttributes) -> tuple[TensorType, ...]:

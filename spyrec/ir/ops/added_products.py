@@ -22,13 +22,12 @@ from spyrec.ir.opdef import (
     register,
     rule,
 )
-from spyrec.ir.operands import array, common_dtype, require_rank, tensor
+from spyrec.ir.operands import array, common_dtype, require_rank, scaled, tensor
 from spyrec.ir.ops.contraction import (
     CONTRACTION_HINT,
     AddmmAttributes,
     product_dtype,
     require_whole,
-    scaled,
     single_rule,
     times,
 )

@@ -1,8 +1,12 @@
 """Scaled dot product attention, as PyTorch defines it (its math backend, with ``_safe_softmax``).
 
-It states no roundings: two sums of products have the bounds of their steps, which no number of roundings of a result
-that cancels could say.  Scores are stored in 16 bits, so that one of 60 may be off by 1/32, and its share by 3 %; in
-float32 the scores, the largest thing there is, would take twice the memory.
+It states no roundings of its result: two sums of products have the bounds of their steps, which no number of roundings
+of a result that cancels could say.  What is stored in 16 bits is this, each once: query and key times the root of the
+scale (a power of 2 changes none), the scores, the scores with a mask of numbers, their distances from the row's
+largest, the exponentials, their sum, the quotients, the result; sums are added up in float32.  So a score of 60 may be
+off by 1/32, and its share by 3 %; in float32 the scores, the largest thing there is, would take twice the memory.  Runs
+on adversarial operands reach 0.7 of that bound, and one rounding more exceeds it
+(``tests/compare/test_attention_bound.py``).
 """
 
 from __future__ import annotations

@@ -29,8 +29,8 @@ from spyrec.ir.opdef import (
     register,
     rule,
 )
-from spyrec.ir.operands import Floats, array, common_dtype, floats, present, tensor
-from spyrec.ir.ops.division import both, floor_quotient, whole_quotient
+from spyrec.ir.operands import alike, array, common_dtype, floats, present, require_factor, scaled, tensor
+from spyrec.ir.ops.division import floor_quotient, whole_quotient
 from spyrec.ir.samples import boolean, f16, f32, i64
 from spyrec.ir.shapes import broadcast, broadcast_axes
 from spyrec.ir.types import TensorType
@@ -64,11 +64,12 @@ def _infer_comparison(operands: OperandTypes, _: Attributes) -> tuple[TensorType
 
 
 def _arrays(operands: Sequence[Array | None]) -> tuple[Array, Array]:
-    """Return both arrays, bools as floats unless both are bools."""
+    """Return both arrays, bools as numbers unless both are bools."""
     left, right = array(operands), array(operands, 1)
     if left.dtype == np.bool_ and right.dtype == np.bool_:
         return left, right
-    return floats(operands), floats(operands, 1)
+    left, right = alike(operands, 0, 1)
+    return left, right
 
 
 _FLOAT_SAMPLES = (
@@ -87,12 +88,17 @@ class AlphaAttributes:
     alpha: float = 1.0
 
 
-def _scaled(sign: float) -> Reference:
+def _infer_scaled(operands: OperandTypes, attributes: AlphaAttributes) -> tuple[TensorType, ...]:
+    (result,) = _infer_arithmetic(operands, attributes)
+    require_factor(result.dtype, attributes.alpha, "alpha")
+    return (result,)
+
+
+def _sum_of(sign: float) -> Reference:
     def reference(operands: Sequence[Array | None], attributes: AlphaAttributes) -> tuple[Array, ...]:
-        other = floats(operands, 1)
-        # a factor of exactly 1 must not turn an infinity times 0 into anything
-        scaled = other if attributes.alpha == 1 else other * attributes.alpha
-        return (floats(operands) + scaled if sign > 0 else floats(operands) - scaled,)
+        left, other = alike(operands, 0, 1)
+        total = np.add if sign > 0 else np.subtract
+        return (total(left, scaled(attributes.alpha, other)),)
 
     return rule(AlphaAttributes, reference)
 
@@ -105,8 +111,8 @@ for _name, _summary, _sign in (("add", "input + alpha other", 1.0), ("sub", "inp
             kind=OpKind.POINTWISE,
             operands=_PAIR,
             attributes=AlphaAttributes,
-            infer=_infer_arithmetic,
-            reference=_scaled(_sign),
+            infer=rule(AlphaAttributes, _infer_scaled),
+            reference=_sum_of(_sign),
             axes=_axes,
             device=DeviceOp(_name),
             roundings=Roundings(1.0),
@@ -173,9 +179,9 @@ def _infer_div(operands: OperandTypes, attributes: DivAttributes) -> tuple[Tenso
 def _divide(operands: Sequence[Array | None], attributes: DivAttributes) -> tuple[Array, ...]:
     match attributes.rounding_mode:
         case "floor":
-            return (floor_quotient(*both(operands)),)
+            return (floor_quotient(*alike(operands, 0, 1)),)
         case "trunc":
-            return (whole_quotient(*both(operands)),)
+            return (whole_quotient(*alike(operands, 0, 1)),)
         case None:
             return (floats(operands) / floats(operands, 1),)
 
@@ -206,9 +212,9 @@ register(
 )
 
 
-def _comparison(name: str, summary: str, op_func: str, function: Callable[[Floats, Floats], Array]) -> None:
+def _comparison(name: str, summary: str, op_func: str, function: Callable[[Array, Array], Array]) -> None:
     def reference(operands: Sequence[Array | None], _: Attributes) -> tuple[Array, ...]:
-        return (function(floats(operands), floats(operands, 1)),)
+        return (function(*alike(operands, 0, 1)),)
 
     register(
         OpDef(

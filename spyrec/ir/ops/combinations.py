@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from spyrec.dataclass import dataclass
 from spyrec.device_ops.record import HALF_OR_SINGLE
-from spyrec.hardware.dtypes import DType
 from spyrec.ir.attributes import NO_ATTRIBUTES
 from spyrec.ir.opdef import Array, Attributes, OperandSpec, OperandTypes, OpError, Roundings, rule
-from spyrec.ir.operands import array, common_float, floats, tensor, unsupported
+from spyrec.ir.operands import alike, array, common_float, floats, require_factor, scaled, tensor, unsupported
 from spyrec.ir.ops.binary import AlphaAttributes
 from spyrec.ir.pointwise_definition import (
     ONE,
@@ -28,22 +29,15 @@ from spyrec.ir.types import TensorType
 _ONE = Roundings(1.0)
 
 
-def require_whole(dtype: DType, number: float, attribute: str) -> None:
-    """Refuse a factor with a fraction beside whole numbers.  Errors: SPY0209."""
-    if not dtype.is_float and not float(number).is_integer():
-        message = f"{attribute} is {number}, and {dtype.value} holds whole numbers"
-        raise OpError("SPY0209", message, hint="convert the operands first: to(float32)", attribute=attribute)
-
-
 def _infer_rsub(operands: OperandTypes, attributes: AlphaAttributes) -> tuple[TensorType, ...]:
     (result,) = arithmetic_result(operands, attributes)
-    require_whole(result.dtype, attributes.alpha, "alpha")
+    require_factor(result.dtype, attributes.alpha, "alpha")
     return (result,)
 
 
 def _rsub(operands: Sequence[Array | None], attributes: AlphaAttributes) -> tuple[Array, ...]:
-    subtracted = floats(operands)
-    return (floats(operands, 1) - (subtracted if attributes.alpha == 1 else attributes.alpha * subtracted),)
+    subtracted, left = alike(operands, 0, 1)
+    return (np.subtract(left, scaled(attributes.alpha, subtracted)),)
 
 
 define_pointwise(
@@ -95,13 +89,13 @@ _TERMS = (OperandSpec("input"), OperandSpec("tensor1"), OperandSpec("tensor2"))
 
 def _infer_addcmul(operands: OperandTypes, attributes: ValueAttributes) -> tuple[TensorType, ...]:
     (result,) = arithmetic_result(operands, attributes)
-    require_whole(result.dtype, attributes.value, "value")
+    require_factor(result.dtype, attributes.value, "value")
     return (result,)
 
 
 def _addcmul(operands: Sequence[Array | None], attributes: ValueAttributes) -> tuple[Array, ...]:
-    product = floats(operands, 1) * floats(operands, 2)
-    return (floats(operands) + (product if attributes.value == 1 else attributes.value * product),)
+    added, *terms = alike(operands, 0, 1, 2)
+    return (np.add(added, scaled(attributes.value, np.multiply(*terms))),)
 
 
 def _infer_addcdiv(operands: OperandTypes, _: Attributes) -> tuple[TensorType, ...]:

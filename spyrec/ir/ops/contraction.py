@@ -28,7 +28,16 @@ from spyrec.ir.opdef import (
     register,
     rule,
 )
-from spyrec.ir.operands import array, common_float, present, require_rank, require_same_dtype, tensor
+from spyrec.ir.operands import (
+    array,
+    common_float,
+    present,
+    require_factor,
+    require_rank,
+    require_same_dtype,
+    scaled,
+    tensor,
+)
 from spyrec.ir.samples import f16, f32, i64
 from spyrec.ir.shapes import broadcast, broadcast_axes
 from spyrec.ir.types import TensorType
@@ -245,10 +254,9 @@ class AddmmAttributes:
 
 
 def require_whole(attributes: AddmmAttributes, dtype: DType) -> None:
-    """Refuse a fraction that integers are scaled by.  Errors: SPY0215."""
+    """Refuse what no integers are scaled by: a fraction, or more than 64 bits.  Errors: SPY0215."""
     for name, factor in (("beta", attributes.beta), ("alpha", attributes.alpha)):
-        if not dtype.is_float and not float(factor).is_integer():
-            raise OpError("SPY0215", f"{name} {factor} scales numbers of {dtype.value}", attribute=name)
+        require_factor(dtype, factor, name)
 
 
 def _infer_addmm(operands: OperandTypes, attributes: AddmmAttributes) -> tuple[TensorType, ...]:
@@ -280,11 +288,6 @@ def _addmm_axes(operands: OperandTypes, _: Attributes) -> AxisSources:
 def _addmm(operands: Sequence[Array | None], attributes: AddmmAttributes) -> tuple[Array, ...]:
     product = scaled(attributes.alpha, times(array(operands, 1), array(operands, 2)))
     return (product if attributes.beta == 0 else np.add(scaled(attributes.beta, array(operands)), product),)
-
-
-def scaled(factor: float, values: Array) -> Array:
-    """Return the values times a factor, which is whole where they are."""
-    return values if factor == 1 else np.multiply(values, np.asarray(factor, values.dtype))
 
 
 register(

@@ -12,7 +12,7 @@ import numpy as np
 
 from spyrec.ir.attributes import NO_ATTRIBUTES
 from spyrec.ir.opdef import Array, Attributes
-from spyrec.ir.operands import array, floats, integers
+from spyrec.ir.operands import alike
 from spyrec.ir.pointwise_definition import PAIR, PointwiseRules, arithmetic_result, define_pointwise
 from spyrec.ir.samples import boolean, f16, f32, i64
 
@@ -28,13 +28,6 @@ _SAMPLES = tuple(
         (f32(0, 3), f32(3)),
     )
 )
-
-
-def both(operands: Sequence[Array | None]) -> tuple[Array, Array]:
-    """Return both operands as int64 where neither is a float, as float64 otherwise."""
-    if "f" in (array(operands).dtype.kind, array(operands, 1).dtype.kind):
-        return floats(operands), floats(operands, 1)
-    return integers(operands), integers(operands, 1)
 
 
 def floor_quotient(left: Array, right: Array) -> Array:
@@ -55,7 +48,7 @@ def whole_quotient(left: Array, right: Array) -> Array:
 
 def _define(name: str, summary: str, function: Callable[[Array, Array], Array]) -> None:
     def reference(operands: Sequence[Array | None], _: Attributes) -> tuple[Array, ...]:
-        return (function(*both(operands)),)
+        return (function(*alike(operands, 0, 1)),)
 
     define_pointwise(name, summary, PAIR, PointwiseRules(arithmetic_result, reference), _SAMPLES)
 

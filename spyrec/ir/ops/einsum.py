@@ -17,6 +17,7 @@ from spyrec.ir.operands import present, tensor
 from spyrec.ir.ops.contraction import MAX_SINGLE_PRODUCTS, product_dtype
 from spyrec.ir.ops.reduction import total_dtype
 from spyrec.ir.samples import f16, f32, i64
+from spyrec.ir.shapes import Shape
 from spyrec.ir.types import TensorType
 
 _MAX_RANK = 6
@@ -37,15 +38,29 @@ def equation_of(operands: OperandTypes, attributes: EinsumAttributes) -> Equatio
     return parse(attributes.equation, [operand.shape for _, operand in present(operands)])
 
 
-def _is_sum(equation: Equation) -> bool:
-    """Whether dims of one operand alone are added up: whole numbers then are of int64, as those of a sum (PyTorch)."""
-    return len(equation.operands) == 1 and any(label not in equation.result for label in equation.operands[0])
+def _is_sum(equation: Equation, shapes: Sequence[Shape]) -> bool:
+    """Whether dims of one operand alone are added up: whole numbers then are of int64, as those of a sum (PyTorch).
+
+    Operands are multiplied from left to right, a dim is added up where it is named last, and one of extent 1 repeats.
+    """
+    first, *others = [
+        {label for label, extent in zip(labels, shape) if extent != 1}
+        for labels, shape in zip(equation.operands, shapes)
+    ]
+    if not others:
+        return any(label not in equation.result for label in equation.operands[0])
+    for number, labels in enumerate(others, 2):
+        kept = {*equation.result, *(label for later in equation.operands[number:] for label in later)}
+        if (first ^ labels) - kept:
+            return True
+        first = (first | labels) & kept
+    return False
 
 
 def _infer(operands: OperandTypes, attributes: EinsumAttributes) -> tuple[TensorType, ...]:
     equation, dtype = equation_of(operands, attributes), product_dtype(operands)
-    if _is_sum(equation):
-        dtype = total_dtype(tensor(operands), None)
+    if _is_sum(equation, [operand.shape for _, operand in present(operands)]):
+        dtype = total_dtype(TensorType((), dtype), None)
     return (TensorType(equation.shape, dtype),)
 
 
@@ -57,7 +72,9 @@ def _einsum(operands: Sequence[Array | None], attributes: EinsumAttributes) -> t
     letters = dict(zip(equation.extents, ascii_letters))
     terms = ["".join(letters[label] for label in labels) for labels in (*equation.operands, equation.result)]
     found = np.einsum(f"{','.join(terms[:-1])}->{terms[-1]}", *given, optimize=len(given) > 2)
-    return (np.asarray(found) if _is_sum(equation) else np.asarray(found).astype(kind),)
+    return (
+        np.asarray(found) if _is_sum(equation, [item.shape for item in arrays]) else np.asarray(found).astype(kind),
+    )
 
 
 def _axes(operands: OperandTypes, attributes: EinsumAttributes) -> AxisSources:

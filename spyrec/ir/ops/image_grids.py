@@ -56,7 +56,8 @@ def _col2im(operands: Sequence[Array | None], attributes: Col2imAttributes) -> t
     image = per_dim(attributes.output_size, 2, "output_size")
     counts = [window.places(extent) for window, extent in zip(windows, image)]
     kernel = [window.kernel for window in windows]
-    columns = x.reshape(*x.shape[:-2], -1, *kernel, *counts)
+    channels = x.shape[-2] // math.prod(kernel)
+    columns = x.reshape(*x.shape[:-2], channels, *kernel, *counts)
     wide = [extent + window.before + window.after for window, extent in zip(windows, image)]
     result = np.zeros((*columns.shape[:-4], *wide))
     for at in np.ndindex(*kernel):

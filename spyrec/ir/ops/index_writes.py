@@ -12,7 +12,7 @@ from spyrec.ir.attributes import DimAttributes, Number
 from spyrec.ir.host_definition import HostRules, define_on_host
 from spyrec.ir.index_operands import Indices, Place, add_at, indices_below, require_index, require_list
 from spyrec.ir.opdef import Array, Attributes, AxisSources, OperandSpec, OperandTypes, OpError, RowAccess, rule
-from spyrec.ir.operands import array, require_same_dtype, tensor
+from spyrec.ir.operands import array, require_factor, require_same_dtype, scaled, tensor
 from spyrec.ir.ops.lookups import indexed_shape, open_index
 from spyrec.ir.samples import boolean, f16, f32, i64
 from spyrec.ir.shapes import broadcast, normalize_dim, show
@@ -100,9 +100,7 @@ define_on_host(
 
 def _infer_add(operands: OperandTypes, attributes: IndexAddAttributes) -> tuple[TensorType, ...]:
     x = tensor(operands)
-    if isinstance(attributes.alpha, float) and not x.dtype.is_float and not attributes.alpha.is_integer():
-        message = f"alpha {attributes.alpha} multiplies numbers of {x.dtype.value}"
-        raise OpError("SPY0215", message, attribute="alpha")
+    require_factor(x.dtype, attributes.alpha, "alpha")
     return _infer_rows(operands, attributes.dim)
 
 
@@ -112,8 +110,7 @@ def _add(operands: Sequence[Array | None], attributes: IndexAddAttributes) -> tu
     added = _source(operands, x, chosen, dim)
     if kind == np.bool_:
         x, added = x.astype(np.int64), added.astype(np.int64)
-    scale = np.asarray(attributes.alpha, x.dtype)
-    total = add_at(x, _window(dim, chosen), np.multiply(added, scale))
+    total = add_at(x, _window(dim, chosen), scaled(attributes.alpha, added.astype(x.dtype, copy=False)))
     return (total.astype(kind).reshape(array(operands).shape),)
 
 

@@ -289,7 +289,7 @@ def _infer_int4(operands: OperandTypes, attributes: Int4Attributes) -> tuple[Ten
 def unpacked(packed: Array, table: Floats, size: int) -> Floats:
     """Return the weight ``[n, k]``: ``(nibble - 8) * scale + zero``, the first of two neighbours in the high nibble."""
     pairs = packed.astype(np.int64)
-    nibbles = np.stack([pairs >> 4, pairs & 15], axis=-1).reshape(packed.shape[0], -1)
+    nibbles = np.stack([pairs >> 4, pairs & 15], axis=-1).reshape(packed.shape[0], 2 * packed.shape[1])
     groups = np.repeat(table.transpose(1, 0, 2), size, axis=1)
     return (nibbles - 8) * groups[..., 0] + groups[..., 1]
 

@@ -234,7 +234,9 @@ def _infer_diagonal(operands: OperandTypes, attributes: DiagonalAttributes) -> t
 
 def _diagonal(operands: Sequence[Array | None], attributes: DiagonalAttributes) -> tuple[Array, ...]:
     x = array(operands)
-    return (np.diagonal(x, attributes.offset, *_diagonal_dims(x.ndim, attributes)),)
+    furthest = max(x.shape)  # of more NumPy takes no account
+    offset = min(max(attributes.offset, -furthest), furthest)
+    return (np.diagonal(x, offset, *_diagonal_dims(x.ndim, attributes)),)
 
 
 def _diagonal_axes(operands: OperandTypes, attributes: DiagonalAttributes) -> AxisSources:

@@ -91,6 +91,34 @@ define_on_host(
     TopkAttributes,
 )
 
+_TOP_SAMPLES = (((f16(70, 64),), TopkAttributes(5, 0)),)
+
+for _name, _summary, _result in (
+    ("topkvalue", "the k largest elements of each column, in order", 0),
+    ("topkindex", "the places of the k largest elements of each column, in their order", 1),
+):
+
+    def _infer_top(operands: OperandTypes, attributes: TopkAttributes, at: int = _result) -> tuple[TensorType, ...]:
+        return _infer_topk(operands, attributes)[at : at + 1]
+
+    def _top(operands: Sequence[Array | None], attributes: TopkAttributes, at: int = _result) -> tuple[Array, ...]:
+        return _topk(operands, attributes)[at : at + 1]
+
+    define_on_host(
+        f"spyre.{_name}",
+        _summary,
+        _INPUT,
+        HostRules(
+            rule(TopkAttributes, _infer_top),
+            rule(TopkAttributes, _top),
+            rule(TopkAttributes, _topk_axes),
+            top=_name,
+            is_public=False,
+        ),
+        _TOP_SAMPLES,
+        TopkAttributes,
+    )
+
 # --- sort, argsort ----------------------------------------------------------------------------------------------------
 
 

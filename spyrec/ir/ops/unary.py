@@ -26,7 +26,7 @@ from spyrec.ir.opdef import (
     register,
     rule,
 )
-from spyrec.ir.operands import Floats, array, floats, function_dtype, require_float, tensor
+from spyrec.ir.operands import Floats, alike, array, floats, function_dtype, require_float, require_number, tensor
 from spyrec.ir.pointwise_definition import arithmetic_result, broadcast_shape, broadcast_sources
 from spyrec.ir.samples import boolean, f16, f32, i64
 from spyrec.ir.shapes import broadcast_axes
@@ -192,7 +192,11 @@ def _infer_clamp(operands: OperandTypes, attributes: ClampAttributes) -> tuple[T
             raise OpError("SPY0209", f"clamp has two bounds {name}", operand=index + 1, attribute=name)
     if attributes.min is None and attributes.max is None and bounds == (None, None):
         raise OpError("SPY0209", "clamp has neither min nor max", hint='give "min", "max" or both in attrs')
-    return (TensorType(broadcast_shape(operands), _clamp_dtype(operands, attributes)),)
+    result = TensorType(broadcast_shape(operands), _clamp_dtype(operands, attributes))
+    for name, number in (("min", attributes.min), ("max", attributes.max)):
+        if number is not None and not result.dtype.is_float:
+            require_number(result.dtype, number, name)
+    return (result,)
 
 
 def _clamp_dtype(operands: OperandTypes, attributes: ClampAttributes) -> DType:
@@ -249,7 +253,8 @@ register(
 
 
 def _square(operands: Sequence[Array | None], _: Attributes) -> tuple[Array, ...]:
-    return (np.square(floats(operands)),)
+    (x,) = alike(operands, 0)
+    return (np.square(x),)
 
 
 register(
@@ -314,6 +319,8 @@ def _infer_pow(operands: OperandTypes, attributes: PowAttributes) -> tuple[Tenso
     if attributes.exponent is None:
         return arithmetic_result(operands, attributes)
     is_whole = attributes.exponent >= 0 and float(attributes.exponent).is_integer()
+    if is_whole and tensor(operands).dtype is DType.BOOL:
+        return (TensorType(tensor(operands).shape, DType.INT64),)
     return _same_result(operands, attributes) if is_whole else _function_result(operands, attributes)
 
 
