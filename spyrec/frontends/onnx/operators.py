@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from spyrec.frontends.model_import.unsupported import Unsupported
+from spyrec.frontends.onnx.recurrent import recurrent
 from spyrec.frontends.value import Value
 
 if TYPE_CHECKING:
@@ -29,6 +30,18 @@ _FLOATS = ("float16", "bfloat16", "float32")
 def _same(op: str) -> Operator:
     """An op of the same operands and no attributes."""
     return lambda call: [call.add(op, *call.values())]
+
+
+def _numeric(op: str) -> Operator:
+    """An op of two operands, of which one may be a number: its dtype is the other's."""
+
+    def operator(call: Call) -> Sequence[Value]:
+        left, right = (call.number_or_value(index) for index in range(2))
+        if not isinstance(left, Value) and not isinstance(right, Value):
+            left = call.value(0)
+        return [call.add(op, left, right)]
+
+    return operator
 
 
 def _with(op: str, **attributes: tuple[str, float]) -> Operator:
@@ -61,7 +74,7 @@ def _mean(call: Call) -> Sequence[Value]:
 def _div(call: Call) -> Sequence[Value]:
     left, right = call.values()
     if left.dtype in _FLOATS:
-        return [call.add("div", left, right)]
+        return _numeric("div")(call)
     return [call.add("div", left, right, rounding_mode="trunc")]
 
 
@@ -70,7 +83,9 @@ def _mod(call: Call) -> Sequence[Value]:
 
 
 def _pow(call: Call) -> Sequence[Value]:
-    base, exponent = call.values()
+    base, exponent = call.value(0), call.number_or_value(1)
+    if not isinstance(exponent, Value):
+        return [call.add("pow", base, exponent)]
     return [call.add("pow", base, _as(call, exponent, base.dtype))]
 
 
@@ -682,6 +697,50 @@ def _by_heads(call: Call, value: Value, heads: int) -> Value:
     return call.add("permute", split, dims=[0, 2, 1, 3])
 
 
+# --- whole numbers that stand for floats ---
+
+_RANGES = {"int8": (-128, 127), "uint8": (0, 255)}
+
+
+def _dequantize(call: Call) -> Sequence[Value]:
+    """``(x - zero) * scale``, of a weight computed beforehand."""
+    value, scale = call.value(0), call.value(1)
+    zero = call.optional(2)
+    made = _as(call, value, scale.dtype)
+    if zero is not None and not _is_zero(call, 2):
+        made = call.add("sub", made, _along(call, _as(call, zero, scale.dtype), value))
+    return [call.add("mul", made, _along(call, scale, value))]
+
+
+def _quantize(call: Call) -> Sequence[Value]:
+    """``round(x / scale) + zero`` within the range of the dtype, whole numbers to even."""
+    value, scale, zero = call.value(0), call.value(1), call.optional(2)
+    dtype = zero.dtype if zero is not None else call.dtype(call.integer("output_dtype", 0) or 2)
+    if dtype not in _RANGES:
+        raise Unsupported(f"quantized numbers of {dtype}")
+    made = call.add("round", call.add("div", value, _along(call, scale, value)))
+    if zero is not None and not _is_zero(call, 2):
+        made = call.add("add", made, _along(call, _as(call, zero, value.dtype), value))
+    least, most = _RANGES[dtype]
+    return [call.add("to", call.add("clamp", made, min=float(least), max=float(most)), dtype=dtype)]
+
+
+def _is_zero(call: Call, index: int) -> bool:
+    known = call.known_or_none(index)
+    return known is not None and not known.any()
+
+
+def _along(call: Call, scale: Value, value: Value) -> Value:
+    """Return scales as they stand beside the numbers that they are of: one, one of a row, or one of each block."""
+    if scale.ndim == 0 or scale.shape == (1,):
+        return scale
+    axis, block = call.integer("axis", 1) % value.ndim, call.integer("block_size", 0)
+    if not block:
+        return call.add("reshape", scale, shape=[-1 if place == axis else 1 for place in range(value.ndim)])
+    wide = call.add("repeat_interleave", scale, repeats=block, dim=axis)
+    return call.add("slice", wide, dim=axis, start=0, end=value.shape[axis])
+
+
 def _swish(call: Call) -> Sequence[Value]:
     value, alpha = call.value(0), call.number("alpha", 1.0)
     if alpha == 1.0:
@@ -698,15 +757,16 @@ _UNARY = {
     "Tanh": "tanh",
 }  # fmt: skip
 _BINARY = {
-    "Add": "add", "And": "logical_and", "BitwiseAnd": "bitwise_and", "BitwiseOr": "bitwise_or",
+    "And": "logical_and", "BitwiseAnd": "bitwise_and", "BitwiseOr": "bitwise_or",
     "BitwiseXor": "bitwise_xor", "Equal": "eq", "Greater": "gt", "GreaterOrEqual": "ge", "Less": "lt",
-    "LessOrEqual": "le", "MatMul": "matmul", "Mul": "mul", "Or": "logical_or", "Sub": "sub",
-    "Xor": "logical_xor",
+    "LessOrEqual": "le", "MatMul": "matmul", "Or": "logical_or", "Xor": "logical_xor",
 }  # fmt: skip
+_NUMERIC = {"Add": "add", "Mul": "mul", "Sub": "sub"}
 
 OPERATORS: Mapping[str, Operator] = MappingProxyType(
     {
         **{name: _same(op) for name, op in {**_UNARY, **_BINARY}.items()},
+        **{name: _numeric(op) for name, op in _NUMERIC.items()},
         "ArgMax": _arg("argmax"),
         "ArgMin": _arg("argmin"),
         "Attention": _attention,
@@ -723,6 +783,7 @@ OPERATORS: Mapping[str, Operator] = MappingProxyType(
         "ConvTranspose": _conv_transpose,
         "CumSum": _cumulated,
         "DepthToSpace": _depth_to_space,
+        "DequantizeLinear": _dequantize,
         "Div": _div,
         "Dropout": _identity,
         "Einsum": _einsum,
@@ -731,6 +792,7 @@ OPERATORS: Mapping[str, Operator] = MappingProxyType(
         "Flatten": _flatten,
         "Gather": _gather,
         "GatherElements": _gather_elements,
+        "GRU": recurrent,
         "GatherND": _gather_nd,
         "Gelu": _gelu,
         "Gemm": _gemm,
@@ -741,6 +803,7 @@ OPERATORS: Mapping[str, Operator] = MappingProxyType(
         "Identity": _identity,
         "InstanceNormalization": _instance_norm,
         "IsInf": _is_inf,
+        "LSTM": recurrent,
         "LayerNormalization": _layer_norm,
         "LeakyRelu": _with("leaky_relu", negative_slope=("alpha", 0.01)),
         "LogSoftmax": _softmax("log_softmax"),
@@ -755,7 +818,9 @@ OPERATORS: Mapping[str, Operator] = MappingProxyType(
         "PRelu": _prelu,
         "Pad": _pad,
         "Pow": _pow,
+        "QuantizeLinear": _quantize,
         "RMSNormalization": _rms_norm,
+        "RNN": recurrent,
         "Range": _range,
         "ReduceL1": _reduction("l1"),
         "ReduceL2": _reduction("l2"),
