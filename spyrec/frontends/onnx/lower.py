@@ -117,27 +117,55 @@ class Call:
         """Return the numbers of an operand where they are known."""
         return self._graph.known(self.node.input[index]) if self.has(index) else None
 
-    def integers(self, index: int) -> list[int] | None:
-        """Return the whole numbers of an operand."""
+    def numbers(self, index: int) -> HostArray:
+        """Return the numbers of an operand, flat.  Errors: it is absent, empty, or depends on an input."""
         found = self.known(index)
+        if found is None or not found.size:
+            raise Unsupported(f"it lacks its operand {index}")
+        return found.reshape(-1)
+
+    def integers(self, index: int) -> list[int] | None:
+        """Return the whole numbers of an operand; ``None`` where it is absent."""
+        found = self.known(index)
+        if found is not None and found.dtype.kind not in "iub":
+            raise Unsupported(f"its operand {index} has no whole numbers")
         return None if found is None else [int(item) for item in found.reshape(-1)]
+
+    def sizes(self, index: int) -> list[int]:
+        """Return the whole numbers of an operand.  Errors: it is absent, or depends on an input."""
+        found = self.integers(index)
+        if found is None:
+            raise Unsupported(f"it lacks its operand {index}")
+        return found
 
     def integer(self, name: str, otherwise: int) -> int:
         """Return an attribute that is a whole number."""
-        return cast("int", self.attributes.get(name, otherwise))
+        return self._attribute(name, otherwise, int)
 
     def number(self, name: str, otherwise: float) -> float:
         """Return an attribute that is a number."""
-        return cast("float", self.attributes.get(name, otherwise))
+        return self._attribute(name, otherwise, float)
 
     def text(self, name: str, otherwise: str) -> str:
         """Return an attribute that is a word."""
-        return cast("str", self.attributes.get(name, otherwise))
+        return self._attribute(name, otherwise, str)
+
+    def _attribute(self, name: str, otherwise: T, kind: type[T]) -> T:
+        found = self.attributes.get(name, otherwise)
+        if not isinstance(found, kind):
+            raise Unsupported(f'its attribute "{name}" is {found!r:.40}, which is no {kind.__name__}')
+        return found
 
     def list(self, name: str) -> list[int] | None:
         """Return an attribute that is a list of whole numbers."""
         found = self.attributes.get(name)
-        return None if found is None else [int(item) for item in cast("Sequence[int]", found)]
+        if found is None:
+            return None
+        items = list(cast("Sequence[object]", found)) if isinstance(found, list) else [found]
+        whole = [item for item in items if isinstance(item, int)]
+        if len(whole) != len(items):
+            raise Unsupported(f'its attribute "{name}" is no list of whole numbers')
+        return whole
 
     def add(self, op: str, *operands: object, **attributes: object) -> Value:
         """Add an op of the catalogue."""
@@ -325,25 +353,18 @@ class OnnxLowering:
     # --- nodes ---
 
     def _lower(self, node: NodeProto) -> None:
-        from spyrec.frontends.onnx.operators import OPERATORS
-
         given = [name for name in node.input if name]
         if any(self._is_lost(name) for name in given):
             self._lose(node)
-            return
-        if self._is_known(node, given):
             return
         place = ModelPlace(node.name.strip("/").replace("/", "."), None, None, node.op_type)
         before = self.builder.node_count
         module = place.module.rpartition(".")[0]
         self.builder.within(legal_name(module) if module else "")
         try:
-            if node.domain not in ("", "ai.onnx", "ai.onnx.ml"):
-                raise Unsupported(f'the domain "{node.domain}" is none that a graph knows')
-            operator = CONTROL_FLOW.get(node.op_type) or OPERATORS.get(node.op_type)
-            if operator is None:
-                raise Unsupported("a graph has no op for it")
-            results = operator(Call(self, node))
+            if self._is_known(node, given):
+                return
+            results = self._results(node)
         except (Unsupported, SpyrecError) as error:
             self._refuse(node, place, *reason_of(error))
             return
@@ -358,6 +379,21 @@ class OnnxLowering:
         for name in node.output[len(results) :]:
             if name:
                 self._values[name] = None
+
+    def _results(self, node: NodeProto) -> Sequence[Result]:
+        """Return the results of a node by its operator.  Errors: :class:`Unsupported`."""
+        from spyrec.frontends.onnx.operators import OPERATORS
+
+        if node.domain not in ("", "ai.onnx", "ai.onnx.ml"):
+            raise Unsupported(f'the domain "{node.domain}" is none that a graph knows')
+        operator = CONTROL_FLOW.get(node.op_type) or OPERATORS.get(node.op_type)
+        if operator is None:
+            raise Unsupported("a graph has no op for it")
+        try:
+            return operator(Call(self, node))
+        except (ArithmeticError, AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+            # what the specification rules out is not checked operator by operator
+            raise Unsupported(f"its operands and attributes do not fit together ({error!r:.120})") from None
 
     def _is_known(self, node: NodeProto, given: Sequence[str]) -> bool:
         """Compute a node whose operands are known, where its results are few."""
@@ -439,7 +475,7 @@ def _constant(node: NodeProto) -> HostArray:
 
     for item in node.attribute:
         value = onnx.helper.get_attribute_value(item)
-        if item.name == "value":
+        if item.name == "value" and value.data_type in DTYPES:
             return array_of(value)
         if item.name in ("value_float", "value_floats"):
             return np.asarray(value, np.float32)

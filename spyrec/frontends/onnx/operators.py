@@ -222,15 +222,13 @@ def _arg(op: str) -> Operator:
 
 
 def _top_k(call: Call) -> Sequence[Value]:
-    count = call.integers(1)
-    assert count is not None
+    count = call.sizes(1)
     given = {"k": count[0], "dim": call.integer("axis", -1), "largest": bool(call.integer("largest", 1))}
     return call.add_all("topk", call.value(0), **given)
 
 
 def _cumulated(call: Call) -> Sequence[Value]:
-    value, axes = call.value(0), call.integers(1)
-    assert axes is not None
+    value, axes = call.value(0), call.sizes(1)
     axis = axes[0] % value.ndim
     reverse = bool(call.integer("reverse", 0))
     moved = call.add("flip", value, dims=[axis]) if reverse else value
@@ -329,7 +327,8 @@ def _conv_transpose(call: Call) -> Sequence[Value]:
 def _pool(kind: str) -> Operator:
     def operator(call: Call) -> Sequence[Value]:
         value, kernel = call.value(0), call.list("kernel_shape")
-        assert kernel is not None
+        if not kernel:
+            raise Unsupported("it lacks its kernel_shape")
         rank = len(kernel)
         strides, dilations, _ = _spatial(call, rank)
         pads = _explicit_pads(call, value.shape[2:], kernel)
@@ -408,8 +407,7 @@ def _transpose(call: Call) -> Sequence[Value]:
 
 
 def _reshape(call: Call) -> Sequence[Value]:
-    value, sizes = call.value(0), call.integers(1)
-    assert sizes is not None
+    value, sizes = call.value(0), call.sizes(1)
     is_zero_kept = bool(call.integer("allowzero", 0))
     shape = [value.shape[axis] if size == 0 and not is_zero_kept else size for axis, size in enumerate(sizes)]
     return [call.add("reshape", value, shape=shape)]
@@ -431,8 +429,8 @@ def _squeeze(call: Call) -> Sequence[Value]:
 
 
 def _unsqueeze(call: Call) -> Sequence[Value]:
-    value, axes = call.value(0), _axes(call)
-    assert axes is not None
+    value = call.value(0)
+    axes = _axes(call) or []
     rank = value.ndim + len(axes)
     for axis in sorted(item % rank for item in axes):
         value = call.add("unsqueeze", value, dim=axis)
@@ -460,9 +458,7 @@ def _split(call: Call) -> Sequence[Value]:
 
 def _slice(call: Call) -> Sequence[Value]:
     value = call.value(0)
-    starts, ends = call.integers(1), call.integers(2)
-    assert starts is not None
-    assert ends is not None
+    starts, ends = call.sizes(1), call.sizes(2)
     axes = (call.integers(3) if call.has(3) else None) or list(range(len(starts)))
     steps = (call.integers(4) if call.has(4) else None) or [1] * len(starts)
     for start, end, given, step in zip(starts, ends, axes, steps, strict=True):
@@ -490,8 +486,7 @@ def _reversed(call: Call, value: Value, axis: int, bounds: tuple[int, int, int])
 
 
 def _expand(call: Call) -> Sequence[Value]:
-    value, sizes = call.value(0), call.integers(1)
-    assert sizes is not None
+    value, sizes = call.value(0), call.sizes(1)
     shape = list(np.broadcast_shapes(value.shape, tuple(sizes)))
     return [call.add("expand", value, size=shape) if shape != list(value.shape) else value]
 
@@ -501,8 +496,7 @@ def _tile(call: Call) -> Sequence[Value]:
 
 
 def _pad(call: Call) -> Sequence[Value]:
-    value, pads = call.value(0), call.integers(1)
-    assert pads is not None
+    value, pads = call.value(0), call.sizes(1)
     axes = (call.integers(3) if call.has(3) else None) or list(range(value.ndim))
     begins, ends = [0] * value.ndim, [0] * value.ndim
     for position, axis in enumerate(axes):
@@ -582,13 +576,11 @@ def _scatter_nd(call: Call) -> Sequence[Value]:
 
 
 def _one_hot(call: Call) -> Sequence[Value]:
-    index, depth, values = call.value(0), call.integers(1), call.known(2)
-    assert depth is not None
-    assert values is not None
+    index, depth, values = call.value(0), call.sizes(1), call.numbers(2)
     axis = call.integer("axis", -1)
     wrapped = call.add("remainder", index, depth[0])
     hot = call.add("one_hot", _as(call, wrapped, "int64"), num_classes=depth[0])
-    off, on = values.reshape(-1).tolist()
+    off, on = values.tolist()
     dtype = call.value(2).dtype
     if (off, on) == (0, 1):
         made = _as(call, hot, dtype)
@@ -646,9 +638,8 @@ def _resize(call: Call) -> Sequence[Value]:
     value = call.value(0)
     mode, how = call.text("mode", "nearest"), call.text("coordinate_transformation_mode", "half_pixel")
     sizes = call.integers(3) if call.has(3) else None
-    scales = call.known(2) if call.has(2) and sizes is None else None
     if sizes is None:
-        assert scales is not None
+        scales = call.numbers(2)
         sizes = [math.floor(extent * scale) for extent, scale in zip(value.shape, scales.tolist(), strict=True)]
     if list(sizes[:2]) != list(value.shape[:2]):
         raise Unsupported("a resize of batch or channels")
