@@ -21,7 +21,7 @@ _DEEPEST = 64
 
 
 def check_names(graph: GraphProto, place: Location) -> None:
-    """Check that every name of a graph, and of those inside of it, is made once, before it is read.  Errors: SPY0161."""
+    """Check that each name of a graph, and of those inside of it, is made once, before it is read.  Errors: SPY0161."""
     _check_graph(graph, frozenset(), place, 0)
 
 
