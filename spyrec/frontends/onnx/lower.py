@@ -365,11 +365,11 @@ class OnnxLowering:
             if self._is_known(node, given):
                 return
             results = self._results(node)
-        except (Unsupported, SpyrecError) as error:
-            self._refuse(node, place, *reason_of(error))
-            return
-        except _LostError:
-            self._lose(node)
+        except (Unsupported, SpyrecError, _LostError) as error:
+            if isinstance(error, _LostError):
+                self._lose(node)
+            else:
+                self._refuse(node, place, *reason_of(error))
             return
         for name in self.builder.node_names(before):
             self._places.setdefault(name, place)
@@ -475,7 +475,7 @@ def _constant(node: NodeProto) -> HostArray:
 
     for item in node.attribute:
         value = onnx.helper.get_attribute_value(item)
-        if item.name == "value" and value.data_type in DTYPES:
+        if item.name == "value" and DTYPES.get(value.data_type, ("", ""))[1]:
             return array_of(value)
         if item.name in ("value_float", "value_floats"):
             return np.asarray(value, np.float32)

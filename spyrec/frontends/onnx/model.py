@@ -31,9 +31,12 @@ _MOST_FILE_BYTES = 1 << 31
 DTYPES: Mapping[int, tuple[str, str]] = {
     1: ("float32", "<f4"), 2: ("uint8", "u1"), 3: ("int8", "i1"), 5: ("int16", "<i2"), 6: ("int32", "<i4"),
     7: ("int64", "<i8"), 9: ("bool", "?"), 10: ("float16", "<f2"), 11: ("float64", "<f8"), 16: ("bfloat16", "<u2"),
-    17: ("float8_e4m3fn", "u1"),
+    17: ("float8_e4m3fn", "u1"), 4: ("uint16", ""), 8: ("string", ""), 12: ("uint32", ""), 13: ("uint64", ""),
+    14: ("complex64", ""), 15: ("complex128", ""),
 }  # fmt: skip
-"""The numbers that ONNX has for element types (``TensorProto.DataType``): PyTorch's name, NumPy's form."""
+"""The numbers that ONNX has for element types (``TensorProto.DataType``): PyTorch's name, NumPy's form.
+
+Those that a graph does not have are here by name, without a form."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -659,6 +659,30 @@ def _resize(call: Call) -> Sequence[Value]:
     return [call.add("interpolate", value, size=sizes[2:], mode=name, align_corners=corners)]
 
 
+def _col2im(call: Call) -> Sequence[Value]:
+    """Windows added up to an image of two dims, whose paddings are even."""
+    value, image, block = call.value(0), call.sizes(1), call.sizes(2)
+    strides, dilations, pads = _spatial(call, 2)
+    if len(image) != 2 or pads[:2] != pads[2:]:
+        raise Unsupported("an image that has not two dims, or paddings that differ before and behind")
+    given = {"output_size": image, "kernel_size": block, "dilation": dilations, "padding": pads[:2], "stride": strides}
+    return [call.add("col2im", value, **given)]
+
+
+def _grid_sample(call: Call) -> Sequence[Value]:
+    value, mode = call.value(0), call.text("mode", "linear")
+    modes = {"linear": 0, "bilinear": 0, "nearest": 1, "cubic": 2, "bicubic": 2}
+    paddings = ("zeros", "border", "reflection")
+    if mode not in modes or value.ndim != 4:
+        raise Unsupported(f"{mode} of {value.ndim - 2} dims")
+    given: dict[str, object] = {
+        "interpolation_mode": modes[mode],
+        "padding_mode": paddings.index(call.text("padding_mode", "zeros")),
+        "align_corners": bool(call.integer("align_corners", 0)),
+    }
+    return [call.add("grid_sampler_2d", value, call.value(1), **given)]
+
+
 def _attention(call: Call) -> Sequence[Value]:
     """The operator of opset 23 on operands with a dim of heads; its caches and soft caps are refused."""
     if any(call.has(index) for index in (4, 5)) or call.number("softcap", 0.0) or len(call.node.output) > 1:
@@ -768,6 +792,7 @@ OPERATORS: Mapping[str, Operator] = MappingProxyType(
         "CastLike": _cast_like,
         "Celu": _celu,
         "Clip": _clip,
+        "Col2Im": _col2im,
         "Concat": _concat,
         "ConstantOfShape": _constant_of_shape,
         "Conv": _conv,
@@ -789,6 +814,7 @@ OPERATORS: Mapping[str, Operator] = MappingProxyType(
         "Gemm": _gemm,
         "GlobalAveragePool": _global_pool("mean"),
         "GlobalMaxPool": _global_pool("amax"),
+        "GridSample": _grid_sample,
         "GroupNormalization": _group_norm,
         "HardSigmoid": _hard_sigmoid,
         "Identity": _identity,

@@ -101,6 +101,9 @@ def recurrent(call: Call) -> Sequence[Value]:
     directions = _DIRECTIONS.get(call.text("direction", "forward"), ())
     hidden = call.value(2).shape[2]
     initial = [_initial(call, index, is_batch_first) for index in ((5, 6) if kind == "LSTM" else (5,))]
+    if any(item is not None and item.shape != (len(directions), batch, hidden) for item in initial):
+        shapes = [list(item.shape) for item in initial if item is not None]
+        raise Unsupported(f"its first states are {shapes}, and its cells have {hidden} numbers")
     rows: list[Value] = []
     lasts: list[list[Value]] = []
     for number, is_reverse in enumerate(directions):

@@ -39,8 +39,8 @@ def check_tensor(tensor: TensorProto, item_bytes: int, place: Location) -> None:
     if tensor.HasField("raw_data"):
         found = len(tensor.raw_data) / item_bytes
     else:
-        fields = (tensor.float_data, tensor.int32_data, tensor.int64_data, tensor.double_data)
-        found = sum(len(numbers) for numbers in fields)
+        fields = {1: tensor.float_data, 7: tensor.int64_data, 11: tensor.double_data}
+        found = len(fields.get(tensor.data_type, tensor.int32_data))
     if found != count:
         message = f'the tensor "{tensor.name[:80]}" has {found:g} numbers, and its extents say {count}'
         raise refuse("SPY0161", message, place)
