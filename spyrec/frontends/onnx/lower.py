@@ -6,25 +6,46 @@ reference evaluator, node by node, and becomes attributes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, cast
+import hashlib
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeVar, cast
 
 import numpy as np
 
+from spyrec.dataclass import dataclass
 from spyrec.diagnostics import ModelPlace, SpyrecError
 from spyrec.frontends.graph_builder import GraphBuilder
 from spyrec.frontends.model_import.imported import with_places, with_program_names
 from spyrec.frontends.model_import.names import legal_name
-from spyrec.frontends.model_import.source_graph import NARROWED, HostArray, Problem, SourceGraph, SourceInput, Weights
+from spyrec.frontends.model_import.source_graph import NARROWED, HostArray, Problem, SourceGraph, SourceInput, Weight
 from spyrec.frontends.model_import.unsupported import Unsupported, reason_of
-from spyrec.frontends.onnx.model import DTYPES, OnnxModel, array_of
+from spyrec.frontends.onnx.control_flow import CONTROL_FLOW
+from spyrec.frontends.onnx.model import DTYPES, OnnxModel, array_of, weight_of
 from spyrec.frontends.value import Value
 
 if TYPE_CHECKING:
-    from onnx import AttributeProto, NodeProto, ValueInfoProto
+    from onnx import AttributeProto, GraphProto, NodeProto, ValueInfoProto
+
+    from spyrec.frontends.onnx.control_flow import Result
+
+T = TypeVar("T")
 
 _MOST_KNOWN = 4096
 """Elements of a value that is known beforehand: shapes, axes, scales, small tables."""
+
+
+class _LostError(Exception):
+    """A body whose result could not be made: what stands against it is told already."""
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """A graph that a node holds, and the keys of its own weights by their names in it."""
+
+    graph: GraphProto
+    keys: Mapping[str, str]
 
 
 class Call:
@@ -67,31 +88,84 @@ class Call:
             raise Unsupported(f'its operand {index} ("{self.node.input[index][:60]}") is not known beforehand')
         return found
 
+    def result(self, index: int) -> Result:
+        """Return an operand: its numbers where they are known."""
+        known = self.known_or_none(index)
+        return self.value(index) if known is None else known
+
+    def number_or_value(self, index: int) -> Value | float:
+        """Return an operand as a number, where it is one that is known and has no dims."""
+        known = self.known_or_none(index)
+        return self.value(index) if known is None or known.ndim or known.dtype.kind not in "fi" else known.item()
+
+    def body(self, name: str) -> Body:
+        """Return a graph that the node holds.  Errors: it holds none by this name."""
+        found = next((item for item in self.node.attribute if item.name == name and item.HasField("g")), None)
+        if found is None:
+            raise Unsupported(f'it has no "{name}"')
+        return self._graph.body(self.node, found.g)
+
+    def inlined(self, body: Body, given: Sequence[Result]) -> list[Result]:
+        """Write a body out on these operands, and return its results."""
+        return self._graph.inlined(body, given)
+
+    def as_value(self, result: Result) -> Value:
+        """Return a value of the graph, numbers as a constant."""
+        return result if isinstance(result, Value) else self._graph.constant(self.node.name, result)
+
     def known_or_none(self, index: int) -> HostArray | None:
         """Return the numbers of an operand where they are known."""
         return self._graph.known(self.node.input[index]) if self.has(index) else None
 
-    def integers(self, index: int) -> list[int] | None:
-        """Return the whole numbers of an operand."""
+    def numbers(self, index: int) -> HostArray:
+        """Return the numbers of an operand, flat.  Errors: it is absent, empty, or depends on an input."""
         found = self.known(index)
+        if found is None or not found.size:
+            raise Unsupported(f"it lacks its operand {index}")
+        return found.reshape(-1)
+
+    def integers(self, index: int) -> list[int] | None:
+        """Return the whole numbers of an operand; ``None`` where it is absent."""
+        found = self.known(index)
+        if found is not None and found.dtype.kind not in "iub":
+            raise Unsupported(f"its operand {index} has no whole numbers")
         return None if found is None else [int(item) for item in found.reshape(-1)]
+
+    def sizes(self, index: int) -> list[int]:
+        """Return the whole numbers of an operand.  Errors: it is absent, or depends on an input."""
+        found = self.integers(index)
+        if found is None:
+            raise Unsupported(f"it lacks its operand {index}")
+        return found
 
     def integer(self, name: str, otherwise: int) -> int:
         """Return an attribute that is a whole number."""
-        return cast("int", self.attributes.get(name, otherwise))
+        return self._attribute(name, otherwise, int)
 
     def number(self, name: str, otherwise: float) -> float:
         """Return an attribute that is a number."""
-        return cast("float", self.attributes.get(name, otherwise))
+        return self._attribute(name, otherwise, float)
 
     def text(self, name: str, otherwise: str) -> str:
         """Return an attribute that is a word."""
-        return cast("str", self.attributes.get(name, otherwise))
+        return self._attribute(name, otherwise, str)
+
+    def _attribute(self, name: str, otherwise: T, kind: type[T]) -> T:
+        found = self.attributes.get(name, otherwise)
+        if not isinstance(found, kind):
+            raise Unsupported(f'its attribute "{name}" is {found!r:.40}, which is no {kind.__name__}')
+        return found
 
     def list(self, name: str) -> list[int] | None:
         """Return an attribute that is a list of whole numbers."""
         found = self.attributes.get(name)
-        return None if found is None else [int(item) for item in cast("Sequence[int]", found)]
+        if found is None:
+            return None
+        items = list(cast("Sequence[object]", found)) if isinstance(found, list) else [found]
+        whole = [item for item in items if isinstance(item, int)]
+        if len(whole) != len(items):
+            raise Unsupported(f'its attribute "{name}" is no list of whole numbers')
+        return whole
 
     def add(self, op: str, *operands: object, **attributes: object) -> Value:
         """Add an op of the catalogue."""
@@ -122,7 +196,7 @@ def _attribute(item: AttributeProto) -> object:
 class OnnxLowering:
     """One model on its way: values of the graph, and numbers that are known, by ONNX's names."""
 
-    def __init__(self, model: OnnxModel, weights: Weights) -> None:
+    def __init__(self, model: OnnxModel, weights: dict[str, Weight]) -> None:
         self.builder = GraphBuilder(legal_name(model.proto.graph.name or "graph"))
         self._model = model
         self._weights = weights
@@ -181,22 +255,33 @@ class OnnxLowering:
         found = self._values.get(name)
         if found is not None:
             return found
-        weight = self._weights.get(name)
-        if weight is not None:
-            made = self.builder.input(self.builder.free_name(legal_name(name)), weight.shape, weight.dtype)
-            kind = "parameter" if np.prod(weight.shape, dtype=np.int64) > _MOST_KNOWN else "buffer"
-            self._inputs.append(SourceInput(made.name, kind, name, name))
-        else:
-            array = self._known[name]
-            array = array.astype(np.float32) if array.dtype == np.float64 else array
-            made = self.builder.constant(self.builder.free_name(legal_name(name)), array, list(array.shape))
+        made = self._weight(name) if name in self._weights else self.constant(name, self._known[name])
         self._values[name] = made
         return made
+
+    def constant(self, name: str, array: HostArray) -> Value:
+        """Return numbers that are known as a value of the graph."""
+        array = array.astype(np.float32) if array.dtype == np.float64 else array
+        return self.builder.constant(self.builder.free_name(legal_name(name or "known")), array, list(array.shape))
+
+    def _weight(self, key: str) -> Value:
+        """Return a weight: an input of the graph, or a constant where it is one number."""
+        weight = self._weights[key]
+        name = self.builder.free_name(legal_name(key))
+        if not weight.shape and weight.dtype.value in np.sctypeDict:
+            return self.builder.constant(name, np.asarray(weight.read(), np.dtype(weight.dtype.carrier)), [])
+        made = self.builder.input(name, weight.shape, weight.dtype)
+        kind = "buffer" if self._is_small(weight) else "parameter"
+        self._inputs.append(SourceInput(made.name, kind, key, key))
+        return made
+
+    def _is_small(self, weight: Weight) -> bool:
+        return math.prod(weight.shape) <= _MOST_KNOWN
 
     def known(self, name: str) -> HostArray | None:
         """Return the numbers of a value that depends on no input, ``None`` where it does or has many."""
         weight = self._weights.get(name)
-        if name not in self._known and weight is not None and np.prod(weight.shape, dtype=np.int64) <= _MOST_KNOWN:
+        if name not in self._known and weight is not None and self._is_small(weight):
             self._known[name] = weight.read()
         return self._known.get(name)
 
@@ -213,38 +298,102 @@ class OnnxLowering:
     def _is_lost(self, name: str) -> bool:
         return name in self._values and self._values[name] is None
 
+    # --- graphs inside of nodes ---
+
+    def body(self, node: NodeProto, graph: GraphProto) -> Body:
+        """Take the weights of a graph that a node holds under keys of their own, and return both."""
+        keys: dict[str, str] = {}
+        for tensor in graph.initializer:
+            key = f"{node.name or node.op_type}.{tensor.name}"
+            while key in self._weights:
+                key += "_"
+            weight = weight_of(tensor, self._model)
+            storage = hashlib.sha256(tensor.SerializeToString(deterministic=True)).digest()
+            self._weights[key] = replace(weight, storage=storage)
+            keys[tensor.name] = key
+        return Body(graph, keys)
+
+    def inlined(self, body: Body, given: Sequence[Result]) -> list[Result]:
+        """Write a body out on these operands; its own names mean nothing outside of it."""
+        graph = body.graph
+        if len(graph.input) != len(given):
+            raise Unsupported(f"its body has {len(graph.input)} inputs, and {len(given)} are given")
+        own = {item.name for item in graph.input} | body.keys.keys()
+        own |= {name for node in graph.node for name in node.output}
+        values, known = _taken(self._values, own), _taken(self._known, own)
+        for item, result in zip(graph.input, given, strict=True):
+            self._bind(item.name, result)
+        for name, key in body.keys.items():
+            self._values[name] = self.value(key)
+            numbers = self.known(key)
+            if numbers is not None:
+                self._known[name] = numbers
+        for node in graph.node:
+            self._lower(node)
+        is_lost = any(self._is_lost(item.name) for item in graph.output)
+        results = [] if is_lost else [self._result(item.name) for item in graph.output]
+        _taken(self._values, own)
+        _taken(self._known, own)
+        self._values.update(values)
+        self._known.update(known)
+        if is_lost:
+            raise _LostError
+        return results
+
+    def _result(self, name: str) -> Result:
+        known = self.known(name)
+        return self.value(name) if known is None else known
+
+    def _bind(self, name: str, result: Result) -> None:
+        if isinstance(result, Value):
+            self._values[name] = result
+        else:
+            self._known[name] = result
+
     # --- nodes ---
 
     def _lower(self, node: NodeProto) -> None:
-        from spyrec.frontends.onnx.operators import OPERATORS
-
         given = [name for name in node.input if name]
         if any(self._is_lost(name) for name in given):
             self._lose(node)
-            return
-        if self._is_known(node, given):
             return
         place = ModelPlace(node.name.strip("/").replace("/", "."), None, None, node.op_type)
         before = self.builder.node_count
         module = place.module.rpartition(".")[0]
         self.builder.within(legal_name(module) if module else "")
         try:
-            if node.domain not in ("", "ai.onnx", "ai.onnx.ml"):
-                raise Unsupported(f'the domain "{node.domain}" is none that a graph knows')
-            operator = OPERATORS.get(node.op_type)
-            if operator is None:
-                raise Unsupported("a graph has no op for it")
-            results = operator(Call(self, node))
-        except (Unsupported, SpyrecError) as error:
-            self._refuse(node, place, *reason_of(error))
+            if self._is_known(node, given):
+                return
+            results = self._results(node)
+        except (Unsupported, SpyrecError, _LostError) as error:
+            if isinstance(error, _LostError):
+                self._lose(node)
+            else:
+                self._refuse(node, place, *reason_of(error))
             return
-        self._places.update(dict.fromkeys(self.builder.node_names(before), place))
-        for name, value in zip(node.output, results, strict=False):
+        for name in self.builder.node_names(before):
+            self._places.setdefault(name, place)
+        for name, result in zip(node.output, results, strict=False):
             if name:
-                self._values[name] = value
+                self._bind(name, result)
         for name in node.output[len(results) :]:
             if name:
                 self._values[name] = None
+
+    def _results(self, node: NodeProto) -> Sequence[Result]:
+        """Return the results of a node by its operator.  Errors: :class:`Unsupported`."""
+        from spyrec.frontends.onnx.operators import OPERATORS
+
+        if node.domain not in ("", "ai.onnx", "ai.onnx.ml"):
+            raise Unsupported(f'the domain "{node.domain}" is none that a graph knows')
+        operator = CONTROL_FLOW.get(node.op_type) or OPERATORS.get(node.op_type)
+        if operator is None:
+            raise Unsupported("a graph has no op for it")
+        try:
+            return operator(Call(self, node))
+        except (ArithmeticError, AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+            # what the specification rules out is not checked operator by operator
+            raise Unsupported(f"its operands and attributes do not fit together ({error!r:.120})") from None
 
     def _is_known(self, node: NodeProto, given: Sequence[str]) -> bool:
         """Compute a node whose operands are known, where its results are few."""
@@ -263,8 +412,12 @@ class OnnxLowering:
         arrays = {name: self.known(name) for name in given}
         if any(array is None for array in arrays.values()) or not given or node.domain not in ("", "ai.onnx"):
             return False
+        if node.op_type in CONTROL_FLOW:
+            return False
         inferred = self.inferred(node.output[0])
-        if inferred is not None and np.prod(inferred[1], dtype=np.int64) > _MOST_KNOWN:
+        if inferred is not None and math.prod(inferred[1]) > _MOST_KNOWN:
+            return False
+        if node.op_type in _GROWING and inferred is None and _grown_to(node, arrays) > _MOST_KNOWN:
             return False
         results = _evaluated(node, {name: array for name, array in arrays.items() if array is not None}, self._model)
         if results is None:
@@ -292,13 +445,37 @@ class OnnxLowering:
                 self._values[name] = None
 
 
+def _taken(table: dict[str, T], names: set[str]) -> dict[str, T]:
+    """Take these names out of a table, and return what they had in it."""
+    return {name: table.pop(name) for name in names if name in table}
+
+
+_GROWING = frozenset(
+    {"CenterCropPad", "Col2Im", "ConstantOfShape", "Einsum", "Expand", "EyeLike", "OneHot", "Pad", "Range", "Resize",
+     "Tile", "Upsample"}
+)  # fmt: skip
+"""Operators whose results may have more elements than all pairs of elements of their operands."""
+
+
+def _grown_to(node: NodeProto, arrays: Mapping[str, HostArray | None]) -> float:
+    """Return how many elements a growing operator makes of what is known; infinite where its rule is not here."""
+    operands = [np.asarray(arrays[name]) for name in node.input if name]
+    if node.op_type == "Range":
+        start, end, step = (float(item.reshape(-1)[0]) for item in operands)
+        return max(0.0, (end - start) / step) if step else math.inf
+    if node.op_type in ("ConstantOfShape", "Expand", "Tile"):
+        first = 1 if node.op_type == "ConstantOfShape" else operands[0].size
+        return first * math.prod(max(int(item), 1) for item in operands[-1].reshape(-1))
+    return math.inf
+
+
 def _constant(node: NodeProto) -> HostArray:
     """Return the numbers of a ``Constant``."""
     import onnx
 
     for item in node.attribute:
         value = onnx.helper.get_attribute_value(item)
-        if item.name == "value":
+        if item.name == "value" and DTYPES.get(value.data_type, ("", ""))[1]:
             return array_of(value)
         if item.name in ("value_float", "value_floats"):
             return np.asarray(value, np.float32)

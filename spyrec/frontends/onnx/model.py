@@ -18,6 +18,7 @@ from spyrec.dataclass import dataclass
 from spyrec.diagnostics import Location, refuse
 from spyrec.frontends.model_import.mapped_bytes import MappedBytes
 from spyrec.frontends.model_import.source_graph import HostArray, SourceGraph, Weight, Weights, weight_dtype
+from spyrec.frontends.onnx.well_formed import check_names, check_tensor, tensors_of
 from spyrec.hardware.dtypes import DType
 
 if TYPE_CHECKING:
@@ -30,9 +31,12 @@ _MOST_FILE_BYTES = 1 << 31
 DTYPES: Mapping[int, tuple[str, str]] = {
     1: ("float32", "<f4"), 2: ("uint8", "u1"), 3: ("int8", "i1"), 5: ("int16", "<i2"), 6: ("int32", "<i4"),
     7: ("int64", "<i8"), 9: ("bool", "?"), 10: ("float16", "<f2"), 11: ("float64", "<f8"), 16: ("bfloat16", "<u2"),
-    17: ("float8_e4m3fn", "u1"),
+    17: ("float8_e4m3fn", "u1"), 4: ("uint16", ""), 8: ("string", ""), 12: ("uint32", ""), 13: ("uint64", ""),
+    14: ("complex64", ""), 15: ("complex128", ""),
 }  # fmt: skip
-"""The numbers that ONNX has for element types (``TensorProto.DataType``): PyTorch's name, NumPy's form."""
+"""The numbers that ONNX has for element types (``TensorProto.DataType``): PyTorch's name, NumPy's form.
+
+Those that a graph does not have are here by name, without a form."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +77,9 @@ def load_onnx(model: ModelProto | str | os.PathLike[str], dims: Mapping[str, int
     else:
         proto = onnx.ModelProto()
         proto.CopyFrom(model)
+    for tensor in tensors_of(proto.graph):
+        carrier = DTYPES.get(tensor.data_type, ("", ""))[1]
+        check_tensor(tensor, np.dtype(carrier).itemsize if carrier else 0, place)
     try:
         _bind(proto, dims)
         inlined = inliner.inline_local_functions(proto)
@@ -80,6 +87,7 @@ def load_onnx(model: ModelProto | str | os.PathLike[str], dims: Mapping[str, int
     except Exception as error:  # noqa: BLE001 -- the package raises what its C++ raises
         message = f"the onnx package does not read the model: {str(error).splitlines()[0][:300]}"
         raise refuse("SPY0164", message, place) from None
+    check_names(inferred.graph, place)
     _refuse_old(inferred, place)
     return OnnxModel(inferred, place, folder)
 
@@ -160,14 +168,16 @@ def _external(tensor: TensorProto, model: OnnxModel, dtype: DType, carrier: str)
     entries = {item.key: item.value for item in tensor.external_data}
     shape = tuple(tensor.dims)
     size_bytes = math.prod(shape) * np.dtype(carrier or "u1").itemsize
-    location, offset = entries.get("location", ""), int(entries.get("offset") or 0)
+    location, written = entries.get("location", ""), entries.get("offset") or "0"
     if model.folder is None:
         raise refuse("SPY0161", f'"{tensor.name[:80]}" lies in a file, and the model came without one', model.place)
-    base = model.folder.resolve()
+    if not written.isdecimal() or "\0" in location:
+        raise refuse("SPY0161", f'"{tensor.name[:80]}" lies at {written[:40]!r} of {location[:80]!r}', model.place)
+    base, offset = model.folder.resolve(), int(written)
     path = (base / location).resolve()
     if Path(location).is_absolute() or not path.is_relative_to(base) or not path.is_file():
         raise refuse("SPY0161", f'"{location[:200]}" is no file in the directory of the model', model.place)
-    if offset < 0 or offset + size_bytes > path.stat().st_size:
+    if offset + size_bytes > path.stat().st_size:
         message = f'"{tensor.name[:80]}" ends at byte {offset + size_bytes} of "{location[:80]}", which is shorter'
         raise refuse("SPY0161", message, model.place)
     mapped = MappedBytes(path, offset, size_bytes)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from spyrec.frontends.model_import.unsupported import Unsupported
+from spyrec.frontends.onnx.recurrent import recurrent
 from spyrec.frontends.value import Value
 
 if TYPE_CHECKING:
@@ -29,6 +30,18 @@ _FLOATS = ("float16", "bfloat16", "float32")
 def _same(op: str) -> Operator:
     """An op of the same operands and no attributes."""
     return lambda call: [call.add(op, *call.values())]
+
+
+def _numeric(op: str) -> Operator:
+    """An op of two operands, of which one may be a number: its dtype is the other's."""
+
+    def operator(call: Call) -> Sequence[Value]:
+        left, right = (call.number_or_value(index) for index in range(2))
+        if not isinstance(left, Value) and not isinstance(right, Value):
+            left = call.value(0)
+        return [call.add(op, left, right)]
+
+    return operator
 
 
 def _with(op: str, **attributes: tuple[str, float]) -> Operator:
@@ -61,7 +74,7 @@ def _mean(call: Call) -> Sequence[Value]:
 def _div(call: Call) -> Sequence[Value]:
     left, right = call.values()
     if left.dtype in _FLOATS:
-        return [call.add("div", left, right)]
+        return _numeric("div")(call)
     return [call.add("div", left, right, rounding_mode="trunc")]
 
 
@@ -70,7 +83,9 @@ def _mod(call: Call) -> Sequence[Value]:
 
 
 def _pow(call: Call) -> Sequence[Value]:
-    base, exponent = call.values()
+    base, exponent = call.value(0), call.number_or_value(1)
+    if not isinstance(exponent, Value):
+        return [call.add("pow", base, exponent)]
     return [call.add("pow", base, _as(call, exponent, base.dtype))]
 
 
@@ -207,15 +222,13 @@ def _arg(op: str) -> Operator:
 
 
 def _top_k(call: Call) -> Sequence[Value]:
-    count = call.integers(1)
-    assert count is not None
+    count = call.sizes(1)
     given = {"k": count[0], "dim": call.integer("axis", -1), "largest": bool(call.integer("largest", 1))}
     return call.add_all("topk", call.value(0), **given)
 
 
 def _cumulated(call: Call) -> Sequence[Value]:
-    value, axes = call.value(0), call.integers(1)
-    assert axes is not None
+    value, axes = call.value(0), call.sizes(1)
     axis = axes[0] % value.ndim
     reverse = bool(call.integer("reverse", 0))
     moved = call.add("flip", value, dims=[axis]) if reverse else value
@@ -314,7 +327,8 @@ def _conv_transpose(call: Call) -> Sequence[Value]:
 def _pool(kind: str) -> Operator:
     def operator(call: Call) -> Sequence[Value]:
         value, kernel = call.value(0), call.list("kernel_shape")
-        assert kernel is not None
+        if not kernel:
+            raise Unsupported("it lacks its kernel_shape")
         rank = len(kernel)
         strides, dilations, _ = _spatial(call, rank)
         pads = _explicit_pads(call, value.shape[2:], kernel)
@@ -393,8 +407,7 @@ def _transpose(call: Call) -> Sequence[Value]:
 
 
 def _reshape(call: Call) -> Sequence[Value]:
-    value, sizes = call.value(0), call.integers(1)
-    assert sizes is not None
+    value, sizes = call.value(0), call.sizes(1)
     is_zero_kept = bool(call.integer("allowzero", 0))
     shape = [value.shape[axis] if size == 0 and not is_zero_kept else size for axis, size in enumerate(sizes)]
     return [call.add("reshape", value, shape=shape)]
@@ -416,8 +429,8 @@ def _squeeze(call: Call) -> Sequence[Value]:
 
 
 def _unsqueeze(call: Call) -> Sequence[Value]:
-    value, axes = call.value(0), _axes(call)
-    assert axes is not None
+    value = call.value(0)
+    axes = _axes(call) or []
     rank = value.ndim + len(axes)
     for axis in sorted(item % rank for item in axes):
         value = call.add("unsqueeze", value, dim=axis)
@@ -445,9 +458,7 @@ def _split(call: Call) -> Sequence[Value]:
 
 def _slice(call: Call) -> Sequence[Value]:
     value = call.value(0)
-    starts, ends = call.integers(1), call.integers(2)
-    assert starts is not None
-    assert ends is not None
+    starts, ends = call.sizes(1), call.sizes(2)
     axes = (call.integers(3) if call.has(3) else None) or list(range(len(starts)))
     steps = (call.integers(4) if call.has(4) else None) or [1] * len(starts)
     for start, end, given, step in zip(starts, ends, axes, steps, strict=True):
@@ -475,8 +486,7 @@ def _reversed(call: Call, value: Value, axis: int, bounds: tuple[int, int, int])
 
 
 def _expand(call: Call) -> Sequence[Value]:
-    value, sizes = call.value(0), call.integers(1)
-    assert sizes is not None
+    value, sizes = call.value(0), call.sizes(1)
     shape = list(np.broadcast_shapes(value.shape, tuple(sizes)))
     return [call.add("expand", value, size=shape) if shape != list(value.shape) else value]
 
@@ -486,8 +496,7 @@ def _tile(call: Call) -> Sequence[Value]:
 
 
 def _pad(call: Call) -> Sequence[Value]:
-    value, pads = call.value(0), call.integers(1)
-    assert pads is not None
+    value, pads = call.value(0), call.sizes(1)
     axes = (call.integers(3) if call.has(3) else None) or list(range(value.ndim))
     begins, ends = [0] * value.ndim, [0] * value.ndim
     for position, axis in enumerate(axes):
@@ -567,13 +576,11 @@ def _scatter_nd(call: Call) -> Sequence[Value]:
 
 
 def _one_hot(call: Call) -> Sequence[Value]:
-    index, depth, values = call.value(0), call.integers(1), call.known(2)
-    assert depth is not None
-    assert values is not None
+    index, depth, values = call.value(0), call.sizes(1), call.numbers(2)
     axis = call.integer("axis", -1)
     wrapped = call.add("remainder", index, depth[0])
     hot = call.add("one_hot", _as(call, wrapped, "int64"), num_classes=depth[0])
-    off, on = values.reshape(-1).tolist()
+    off, on = values.tolist()
     dtype = call.value(2).dtype
     if (off, on) == (0, 1):
         made = _as(call, hot, dtype)
@@ -631,9 +638,8 @@ def _resize(call: Call) -> Sequence[Value]:
     value = call.value(0)
     mode, how = call.text("mode", "nearest"), call.text("coordinate_transformation_mode", "half_pixel")
     sizes = call.integers(3) if call.has(3) else None
-    scales = call.known(2) if call.has(2) and sizes is None else None
     if sizes is None:
-        assert scales is not None
+        scales = call.numbers(2)
         sizes = [math.floor(extent * scale) for extent, scale in zip(value.shape, scales.tolist(), strict=True)]
     if list(sizes[:2]) != list(value.shape[:2]):
         raise Unsupported("a resize of batch or channels")
@@ -651,6 +657,30 @@ def _resize(call: Call) -> Sequence[Value]:
         raise Unsupported("cubic_coeff_a that is not -0.75")
     corners = how == "align_corners"
     return [call.add("interpolate", value, size=sizes[2:], mode=name, align_corners=corners)]
+
+
+def _col2im(call: Call) -> Sequence[Value]:
+    """Windows added up to an image of two dims, whose paddings are even."""
+    value, image, block = call.value(0), call.sizes(1), call.sizes(2)
+    strides, dilations, pads = _spatial(call, 2)
+    if len(image) != 2 or pads[:2] != pads[2:]:
+        raise Unsupported("an image that has not two dims, or paddings that differ before and behind")
+    given = {"output_size": image, "kernel_size": block, "dilation": dilations, "padding": pads[:2], "stride": strides}
+    return [call.add("col2im", value, **given)]
+
+
+def _grid_sample(call: Call) -> Sequence[Value]:
+    value, mode = call.value(0), call.text("mode", "linear")
+    modes = {"linear": 0, "bilinear": 0, "nearest": 1, "cubic": 2, "bicubic": 2}
+    paddings = ("zeros", "border", "reflection")
+    if mode not in modes or value.ndim != 4:
+        raise Unsupported(f"{mode} of {value.ndim - 2} dims")
+    given: dict[str, object] = {
+        "interpolation_mode": modes[mode],
+        "padding_mode": paddings.index(call.text("padding_mode", "zeros")),
+        "align_corners": bool(call.integer("align_corners", 0)),
+    }
+    return [call.add("grid_sampler_2d", value, call.value(1), **given)]
 
 
 def _attention(call: Call) -> Sequence[Value]:
@@ -682,6 +712,50 @@ def _by_heads(call: Call, value: Value, heads: int) -> Value:
     return call.add("permute", split, dims=[0, 2, 1, 3])
 
 
+# --- whole numbers that stand for floats ---
+
+_RANGES = {"int8": (-128, 127), "uint8": (0, 255)}
+
+
+def _dequantize(call: Call) -> Sequence[Value]:
+    """``(x - zero) * scale``, of a weight computed beforehand."""
+    value, scale = call.value(0), call.value(1)
+    zero = call.optional(2)
+    made = _as(call, value, scale.dtype)
+    if zero is not None and not _is_zero(call, 2):
+        made = call.add("sub", made, _along(call, _as(call, zero, scale.dtype), value))
+    return [call.add("mul", made, _along(call, scale, value))]
+
+
+def _quantize(call: Call) -> Sequence[Value]:
+    """``round(x / scale) + zero`` within the range of the dtype, whole numbers to even."""
+    value, scale, zero = call.value(0), call.value(1), call.optional(2)
+    dtype = zero.dtype if zero is not None else call.dtype(call.integer("output_dtype", 0) or 2)
+    if dtype not in _RANGES:
+        raise Unsupported(f"quantized numbers of {dtype}")
+    made = call.add("round", call.add("div", value, _along(call, scale, value)))
+    if zero is not None and not _is_zero(call, 2):
+        made = call.add("add", made, _along(call, _as(call, zero, value.dtype), value))
+    least, most = _RANGES[dtype]
+    return [call.add("to", call.add("clamp", made, min=float(least), max=float(most)), dtype=dtype)]
+
+
+def _is_zero(call: Call, index: int) -> bool:
+    known = call.known_or_none(index)
+    return known is not None and not known.any()
+
+
+def _along(call: Call, scale: Value, value: Value) -> Value:
+    """Return scales as they stand beside the numbers that they are of: one, one of a row, or one of each block."""
+    if scale.ndim == 0 or scale.shape == (1,):
+        return scale
+    axis, block = call.integer("axis", 1) % value.ndim, call.integer("block_size", 0)
+    if not block:
+        return call.add("reshape", scale, shape=[-1 if place == axis else 1 for place in range(value.ndim)])
+    wide = call.add("repeat_interleave", scale, repeats=block, dim=axis)
+    return call.add("slice", wide, dim=axis, start=0, end=value.shape[axis])
+
+
 def _swish(call: Call) -> Sequence[Value]:
     value, alpha = call.value(0), call.number("alpha", 1.0)
     if alpha == 1.0:
@@ -698,15 +772,16 @@ _UNARY = {
     "Tanh": "tanh",
 }  # fmt: skip
 _BINARY = {
-    "Add": "add", "And": "logical_and", "BitwiseAnd": "bitwise_and", "BitwiseOr": "bitwise_or",
+    "And": "logical_and", "BitwiseAnd": "bitwise_and", "BitwiseOr": "bitwise_or",
     "BitwiseXor": "bitwise_xor", "Equal": "eq", "Greater": "gt", "GreaterOrEqual": "ge", "Less": "lt",
-    "LessOrEqual": "le", "MatMul": "matmul", "Mul": "mul", "Or": "logical_or", "Sub": "sub",
-    "Xor": "logical_xor",
+    "LessOrEqual": "le", "MatMul": "matmul", "Or": "logical_or", "Xor": "logical_xor",
 }  # fmt: skip
+_NUMERIC = {"Add": "add", "Mul": "mul", "Sub": "sub"}
 
 OPERATORS: Mapping[str, Operator] = MappingProxyType(
     {
         **{name: _same(op) for name, op in {**_UNARY, **_BINARY}.items()},
+        **{name: _numeric(op) for name, op in _NUMERIC.items()},
         "ArgMax": _arg("argmax"),
         "ArgMin": _arg("argmin"),
         "Attention": _attention,
@@ -717,12 +792,14 @@ OPERATORS: Mapping[str, Operator] = MappingProxyType(
         "CastLike": _cast_like,
         "Celu": _celu,
         "Clip": _clip,
+        "Col2Im": _col2im,
         "Concat": _concat,
         "ConstantOfShape": _constant_of_shape,
         "Conv": _conv,
         "ConvTranspose": _conv_transpose,
         "CumSum": _cumulated,
         "DepthToSpace": _depth_to_space,
+        "DequantizeLinear": _dequantize,
         "Div": _div,
         "Dropout": _identity,
         "Einsum": _einsum,
@@ -731,16 +808,19 @@ OPERATORS: Mapping[str, Operator] = MappingProxyType(
         "Flatten": _flatten,
         "Gather": _gather,
         "GatherElements": _gather_elements,
+        "GRU": recurrent,
         "GatherND": _gather_nd,
         "Gelu": _gelu,
         "Gemm": _gemm,
         "GlobalAveragePool": _global_pool("mean"),
         "GlobalMaxPool": _global_pool("amax"),
+        "GridSample": _grid_sample,
         "GroupNormalization": _group_norm,
         "HardSigmoid": _hard_sigmoid,
         "Identity": _identity,
         "InstanceNormalization": _instance_norm,
         "IsInf": _is_inf,
+        "LSTM": recurrent,
         "LayerNormalization": _layer_norm,
         "LeakyRelu": _with("leaky_relu", negative_slope=("alpha", 0.01)),
         "LogSoftmax": _softmax("log_softmax"),
@@ -755,7 +835,9 @@ OPERATORS: Mapping[str, Operator] = MappingProxyType(
         "PRelu": _prelu,
         "Pad": _pad,
         "Pow": _pow,
+        "QuantizeLinear": _quantize,
         "RMSNormalization": _rms_norm,
+        "RNN": recurrent,
         "Range": _range,
         "ReduceL1": _reduction("l1"),
         "ReduceL2": _reduction("l2"),

@@ -84,15 +84,20 @@ class Archive:
     def write_stripped(self, target: Path) -> None:
         """Write the archive without its data, samples and foreign classes: what torch needs to read the program.
 
-        A tensor is one element there, seen with strides of zero.
+        A tensor is one element there, seen with strides of zero.  Errors: SPY0161 its program has another form.
         """
+        try:
+            program = _without_classes(self.program)
+        except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
+            message = f'"{_PROGRAM}" has not the form that torch.export.save writes ({error!r:.120})'
+            raise refuse("SPY0161", message, Location(str(self.path))) from None
         root = "stripped"
         with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as written:
             written.writestr(f"{root}/archive_format", "pt2")
             written.writestr(f"{root}/archive_version", "0")
             written.writestr(f"{root}/.data/version", "3\n")
             written.writestr(f"{root}/byteorder", "little")
-            written.writestr(f"{root}/{_PROGRAM}", json.dumps(_without_classes(self.program)))
+            written.writestr(f"{root}/{_PROGRAM}", json.dumps(program))
             written.writestr(f"{root}/{_SAMPLES}", b"")
             for folder, name in ((_WEIGHTS, _WEIGHTS_TABLE), (_CONSTANTS, _CONSTANTS_TABLE)):
                 table, elements = _one_element_each(self.tables[name])
@@ -220,10 +225,13 @@ def _stored(
         raise refuse("SPY0161", f'the archive has no stored entry "{name}"', place)
     item_bytes = np.dtype(carrier).itemsize if carrier else 1
     reach = 0
+    if len(entry.shape) != len(entry.strides):
+        message = f'"{name}" has {len(entry.shape)} dims and {len(entry.strides)} strides'
+        raise refuse("SPY0161", message, place)
     if math.prod(entry.shape):
         steps = zip(entry.shape, entry.strides, strict=True)
         reach = entry.first + 1 + sum((extent - 1) * stride for extent, stride in steps)
-    if len(entry.shape) != len(entry.strides) or (carrier and reach * item_bytes > item.file_size):
+    if carrier and reach * item_bytes > item.file_size:
         message = f'"{name}" has {item.file_size} bytes, its tensor ends at {reach * item_bytes}'
         raise refuse("SPY0161", message, place)
     offset = _data_offset(archive, item)
@@ -283,8 +291,8 @@ def _without_classes(program: JsonValue) -> JsonValue:
 
     torch imports and builds such classes; which tensors stand in which order, a tuple says as well.
     """
-    assert isinstance(program, dict)
-    module = cast("dict[str, JsonValue]", program["graph_module"])
+    document = cast("dict[str, JsonValue]", program)
+    module = cast("dict[str, JsonValue]", document["graph_module"])
     calls = cast("list[dict[str, JsonValue]]", module.get("module_call_graph") or [])
     roots: list[JsonValue] = []
     for call in calls:
@@ -296,7 +304,7 @@ def _without_classes(program: JsonValue) -> JsonValue:
             for name, value in signature.items()
         }
         roots.append({**call, "signature": plain})
-    return {**program, "graph_module": {**module, "module_call_graph": roots}}
+    return {**document, "graph_module": {**module, "module_call_graph": roots}}
 
 
 def _plain_tree(text: str) -> str:

@@ -80,7 +80,7 @@ class Lowering:
         for item in self.program.inputs:
             if item not in first:
                 self._declare(item, item.key or item.name)
-        for node in self.program.nodes:
+        for node in _needed(self.program):
             self._lower(node)
         self._finish()
         inputs, problems = tuple(self._inputs), tuple(self.problems)
@@ -335,6 +335,29 @@ class Lowering:
         if found not in {item.value for item in DType}:
             raise Unsupported(f"a graph has no {name}")
         return found
+
+
+def _needed(program: TracedProgram) -> list[TracedNode]:
+    """Return the operations that an output depends on, in order; the others check something, or are for training.
+
+    Numbers that are made of tensors are needed where sizes are: a size does not say which one it is.
+    """
+    wanted = {item.value.name for item in program.outputs if isinstance(item.value, Tensor)}
+    has_sizes = any(isinstance(item.value, Size) for item in program.outputs)
+    found: set[str] = set()
+    for node in reversed(program.nodes):
+        if wanted.isdisjoint(name for name, _ in node.results):
+            continue
+        found.add(node.name)
+        wanted.update(node.tensors())
+        has_sizes = has_sizes or any(map(_has_size, node.arguments.values()))
+    if has_sizes:
+        found.update(node.name for node in program.nodes if not any(made for _, made in node.results))
+    return [node for node in program.nodes if node.name in found]
+
+
+def _has_size(argument: Argument) -> bool:
+    return isinstance(argument, Size) or (isinstance(argument, tuple) and any(map(_has_size, argument)))
 
 
 def _is_tensor(argument: Argument) -> bool:

@@ -93,6 +93,7 @@ _OTHERS = [
     Case("Cast", [_X], {}, {"to": 7}),
     Case("CastLike", [_X, _BITS[:1, :1]]),
     Case("Clip", [_X], {1: np.asarray(-0.5, np.float32), 2: np.asarray(0.75, np.float32)}),
+    Case("Col2Im", [_f(1, 12, 6)], {1: _i(3, 4), 2: _i(2, 2)}),
     Case("Concat", [_X, _f(2, 1, 4)], {}, {"axis": 1}),
     Case("Conv", [_IMAGE], {1: _f(6, 2, 3, 3), 2: _f(6)}, {"group": 2, "pads": [1, 0, 1, 2], "strides": [2, 1]}),
     Case("Conv", [_f(1, 3, 9)], {1: _f(4, 3, 3)}, {"dilations": [2], "auto_pad": "SAME_UPPER"}),
@@ -113,6 +114,8 @@ _OTHERS = [
     Case("GatherND", [_X, np.asarray([[0, 1], [1, 2]])]),
     Case("Gemm", [_f(2, 3)], {1: _f(4, 3), 2: _f(4)}, {"transB": 1}),
     Case("Gemm", [_f(3, 2)], {1: _f(3, 4), 2: _f(1, 4)}, {"transA": 1, "alpha": 0.5, "beta": 2.0}),
+    Case("GridSample", [_IMAGE, np.tanh(_f(1, 2, 3, 2))], {}, {"mode": "linear", "align_corners": 1}),
+    Case("GridSample", [_IMAGE, np.tanh(_f(1, 2, 3, 2))], {}, {"mode": "linear", "padding_mode": "border"}),
     Case("GroupNormalization", [_IMAGE], {1: _f(4), 2: _f(4)}, {"num_groups": 2}),
     Case("InstanceNormalization", [_IMAGE], {1: _f(4), 2: _f(4)}),
     Case("LayerNormalization", [_X], {1: _f(3, 4), 2: _f(3, 4)}, {"axis": 1}),
@@ -150,8 +153,46 @@ _OTHERS = [
     Case("Unsqueeze", [_X], {1: _i(0, -1)}),
     Case("Where", [_X > 0, _X, _f(4)]),
 ]  # fmt: skip
+
+
+def _recurrent(
+    op: str, gates: int, directions: int, states: int, more: Mapping[str, object], peepholes: int = 0
+) -> Case:
+    """A recurrent operator of 4 steps, 2 sequences, 3 numbers in and a state of 5, with all of its operands."""
+    first = 1 if more.get("layout") else 0
+    inputs = [_f(2, 4, 3) if first else _f(4, 2, 3)]
+    known: dict[int, Array] = {
+        1: _f(directions, gates * 5, 3), 2: _f(directions, gates * 5, 5), 3: _f(directions, gates * 10), 4: _i(4, 4),
+    }  # fmt: skip
+    known |= {5 + index: _f(2, directions, 5) if first else _f(directions, 2, 5) for index in range(states)}
+    known[4] = known[4].astype(np.int32)
+    if peepholes:
+        known[7] = _f(directions, peepholes * 5)
+    return Case(op, inputs, known, {"hidden_size": 5, **more}, 1 + states)
+
+
+_QUANTIZED = [
+    Case("DequantizeLinear", [_BITS.astype(np.int8)], {1: np.asarray(0.25, np.float32), 2: np.asarray(3, np.int8)}),
+    Case("DequantizeLinear", [_BITS.astype(np.uint8)], {1: _p(2), 2: np.asarray([1, 200], np.uint8)}, {"axis": 0}),
+    Case("DequantizeLinear", [_index(9, 2, 5).astype(np.int8)], {1: _p(2, 3)}, {"axis": 1, "block_size": 2}),
+    Case("QuantizeLinear", [_f(2, 3) * 9], {1: np.asarray(0.0625, np.float32), 2: np.asarray(3, np.int8)}),
+    Case("QuantizeLinear", [_f(2, 3) * 9], {1: np.asarray([0.5, 0.03, 2], np.float32)}),
+]  # fmt: skip
+_BOTH = {"direction": "bidirectional"}
+_RECURRENT = [
+    _recurrent("LSTM", 4, 1, 2, {}),
+    _recurrent("LSTM", 4, 2, 2, _BOTH, 3),
+    _recurrent("LSTM", 4, 1, 2, {"layout": 1}),
+    _recurrent("GRU", 3, 1, 1, {"linear_before_reset": 1}),
+    _recurrent("GRU", 3, 2, 1, _BOTH),
+    _recurrent("RNN", 1, 1, 1, {"activations": ["Tanh"], "direction": "reverse"}),
+    _recurrent("RNN", 1, 2, 1, {"activations": ["Tanh", "Tanh"], **_BOTH}),
+    Case("LSTM", [_f(4, 2, 3)], {1: _f(1, 20, 3), 2: _f(1, 20, 5)}, {"hidden_size": 5}),
+    Case("GRU", [_f(4, 2, 3)], {1: _f(1, 15, 3), 2: _f(1, 15, 5)}, {"hidden_size": 5, "linear_before_reset": 1}),
+]  # fmt: skip
 CASES = [
     *_UNARY, *_POOLED, *_POSITIVE, *_INSIDE, *_BINARY, *_COMPARED, *_TRUTHS, *_BITWISE, *_REDUCED, *_OTHERS,
+    *_RECURRENT, *_QUANTIZED,
 ]  # fmt: skip
 
 

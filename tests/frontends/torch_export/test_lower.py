@@ -12,6 +12,7 @@ import pytest
 from spyrec.frontends.torch_export.lower import lower
 from spyrec.frontends.torch_export.traced import (
     Argument,
+    Size,
     Tensor,
     TracedInput,
     TracedNode,
@@ -163,3 +164,21 @@ def test_smoothing_by_a_triangle_reads_these_weights() -> None:
     found = _computed("aten._upsample_bilinear2d_aa.vec", arguments, [1, 8, 1, 4], x=x)[0, :, 0]
     np.testing.assert_allclose(found[:, 1], [0, 1 / 8, 3 / 8, 3 / 8, 1 / 8, 0, 0, 0], atol=1e-6)
     np.testing.assert_allclose(found[:, 0], [3 / 7, 3 / 7, 1 / 7, 0, 0, 0, 0, 0], atol=1e-6)
+
+
+def test_what_no_output_depends_on_is_left_out() -> None:
+    """A number that is made of a tensor for an assertion alone stands against nothing; where it is a size, it does."""
+    inputs = (TracedInput("x", "user", TracedTensor("float32", (2, 3))),)
+    number = TracedNode("item", "aten._local_scalar_dense.default", {"self": Tensor("x")}, (("item", None),))
+    unknown = TracedNode("magic", "own.magic.default", {"x": Tensor("x")}, (("magic", TracedTensor("float32", (2,))),))
+    made = TracedNode("y", "aten.relu.default", {"self": Tensor("x")}, (("y", TracedTensor("float32", (2, 3))),))
+    program = TracedProgram("graph", inputs, (number, unknown, made), (TracedOutput(Tensor("y")),))
+    source = lower(program)
+    assert source.problems == ()
+    assert source.graph is not None
+    assert [node.op for node in source.graph.nodes] == ["relu"]
+    sized = TracedNode(
+        "y", "aten.slice.Tensor", {"self": Tensor("x"), "end": Size("u0")}, (("y", TracedTensor("float32", ("u0", 3))),)
+    )
+    problems = lower(TracedProgram("graph", inputs, (number, sized), (TracedOutput(Tensor("y")),))).problems
+    assert [problem.what for problem in problems] == ["aten._local_scalar_dense.default", "aten.slice.Tensor"]

@@ -1,0 +1,114 @@
+"""ONNX's control flow where it is known before the model runs: ``If``, ``Loop`` and ``Scan``, written out.
+
+A graph has no branches and no loops of a number of steps that its numbers decide.  A condition that depends on no input
+chooses its branch, and a body whose trips are known stands in the graph once for each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from spyrec.frontends.model_import.source_graph import HostArray
+from spyrec.frontends.model_import.unsupported import Unsupported
+from spyrec.frontends.value import Value
+
+if TYPE_CHECKING:
+    from spyrec.frontends.onnx.lower import Call
+
+MOST_STEPS = 512
+"""Steps of a loop or of a recurrent operator that are written out; a graph grows by a body with each."""
+
+Result = Value | HostArray
+"""What a name of the model stands for: a value of the graph, or numbers that are known."""
+
+
+def branch(call: Call) -> Sequence[Result]:
+    """``If``: the results of the branch that its condition chooses."""
+    condition = call.known(0)
+    if condition is None:
+        raise Unsupported("it has no condition")
+    chosen = call.body("then_branch" if bool(condition.reshape(-1)[0]) else "else_branch")
+    return call.inlined(chosen, [])
+
+
+def loop(call: Call) -> Sequence[Result]:
+    """``Loop``: the carried values behind the last trip, then what the trips made, stacked."""
+    body = call.body("body")
+    bound = call.known(0)
+    most = None if bound is None else int(bound.reshape(-1)[0])
+    condition = call.known(1)  # without one, what the body says of it is not looked at
+    carried: list[Result] = [call.result(index) for index in range(2, call.count)]
+    rows: list[Sequence[Result]] = []
+    while (condition is None or bool(condition.reshape(-1)[0])) and (most is None or len(rows) < most):
+        if len(rows) == MOST_STEPS or (most is not None and most > MOST_STEPS):
+            raise Unsupported(f"it has more than {MOST_STEPS} trips, the most that are written out")
+        state = call.inlined(body, [np.asarray(len(rows), np.int64), np.asarray(True), *carried])
+        if condition is not None:
+            if isinstance(state[0], Value):
+                raise Unsupported("when it ends depends on an input")
+            condition = state[0]
+        carried = list(state[1 : 1 + len(carried)])
+        rows.append(state[1 + len(carried) :])
+    return [*carried, *_stacked(call, rows, len(call.node.output) - len(carried), [0] * len(call.node.output))]
+
+
+def scan(call: Call) -> Sequence[Result]:
+    """``Scan``: a body over the slices of its operands."""
+    body, count = call.body("body"), call.integer("num_scan_inputs", 0)
+    first = call.count - count
+    if not 0 < count <= call.count:
+        raise Unsupported(f"it scans {count} of {call.count} operands")
+    carried: list[Result] = [call.result(index) for index in range(first)]
+    scanned = [call.result(index) for index in range(first, call.count)]
+    axes = call.list("scan_input_axes") or [0] * count
+    backward = call.list("scan_input_directions") or [0] * count
+    made = len(call.node.output) - first
+    extents = {item.shape[axis] for item, axis in zip(scanned, axes, strict=True)}
+    if len(extents) != 1 or not 0 < max(extents) <= MOST_STEPS:
+        raise Unsupported(f"it has {sorted(extents)} steps, and {MOST_STEPS} are the most that are written out")
+    (steps,) = extents
+    rows: list[Sequence[Result]] = []
+    for step in range(steps):
+        slices = [
+            _slice(call, item, axis, steps - 1 - step if is_backward else step)
+            for item, axis, is_backward in zip(scanned, axes, backward, strict=True)
+        ]
+        state = call.inlined(body, [*carried, *slices])
+        carried = list(state[:first])
+        rows.append(state[first:])
+    order = call.list("scan_output_directions") or [0] * made
+    stacked_along = call.list("scan_output_axes") or [0] * made
+    columns = [
+        _stack(call, [row[index] for row in (reversed(rows) if order[index] else rows)], stacked_along[index])
+        for index in range(made)
+    ]
+    return [*carried, *columns]
+
+
+def _slice(call: Call, item: Result, axis: int, index: int) -> Result:
+    if isinstance(item, Value):
+        return call.add("select", item, dim=axis, index=index)
+    return np.asarray(np.take(item, index, axis=axis))
+
+
+def _stacked(call: Call, rows: Sequence[Sequence[Result]], count: int, axes: Sequence[int]) -> list[Result]:
+    if count and not rows:
+        raise Unsupported("it makes no trip, and what its trips make is empty")
+    return [_stack(call, [row[index] for row in rows], axes[index]) for index in range(count)]
+
+
+def _stack(call: Call, items: Sequence[Result], axis: int) -> Result:
+    arrays = [item for item in items if not isinstance(item, Value)]
+    if len(arrays) == len(items):
+        return np.stack(arrays, axis=axis)
+    return call.add("stack", *[call.as_value(item) for item in items], dim=axis)
+
+
+CONTROL_FLOW: Mapping[str, Callable[[Call], Sequence[Result]]] = MappingProxyType(
+    {"If": branch, "Loop": loop, "Scan": scan}
+)
+"""Operators that hold graphs, by their names."""
