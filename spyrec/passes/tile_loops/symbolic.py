@@ -6,7 +6,7 @@ back to the host.  So it must not reach a sum, nor move to another place.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from spyrec.device_ops import device_operation
@@ -20,6 +20,7 @@ from spyrec.ir.ops.movement import FullAttributes
 from spyrec.ir.ops.views import ExpandAttributes
 from spyrec.ir.sizes import dim_of_size
 from spyrec.ir.types import TensorType
+from spyrec.passes.mask_folds import is_masked
 from spyrec.passes.tile_loops.levels import Path, nodes_by_place
 from spyrec.passes.tile_loops.tree import dim_of
 
@@ -34,32 +35,37 @@ def refuse_symbolic_sums(graph: KernelGraph, paths: Mapping[str, Path]) -> None:
             name = kernel.dims[dim] if kernel.dims else None
             if name is None or name not in symbolic or symbolic[name].smallest == symbolic[name].largest:
                 continue
-            fold = device_operation(kernel.op_func).fold
+            fold, node = device_operation(kernel.op_func).fold, nodes.get(location_of(kernel.origin))
+            op = kernel.op if node is None else node.op
             if fold is not None and fold.is_average:
-                node = nodes.get(location_of(kernel.origin))
                 raise refuse(
                     "SPY0425",
-                    f'{kernel.op if node is None else node.op} divides by the extent of the symbolic dim "{name}" '
+                    f'{op} divides by the extent of the symbolic dim "{name}" '
                     f"({symbolic[name]}), which each run chooses; a program's constants are the same in all runs",
                     location_of(kernel.origin),
-                    hint="multiply a sum by an input of shape [] that holds 1 / extent",
+                    hint=f"give the dim one extent (spyrec import --dim {name}=N), or multiply a sum by an input of "
+                    "shape [] that holds 1 / extent",
                 )
+            if is_masked(graph, kernel, dim, name):
+                continue
             tiles = [level.tile for level in paths[kernel.name] if dim_of(kernel, level) == dim]
             if not tiles or symbolic[name].multiple_of % tiles[0] or symbolic[name].largest % tiles[0]:
-                fact = f"its loops cut into tiles of {tiles[0]}" if tiles else "no loop tiles"
+                fact = f"its loops cut into tiles of {tiles[0]}" if tiles else "no loop tiles and no mask covers"
                 raise refuse(
                     "SPY0425",
-                    f'{kernel.op} reduces the symbolic dim "{name}" ({symbolic[name]}), which {fact}',
+                    f'{op} reduces the symbolic dim "{name}" ({symbolic[name]}), which {fact}',
                     location_of(kernel.origin),
-                    hint=f'put it into a loop over "{name}" whose tile_size divides its multiple_of',
+                    hint=f"give the dim one extent (spyrec import --dim {name}=N), or put it into a loop over "
+                    f'"{name}" whose tile_size divides its multiple_of',
                 )
 
 
-def refuse_unsteady_shapes(graph: Graph) -> None:
+def refuse_unsteady_shapes(graph: Graph, of_host: Collection[str] = ()) -> None:
     """Refuse a user's graph that is another one at another extent of its symbolic dims.  Errors: SPY0426.
 
     Shapes are inferred again for the smallest extents: they may differ in axes of symbolic dims only.  An axis that
-    attributes name after a symbolic dim is its operand's axis of that dim, or a new one.
+    attributes name after a symbolic dim is its operand's axis of that dim, or a new one; not so of the nodes
+    ``of_host``, which are computed at the extents of the run and have no elements behind them.
     """
     symbolic = graph.symbolic_dims
     if not symbolic:
@@ -71,7 +77,8 @@ def refuse_unsteady_shapes(graph: Graph) -> None:
         if name in graph.inputs or name in graph.constants
     }
     for node in graph.nodes:
-        _refuse_renamed_symbol(graph, node)
+        if node.name not in of_host:
+            _refuse_renamed_symbol(graph, node)
         inferred = infer(catalogue()[node.op], node.inputs, sized_for(node.attributes, small), values)
         if isinstance(inferred, OpError):
             raise _unsteady(node, inferred.message)
