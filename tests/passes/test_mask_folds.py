@@ -199,3 +199,19 @@ def test_an_axis_whose_length_is_lost_is_refused() -> None:
     with pytest.raises(SpyrecError) as caught:
         spyrec.compile(builder)
     assert caught.value.diagnostics[0].code == "SPY0426"
+
+
+@pytest.mark.parametrize(("op", "attributes"), [("select", {"index": 0}), ("slice", {"start": 1, "end": 3})])
+def test_rows_that_every_run_has_are_taken_by_number(op: str, attributes: JsonObject) -> None:
+    nodes = [node("k", op, "x", dim=0, **attributes), node("y", "exp", "k")]
+    dims: JsonObject = {"S": {"min": 3, "max": 130, "multiple_of": 1}, "B": 64}
+    bundle = spyrec.compile({**_fold(nodes), "dims": dims})
+    for extent in (3, 130, 64):
+        assert spyrec.run(bundle, _random(extent), RunOptions(check=True, sanitize="all")).is_ok
+
+
+@pytest.mark.parametrize(("op", "attributes"), [("select", {"index": -1}), ("slice", {"start": 1, "end": 3})])
+def test_rows_that_some_run_does_not_have_are_not(op: str, attributes: JsonObject) -> None:
+    with pytest.raises(SpyrecError) as caught:
+        spyrec.compile(_fold([node("k", op, "x", dim=0, **attributes), node("y", "exp", "k")]))
+    assert caught.value.diagnostics[0].code == "SPY0426"

@@ -280,7 +280,7 @@ def _diff(graph: Lowering, node: TracedNode) -> Sequence[Value]:
         value = graph.op("cat", *parts, dim=axis)
     for _ in range(cast("int", node.arguments["n"])):
         later = graph.op("slice", value, dim=axis, start=1)
-        earlier = graph.op("slice", value, dim=axis, end=value.shape[axis] - 1)
+        earlier = graph.op("slice", value, dim=axis, end=-1)
         is_bool = value.dtype == DType.BOOL.value
         value = graph.op("logical_xor" if is_bool else "sub", later, earlier)
     return [value]

@@ -17,6 +17,7 @@ from spyrec.ir.inference import infer, inherited_names, operand_types, result_si
 from spyrec.ir.kernel import KernelGraph
 from spyrec.ir.opdef import OpError, OpKind, catalogue
 from spyrec.ir.ops.movement import FullAttributes
+from spyrec.ir.ops.selection import SelectAttributes, SliceAttributes
 from spyrec.ir.ops.views import ExpandAttributes
 from spyrec.ir.sizes import dim_of_size
 from spyrec.ir.types import TensorType
@@ -126,7 +127,10 @@ def _unsteady(node: Node, fact: str) -> SpyrecError:
 
 
 def refuse_lost_symbols(graph: Graph) -> None:
-    """Refuse views and copies of a device graph whose result has no axis of its operand's symbolic dim: SPY0426."""
+    """Refuse views and copies of a device graph whose result has no axis of its operand's symbolic dim: SPY0426.
+
+    What takes elements by number that every run has may do so: the first row, the first eight.
+    """
     symbolic = graph.symbolic_dims
     for node in graph.nodes if symbolic else ():
         if catalogue()[node.op].kind in (OpKind.VIEW, OpKind.MOVEMENT):
@@ -139,5 +143,18 @@ def _refuse_lost(graph: Graph, node: Node, symbolic: frozenset[str]) -> None:
             continue
         before = symbolic.intersection(name for name in graph.values[operand].dims if name is not None)
         lost = before.difference(graph.values[node.output].dims)
-        if lost:
+        if lost and not _is_in_every_run(graph, node, operand):
             raise _unsteady(node, f'the axis "{min(lost)}" of "{operand}" is gone')
+
+
+def _is_in_every_run(graph: Graph, node: Node, operand: str) -> bool:
+    """Whether a node takes elements of one symbolic axis, counted from the front, that the smallest extent has."""
+    match node.attributes:
+        case SelectAttributes(dim, index):
+            first, last = index, index
+        case SliceAttributes(dim, start, end, step) if end is not None and step > 0:
+            first, last = int(start or 0), int(end) - 1
+        case _:
+            return False
+    name = graph.values[operand].dims[dim]
+    return name in graph.symbolic_dims and 0 <= first <= last < graph.symbolic_dims[name].smallest
