@@ -31,13 +31,25 @@ class HostSteps:
         if bundle.graph_json is None:
             raise refuse("SPY0611", "the manifest has steps of the host, and the bundle holds no graph.json")
         self._bundle = bundle
-        self._graph, self._stored = graph_of_bundle(bundle.graph_json)
-        nodes = {node.name: node for node in self._graph.nodes}
-        self._nodes = [_nodes_of(step, nodes, number) for number, step in enumerate(bundle.manifest.host_steps)]
+        self._text = bundle.graph_json
+        self._extents: Mapping[str, int] = {}
+        self._graph, self._stored = graph_of_bundle(self._text)
+        self._nodes = self._steps()
         _refuse_unmade(self._graph, self._nodes, bundle.manifest.host_steps)
 
-    def compute(self, number: int, values: Mapping[str, HostArray]) -> dict[str, HostArray]:
-        """Return the results of a step by name; ``values``: what is on the host.  Errors: SPY0318."""
+    def _steps(self) -> list[list[Node]]:
+        nodes = {node.name: node for node in self._graph.nodes}
+        return [_nodes_of(step, nodes, number) for number, step in enumerate(self._bundle.manifest.host_steps)]
+
+    def compute(self, number: int, values: Mapping[str, HostArray], extents: Mapping[str, int]) -> dict[str, HostArray]:
+        """Return the results of a step by name; ``values``: what is on the host, ``extents``: of symbolic dims.
+
+        Errors: SPY0318 an integer that does not fit.
+        """
+        if extents != self._extents:
+            self._graph, self._stored = graph_of_bundle(self._text, extents)
+            self._nodes = self._steps()
+            self._extents = dict(extents)
         return compute_on_host(self._graph, self._nodes[number], values, self.constant)
 
     def constant(self, name: str) -> HostArray:

@@ -29,6 +29,7 @@ from spyrec.options import HostArray, RunOptions
 if TYPE_CHECKING:
     from spyrec.frontends.model_import.imported import ImportedModel
     from spyrec.frontends.model_import.source_graph import ReferenceRun
+    from spyrec.frontends.model_import.symbolic_sizes import DimChoice
 
 SAFETY = 4.0
 """Most that an error may be of the largest of a few runs with random roundings."""
@@ -71,7 +72,7 @@ class Verification:
     """What is verified: the model's ``file`` and its symbolic dims' extents, and what became of it."""
 
     file: Path
-    dims: Mapping[str, int]
+    dims: Mapping[str, DimChoice]
     model: ImportedModel
 
     def verdicts(self, draws: int, *, bisect: bool) -> list[OutputVerdict]:

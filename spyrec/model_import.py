@@ -20,32 +20,36 @@ if TYPE_CHECKING:
 ImportDType = Literal["float16", "bfloat16", "keep"]
 DTYPES: tuple[ImportDType, ...] = ("float16", "bfloat16", "keep")
 
-_NO_DIMS: Mapping[str, int] = {}
+_NO_DIMS: Mapping[str, int | str] = {}
 
 
 def import_program(
     program: ExportedProgram | str | os.PathLike[str],
     dtype: ImportDType = "float16",
     *,
-    dims: Mapping[str, int] = _NO_DIMS,
+    dims: Mapping[str, int | str] = _NO_DIMS,
 ) -> GraphBuilder:
     """Return a program of ``torch.export`` as a graph, its weights included.
 
     ``program``: an ``ExportedProgram``, or the path of a ``.pt2`` file.  ``dtype``: what its floats become; ``keep``
-    leaves them.  ``dims``: extents of its symbolic dims by name.
-    Errors: SPY0160 to SPY0165 for a file, SPY0166 each thing of the program that a graph does not have, SPY0771 for a
-    dtype that is no choice.
+    leaves them.  ``dims``: of its symbolic dims by name, an extent, or bounds within
+    its own, ``"64:4096:64"`` (least, most, multiple).  Errors: SPY0160 to SPY0165 for a file, SPY0166 each thing of
+    the program that a graph does not have, SPY0168 the dims, SPY0771 for a dtype that is no choice.
     """
     from spyrec.frontends.graph_builder import GraphBuilder
+    from spyrec.frontends.model_import.symbolic_sizes import choices
     from spyrec.frontends.torch_export.program import read_program
 
     check_dtype(dtype)
-    source, weights = read_program(program, dims)
+    source, weights = read_program(program, choices(dims))
     return GraphBuilder.of(settled(source, weights, dtype).in_memory())
 
 
 def import_onnx(
-    model: ModelProto | str | os.PathLike[str], dtype: ImportDType = "float16", *, dims: Mapping[str, int] = _NO_DIMS
+    model: ModelProto | str | os.PathLike[str],
+    dtype: ImportDType = "float16",
+    *,
+    dims: Mapping[str, int | str] = _NO_DIMS,
 ) -> GraphBuilder:
     """Return an ONNX model as a graph, its weights included; torch is not needed.
 
@@ -53,10 +57,11 @@ def import_onnx(
     :func:`import_program`.
     """
     from spyrec.frontends.graph_builder import GraphBuilder
+    from spyrec.frontends.model_import.symbolic_sizes import choices
     from spyrec.frontends.onnx.model import read_onnx
 
     check_dtype(dtype)
-    source, weights = read_onnx(model, dims)
+    source, weights = read_onnx(model, choices(dims))
     return GraphBuilder.of(settled(source, weights, dtype).in_memory())
 
 

@@ -27,6 +27,7 @@ NEEDS = {
     "conformance/test_torch.py": ("torch", "torch"),
     "frontends/torch_export/test_models.py": ("torch", "torch"),
     "frontends/torch_export/test_state.py": ("torch", "torch"),
+    "frontends/torch_export/test_symbolic_lengths.py": ("torch", "torch"),
     "frontends/torch_export/test_verification.py": ("torch", "torch"),
     "torch_backend/test_backend.py": ("torch", "torch"),
     "torch_backend/test_compared.py": ("torch", "torch"),

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from spyrec.diagnostics.json_reading import JsonValue
     from spyrec.frontends.model_import.imported import ImportedModel
     from spyrec.frontends.model_import.source_graph import Problem, SourceGraph, Weights
+    from spyrec.frontends.model_import.symbolic_sizes import DimChoice
     from spyrec.import_verification import OutputVerdict
     from spyrec.model_import import ImportDType
 
@@ -29,7 +30,9 @@ if TYPE_CHECKING:
     show_default=True,
     help="What the model's floats become.",
 )
-@click.option("--dim", "dims", multiple=True, metavar="NAME=EXTENT", help="Bind a symbolic dim.")
+@click.option(
+    "--dim", "dims", multiple=True, metavar="NAME=EXTENT", help="Bind a symbolic dim, or MIN:MAX:MULTIPLE: bound it."
+)
 @click.option("--entry", "entries", multiple=True, metavar="NAME=FILE", help="Instead of FILE: programs of one model.")
 @click.option("--list-unsupported", is_flag=True, help="Only list what a graph does not have; exit 1 if there is any.")
 @click.option(
@@ -113,7 +116,7 @@ def _entries(texts: Sequence[str]) -> dict[str, Path]:
 
 
 def _import_entries(
-    files: dict[str, Path], output: Path, dtype: ImportDType, dims: dict[str, int], *, as_json: bool
+    files: dict[str, Path], output: Path, dtype: ImportDType, dims: dict[str, DimChoice], *, as_json: bool
 ) -> int:
     """Write the programs of one model."""
     from spyrec.frontends.model_import.entries import write_entries
@@ -131,7 +134,7 @@ def _import_entries(
     return 0
 
 
-def _read(file: Path, dims: dict[str, int]) -> tuple[SourceGraph, Weights]:
+def _read(file: Path, dims: dict[str, DimChoice]) -> tuple[SourceGraph, Weights]:
     if file.suffix == ".onnx":
         from spyrec.frontends.onnx.model import read_onnx
 
@@ -141,14 +144,10 @@ def _read(file: Path, dims: dict[str, int]) -> tuple[SourceGraph, Weights]:
     return read_program(file, dims)
 
 
-def _extents(dims: Sequence[str]) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for text in dims:
-        name, _, extent = text.partition("=")
-        if not name or not extent.isascii() or not extent.isdigit() or int(extent) < 1:
-            raise click.BadParameter(f"{text!r:.60} is not NAME=EXTENT", param_hint="--dim")
-        found[name] = int(extent)
-    return found
+def _extents(dims: Sequence[str]) -> dict[str, DimChoice]:
+    from spyrec.frontends.model_import.symbolic_sizes import choices
+
+    return choices({name: bounds for name, _, bounds in (text.partition("=") for text in dims)})
 
 
 def _list(problems: Sequence[Problem], as_json: bool) -> int:
@@ -172,7 +171,7 @@ def _list(problems: Sequence[Problem], as_json: bool) -> int:
 def _summary(report: dict[str, JsonValue], output: Path) -> str:
     """Return what was written, in a few lines."""
     lists = {name: cast("list[object]", report[name]) for name in ("inputs", "outputs", "folded", "prologue")}
-    casts = cast("dict[str, dict[str, int]]", report["casts"])["weights"]
+    casts = cast("dict[str, dict[str, DimChoice]]", report["casts"])["weights"]
     return "\n".join(
         [
             f"{output}: {len(lists['inputs'])} inputs, {len(lists['outputs'])} outputs",

@@ -16,6 +16,7 @@ from spyrec.codegen.lower_node import argument_address, lower_node
 from spyrec.codegen.opspec import LoopSpec, OpSpec, OpSpecFile
 from spyrec.hardware.dtypes import DType
 from spyrec.hardware.plan_record import PlanFigures
+from spyrec.ir.graph import Graph
 from spyrec.ir.kernel import BufferRole, KernelBuffer, KernelGraph, KernelProgram, Loop
 from spyrec.ir.likeness import program_likeness
 from spyrec.ir.types import TensorType
@@ -138,7 +139,13 @@ def _symbolic_axes(scheduled: KernelGraph, name: str) -> tuple[str | None, ...]:
     if scheduled.source is None or not symbolic:
         return ()
     value = next((result for result, buffer in scheduled.outputs if buffer == name), name)
-    dims = scheduled.source.values[value].dims if value in scheduled.source.values else ()
+    return symbolic_axes(scheduled.source, value)
+
+
+def symbolic_axes(graph: Graph, name: str) -> tuple[str | None, ...]:
+    """Return the symbolic dims of a value by axis; empty where it has none, or is none of the graph's."""
+    symbolic = graph.symbolic_dims
+    dims = graph.values[name].dims if symbolic and name in graph.values else ()
     axes = tuple(dim if dim in symbolic else None for dim in dims)
     return axes if any(axes) else ()
 
@@ -200,7 +207,7 @@ def _arguments(scheduled: KernelGraph) -> Iterator[Argument]:
         yield for_the_record(name, value.type)
 
 
-def for_the_record(name: str, tensor: TensorType) -> Argument:
+def for_the_record(name: str, tensor: TensorType, symbolic_axes: tuple[str | None, ...] = ()) -> Argument:
     """Return the entry of a constant that only the graph's text names: it is in the bundle, and never on the device."""
     layout = _recorded_layout(tensor)
     return Argument(
@@ -214,6 +221,7 @@ def for_the_record(name: str, tensor: TensorType) -> Argument:
         device_size=layout.device_size,
         stride_map=layout.stride_map,
         device_dtype=tensor.dtype.device_format,
+        symbolic_axes=symbolic_axes,
     )
 
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from spyrec.bundle.bundle import Bundle, DeviceProgram
 from spyrec.bundle.manifest import Argument, HostStep, Manifest, PlanStep, Role
-from spyrec.codegen.emit import for_the_record
+from spyrec.codegen.emit import for_the_record, symbolic_axes
 from spyrec.codegen.emit_opspecs import CodegenOptions, emit_opspecs
 from spyrec.codegen.graph_source import file_constants, graph_bytes
 from spyrec.codegen.opspec import OpSpecFile
@@ -60,6 +60,7 @@ def join_parts(staged: Staged, bundles: Sequence[Bundle], options: CodegenOption
         plan=tuple(joined.plan),
         pool_bytes=max((item.manifest.pool_bytes for item in bundles), default=0),
         graph_sha256=hashlib.sha256(text).hexdigest(),
+        symbolic_dims=source.symbolic_dims,
         figures=_figures([item.manifest for item in bundles]),
         planned_with=options.planned_with,
         dialect=options.dialect.name,
@@ -147,7 +148,7 @@ class _Joined:
         tensor = self.graph.type_of(name)
         layout = DeviceLayout.default(walked or tensor.shape, tensor.dtype)
         record = replace(
-            for_the_record(name, tensor),
+            self._record(name),
             role=role,
             arg_index=index,
             address=index * SEGMENT_BYTES,
@@ -251,17 +252,21 @@ class _Joined:
         """Add what no program reads: inputs and outputs that the host alone has, constants of the graph's text."""
         for name in self.source.inputs:
             if name not in self.arguments:
-                record = for_the_record(name, self.source.type_of(name))
+                record = self._record(name)
                 self.arguments[name] = replace(record, role=Role.INPUT)
         for name in self.source.outputs:
             if name not in self.places and name not in self.arguments:
                 is_constant = name in self.source.constants
                 role = Role.CONSTANT if is_constant else Role.OUTPUT
-                self.arguments[name] = replace(for_the_record(name, self.source.type_of(name)), role=role)
+                self.arguments[name] = replace(self._record(name), role=role)
         self.recorded = [name for name in file_constants(self.source) if name not in self.constants]
         self.recorded += [name for name in self.loaded if name not in self.recorded and name not in self.constants]
         for name in self.recorded:
-            self.arguments.setdefault(name, for_the_record(name, self.source.type_of(name)))
+            self.arguments.setdefault(name, self._record(name))
+
+    def _record(self, name: str) -> Argument:
+        """Return the entry of a value that no program has so far."""
+        return for_the_record(name, self.graph.type_of(name), symbolic_axes(self.graph, name))
 
     def steps(self) -> Iterator[HostStep]:
         """Yield what the host computes, with what it takes from device memory and brings there."""

@@ -212,6 +212,16 @@ def sized_for(attributes: A, dims: Mapping[str, int]) -> A:
     return replace(attributes, **changed) if changed else attributes
 
 
+def has_named_sizes(attributes: Attributes) -> bool:
+    """Whether an extent of the attributes was written by dim names."""
+    values = (cast("object", getattr(attributes, name)) for name in attribute_fields(type(attributes)))
+    return any(
+        isinstance(item, NamedSize)
+        for value in values
+        for item in (cast("tuple[object, ...]", value) if isinstance(value, tuple) else (value,))
+    )
+
+
 def _spelling(annotation: object) -> Spelling | None:
     """Return how a graph file writes an attribute, optional or not."""
     spellings = (_annotation_parts(item)[1] for item in _members(annotation))

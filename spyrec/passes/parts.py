@@ -30,7 +30,7 @@ def split(graph: Graph, options: PipelineOptions) -> tuple[Graph, tuple[Part, ..
 
     What depends on constants alone is a constant of the parts for the device; where steps of the host or operations on
     rows read it, or the graph gives it, a step makes it, so that it is known under the graph's own names.  Errors:
-    SPY0447 a symbolic dim beside a step of the host, SPY0448 a loop over several parts, SPY0318 an integer of a
+    SPY0448 a loop over several parts, SPY0318 an integer of a
     constant that does not fit into 32 bits.
     """
     live = unpack_weights(replace(graph, nodes=graph.live_nodes()))
@@ -59,8 +59,8 @@ def _split(graph: Graph, options: PipelineOptions) -> tuple[Graph, tuple[Part, .
     """Return the parts of a graph whose constants are what they are, and the graph with memory for what it writes.
 
     One that the device computes as it is, is its only part.  There are as few parts as the nodes' dependences allow,
-    each node in the first that it can be in.  Views and copies of what the host has are the host's.  Errors: SPY0447 a
-    symbolic dim beside a step of the host, SPY0448 a loop over several parts.
+    each node in the first that it can be in.  Views and copies of what the host has are the host's.  Errors: SPY0448
+    a loop over several parts.
     """
     rows = row_nodes(graph)
     tops = _top_parts(graph, options)
@@ -69,10 +69,6 @@ def _split(graph: Graph, options: PipelineOptions) -> tuple[Graph, tuple[Part, .
     held = {*graph.inputs, *graph.constants}
     if not reasons and not alone and not any(name in held and 0 in graph.type_of(name).shape for name in graph.outputs):
         return graph, (graph,)
-    if graph.symbolic_dims:
-        name = next(iter(graph.symbolic_dims))
-        fact = f'dim "{name}" is symbolic, and the host computes a part of the graph, which has one extent'
-        raise refuse("SPY0447", fact, hint="give the dim one extent")
     graph = _with_memory(replace(graph, nodes=graph.live_nodes()), rows)
     kinds = {node.name: 0 if node.name in reasons else 2 if node.name in alone else 1 for node in graph.nodes}
     phases = _phases(graph, kinds)
@@ -141,11 +137,27 @@ def _is_on_device(graph: Graph, node: Node, access: RowAccess) -> bool:
         and table.rank <= _MOST_ROW_DIMS
         and index.rank >= 1
         and index.element_count == index.shape[-1]
+        and _follows_runs(graph, node, access)
         and all(
             value.pin is None and 0 not in value.type.shape and value.type.rank <= _MOST_ROW_DIMS for value in values
         )
         and not any(node.name in loop.node_names() for loop in graph.loops)
     )
+
+
+def _follows_runs(graph: Graph, node: Node, access: RowAccess) -> bool:
+    """Whether no symbolic dim stands in the way: only an index that is read by has one.
+
+    Behind a run's extent an index is zero.  Written by it, row 0 would be overwritten; and of a table whose own rows
+    are as many as a run has, a row that the run does not have would be read unseen.
+    """
+    symbolic = graph.symbolic_dims.keys()
+    if not symbolic:
+        return True
+    names = {place: graph.values[str(node.inputs[place])].dims for place in (access.table, access.index)}
+    is_table_steady = symbolic.isdisjoint(name for name in names[access.table] if name is not None)
+    is_index_steady = symbolic.isdisjoint(name for name in names[access.index] if name is not None)
+    return is_table_steady and (access.source is None or is_index_steady)
 
 
 def _with_memory(graph: Graph, rows: Mapping[str, RowAccess]) -> Graph:

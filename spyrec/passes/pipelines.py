@@ -23,6 +23,7 @@ from spyrec.passes.decompose import decompose
 from spyrec.passes.divide_work import divide_work
 from spyrec.passes.form_kernels import form_kernels
 from spyrec.passes.group_bundles import group_bundles
+from spyrec.passes.mask_folds import mask_folds
 from spyrec.passes.place_scratchpad import place_scratchpad
 from spyrec.passes.tile_loops import tile_loops
 
@@ -46,6 +47,13 @@ DECOMPOSE = Pass(
     frozenset({Facet.NUMBERS_BOUND}),
     frozenset({Facet.DEVICE_OPS}),
     decompose,
+)
+MASK_FOLDS = Pass(
+    "mask-folds",
+    "put what changes nothing behind the extent of a symbolic dim that is folded",
+    frozenset({Facet.DEVICE_OPS}),
+    frozenset(),
+    mask_folds,
 )
 FORM_KERNELS = Pass(
     "form-kernels",
@@ -100,7 +108,7 @@ ASSIGN_ADDRESSES = Pass(
 DEVICE_GRAPH: tuple[Pass[Graph, Graph], ...] = (CANONICALIZE, DECOMPOSE)
 """From a user's graph to one of device ops: what ``--check`` evaluates."""
 
-FORM: tuple[AnyPass, ...] = (*DEVICE_GRAPH, FORM_KERNELS)
+FORM: tuple[AnyPass, ...] = (*DEVICE_GRAPH, MASK_FOLDS, FORM_KERNELS)
 """From a user's graph to its kernels."""
 
 LAY_OUT: tuple[AnyPass, ...] = (TILE_LOOPS, ASSIGN_LAYOUTS)

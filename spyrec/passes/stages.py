@@ -7,12 +7,16 @@ from dataclasses import replace
 
 from spyrec.ir.graph import Graph, LayoutPin
 from spyrec.ir.kernel import KernelGraph
+from spyrec.ir.likeness import Answers
 from spyrec.ir.parts import HostPart, Part, RowPart, Staged, TopPart
 from spyrec.ir.types import TensorType
 from spyrec.layout.device_layout import DeviceLayout
-from spyrec.passes.base import PipelineOptions
+from spyrec.passes.base import PassContext, PipelineOptions
 from spyrec.passes.driver import DriverOptions, run_pipeline
+from spyrec.passes.mask_folds import folded_dims, with_mask_inputs, with_mask_makers
 from spyrec.passes.parts import split
+from spyrec.passes.pipelines import DEVICE_GRAPH
+from spyrec.passes.tile_loops.symbolic import refuse_unsteady_shapes
 from spyrec.passes.top_k import on_device
 
 
@@ -20,10 +24,14 @@ def run_stages(graph: Graph, options: PipelineOptions, driver: DriverOptions) ->
     """Run the passes over a graph, or over each of its parts that the device computes.
 
     A tensor that two parts use has in the later ones the layout that the first gave it.  Errors: as
-    :func:`run_pipeline`, SPY0447 and SPY0448.
+    :func:`run_pipeline`, SPY0448.
     """
     prepared = on_device(graph, options)
     whole, parts = split(prepared, options)
+    if graph.symbolic_dims:
+        of_host = {node.name for part in parts if isinstance(part, HostPart) for node in part.nodes}
+        refuse_unsteady_shapes(replace(whole, nodes=whole.live_nodes()), of_host)
+        graph, whole, parts = _with_masks(graph, whole, parts, options)
     if len(parts) == 1 and parts[0] is prepared:
         return run_pipeline(prepared, options, driver)
     results: list[HostPart | RowPart | TopPart | KernelGraph] = []
@@ -39,6 +47,37 @@ def run_stages(graph: Graph, options: PipelineOptions, driver: DriverOptions) ->
         results.append(planned)
         pins = {**_layouts(planned), **pins}
     return graph if driver.stop_after is not None else Staged(graph, whole, tuple(results))
+
+
+def _with_masks(
+    graph: Graph, whole: Graph, parts: tuple[Part, ...], options: PipelineOptions
+) -> tuple[Graph, Graph, tuple[Part, ...]]:
+    """Return a graph, its whole and its parts with the masks of the symbolic dims that parts for the device fold."""
+    folded = [folded_dims(_device_graph(part, options)) if isinstance(part, Graph) else None for part in parts]
+    dims = sorted(frozenset[str]().union(*(item for item in folded if item)))
+    if not dims:
+        return graph, whole, parts
+    source, makers = with_mask_makers(graph, dims)
+    names = dict(zip(dims, (node.output for node in makers), strict=True))
+    planned = [
+        with_mask_inputs(part, {dim: source.values[names[dim]] for dim in sorted(needed)})
+        if isinstance(part, Graph) and needed
+        else part
+        for part, needed in zip(parts, folded, strict=True)
+    ]
+    first = planned.pop(0) if isinstance(planned[0], HostPart) else HostPart((), ())
+    assert isinstance(first, HostPart)
+    own = {node.name for node in first.nodes}
+    nodes = tuple(node for node in makers if node.name not in own)
+    reasons = ("it is the mask of an extent",) * len(nodes)
+    planned.insert(0, HostPart((*nodes, *first.nodes), (*reasons, *first.reasons)))
+    return source, replace(whole, values={**whole.values, **source.values}), tuple(planned)
+
+
+def _device_graph(part: Graph, options: PipelineOptions) -> Graph:
+    for item in DEVICE_GRAPH:
+        part = item.run(part, PassContext(options, [], Answers()))
+    return part
 
 
 def _default_layouts(graph: Graph, parts: Sequence[Part]) -> dict[str, LayoutPin]:

@@ -92,13 +92,14 @@ class _Given:
 
     ``forms``: shape and layout of every tensor where the inputs are larger than compiled for, else empty; ``plans``:
     how they are launched then.  ``sizes``: of the programs' dynamic sizes, by parameter, where they are not the
-    compiled ones.
+    compiled ones.  ``extents``: of the symbolic dims.
     """
 
     inputs: Mapping[str, HostArray]
     shapes: Mapping[str, tuple[int, ...]]
     forms: Mapping[str, LaunchForm]
     plans: tuple[TilePlan, ...] = ()
+    extents: Mapping[str, int] = field(default_factory=dict[str, int])
     sizes: Mapping[str, int] = field(default_factory=dict[str, int])
 
     def values(self, given: Mapping[str, int]) -> Mapping[str, int]:
@@ -121,8 +122,8 @@ class _Given:
 class HostWork(Protocol):
     """The steps of a bundle that the host computes."""
 
-    def compute(self, number: int, values: Mapping[str, HostArray]) -> dict[str, HostArray]:
-        """Return the results of a step by name; ``values``: what is on the host so far."""
+    def compute(self, number: int, values: Mapping[str, HostArray], extents: Mapping[str, int]) -> dict[str, HostArray]:
+        """Return the results of a step by name; ``values``: what is on the host, ``extents``: of symbolic dims."""
         ...
 
     def constant(self, name: str) -> HostArray:
@@ -326,7 +327,7 @@ class BundleRun:
             if self._fixed_shapes is not None:
                 return _Given(checked, self._fixed_shapes, {})
             extents = chosen_extents(checked, self.inputs, manifest.symbolic_dims)
-            return _Given(checked, self._shapes(extents), {}, sizes=self._sizes(extents))
+            return _Given(checked, self._shapes(extents), {}, extents=extents, sizes=self._sizes(extents))
         from spyrec.runtime.jobs.larger_tensors import contracted_steps, larger_forms  # late: only tiles need it
         from spyrec.runtime.launch.launched_forms import explain_steps
         from spyrec.runtime.launch.plan import LaunchOptions
@@ -404,7 +405,8 @@ class BundleRun:
         taken: dict[str, HostArray] = {}
         blocks: list[ControlBlock] = []
         for value, name in step.takes.items():
-            taken[value], block = self._tensors.copy_out_exact(name, self._places[name], origin)
+            shape = given.shapes.get(name)
+            taken[value], block = self._tensors.copy_out_exact(name, self._places[name], origin, shape)
             blocks.append(block)
             copies.append(HostCopy(name, self._size_bytes(given, name), is_to_device=False))
         stream.flex.enqueue(blocks)
@@ -412,7 +414,7 @@ class BundleRun:
         if number == 0:
             self._on_host = {}
         self._on_host |= taken
-        self._on_host |= self._host.compute(number, {**given.inputs, **self._on_host})
+        self._on_host |= self._host.compute(number, {**given.inputs, **self._on_host}, given.extents)
         written: list[ControlBlock] = []
         for value, name in step.gives.items():
             written.append(self._tensors.copy_in(name, self._on_host[value], self._places[name], origin, is_lent=True))

@@ -248,4 +248,9 @@ READING: dict[str, Code] = {
         "The model calls something that a graph does not have: the operation, how often, with which dtypes, and where.",
         hint="write that part of the model with other functions",
     ),
+    "SPY0168": Code(
+        "symbolic dim not importable",
+        "A dim stays symbolic with a least and a largest extent, within those that the model was exported for.",
+        hint="bind the dim: --dim NAME=N",
+    ),
 }

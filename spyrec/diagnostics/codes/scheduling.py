@@ -130,12 +130,6 @@ SCHEDULING: dict[str, Code] = {
         "Both states of what is shuffled lie in the scratchpads and do not overlap: cores read what others hold.",
         hint=REPORT,
     ),
-    "SPY0447": Code(
-        "symbolic dim beside a step of the host",
-        "The host computes a part of the graph with the sizes that its attributes state, so that every dim has one "
-        "extent.",
-        hint="give the dim one extent",
-    ),
     "SPY0448": Code(
         "loop over a step of the host",
         "A loop is in one program; between two programs the host computes.",

@@ -14,6 +14,7 @@ import numpy as np
 
 from spyrec.dataclass import dataclass
 from spyrec.frontends.model_import.source_graph import SourceInput, Weights
+from spyrec.ir.attribute_text import has_named_sizes
 from spyrec.ir.evaluate import apply_reference, node_operands
 from spyrec.ir.graph import ConstantData, Graph, Node
 from spyrec.ir.numbers import HOST_DTYPES, as_computed, decode
@@ -149,11 +150,20 @@ class _Settler:
         is_small = all(item.element_count <= MOST_ELEMENTS and item.dtype in HOST_DTYPES for item in sizes)
         if Depends.INPUTS in found:
             return Depends.INPUTS
-        if found <= {Depends.NOTHING, Depends.WEIGHTS}:
+        is_open = self._is_open(node)
+        if found <= {Depends.NOTHING, Depends.WEIGHTS} and not is_open:
             wanted = Depends.WEIGHTS if Depends.WEIGHTS in found else Depends.NOTHING
             return wanted if is_small else Depends.INPUTS
         may = may_be_of_prologue(node.op) and is_small and Depends.WEIGHTS not in found
         return Depends.WHOLE_NUMBERS if may else Depends.INPUTS
+
+    def _is_open(self, node: Node) -> bool:
+        """Whether the sizes of a node are known in a run only: it is computed there, whatever it depends on."""
+        symbolic = self._graph.symbolic_dims.keys()
+        if not symbolic:
+            return False
+        named = [name for value in (*node.outputs, *_operands(node)) for name in self._graph.values[value].dims]
+        return not symbolic.isdisjoint(name for name in named if name is not None) or has_named_sizes(node.attributes)
 
     # --- values ---
 

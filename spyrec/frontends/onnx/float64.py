@@ -10,6 +10,7 @@ import numpy as np
 
 from spyrec.diagnostics import Location, refuse
 from spyrec.frontends.model_import.source_graph import HostArray, ReferenceRun
+from spyrec.frontends.model_import.symbolic_sizes import DimChoice
 from spyrec.frontends.onnx.model import DTYPES, OnnxModel, load_onnx, weight_of
 from spyrec.ir.numbers import decode
 
@@ -20,7 +21,7 @@ _DOUBLE = 11
 _FLOATS = frozenset(number for number, (name, _) in DTYPES.items() if "float" in name)
 
 
-def run_in_float64(path: Path, dims: Mapping[str, int], given: Mapping[str, HostArray]) -> ReferenceRun:
+def run_in_float64(path: Path, dims: Mapping[str, DimChoice], given: Mapping[str, HostArray]) -> ReferenceRun:
     """Compute a model with the reference evaluator, floats in float64.
 
     ``given``: inputs by name; one that is missing, because no output depends on it, is zeros.

@@ -18,6 +18,7 @@ from spyrec.dataclass import dataclass
 from spyrec.diagnostics import Location, refuse
 from spyrec.frontends.model_import.mapped_bytes import MappedBytes
 from spyrec.frontends.model_import.source_graph import HostArray, SourceGraph, Weight, Weights, weight_dtype
+from spyrec.frontends.model_import.symbolic_sizes import DimChoice
 from spyrec.frontends.onnx.well_formed import check_names, check_tensor, tensors_of
 from spyrec.hardware.dtypes import DType
 
@@ -48,10 +49,10 @@ class OnnxModel:
     folder: Path | None
 
 
-def read_onnx(model: ModelProto | str | os.PathLike[str], dims: Mapping[str, int]) -> tuple[SourceGraph, Weights]:
+def read_onnx(model: ModelProto | str | os.PathLike[str], dims: Mapping[str, DimChoice]) -> tuple[SourceGraph, Weights]:
     """Return an ONNX model as a graph in its own dtypes, and its weights; nothing of them is read.
 
-    ``dims``: extents of symbolic dims (``dim_param``).  Errors: SPY0160 to SPY0164.
+    ``dims``: extents of symbolic dims (``dim_param``).  Errors: SPY0160 to SPY0164, SPY0168 one that stays symbolic.
     """
     read = load_onnx(model, dims)
     from spyrec.frontends.onnx.lower import OnnxLowering
@@ -60,8 +61,9 @@ def read_onnx(model: ModelProto | str | os.PathLike[str], dims: Mapping[str, int
     return OnnxLowering(read, weights).graph(), weights
 
 
-def load_onnx(model: ModelProto | str | os.PathLike[str], dims: Mapping[str, int]) -> OnnxModel:
-    """Read a model: functions inlined, dims bound, shapes inferred.  Errors: SPY0160 to SPY0164."""
+def load_onnx(model: ModelProto | str | os.PathLike[str], dims: Mapping[str, DimChoice]) -> OnnxModel:
+    """Read a model: functions inlined, dims bound, shapes inferred.  Errors: SPY0160 to SPY0164, SPY0168."""
+    extents = _extents(dims)
     try:
         import onnx
         from onnx import inliner, shape_inference
@@ -81,7 +83,7 @@ def load_onnx(model: ModelProto | str | os.PathLike[str], dims: Mapping[str, int
         carrier = DTYPES.get(tensor.data_type, ("", ""))[1]
         check_tensor(tensor, np.dtype(carrier).itemsize if carrier else 0, place)
     try:
-        _bind(proto, dims)
+        _bind(proto, extents)
         inlined = inliner.inline_local_functions(proto)
         inferred = shape_inference.infer_shapes(inlined, data_prop=True)
     except Exception as error:  # noqa: BLE001 -- the package raises what its C++ raises
@@ -107,6 +109,15 @@ def _load(path: Path, place: Location) -> ModelProto:
         if type(error).__name__ not in ("DecodeError", "ParseError", "ValidationError"):
             raise
         raise refuse("SPY0161", f"the file is no ONNX model: {error}", place) from None
+
+
+def _extents(dims: Mapping[str, DimChoice]) -> dict[str, int]:
+    """Return what dims are bound to.  Errors: SPY0168 one that is to stay symbolic."""
+    for name, choice in dims.items():
+        if not isinstance(choice, int):
+            fact = f'"{name}" is a dim of an ONNX model, whose dims are bound: its shapes are computed while importing'
+            raise refuse("SPY0168", fact, hint=f"--dim {name}=N, or import the program of torch.export")
+    return {name: choice for name, choice in dims.items() if isinstance(choice, int)}
 
 
 def _bind(proto: ModelProto, dims: Mapping[str, int]) -> None:

@@ -15,6 +15,7 @@ from spyrec.frontends.graph_builder import GraphBuilder
 from spyrec.frontends.model_import.imported import with_places, with_program_names
 from spyrec.frontends.model_import.names import legal_name
 from spyrec.frontends.model_import.source_graph import NARROWED, Problem, SourceGraph, SourceInput
+from spyrec.frontends.model_import.symbolic_sizes import DimChoice, SymbolicSizes
 from spyrec.frontends.model_import.unsupported import Unsupported, reason_of
 from spyrec.frontends.torch_export.kept import IDENTITIES, SIZES, VANISHING, public_name
 from spyrec.frontends.torch_export.rewrites import REWRITES
@@ -51,17 +52,27 @@ _PARAMETERS = {
 """Arguments by the name that an op of the catalogue has for them."""
 
 
-def lower(program: TracedProgram) -> SourceGraph:
-    """Return a traced program as a graph in its own dtypes, with all problems that stand against that."""
-    return Lowering(program).graph()
+_NO_DIMS: Mapping[str, DimChoice] = {}
+
+
+def lower(program: TracedProgram, dims: Mapping[str, DimChoice] = _NO_DIMS) -> SourceGraph:
+    """Return a traced program as a graph in its own dtypes, with all problems that stand against that.
+
+    ``dims``: the bounds that are asked of symbolic dims.  Errors: SPY0168.
+    """
+    return Lowering(program, dims).graph()
 
 
 class Lowering:
     """One program on its way: the values so far, by the program's names."""
 
-    def __init__(self, program: TracedProgram) -> None:
+    def __init__(self, program: TracedProgram, dims: Mapping[str, DimChoice] = _NO_DIMS) -> None:
         self.program = program
         self.builder = GraphBuilder(program.name)
+        extents = (size for item in program.inputs for size in item.tensor.shape if isinstance(size, str))
+        self.symbolic = SymbolicSizes(program.symbols, program.symbol_names, extents, dims)
+        for name, bounds in self.symbolic.dims.items():
+            self.builder.dim(name, min=bounds.minimum, max=bounds.maximum, multiple_of=bounds.multiple_of)
         self.values: dict[str, Value | None] = {}
         self.problems: list[Problem] = []
         self._places: dict[str, ModelPlace] = {}
@@ -94,7 +105,7 @@ class Lowering:
         self._types[item.name] = item.tensor
         try:
             dtype = self.dtype_of(item.tensor.dtype)
-            shape = self.shape(item.tensor)
+            shape = self.sizes(item.tensor)
         except Unsupported as error:
             self.problems.append(Problem("input", item.name, (item.tensor.dtype,), None, error.reason, error.hint))
             self.values[item.name] = None
@@ -178,6 +189,7 @@ class Lowering:
         for (name, wanted), value in zip(node.results, results, strict=False):
             if wanted is not None:
                 self._types[name] = wanted
+                value = self._with_dims(wanted, value)
             self.values[name] = value
             if wanted is not None:
                 self._compare(node, wanted, value)
@@ -185,11 +197,53 @@ class Lowering:
             self.values[name] = None
 
     def _compare(self, node: TracedNode, wanted: TracedTensor, value: Value) -> None:
-        shape = tuple(extent for extent in wanted.shape if isinstance(extent, int))
-        if len(shape) == len(wanted.shape) and shape != value.shape:
-            self._refuse(node, f"the program has {list(shape)} where a graph has {list(value.shape)}")
+        shape = tuple(extent if isinstance(extent, int) else None for extent in wanted.shape)
+        if len(shape) != len(value.shape) or any(
+            known is not None and known != found for known, found in zip(shape, value.shape, strict=True)
+        ):
+            self._refuse(node, f"the program has {list(wanted.shape)} where a graph has {list(value.shape)}")
         elif NARROWED.get(wanted.dtype, wanted.dtype) != value.dtype:
             self._refuse(node, f"the program has {wanted.dtype} where a graph has {value.dtype}")
+        else:
+            self._compare_dims(node, wanted, value)
+
+    def _with_dims(self, wanted: TracedTensor, value: Value) -> Value:
+        """Return whole numbers and truths with the symbolic dims that the program knows of their axes.
+
+        The host computes them at the extents of the run, where the sizes are compared again.
+        """
+        dims = [self.symbolic.dim(extent) if isinstance(extent, str) else None for extent in wanted.shape]
+        is_lost = len(dims) == value.ndim and any(
+            dim is not None and found is None and self.symbolic.dims[dim].largest == extent
+            for dim, found, extent in zip(dims, value.dims, value.shape, strict=True)
+        )
+        if not is_lost or DType(value.dtype).is_float:
+            return value
+        return self.op("reshape", value, shape=[dim or size for dim, size in zip(dims, value.shape, strict=True)])
+
+    def _compare_dims(self, node: TracedNode, wanted: TracedTensor, value: Value) -> None:
+        """Refuse a result whose axes a graph does not know to be those of the symbolic dims that the program has."""
+        symbolic = self.symbolic.dims.keys()
+        for axis, (extent, name) in enumerate(zip(wanted.shape, value.dims, strict=True)):
+            dim = self.symbolic.dim(extent) if isinstance(extent, str) else None
+            if isinstance(extent, str) and dim is None:
+                self._refuse(node, *self._open(f"axis {axis} of its result has {self._said(extent)} elements", extent))
+                return
+            if dim != (name if name in symbolic else None):
+                fact = f'axis {axis} of its result is the symbolic dim "{dim or name}"'
+                self._refuse(node, *self._open(f"{fact}, which a graph does not follow through it", dim or str(name)))
+                return
+
+    def _open(self, fact: str, size: str) -> tuple[str, str]:
+        """Return why a symbolic size has no place in a graph, and what to do."""
+        names = [name for name in self.symbolic.dims if name in self._said(size)] or list(self.symbolic.dims)
+        return fact, "bind it: " + " ".join(f"--dim {name}=N" for name in names)
+
+    def _said(self, size: str) -> str:
+        """Return a size of the program with the names of the dims."""
+        for symbol, name in self.program.symbol_names.items():
+            size = size.replace(symbol, name)
+        return size
 
     def _refuse(self, node: TracedNode, reason: str, hint: str | None = None) -> None:
         dtypes = tuple(self._types[name].dtype for name in node.tensors() if name in self._types)
@@ -298,6 +352,9 @@ class Lowering:
             return self.tensor(argument)
         if isinstance(argument, tuple):
             return [self.operand(item) for item in argument]
+        if isinstance(argument, Size):
+            fact = f"it computes with the number {self._said(argument.text)}, which each run chooses"
+            raise Unsupported(*self._open(fact, argument.text))
         return self.plain(argument)
 
     def plain(self, argument: Argument) -> object:
@@ -318,15 +375,27 @@ class Lowering:
         """Return a number as a tensor of ``dtype`` has it: whole numbers of a float are floats."""
         return float(value) if DType(dtype).is_float else value
 
-    def size(self, size: Size) -> object:
-        """Return a symbolic size as a graph writes it."""
-        raise Unsupported(f"the size {size.text} is symbolic", "bind its dim: --dim NAME=EXTENT")
+    def size(self, size: Size) -> str:
+        """Return a symbolic size as a graph writes it.  Errors: :class:`Unsupported`."""
+        found = self.symbolic.text(size.text)
+        if found is None:
+            raise Unsupported(*self._open(f"the size {self._said(size.text)} is known in a run only", size.text))
+        return found
+
+    def sizes(self, tensor: TracedTensor) -> list[int | str]:
+        """Return a shape for the builder, symbolic dims by name."""
+        return [extent if isinstance(extent, int) else self.size(Size(extent)) for extent in tensor.shape]
+
+    def sizes_of(self, value: Value) -> list[int | str]:
+        """Return the shape of a value, symbolic dims by name."""
+        dims = zip(value.dims, value.shape, strict=True)
+        return [extent if name is None or name not in self.symbolic.dims else name for name, extent in dims]
 
     def shape(self, tensor: TracedTensor) -> list[int]:
         """Return a shape for the builder."""
         found = [extent for extent in tensor.shape if isinstance(extent, int)]
         if len(found) != len(tensor.shape):
-            raise Unsupported("its extents are symbolic")
+            raise Unsupported("its extents are symbolic", "bind the dim: --dim NAME=N")
         return found
 
     def dtype_of(self, name: str) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spyrec.frontends.model_import.source_graph import HostArray, SourceGraph, Weight, Weights, weight_dtype
+from spyrec.frontends.model_import.symbolic_sizes import DimChoice
 from spyrec.frontends.torch_export.archive import read_archive
 from spyrec.frontends.torch_export.lower import lower
 from spyrec.frontends.torch_export.program_process import traced
@@ -20,18 +21,22 @@ if TYPE_CHECKING:
 
 
 def read_program(
-    program: ExportedProgram | str | os.PathLike[str], dims: Mapping[str, int]
+    program: ExportedProgram | str | os.PathLike[str], dims: Mapping[str, DimChoice]
 ) -> tuple[SourceGraph, Weights]:
     """Return a program as a graph in its own dtypes, and its weights; nothing of them is read.
 
-    ``dims``: extents of symbolic dims.  Errors: SPY0160 to SPY0165 for a file.
+    ``dims``: extents of symbolic dims, or their bounds.  Errors: SPY0160 to SPY0165 for a file, SPY0168 the bounds.
     """
     if isinstance(program, str | os.PathLike):
         archive = read_archive(Path(program))
-        return lower(traced(archive, dims)), archive.weights()
+        return lower(traced(archive, _bound(dims)), dims), archive.weights()
     from spyrec.frontends.torch_export.walk import walk
 
-    return lower(walk(program, dims)), weights_of(program)
+    return lower(walk(program, _bound(dims)), dims), weights_of(program)
+
+
+def _bound(dims: Mapping[str, DimChoice]) -> dict[str, int | None]:
+    return {name: choice if isinstance(choice, int) else None for name, choice in dims.items()}
 
 
 def weights_of(program: ExportedProgram) -> Weights:

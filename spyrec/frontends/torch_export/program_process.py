@@ -33,7 +33,7 @@ _EXCEPTION = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*(?:Error|Exception): ")
 _MODULE = "spyrec.frontends.torch_export.reader"
 
 
-def traced(archive: Archive, bound: Mapping[str, int]) -> TracedProgram:
+def traced(archive: Archive, bound: Mapping[str, int | None]) -> TracedProgram:
     """Return the program of an archive.
 
     Errors: SPY0163 torch is not installed, SPY0164 it does not read the program, SPY0165 it took too long.

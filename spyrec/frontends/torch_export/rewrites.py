@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 
 from spyrec.frontends.model_import.unsupported import Unsupported
 from spyrec.frontends.torch_export.resampling import resample
-from spyrec.frontends.torch_export.traced import Argument, Tensor, TracedNode
+from spyrec.frontends.torch_export.traced import Argument, Size, Tensor, TracedNode
 from spyrec.frontends.value import Value
 from spyrec.hardware.dtypes import DType
 
@@ -37,13 +37,13 @@ def _copy(graph: Lowering, node: TracedNode) -> Sequence[Value]:
     target, source = graph.tensor(node.arguments["self"]), graph.tensor(node.arguments["src"])
     if source.dtype != target.dtype:
         source = graph.op("to", source, dtype=target.dtype)
-    return [source if source.shape == target.shape else graph.op("expand", source, size=list(target.shape))]
+    return [source if source.shape == target.shape else graph.op("expand", source, size=graph.sizes_of(target))]
 
 
 def _like(op: str) -> Rewrite:
     def rewrite(graph: Lowering, node: TracedNode) -> Sequence[Value]:
         other = graph.tensor(node.arguments["other"])
-        return [graph.op(op, graph.tensor(node.arguments["self"]), size=list(other.shape))]
+        return [graph.op(op, graph.tensor(node.arguments["self"]), size=graph.sizes_of(other))]
 
     return rewrite
 
@@ -53,7 +53,7 @@ def _full(graph: Lowering, node: TracedNode) -> Sequence[Value]:
     wanted = node.results[0][1]
     assert wanted is not None
     value = node.arguments.get("fill_value", node.arguments.get("s", node.arguments.get("value")))
-    size = graph.shape(wanted)
+    size = graph.sizes(wanted)
     if isinstance(value, Tensor):
         filled = graph.tensor(value)
         filled = (
@@ -63,6 +63,48 @@ def _full(graph: Lowering, node: TracedNode) -> Sequence[Value]:
         )
         return [graph.op("expand", filled, size=size)]
     return [graph.op("full", size=size, fill_value=value, dtype=_result_dtype(graph, node))]
+
+
+def positions(graph: Lowering, dim: str) -> Value:
+    """Return 0, 1, 2 ... as many as a symbolic dim has."""
+    return graph.op("cumsum", graph.op("ones", size=[dim], dtype="int64"), dim=0) - 1
+
+
+def _arange(graph: Lowering, node: TracedNode) -> Sequence[Value]:
+    """``arange(start, start + S)`` counts the elements of a symbolic dim; other ranges are those of numbers."""
+    start, step = node.arguments.get("start", 0), node.arguments.get("step", 1)
+    wanted = node.results[0][1]
+    extent = None if wanted is None else wanted.shape[0]
+    if not isinstance(extent, str) and not isinstance(node.arguments.get("end"), Size):
+        return graph.call("arange", node)
+    dim = graph.symbolic.dim(extent) if isinstance(extent, str) else None
+    if dim is None or not isinstance(start, int) or step != 1:
+        raise Unsupported(
+            f"it counts from {_shown(start)} to {_shown(node.arguments.get('end'))} in steps of {_shown(step)}",
+            "bind the symbolic dim: --dim NAME=N",
+        )
+    counted = positions(graph, dim)
+    counted = counted + start if start else counted
+    dtype = _result_dtype(graph, node)
+    return [counted if dtype == "int64" else graph.op("to", counted, dtype=dtype)]
+
+
+def _slice(graph: Lowering, node: TracedNode) -> Sequence[Value]:
+    """``x[:S]``: the rows that a symbolic dim counts; other slices are those between numbers."""
+    end = node.arguments.get("end")
+    if not isinstance(end, Size):
+        return graph.call("slice", node)
+    value, axis = graph.tensor(node.arguments["self"]), cast("int", node.arguments.get("dim", 0))
+    dim = graph.symbolic.dim(end.text)
+    if dim is None or node.arguments.get("start") not in (None, 0) or node.arguments.get("step", 1) != 1:
+        raise Unsupported(f"it ends at {end.text}, behind another start than 0", "bind the dim: --dim NAME=N")
+    if value.dims[axis] == dim:
+        return [value]
+    return [graph.op("index_select", value, positions(graph, dim), dim=axis)]
+
+
+def _shown(argument: Argument) -> str:
+    return argument.text if isinstance(argument, Size) else str(argument)
 
 
 def _index(graph: Lowering, node: TracedNode) -> Sequence[Value]:
@@ -238,7 +280,7 @@ def _diff(graph: Lowering, node: TracedNode) -> Sequence[Value]:
         value = graph.op("cat", *parts, dim=axis)
     for _ in range(cast("int", node.arguments["n"])):
         later = graph.op("slice", value, dim=axis, start=1)
-        earlier = graph.op("slice", value, dim=axis, end=value.shape[axis] - 1)
+        earlier = graph.op("slice", value, dim=axis, end=-1)
         is_bool = value.dtype == DType.BOOL.value
         value = graph.op("logical_xor" if is_bool else "sub", later, earlier)
     return [value]
@@ -299,6 +341,8 @@ REWRITES: Mapping[str, Rewrite] = MappingProxyType(
         "diff": _diff,
         "embedding": _embedding,
         "embedding_bag": _embedding_bag,
+        "arange": _arange,
+        "slice": _slice,
         "expand_as": _like("expand"),
         "fill": _full,
         "full": _full,

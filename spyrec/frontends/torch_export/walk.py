@@ -36,15 +36,16 @@ _LIBRARY = re.compile(r".*/(?:site|dist)-packages/")
 _OWN_FRAMES = re.compile(r"torch/(?:nn/modules|_|utils|export|fx)")
 
 
-def walk(program: ExportedProgram, bound: Mapping[str, int]) -> TracedProgram:
+def walk(program: ExportedProgram, bound: Mapping[str, int | None]) -> TracedProgram:
     """Return an exported program as data.
 
-    ``bound``: the extents of symbolic dims by name (``S``) or symbol (``s0``); the others stay symbolic.
+    ``bound``: the extents of symbolic dims by name (``S``) or symbol (``s0``), ``None`` for one that stays symbolic, as
+    do the others.  The only dim of a program that has lost its name, as a file has, takes the one that is given.
     """
     return walk_decomposed(decomposed(program), bound)
 
 
-def walk_decomposed(program: ExportedProgram, bound: Mapping[str, int]) -> TracedProgram:
+def walk_decomposed(program: ExportedProgram, bound: Mapping[str, int | None]) -> TracedProgram:
     """Return a program that :func:`decomposed` gave as data; the rest as :func:`walk`."""
     return _Walk(program, bound).program()
 
@@ -66,10 +67,10 @@ def _base_name(overload: object) -> str:
 
 
 class _Walk:
-    def __init__(self, program: ExportedProgram, bound: Mapping[str, int]) -> None:
+    def __init__(self, program: ExportedProgram, bound: Mapping[str, int | None]) -> None:
         self._program = program
         self._bound = bound
-        self._names = _dim_names(program)
+        self._names = _with_given_name(_dim_names(program), bound)
         self._nodes = list(program.graph.nodes)
 
     def program(self) -> TracedProgram:
@@ -227,19 +228,26 @@ def _whole(bound: object, otherwise: int) -> int:
 
 
 def _dim_names(program: ExportedProgram) -> dict[str, str]:
-    """Return the name that the exporter gave each symbol, by symbol, as far as the program still knows it."""
+    """Return the name that the exporter gave each symbol, by symbol: the symbol's own where the program forgot it."""
     found: dict[str, str] = {}
     for node in program.graph.nodes:
-        value = node.meta.get("val")
-        for extent in getattr(value, "shape", ()):
-            symbolic = getattr(extent, "node", None)
-            for symbol in _symbols_of(extent):
-                shape_env = getattr(symbolic, "shape_env", None)
-                sources = getattr(shape_env, "source_name_to_debug_name", {})
-                found.setdefault(symbol, symbol)
-                for name in sources.values():
-                    found.setdefault(symbol, str(name))
+        for axis, extent in enumerate(getattr(node.meta.get("val"), "shape", ())):
+            symbols = _symbols_of(extent)
+            shape_env = getattr(getattr(extent, "node", None), "shape_env", None)
+            sources = getattr(shape_env, "source_name_to_debug_name", {})
+            name = sources.get(f"L['{node.name}'].size()[{axis}]") if node.op == "placeholder" else None
+            for symbol in symbols:
+                is_named = name is not None and symbols == {symbol} and found.get(symbol, symbol) == symbol
+                found[symbol] = str(name) if is_named else found.get(symbol, symbol)
     return found
+
+
+def _with_given_name(names: dict[str, str], given: Mapping[str, int | None]) -> dict[str, str]:
+    """Return the names with the one that a caller uses for the only dim, where that has none."""
+    unknown = [name for name in given if name not in names and name not in names.values()]
+    if len(names) == len(unknown) == 1 and all(symbol == name for symbol, name in names.items()):
+        return dict.fromkeys(names, unknown[0])
+    return names
 
 
 def _dtype(dtype: torch.dtype) -> str:

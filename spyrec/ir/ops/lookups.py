@@ -255,6 +255,27 @@ def indexed_shape(shape: Shape, indices: Sequence[TensorType | None]) -> Shape:
     return (*kept[:first], *chosen, *kept[first:])
 
 
+def _indexed_axes(operands: OperandTypes, _: Attributes) -> AxisSources:
+    """Name the axes as :func:`indexed_shape` places them: those of the indices after the indices."""
+    x, indices = tensor(operands), operands[1:]
+    used = [axis for axis, index in enumerate(indices) if index is not None]
+    kept: AxisSources = tuple(((0, axis),) for axis in range(x.rank) if axis not in used)
+    if not used:
+        return kept
+    found = {axis + 1: index.shape for axis, index in enumerate(indices) if index is not None}
+    chosen = broadcast(list(found.items()))
+    places = [
+        tuple(
+            (operand, axis - len(chosen) + len(shape))
+            for operand, shape in found.items()
+            if axis - len(chosen) + len(shape) >= 0 and shape[axis - len(chosen)] == extent
+        )
+        for axis, extent in enumerate(chosen)
+    ]
+    first = used[0] if used[-1] - used[0] == len(used) - 1 else 0
+    return (*kept[:first], *places, *kept[first:])
+
+
 def open_index(x: Array, indices: Sequence[Array | None]) -> tuple[Place, ...]:
     """Return NumPy's index of PyTorch's: whole dims for absent ones, numbers from the front, masks as they are.
 
@@ -298,7 +319,7 @@ define_on_host(
     "index",
     "input[i, j, ...]: an index tensor per leading dim, null for a dim that stays whole",
     (OperandSpec("input"), OperandSpec("indices", is_optional=True, is_variadic=True)),
-    HostRules(_infer_indexed, _indexed, moves=True),
+    HostRules(_infer_indexed, _indexed, _indexed_axes, moves=True),
     (
         ((f16(100, 3), i64(5)), NO_ATTRIBUTES),
         ((f32(100, 3, 100), i64(5, 1), None, i64(4)), NO_ATTRIBUTES),

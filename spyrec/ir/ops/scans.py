@@ -11,6 +11,7 @@ from spyrec.hardware.dtypes import DType
 from spyrec.ir.host_definition import HostRules, define_on_host
 from spyrec.ir.opdef import Array, OperandSpec, OperandTypes, Reference, rule
 from spyrec.ir.operands import array, converted, floats, require_float, tensor
+from spyrec.ir.ops.index_writes import axes_of_input
 from spyrec.ir.samples import boolean, f16, f32, i64
 from spyrec.ir.shapes import normalize_dim
 from spyrec.ir.types import TensorType
@@ -65,7 +66,7 @@ for _name, _summary, _reference in (
         _name,
         _summary,
         (OperandSpec("input"),),
-        HostRules(rule(ScanAttributes, _infer), rule(ScanAttributes, _reference)),
+        HostRules(rule(ScanAttributes, _infer), rule(ScanAttributes, _reference), axes_of_input),
         _SAMPLES,
         ScanAttributes,
     )
@@ -120,7 +121,7 @@ for _name, _summary, _extremum in (
         _name,
         _summary,
         (OperandSpec("input"),),
-        HostRules(rule(RunningAttributes, _infer_extrema), _running(_extremum), result_count=2),
+        HostRules(rule(RunningAttributes, _infer_extrema), _running(_extremum), axes_of_input, result_count=2),
         _RUNNING_SAMPLES,
         RunningAttributes,
     )
@@ -129,7 +130,7 @@ define_on_host(
     "logcumsumexp",
     "logarithms of the sums of exponentials so far along dim",
     (OperandSpec("input"),),
-    HostRules(rule(RunningAttributes, _infer_log_sums), rule(RunningAttributes, _log_sums)),
+    HostRules(rule(RunningAttributes, _infer_log_sums), rule(RunningAttributes, _log_sums), axes_of_input),
     tuple((types, attributes) for types, attributes in _RUNNING_SAMPLES if types[0].dtype.is_float),
     RunningAttributes,
 )

@@ -13,6 +13,7 @@ from spyrec.hardware.dtypes import DType
 from spyrec.ir.host_definition import HostRules, define_on_host
 from spyrec.ir.opdef import (
     Array,
+    Attributes,
     AxisSources,
     OpDef,
     OperandSpec,
@@ -24,6 +25,7 @@ from spyrec.ir.opdef import (
     rule,
 )
 from spyrec.ir.operands import array, integers, tensor, unsupported
+from spyrec.ir.ops.index_writes import axes_of_input
 from spyrec.ir.samples import boolean, f16, f32, i64
 from spyrec.ir.shapes import Shape, broadcast_axes
 from spyrec.ir.types import TensorType
@@ -114,11 +116,15 @@ def _one_hot(operands: Sequence[Array | None], attributes: OneHotAttributes) -> 
     return ((integers(operands)[..., None] == np.arange(attributes.num_classes)).astype(np.int64),)
 
 
+def _one_hot_axes(operands: OperandTypes, attributes: Attributes) -> AxisSources:
+    return (*axes_of_input(operands, attributes), ())
+
+
 define_on_host(
     "one_hot",
     "for each number a row of zeros with a one at its place",
     (OperandSpec("input"),),
-    HostRules(rule(OneHotAttributes, _infer_one_hot), rule(OneHotAttributes, _one_hot)),
+    HostRules(rule(OneHotAttributes, _infer_one_hot), rule(OneHotAttributes, _one_hot), _one_hot_axes),
     (((i64(2, 3),), OneHotAttributes(5)), ((i64(),), OneHotAttributes(2)), ((i64(0),), OneHotAttributes(3))),
     OneHotAttributes,
 )

@@ -6,7 +6,7 @@ back to the host.  So it must not reach a sum, nor move to another place.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from spyrec.device_ops import device_operation
@@ -17,9 +17,11 @@ from spyrec.ir.inference import infer, inherited_names, operand_types, result_si
 from spyrec.ir.kernel import KernelGraph
 from spyrec.ir.opdef import OpError, OpKind, catalogue
 from spyrec.ir.ops.movement import FullAttributes
+from spyrec.ir.ops.selection import SelectAttributes, SliceAttributes
 from spyrec.ir.ops.views import ExpandAttributes
 from spyrec.ir.sizes import dim_of_size
 from spyrec.ir.types import TensorType
+from spyrec.passes.mask_folds import is_masked
 from spyrec.passes.tile_loops.levels import Path, nodes_by_place
 from spyrec.passes.tile_loops.tree import dim_of
 
@@ -34,32 +36,38 @@ def refuse_symbolic_sums(graph: KernelGraph, paths: Mapping[str, Path]) -> None:
             name = kernel.dims[dim] if kernel.dims else None
             if name is None or name not in symbolic or symbolic[name].smallest == symbolic[name].largest:
                 continue
-            fold = device_operation(kernel.op_func).fold
+            fold, node = device_operation(kernel.op_func).fold, nodes.get(location_of(kernel.origin))
+            op = kernel.op if node is None else node.op
             if fold is not None and fold.is_average:
-                node = nodes.get(location_of(kernel.origin))
                 raise refuse(
                     "SPY0425",
-                    f'{kernel.op if node is None else node.op} divides by the extent of the symbolic dim "{name}" '
+                    f'{op} divides by the extent of the symbolic dim "{name}" '
                     f"({symbolic[name]}), which each run chooses; a program's constants are the same in all runs",
                     location_of(kernel.origin),
-                    hint="multiply a sum by an input of shape [] that holds 1 / extent",
+                    hint=f"give the dim one extent (spyrec import --dim {name}=N), or multiply a sum by an input of "
+                    "shape [] that holds 1 / extent",
                 )
+            if is_masked(graph, kernel, dim, name):
+                continue
             tiles = [level.tile for level in paths[kernel.name] if dim_of(kernel, level) == dim]
             if not tiles or symbolic[name].multiple_of % tiles[0] or symbolic[name].largest % tiles[0]:
-                fact = f"its loops cut into tiles of {tiles[0]}" if tiles else "no loop tiles"
+                fact = f"its loops cut into tiles of {tiles[0]}" if tiles else "no loop tiles and no mask covers"
                 raise refuse(
                     "SPY0425",
-                    f'{kernel.op} reduces the symbolic dim "{name}" ({symbolic[name]}), which {fact}',
+                    f'{op} reduces the symbolic dim "{name}" ({symbolic[name]}), which {fact}',
                     location_of(kernel.origin),
-                    hint=f'put it into a loop over "{name}" whose tile_size divides its multiple_of',
+                    hint=f"give the dim one extent (spyrec import --dim {name}=N), or put it into a loop over "
+                    f'"{name}" whose tile_size divides its multiple_of',
                 )
 
 
-def refuse_unsteady_shapes(graph: Graph) -> None:
+def refuse_unsteady_shapes(graph: Graph, of_host: Collection[str] = ()) -> None:
     """Refuse a user's graph that is another one at another extent of its symbolic dims.  Errors: SPY0426.
 
     Shapes are inferred again for the smallest extents: they may differ in axes of symbolic dims only.  An axis that
-    attributes name after a symbolic dim is its operand's axis of that dim, or a new one.
+    attributes name after a symbolic dim is its operand's axis of that dim, or a new one; not so of the nodes
+    ``of_host``, which are computed at the extents of the run and have no elements behind them: only what the device or
+    the caller gets of them has to follow its dims.
     """
     symbolic = graph.symbolic_dims
     if not symbolic:
@@ -70,15 +78,17 @@ def refuse_unsteady_shapes(graph: Graph) -> None:
         for name, value in graph.values.items()
         if name in graph.inputs or name in graph.constants
     }
+    seen = {name for node in graph.nodes if node.name not in of_host for name in node.inputs} | set(graph.outputs)
     for node in graph.nodes:
-        _refuse_renamed_symbol(graph, node)
+        if node.name not in of_host:
+            _refuse_renamed_symbol(graph, node)
         inferred = infer(catalogue()[node.op], node.inputs, sized_for(node.attributes, small), values)
         if isinstance(inferred, OpError):
             raise _unsteady(node, inferred.message)
-        for name, result in zip(node.outputs, inferred.results, strict=True):
+        for name, result in zip(node.outputs, inferred.results, strict=False):  # who names none has the first
             value = graph.values[name]
             values[name] = replace(value, type=result)
-            if result != _resized(value, small):
+            if result != _resized(value, small) and (node.name not in of_host or name in seen):
                 raise _unsteady(node, f"its result {value.type} is {result} at the smallest extents")
 
 
@@ -117,7 +127,10 @@ def _unsteady(node: Node, fact: str) -> SpyrecError:
 
 
 def refuse_lost_symbols(graph: Graph) -> None:
-    """Refuse views and copies of a device graph whose result has no axis of its operand's symbolic dim: SPY0426."""
+    """Refuse views and copies of a device graph whose result has no axis of its operand's symbolic dim: SPY0426.
+
+    What takes elements by number that every run has may do so: the first row, the first eight.
+    """
     symbolic = graph.symbolic_dims
     for node in graph.nodes if symbolic else ():
         if catalogue()[node.op].kind in (OpKind.VIEW, OpKind.MOVEMENT):
@@ -130,5 +143,18 @@ def _refuse_lost(graph: Graph, node: Node, symbolic: frozenset[str]) -> None:
             continue
         before = symbolic.intersection(name for name in graph.values[operand].dims if name is not None)
         lost = before.difference(graph.values[node.output].dims)
-        if lost:
+        if lost and not _is_in_every_run(graph, node, operand):
             raise _unsteady(node, f'the axis "{min(lost)}" of "{operand}" is gone')
+
+
+def _is_in_every_run(graph: Graph, node: Node, operand: str) -> bool:
+    """Whether a node takes elements of one symbolic axis, counted from the front, that the smallest extent has."""
+    match node.attributes:
+        case SelectAttributes(dim, index):
+            first, last = index, index
+        case SliceAttributes(dim, start, end, step) if end is not None and step > 0:
+            first, last = int(start or 0), int(end) - 1
+        case _:
+            return False
+    name = graph.values[operand].dims[dim]
+    return name in graph.symbolic_dims and 0 <= first <= last < graph.symbolic_dims[name].smallest

@@ -57,9 +57,11 @@ class PlanTensors:
         """
         conversion = self.conversion(name, Direction.HOST_TO_DEVICE, array.shape, layout)
         origin = origin._replace(tensor=name)
+        argument = self._arguments[name]
         is_cleared = self._cleared.get(name)
         if is_cleared is None:
-            is_cleared = self._cleared[name] = self._is_cleared(self._arguments[name])
+            is_cleared = self._cleared[name] = self._is_cleared(argument)
+        is_cleared |= layout is None and _is_zero_behind(argument, array.shape)
         return host_to_device(array, place, origin, conversion, is_lent=is_lent, is_cleared=is_cleared)
 
     def copy_out(  # noqa: PLR0913 -- what is copied, and an option by name
@@ -88,17 +90,25 @@ class PlanTensors:
             array = host_array_of(conversion, shape or argument.shape, argument.dtype, memory)
         return array, device_to_host(place, array, origin._replace(tensor=name), conversion)
 
-    def copy_out_exact(self, name: str, place: DeviceBytes, origin: Origin) -> tuple[HostArray, ControlBlock]:
-        """Return a host array that loses nothing of a tensor, float32 of a float, and what fills it."""
+    def copy_out_exact(
+        self, name: str, place: DeviceBytes, origin: Origin, shape: tuple[int, ...] | None = None
+    ) -> tuple[HostArray, ControlBlock]:
+        """Return a host array that loses nothing of a tensor, float32 of a float, and what fills it.
+
+        ``shape``: of a run, where not as compiled.
+        """
         argument = self._arguments[name]
         assert argument.shape is not None
         assert argument.stride_map is not None
         assert argument.dtype is not None
         dtype = DType.FLOAT32 if argument.dtype.is_float else argument.dtype
-        layout = DeviceLayout(argument.device_size, argument.stride_map, argument.device_dtype)
-        strides = row_major_strides(argument.shape)
-        table = layout.dci(Direction.DEVICE_TO_HOST, argument.shape, strides, host_dtype=dtype)
-        array = host_array_of(table, argument.shape, dtype)
+        if shape is not None and argument.symbolic_axes and shape != argument.shape:
+            table = _run_table(argument, Direction.DEVICE_TO_HOST, shape, dtype)
+        else:
+            shape = argument.shape
+            layout = DeviceLayout(argument.device_size, argument.stride_map, argument.device_dtype)
+            table = layout.dci(Direction.DEVICE_TO_HOST, shape, row_major_strides(shape), host_dtype=dtype)
+        array = host_array_of(table, shape, dtype)
         return array, device_to_host(place, array, origin._replace(tensor=name), table)
 
     def conversion(
@@ -145,7 +155,7 @@ class PlanTensors:
         The bundle's tables are for the largest extents; a run with others gets one for its ``shape``.
         """
         if argument.symbolic_axes and shape is not None and shape != argument.shape:
-            return _run_table(argument, direction, shape)
+            return _run_table(argument, direction, shape, argument.dtype)
         if argument.dci is not None:
             return self._bundle.dci[argument.dci[direction.value]]
         # Only a bundle written by others is without tables: they follow from the layout its argument table states.
@@ -156,9 +166,20 @@ class PlanTensors:
         )
 
 
-def _run_table(argument: Argument, direction: Direction, shape: tuple[int, ...]) -> DataConversionInfo:
+def _is_zero_behind(argument: Argument, shape: tuple[int, ...]) -> bool:
+    """Whether a host tensor has less than the largest extents: zero lies behind it on the device (D216).
+
+    No row number names a row that is none, no mask lets in what is computed behind the extents, and two runs on the
+    same inputs compute the same there.
+    """
+    return bool(argument.symbolic_axes) and shape != argument.shape
+
+
+def _run_table(
+    argument: Argument, direction: Direction, shape: tuple[int, ...], dtype: DType | None
+) -> DataConversionInfo:
     """Return the table that copies a contiguous host tensor of a run's shape."""
     assert argument.stride_map is not None
     largest = DeviceLayout(argument.device_size, argument.stride_map, argument.device_dtype, argument.shape)
     strides = tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
-    return largest.dci(direction, host_shape=shape, host_strides=strides, host_dtype=argument.dtype)
+    return largest.dci(direction, host_shape=shape, host_strides=strides, host_dtype=dtype)

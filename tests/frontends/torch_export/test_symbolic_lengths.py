@@ -1,0 +1,152 @@
+"""Programs whose lengths stay symbolic: one bundle, and at every length the numbers of the program of that length."""
+
+# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportAttributeAccessIssue=false, reportUntypedBaseClass=false
+# pyright: reportUnknownParameterType=false
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import spyrec
+from spyrec import RunOptions
+from spyrec.diagnostics import SpyrecError
+
+_HEADS, _WIDTH = 2, 64
+_FILE = Path(__file__).name
+
+
+class _Layer(nn.Module):
+    """A layer of attention and a feed-forward, of an encoder or of a decoder with rotary positions."""
+
+    def __init__(self, is_causal: bool) -> None:
+        super().__init__()
+        self.is_causal = is_causal
+        self.embedding = nn.Embedding(50, _WIDTH)
+        self.norm = nn.RMSNorm(_WIDTH) if is_causal else nn.LayerNorm(_WIDTH)
+        self.projections = nn.ModuleList(nn.Linear(_WIDTH, _WIDTH) for _ in range(4))
+        self.up, self.down = nn.Linear(_WIDTH, 2 * _WIDTH), nn.Linear(2 * _WIDTH, _WIDTH)
+        self.register_buffer("positions", torch.arange(256)[None])
+
+    def forward(self, tokens: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        batch, length = tokens.shape
+        x = self.embedding(tokens)
+        h = self.norm(x)
+        q, k, v = (linear(h).view(batch, length, _HEADS, -1).transpose(1, 2) for linear in list(self.projections)[:3])
+        allowed = mask[:, None, None, :].bool()
+        if self.is_causal:
+            places = torch.arange(length)
+            allowed = allowed & (places[None, :] <= places[:, None])
+            q, k = self._turned(q, length), self._turned(k, length)
+        scores = q @ k.transpose(2, 3) * 0.18
+        weights = torch.softmax(scores.masked_fill(~allowed, torch.finfo(scores.dtype).min), dim=-1)
+        x = x + self.projections[3]((weights @ v).transpose(1, 2).reshape(batch, length, _WIDTH))
+        return x + self.down(nn.functional.gelu(self.up(x)))
+
+    def _turned(self, x: torch.Tensor, length: int) -> torch.Tensor:
+        half = x.shape[-1] // 2
+        angles = self.positions[0, :length, None] * 0.5 ** torch.arange(half)
+        cosines, sines = angles.cos().repeat(1, 2), angles.sin().repeat(1, 2)
+        return x * cosines + torch.cat([-x[..., half:], x[..., :half]], -1) * sines
+
+
+def _exported(module: nn.Module, least: int = 2, most: int = 130) -> torch.export.ExportedProgram:
+    length = torch.export.Dim("S", min=least, max=most)
+    example = (torch.ones(1, 64, dtype=torch.int64), torch.ones(1, 64, dtype=torch.int64))
+    with torch.no_grad():
+        return torch.export.export(module.eval(), example, dynamic_shapes=({1: length}, {1: length}))
+
+
+def _inputs(length: int, seed: int = 0) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(seed * 1000 + length)
+    tokens = rng.integers(0, 50, (1, length))
+    return {"tokens": tokens, "mask": (np.arange(length) <= rng.integers(0, length))[None].astype(np.int64)}
+
+
+@pytest.mark.parametrize("is_causal", [False, True])
+def test_one_bundle_gives_the_bits_of_the_program_of_each_length(is_causal: bool) -> None:
+    torch.manual_seed(0)
+    program = _exported(_Layer(is_causal))
+    bundle = spyrec.compile(spyrec.import_program(program))
+    assert {name: (dim.minimum, dim.maximum) for name, dim in bundle.manifest.symbolic_dims.items()} == {"S": (2, 130)}
+    rng = random.Random(7)
+    with spyrec.load(bundle) as model:
+        for length in (2, 64, 130, rng.randrange(3, 130), rng.randrange(3, 130)):
+            inputs = _inputs(length)
+            static = spyrec.compile(spyrec.import_program(program, dims={"S": length}))
+            (expected,) = spyrec.run(static, inputs).outputs.values()
+            (found,) = model(**inputs).values()
+            np.testing.assert_array_equal(found, expected, str(length))
+            with torch.no_grad():
+                exact = program.module()(torch.from_numpy(inputs["tokens"]), torch.from_numpy(inputs["mask"]))
+            np.testing.assert_allclose(found.astype(np.float64), exact.numpy(), atol=0.03)
+    assert spyrec.run(bundle, _inputs(77), RunOptions(check=True)).is_ok
+
+
+def test_a_file_has_lost_the_name_and_takes_the_users(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    torch.export.save(_exported(_Layer(is_causal=False)), tmp_path / "layer.pt2")
+    graph = spyrec.import_program(tmp_path / "layer.pt2", dims={"length": "64:128:64"}).build()
+    (dim,) = graph.symbolic_dims.items()
+    assert dim == (
+        "length",
+        spyrec.import_program(_exported(_Layer(False)), dims={"S": "64:128:64"}).build().symbolic_dims["S"],
+    )
+    assert graph.values["tokens"].dims == (None, "length")
+    bound = spyrec.import_program(tmp_path / "layer.pt2", dims={"length": 96}).build()
+    assert bound.type_of("tokens").shape == (1, 96)
+
+
+@pytest.mark.parametrize(
+    ("dims", "text"),
+    [
+        ({"S": "1:128"}, "was exported for"),
+        ({"S": "2:131"}, "was exported for"),
+        ({"S": "2:"}, "is neither"),
+        ({"S": "65:127:64"}, "no extent"),
+        ({"S": 0}, "the least is 1"),
+    ],
+)
+def test_extents_that_the_program_does_not_have_are_refused(dims: dict[str, int | str], text: str) -> None:
+    with pytest.raises(SpyrecError, match=text) as caught:
+        spyrec.import_program(_exported(_Layer(is_causal=False)), dims=dims)
+    assert [item.code for item in caught.value.diagnostics] == ["SPY0168"]
+
+
+def test_multiples_are_those_of_the_exporter() -> None:
+    blocks = torch.export.Dim("blocks", min=1, max=4)
+    with torch.no_grad():
+        program = torch.export.export(nn.Linear(64, 64), (torch.ones(64, 64),), dynamic_shapes=({0: 32 * blocks},))
+    graph = spyrec.import_program(program).build()
+    ((_, dim),) = graph.symbolic_dims.items()
+    assert (dim.minimum, dim.maximum, dim.multiple_of) == (32, 128, 32)
+
+
+class _Mean(nn.Module):
+    def forward(self, tokens: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        return (tokens * mask).to(torch.float32).mul(0.5).exp().mean(1)
+
+
+class _Count(nn.Module):
+    def forward(self, tokens: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        return (tokens * mask).to(torch.float32).sum(1) / tokens.shape[1]
+
+
+def test_what_cannot_be_symbolic_names_operation_dim_place_and_remedy() -> None:
+    with pytest.raises(SpyrecError) as caught:
+        spyrec.compile(spyrec.import_program(_exported(_Mean())))
+    text = str(caught.value)
+    assert "SPY0425" in text
+    assert all(word in text for word in ('mean divides by the extent of the symbolic dim "S"', _FILE, "--dim S=N"))
+    with pytest.raises(SpyrecError) as caught:
+        spyrec.import_program(_exported(_Count()))
+    text = str(caught.value)
+    assert "SPY0166" in text
+    assert all(word in text for word in ("aten.div.Tensor", "the number S", _FILE, "--dim S=N"))
+    for module in (_Mean(), _Count()):
+        assert spyrec.compile(spyrec.import_program(_exported(module), dims={"S": 64})).manifest.symbolic_dims == {}
