@@ -82,6 +82,13 @@ def test_what_is_kept_of_earlier_tables_changes_no_answer(
                 tables[changed] = np.asarray(costs, np.int64).reshape(shape)
 
 
+def test_a_variable_follows_one_that_moves_though_its_own_tables_stay() -> None:
+    equal = np.asarray([[0, 5], [5, 0]], np.int64)
+    kept = Elimination([2, 2, 2], [(0, 1), (1, 2), (2,)])
+    assert kept.minimise([equal, equal, np.asarray([0, 9])]).values == (0, 0, 0)
+    assert kept.minimise([equal, equal, np.asarray([9, 0])]) == elimination.Assignment((1, 1, 1), 0, 0)
+
+
 @examples(60)
 @given(problems(), st.sampled_from([8, 1 << 22]))
 def test_values_that_are_told_once_change_no_answer(problem: tuple[list[int], list[Factor]], limit: int) -> None:
