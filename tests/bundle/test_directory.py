@@ -135,7 +135,7 @@ def test_an_output_that_cannot_be_written_leaves_nothing_behind(
     assert refusal(lambda: bundle.save(tmp_path / "args.json" / "out")) == ["SPY0613"]
     assert sorted(tmp_path.iterdir()) == before
 
-    def disk_full(*_: object) -> None:
+    def disk_full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(atomic.NewDirectory, "write", disk_full)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spyrec.passes.solvers import elimination
-from spyrec.passes.solvers.elimination import INFINITE, Factor, minimise, total_cost
+from spyrec.passes.solvers.elimination import INFINITE, Elimination, Factor, minimise, total_cost
 from tests.support.examples import examples
 
 _COSTS = st.one_of(st.integers(0, 3), st.integers(0, 10**9), st.just(INFINITE), st.integers(INFINITE, 1 << 61))
@@ -60,6 +60,44 @@ def test_small_tables_give_a_bound_from_below_and_a_cost_from_above(
         best = minimise(domains, factors)
     assert best.lower_bound <= truth <= best.cost
     assert best.cost == total_cost(best.values, factors)
+
+
+@examples(80)
+@given(problems(), st.data(), st.sampled_from([1, 4, 1 << 22]))
+def test_what_is_kept_of_earlier_tables_changes_no_answer(
+    problem: tuple[list[int], list[Factor]], data: st.DataObject, limit: int
+) -> None:
+    domains, factors = problem
+    scopes = [factor.scope for factor in factors]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(elimination, "TABLE_LIMIT", limit)
+        kept = Elimination(domains, scopes)
+        tables = [factor.table for factor in factors]
+        for _ in range(4):
+            fresh = minimise(domains, [Factor(scope, table) for scope, table in zip(scopes, tables, strict=True)])
+            assert kept.minimise(tables) == fresh
+            for changed in data.draw(st.sets(st.sampled_from(range(len(tables))))) if tables else ():
+                shape = tables[changed].shape
+                costs = data.draw(st.lists(_COSTS, min_size=math.prod(shape), max_size=math.prod(shape)))
+                tables[changed] = np.asarray(costs, np.int64).reshape(shape)
+
+
+def test_a_variable_follows_one_that_moves_though_its_own_tables_stay() -> None:
+    equal = np.asarray([[0, 5], [5, 0]], np.int64)
+    kept = Elimination([2, 2, 2], [(0, 1), (1, 2), (2,)])
+    assert kept.minimise([equal, equal, np.asarray([0, 9])]).values == (0, 0, 0)
+    assert kept.minimise([equal, equal, np.asarray([9, 0])]) == elimination.Assignment((1, 1, 1), 0, 0)
+
+
+@examples(60)
+@given(problems(), st.sampled_from([8, 1 << 22]))
+def test_values_that_are_told_once_change_no_answer(problem: tuple[list[int], list[Factor]], limit: int) -> None:
+    domains, factors = problem
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(elimination, "TABLE_LIMIT", limit)
+        plain = minimise(domains, factors)
+        patch.setattr(elimination, "_LARGE", 0)
+        assert minimise(domains, factors) == plain
 
 
 def test_a_chain_of_hundreds_is_solved_exactly() -> None:
