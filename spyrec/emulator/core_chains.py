@@ -44,8 +44,7 @@ def chained(units: Units, cores: int) -> Units:
     found: dict[int, Chain] = {}
     waiting = list(every_unit(units))
     while waiting:
-        members = _longest(waiting, cores)
-        chain = _chain_of(members)
+        members, chain = _longest(waiting, cores)
         taken = len(members.calls)
         if taken:
             found |= dict.fromkeys(map(id, waiting[:taken]), chain)
@@ -53,14 +52,14 @@ def chained(units: Units, cores: int) -> Units:
     return _noted(units, found)
 
 
-def _longest(units: Sequence[DispatchUnit], cores: int) -> _Members:
+def _longest(units: Sequence[DispatchUnit], cores: int) -> tuple[_Members, Chain]:
     """Return the first ones of some units that share a chain, in as many parts as suit them and keep apart."""
-    shared = _grown(units, CoreParts(_shared_parts(units[0]), cores))
-    many = CoreParts(_uncut_parts(shared.calls, cores), cores)
-    if many.count <= shared.parts.count:
-        return shared
-    finer = _grown(units, many)
-    return finer if len(finer.calls) == len(shared.calls) else shared
+    members = _grown(units, CoreParts(_shared_parts(units[0]), cores))
+    uncut = _uncut_parts(members)
+    if uncut > members.parts.count:
+        finer = _grown(units, CoreParts(uncut, cores))
+        members = finer if len(finer.calls) == len(members.calls) else members
+    return members, Chain(members.parts, min(members.parts.count, uncut))
 
 
 def _grown(units: Sequence[DispatchUnit], parts: CoreParts) -> _Members:
@@ -69,10 +68,6 @@ def _grown(units: Sequence[DispatchUnit], parts: CoreParts) -> _Members:
         if not members.takes(unit):
             break
     return members
-
-
-def _chain_of(members: _Members) -> Chain:
-    return Chain(members.parts, min(members.parts.count, _uncut_parts(members.calls, members.parts.cores)))
 
 
 def _noted(units: Units, chains: Mapping[int, Chain]) -> Units:
@@ -101,14 +96,17 @@ def _shared_parts(unit: DispatchUnit) -> int:
     return _MOST_SHARED if _elements(unit.members[0]) >= _MOST_SHARED * _SHARED_ELEMENTS else 2
 
 
-def _uncut_parts(calls: Sequence[PlannedCall], cores: int) -> int:
+def _uncut_parts(members: _Members) -> int:
     """Return the most parts that cut no run of bytes of device memory that the calls' cores touch together.
 
-    What every core touches alike counts for none;
+    What every core touches alike counts for none; calls that touch nothing else keep their parts.
     """
-    most = max(map(_elements, calls), default=0) // _FEWEST_ELEMENTS
-    found, whole = 1, _runs_touched(calls, CoreParts(1, cores))
-    while 2 * found <= min(cores, most) and _runs_touched(calls, CoreParts(2 * found, cores)) <= whole:
+    calls, cores = members.calls, members.parts.cores
+    whole = _runs_touched(calls, CoreParts(1, cores))
+    if whole == 0:
+        return members.parts.count
+    found, most = 1, min(cores, max(map(_elements, calls)) // _FEWEST_ELEMENTS)
+    while 2 * found <= most and _runs_touched(calls, CoreParts(2 * found, cores)) <= whole:
         found *= 2
     return found
 

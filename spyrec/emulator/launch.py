@@ -206,9 +206,10 @@ class Launch:
 
     def _join(self, units: Integers, moved: Integers) -> bool:
         """Execute dispatches of one unit at once, if that is the same as one after the other; return whether."""
-        number, rounds = int(units[0]), len(units)
-        if rounds < 2 or not self._joins[number] or rounds > _MOST_JOINED or (units != number).any():
+        rounds = len(units)
+        if not 2 <= rounds <= _MOST_JOINED or not self._joins[units[0]] or (units != units[0]).any():
             return False
+        number = int(units[0])
         relative = moved - moved[0]
         known = self._joined.get((number, rounds))
         if known is None or not np.array_equal(known[0], relative):

@@ -91,7 +91,7 @@ def rotated(generator: np.random.Generator) -> RotatedProgram:
 def test_chains_leave_the_bytes_and_counters_of_one_call_after_the_other(
     monkeypatch: pytest.MonkeyPatch, chains: list[int], uncut_parts: int
 ) -> None:
-    def uncut(_calls: object, _cores: int) -> int:
+    def uncut(_members: object) -> int:
         return uncut_parts
 
     monkeypatch.setattr(core_chains, "_uncut_parts", uncut)

@@ -15,7 +15,7 @@ from spyrec.device_ops import DEVICE_OPERATIONS
 from spyrec.device_ops.record import Pointwise
 from spyrec.emulator.kernels.dl16 import GROUP, decode_groups, encode_groups
 from spyrec.emulator.kernels.dl16_loops import combine_rows
-from spyrec.emulator.kernels.following import FETCHED_ELEMENTS, chain_notes
+from spyrec.emulator.kernels.following import FETCHED_ELEMENTS, FOLLOWED_BYTES, chain_notes
 from spyrec.emulator.kernels.formulas import named, text_of
 from spyrec.emulator.kernels.instructions import fetch_rows, word_at
 from spyrec.emulator.kernels.linked import call
@@ -79,9 +79,11 @@ def combine_step(record: int, moved: int, notes: int, first: int, last: int) -> 
             task_places(record, ahead, task, places)
             # the operand of a cast stands for both
             for t in range(2 if word_at(movement, 0) != word_at(movement, 1) else 1):
-                row = word_at(movement, t)
-                if following == 0 or word_at(ahead, row) != word_at(moved, row):  # what stays where it is is at hand
-                    fetch_rows(word_at(places, t), rows, word_at(nest, 5 + t), count * word_at(nest, 1 + t))
+                row, row_step, row_bytes = word_at(movement, t), word_at(nest, 5 + t), count * word_at(nest, 1 + t)
+                run_bytes = rows * row_bytes if row_step == row_bytes else row_bytes
+                is_elsewhere = following == 0 or word_at(ahead, row) != word_at(moved, row)  # else it is at hand
+                if is_elsewhere and run_bytes < FOLLOWED_BYTES:
+                    fetch_rows(word_at(places, t), rows, row_step, row_bytes)
     streams = 1 if elements >= _STREAMED_ELEMENTS else 0
     for task in range(first, last):
         task_places(record, moved, task, places)
