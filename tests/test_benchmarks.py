@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
@@ -17,7 +18,7 @@ from benchmarks.emulator_parts.claims import at_least, below
 from benchmarks.emulator_parts.growth import fit
 from benchmarks.emulator_parts.loops import looped_add, whole_add
 from benchmarks.guard import COMMITTED, GUARDED, Guarded, committed_ratios, measured, record, worse
-from benchmarks.measure import Figures
+from benchmarks.measure import Figures, interleaved_seconds
 from spyrec.files.host_processor import host_processor
 
 
@@ -65,6 +66,26 @@ def test_a_part_is_measured_alone(monkeypatch: pytest.MonkeyPatch, capsys: pytes
     assert set(printed["machine"]["vector_features"]) <= set(host_processor().used_features)
     assert printed["machine"]["vector_features"] or host_processor().variant.name == "portable"
     assert printed["machine"]["processor"]
+
+
+def test_both_clocks_are_read_in_the_same_rounds_and_the_first_one_does_not_count() -> None:
+    order: list[str] = []
+
+    def wait() -> None:
+        order.append("wait")
+        time.sleep(0.2 if len(order) == 1 else 0.02)
+
+    def work() -> None:
+        order.append("work")
+        until = time.process_time() + 0.02
+        while time.process_time() < until:
+            pass
+
+    found = interleaved_seconds({"wait": wait, "work": work}, 2, pause_seconds=0, statistic=max)
+    assert order == ["wait", "work"] * 3
+    assert found["wait"].wall >= 0.02
+    assert found["wait"].cpu < 0.015
+    assert 0.02 <= found["work"].cpu < 0.15
 
 
 def test_a_line_is_found_and_a_curve_is_none() -> None:
