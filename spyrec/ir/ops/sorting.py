@@ -1,5 +1,8 @@
 """Sorting and searching, by the host: the order of elements is no arithmetic that the device has.
 
+Of the largest elements alone it has operations, which find them and their places in the columns of a matrix; where they
+have the form ``passes/top_k.py`` takes them (D208).
+
 NaN counts as the largest number, and equals keep their order, as PyTorch's stable sort does it.
 """
 

@@ -1,7 +1,8 @@
 """Pools become folds of strided slices, dim by dim, adaptive ones folds of tiles.
 
-Maxima are exact.  Sums are added up in float32 and multiplied by the reciprocal of the number of elements before the
-one rounding: a sum of 16-bit partial sums would be rounded at each of them.
+Maxima are exact, on every target: of the device's own maximum over a window no file shows the form.  Sums are added up
+in float32 and multiplied by the reciprocal of the number of elements before the one rounding: a sum of 16-bit partial
+sums would be rounded at each of them.
 """
 
 from __future__ import annotations
