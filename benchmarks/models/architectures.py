@@ -334,6 +334,27 @@ def _mixer() -> Example:
     return Example(Mixer(), (torch.randn(1, 3, 32, 32),))
 
 
+def _quantized() -> Example:
+    import torch
+    from torch import nn
+
+    class Quantized(nn.Module):
+        """A layer of 8-bit weights with a scale per row, and one of two 4-bit weights per byte."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("wide", torch.randint(-127, 128, (32, 64), dtype=torch.int8))
+            self.register_buffer("scale", torch.rand(32, 1) * 0.01)
+            self.register_buffer("packed", torch.randint(0, 256, (16, 16), dtype=torch.uint8))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            hidden = torch.relu(nn.functional.linear(x, self.wide.to(x.dtype) * self.scale))
+            halves = torch.stack([self.packed & 15, self.packed >> 4], -1).to(x.dtype) - 8
+            return nn.functional.linear(hidden, halves.reshape(16, 32) * 0.05)
+
+    return Example(Quantized(), (torch.randn(4, 64),))
+
+
 ARCHITECTURES: Mapping[str, Callable[[], Example]] = {
     "llama": _decoder("LlamaConfig", "LlamaForCausalLM"),
     "llama_bias_tied": _decoder("LlamaConfig", "LlamaForCausalLM", tie_word_embeddings=True, attention_bias=True),
@@ -377,6 +398,15 @@ ARCHITECTURES: Mapping[str, Callable[[], Example]] = {
                        num_key_value_heads=None),
     "mamba": _decoder("MambaConfig", "MambaForCausalLM", state_size=8, intermediate_size=None,
                       num_attention_heads=None, num_key_value_heads=None, max_position_embeddings=None),
+    "gpt_oss": _decoder("GptOssConfig", "GptOssForCausalLM", head_dim=16, num_local_experts=4, num_experts_per_tok=2,
+                        sliding_window=8, experts_implementation="batched_mm"),
+    "deepseek_v3": _decoder(
+        "DeepseekV3Config", "DeepseekV3ForCausalLM", kv_lora_rank=16, q_lora_rank=16, qk_nope_head_dim=16,
+        qk_rope_head_dim=8, v_head_dim=16, n_routed_experts=4, num_experts_per_tok=2, moe_intermediate_size=32,
+        first_k_dense_replace=1, n_group=2, topk_group=1, num_key_value_heads=4, experts_implementation="batched_mm",
+    ),
+    "recurrent_gemma": _decoder("RecurrentGemmaConfig", "RecurrentGemmaForCausalLM", lru_width=64, head_dim=16,
+                                attention_window_size=8, num_hidden_layers=3, max_position_embeddings=None),
     "bert": _encoder("BertConfig", "BertModel"),
     "roberta": _encoder("RobertaConfig", "RobertaModel", max_position_embeddings=66),
     "distilbert": _encoder("DistilBertConfig", "DistilBertModel", dim=64, hidden_dim=128, n_layers=2, n_heads=4,
@@ -388,6 +418,8 @@ ARCHITECTURES: Mapping[str, Callable[[], Example]] = {
     "mpnet": _encoder("MPNetConfig", "MPNetModel", max_position_embeddings=66),
     "deberta": _encoder("DebertaV2Config", "DebertaV2Model", relative_attention=True, pos_att_type=["p2c", "c2p"],
                         position_buckets=8),
+    "xlm": _encoder("XLMConfig", "XLMModel", emb_dim=64, n_layers=2, n_heads=4, hidden_size=None,
+                    num_hidden_layers=None, num_attention_heads=None, intermediate_size=None),
     "t5": _t5,
     "bart": _bart,
     "whisper": _whisper,
@@ -411,6 +443,7 @@ ARCHITECTURES: Mapping[str, Callable[[], Example]] = {
     "cnn": _cnn,
     "lstm": _recurrent("LSTM"),
     "gru": _recurrent("GRU", bidirectional=True),
+    "elman": _recurrent("RNN", nonlinearity="relu", bidirectional=True),
     "transformer_encoder": _transformer_encoder,
     "multihead_attention": _multihead,
     "unet": _unet,
@@ -419,5 +452,6 @@ ARCHITECTURES: Mapping[str, Callable[[], Example]] = {
     "gated": _gated,
     "weight_norm": _weight_norm,
     "mixer": _mixer,
+    "quantized": _quantized,
 }  # fmt: skip
 """What builds each model, by name."""
