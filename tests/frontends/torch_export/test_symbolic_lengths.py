@@ -2,7 +2,8 @@
 
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportAttributeAccessIssue=false, reportUntypedBaseClass=false
-# pyright: reportUnknownParameterType=false
+# pyright: reportUnknownParameterType=false, reportIndexIssue=false, reportArgumentType=false
+# pyright: reportOperatorIssue=false, reportCallIssue=false
 from __future__ import annotations
 
 import random
