@@ -9,8 +9,13 @@ import numpy.typing as npt
 import pytest
 
 import spyrec
+from spyrec.bundle.program_image import read_image
+from spyrec.emulator.backend import table_of
+from spyrec.emulator.device import EmulatedDevice
 from spyrec.emulator.engine import Integers
+from spyrec.emulator.operations.matmul import MatmulExecutable
 from spyrec.emulator.operations.matmul_steps import JoinedProduct
+from spyrec.runtime import ExecutionPlan
 from spyrec.runtime.threads import Threads
 
 Halves = npt.NDArray[np.float16]
@@ -110,6 +115,38 @@ def test_tiles_that_store_to_one_place_are_not_done_at_once(attempts: list[bool]
     made, is_equal = runs(product(extents, [("K", 4)]), operands(extents), attempts)
     assert not any(made)
     assert is_equal
+
+
+def executable_of(graph: dict[str, object]) -> MatmulExecutable:
+    """Return the only product of a graph in loops."""
+    bundle = spyrec.compile(graph)
+    (job,) = ExecutionPlan(bundle).jobs
+    assert job.binary is not None
+    image = read_image(job.binary.image_bytes)
+    loaded = EmulatedDevice(bundle.manifest.target.cores).load(image.program, image.superdscs, table_of(image))
+    (planned,) = loaded.planned.values()
+    assert isinstance(planned.executable, MatmulExecutable)
+    return planned.executable
+
+
+def test_rounds_are_joined_only_where_they_store_apart_from_each_other_and_from_what_they_load() -> None:
+    executable = executable_of(product((64, 128, 256), [("M", 2)]))
+    a, b, c = executable.a, executable.b, executable.c
+    cores = np.arange(executable.setting.cores)
+    starts = np.zeros((3, len(cores)), np.int64)
+    starts[[a, b, c]] = np.array([[1 << 20], [2 << 20], [3 << 20]])
+    starts[c] += 1024 * 1024 * (cores + 1)
+    moves = np.zeros((2, 3), np.int64)
+    assert executable.joined(starts, moves) is None  # both store to one place
+    moves[1, c] = 1
+    assert executable.joined(starts, moves) is None  # and here they share all but a byte
+    moves[1, c] = 1 << 30
+    joined = executable.joined(starts, moves)
+    assert joined is not None
+    for position in (a, b):
+        onto = np.zeros(3, np.int64)
+        onto[position] = starts[c, 0] - starts[position, 0]
+        assert not joined.run(onto, Threads(1))  # before anything is read
 
 
 def test_a_loaded_model_does_tiles_at_once_wherever_its_arguments_lie(attempts: list[bool]) -> None:
