@@ -10,6 +10,7 @@ import numpy.typing as npt
 import spyrec
 from spyrec.ir.parts import HostPart
 from spyrec.ir.reader import read_graph_data
+from spyrec.passes.base import PipelineOptions
 from spyrec.passes.fold_constants import MOST_ELEMENTS, folded_values
 from spyrec.passes.parts import split
 
@@ -98,7 +99,7 @@ def test_what_the_host_reads_or_the_graph_gives_is_made_by_a_step_too() -> None:
 
 def test_a_graph_of_constants_alone_is_a_step_of_the_host() -> None:
     data = graph([node("p", "arange", [], end=4), node("q", "mul", ["p", "p"])], ["q"])
-    assert [type(part) for part in split(read_graph_data(data, None, Path()))[1]] == [HostPart]
+    assert [type(part) for part in split(read_graph_data(data, None, Path(), PipelineOptions()))[1]] == [HostPart]
     assert run(data)["q"].tolist() == [0, 1, 4, 9]
 
 
@@ -123,7 +124,7 @@ def test_the_graphs_own_constants_stay_what_they_are() -> None:
     data = graph([node("e", "exp", ["w"]), node("y", "mul", ["x", "e"])], ["y"], constants=constants)
     read = read_graph_data(data, None, Path())
     assert folded_values(read) == {}
-    assert split(read) == (read, (read,))
+    assert split(read, PipelineOptions()) == (read, (read,))
 
 
 def test_large_values_and_pinned_ones_are_not_folded() -> None:
