@@ -16,9 +16,9 @@ from spyrec.codegen.emit_opspecs import EmittedProgram, ProgramLowering
 from spyrec.compare.mlir_bindings import verify_with_mlir
 from spyrec.exec.cabi.build import lacking
 
-settings.register_profile("tenfold", max_examples=1000, derandomize=False)
+settings.register_profile("tenfold", max_examples=1000, derandomize=False, deadline=None)
 # what CI tries is what was tried here: new examples are for the larger profile
-settings.register_profile("same", derandomize=True, database=None)
+settings.register_profile("same", derandomize=True, database=None, deadline=None)  # a busy machine fails nothing
 settings.load_profile("same")
 
 NEEDS = {
