@@ -28,35 +28,42 @@ def import_program(
     dtype: ImportDType = "float16",
     *,
     dims: Mapping[str, int] = _NO_DIMS,
+    keep_ops: Sequence[str] = (),
 ) -> GraphBuilder:
     """Return a program of ``torch.export`` as a graph, its weights included.
 
     ``program``: an ``ExportedProgram``, or the path of a ``.pt2`` file.  ``dtype``: what its floats become; ``keep``
-    leaves them.  ``dims``: extents of its symbolic dims by name.
-    Errors: SPY0160 to SPY0165 for a file, SPY0166 each thing of the program that a graph does not have, SPY0771 for a
-    dtype that is no choice.
+    leaves them.  ``dims``: extents of its symbolic dims by name.  ``keep_ops``: operations that are one op of the graph
+    whatever they could be taken apart into: ``mylib::rms_norm``, or ``mylib::norm=rms_norm`` where an op is called
+    otherwise; their tensors are its operands, in order.
+    Errors: SPY0160 to SPY0165 for a file, SPY0166 each thing of the program that a graph does not have, SPY0167 an
+    operation that cannot be kept, SPY0771 for a dtype that is no choice.
     """
     from spyrec.frontends.graph_builder import GraphBuilder
     from spyrec.frontends.torch_export.program import read_program
 
     check_dtype(dtype)
-    source, weights = read_program(program, dims)
+    source, weights = read_program(program, dims, keep_ops)
     return GraphBuilder.of(settled(source, weights, dtype).in_memory())
 
 
 def import_onnx(
-    model: ModelProto | str | os.PathLike[str], dtype: ImportDType = "float16", *, dims: Mapping[str, int] = _NO_DIMS
+    model: ModelProto | str | os.PathLike[str],
+    dtype: ImportDType = "float16",
+    *,
+    dims: Mapping[str, int] = _NO_DIMS,
+    keep_ops: Sequence[str] = (),
 ) -> GraphBuilder:
     """Return an ONNX model as a graph, its weights included; torch is not needed.
 
     ``model``: a ``ModelProto``, or the path of a ``.onnx`` file, whose external data lie in its directory.  The rest as
-    :func:`import_program`.
+    :func:`import_program`; ``keep_ops``: functions of the model, ``MyGelu=Gelu``, that are an operator of ONNX each.
     """
     from spyrec.frontends.graph_builder import GraphBuilder
     from spyrec.frontends.onnx.model import read_onnx
 
     check_dtype(dtype)
-    source, weights = read_onnx(model, dims)
+    source, weights = read_onnx(model, dims, keep_ops)
     return GraphBuilder.of(settled(source, weights, dtype).in_memory())
 
 

@@ -24,6 +24,7 @@ settings.load_profile("same")
 NEEDS = {
     "catalogue/test_against_torch.py": ("torch", "torch"),
     "conformance/test_torch.py": ("torch", "torch"),
+    "frontends/torch_export/test_keep_ops.py": ("torch", "torch"),
     "frontends/torch_export/test_models.py": ("torch", "torch"),
     "frontends/torch_export/test_state.py": ("torch", "torch"),
     "frontends/torch_export/test_verification.py": ("torch", "torch"),

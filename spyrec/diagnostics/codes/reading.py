@@ -248,4 +248,10 @@ READING: dict[str, Code] = {
         "The model calls something that a graph does not have: the operation, how often, with which dtypes, and where.",
         hint="write that part of the model with other functions",
     ),
+    "SPY0167": Code(
+        "operation that cannot be kept",
+        "An operation is kept whole (--keep-op) as one op of the graph: the catalogue's, or an operator of ONNX that "
+        "the importer knows. The program has to call it.",
+        hint="NAME=OP says which op it is; `spyrec ops` lists them",
+    ),
 }

@@ -6,7 +6,7 @@ reference evaluator, node by node, and becomes attributes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -119,10 +119,14 @@ def _attribute(item: AttributeProto) -> object:
     return value
 
 
+_NOTHING_KEPT: Mapping[str, str] = {}
+
+
 class OnnxLowering:
     """One model on its way: values of the graph, and numbers that are known, by ONNX's names."""
 
-    def __init__(self, model: OnnxModel, weights: Weights) -> None:
+    def __init__(self, model: OnnxModel, weights: Weights, kept: Mapping[str, str] = _NOTHING_KEPT) -> None:
+        self._kept = kept
         self.builder = GraphBuilder(legal_name(model.proto.graph.name or "graph"))
         self._model = model
         self._weights = weights
@@ -229,9 +233,9 @@ class OnnxLowering:
         module = place.module.rpartition(".")[0]
         self.builder.within(legal_name(module) if module else "")
         try:
-            if node.domain not in ("", "ai.onnx", "ai.onnx.ml"):
+            if node.domain not in ("", "ai.onnx", "ai.onnx.ml") and node.op_type not in self._kept:
                 raise Unsupported(f'the domain "{node.domain}" is none that a graph knows')
-            operator = OPERATORS.get(node.op_type)
+            operator = OPERATORS.get(self._kept.get(node.op_type, node.op_type))
             if operator is None:
                 raise Unsupported("a graph has no op for it")
             results = operator(Call(self, node))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from spyrec.frontends.model_import.source_graph import HostArray, SourceGraph, Weight, Weights, weight_dtype
 from spyrec.frontends.torch_export.archive import read_archive
+from spyrec.frontends.torch_export.kept import kept_operations
 from spyrec.frontends.torch_export.lower import lower
 from spyrec.frontends.torch_export.program_process import traced
 
@@ -20,18 +21,20 @@ if TYPE_CHECKING:
 
 
 def read_program(
-    program: ExportedProgram | str | os.PathLike[str], dims: Mapping[str, int]
+    program: ExportedProgram | str | os.PathLike[str], dims: Mapping[str, int], keep_ops: Sequence[str] = ()
 ) -> tuple[SourceGraph, Weights]:
     """Return a program as a graph in its own dtypes, and its weights; nothing of them is read.
 
-    ``dims``: extents of symbolic dims.  Errors: SPY0160 to SPY0165 for a file.
+    ``dims``: extents of symbolic dims.  ``keep_ops``: operations that are one op each.
+    Errors: SPY0160 to SPY0165 for a file, SPY0167 an operation cannot be kept.
     """
+    kept = kept_operations(keep_ops)
     if isinstance(program, str | os.PathLike):
         archive = read_archive(Path(program))
-        return lower(traced(archive, dims)), archive.weights()
+        return lower(traced(archive, dims, kept), kept), archive.weights()
     from spyrec.frontends.torch_export.walk import walk
 
-    return lower(walk(program, dims)), weights_of(program)
+    return lower(walk(program, dims, kept), kept), weights_of(program)
 
 
 def weights_of(program: ExportedProgram) -> Weights:
