@@ -13,8 +13,10 @@ from spyrec.files.lazy_names import lazy_names
 if TYPE_CHECKING:
     from spyrec import exec, runtime  # noqa: A004 -- the execution contract's name for itself
     from spyrec.bundle.bundle import Bundle
+    from spyrec.bundle.entries import BundleEntries
     from spyrec.device_front import open_device
     from spyrec.diagnostics import Diagnostic, SpyrecError
+    from spyrec.entry_compilation import compile_entries
     from spyrec.front import compile  # noqa: A004 -- the front's verbs are named after the commands
     from spyrec.frontends.graph_builder import GraphBuilder
     from spyrec.ir.graph import Graph
@@ -28,6 +30,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Bundle",
+    "BundleEntries",
     "CompileOptions",
     "DeviceLayout",
     "Diagnostic",
@@ -39,6 +42,7 @@ __all__ = [
     "SpyrecError",
     "__version__",
     "compile",
+    "compile_entries",
     "exec",
     "import_onnx",
     "import_program",
@@ -50,6 +54,7 @@ __all__ = [
 
 _HOMES = {
     "Bundle": "spyrec.bundle.bundle",
+    "BundleEntries": "spyrec.bundle.entries",
     "CompileOptions": "spyrec.options",
     "DeviceLayout": "spyrec.layout.device_layout",
     "Diagnostic": "spyrec.diagnostics",
@@ -60,6 +65,7 @@ _HOMES = {
     "RunResult": "spyrec.options",
     "SpyrecError": "spyrec.diagnostics",
     "compile": "spyrec.front",
+    "compile_entries": "spyrec.entry_compilation",
     "exec": "spyrec.exec",
     "import_onnx": "spyrec.model_import",
     "import_program": "spyrec.model_import",

@@ -8,7 +8,7 @@ emulator.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -34,6 +34,7 @@ from spyrec.options import (
 
 if TYPE_CHECKING:
     from spyrec.bundle.dialects import Dialect
+    from spyrec.bundle.entries import BundleEntries
     from spyrec.compare.check import CheckReport
     from spyrec.frontends.graph_builder import GraphBuilder
     from spyrec.host_steps import HostSteps
@@ -45,7 +46,9 @@ if TYPE_CHECKING:
     from spyrec.runtime.bundle_run import BundleRun, RunRecord
     from spyrec.runtime.findings import Finding
     from spyrec.runtime.inputs.binding import ExpectedInput
+    from spyrec.runtime.jobs.execution_plan import ExecutionPlan
     from spyrec.runtime.spyre_device import SpyreDevice
+    from spyrec.runtime.state_memory import StateMemory
 
 GraphSource: TypeAlias = "str | os.PathLike[str] | Mapping[str, object] | Graph | GraphBuilder"
 """A graph as the front takes it: path of a JSON file, its parsed object, the IR, or a builder of it."""
@@ -255,36 +258,109 @@ def open_bundle(bundle: Bundle, options: RunOptions) -> OpenedBundle | RunResult
     device finds.
     """
     from spyrec.emulator.backend import emulator_of
-    from spyrec.runtime.bundle_run import BundleRun
-    from spyrec.runtime.findings import sanitizers_named
-    from spyrec.runtime.inputs.chosen_dims import at_dims
     from spyrec.runtime.selection import selected_plan
 
     _refuse_options(bundle, options)
-    bundle = at_dims(bundle, options.dims)
+    bundle = at_their_dims(bundle, options)
     device = _device_for(bundle, options)
     with ExitStack() as undo:
         undo.callback(emulator_of(device).close)
         undo.enter_context(device)
         try:
             plan = selected_plan(bundle, options.only, options.max_executions)
-            run = BundleRun(
-                device,
-                plan,
-                allow_tiled_launch=options.allow_tiled_launch,
-                keeps_tensors=not sanitizers_named(options.sanitize),  # they tell new memory from old
-                returned=options.outputs,
-                host=_host_work(bundle),
-            )
+            run = _prepared(bundle, plan, device, options)
         except SpyrecError as error:
             return _refused(error, options, device)
         undo.pop_all()
     return OpenedBundle(bundle, run, device, options)
 
 
+def open_entries(entries: BundleEntries, options: RunOptions) -> OpenedEntries:
+    """Return the bundles of one model on one fresh device, where they share constants and state.
+
+    ``dims`` and ``outputs`` of the options are for the entries that have them.
+    Errors: as :func:`open_bundle`, SPY0771 ``only`` of several bundles.
+    """
+    from spyrec.emulator.backend import emulator_of
+    from spyrec.runtime.jobs.constant_memory import ConstantMemory
+    from spyrec.runtime.selection import selected_plan
+    from spyrec.runtime.state_memory import StateMemory
+
+    chosen = entry_options(entries, options)
+    bundles = {name: at_their_dims(bundle, chosen[name]) for name, bundle in entries.bundles.items()}
+    device = _device_for(next(iter(bundles.values())), options)
+    opened: dict[str, OpenedBundle] = {}
+    with ExitStack() as undo:
+        undo.callback(emulator_of(device).close)
+        undo.enter_context(device)
+        constants, state = ConstantMemory(), StateMemory(device, [item.manifest for item in bundles.values()])
+        for name, bundle in bundles.items():
+            plan = selected_plan(bundle, None, options.max_executions)
+            arguments = {item.name: item for item in bundle.manifest.arguments}
+            plan.share_constants(constants.of_plan(arguments, entries.tensors[name]))
+            run = _prepared(bundle, plan, device, chosen[name], state)
+            opened[name] = OpenedBundle(bundle, run, device, chosen[name])
+        undo.pop_all()
+    return OpenedEntries(opened, device, state)
+
+
+def entry_options(entries: BundleEntries, options: RunOptions) -> dict[str, RunOptions]:
+    """Return the options of each entry: what names a dim or an output is for those that have it.
+
+    Errors: as :func:`open_bundle`.
+    """
+    if options.only is not None:
+        fact = f'only names "{options.only}", and there are entries'
+        raise refuse("SPY0771", fact, hint="run the entry's own bundle, DIR/NAME")
+    manifests = {name: bundle.manifest for name, bundle in entries.bundles.items()}
+    outputs = {name: {result for result, _ in manifest.outputs} for name, manifest in manifests.items()}
+    _refuse_unknown_outputs(options, [result for found in outputs.values() for result in found])
+    dims = {name: dim for manifest in manifests.values() for name, dim in manifest.symbolic_dims.items()}
+    unknown = {name: size for name, size in options.dims.items() if name not in dims}
+    if unknown:
+        from spyrec.runtime.inputs.chosen_dims import check_dims
+
+        check_dims(dims, unknown)
+    found = {
+        name: replace(
+            options,
+            dims={dim: size for dim, size in options.dims.items() if dim in manifest.symbolic_dims},
+            outputs=None if options.outputs is None else tuple(it for it in options.outputs if it in outputs[name]),
+        )
+        for name, manifest in manifests.items()
+    }
+    for name, bundle in entries.bundles.items():
+        _refuse_options(bundle, found[name])
+    return found
+
+
+def at_their_dims(bundle: Bundle, options: RunOptions) -> Bundle:
+    """Return a bundle whose symbolic dims have the sizes that the options give; errors SPY0993 and SPY0994."""
+    from spyrec.runtime.inputs.chosen_dims import at_dims
+
+    return at_dims(bundle, options.dims)
+
+
+def _prepared(
+    bundle: Bundle, plan: ExecutionPlan, device: SpyreDevice, options: RunOptions, state: StateMemory | None = None
+) -> BundleRun:
+    from spyrec.runtime.bundle_run import BundleRun
+    from spyrec.runtime.findings import sanitizers_named
+
+    return BundleRun(
+        device,
+        plan,
+        allow_tiled_launch=options.allow_tiled_launch,
+        keeps_tensors=not sanitizers_named(options.sanitize),  # they tell new memory from old
+        returned=options.outputs,
+        host=_host_work(bundle),
+        state=state,
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class OpenedBundle:
-    """A bundle on a device of its own, and the options to run it with."""
+    """A bundle on a device, and the options to run it with."""
 
     bundle: Bundle
     prepared: BundleRun
@@ -296,8 +372,12 @@ class OpenedBundle:
         from spyrec.emulator.backend import emulator_of
 
         with closing(emulator_of(self.device)), self.device:
-            self.prepared.free()
-            self.prepared.plan.unload(self.device)
+            self.give_back()
+
+    def give_back(self) -> None:
+        """Give back all that the bundle has on its device."""
+        self.prepared.free()
+        self.prepared.plan.unload(self.device)
 
     @property
     def inputs(self) -> tuple[ExpectedInput, ...]:
@@ -314,7 +394,7 @@ class OpenedBundle:
             hint = "run without only, or on inputs of the compiled shapes"
             raise refuse("SPY0771", "only is for runs that are not launched in tiles", hint=hint)
         # a call that leaves out what the one before has replaced is checked with what is there
-        known = {**self.prepared.state(), **inputs} if options.check and self.bundle.manifest.updates else inputs
+        known = {**self.prepared.state(), **inputs} if options.check else inputs
         try:
             with self._profiled() if is_tiled else nullcontext():
                 record = self.prepared.run(inputs)
@@ -368,6 +448,24 @@ class OpenedBundle:
         write_trace(Path(options.trace), trace, force=options.force)
 
 
+@dataclass(frozen=True, slots=True)
+class OpenedEntries:
+    """The bundles of one model on one device, by entry, and the state that they share."""
+
+    bundles: Mapping[str, OpenedBundle]
+    device: SpyreDevice
+    state: StateMemory
+
+    def close(self) -> None:
+        """Give back all that the bundles have on their device, and close that."""
+        from spyrec.emulator.backend import emulator_of
+
+        with closing(emulator_of(self.device)), self.device:
+            for opened in self.bundles.values():
+                opened.give_back()
+            self.state.free()
+
+
 def _host_work(bundle: Bundle) -> HostSteps | None:
     """Return what computes the host's steps of a bundle, ``None`` where it has none."""
     if not bundle.manifest.host_steps:
@@ -387,10 +485,7 @@ def _refuse_options(bundle: Bundle, options: RunOptions) -> None:
         raise refuse(
             "SPY0771", "bisect stops at the first wrong operation, sanitize watches whole runs", hint="leave one out"
         )
-    unknown = sorted(set(options.outputs or ()) - {name for name, _ in bundle.manifest.outputs})
-    if unknown:
-        names = ", ".join(name for name, _ in bundle.manifest.outputs)
-        raise refuse("SPY0787", f'the bundle has no output "{unknown[0][:80]}"', hint=f"its outputs are {names}")
+    _refuse_unknown_outputs(options, [name for name, _ in bundle.manifest.outputs])
     if options.outputs is not None and (options.check or options.bisect):
         raise refuse(
             "SPY0771", "outputs leaves results on the device, which check and bisect look at", hint="leave it out"
@@ -412,6 +507,13 @@ def _refuse_options(bundle: Bundle, options: RunOptions) -> None:
         from spyrec.runtime.profiling.trace_events import refuse_unwritable_trace
 
         refuse_unwritable_trace(Path(options.trace), force=options.force)
+
+
+def _refuse_unknown_outputs(options: RunOptions, known: Sequence[str]) -> None:
+    unknown = sorted(set(options.outputs or ()) - set(known))
+    if unknown:
+        hint = f"its outputs are {', '.join(known)}"
+        raise refuse("SPY0787", f'the bundle has no output "{unknown[0][:80]}"', hint=hint)
 
 
 def _device_for(bundle: Bundle, options: RunOptions) -> SpyreDevice:

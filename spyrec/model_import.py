@@ -28,20 +28,24 @@ def import_program(
     dtype: ImportDType = "float16",
     *,
     dims: Mapping[str, int | str] = _NO_DIMS,
+    keep_ops: Sequence[str] = (),
 ) -> GraphBuilder:
     """Return a program of ``torch.export`` as a graph, its weights included.
 
     ``program``: an ``ExportedProgram``, or the path of a ``.pt2`` file.  ``dtype``: what its floats become; ``keep``
     leaves them.  ``dims``: of its symbolic dims by name, an extent, or bounds within
-    its own, ``"64:4096:64"`` (least, most, multiple).  Errors: SPY0160 to SPY0165 for a file, SPY0166 each thing of
-    the program that a graph does not have, SPY0168 the dims, SPY0771 for a dtype that is no choice.
+    its own, ``"64:4096:64"`` (least, most, multiple).  ``keep_ops``: operations that are one op of the graph
+    whatever they could be taken apart into: ``mylib::rms_norm``, or ``mylib::norm=rms_norm`` where an op is called
+    otherwise; their tensors are its operands, in order.
+    Errors: SPY0160 to SPY0165 for a file, SPY0166 each thing of the program that a graph does not have, SPY0167 an
+    operation that cannot be kept, SPY0168 the dims, SPY0771 for a dtype that is no choice.
     """
     from spyrec.frontends.graph_builder import GraphBuilder
     from spyrec.frontends.model_import.symbolic_sizes import choices
     from spyrec.frontends.torch_export.program import read_program
 
     check_dtype(dtype)
-    source, weights = read_program(program, choices(dims))
+    source, weights = read_program(program, choices(dims), keep_ops)
     return GraphBuilder.of(settled(source, weights, dtype).in_memory())
 
 
@@ -50,18 +54,19 @@ def import_onnx(
     dtype: ImportDType = "float16",
     *,
     dims: Mapping[str, int | str] = _NO_DIMS,
+    keep_ops: Sequence[str] = (),
 ) -> GraphBuilder:
     """Return an ONNX model as a graph, its weights included; torch is not needed.
 
     ``model``: a ``ModelProto``, or the path of a ``.onnx`` file, whose external data lie in its directory.  The rest as
-    :func:`import_program`.
+    :func:`import_program`; ``keep_ops``: functions of the model, ``MyGelu=Gelu``, that are an operator of ONNX each.
     """
     from spyrec.frontends.graph_builder import GraphBuilder
     from spyrec.frontends.model_import.symbolic_sizes import choices
     from spyrec.frontends.onnx.model import read_onnx
 
     check_dtype(dtype)
-    source, weights = read_onnx(model, choices(dims))
+    source, weights = read_onnx(model, choices(dims), keep_ops)
     return GraphBuilder.of(settled(source, weights, dtype).in_memory())
 
 

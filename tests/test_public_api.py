@@ -19,6 +19,7 @@ SURFACE = Path(__file__).parent / "fixtures" / "public_surface.txt"
 
 PUBLIC = {
     "Bundle",
+    "BundleEntries",
     "CompileOptions",
     "DeviceLayout",
     "Diagnostic",
@@ -30,6 +31,7 @@ PUBLIC = {
     "SpyrecError",
     "__version__",
     "compile",
+    "compile_entries",
     "exec",
     "import_onnx",
     "import_program",

@@ -30,6 +30,7 @@ NOT_REPLACEABLE = "SPY0614"
 _WRITE_ELSEWHERE = "name an output on a disk with room, in a directory that you may write to"
 
 MANIFEST_FILE = "manifest.json"
+ENTRIES_FILE = "entries.json"
 PROGRAM_FILE = "bundle.mlir"
 
 
@@ -135,13 +136,15 @@ def _refuse_existing(target: Path, path: Path, force: bool) -> None:
 
 
 def is_bundle_directory(path: Path) -> bool:
-    """Whether a path is a directory (no link) that holds a manifest of ours or a ``bundle.mlir``."""
+    """Whether a path is a directory (no link) that holds a manifest of ours, our entries or a ``bundle.mlir``."""
     if path.is_symlink() or not path.is_dir():
         return False
     if (path / PROGRAM_FILE).is_file():
         return True
-    with suppress(OSError), open_regular(path / MANIFEST_FILE) as stream:
-        return b'"spyrec.bundle/' in stream.read(4096)
+    for name, kind in ((MANIFEST_FILE, b'"spyrec.bundle/'), (ENTRIES_FILE, b'"spyrec.entries/')):
+        with suppress(OSError), open_regular(path / name) as stream:
+            if kind in stream.read(4096):
+                return True
     return False
 
 

@@ -29,7 +29,7 @@ from spyrec.bundle.spyrecode_json import write_plan
 from spyrec.dataclass import dataclass
 from spyrec.diagnostics import DiagnosticSink
 
-__all__ = ["Bundle", "DeviceProgram", "load_foreign", "write_artifact", "write_files"]
+__all__ = ["Bundle", "DeviceProgram", "load_foreign", "with_methods", "write_artifact", "write_files"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,11 +42,7 @@ class Bundle(BundleContent):
         ``force`` replaces an existing bundle, and nothing else.  Errors: SPY0612 to SPY0614.
         """
         with atomic_directory(Path(path), force=force) as directory:
-            if self.kept_files is not None and self.kept_files.are_of(self):
-                for name, content in self.kept_files.files.items():
-                    directory.write(name, content)
-            else:
-                self._write_files(directory)
+            self.write_files(directory)
             if self.constants:
                 with directory.stream(CONSTANTS_FILE) as write:
                     write_constants(write, self.constants, constant_forms(self.manifest))
@@ -55,15 +51,19 @@ class Bundle(BundleContent):
     def with_kept_files(self) -> Bundle:
         """Return the bundle with its files in memory, those of constants and the manifest apart."""
         written = _WrittenFiles({})
-        self._write_files(written)
+        self.write_files(written)
         return self.keeping(written.files)
 
     def keeping(self, files: Mapping[str, bytes]) -> Bundle:
         """Return the bundle with what is written of it, constants and the manifest apart."""
         return replace(self, kept_files=KeptFiles.of(self, files))
 
-    def _write_files(self, directory: FileSink) -> None:
+    def write_files(self, directory: FileSink) -> None:
         """Write all files but constants and the manifest."""
+        if self.kept_files is not None and self.kept_files.are_of(self):
+            for name, content in self.kept_files.files.items():
+                directory.write(name, content)
+            return
         written: dict[tuple[int, int], dict[str, bytes]] = {}
         for program in self.programs:
             code = id(program.program), id(program.superdscs)  # layers repeat, and share the code of their programs
@@ -95,11 +95,16 @@ class Bundle(BundleContent):
         error (SPY0626) and not one of the ``warnings``.  All problems are collected.  Errors: SPY0601 to SPY0606 (files
         missing, altered, outside, too large, unreadable, not listed), SPY0610 and SPY0611 (manifest), SPY0615 (no
         manifest), SPY0616 (constants), SPY0620 to SPY0635 (program files), SPY0640 to SPY0657 (launch artefacts),
-        SPY0316 (conversion tables).
+        SPY0316 (conversion tables), SPY0784 (several entries).
+
+        The directory may be an entry's, ``DIR/NAME`` where ``DIR/entries.json`` lists it: its constants lie in ``DIR``.
         """
         from spyrec.bundle.bundle_reader import read_bundle
+        from spyrec.bundle.entry_directory import shared_constants
 
-        return _with_methods(read_bundle(Path(path), verify=verify, strict=strict, warnings=warnings))
+        root = Path(path)
+        shared = shared_constants(root, verify=verify)
+        return with_methods(read_bundle(root, verify=verify, strict=strict, warnings=warnings, shared=shared))
 
 
 def load_foreign(
@@ -116,7 +121,7 @@ def load_foreign(
     """
     from spyrec.bundle.bundle_reader import read_foreign_bundle
 
-    return _with_methods(read_foreign_bundle(Path(path), Path(args), strict=strict, warnings=warnings))
+    return with_methods(read_foreign_bundle(Path(path), Path(args), strict=strict, warnings=warnings))
 
 
 class FileSink(Protocol):
@@ -156,7 +161,8 @@ def write_artifact(directory: FileSink, folder: str, artifact: LaunchArtifact) -
     write_files(directory, folder, {f"{CODE_DIRECTORY}/{name}": content for name, content in files.items()})
 
 
-def _with_methods(content: BundleContent) -> Bundle:
+def with_methods(content: BundleContent) -> Bundle:
+    """Return what was read of a directory as a bundle."""
     return Bundle(
         content.manifest,
         content.programs,

@@ -8,13 +8,20 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from pathlib import Path
 
-from spyrec.bundle.atomic_directory import MANIFEST_FILE, PROGRAM_FILE
+from spyrec.bundle.atomic_directory import ENTRIES_FILE, MANIFEST_FILE, PROGRAM_FILE
 from spyrec.bundle.bundle_content import CONSTANTS_FILE, GRAPH_FILE, OPSPECS_FILE, BundleContent, constant_forms
-from spyrec.bundle.constants import HostArray, open_constants
+from spyrec.bundle.constants import (
+    MALFORMED_CONSTANTS,
+    ConstantForm,
+    HostArray,
+    RenamedConstants,
+    open_constants,
+)
 from spyrec.bundle.contract_checks import check_contracts
 from spyrec.bundle.conversion_checks import check_copy, check_layouts
 from spyrec.bundle.device_program import DeviceProgram, executes
 from spyrec.bundle.dynamic_sizes import with_named_sizes
+from spyrec.bundle.entry_directory import SharedConstants, entry_file, is_entries_directory
 from spyrec.bundle.foreign import manifest_of_table
 from spyrec.bundle.image_table import ImageTable, table_of
 from spyrec.bundle.json_cursor import attempt
@@ -44,10 +51,22 @@ Tables = dict[str, tuple[DataConversionInfo, Location]]
 
 
 def read_bundle(
-    root: Path, *, verify: bool, strict: bool = False, warnings: DiagnosticSink | None = None
+    root: Path,
+    *,
+    verify: bool,
+    strict: bool = False,
+    warnings: DiagnosticSink | None = None,
+    shared: SharedConstants | None = None,
 ) -> BundleContent:
-    """Read the directory of a bundle with a manifest; errors as ``Bundle.load`` lists them."""
+    """Read the directory of a bundle with a manifest; errors as ``Bundle.load`` lists them.
+
+    ``shared``: where its constants lie if not in a file of its own.
+    """
     _require_directory(root)
+    if is_entries_directory(root):
+        names = sorted(path.parent.name for path in root.glob(f"*/{MANIFEST_FILE}"))
+        hint = f"name one of its folders: {', '.join(names)}" if names else None
+        raise refuse("SPY0784", "the directory holds several bundles, its entries", Location(str(root)), hint=hint)
     if not (root / MANIFEST_FILE).exists():
         fact = f"{MANIFEST_FILE} is missing"
         is_foreign = (root / PROGRAM_FILE).exists()
@@ -68,7 +87,7 @@ def read_bundle(
     artifacts = _read_artifacts(files, digests.keys(), (programs, manifest), sink)
     graph = attempt(sink, lambda: _read_graph(files, manifest, GRAPH_FILE in digests))
     opspecs = attempt(sink, lambda: files.read(OPSPECS_FILE, MAX_JSON_BYTES)) if OPSPECS_FILE in digests else None
-    constants = attempt(sink, lambda: _open_constants(files, manifest))
+    constants = attempt(sink, lambda: _open_constants(files, manifest, shared))
     for diagnostic in files.verify_all(where):
         if diagnostic not in sink.diagnostics:
             sink.add(diagnostic)
@@ -85,8 +104,12 @@ def read_bundle(
 
 def are_constants_altered(root: Path) -> bool:
     """Whether the constants of a bundle are not those it was written with; errors as for :func:`read_bundle`."""
-    text = BundleFiles(root, None).read(MANIFEST_FILE, MAX_JSON_BYTES)
-    _, digests, _ = read_manifest(text, str(root / MANIFEST_FILE))
+    shared = entry_file(root)
+    if shared is None:
+        text = BundleFiles(root, None).read(MANIFEST_FILE, MAX_JSON_BYTES)
+        digests: Mapping[str, str] = read_manifest(text, str(root / MANIFEST_FILE))[1]
+    else:
+        digests, root = shared.files, root.absolute().parent
     try:
         BundleFiles(root, digests).verify(CONSTANTS_FILE)
     except SpyrecError as error:
@@ -236,8 +259,24 @@ def _read_graph(files: BundleFiles, manifest: Manifest, is_listed: bool) -> byte
     return content
 
 
-def _open_constants(files: BundleFiles, manifest: Manifest) -> Mapping[str, HostArray]:
+def _open_constants(files: BundleFiles, manifest: Manifest, shared: SharedConstants | None) -> Mapping[str, HostArray]:
     forms = constant_forms(manifest)
     if not forms:
         return {}
+    if shared is not None:
+        return _open_shared(forms, shared)
     return open_constants(files.verify(CONSTANTS_FILE), forms, files.display(CONSTANTS_FILE))
+
+
+def _open_shared(forms: Mapping[str, ConstantForm], shared: SharedConstants) -> Mapping[str, HostArray]:
+    """Open the constants of an entry in the file that it shares with others.  Errors: SPY0616."""
+    missing = sorted(forms.keys() - shared.tensors.keys())
+    if missing or shared.path is None:
+        fact = f'{ENTRIES_FILE} does not say which tensor constant "{(missing or sorted(forms))[0]}" is'
+        raise refuse(MALFORMED_CONSTANTS, fact, Location(shared.shown), hint="write the entries again")
+    by_tensor = {shared.tensors[name]: form for name, form in forms.items()}
+    if len(by_tensor) < len(forms):
+        fact = "two constants of one entry are one tensor"
+        raise refuse(MALFORMED_CONSTANTS, fact, Location(shared.shown), hint="write the entries again")
+    opened = open_constants(shared.path, by_tensor, shared.shown, has_others=True)
+    return RenamedConstants(opened, {name: shared.tensors[name] for name in forms})

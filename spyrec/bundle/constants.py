@@ -128,8 +128,27 @@ class MappedConstants(Mapping[str, HostArray]):
         return len(self._places)
 
 
-def open_constants(path: Path, forms: Mapping[str, ConstantForm], shown: str) -> MappedConstants:
-    """Open the file that must hold exactly the tensors of ``forms``.
+class RenamedConstants(Mapping[str, HostArray]):
+    """Constants under other names; ``names``: by name, that of the tensor in ``tensors``."""
+
+    def __init__(self, tensors: Mapping[str, HostArray], names: Mapping[str, str]) -> None:
+        self._tensors = tensors
+        self._names = names
+
+    def __getitem__(self, name: str) -> HostArray:
+        return self._tensors[self._names[name]]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+def open_constants(
+    path: Path, forms: Mapping[str, ConstantForm], shown: str, *, has_others: bool = False
+) -> MappedConstants:
+    """Open the file that must hold exactly the tensors of ``forms``, or these and others.
 
     Errors: SPY0616 where the header is damaged, a tensor is missing, unknown, of another dtype or shape, or lies
     outside the file.
@@ -145,7 +164,7 @@ def open_constants(path: Path, forms: Mapping[str, ConstantForm], shown: str) ->
     try:
         root = Cursor(load_json(text, shown)[0], Location(shown))
         tensors = {name: member for name, member in root.members() if name != "__metadata__"}
-        _require_names(tensors.keys(), forms.keys(), shown)
+        _require_names(tensors.keys(), forms.keys(), shown, has_others=has_others)
         places = {name: (form, _offset(tensors[name], form, size_bytes - data_begin)) for name, form in forms.items()}
     except SpyrecError as error:
         raise _recoded(error) from None
@@ -159,8 +178,8 @@ def _recoded(error: SpyrecError) -> SpyrecError:
     return refuse(MALFORMED_CONSTANTS, message, where, hint=_HINT)
 
 
-def _require_names(found: AbstractSet[str], wanted: AbstractSet[str], shown: str) -> None:
-    missing, unknown = sorted(wanted - found), sorted(found - wanted)
+def _require_names(found: AbstractSet[str], wanted: AbstractSet[str], shown: str, *, has_others: bool) -> None:
+    missing, unknown = sorted(wanted - found), [] if has_others else sorted(found - wanted)
     if missing or unknown:
         fact = f"the file lacks constants {missing[:8]} and has unknown ones {unknown[:8]}"
         raise refuse(MALFORMED_CONSTANTS, fact, Location(shown))

@@ -1,4 +1,4 @@
-"""``manifest.json``, the tile contracts in it and ``spyrec.args/1`` tables: what they hold, read with all problems."""
+"""``manifest.json``, its tile contracts, ``entries.json`` and ``spyrec.args/1``: what they hold, all problems told."""
 
 from __future__ import annotations
 
@@ -46,6 +46,7 @@ from spyrec.hardware.target import Target
 from spyrec.layout.symbolic_dim import SymbolicDim
 
 BUNDLE_FORMAT = "spyrec.bundle/1"
+ENTRIES_FORMAT = "spyrec.entries/1"
 ARGS_FORMAT = "spyrec.args/1"
 
 MALFORMED_MANIFEST = "SPY0610"
@@ -55,6 +56,11 @@ _HINT = "`spyrec schema bundle` describes the form; a bundle that was damaged is
 
 _SHA256 = Form(pattern=r"^[0-9a-f]{64}$")
 _ENTRIES = Form(max_length=MAX_ARGUMENTS)
+
+ENTRY_NAME = r"^[A-Za-z_][A-Za-z0-9_]{0,63}$"
+"""What an entry may be called: an identifier, and the name of a folder."""
+
+MAX_ENTRIES = 256
 _TRAFFIC = Form(without={"lx": LxFigures(0, 0)})
 
 
@@ -192,7 +198,30 @@ class ForeignTable:
     arguments: tuple[ForeignArgument, ...] = field(metadata=key(_ENTRIES))
 
 
+@dataclass(frozen=True, slots=True)
+class EntriesFile:
+    """``entries.json``: bundles of one directory, each in a folder of its name, that share one file of constants.
+
+    ``entries``: by entry, the tensor of that file that each of its constants is.  ``files``: SHA-256 digests of the
+    file and of every entry's manifest.
+    """
+
+    format: Literal["spyrec.entries/1"]
+    entries: Mapping[str, Mapping[str, str]] = field(
+        metadata=key(
+            Form(
+                min_length=1,
+                max_length=MAX_ENTRIES,
+                keys=Form(pattern=ENTRY_NAME),
+                each=Form(max_length=MAX_ARGUMENTS, keys=NAME, each=NAME),
+            )
+        )
+    )
+    files: Mapping[str, str] = field(metadata=key(Form(max_length=MAX_ENTRIES + 1, keys=RELATIVE_PATH, each=_SHA256)))
+
+
 _MANIFEST_FILE = JsonRecord(ManifestFile)
+_ENTRIES_FILE = JsonRecord(EntriesFile)
 _FOREIGN_TABLE = JsonRecord(ForeignTable)
 
 FileType = TypeVar("FileType")
@@ -209,10 +238,22 @@ def read_written_manifest(text: bytes) -> Manifest:
     return _MANIFEST_FILE.read(orjson.loads(text)).manifest()
 
 
+def write_entries_file(entries: Mapping[str, Mapping[str, str]], files: Mapping[str, str]) -> bytes:
+    """Return the bytes of ``entries.json``; ``files`` are SHA-256 digests by relative path."""
+    content = _ENTRIES_FILE.write(EntriesFile(ENTRIES_FORMAT, entries, dict(sorted(files.items()))))
+    return orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+
+
+def read_entries_file(text: bytes, file: str) -> tuple[EntriesFile, Location]:
+    """Read ``entries.json``; errors SPY0101 to SPY0104, SPY0610."""
+    return _read(_ENTRIES_FILE, text, file, ENTRIES_FORMAT)
+
+
 def bundle_schema() -> str:
-    """Return the text of ``schemas/bundle.schema.json``: the manifest, with the argument table beside it."""
-    manifest, table = _MANIFEST_FILE.schema(), _FOREIGN_TABLE.schema()
-    definitions = {**manifest.pop("$defs"), **table.pop("$defs"), "ForeignTableModel": table}
+    """Return the text of ``schemas/bundle.schema.json``: the manifest, with argument table and entries beside it."""
+    manifest, table, entries = _MANIFEST_FILE.schema(), _FOREIGN_TABLE.schema(), _ENTRIES_FILE.schema()
+    beside = {"ForeignTableModel": table, "EntriesFileModel": entries}
+    definitions = {**manifest.pop("$defs"), **table.pop("$defs"), **entries.pop("$defs", {}), **beside}
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "manifest.json of a bundle"}
     return json.dumps({**manifest, **head, "$defs": definitions}, indent=2, sort_keys=True) + "\n"
 

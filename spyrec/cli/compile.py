@@ -15,6 +15,7 @@ from spyrec.dataclass import dataclass
 if TYPE_CHECKING:
     from spyrec.bundle.bundle import Bundle
     from spyrec.hardware.target import Target
+    from spyrec.ir.graph import Graph
     from spyrec.options import CompileOptions
     from spyrec.passes.driver import PassRecord
 
@@ -108,7 +109,7 @@ def command(  # noqa: PLR0913 -- one parameter per option of the verb
 ) -> int:
     """Compile GRAPH, a spyrec.graph/1 file, to a bundle; exit code 1 when it differs from a golden bundle.
 
-    GRAPH may be the directory of entries that import wrote: a directory of bundles, one for each, is made of it.
+    GRAPH may be the directory of entries that import wrote: they become one bundle, with a folder for each.
     """
     from spyrec.bundle.atomic_directory import refuse_unwritable
     from spyrec.options import CompileOptions
@@ -125,9 +126,9 @@ def command(  # noqa: PLR0913 -- one parameter per option of the verb
     if output is not None and watch.stop_after is None:
         refuse_unwritable(output, force=force)
     if graph.is_dir():
-        if output is None or not watch.is_idle or golden is not None or explain_plan or force:
-            raise click.UsageError("a directory is compiled with -o, without options that show, compare or replace")
-        return _compile_entries(graph, output, options)
+        if output is None or not watch.is_idle or golden is not None or explain_plan:
+            raise click.UsageError("a directory is compiled with -o, without options that show or compare")
+        return _compile_entries(graph, output, options, force=force)
     bundle = _compiled(graph, options, watch)
     if bundle is None:
         return 0
@@ -201,26 +202,26 @@ def _compiled(graph: Path, options: CompileOptions, watch: _Watch) -> Bundle | N
         return emit(result, options)
 
 
-def _compile_entries(directory: Path, output: Path, options: CompileOptions) -> int:
-    """Compile each entry, and write all bundles or none."""
+def _compile_entries(directory: Path, output: Path, options: CompileOptions, *, force: bool) -> int:
+    """Compile the entries of one model, and write them all or none."""
     from spyrec.diagnostics import Location, refuse
+    from spyrec.entry_compilation import entries_of
     from spyrec.front import compile as compile_graph
     from spyrec.ir.reader import read_graph
 
-    graphs = sorted(directory.glob("*/graph.json"))
-    if not graphs:
+    files = {path.parent.name: path for path in sorted(directory.glob("*/graph.json"))}
+    if not files:
         hint = "name a graph.json, or the directory that import --entry wrote"
         raise refuse("SPY0138", "no directory in it has a graph.json", Location(str(directory)), hint=hint)
-    bundles: dict[str, Bundle] = {}
-    for graph in graphs:
-        with current_console().progress(f"compiling {graph.parent.name}"):
-            bundles[graph.parent.name] = compile_graph(read_graph(graph, directory), options)
-    with TemporaryDirectory(prefix=".spyrec-entries-", dir=output.absolute().parent) as folder:
-        Path(folder, "bundles").mkdir()
-        for name, bundle in bundles.items():
-            bundle.save(Path(folder, "bundles", name))
-        Path(folder, "bundles").rename(output)
-    click.echo("\n".join(_summary(bundle, output / name) for name, bundle in bundles.items()))
+
+    def compiled(name: str, graph: Graph) -> Bundle:
+        with current_console().progress(f"compiling {name}"):
+            return compile_graph(graph, options)
+
+    entries = entries_of({name: read_graph(path, directory) for name, path in files.items()}, compiled)
+    with current_console().progress("writing the bundles"):
+        entries.save(output, force=force)
+    click.echo("\n".join(_summary(bundle, output / name) for name, bundle in entries.bundles.items()))
     return 0
 
 

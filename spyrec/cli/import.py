@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import click
 
+from spyrec.bundle.manifest_json import ENTRY_NAME
 from spyrec.cli._console import current_console
 
 if TYPE_CHECKING:
@@ -34,6 +37,9 @@ if TYPE_CHECKING:
     "--dim", "dims", multiple=True, metavar="NAME=EXTENT", help="Bind a symbolic dim, or MIN:MAX:MULTIPLE: bound it."
 )
 @click.option("--entry", "entries", multiple=True, metavar="NAME=FILE", help="Instead of FILE: programs of one model.")
+@click.option(
+    "--keep-op", "keep_ops", multiple=True, metavar="NAME[=OP]", help="Keep this operation whole, as the op OP."
+)
 @click.option("--list-unsupported", is_flag=True, help="Only list what a graph does not have; exit 1 if there is any.")
 @click.option(
     "--verify",
@@ -53,6 +59,7 @@ def command(  # noqa: PLR0913 -- one parameter per option of the verb
     dtype: str,
     dims: Sequence[str],
     entries: Sequence[str],
+    keep_ops: Sequence[str],
     list_unsupported: bool,
     draws: int | None,
     bisect: bool,
@@ -63,30 +70,37 @@ def command(  # noqa: PLR0913 -- one parameter per option of the verb
     from spyrec.frontends.model_import.files import write_model
     from spyrec.model_import import settled
 
-    if (file is None) == (not entries) or (entries and (list_unsupported or draws is not None)):
-        raise click.UsageError("give FILE, or --entry NAME=FILE without --list-unsupported and --verify")
+    if (file is None) == (not entries) or (entries and list_unsupported):
+        raise click.UsageError("give FILE, or --entry NAME=FILE without --list-unsupported")
     if bisect and draws is None:
         raise click.UsageError("--bisect looks for what --verify finds wrong: give --verify, too")
     if output is None and not list_unsupported:
         raise click.UsageError("give the directory to write: -o DIR")
     if output is not None and not list_unsupported:
         refuse_unwritable(output)
+    chosen_dtype = cast("ImportDType", dtype)
+
+    def read(path: Path) -> ImportedModel:
+        with current_console().progress(f"reading {path.name}"):
+            return settled(*_read(path, _extents(dims), keep_ops), chosen_dtype)
+
     if entries:
         assert output is not None
-        return _import_entries(_entries(entries), output, cast("ImportDType", dtype), _extents(dims), as_json=as_json)
+        check = None if draws is None else partial(_verified, dims=_extents(dims), draws=draws, bisect=bisect)
+        return _import_entries(_entries(entries), output, read, check, as_json=as_json)
     assert file is not None
     with current_console().progress(f"reading {file.name}"):
-        source, weights = _read(file, _extents(dims))
+        source, weights = _read(file, _extents(dims), keep_ops)
     if list_unsupported:
         return _list(source.problems, as_json)
     assert output is not None
-    model = settled(source, weights, cast("ImportDType", dtype))
+    model = settled(source, weights, chosen_dtype)
     with current_console().progress(f"writing {output}"):
         report = write_model(model, output, file.name)
     verdicts: list[OutputVerdict] = []
     if draws is not None:
         with current_console().progress("verifying"):
-            verdicts = _verified(file, dims, model, draws, bisect=bisect)
+            verdicts = _verified(file, model, dims=_extents(dims), draws=draws, bisect=bisect)
     if as_json:
         rows: list[JsonValue] = [item.to_json() for item in verdicts]
         click.echo(json.dumps(report if draws is None else {**report, "verify": rows}, indent=2))
@@ -96,12 +110,12 @@ def command(  # noqa: PLR0913 -- one parameter per option of the verb
 
 
 def _verified(
-    file: Path, dims: Sequence[str], model: ImportedModel, draws: int, *, bisect: bool
+    file: Path, model: ImportedModel, *, dims: Mapping[str, int], draws: int, bisect: bool
 ) -> list[OutputVerdict]:
     from spyrec.import_verification import Verification
 
     is_without_examples = file.suffix == ".onnx" and draws == 0
-    return Verification(file, _extents(dims), model).verdicts(1 if is_without_examples else draws, bisect=bisect)
+    return Verification(file, dims, model).verdicts(1 if is_without_examples else draws, bisect=bisect)
 
 
 def _entries(texts: Sequence[str]) -> dict[str, Path]:
@@ -109,39 +123,49 @@ def _entries(texts: Sequence[str]) -> dict[str, Path]:
     found: dict[str, Path] = {}
     for text in texts:
         name, _, path = text.partition("=")
-        if not name.isascii() or not name.isidentifier() or not Path(path).is_file() or name in found:
+        if not re.fullmatch(ENTRY_NAME, name) or not Path(path).is_file() or name in found:
             raise click.BadParameter(f"{text!r:.200} is not NAME=FILE, each name once", param_hint="--entry")
         found[name] = Path(path)
     return found
 
 
 def _import_entries(
-    files: dict[str, Path], output: Path, dtype: ImportDType, dims: dict[str, DimChoice], *, as_json: bool
+    files: dict[str, Path],
+    output: Path,
+    read: Callable[[Path], ImportedModel],
+    check: Callable[[Path, ImportedModel], list[OutputVerdict]] | None,
+    *,
+    as_json: bool,
 ) -> int:
-    """Write the programs of one model."""
+    """Write the programs of one model, and ``check`` each with the state that its file holds."""
     from spyrec.frontends.model_import.entries import write_entries
-    from spyrec.model_import import settled
 
-    models: dict[str, ImportedModel] = {}
-    for name, file in files.items():
-        with current_console().progress(f"reading {file.name}"):
-            models[name] = settled(*_read(file, dims), dtype)
+    models = {name: read(file) for name, file in files.items()}
     with current_console().progress(f"writing {output}"):
         report = write_entries(models, output, {name: file.name for name, file in files.items()})
-    state = cast("list[str]", report["state"])
-    said = f"{output}: {len(models)} entries, {len(state)} inputs are state of all of them"
-    click.echo(json.dumps(report, indent=2) if as_json else said)
-    return 0
+    verdicts: dict[str, list[OutputVerdict]] = {}
+    if check is not None:
+        for name, file in files.items():
+            with current_console().progress(f"verifying {name}"):
+                verdicts[name] = check(file, models[name])
+    if as_json:
+        rows: list[JsonValue] = [{"entry": name, **item.to_json()} for name in verdicts for item in verdicts[name]]
+        click.echo(json.dumps(report if check is None else {**report, "verify": rows}, indent=2))
+    else:
+        state = cast("list[str]", report["state"])
+        said = f"{output}: {len(models)} entries, {len(state)} inputs are state of all of them"
+        click.echo("\n".join([said, *(f"{name}: {item}" for name in verdicts for item in verdicts[name])]))
+    return 0 if all(item.ok for items in verdicts.values() for item in items) else 1
 
 
-def _read(file: Path, dims: dict[str, DimChoice]) -> tuple[SourceGraph, Weights]:
+def _read(file: Path, dims: dict[str, DimChoice], keep_ops: Sequence[str]) -> tuple[SourceGraph, Weights]:
     if file.suffix == ".onnx":
         from spyrec.frontends.onnx.model import read_onnx
 
-        return read_onnx(file, dims)
+        return read_onnx(file, dims, keep_ops)
     from spyrec.frontends.torch_export.program import read_program
 
-    return read_program(file, dims)
+    return read_program(file, dims, keep_ops)
 
 
 def _extents(dims: Sequence[str]) -> dict[str, DimChoice]:

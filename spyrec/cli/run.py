@@ -56,7 +56,7 @@ class _DimSize(click.ParamType):  # pyright: ignore[reportMissingTypeArgument] -
 
 @click.command(name="run")
 @click.argument("bundle", type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.option("--entry", metavar="NAME", help="Of a directory of bundles: the one to run.")
+@click.option("--entry", metavar="NAME", help="Of a directory of entries: the one to run.")
 @click.option("--inputs", type=click.Path(exists=True, dir_okay=False, path_type=Path), help=".npz or .safetensors.")
 @click.option("--random", "seed", type=click.IntRange(min=0), help="Draw the inputs from this seed instead.")
 @click.option(

@@ -11,11 +11,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from difflib import SequenceMatcher
 from enum import Enum
 from pathlib import Path
 
+from spyrec.bundle.atomic_directory import ENTRIES_FILE
 from spyrec.bundle.bundle_content import CONSTANTS_FILE, GRAPH_FILE
+from spyrec.bundle.entry_directory import is_entries_directory, read_entries, require_folder
 from spyrec.bundle.mlir_parser import parse_program
 from spyrec.bundle.mlir_printer import print_program
 from spyrec.bundle.paths import MAX_PROGRAM_BYTES, MISSING, read_whole
@@ -81,8 +84,15 @@ def diff_bundles(left: Path, right: Path) -> list[Difference]:
     """Return every difference of two bundle directories, by file name, then in file order.
 
     Files that belong to no bundle are ignored.  Errors: SPY0601 a directory does not exist or holds no bundle,
-    SPY0603 to SPY0605 files that cannot be read safely.
+    SPY0603 to SPY0605 files that cannot be read safely, SPY0784 one of them holds several bundles and the other one.
     """
+    sides = [is_entries_directory(root) for root in (left, right)]
+    if all(sides):
+        return _diff_entries(left, right)
+    for root, has_entries in zip((left, right), sides, strict=True):
+        if has_entries:
+            fact, hint = "the directory holds several bundles, the other side one", "name one of its folders"
+            raise refuse("SPY0784", fact, Location(str(root)), hint=hint)
     names_left, names_right = (_files_of(root) for root in (left, right))
     only_left, only_right = names_left - names_right, names_right - names_left
     left_out = (only_right & left_out_files(left)) | (only_left & left_out_files(right))
@@ -101,6 +111,28 @@ def diff_bundles(left: Path, right: Path) -> list[Difference]:
     shown = [item for item in found if not _is_hash_of_changed_file(item, changed)]
     programs = {item.file.rpartition("/")[0] for item in shown if item.file not in _BESIDE_PROGRAMS}
     return [item for item in shown if not (item.file in left_out and _is_image_of(item, programs))]
+
+
+def _diff_entries(left: Path, right: Path) -> list[Difference]:
+    """Return the differences of the bundles by entry, with the entry's folder before the files."""
+    sides = [read_entries(root, verify=False) for root in (left, right)]
+    found: list[Difference] = []
+    for name in sorted(sides[0].entries.keys() | sides[1].entries.keys()):
+        if not all(name in side.entries for side in sides):
+            is_left = name in sides[0].entries
+            kind = DifferenceKind.ONLY_LEFT if is_left else DifferenceKind.ONLY_RIGHT
+            found.append(Difference(name, "", kind, *(("the entry", None) if is_left else (None, "the entry"))))
+            continue
+        folders = [require_folder(root, name) for root in (left, right)]
+        found += [replace(item, file=f"{name}/{item.file}") for item in diff_bundles(*folders)]
+    names = [side.entries for side in sides]
+    if names[0] != names[1] and not found:
+        found += _diff_file(ENTRIES_FILE, left / ENTRIES_FILE, right / ENTRIES_FILE)
+    digests = [side.files.get(CONSTANTS_FILE) for side in sides]
+    if digests[0] != digests[1]:
+        texts = [None if digest is None else f"SHA-256 {digest}" for digest in digests]
+        found.append(Difference(CONSTANTS_FILE, "", DifferenceKind.CHANGED, *texts))
+    return sorted(found, key=lambda item: item.file)
 
 
 def _by_hash(name: str, left: Path, right: Path) -> Iterator[Difference]:

@@ -14,6 +14,8 @@ from spyrec.bundle.bundle import Bundle
 from spyrec.bundle.bundle_reader import read_device_program
 from spyrec.bundle.device_program import DeviceProgram
 from spyrec.bundle.dsc_actions import computing
+from spyrec.bundle.entries import BundleEntries
+from spyrec.bundle.entry_directory import is_entries_directory, read_entries, require_folder
 from spyrec.bundle.json_cursor import Cursor, attempt
 from spyrec.bundle.mlir_parser import parse_program
 from spyrec.bundle.paths import MAX_JSON_BYTES, MAX_PROGRAM_BYTES, BundleFiles, read_whole
@@ -45,6 +47,7 @@ class ContentKind(Enum):
     SUPERDSC = "SuperDSC"
     PROGRAM = "bundle.mlir"
     BUNDLE = "bundle"
+    ENTRIES = "entries"
     ARTIFACT = "launch artefact"
     UNKNOWN = "unknown"
 
@@ -179,6 +182,8 @@ class _Checker:
             attempt(self.sink, verify)
 
     def bundle(self) -> tuple[ContentKind, str]:
+        if is_entries_directory(self.path):
+            return ContentKind.ENTRIES, attempt(self.sink, self.entries) or ""
         if (self.path / MANIFEST_FILE).exists():
             return ContentKind.BUNDLE, attempt(self.sink, self.bundle_with_manifest) or ""
         if (self.path / PROGRAM_FILE).exists():
@@ -187,6 +192,18 @@ class _Checker:
             return ContentKind.ARTIFACT, attempt(self.sink, lambda: self.artifact(self.path)) or ""
         hint = "a bundle is a directory with manifest.json or bundle.mlir"
         raise refuse(UNKNOWN_KIND, "the directory holds no bundle", Location(str(self.path)), hint=hint)
+
+    def entries(self) -> str:
+        """Check the bundle of each entry, and that they are those that were written together."""
+        found = read_entries(self.path, verify=True)
+        said: list[str] = []
+        for name in found.entries:
+            folder = require_folder(self.path, name)
+            summary = attempt(self.sink, _Checker(folder, self.options, self.sink).bundle_with_manifest)
+            said.append(f"{name} ({summary or 'refused'})")
+        if not self.sink.errors:
+            attempt(self.sink, lambda: BundleEntries.load(self.path))
+        return "; ".join(said)
 
     def artifact(self, directory: Path) -> str:
         """Hold a launch artefact against its rules, J1 to J11, and what is in its images against theirs."""

@@ -53,6 +53,7 @@ from spyrec.runtime.memory.allocator import DeviceBytes
 from spyrec.runtime.memory.spyre_allocator import Allocation
 from spyrec.runtime.observer import ArgumentCopy, RunObserver
 from spyrec.runtime.spyre_device import SpyreDevice
+from spyrec.runtime.state_memory import RunState, StateMemory
 from spyrec.runtime.streams.control_block import ControlBlock, ExecutionFailed, Kind, Origin
 from spyrec.runtime.streams.launch_argument import LaunchArgument
 from spyrec.runtime.streams.spyre_stream import SpyreStream
@@ -138,7 +139,8 @@ class BundleRun:
     ``allow_tiled_launch``: inputs larger than compiled for are launched in tiles.  The tensors of the latest run stay
     on the device until the next one, which where it ``keeps_tensors`` has the same, or :meth:`free`; so does what
     results have replaced of the inputs.  ``returned``: the results that come to the host, by default all.  ``host``:
-    what computes the steps of the host; without it a plan that has some is refused (SPY0785).
+    what computes the steps of the host; without it a plan that has some is refused (SPY0785).  ``state``: what keeps
+    replaced inputs where the runs of several bundles share them; its owner frees it.
     """
 
     def __init__(  # noqa: PLR0913 -- what is run, and options by name
@@ -150,6 +152,7 @@ class BundleRun:
         keeps_tensors: bool = False,
         returned: Collection[str] | None = None,
         host: HostWork | None = None,
+        state: StateMemory | None = None,
     ) -> None:
         assert plan.tensors is not None, "nothing says what a plan takes that is none of a bundle"
         self.plan = plan
@@ -160,7 +163,9 @@ class BundleRun:
         self._host = host
         if host is None:
             plan.refuse_host_steps()
-        self._kept_bytes: tuple[int, ...] | None = None
+        self._kept: tuple[bool, tuple[int, ...]] | None = None
+        """Of the latest run whose tensors are there: whether it was in tiles, and their bytes."""
+
         self._streams: tuple[SpyreStream, SpyreStream] | None = None
         """What the latest run loaded on and ran on, where all went well: the next one has nothing to wait for."""
 
@@ -179,7 +184,9 @@ class BundleRun:
         self._on_host: dict[str, HostArray] = {}
         """What the latest run has on the host beside its inputs: results of its steps there."""
 
-        self._state = _State(self._manifest)
+        memory = state or StateMemory(device, [self._manifest])
+        self._own_state = memory if state is None else None
+        self._state = RunState(memory, self._tensors, self._placed_alone())
         rows = self._refuse_unfit()
         self.inputs = tuple(replace(item, row_count=rows.get(item.name)) for item in expected_inputs(self._manifest))
         self._expected = {item.name: item for item in self.inputs}
@@ -238,13 +245,13 @@ class BundleRun:
         check_values(self.plan, values)
         given = self._given(inputs, is_watched=observer is not None)
         self.is_in_doubt = True
-        has_constants = self.plan.constants_on(self._device) is not None
+        missing = self.plan.missing_constants(self._device)
         counters = _Counters(self._device, (self._stats, observer), self._named, is_summed=bool(given.plans))
         with self._observed(observer), counters.counting():
             if loader is not None:
                 self.plan.load(loader)
             self._allocate(given)
-            copied_in = [] if has_constants else self._constant_copies(given)
+            copied_in = [HostCopy(name, self._size_bytes(given, name), is_to_device=True) for name in missing]
             copied_in += self._copy_in(stream, given)
             arguments = self._launch_arguments(given)
             for part in self._parts:
@@ -258,26 +265,16 @@ class BundleRun:
             outputs = self._copy_out(stream, given) if is_complete else {}
             stream.synchronize()
         self.is_in_doubt = False
-        if self._keeps_tensors and is_complete and not given.plans and self._manifest.updates:
-            self._launched = None
-            self._state.replace(self._places, {**outputs, **self._on_host})
+        if self._keeps_tensors and is_complete and not given.plans:
+            self._state.replace(given.inputs, {**outputs, **self._on_host})
+            self._place_state()
         if self._returned is not None:
             outputs = {name: array for name, array in outputs.items() if name in self._returned}
         return self._record(given, copied_in, outputs, counters)
 
     def state(self) -> dict[str, HostArray]:
-        """Return what the run has of inputs that the latest one has replaced, as host arrays by name."""
-        found = dict(self._state.on_host({}))
-        if not self._state.on_device:
-            return found
-        stream, origin = self._device.stream(-1), Origin(self._device.next_launch_id(), f"state of {self.plan.name}")
-        blocks: list[ControlBlock] = []
-        for name in sorted(self._state.on_device):
-            found[name], block = self._tensors.copy_out(name, self._place_of(name), origin)
-            blocks.append(block)
-        stream.flex.enqueue(blocks)
-        stream.synchronize()
-        return found
+        """Return what inputs are now that earlier runs have replaced, as host arrays by name."""
+        return self._state.known()
 
     def argument_memory(self, name: str) -> npt.NDArray[np.uint8]:
         """Return the device bytes of an input, output or constant of the latest run."""
@@ -292,11 +289,12 @@ class BundleRun:
         return self._device.allocator.part(constants.arguments[name].allocation_index)
 
     def free(self) -> None:
-        """Give the memory of the latest run's tensors back."""
+        """Give the memory of the latest run's tensors back, and state that is not shared."""
         owners, self._owners = self._owners, []
         self._places.clear()
-        self._state.forget()
-        self._kept_bytes = None
+        if self._own_state is not None:
+            self._own_state.free()
+        self._kept = None
         self._launched = None
         for owner in owners:
             owner.free()
@@ -319,7 +317,7 @@ class BundleRun:
     def _given(self, inputs: Mapping[str, HostArray], *, is_watched: bool) -> _Given:
         manifest = self._manifest
         if is_watched or not self.is_launched_in_tiles(inputs):
-            inputs = {**self._state.on_host(inputs), **inputs}
+            inputs = {**self._state.brought(inputs), **inputs} if self._keeps_tensors else inputs
             expected = self._expected
             taken = {name: expected[name].as_taken(it) if name in expected else it for name, it in inputs.items()}
             kept = self._state.on_device - inputs.keys()
@@ -362,7 +360,7 @@ class BundleRun:
             place = self._places[item.name]
             whole = starts.part(place.allocation)
             found.append(given.placed(item, place, place.range.address.offset - whole.range.address.offset))
-        if self._kept_bytes is not None and not given.forms:
+        if self._kept is not None and not given.forms:
             self._launched = given.shapes, found
         return found
 
@@ -374,9 +372,16 @@ class BundleRun:
         """
         allocator, signature = self._device.allocator, {item.name: item for item in self.plan.signature or ()}
         sizes_bytes = tuple(given.size_bytes(item) for item in signature.values())
-        if self._kept_bytes == sizes_bytes:
+        is_tiled = bool(given.forms)
+        if self._kept == (is_tiled, sizes_bytes):
+            if not is_tiled:
+                self._place_state()
             return
         self.free()
+        if is_tiled:
+            self._state.forget()
+        else:
+            self._place_state()
         for group in _neighbours(self.plan.wired_jobs, signature):
             first = min(group.values())
             past = max(offset + given.size_bytes(signature[name]) for name, offset in group.items())
@@ -386,7 +391,20 @@ class BundleRun:
         for name, item in signature.items():
             if name not in self._places:
                 self._places[name] = allocator.part(self._owned(given.size_bytes(item)).index)
-        self._kept_bytes = sizes_bytes if self._keeps_tensors else None
+        self._kept = (is_tiled, sizes_bytes) if self._keeps_tensors else None
+
+    def _place_state(self) -> None:
+        """Use the memory in which state lies now: the runs of other bundles may have changed it for another."""
+        for name, place in self._state.places().items() if self._keeps_tensors else ():
+            if self._places.get(name) is not place:
+                self._places[name] = place
+                self._launched = None
+
+    def _placed_alone(self) -> set[str]:
+        """Return the tensors that a launch takes wherever they lie, not in a distance from each other."""
+        signature = {item.name: item for item in self.plan.signature or ()}
+        together = {name for group in _neighbours(self.plan.wired_jobs, signature) for name in group}
+        return signature.keys() - together
 
     def _owned(self, size_bytes: int) -> Allocation:
         self._owners.append(self._device.spyre_allocator.allocate(size_bytes))
@@ -430,12 +448,6 @@ class BundleRun:
         return np.array(given.inputs[result] if result in given.inputs else self._host.constant(result))
 
     # --- host copies ------------------------------------------------------------------------------------------------
-
-    def _constant_copies(self, given: _Given) -> list[HostCopy]:
-        """Return the copies that loading the plan makes."""
-        return [
-            HostCopy(item.name, self._size_bytes(given, item.name), is_to_device=True) for item in self.plan.constants
-        ]
 
     def _copy_in(self, stream: SpyreStream, given: _Given) -> list[HostCopy]:
         """Enqueue and return the copies of the inputs that programs read, or the caller gets back."""
@@ -681,57 +693,6 @@ def _sum(known: OperationStats, more: OperationStats) -> OperationStats:
         hbm_core_read_bytes=known.hbm_core_read_bytes + more.hbm_core_read_bytes,
         flops=known.flops + more.flops,
         simulated_us=None if times[0] is None or times[1] is None else times[0] + times[1],
-    )
-
-
-class _State:
-    """Inputs that results have replaced: those whose new content lies on the device, and those that the host has."""
-
-    def __init__(self, manifest: Manifest) -> None:
-        self._updates = manifest.updates
-        results, arguments = dict(manifest.outputs), {item.name: item for item in manifest.arguments}
-        used = {name for step in manifest.plan for name in step.arguments}
-        self._arguments = {
-            result: results[result]
-            for result, name in self._updates.items()
-            if {name, results[result]} <= used and _lie_alike(arguments[name], arguments[results[result]])
-        }
-        """By result, the argument that holds it, where its memory may be the input's."""
-
-        self.on_device: set[str] = set()
-        self._held: dict[str, HostArray] = {}
-
-    def on_host(self, given: Mapping[str, HostArray]) -> dict[str, HostArray]:
-        """Return the inputs that the host has, but for those that are ``given``."""
-        return {name: array for name, array in self._held.items() if name not in given}
-
-    def replace(self, places: dict[str, DeviceBytes], host: Mapping[str, HostArray]) -> None:
-        """Let results be the inputs of the next run: where they are on the device, the two places change sides."""
-        for result, name in self._updates.items():
-            argument = self._arguments.get(result)
-            if argument is None:
-                self._held[name] = host[result]
-                continue
-            if argument != name:
-                places[argument], places[name] = places[name], places[argument]
-            self.on_device.add(name)
-
-    def is_copied(self, result: str) -> bool:
-        """Whether a result has to come to the host to be the next run's input."""
-        return result in self._updates and result not in self._arguments
-
-    def forget(self) -> None:
-        """Keep nothing: the memory is given back."""
-        self.on_device.clear()
-        self._held.clear()
-
-
-def _lie_alike(one: Argument, other: Argument) -> bool:
-    """Whether one tensor's memory can hold the other."""
-    return (one.device_size, one.stride_map, one.device_dtype) == (
-        other.device_size,
-        other.stride_map,
-        other.device_dtype,
     )
 
 

@@ -248,6 +248,12 @@ READING: dict[str, Code] = {
         "The model calls something that a graph does not have: the operation, how often, with which dtypes, and where.",
         hint="write that part of the model with other functions",
     ),
+    "SPY0167": Code(
+        "operation that cannot be kept",
+        "An operation is kept whole (--keep-op) as one op of the graph: the catalogue's, or an operator of ONNX that "
+        "the importer knows. The program has to call it.",
+        hint="NAME=OP says which op it is; `spyrec ops` lists them",
+    ),
     "SPY0168": Code(
         "symbolic dim not importable",
         "A dim stays symbolic with a least and a largest extent, within those that the model was exported for.",

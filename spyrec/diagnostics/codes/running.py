@@ -102,6 +102,11 @@ RUNNING: dict[str, Code] = {
         "A call returns arrays and nothing else, so that it cannot report what its options look for.",
         hint="`model.run(inputs)` returns the report",
     ),
+    "SPY0784": Code(
+        "no entry named",
+        "A directory of several entries holds a bundle for each of them; whoever runs one says which.",
+        hint="name the entry: `run DIR --entry NAME`, `model.NAME(...)`, or the bundle DIR/NAME",
+    ),
     "SPY0785": Code(
         "launch of a plan with steps of the host",
         "A launch is work of the device alone; between the programs of this bundle the host computes operations that "
@@ -117,6 +122,11 @@ RUNNING: dict[str, Code] = {
         "unknown output",
         "The results that a run returns are named as the graph names its outputs.",
         hint="the manifest lists them; `outputs=None` returns all",
+    ),
+    "SPY0788": Code(
+        "unknown entry",
+        "A loaded model has the entries that its directory lists.",
+        hint="`model.entries` lists them",
     ),
     "SPY0796": Code(
         "kernels cannot be compiled",

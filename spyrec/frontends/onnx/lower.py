@@ -193,10 +193,14 @@ def _attribute(item: AttributeProto) -> object:
     return value
 
 
+_NOTHING_KEPT: Mapping[str, str] = {}
+
+
 class OnnxLowering:
     """One model on its way: values of the graph, and numbers that are known, by ONNX's names."""
 
-    def __init__(self, model: OnnxModel, weights: dict[str, Weight]) -> None:
+    def __init__(self, model: OnnxModel, weights: dict[str, Weight], kept: Mapping[str, str] = _NOTHING_KEPT) -> None:
+        self._kept = kept
         self.builder = GraphBuilder(legal_name(model.proto.graph.name or "graph"))
         self._model = model
         self._weights = weights
@@ -384,9 +388,10 @@ class OnnxLowering:
         """Return the results of a node by its operator.  Errors: :class:`Unsupported`."""
         from spyrec.frontends.onnx.operators import OPERATORS
 
-        if node.domain not in ("", "ai.onnx", "ai.onnx.ml"):
+        if node.domain not in ("", "ai.onnx", "ai.onnx.ml") and node.op_type not in self._kept:
             raise Unsupported(f'the domain "{node.domain}" is none that a graph knows')
-        operator = CONTROL_FLOW.get(node.op_type) or OPERATORS.get(node.op_type)
+        kind = self._kept.get(node.op_type, node.op_type)
+        operator = CONTROL_FLOW.get(kind) or OPERATORS.get(kind)
         if operator is None:
             raise Unsupported("a graph has no op for it")
         try:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -16,6 +16,7 @@ import numpy as np
 
 from spyrec.dataclass import dataclass
 from spyrec.diagnostics import Location, refuse
+from spyrec.frontends.model_import.keep_ops import kept_ops, refuse_uncalled
 from spyrec.frontends.model_import.mapped_bytes import MappedBytes
 from spyrec.frontends.model_import.source_graph import HostArray, SourceGraph, Weight, Weights, weight_dtype
 from spyrec.frontends.model_import.symbolic_sizes import DimChoice
@@ -49,20 +50,36 @@ class OnnxModel:
     folder: Path | None
 
 
-def read_onnx(model: ModelProto | str | os.PathLike[str], dims: Mapping[str, DimChoice]) -> tuple[SourceGraph, Weights]:
+def read_onnx(
+    model: ModelProto | str | os.PathLike[str], dims: Mapping[str, DimChoice], keep_ops: Sequence[str] = ()
+) -> tuple[SourceGraph, Weights]:
     """Return an ONNX model as a graph in its own dtypes, and its weights; nothing of them is read.
 
-    ``dims``: extents of symbolic dims (``dim_param``).  Errors: SPY0160 to SPY0164, SPY0168 one that stays symbolic.
+    ``dims``: extents of symbolic dims (``dim_param``).  ``keep_ops``: functions that are one operator each.
+    Errors: SPY0160 to SPY0164, SPY0167 an operator cannot be kept, SPY0168 a dim that stays symbolic.
     """
-    read = load_onnx(model, dims)
+    from spyrec.frontends.onnx.operators import OPERATORS
+
+    kept = kept_ops(keep_ops, _unqualified, lambda _, name: name if name in OPERATORS else None, list(OPERATORS))
+    read = load_onnx(model, dims, kept)
     from spyrec.frontends.onnx.lower import OnnxLowering
 
     weights = {item.name: weight_of(item, read) for item in read.proto.graph.initializer}
-    return OnnxLowering(read, weights).graph(), weights
+    refuse_uncalled(kept, {node.op_type for node in read.proto.graph.node})
+    return OnnxLowering(read, weights, kept).graph(), weights
 
 
-def load_onnx(model: ModelProto | str | os.PathLike[str], dims: Mapping[str, DimChoice]) -> OnnxModel:
-    """Read a model: functions inlined, dims bound, shapes inferred.  Errors: SPY0160 to SPY0164, SPY0168."""
+def _unqualified(name: str) -> str:
+    return name.replace("::", ".").rpartition(".")[2]
+
+
+def load_onnx(
+    model: ModelProto | str | os.PathLike[str], dims: Mapping[str, DimChoice], kept: Collection[str] = ()
+) -> OnnxModel:
+    """Read a model: functions but those ``kept`` inlined, dims bound, shapes inferred.
+
+    Errors: SPY0160 to SPY0164, SPY0168.
+    """
     extents = _extents(dims)
     try:
         import onnx
@@ -84,7 +101,8 @@ def load_onnx(model: ModelProto | str | os.PathLike[str], dims: Mapping[str, Dim
         check_tensor(tensor, np.dtype(carrier).itemsize if carrier else 0, place)
     try:
         _bind(proto, extents)
-        inlined = inliner.inline_local_functions(proto)
+        functions = [(item.domain, item.name) for item in proto.functions if item.name not in kept]
+        inlined = inliner.inline_selected_functions(proto, functions)
         inferred = shape_inference.infer_shapes(inlined, data_prop=True)
     except Exception as error:  # noqa: BLE001 -- the package raises what its C++ raises
         message = f"the onnx package does not read the model: {str(error).splitlines()[0][:300]}"

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
+from spyrec.frontends.model_import.keep_ops import kept_ops
 from spyrec.frontends.torch_export.rewrites import REWRITES
 from spyrec.ir.opdef import catalogue
 
@@ -67,3 +68,23 @@ def public_name(name: str) -> str | None:
     found = ALIASES.get(name, name)
     definition = catalogue().get(found)
     return found if definition is not None and definition.is_public else None
+
+
+def kept_operations(names: Iterable[str]) -> dict[str, str]:
+    """Return the operations of a program that are kept whole on demand: by ``namespace.name``, the op of a graph.
+
+    ``names`` as PyTorch writes them: ``mylib::norm``, ``torch.ops.mylib.norm.default``, ``silu`` of ``aten``; where an
+    op is called otherwise, ``mylib::norm=rms_norm``.  Errors: SPY0167.
+    """
+    ops = [name for name, definition in catalogue().items() if definition.is_public]
+
+    def op_of(operation: str, name: str) -> str | None:
+        return name if operation == f"aten.{name}" and is_kept(name) else public_name(name)
+
+    return kept_ops(names, qualified, op_of, ops)
+
+
+def qualified(name: str) -> str:
+    """Return an operation's ``namespace.name``, without its overload."""
+    parts = name.removeprefix("torch.ops.").replace("::", ".").split(".")
+    return ".".join(parts[:2] if len(parts) > 1 else ["aten", *parts])

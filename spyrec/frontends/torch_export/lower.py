@@ -7,17 +7,18 @@ name differs, or one operation is several ops, ``rewrites.py`` says how.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import cast
 
 from spyrec.diagnostics import ModelPlace, SpyrecError
 from spyrec.frontends.graph_builder import GraphBuilder
 from spyrec.frontends.model_import.imported import with_places, with_program_names
+from spyrec.frontends.model_import.keep_ops import refuse_uncalled
 from spyrec.frontends.model_import.names import legal_name
 from spyrec.frontends.model_import.source_graph import NARROWED, Problem, SourceGraph, SourceInput
 from spyrec.frontends.model_import.symbolic_sizes import DimChoice, SymbolicSizes
 from spyrec.frontends.model_import.unsupported import Unsupported, reason_of
-from spyrec.frontends.torch_export.kept import IDENTITIES, SIZES, VANISHING, public_name
+from spyrec.frontends.torch_export.kept import IDENTITIES, SIZES, VANISHING, public_name, qualified
 from spyrec.frontends.torch_export.rewrites import REWRITES
 from spyrec.frontends.torch_export.traced import (
     Argument,
@@ -53,21 +54,32 @@ _PARAMETERS = {
 
 
 _NO_DIMS: Mapping[str, DimChoice] = {}
+_NOTHING_KEPT: Mapping[str, str] = {}
 
 
-def lower(program: TracedProgram, dims: Mapping[str, DimChoice] = _NO_DIMS) -> SourceGraph:
+def lower(
+    program: TracedProgram, dims: Mapping[str, DimChoice] = _NO_DIMS, kept: Mapping[str, str] = _NOTHING_KEPT
+) -> SourceGraph:
     """Return a traced program as a graph in its own dtypes, with all problems that stand against that.
 
-    ``dims``: the bounds that are asked of symbolic dims.  Errors: SPY0168.
+    ``dims``: the bounds that are asked of symbolic dims.  ``kept``: by ``namespace.name``, the op that an operation is
+    by demand.  Errors: SPY0167 the program calls none, SPY0168 the bounds.
     """
-    return Lowering(program, dims).graph()
+    refuse_uncalled(kept, {qualified(node.target) for node in program.nodes})
+    return Lowering(program, dims, kept).graph()
 
 
 class Lowering:
     """One program on its way: the values so far, by the program's names."""
 
-    def __init__(self, program: TracedProgram, dims: Mapping[str, DimChoice] = _NO_DIMS) -> None:
+    def __init__(
+        self,
+        program: TracedProgram,
+        dims: Mapping[str, DimChoice] = _NO_DIMS,
+        kept: Mapping[str, str] = _NOTHING_KEPT,
+    ) -> None:
         self.program = program
+        self._kept = kept
         self.builder = GraphBuilder(program.name)
         extents = (size for item in program.inputs for size in item.tensor.shape if isinstance(size, str))
         self.symbolic = SymbolicSizes(program.symbols, program.symbol_names, extents, dims)
@@ -152,7 +164,8 @@ class Lowering:
 
     def _lower(self, node: TracedNode) -> None:
         namespace, name, *_ = [*node.target.split("."), "", ""]
-        if namespace != "aten":
+        demanded = self._kept.get(f"{namespace}.{name}")
+        if namespace != "aten" and demanded is None:
             self._refuse_namespace(node, namespace)
             return
         if name in VANISHING or name in SIZES:
@@ -163,7 +176,10 @@ class Lowering:
         before = self.builder.node_count
         self.builder.within(legal_name(node.place.module) if node.place is not None and node.place.module else "")
         try:
-            results = self._results(node, name)
+            if demanded is None or (namespace, demanded) == ("aten", name):
+                results = self._results(node, name)
+            else:
+                results = self._demanded(node, demanded)
         except (Unsupported, SpyrecError) as error:
             self._refuse(node, *reason_of(error))
             return
@@ -183,6 +199,15 @@ class Lowering:
             known = refusal(name)
             raise Unsupported("a graph has no op for it" if known is None else f"it cannot be computed: {known[1]}")
         return self.call(public, node)
+
+    def _demanded(self, node: TracedNode, op: str) -> Sequence[Value]:
+        """Return the results of an operation of another namespace: its tensors are the op's operands, in order."""
+        specs = [spec.name for spec in catalogue()[op].operands]
+        free = [name for name in specs if name not in node.arguments]
+        own = {name for name in node.arguments if name not in specs and _is_tensor(node.arguments[name])}
+        renamed = dict(zip([name for name in node.arguments if name in own], free, strict=False))
+        arguments = {renamed.get(name, name): argument for name, argument in node.arguments.items()}
+        return self.call(op, replace(node, arguments=arguments))
 
     def _bind(self, node: TracedNode, results: Sequence[Value]) -> None:
         """Take the results under the program's names, as what the program says they are."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,7 @@ import numpy as np
 from spyrec.frontends.model_import.source_graph import HostArray, SourceGraph, Weight, Weights, weight_dtype
 from spyrec.frontends.model_import.symbolic_sizes import DimChoice
 from spyrec.frontends.torch_export.archive import read_archive
+from spyrec.frontends.torch_export.kept import kept_operations
 from spyrec.frontends.torch_export.lower import lower
 from spyrec.frontends.torch_export.program_process import traced
 
@@ -21,18 +22,20 @@ if TYPE_CHECKING:
 
 
 def read_program(
-    program: ExportedProgram | str | os.PathLike[str], dims: Mapping[str, DimChoice]
+    program: ExportedProgram | str | os.PathLike[str], dims: Mapping[str, DimChoice], keep_ops: Sequence[str] = ()
 ) -> tuple[SourceGraph, Weights]:
     """Return a program as a graph in its own dtypes, and its weights; nothing of them is read.
 
-    ``dims``: extents of symbolic dims, or their bounds.  Errors: SPY0160 to SPY0165 for a file, SPY0168 the bounds.
+    ``dims``: extents of symbolic dims, or their bounds.  ``keep_ops``: operations that are one op each.
+    Errors: SPY0160 to SPY0165 for a file, SPY0167 an operation cannot be kept, SPY0168 the bounds.
     """
+    kept = kept_operations(keep_ops)
     if isinstance(program, str | os.PathLike):
         archive = read_archive(Path(program))
-        return lower(traced(archive, _bound(dims)), dims), archive.weights()
+        return lower(traced(archive, _bound(dims), kept), dims, kept), archive.weights()
     from spyrec.frontends.torch_export.walk import walk
 
-    return lower(walk(program, _bound(dims)), dims), weights_of(program)
+    return lower(walk(program, _bound(dims), kept), dims, kept), weights_of(program)
 
 
 def _bound(dims: Mapping[str, DimChoice]) -> dict[str, int | None]:

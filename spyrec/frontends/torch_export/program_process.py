@@ -14,7 +14,7 @@ import resource
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from spyrec.diagnostics import Location, refuse
@@ -33,15 +33,16 @@ _EXCEPTION = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*(?:Error|Exception): ")
 _MODULE = "spyrec.frontends.torch_export.reader"
 
 
-def traced(archive: Archive, bound: Mapping[str, int | None]) -> TracedProgram:
-    """Return the program of an archive.
+def traced(archive: Archive, bound: Mapping[str, int | None], kept: Collection[str] = ()) -> TracedProgram:
+    """Return the program of an archive; ``kept`` operations are not taken apart.
 
     Errors: SPY0163 torch is not installed, SPY0164 it does not read the program, SPY0165 it took too long.
     """
     with tempfile.TemporaryDirectory(prefix="spyrec-import-") as folder:
         source, target = Path(folder, "stripped.pt2"), Path(folder, "program.json")
         archive.write_stripped(source)
-        run_with_torch(_MODULE, [str(source), str(target), json.dumps(dict(bound))], Location(str(archive.path)))
+        texts = json.dumps(dict(bound)), json.dumps(sorted(kept))
+        run_with_torch(_MODULE, [str(source), str(target), *texts], Location(str(archive.path)))
         return from_json(json.loads(target.read_bytes()))
 
 

@@ -1,6 +1,6 @@
 """A process that lets torch read a program and writes down what stands in it; started by ``program_process.py``.
 
-``python -m spyrec.frontends.torch_export.reader IN.pt2 OUT.json BOUND.json``
+``python -m spyrec.frontends.torch_export.reader IN.pt2 OUT.json BOUND KEPT``
 """
 
 from __future__ import annotations
@@ -19,15 +19,18 @@ if TYPE_CHECKING:
     from torch.export import ExportedProgram
 
 
-def main(source: str, target: str, bound: str) -> int:
-    """Read ``source``, bind the dims that the JSON text ``bound`` names, and write the program to ``target``."""
+def main(source: str, target: str, bound: str, kept: str) -> int:
+    """Read ``source``, bind the dims that the JSON text ``bound`` names, and write the program to ``target``.
+
+    ``kept``: JSON text, the operations that are not taken apart.
+    """
     logging.disable(logging.CRITICAL)
     warnings.simplefilter("ignore")
     import torch
 
     program = torch.export.load(source)
     give_buffers_room(program)
-    Path(target).write_text(json.dumps(to_json(walk(program, json.loads(bound)))))
+    Path(target).write_text(json.dumps(to_json(walk(program, json.loads(bound), json.loads(kept)))))
     return 0
 
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
 from spyrec.diagnostics import ModelPlace
-from spyrec.frontends.torch_export.kept import is_kept
+from spyrec.frontends.torch_export.kept import is_kept, qualified
 from spyrec.frontends.torch_export.traced import (
     Argument,
     Size,
@@ -36,13 +36,14 @@ _LIBRARY = re.compile(r".*/(?:site|dist)-packages/")
 _OWN_FRAMES = re.compile(r"torch/(?:nn/modules|_|utils|export|fx)")
 
 
-def walk(program: ExportedProgram, bound: Mapping[str, int | None]) -> TracedProgram:
+def walk(program: ExportedProgram, bound: Mapping[str, int | None], kept: Collection[str] = ()) -> TracedProgram:
     """Return an exported program as data.
 
     ``bound``: the extents of symbolic dims by name (``S``) or symbol (``s0``), ``None`` for one that stays symbolic, as
     do the others.  The only dim of a program that has lost its name, as a file has, takes the one that is given.
+    ``kept``: operations, ``namespace.name``, that are not taken apart whatever the catalogue has.
     """
-    return walk_decomposed(decomposed(program), bound)
+    return walk_decomposed(decomposed(program, kept), bound)
 
 
 def walk_decomposed(program: ExportedProgram, bound: Mapping[str, int | None]) -> TracedProgram:
@@ -50,20 +51,16 @@ def walk_decomposed(program: ExportedProgram, bound: Mapping[str, int | None]) -
     return _Walk(program, bound).program()
 
 
-def decomposed(program: ExportedProgram) -> ExportedProgram:
-    """Return a program without mutation, in which what the catalogue does not have is taken apart."""
+def decomposed(program: ExportedProgram, kept: Collection[str] = ()) -> ExportedProgram:
+    """Return a program without mutation, in which what the catalogue does not have is taken apart; ``kept`` is not."""
     from torch.export import default_decompositions
 
     table = default_decompositions()
     for overload in list(table):
-        if is_kept(_base_name(overload)):
+        name = qualified(str(overload))
+        if name in kept or (name.startswith("aten.") and is_kept(name.removeprefix("aten."))):
             del table[overload]
     return program.run_decompositions(table)
-
-
-def _base_name(overload: object) -> str:
-    name = str(overload).removeprefix("OpOverload(op='").removesuffix("')")
-    return name.split(".")[1] if "." in name else name
 
 
 class _Walk:

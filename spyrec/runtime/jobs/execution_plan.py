@@ -20,6 +20,7 @@ from spyrec.diagnostics import refuse
 from spyrec.runtime.argument_kinds import Several, Text, Whole, of, takes
 from spyrec.runtime.errors import InvalidArgument, NoEntry, OutsideAllocation
 from spyrec.runtime.inputs.binding import argument_size_bytes
+from spyrec.runtime.jobs.constant_memory import PlanConstants, UsedConstant
 from spyrec.runtime.jobs.job import Job, JobSignature
 from spyrec.runtime.jobs.job_argument import JobArgument, job_argument
 from spyrec.runtime.jobs.plan_tensors import PlanTensors
@@ -54,8 +55,8 @@ class PlacedConstants:
     """The constants of a plan on one device, their memory, and when they are there."""
 
     arguments: Mapping[str, LaunchArgument]
-    memory: tuple[Allocation, ...]
-    readiness: Readiness
+    memory: tuple[Allocation | UsedConstant, ...]
+    readiness: tuple[Readiness, ...]
 
 
 class ExecutionPlan:
@@ -81,6 +82,7 @@ class ExecutionPlan:
         self.intermediates: tuple[JobArgument, ...] = ()
         self.constants: tuple[JobArgument, ...] = ()
         self._placed: WeakKeyDictionary[SpyreDevice, PlacedConstants] = WeakKeyDictionary()
+        self._shared: PlanConstants | None = None
         if bundle is not None:
             loaded = bundle if isinstance(bundle, Bundle) else Bundle.load(Path(bundle))
             slots = loaded.correction_slots if correction_slots is None else correction_slots
@@ -141,7 +143,7 @@ class ExecutionPlan:
 
     def _has_placed(self, device: SpyreDevice) -> bool:
         placed = self._placed.get(device)
-        return placed is not None and placed.readiness.is_well
+        return placed is not None and all(item.is_well for item in placed.readiness)
 
     @takes(number=Whole())
     def remove(self, number: int) -> None:
@@ -245,20 +247,38 @@ class ExecutionPlan:
         if not self.constants or self._has_placed(device):
             return []
         assert self.tensors is not None
-        owners: list[Allocation] = []
+        owners: list[Allocation | UsedConstant] = []
+        needed = [readiness]
         placed: dict[str, LaunchArgument] = {}
         blocks: list[ControlBlock] = []
         for argument in self.constants:
-            owners.append(device.spyre_allocator.allocate(argument.size_bytes))
+            name, shared = argument.name, self._shared
+            if shared is not None and shared.is_there(name):
+                used = shared.use(name)
+                owners.append(used)
+                needed.append(used.readiness)
+            else:
+                own = device.spyre_allocator.allocate(argument.size_bytes)
+                owners.append(own if shared is None else shared.keep(name, own, readiness))
+                place = device.allocator.part(own.index)
+                origin = Origin(launch_id, f"load {self.name}")
+                blocks.append(self.tensors.copy_in(name, self.tensors.constant(name), place, origin, is_lent=True))
             undo.callback(owners[-1].free)
-            placed[argument.name] = argument.placed(owners[-1].index)
-            place = device.allocator.part(owners[-1].index)
-            origin = Origin(launch_id, f"load {self.name}")
-            numbers = self.tensors.constant(argument.name)
-            blocks.append(self.tensors.copy_in(argument.name, numbers, place, origin, is_lent=True))
+            placed[name] = argument.placed(owners[-1].index)
         undo.callback(self._placed.pop, device)
-        self._placed[device] = PlacedConstants(placed, tuple(owners), readiness)
+        readied = {id(item): item for item in needed}
+        self._placed[device] = PlacedConstants(placed, tuple(owners), tuple(readied.values()))
         return blocks
+
+    def share_constants(self, shared: PlanConstants) -> None:
+        """Have constants in common with other plans of one device, the only one that this plan is loaded on then."""
+        self._shared = shared
+
+    def missing_constants(self, device: SpyreDevice) -> list[str]:
+        """Return the constants that :meth:`load` would bring."""
+        if self.constants_on(device) is not None:
+            return []
+        return [item.name for item in self.constants if self._shared is None or not self._shared.is_there(item.name)]
 
     def _fill(self, bundle: Bundle) -> None:
         manifest = bundle.manifest

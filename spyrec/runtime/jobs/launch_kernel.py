@@ -56,7 +56,8 @@ def launch_arguments(
     def resolve(memory: LaunchMemory, order: LaunchOrder) -> list[ControlBlock]:
         constants = plan.constants_on(device)
         if constants is not None:
-            order.need(constants.readiness)
+            for readiness in constants.readiness:
+                order.need(readiness)
         named: Mapping[str, LaunchArgument] = {}
         if not plan.takes_what_is_given:
             placed: Mapping[str, LaunchArgument] = {} if constants is None else constants.arguments

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -77,10 +78,27 @@ def test_a_directory_of_entries_becomes_one_of_bundles(tmp_path: Path, capsys: p
     models = {"prefill": _entry(8, _SHARED), "decode": _entry(1, _SHARED)}
     write_entries(models, directory, {"prefill": "a.pt2", "decode": "b.pt2"})
     assert main(["compile", str(directory), "-o", str(bundles)]) == 0
-    assert sorted(path.name for path in bundles.iterdir()) == ["decode", "prefill"]
+    names = ["constants.safetensors", "decode", "entries.json", "prefill"]
+    assert sorted(path.name for path in bundles.iterdir()) == names
+    assert not list(bundles.glob("*/constants.safetensors"))
     assert main(["run", str(bundles), "--entry", "decode", "--random", "1", "--check"]) == 0
     assert "y: float16[1,64]" in capsys.readouterr().out
     assert main(["run", str(bundles), "--entry", "other", "--random", "1"]) == 2
+    assert main(["run", str(bundles), "--random", "1"]) == 1
+    assert "SPY0784" in capsys.readouterr().err
+    assert main(["compile", str(directory), "-o", str(bundles)]) == 1
+    assert main(["compile", str(directory), "-o", str(bundles), "--force"]) == 0
+    assert main(["inspect-layout", str(bundles / "decode")]) == 0
+    assert main(["inspect-layout", str(bundles)]) == 1
+    capsys.readouterr()
+    assert main(["check", str(bundles)]) == 0
+    assert capsys.readouterr().out.startswith(f'{bundles}: entries: decode ("graph", 2 programs')
+    assert main(["compile", str(directory), "-o", str(tmp_path / "other"), "--cores", "4"]) == 0
+    assert main(["diff", str(bundles), str(bundles)]) == 0
+    assert main(["diff", str(bundles), str(tmp_path / "other")]) == 1
+    assert "decode/manifest.json" in capsys.readouterr().out
+    assert main(["diff", str(bundles), str(bundles / "decode")]) == 1
+    shutil.rmtree(tmp_path / "other")
     (directory / "decode" / "graph.json").write_text("{}")
     assert main(["compile", str(directory), "-o", str(tmp_path / "none")]) == 1
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bundles", "model"]

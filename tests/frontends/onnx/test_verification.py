@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import cast
@@ -35,3 +36,16 @@ def test_a_right_import_is_ok(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     last = capsys.readouterr().out.splitlines()[-1]
     assert last.startswith("verify y: ok, error 0.")
     assert last.endswith("draw 0")
+
+
+def test_entries_are_verified_each_by_itself(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given = [f"--entry={name}={_save(tmp_path / name)}" for name in ("one.onnx", "two.onnx")]
+    given = [item.replace(".onnx=", "=", 1) for item in given]
+    assert main(["import", *given, "-o", str(tmp_path / "m"), "--verify", "2"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].endswith("2 entries, 0 inputs are state of all of them")
+    assert [line.split(":")[0] for line in lines[1:]] == ["one", "one", "two", "two"]
+    assert all("verify y: ok, error 0." in line for line in lines[1:])
+    assert main(["import", *given, "-o", str(tmp_path / "n"), "--verify", "1", "--bisect", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["verify"]
+    assert [(row["entry"], row["output"], row["ok"]) for row in rows] == [("one", "y", True), ("two", "y", True)]

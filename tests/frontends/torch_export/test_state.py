@@ -15,7 +15,9 @@ import torch
 
 import spyrec
 from benchmarks.models.static_cache import LENGTH, exported_decoder, tokens
+from spyrec.cli import main
 from spyrec.compare.random_roundings import rounding_errors
+from spyrec.frontends.torch_export.float64 import run_in_float64
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -77,24 +79,33 @@ def test_changed_buffers_are_state_that_a_loaded_model_keeps(tmp_path: Path) -> 
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.skipif(find_spec("transformers") is None, reason="transformers is not installed")
-def test_decode_with_a_static_cache_equals_the_prefill_of_the_whole_text(tmp_path: Path) -> None:
-    prefill = spyrec.import_program(exported_decoder(tmp_path / "prefill.pt2", LENGTH))
-    decode = spyrec.import_program(exported_decoder(tmp_path / "decode.pt2", 1))
-    text = tokens()
-    graph = prefill.build()
-    assert graph.updates.keys() == set(graph.outputs[1:])
-    assert set(decode.build().updates.values()) == set(graph.updates.values())
+def test_prefill_and_decode_of_one_loaded_model_equal_the_prefill_of_the_whole_text(tmp_path: Path) -> None:
+    start = 8
+    for name, length in (("whole", LENGTH), ("prefill", start), ("decode", 1)):
+        exported_decoder(tmp_path / f"{name}.pt2", length)
+    given = [f"--entry={name}={tmp_path / name}.pt2" for name in ("prefill", "decode")]
+    assert main(["import", *given, "-o", str(tmp_path / "model")]) == 0
+    assert main(["compile", str(tmp_path / "model"), "-o", str(tmp_path / "B")]) == 0
+    graph = spyrec.import_program(tmp_path / "whole.pt2").build()
+    text, (logits, *caches) = tokens(), graph.outputs
     empty = {
         name: np.zeros(graph.type_of(name).shape, graph.type_of(name).dtype.carrier) for name in graph.updates.values()
     }
     whole = {"input_ids": text, "cache_position": np.arange(LENGTH), **empty}
-    logits = graph.outputs[0]
-    wanted = spyrec.run(spyrec.compile(prefill), whole).outputs[logits][0].astype(np.float64)
+    reference = run_in_float64(tmp_path / "whole.pt2", {"input_ids": text, "cache_position": np.arange(LENGTH)})
+    wanted = np.asarray(reference.outputs[0], np.float64)[0]
     bound = 4 * rounding_errors(graph, whole)[logits] * np.abs(wanted).max()
-    state: Mapping[str, Array] = empty
-    with spyrec.load(spyrec.compile(decode)) as model:
-        for step in range(LENGTH):
-            given = {"input_ids": text[:, step : step + 1], "cache_position": np.asarray([step]), **state}
-            found = model(**given)[decode.build().outputs[0]]
-            state = {}
-            assert np.abs(found[0, 0] - wanted[step]).max() <= bound, step
+    entries = spyrec.BundleEntries.load(tmp_path / "B")
+    tensors = [set(entries.tensors[name].values()) for name in ("prefill", "decode")]
+    assert tensors[0] == tensors[1]
+    with spyrec.load(entries, spyrec.RunOptions(outputs=(logits,))) as model:
+        first = {"input_ids": text[:, :start], "cache_position": np.arange(start), **empty}
+        found = model.prefill(**first)[logits]
+        assert np.abs(found[0] - wanted[:start]).max() <= bound
+        for step in range(start, LENGTH):
+            result = model.decode.run({"input_ids": text[:, step : step + 1], "cache_position": np.asarray([step])})
+            assert np.abs(result.outputs[logits][0, 0] - wanted[step]).max() <= bound, step
+            # the cache does not move: of each layer, rows of two heads of keys and of values are written, and read
+            rows = [item for item in result.stats.ops if item.hbm_write_bytes == 2 * 128 and item.op == "identity"]
+            assert len(rows) >= len(caches) - 2
+            assert result.stats.total.dma_h2d_bytes <= 1024

@@ -1,0 +1,215 @@
+"""The state of a loaded model: inputs that results have replaced, in device memory that several runs may share."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from spyrec.bundle.manifest import Argument, Manifest
+from spyrec.dataclass import dataclass
+from spyrec.hardware.dtypes import DeviceFormat, DType
+from spyrec.runtime.inputs.binding import argument_size_bytes
+from spyrec.runtime.jobs.plan_tensors import PlanTensors
+from spyrec.runtime.memory.allocator import DeviceBytes
+from spyrec.runtime.memory.spyre_allocator import Allocation
+from spyrec.runtime.streams.control_block import Origin
+
+if TYPE_CHECKING:
+    from spyrec.runtime.spyre_device import SpyreDevice
+
+HostArray = npt.NDArray[np.generic]
+
+
+class StateKey(NamedTuple):
+    """What one tensor of state is known by: entries of a model that name it share it where its type is theirs, too."""
+
+    name: str
+    shape: tuple[int, ...] | None
+    dtype: DType | None
+
+
+def state_key(argument: Argument) -> StateKey:
+    """Return what an argument would be state as."""
+    return StateKey(argument.name, argument.shape, argument.dtype)
+
+
+class _Layout(NamedTuple):
+    device_size: tuple[int, ...]
+    stride_map: tuple[int, ...] | None
+    device_dtype: DeviceFormat
+
+
+def _layout(argument: Argument) -> _Layout:
+    return _Layout(argument.device_size, argument.stride_map, argument.device_dtype)
+
+
+@dataclass(frozen=True, slots=True)
+class _OnDevice:
+    """State that lies on the device; ``tensors``: of a bundle that has it in this layout."""
+
+    layout: _Layout
+    tensors: PlanTensors
+
+
+_Place: TypeAlias = "tuple[StateKey, _Layout]"
+
+
+class StateMemory:
+    """What is state of the bundles that one device runs, and the memory that it lies in.
+
+    A tensor of state has memory in each layout that a bundle has it in, one of which holds what it is now, or the host
+    does.  A result that replaces it and is made elsewhere has memory beside it, and the two change sides.
+    """
+
+    def __init__(self, device: SpyreDevice, manifests: Iterable[Manifest]) -> None:
+        self._device = device
+        self.keys = {
+            state_key(item)
+            for manifest in manifests
+            for item in manifest.arguments
+            if item.name in manifest.updates.values()
+        }
+        self.content: dict[StateKey, _OnDevice | HostArray] = {}
+        """What holds each tensor of state that a call has given or made."""
+
+        self._owners: list[Allocation] = []
+        self._places: dict[_Place, DeviceBytes] = {}
+        self._beside: dict[_Place, DeviceBytes] = {}
+
+    def place(self, argument: Argument) -> DeviceBytes:
+        """Return where an input that is state lies.  Errors: SPY0901, SPY0906, SPY0928."""
+        return self._allocated(self._places, argument, state_key(argument))
+
+    def place_beside(self, result: Argument, replaced: Argument) -> DeviceBytes:
+        """Return where a result lies that replaces an input, and lies as it does.  Errors: as :meth:`place`."""
+        return self._allocated(self._beside, result, state_key(replaced))
+
+    def change_sides(self, argument: Argument) -> None:
+        """Let the memory beside an input be the input's, and the other way round."""
+        key = state_key(argument), _layout(argument)
+        self._places[key], self._beside[key] = self._beside[key], self._places[key]
+
+    def _allocated(self, places: dict[_Place, DeviceBytes], argument: Argument, key: StateKey) -> DeviceBytes:
+        place = key, _layout(argument)
+        if place not in places:
+            self._owners.append(self._device.spyre_allocator.allocate(argument_size_bytes(argument)))
+            places[place] = self._device.allocator.part(self._owners[-1].index)
+        return places[place]
+
+    def on_host(self, key: StateKey) -> HostArray:
+        """Return what a tensor of state is now; it may have to be copied from the device."""
+        found = self.content[key]
+        if not isinstance(found, _OnDevice):
+            return found
+        origin = Origin(self._device.next_launch_id(), f"state {key.name}")
+        stream = self._device.stream(-1)
+        array, block = found.tensors.copy_out(key.name, self._places[key, found.layout], origin)
+        stream.flex.enqueue([block])
+        stream.synchronize()
+        return array
+
+    def free(self) -> None:
+        """Forget all state, and give its memory back."""
+        owners, self._owners = self._owners, []
+        self.content.clear()
+        self._places.clear()
+        self._beside.clear()
+        for owner in owners:
+            owner.free()
+
+
+class RunState:
+    """The state of a model as the runs of one bundle see it.
+
+    ``used``: names of what the bundle's programs have in device memory, each in memory of its own.
+    """
+
+    def __init__(self, memory: StateMemory, tensors: PlanTensors, used: Collection[str]) -> None:
+        self._memory = memory
+        self._tensors = tensors
+        manifest = tensors.manifest
+        self._updates = manifest.updates
+        arguments = {item.name: item for item in manifest.arguments}
+        self._inputs = {name: arguments[name] for name in manifest.inputs if state_key(arguments[name]) in memory.keys}
+        self._places = {name: item for name, item in self._inputs.items() if name in used}
+        results = dict(manifest.outputs)
+        holders = list(results.values())
+        self._results = {
+            result: arguments[results[result]]
+            for result, name in self._updates.items()
+            if name in self._places
+            and results[result] in used
+            and (results[result] == name or results[result] not in self._inputs)
+            and (results[result] == name or holders.count(results[result]) == 1)
+            and _layout(arguments[name]) == _layout(arguments[results[result]])
+        }
+        """By result, the argument that holds it, where its memory may be the input's."""
+
+        self._beside = {
+            item.name: self._inputs[self._updates[result]]
+            for result, item in self._results.items()
+            if item.name != self._updates[result]
+        }
+
+    def places(self) -> dict[str, DeviceBytes]:
+        """Return where inputs that are state lie, and what replaces them; errors as :meth:`StateMemory.place`."""
+        found = {name: self._memory.place(item) for name, item in self._places.items()}
+        return found | {item.name: self._memory.place_beside(item, self._inputs[self._updates[result]])
+                        for result, item in self._results.items() if item.name in self._beside}  # fmt: skip
+
+    @property
+    def on_device(self) -> set[str]:
+        """The inputs that lie on the device as the bundle takes them."""
+        return {name for name in self._inputs if self._is_there(name)}
+
+    def _is_there(self, name: str) -> bool:
+        found = self._memory.content.get(state_key(self._inputs[name]))
+        return name in self._places and isinstance(found, _OnDevice) and found.layout == _layout(self._inputs[name])
+
+    def brought(self, given: Collection[str]) -> dict[str, HostArray]:
+        """Return the inputs that are neither ``given`` nor on the device as the bundle takes them, and known."""
+        return {
+            name: self._memory.on_host(state_key(item))
+            for name, item in self._inputs.items()
+            if name not in given and state_key(item) in self._memory.content and not self._is_there(name)
+        }
+
+    def known(self) -> dict[str, HostArray]:
+        """Return what inputs are now that a call may leave out."""
+        return {
+            name: self._memory.on_host(state_key(item))
+            for name, item in self._inputs.items()
+            if state_key(item) in self._memory.content
+        }
+
+    def replace(self, given: Mapping[str, HostArray], host: Mapping[str, HostArray]) -> None:
+        """Let results be what state is now; ``given``: the inputs of the run, ``host``: its results on the host.
+
+        An input that was given and has no result stays what it is.
+        """
+        replaced = set(self._updates.values())
+        for name, array in given.items():
+            if name in self._inputs and name not in replaced:
+                self._hold(name, None if name in self._places else np.array(array))
+        for result, name in self._updates.items():
+            item = self._results.get(result)
+            if item is not None and item.name != name:
+                self._memory.change_sides(self._inputs[name])
+            self._hold(name, host[result] if item is None else None)
+
+    def _hold(self, name: str, array: HostArray | None) -> None:
+        """Let state be what the host has, or where that is nothing, what lies in the input's memory."""
+        item = self._inputs[name]
+        self._memory.content[state_key(item)] = _OnDevice(_layout(item), self._tensors) if array is None else array
+
+    def is_copied(self, result: str) -> bool:
+        """Whether a result has to come to the host to be the next run's input."""
+        return result in self._updates and result not in self._results
+
+    def forget(self) -> None:
+        """Know nothing of the bundle's inputs: the run that comes has them otherwise."""
+        for item in self._inputs.values():
+            self._memory.content.pop(state_key(item), None)
