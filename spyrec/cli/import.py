@@ -110,7 +110,7 @@ def command(  # noqa: PLR0913 -- one parameter per option of the verb
 
 
 def _verified(
-    file: Path, model: ImportedModel, *, dims: Mapping[str, int], draws: int, bisect: bool
+    file: Path, model: ImportedModel, *, dims: Mapping[str, DimChoice], draws: int, bisect: bool
 ) -> list[OutputVerdict]:
     from spyrec.import_verification import Verification
 

@@ -99,7 +99,7 @@ def test_what_the_host_reads_or_the_graph_gives_is_made_by_a_step_too() -> None:
 
 def test_a_graph_of_constants_alone_is_a_step_of_the_host() -> None:
     data = graph([node("p", "arange", [], end=4), node("q", "mul", ["p", "p"])], ["q"])
-    assert [type(part) for part in split(read_graph_data(data, None, Path(), PipelineOptions()))[1]] == [HostPart]
+    assert [type(part) for part in split(read_graph_data(data, None, Path()), PipelineOptions())[1]] == [HostPart]
     assert run(data)["q"].tolist() == [0, 1, 4, 9]
 
 
