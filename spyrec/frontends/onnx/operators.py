@@ -817,7 +817,6 @@ OPERATORS: Mapping[str, Operator] = MappingProxyType(
         "GridSample": _grid_sample,
         "GroupNormalization": _group_norm,
         "HardSigmoid": _hard_sigmoid,
-        "Identity": _identity,
         "InstanceNormalization": _instance_norm,
         "IsInf": _is_inf,
         "LSTM": recurrent,
