@@ -58,6 +58,11 @@ class Call:
         self.attributes = {item.name: _attribute(item) for item in node.attribute}
 
     @property
+    def builder(self) -> GraphBuilder:
+        """The graph as far as it is built."""
+        return self._graph.builder
+
+    @property
     def count(self) -> int:
         """How many operands are given, absent ones between them included."""
         return len(self.node.input)
