@@ -93,8 +93,9 @@ def _returned(array: Array, dtype: DType, random: np.random.Generator | None) ->
     """Return an output as the host has it: halves below the normal ones are multiples of one number."""
     if random is None or dtype is not DType.FLOAT16:
         return array
-    moved = array + HALF.flush * random.uniform(-_UNITS, _UNITS, array.shape)
-    return np.where((np.abs(array) < HALF.smallest_normal) & (array != 0), moved, array)
+    numbers = array.astype(np.float64)
+    moved = numbers + HALF.flush * random.uniform(-_UNITS, _UNITS, array.shape)
+    return np.where((np.abs(numbers) < HALF.smallest_normal) & (numbers != 0), moved, numbers)
 
 
 def _rounded(array: Array, dtype: DType, random: np.random.Generator | None) -> Array:
