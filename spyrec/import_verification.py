@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from spyrec.bundle.bundle import Bundle
-from spyrec.compare.random_roundings import every_value, relative_error, rounding_errors
+from spyrec.compare.random_roundings import SAYS_NOTHING, every_value, relative_error, rounding_errors
 from spyrec.dataclass import dataclass
 from spyrec.diagnostics import Location
 from spyrec.diagnostics.json_reading import JsonValue
@@ -64,6 +64,8 @@ class OutputVerdict:
         verdict = "ok" if self.ok else "WRONG"
         where = "" if self.module is None else f", from {self.module}"
         numbers = f"error {self.error:.3g} of {self.tolerance:.3g}, error/bound {self.bound_ratio:.3g}"
+        if self.ok and self.tolerance >= SAYS_NOTHING:
+            numbers += " (it says nothing: roundings alone may change all of it)"
         return f"verify {self.output}: {verdict}, {numbers}, {source}{where}"
 
 

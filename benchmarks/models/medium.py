@@ -130,7 +130,7 @@ def journey(name: str, make: Callable[[], Example], rounds: int = ROUNDS) -> Jou
             first_run = watch.read()
             calls: dict[str, Callable[[], object]] = {"warm": lambda: model(**given), "eager": lambda: _eager(example)}
             times = interleaved_seconds(calls, rounds, pause_seconds=_PAUSE_SECONDS, statistic=median)
-        found = distance(graph, given, [outputs[output] for output in graph.outputs], wanted_outputs(example))
+        found = distance(graph, given, outputs, wanted_outputs(example))
     return Journey(
         name, len(graph.nodes), found.error, found.tolerance, imported, compiled, first_run, times["warm"],
         times["eager"],

@@ -76,11 +76,11 @@ def travel(name: str, form: Form) -> Trip:
         imported = time.perf_counter()
         bundle = spyrec.compile(builder)
         compiled = time.perf_counter()
-        given = given_inputs(example, names, graph)
+        given = {**given_inputs(example, names, graph), **_state(graph, path)}
         result = spyrec.run(bundle, given, spyrec.RunOptions(check=True))
         ran = time.perf_counter()
         wanted = wanted_outputs(example)
-    worst = distance(graph, given, [result.outputs[output] for output in graph.outputs], wanted)
+    worst = distance(graph, given, result.outputs, wanted)
     is_checked = all(report.ok for report in (result.check or {}).values())
     times = (imported - start, compiled - imported, ran - compiled)
     return Trip(name, form, len(graph.nodes), is_checked, worst.error, worst.tolerance, *times)
@@ -128,12 +128,25 @@ def _tensors(example: Example) -> list[torch.Tensor]:
 
 def given_inputs(example: Example, names: Sequence[str], graph: Graph) -> dict[str, Array]:
     """Return the inputs that the graph kept, floats in its dtype."""
-    found: dict[str, Array] = {}
-    for name, tensor in zip(names, _tensors(example), strict=True):
-        if name in graph.inputs:
-            dtype = graph.type_of(name).dtype
-            found[name] = tensor.numpy().astype(dtype.carrier) if dtype.is_float else tensor.numpy()
-    return found
+    tensors = zip(names, _tensors(example), strict=True)
+    return {name: _as_given(tensor, graph, name) for name, tensor in tensors if name in graph.inputs}
+
+
+def _state(graph: Graph, path: Path) -> dict[str, Array]:
+    """Return what the program's file holds of the weights and buffers that it changes: inputs of the graph."""
+    import torch
+
+    if not graph.updates:
+        return {}
+    program = torch.export.load(str(path))
+    keys = {**program.graph_signature.inputs_to_parameters, **program.graph_signature.inputs_to_buffers}
+    tensors = {**program.state_dict, **program.constants}
+    return {name: _as_given(tensors[keys[name]], graph, name) for name in graph.updates.values() if name in keys}
+
+
+def _as_given(tensor: torch.Tensor, graph: Graph, name: str) -> Array:
+    array, dtype = tensor.detach().numpy(), graph.type_of(name).dtype
+    return array.astype(dtype.carrier) if dtype.is_float else array
 
 
 def wanted_outputs(example: Example) -> list[npt.NDArray[np.float64]]:
@@ -152,11 +165,12 @@ def wanted_outputs(example: Example) -> list[npt.NDArray[np.float64]]:
     return [leaf.double().numpy().astype(np.float64) for leaf in leaves if isinstance(leaf, torch.Tensor)]
 
 
-def distance(graph: Graph, given: Mapping[str, Array], found: Sequence[Array], wanted: Sequence[Array]) -> Distance:
-    """Return how far the output is off that is furthest from what it may be."""
+def distance(graph: Graph, given: Mapping[str, Array], found: Mapping[str, Array], wanted: Sequence[Array]) -> Distance:
+    """Return how far the output is off that is furthest from what it may be; new contents of state are left out."""
     allowed = rounding_errors(graph, given)
+    outputs = [name for name in graph.outputs if name not in graph.updates]
     distances = [
-        Distance(relative_error(left, right), _SAFETY * allowed[name])
-        for name, left, right in zip(graph.outputs, found, wanted, strict=True)
+        Distance(relative_error(found[name], right), _SAFETY * allowed[name])
+        for name, right in zip(outputs, wanted, strict=True)
     ]
     return max(distances, key=lambda item: item.error / item.tolerance if item.tolerance else float(item.error > 0))

@@ -1,7 +1,8 @@
 """How far roundings alone carry a graph's outputs: its float64 evaluation with every number rounded at random.
 
 Where another program computes the same model, an output may differ by what roundings do and by no more; the largest of
-a few such runs says how much that is.
+a few such runs says how much that is.  What lies below the smallest number of a format may vanish, which is a rounding,
+too: an error of 1 says that nothing is left of an output.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
+from spyrec.compare.storage import DLFLOAT16, HALF
 from spyrec.hardware.dtypes import DType
 from spyrec.ir.evaluate import apply_reference, node_operands
 from spyrec.ir.graph import Graph
@@ -24,6 +26,9 @@ _UNITS = 2.0
 
 _ROUNDOFFS: Mapping[DType, float] = {DType.FLOAT16: 2.0**-10, DType.BFLOAT16: 2.0**-8, DType.FLOAT32: 2.0**-24}
 """Half a unit in the last place of what holds a dtype; DLFloat16, which holds float16, has nine fraction bits."""
+
+SAYS_NOTHING = 1.0
+"""A tolerance from which on roundings alone may change an output altogether: nearly every number is within it."""
 
 
 def rounding_errors(graph: Graph, inputs: Mapping[str, Array]) -> dict[str, float]:
@@ -81,10 +86,25 @@ def every_value(
 
 def _evaluated(graph: Graph, inputs: Mapping[str, Array], random: np.random.Generator | None) -> dict[str, Array]:
     values = every_value(graph, inputs, random)
-    return {name: values[name] for name in graph.outputs}
+    return {name: _returned(values[name], graph.type_of(name).dtype, random) for name in graph.outputs}
+
+
+def _returned(array: Array, dtype: DType, random: np.random.Generator | None) -> Array:
+    """Return an output as the host has it: halves below the normal ones are multiples of one number."""
+    if random is None or dtype is not DType.FLOAT16:
+        return array
+    numbers = array.astype(np.float64)
+    moved = numbers + HALF.flush * random.uniform(-_UNITS, _UNITS, array.shape)
+    return np.where((np.abs(numbers) < HALF.smallest_normal) & (numbers != 0), moved, numbers)
 
 
 def _rounded(array: Array, dtype: DType, random: np.random.Generator | None) -> Array:
     if random is None or dtype not in _ROUNDOFFS:
         return array
-    return array.astype(np.float64) * (1 + _ROUNDOFFS[dtype] * random.uniform(-_UNITS, _UNITS, array.shape))
+    numbers = array.astype(np.float64)
+    moves = random.uniform(-_UNITS, _UNITS, array.shape)
+    moved = numbers * (1 + _ROUNDOFFS[dtype] * moves)
+    if dtype is DType.FLOAT32:
+        return moved
+    is_lost = np.abs(numbers) < DLFLOAT16.smallest_normal
+    return np.where(is_lost, numbers * (0.5 + moves / (2 * _UNITS)), moved)

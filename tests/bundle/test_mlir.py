@@ -74,7 +74,7 @@ PROGRAMS = st.builds(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(PROGRAMS)
 def test_every_program_is_read_back_as_it_was_printed(program: Program) -> None:
     assert parse_program(print_program(program)) == program
@@ -133,7 +133,7 @@ def test_deep_loops_are_refused_and_not_recursed_into() -> None:
         parse_program(text)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.text(max_size=60) | st.binary(max_size=60), st.integers(0, 4000), st.integers(0, 40))
 def test_no_text_makes_the_parser_raise_anything_but_diagnostics(noise: str | bytes, at: int, cut: int) -> None:
     good = (EXAMPLES / "nested_loop_symbolic" / "bundle.mlir").read_bytes()

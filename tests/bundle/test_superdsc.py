@@ -299,7 +299,7 @@ PLACES["softmax_lx_symbolic"] = places(load("softmax_lx_symbolic"))
 GOOD = {case: load(case) for case in PLACES}
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.data())
 def test_no_damage_makes_the_reader_raise_anything_but_diagnostics(data: st.DataObject) -> None:
     case = data.draw(PATHS)

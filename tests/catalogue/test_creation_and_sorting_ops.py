@@ -115,7 +115,7 @@ rows = st.lists(st.sampled_from([-2.0, -0.5, 0.0, 0.5, 3.0, math.inf, -math.inf,
 
 
 @given(rows, st.booleans(), st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_sorting_is_stable_and_puts_nan_last(row: list[float], descending: bool, data: st.DataObject) -> None:
     places = ordered(row, descending=descending)
     values, found = catalogue()["sort"].reference([np.array(row)], SortAttributes(0, descending))
@@ -144,7 +144,7 @@ def test_order_end_to_end(dtype: str, dim: int) -> None:
 
 
 @given(st.lists(st.integers(-40, 40), max_size=30), st.integers(1, 7))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_histograms_are_numpys(numbers: list[int], bins: int) -> None:
     x = np.array(numbers) / 4.0
     (found,) = catalogue()["histc"].reference([x], HistogramAttributes(bins, -8.0, 6.0))

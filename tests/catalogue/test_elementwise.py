@@ -423,7 +423,7 @@ BY_HAND: dict[str, Callable[[int, int], int]] = {
 SHAPES = st.sampled_from([(), (0,), (1,), (3,), (2, 1), (0, 3), (2, 3), (1, 4, 1), (2, 1, 3, 5)])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.sampled_from(sorted(BY_HAND)), SHAPES, SHAPES, st.data())
 def test_results_have_the_broadcast_shape(
     op: str, left: tuple[int, ...], right: tuple[int, ...], data: st.DataObject

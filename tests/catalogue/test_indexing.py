@@ -120,7 +120,7 @@ def test_index_follows_pytorch() -> None:
         np.testing.assert_array_equal(run_node("index", operands), wanted)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.data())
 def test_index_chooses_elements(data: st.DataObject) -> None:
     """Every element of ``x[i, ..., j]`` is the one that loops over the dims find."""

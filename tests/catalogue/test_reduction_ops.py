@@ -267,7 +267,7 @@ shapes = st.lists(st.integers(1, 4), min_size=0, max_size=3).map(tuple)
 
 
 @given(shapes, st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_places_point_at_the_extremum(shape: tuple[int, ...], data: st.DataObject) -> None:
     """For all shapes and dims: the element there is the extremum, and no equal one stands before it."""
     x = quarters(shape, data.draw(st.integers(0, 99)))
@@ -285,7 +285,7 @@ def test_places_point_at_the_extremum(shape: tuple[int, ...], data: st.DataObjec
 
 
 @given(shapes, st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_var_of_all_shapes_and_dims(shape: tuple[int, ...], data: st.DataObject) -> None:
     x = quarters(shape, data.draw(st.integers(0, 99)))
     dims = tuple(data.draw(st.sets(st.integers(0, len(shape) - 1)))) if shape else ()

@@ -135,7 +135,7 @@ dims = st.lists(st.integers(1, 5), min_size=1, max_size=3).map(tuple)
 
 
 @given(dims, st.sampled_from(["constant", "reflect", "replicate", "circular"]), st.data())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_padding_of_every_mode_is_numpys(shape: tuple[int, ...], mode: str, data: st.DataObject) -> None:
     x = quarters(shape)
     names = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
@@ -152,7 +152,7 @@ def test_padding_of_every_mode_is_numpys(shape: tuple[int, ...], mode: str, data
 
 
 @given(dims, st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_rolling_is_indexing_modulo_the_extent(shape: tuple[int, ...], data: st.DataObject) -> None:
     x = quarters(shape)
     dim, shift = data.draw(st.integers(-len(shape), len(shape) - 1)), data.draw(st.integers(-9, 9))
@@ -162,7 +162,7 @@ def test_rolling_is_indexing_modulo_the_extent(shape: tuple[int, ...], data: st.
 
 
 @given(dims, st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_windows_hold_what_stands_there(shape: tuple[int, ...], data: st.DataObject) -> None:
     x = quarters(shape)
     dim = data.draw(st.integers(0, len(shape) - 1))

@@ -25,7 +25,7 @@ from tests.codegen.builders import (
 )
 
 LETTERS = "abcde"
-FAST = settings(max_examples=35, deadline=None)
+FAST = settings(max_examples=35)
 
 
 def assert_every_element_is_addressed_right(spec: OpSpec) -> None:

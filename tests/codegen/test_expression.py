@@ -58,7 +58,7 @@ def python_value(text: str, point: Mapping[str, int]) -> int:
     return value(ast.parse(text.replace(" / ", ", "), mode="eval").body)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(texts(), POINTS)
 def test_text_is_read_with_its_usual_meaning_and_printing_keeps_it(text: str, point: dict[str, int]) -> None:
     expression = parse_expression(text)

@@ -94,7 +94,7 @@ def tiled_adds(draw: st.DrawFn) -> tuple[OpSpec, dict[str, int]]:
     return OpSpec("add", False, space(TILES, splits), tuple(args), tiled_symbols=("a", "b")), counts
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(tiled_adds(), st.sampled_from(["ab", "ba"]), st.booleans())
 def test_every_execution_starts_at_its_tile(
     drawn: tuple[OpSpec, dict[str, int]], order: str, loops_name_symbols: bool
@@ -224,7 +224,7 @@ def nest_of(spec: OpSpec, counts: Mapping[str, int], order: str) -> LoopSpec:
     return body
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(tiled_adds(), st.sampled_from(["ab", "ba"]), st.sampled_from(list(DIALECTS.values())), st.booleans())
 def test_operands_that_say_how_they_advance_are_at_their_tiles(
     drawn: tuple[OpSpec, dict[str, int]], order: str, dialect: Dialect, unroll: bool

@@ -90,7 +90,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(JSON, JSON)
 def test_two_values_have_no_differences_exactly_when_they_are_equal(left: Json, right: Json) -> None:
     forward, backward = diff_json("f", left, right), diff_json("f", right, left)

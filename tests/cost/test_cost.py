@@ -175,7 +175,7 @@ RECORDS = st.builds(
 OVERLAPS = st.sampled_from([0.0, 0.25, 0.5, 0.9, 1.0])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(record=RECORDS, name=st.sampled_from(sorted(PROFILES)), overlap=OVERLAPS)
 def test_the_closed_form_is_the_timeline_where_cores_do_the_same(
     record: OperationRecord, name: str, overlap: float
@@ -192,7 +192,7 @@ FASTER = (
 )  # fmt: skip
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(record=RECORDS, overlap=OVERLAPS, field=st.sampled_from(FASTER), factor=st.floats(1.0, 8.0))
 def test_more_of_anything_is_never_slower(record: OperationRecord, overlap: float, field: str, factor: float) -> None:
     base: TargetProfile = dataclasses.replace(CALIBRATED, overlap=assumed(overlap))

@@ -148,7 +148,7 @@ def steps(draw: st.DrawFn) -> Step:
     block_bytes=st.sampled_from([1, 2000, 5000]),
     seed=st.integers(0, 9),
 )
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_blocks_leave_every_byte_as_whole_operations_do(
     sequence: list[Step], columns: int, block_bytes: int, seed: int
 ) -> None:

@@ -121,7 +121,7 @@ def steps(draw: st.DrawFn) -> Step:
     numerics=st.sampled_from(["dl16", "ieee", "f32"]),
     seed=st.integers(0, 9),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_fused_chains_leave_every_byte_as_separate_ones_do(chain: list[Step], numerics: str, seed: int) -> None:
     fused, separate = Chain(chain, numerics, seed), Chain(chain, numerics, seed)
     got, want = fused.launch(fused.fused()), separate.launch(separate.separate())

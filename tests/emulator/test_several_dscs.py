@@ -235,7 +235,7 @@ def test_unequal_tiles_in_a_loop(rounds: int) -> None:
     assert [item.executions for item in launched.memory("fast")[1].operations] == [rounds, rounds]
 
 
-@settings(deadline=None, max_examples=EXAMPLES)
+@settings(max_examples=EXAMPLES)
 @given(source=st.randoms(use_true_random=False))
 def test_random_sums_products_and_folds_are_numpys(source: Random) -> None:
     rows, inner, columns = source.randint(1, 9), 64 * source.randint(1, 2), 64 * source.randint(1, 3)

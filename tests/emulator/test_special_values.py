@@ -36,7 +36,7 @@ BUNDLES = {
 """Reductions whose partial results cores combine."""
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(values=st.lists(st.sampled_from(SPECIAL), min_size=16, max_size=16), seed=st.integers(0, 99))
 @pytest.mark.parametrize("key", BUNDLES, ids=str)
 def test_a_reduction_of_special_values_is_numpys_without_a_warning(

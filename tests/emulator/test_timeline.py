@@ -59,7 +59,7 @@ def test_a_core_draws_no_more_than_its_own_rate() -> None:
 LOADS = st.floats(0.0, 1e12) | st.sampled_from([0.0, 1e-12, 1.0, 1e15])
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     loads=st.lists(st.tuples(LOADS, LOADS), min_size=1, max_size=6),
     overlap=st.sampled_from([0.0, 1e-9, 0.3, 1.0]),

@@ -158,7 +158,7 @@ def test_altered_steps_are_refused(tmp_path: Path, change: dict[str, object], wo
 # --- rows by an index -------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(data=st.data())
 def test_rows_are_read_on_the_device(data: st.DataObject) -> None:
     rank = data.draw(st.integers(2, 4))
@@ -182,7 +182,7 @@ def test_rows_are_read_on_the_device(data: st.DataObject) -> None:
     np.testing.assert_array_equal(result.outputs["y"], -np.take(x, index, axis=dim))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(data=st.data())
 def test_rows_are_written_on_the_device(data: st.DataObject) -> None:
     rank = data.draw(st.integers(2, 4))

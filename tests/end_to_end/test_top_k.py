@@ -71,7 +71,7 @@ def test_values_and_places_are_those_of_a_stable_sort(shape: tuple[int, ...], k:
         assert outputs["i"].dtype == np.int64
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(st.data())
 def test_so_they_are_of_any_shape(data: st.DataObject) -> None:
     shape = data.draw(st.lists(st.integers(1, 9), min_size=1, max_size=3))

@@ -256,7 +256,7 @@ def test_what_is_right_is_taken_without_pydantic_as_the_same_record(record: Json
     assert read_by(record, data, record.take) == read_by(record, data, record.checked_by_pydantic)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(st.data())
 def test_whatever_is_taken_pydantic_takes_as_the_same_record(draw: st.DataObject) -> None:
     record, data = draw.draw(st.sampled_from(EXAMPLES))

@@ -236,7 +236,7 @@ def terms(depth: int) -> st.SearchStrategy[str]:
     )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(text=terms(4))
 def test_a_parsed_index_has_the_value_that_its_text_has(text: str) -> None:
     point = {"p0": 17, "p1": 23}
@@ -244,7 +244,7 @@ def test_a_parsed_index_has_the_value_that_its_text_has(text: str) -> None:
     assert int(evaluate(parse_index(text), arrays).reshape(-1)[0]) == python_value(text, point)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(shape=SHAPES, data=st.data())
 def test_what_is_accepted_reads_the_element_of_the_index(shape: tuple[int, ...], data: st.DataObject) -> None:
     total = math.prod(shape)
@@ -264,7 +264,7 @@ def test_what_is_accepted_reads_the_element_of_the_index(shape: tuple[int, ...],
     assert_every_element(layout, index, variables, coordinates)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(shape=SHAPES, data=st.data())
 def test_a_slice_along_dims_other_than_the_stick_is_always_followed(
     shape: tuple[int, ...], data: st.DataObject

@@ -6,7 +6,7 @@ import json
 from typing import NoReturn
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from spyrec.diagnostics import Location, SpyrecError
@@ -62,7 +62,6 @@ def test_position_is_that_of_the_value_or_its_deepest_ancestor(pointer: str, pla
     assert SourceText(TEXT).position(pointer) == place
 
 
-@settings(deadline=None)
 @given(json_values, st.sampled_from([None, 1]))
 def test_at_the_position_of_each_pointer_the_value_itself_is_written(data: JsonValue, indent: int | None) -> None:
     text = json.dumps(data, indent=indent, ensure_ascii=False)

@@ -41,7 +41,7 @@ def code_of(caught: pytest.ExceptionInfo[SpyrecError]) -> str:
     return diagnostic.code
 
 
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=80)
 @given(layouts())
 def test_elements_and_valid_lanes_are_in_bijection_and_obey_the_identity(layout: DeviceLayout) -> None:
     mask = layout.valid_lane_mask()

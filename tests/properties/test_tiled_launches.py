@@ -9,7 +9,7 @@ from collections import Counter
 from random import Random
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from spyrec.diagnostics import SpyrecError
@@ -25,7 +25,6 @@ REFUSALS = {"SPY0952", "SPY0959", "SPY0960", "SPY0962"}
 CASES = 4  # of one example: a device is opened once for them
 
 
-@settings(deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), schedule=st.sampled_from(["fifo", "rr", "lifo", "adversarial", "random:5"]))
 def test_tiled_launches_equal_the_whole_for_random_operations_layouts_modes_nests_and_remainders(
     seed: int, schedule: str

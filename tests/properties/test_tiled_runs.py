@@ -69,7 +69,7 @@ def run_larger(seed: int, seen: Counter[object]) -> None:
 EXAMPLES = max(2, (settings().max_examples or 0) // 20)  # each of them compiles, and is run and evaluated at large
 
 
-@settings(max_examples=EXAMPLES, deadline=None)
+@settings(max_examples=EXAMPLES)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_runs_in_tiles_are_within_the_bounds_of_the_graph_at_the_larger_shapes(seed: int) -> None:
     run_larger(seed, Counter())

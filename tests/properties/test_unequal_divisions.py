@@ -65,7 +65,7 @@ def undivided(op: str, seed: int) -> Operation:
 
 
 @pytest.mark.parametrize("op", _OPS)
-@settings(deadline=None, max_examples=EXAMPLES)
+@settings(max_examples=EXAMPLES)
 @given(seed=_SEEDS)
 def test_unequal_cores_store_what_one_core_stores(op: str, seed: int) -> None:
     source, operation = Random(seed), undivided(op, seed)
@@ -112,7 +112,7 @@ def test_enough_divisions_are_executed() -> None:
     assert executed >= 5
 
 
-@settings(deadline=None, max_examples=EXAMPLES)
+@settings(max_examples=EXAMPLES)
 @given(source=st.randoms(use_true_random=False))
 def test_a_random_relayout_is_that_of_its_elements(source: Random) -> None:
     """Pieces of any sizes on any cores, through LX once or twice, to pieces in device memory: element by element."""

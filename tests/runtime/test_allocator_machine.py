@@ -147,4 +147,4 @@ class AllocatorMachine(RuleBasedStateMachine):
 
 
 TestAllocatorMachine = AllocatorMachine.TestCase
-TestAllocatorMachine.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestAllocatorMachine.settings = settings(max_examples=60, stateful_step_count=40)

@@ -42,7 +42,7 @@ def nests(draw: st.DrawFn) -> CopyNest:
     )
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(st.lists(nests(), min_size=1, max_size=3), st.sampled_from([1, 4, 20, 1 << 19]))
 def test_the_groups_of_a_table_move_what_its_nests_move(table: list[CopyNest], part_elements: int) -> None:
     plan_of.cache_clear()

@@ -58,7 +58,7 @@ def test_an_array_comes_back_as_it_went(dtype: DType, shape: tuple[int, ...]) ->
         assert tensor.size_bytes == tensor.layout.nbytes
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.data())
 def test_a_tensor_lies_where_its_layout_says(data: st.DataObject) -> None:
     shape = tuple(data.draw(st.lists(st.sampled_from([1, 2, 3, 5, 64, 70]), min_size=1, max_size=3)))

@@ -59,7 +59,7 @@ def copies(draw: st.DrawFn) -> tuple[DeviceLayout, tuple[int, ...], int, DType]:
     return DeviceLayout.default(shape, dtype, dim_order=order), tuple(memory), draw(st.integers(0, 9)), dtype
 
 
-@settings(deadline=None, max_examples=120)
+@settings(max_examples=120)
 @given(copies())
 def test_a_round_trip_gives_every_element_back_and_touches_no_padding(
     copy: tuple[DeviceLayout, tuple[int, ...], int, DType],

@@ -198,7 +198,7 @@ def reported(findings: Iterable[RuntimeFault], launch_ids: list[int]) -> list[tu
     return pairs
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=250)
 @given(st.lists(st.one_of(uses, uses, uses, waits), min_size=2, max_size=14))
 def test_races_of_windows_and_ranges_are_those_of_sets_of_sticks(program: Program) -> None:
     with opened("fifo", finds_races=True) as device:
@@ -220,7 +220,7 @@ def test_races_of_windows_and_ranges_are_those_of_sets_of_sticks(program: Progra
         assert bool(pairs) is bool(model.races())
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=250)
 @given(st.lists(st.one_of(st.none(), uses, uses, uses, uses), min_size=2, max_size=14))
 def test_reads_of_what_no_window_wrote_are_those_of_sets_of_sticks(program: Sequence[Use | None]) -> None:
     """``None``: the tensor is freed, and what takes its place has been written by nobody."""

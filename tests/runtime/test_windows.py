@@ -56,7 +56,7 @@ def long_windows(draw: st.DrawFn) -> AddressWindow:
     return window(STICK * draw(st.integers(0, 2000)), STICK * draw(st.integers(1, 3)), loop)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(some_windows())
 def test_the_sticks_of_a_window_are_those_of_its_chunks(item: AddressWindow) -> None:
     parts = sticks_of(item)
@@ -64,13 +64,13 @@ def test_the_sticks_of_a_window_are_those_of_its_chunks(item: AddressWindow) -> 
     assert stretch_of(parts) == (min(touched(item)), max(touched(item)) + 1)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(some_windows(), some_windows())
 def test_two_windows_meet_where_their_sets_of_sticks_do(one: AddressWindow, other: AddressWindow) -> None:
     assert meet(sticks_of(one), sticks_of(other)) is bool(touched(one) & touched(other))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(long_windows(), long_windows())
 def test_long_windows_meet_where_their_sets_of_sticks_do(one: AddressWindow, other: AddressWindow) -> None:
     assert meet(sticks_of(one), sticks_of(other)) is bool(touched(one) & touched(other))

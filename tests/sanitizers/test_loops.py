@@ -125,7 +125,7 @@ def tiled_operations(draw: st.DrawFn) -> tuple[LoopSpec, list[TensorArgument]]:
     return LoopSpec(counts[order[0]], (order[0],), (inner,)), args
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(tiled_operations(), st.booleans())
 def test_random_looped_operations_are_silent(drawn: tuple[LoopSpec, list[TensorArgument]], unroll: bool) -> None:
     nest, args = drawn

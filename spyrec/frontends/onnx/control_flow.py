@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spyrec.frontends.model_import.source_graph import HostArray
 from spyrec.frontends.model_import.unsupported import Unsupported
+from spyrec.frontends.onnx.sequences import Result, Tensor, TensorSequence, stacked
 from spyrec.frontends.value import Value
 
 if TYPE_CHECKING:
@@ -21,9 +21,6 @@ if TYPE_CHECKING:
 
 MOST_STEPS = 512
 """Steps of a loop or of a recurrent operator that are written out; a graph grows by a body with each."""
-
-Result = Value | HostArray
-"""What a name of the model stands for: a value of the graph, or numbers that are known."""
 
 
 def branch(call: Call) -> Sequence[Result]:
@@ -48,7 +45,7 @@ def loop(call: Call) -> Sequence[Result]:
             raise Unsupported(f"it has more than {MOST_STEPS} trips, the most that are written out")
         state = call.inlined(body, [np.asarray(len(rows), np.int64), np.asarray(True), *carried])
         if condition is not None:
-            if isinstance(state[0], Value):
+            if isinstance(state[0], Value | TensorSequence):
                 raise Unsupported("when it ends depends on an input")
             condition = state[0]
         carried = list(state[1 : 1 + len(carried)])
@@ -63,7 +60,7 @@ def scan(call: Call) -> Sequence[Result]:
     if not 0 < count <= call.count:
         raise Unsupported(f"it scans {count} of {call.count} operands")
     carried: list[Result] = [call.result(index) for index in range(first)]
-    scanned = [call.result(index) for index in range(first, call.count)]
+    scanned = [call.tensor(index) for index in range(first, call.count)]
     axes = call.list("scan_input_axes") or [0] * count
     backward = call.list("scan_input_directions") or [0] * count
     made = len(call.node.output) - first
@@ -89,7 +86,7 @@ def scan(call: Call) -> Sequence[Result]:
     return [*carried, *columns]
 
 
-def _slice(call: Call, item: Result, axis: int, index: int) -> Result:
+def _slice(call: Call, item: Tensor, axis: int, index: int) -> Tensor:
     if isinstance(item, Value):
         return call.add("select", item, dim=axis, index=index)
     return np.asarray(np.take(item, index, axis=axis))
@@ -101,11 +98,11 @@ def _stacked(call: Call, rows: Sequence[Sequence[Result]], count: int, axes: Seq
     return [_stack(call, [row[index] for row in rows], axes[index]) for index in range(count)]
 
 
-def _stack(call: Call, items: Sequence[Result], axis: int) -> Result:
-    arrays = [item for item in items if not isinstance(item, Value)]
-    if len(arrays) == len(items):
-        return np.stack(arrays, axis=axis)
-    return call.add("stack", *[call.as_value(item) for item in items], dim=axis)
+def _stack(call: Call, items: Sequence[Result], axis: int) -> Tensor:
+    tensors = [item for item in items if not isinstance(item, TensorSequence)]
+    if len(tensors) != len(items):
+        raise Unsupported("its trips make a sequence each")
+    return stacked(call, tensors, axis)
 
 
 CONTROL_FLOW: Mapping[str, Callable[[Call], Sequence[Result]]] = MappingProxyType(

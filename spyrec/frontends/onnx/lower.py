@@ -23,12 +23,13 @@ from spyrec.frontends.model_import.source_graph import NARROWED, HostArray, Prob
 from spyrec.frontends.model_import.unsupported import Unsupported, reason_of
 from spyrec.frontends.onnx.control_flow import CONTROL_FLOW
 from spyrec.frontends.onnx.model import DTYPES, OnnxModel, array_of, weight_of
+from spyrec.frontends.onnx.sequences import SEQUENCES, TensorSequence
 from spyrec.frontends.value import Value
 
 if TYPE_CHECKING:
     from onnx import AttributeProto, GraphProto, NodeProto, ValueInfoProto
 
-    from spyrec.frontends.onnx.control_flow import Result
+    from spyrec.frontends.onnx.sequences import Result, Tensor
 
 T = TypeVar("T")
 
@@ -55,6 +56,11 @@ class Call:
         self._graph = graph
         self.node = node
         self.attributes = {item.name: _attribute(item) for item in node.attribute}
+
+    @property
+    def builder(self) -> GraphBuilder:
+        """The graph as far as it is built."""
+        return self._graph.builder
 
     @property
     def count(self) -> int:
@@ -89,9 +95,21 @@ class Call:
         return found
 
     def result(self, index: int) -> Result:
-        """Return an operand: its numbers where they are known."""
+        """Return an operand: its tensors if it is a sequence, its numbers where they are known."""
+        found = self._graph.sequence(self.node.input[index]) if self.has(index) else None
+        return self.tensor(index) if found is None else found
+
+    def tensor(self, index: int) -> Tensor:
+        """Return an operand that is one tensor: its numbers where they are known."""
         known = self.known_or_none(index)
         return self.value(index) if known is None else known
+
+    def sequence(self, index: int) -> TensorSequence:
+        """Return an operand that is a sequence.  Errors: it is absent, or a tensor."""
+        found = self._graph.sequence(self.node.input[index]) if self.has(index) else None
+        if found is None:
+            raise Unsupported(f"its operand {index} is no sequence")
+        return found
 
     def number_or_value(self, index: int) -> Value | float:
         """Return an operand as a number, where it is one that is known and has no dims."""
@@ -109,9 +127,9 @@ class Call:
         """Write a body out on these operands, and return its results."""
         return self._graph.inlined(body, given)
 
-    def as_value(self, result: Result) -> Value:
+    def as_value(self, tensor: Tensor) -> Value:
         """Return a value of the graph, numbers as a constant."""
-        return result if isinstance(result, Value) else self._graph.constant(self.node.name, result)
+        return tensor if isinstance(tensor, Value) else self._graph.constant(self.node.name, tensor)
 
     def known_or_none(self, index: int) -> HostArray | None:
         """Return the numbers of an operand where they are known."""
@@ -206,6 +224,7 @@ class OnnxLowering:
         self._weights = weights
         self._values: dict[str, Value | None] = {}
         self._known: dict[str, HostArray] = {}
+        self._sequences: dict[str, TensorSequence] = {}
         self._places: dict[str, ModelPlace] = {}
         self._inputs: list[SourceInput] = []
         self._problems: list[Problem] = []
@@ -223,6 +242,11 @@ class OnnxLowering:
             self._lower(node)
         names: dict[str, str] = {}
         for item in graph.output:
+            if self.sequence(item.name) is not None:
+                self._problems.append(
+                    Problem("value", item.name, (), None, "it is a sequence, and outputs are tensors")
+                )
+                continue
             value = None if self._is_lost(item.name) else self.value(item.name)
             if value is not None:
                 self.builder.output(value)
@@ -259,6 +283,8 @@ class OnnxLowering:
         found = self._values.get(name)
         if found is not None:
             return found
+        if name in self._sequences:
+            raise Unsupported(f'"{name[:60]}" is a sequence')
         made = self._weight(name) if name in self._weights else self.constant(name, self._known[name])
         self._values[name] = made
         return made
@@ -288,6 +314,10 @@ class OnnxLowering:
         if name not in self._known and weight is not None and self._is_small(weight):
             self._known[name] = weight.read()
         return self._known.get(name)
+
+    def sequence(self, name: str) -> TensorSequence | None:
+        """Return the tensors of a sequence, ``None`` for what is none."""
+        return self._sequences.get(name)
 
     def inferred(self, name: str) -> tuple[str, tuple[int, ...]] | None:
         """Return dtype and shape of a value as shape inference knows them."""
@@ -325,6 +355,7 @@ class OnnxLowering:
         own = {item.name for item in graph.input} | body.keys.keys()
         own |= {name for node in graph.node for name in node.output}
         values, known = _taken(self._values, own), _taken(self._known, own)
+        sequences = _taken(self._sequences, own)
         for item, result in zip(graph.input, given, strict=True):
             self._bind(item.name, result)
         for name, key in body.keys.items():
@@ -338,19 +369,25 @@ class OnnxLowering:
         results = [] if is_lost else [self._result(item.name) for item in graph.output]
         _taken(self._values, own)
         _taken(self._known, own)
+        _taken(self._sequences, own)
         self._values.update(values)
         self._known.update(known)
+        self._sequences.update(sequences)
         if is_lost:
             raise _LostError
         return results
 
     def _result(self, name: str) -> Result:
+        if name in self._sequences:
+            return self._sequences[name]
         known = self.known(name)
         return self.value(name) if known is None else known
 
     def _bind(self, name: str, result: Result) -> None:
         if isinstance(result, Value):
             self._values[name] = result
+        elif isinstance(result, TensorSequence):
+            self._sequences[name] = result
         else:
             self._known[name] = result
 
@@ -390,8 +427,13 @@ class OnnxLowering:
 
         if node.domain not in ("", "ai.onnx", "ai.onnx.ml") and node.op_type not in self._kept:
             raise Unsupported(f'the domain "{node.domain}" is none that a graph knows')
+<<<<<<< HEAD
         kind = self._kept.get(node.op_type, node.op_type)
         operator = CONTROL_FLOW.get(kind) or OPERATORS.get(kind)
+=======
+        name = node.op_type
+        operator = CONTROL_FLOW.get(name) or SEQUENCES.get(name) or OPERATORS.get(name)
+>>>>>>> h9/held2
         if operator is None:
             raise Unsupported("a graph has no op for it")
         try:

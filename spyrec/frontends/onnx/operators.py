@@ -15,6 +15,7 @@ import numpy as np
 
 from spyrec.frontends.model_import.unsupported import Unsupported
 from spyrec.frontends.onnx.recurrent import recurrent
+from spyrec.frontends.onnx.resizing import resize
 from spyrec.frontends.value import Value
 
 if TYPE_CHECKING:
@@ -634,31 +635,6 @@ def _space_to_depth(call: Call) -> Sequence[Value]:
     return [call.add("reshape", moved, shape=[count, channels * block**2, height // block, width // block])]
 
 
-def _resize(call: Call) -> Sequence[Value]:
-    value = call.value(0)
-    mode, how = call.text("mode", "nearest"), call.text("coordinate_transformation_mode", "half_pixel")
-    sizes = call.integers(3) if call.has(3) else None
-    if sizes is None:
-        scales = call.numbers(2)
-        sizes = [math.floor(extent * scale) for extent, scale in zip(value.shape, scales.tolist(), strict=True)]
-    if list(sizes[:2]) != list(value.shape[:2]):
-        raise Unsupported("a resize of batch or channels")
-    if mode == "nearest":
-        is_floor = how == "asymmetric" and call.text("nearest_mode", "round_prefer_floor") == "floor"
-        ratios = [after / before for before, after in zip(value.shape[2:], sizes[2:], strict=True)]
-        if not is_floor and not all(ratio.is_integer() for ratio in ratios):
-            raise Unsupported(f"nearest with {how} at a ratio that is not whole")
-        return [call.add("interpolate", value, size=sizes[2:], mode="nearest")]
-    names = {1: "linear", 2: "bilinear", 3: "trilinear"}
-    name = names.get(value.ndim - 2, "") if mode == "linear" else "bicubic"
-    if how not in ("half_pixel", "pytorch_half_pixel", "align_corners") or call.integer("antialias", 0):
-        raise Unsupported(f"{mode} with {how}")
-    if mode == "cubic" and not math.isclose(call.number("cubic_coeff_a", -0.75), -0.75):
-        raise Unsupported("cubic_coeff_a that is not -0.75")
-    corners = how == "align_corners"
-    return [call.add("interpolate", value, size=sizes[2:], mode=name, align_corners=corners)]
-
-
 def _col2im(call: Call) -> Sequence[Value]:
     """Windows added up to an image of two dims, whose paddings are even."""
     value, image, block = call.value(0), call.sizes(1), call.sizes(2)
@@ -817,7 +793,6 @@ OPERATORS: Mapping[str, Operator] = MappingProxyType(
         "GridSample": _grid_sample,
         "GroupNormalization": _group_norm,
         "HardSigmoid": _hard_sigmoid,
-        "Identity": _identity,
         "InstanceNormalization": _instance_norm,
         "IsInf": _is_inf,
         "LSTM": recurrent,
@@ -850,7 +825,7 @@ OPERATORS: Mapping[str, Operator] = MappingProxyType(
         "ReduceSum": _reduction("sum"),
         "ReduceSumSquare": _reduction("sum_square"),
         "Reshape": _reshape,
-        "Resize": _resize,
+        "Resize": resize,
         "ScatterElements": _scatter_elements,
         "ScatterND": _scatter_nd,
         "Selu": _selu,

@@ -133,7 +133,6 @@ _OTHERS = [
     Case("Reshape", [_X], {1: _i(0, -1, 2)}),
     Case("Resize", [_IMAGE], {2: np.asarray([1, 1, 2, 2], np.float32)},
          {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}),
-    Case("Resize", [_IMAGE], {3: _i(1, 4, 9, 12)}, {"mode": "linear"}),
     Case("ScatterElements", [_X, _index(3, 2, 1, 4), _f(2, 1, 4)], {}, {"axis": 1}),
     Case("ScatterElements", [_X, _index(3, 2, 2, 4), _f(2, 2, 4)], {}, {"axis": 1, "reduction": "add"}),
     Case("ScatterND", [_X, np.asarray([[0, 1], [1, 2]]), _f(2, 4)]),
@@ -178,6 +177,30 @@ _QUANTIZED = [
     Case("QuantizeLinear", [_f(2, 3) * 9], {1: np.asarray(0.0625, np.float32), 2: np.asarray(3, np.int8)}),
     Case("QuantizeLinear", [_f(2, 3) * 9], {1: np.asarray([0.5, 0.03, 2], np.float32)}),
 ]  # fmt: skip
+_SIZES = {3: _i(1, 4, 9, 4)}
+_SCALES = {2: np.asarray([1, 1, 1.4, 0.6], np.float32)}
+_HOW = "coordinate_transformation_mode"
+_RESIZED = [
+    Case("Resize", [_IMAGE], {3: _i(1, 4, 9, 12)}, {"mode": "linear"}),
+    Case("Resize", [_IMAGE], {3: _i(1, 4, 6, 6)}, {"mode": "cubic"}),
+    Case("Resize", [_IMAGE], {3: _i(2, 3, 9, 6)}, {"mode": "linear"}),
+    Case("Resize", [_IMAGE], {3: _i(12, 3)}, {"mode": "cubic", "axes": [3, 1]}),
+    *(
+        Case("Resize", [_IMAGE], known, {"mode": mode, _HOW: how})
+        for mode in ("linear", "cubic", "nearest")
+        for how in ("half_pixel", "pytorch_half_pixel", "half_pixel_symmetric", "asymmetric", "align_corners")
+        for known in (_SIZES, _SCALES)
+    ),
+    *(
+        Case("Resize", [_IMAGE], _SIZES, {"mode": mode, "antialias": smoothed, "exclude_outside": cut, **more})
+        for mode, more in (("linear", {}), ("cubic", {"cubic_coeff_a": -0.5}))
+        for smoothed, cut in ((1, 0), (1, 1), (0, 1))
+    ),
+    *(
+        Case("Resize", [_IMAGE], _SIZES, {"nearest_mode": rounded, _HOW: "asymmetric"})
+        for rounded in ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
+    ),
+]  # fmt: skip
 _BOTH = {"direction": "bidirectional"}
 _RECURRENT = [
     _recurrent("LSTM", 4, 1, 2, {}),
@@ -192,7 +215,7 @@ _RECURRENT = [
 ]  # fmt: skip
 CASES = [
     *_UNARY, *_POOLED, *_POSITIVE, *_INSIDE, *_BINARY, *_COMPARED, *_TRUTHS, *_BITWISE, *_REDUCED, *_OTHERS,
-    *_RECURRENT, *_QUANTIZED,
+    *_RECURRENT, *_QUANTIZED, *_RESIZED,
 ]  # fmt: skip
 
 

@@ -76,7 +76,7 @@ def at(device: SpyreDevice, memory: DeviceBytes, sticks: int) -> SpyreTensor:
 places = st.tuples(*(st.integers(0, 8) for _ in "abc"))
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(places, st.booleans())
 def test_a_launch_is_accepted_exactly_where_its_program_can_run(starts: tuple[int, int, int], is_loaded: bool) -> None:
     """Operands anywhere in one allocation: inputs may share bytes, an output an input's place or none of its bytes."""

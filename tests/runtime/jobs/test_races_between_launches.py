@@ -178,7 +178,7 @@ waits = st.tuples(st.sampled_from(["wait", "host"]), stream_numbers, stream_numb
 programs = st.lists(st.one_of(launches, launches, waits), min_size=2, max_size=7)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(programs, st.integers(1, 2))
 def test_a_race_is_found_exactly_where_no_order_was_asked_for(
     program: Sequence[tuple[str, int, int, int]], slots: int

@@ -182,7 +182,7 @@ def cases(draw: st.DrawFn) -> Case:
     )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(cases())
 def test_any_tiled_reduction_is_right_or_refused(case: Case) -> None:
     numbers = np.random.default_rng(4).standard_normal(case.whole).astype(case.dtype)

@@ -130,7 +130,7 @@ def test_a_launch_over_its_own_operand_does_nothing_twice(tile: Shape, whole: Sh
     assert launched("pointwise", tile, whole, in_place=True, strides=strides) is None
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.data())
 def test_any_launch_is_right_or_refused(data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(list(PROGRAMS)))
