@@ -427,13 +427,8 @@ class OnnxLowering:
 
         if node.domain not in ("", "ai.onnx", "ai.onnx.ml") and node.op_type not in self._kept:
             raise Unsupported(f'the domain "{node.domain}" is none that a graph knows')
-<<<<<<< HEAD
         kind = self._kept.get(node.op_type, node.op_type)
-        operator = CONTROL_FLOW.get(kind) or OPERATORS.get(kind)
-=======
-        name = node.op_type
-        operator = CONTROL_FLOW.get(name) or SEQUENCES.get(name) or OPERATORS.get(name)
->>>>>>> h9/held2
+        operator = CONTROL_FLOW.get(kind) or SEQUENCES.get(kind) or OPERATORS.get(kind)
         if operator is None:
             raise Unsupported("a graph has no op for it")
         try:
