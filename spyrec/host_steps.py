@@ -41,6 +41,12 @@ class HostSteps:
         nodes = {node.name: node for node in self._graph.nodes}
         return [_nodes_of(step, nodes, number) for number, step in enumerate(self._bundle.manifest.host_steps)]
 
+    @property
+    def inputs(self) -> set[str]:
+        """The graph's inputs that steps read as a run is given them."""
+        operands = {name for nodes in self._nodes for node in nodes for name in node.inputs if isinstance(name, str)}
+        return operands.intersection(self._graph.inputs)
+
     def compute(self, number: int, values: Mapping[str, HostArray], extents: Mapping[str, int]) -> dict[str, HostArray]:
         """Return the results of a step by name; ``values``: what is on the host, ``extents``: of symbolic dims.
 

@@ -123,6 +123,11 @@ class _Given:
 class HostWork(Protocol):
     """The steps of a bundle that the host computes."""
 
+    @property
+    def inputs(self) -> set[str]:
+        """The bundle's inputs that steps read as a run is given them."""
+        ...
+
     def compute(self, number: int, values: Mapping[str, HostArray], extents: Mapping[str, int]) -> dict[str, HostArray]:
         """Return the results of a step by name; ``values``: what is on the host, ``extents``: of symbolic dims."""
         ...
@@ -182,7 +187,9 @@ class BundleRun:
         self._named = _NamedStats()
         self._parts = _parts_of(plan, self._manifest)
         self._on_host: dict[str, HostArray] = {}
-        """What the latest run has on the host beside its inputs: results of its steps there."""
+        """What the latest run has on the host beside its inputs: results of its steps there, state that they read."""
+
+        self._host_inputs = set[str]() if host is None else host.inputs
 
         memory = state or StateMemory(device, [self._manifest])
         self._own_state = memory if state is None else None
@@ -253,6 +260,7 @@ class BundleRun:
             self._allocate(given)
             copied_in = [HostCopy(name, self._size_bytes(given, name), is_to_device=True) for name in missing]
             copied_in += self._copy_in(stream, given)
+            self._on_host = self._state_for_host(stream, given, copied_in)
             arguments = self._launch_arguments(given)
             for part in self._parts:
                 if isinstance(part, int):
@@ -429,8 +437,6 @@ class BundleRun:
             copies.append(HostCopy(name, self._size_bytes(given, name), is_to_device=False))
         stream.flex.enqueue(blocks)
         stream.synchronize()
-        if number == 0:
-            self._on_host = {}
         self._on_host |= taken
         self._on_host |= self._host.compute(number, {**given.inputs, **self._on_host}, given.extents)
         written: list[ControlBlock] = []
@@ -438,6 +444,21 @@ class BundleRun:
             written.append(self._tensors.copy_in(name, self._on_host[value], self._places[name], origin, is_lent=True))
             copies.append(HostCopy(name, self._size_bytes(given, name), is_to_device=True))
         stream.flex.enqueue(written)
+
+    def _state_for_host(self, stream: SpyreStream, given: _Given, copies: list[HostCopy]) -> dict[str, HostArray]:
+        """Return the inputs that steps read and the device has, as they are before any program replaces them.
+
+        ``copies`` takes what was copied.
+        """
+        origin = Origin(self._device.next_launch_id(), f"state of {self.plan.name}")
+        found: dict[str, HostArray] = {}
+        for name in sorted(self._host_inputs - given.inputs.keys()):
+            found[name], block = self._tensors.copy_out_exact(name, self._places[name], origin, given.shapes.get(name))
+            stream.flex.enqueue([block])
+            copies.append(HostCopy(name, self._size_bytes(given, name), is_to_device=False))
+        if found:
+            stream.synchronize()
+        return found
 
     def _held_on_host(self, result: str, name: str, given: _Given) -> HostArray | None:
         """Return a result that is no tensor of the device: of a step of the host, an input or a constant."""

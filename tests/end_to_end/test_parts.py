@@ -345,3 +345,16 @@ def test_updates_survive_the_file_and_the_builder(tmp_path: Path) -> None:
     with spyrec.load(tmp_path / "b") as model:
         model(n=np.zeros(4, np.float16))
         assert model()["m"].tolist() == [2, 2, 2, 2]
+
+
+def test_a_step_of_the_host_reads_state_before_a_program_replaces_it() -> None:
+    builder = spyrec.GraphBuilder("counting")
+    state = builder.input("state", (4, 64))
+    builder.update(builder.add(state, 1.0, name="next"), state)
+    builder.output(builder.sin(state, name="wave"))
+    with spyrec.load(spyrec.compile(builder)) as model:
+        model(state=np.zeros((4, 64), np.float16))
+        for count in (1.0, 2.0, 3.0):
+            found = model()
+            np.testing.assert_array_equal(found["next"], np.full((4, 64), count + 1, np.float16))
+            np.testing.assert_array_equal(found["wave"], np.full((4, 64), np.sin(count), np.float16))
