@@ -106,12 +106,22 @@ def canonical_layout(
         Digit(None, digit.divisor, digit.extent) if digit.host_dim is not None and shape[digit.host_dim] == 1 else digit
         for digit in digits
     ]
-    return BufferLayout(_device_layout(digits, shape, device_format), tuple(digits))
+    return BufferLayout(device_layout_of(digits, shape, device_format), tuple(digits))
 
 
-def _device_layout(digits: Sequence[Digit], shape: Sequence[int], device_format: DeviceFormat) -> DeviceLayout:
+def device_layout_of(digits: Sequence[Digit], shape: Sequence[int], device_format: DeviceFormat) -> DeviceLayout:
+    """Return the device layout in which these digits hold a contiguous tensor of ``shape``.
+
+    A tile index that never leaves 0 is padding.  Where its stride is another dim's too, it has none (-1): a float32 row
+    of 32 has its next stick where the next row is, and from strides nobody could tell the two dims apart (D225).
+    """
     strides = row_major_strides(shape)
-    stride_map = tuple(-1 if digit.host_dim is None else strides[digit.host_dim] * digit.divisor for digit in digits)
+    stride_map = [-1 if digit.host_dim is None else strides[digit.host_dim] * digit.divisor for digit in digits]
+    moving = [stride for digit, stride in zip(digits, stride_map, strict=True) if digit.extent > 1]
+    for dim, digit in enumerate(digits):
+        is_padding = digit.host_dim is not None and digit.extent > 1 and digit.divisor >= shape[digit.host_dim]
+        if is_padding and moving.count(stride_map[dim]) > 1:
+            stride_map[dim] = -1
     return DeviceLayout(tuple(digit.extent for digit in digits), stride_map, device_format)
 
 

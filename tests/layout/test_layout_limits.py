@@ -9,9 +9,11 @@ from typing import cast
 import numpy as np
 import pytest
 
+import spyrec
 from spyrec.diagnostics import SpyrecError
 from spyrec.hardware.dtypes import DeviceFormat, DType, is_convertible
 from spyrec.layout.device_layout import DeviceLayout
+from spyrec.passes.assign_layouts.realize import forms_of
 from spyrec.runtime.host_copies.conversion import converter, storage_type
 from spyrec.runtime.host_copies.transfer import copy_to_device, copy_to_host
 
@@ -72,6 +74,54 @@ def test_whatever_small_layout_is_accepted_holds_every_element_once() -> None:
             for index in np.ndindex(shape):
                 assert elements[layout.byte_address(index) // 4] == values[index], (layout, index)
     assert accepted > 100
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        (32,),
+        (2, 32),
+        (3, 32),
+        (2, 31),
+        (8, 33),
+        (2, 65),
+        (32, 2),
+        (2, 1, 32),
+        (2, 2, 16),
+        (3, 4, 8),
+        (2, 32, 3),
+        (2, 3, 1, 32),
+    ],
+)
+def test_what_the_compiler_gives_float32_buffers_tells_where_each_element_lies(shape: tuple[int, ...]) -> None:
+    """Forms with a stick of padding too (D225): sizes and strides alone, as a manifest has them, against the digits."""
+    for form in forms_of(shape, DeviceFormat.IEEE_FP32):
+        device = form.device
+        layout = DeviceLayout(device.device_size, device.stride_map, device.device_dtype, shape)
+        homes = {index: form.device_coordinate(index) for index in np.ndindex(shape)}
+        held = np.zeros(device.device_size, dtype=np.bool_)
+        for index, home in homes.items():
+            assert layout.device_coordinate(index) == home, (layout, index)
+            assert layout.host_index(home) == index, (layout, index)
+            held[home] = True
+        assert held.sum() == math.prod(shape), layout
+        assert np.array_equal(layout.valid_lane_mask(), held), layout
+        values = np.arange(1, math.prod(shape) + 1, dtype=np.float32).reshape(shape)
+        memory = np.zeros(layout.nbytes, dtype=np.uint8)
+        copy_to_device(values, layout.dci("h2d"), memory)
+        elements = memory.view(np.float32)
+        assert all(elements[layout.byte_address(index) // 4] == values[index] for index in homes), layout
+        assert np.array_equal(copy_to_host(memory, layout.dci("d2h"), shape, DType.FLOAT32), values), layout
+
+
+@pytest.mark.parametrize("shape", [(2, 32), (4, 32), (8, 32), (2, 2, 16)])
+def test_16_bits_computed_in_float32_with_rows_of_one_stick_compile_and_are_right(shape: tuple[int, ...]) -> None:
+    builder = spyrec.GraphBuilder()
+    builder.output(builder.log1p(builder.input("x", shape), name="y"))
+    x = np.linspace(-0.75, 3, math.prod(shape)).astype(np.float16).reshape(shape)
+    result = spyrec.run(spyrec.compile(builder), {"x": x}, spyrec.RunOptions(check=True))
+    assert result.check["y"].ok
+    assert np.allclose(result.outputs["y"], np.log1p(x.astype(np.float64)), rtol=2e-3, atol=1e-3)
 
 
 def test_equal_layouts_copy_alike_wherever_the_tensor_lies() -> None:

@@ -8,10 +8,8 @@ from functools import lru_cache
 
 from spyrec.dataclass import dataclass
 from spyrec.ir.access import Access, Coordinate
-from spyrec.ir.device_layout import BufferLayout, Digit
+from spyrec.ir.device_layout import BufferLayout, Digit, device_layout_of
 from spyrec.ir.kernel import Kernel, KernelBuffer, Use
-from spyrec.layout.device_layout import DeviceLayout
-from spyrec.layout.tiling import row_major_strides
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +89,7 @@ def layout_of_region(layout: BufferLayout, shape: tuple[int, ...], region: tuple
     if stick_dim is not None and region[stick_dim] == 1 < shape[stick_dim]:
         return None
     digits.append(layout.digits[-1])
-    return BufferLayout(_device_layout(digits, region, layout), tuple(digits))
+    return BufferLayout(device_layout_of(digits, region, layout.device.device_dtype), tuple(digits))
 
 
 def _shrunk(digit: Digit, shape: Sequence[int], region: Sequence[int]) -> Digit | None:
@@ -104,9 +102,3 @@ def _shrunk(digit: Digit, shape: Sequence[int], region: Sequence[int]) -> Digit 
         count = -(-extent // digit.divisor)
         return Digit(None, 1, 1) if extent == 1 else replace(digit, extent=count)
     return digit if extent % (digit.divisor * digit.extent) == 0 else None
-
-
-def _device_layout(digits: Sequence[Digit], shape: Sequence[int], layout: BufferLayout) -> DeviceLayout:
-    strides = row_major_strides(shape)
-    stride_map = tuple(-1 if digit.host_dim is None else strides[digit.host_dim] * digit.divisor for digit in digits)
-    return DeviceLayout(tuple(digit.extent for digit in digits), stride_map, layout.device.device_dtype)
