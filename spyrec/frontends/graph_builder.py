@@ -261,6 +261,8 @@ class GraphBuilder(OpMethods):
         output, name = self._name_of(value, site), self._name_of(of, site)
         known = self._recorder.tables.values
         problem = why_no_update(output, name, self._recorder.inputs, self._updates.values(), known)
+        if output in self._updates:
+            problem = f'"{output}" replaces "{self._updates[output]}"; one output replaces one input'
         if problem is not None:
             raise refuse("SPY0150", problem, site)
         self._updates[output] = name

@@ -358,3 +358,12 @@ def test_a_step_of_the_host_reads_state_before_a_program_replaces_it() -> None:
             found = model()
             np.testing.assert_array_equal(found["next"], np.full((4, 64), count + 1, np.float16))
             np.testing.assert_array_equal(found["wave"], np.full((4, 64), np.sin(count), np.float16))
+
+
+def test_one_output_replaces_one_input() -> None:
+    builder = spyrec.GraphBuilder("twice")
+    first, second = (builder.input(name, (4, 64)) for name in ("first", "second"))
+    both = builder.add(first, second, name="both")
+    builder.update(both, first)
+    with pytest.raises(spyrec.SpyrecError, match='SPY0150.*"both" replaces "first"'):
+        builder.update(both, second)
