@@ -365,5 +365,5 @@ def test_one_output_replaces_one_input() -> None:
     first, second = (builder.input(name, (4, 64)) for name in ("first", "second"))
     both = builder.add(first, second, name="both")
     builder.update(both, first)
-    with pytest.raises(spyrec.SpyrecError, match='SPY0150.*"both" replaces "first"'):
+    with pytest.raises(spyrec.SpyrecError, match=r'SPY0150.*"both" replaces "first"'):
         builder.update(both, second)
