@@ -120,6 +120,7 @@ def test_16_bits_computed_in_float32_with_rows_of_one_stick_compile_and_are_righ
     builder.output(builder.log1p(builder.input("x", shape), name="y"))
     x = np.linspace(-0.75, 3, math.prod(shape)).astype(np.float16).reshape(shape)
     result = spyrec.run(spyrec.compile(builder), {"x": x}, spyrec.RunOptions(check=True))
+    assert result.check is not None
     assert result.check["y"].ok
     assert np.allclose(result.outputs["y"], np.log1p(x.astype(np.float64)), rtol=2e-3, atol=1e-3)
 
