@@ -132,9 +132,9 @@ class _Folder:
     directory: NewDirectory
     name: str
 
-    def write(self, name: str, content: bytes) -> None:
-        """Take a file of the folder."""
-        self.directory.write(f"{self.name}/{name}", content)
+    def write(self, name: str, content: bytes, *, is_shared: bool = False) -> None:
+        """Take a file of the folder; ``is_shared``: further files will have the very same content."""
+        self.directory.write(f"{self.name}/{name}", content, is_shared=is_shared)
 
     @property
     def digests(self) -> dict[str, str]:
