@@ -22,6 +22,7 @@ from spyrec.diagnostics import Location, SpyrecError, refuse
 from spyrec.diagnostics.json_reading import MAX_TEXT_BYTES, JsonValue, load_json
 from spyrec.frontends.model_import.mapped_bytes import MappedBytes
 from spyrec.frontends.model_import.source_graph import HostArray, Weight, weight_dtype
+from spyrec.frontends.torch_export.inert import NotInertError, inert
 
 _PROGRAM = "models/model.json"
 _WEIGHTS = "data/weights/"
@@ -84,10 +85,15 @@ class Archive:
     def write_stripped(self, target: Path) -> None:
         """Write the archive without its data, samples and foreign classes: what torch needs to read the program.
 
-        A tensor is one element there, seen with strides of zero.  Errors: SPY0161 its program has another form.
+        A tensor is one element there, seen with strides of zero.  Errors: SPY0161 its program has another form, SPY0162
+        it holds what torch would execute and what is neither a size nor an operation.
         """
         try:
-            program = _without_classes(self.program)
+            program = _without_classes(inert(self.program))
+        except NotInertError as error:
+            hint = "torch.export.save writes no such file"
+            message = f'"{_PROGRAM}" holds a text that torch would execute: {error}'
+            raise refuse("SPY0162", message, Location(str(self.path)), hint=hint) from None
         except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
             message = f'"{_PROGRAM}" has not the form that torch.export.save writes ({error!r:.120})'
             raise refuse("SPY0161", message, Location(str(self.path))) from None
