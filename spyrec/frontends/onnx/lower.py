@@ -454,7 +454,7 @@ class OnnxLowering:
         arrays = {name: self.known(name) for name in given}
         if any(array is None for array in arrays.values()) or not given or node.domain not in ("", "ai.onnx"):
             return False
-        if node.op_type in CONTROL_FLOW:
+        if node.op_type in CONTROL_FLOW or node.op_type in _DRAWS:
             return False
         inferred = self.inferred(node.output[0])
         if inferred is not None and math.prod(inferred[1]) > _MOST_KNOWN:
@@ -491,6 +491,9 @@ def _taken(table: dict[str, T], names: set[str]) -> dict[str, T]:
     """Take these names out of a table, and return what they had in it."""
     return {name: table.pop(name) for name in names if name in table}
 
+
+_DRAWS = frozenset({"Bernoulli", "Multinomial", "RandomNormalLike", "RandomUniformLike"})
+"""Operators whose results are no function of what is known."""
 
 _GROWING = frozenset(
     {"CenterCropPad", "Col2Im", "ConstantOfShape", "Einsum", "Expand", "EyeLike", "OneHot", "Pad", "Range", "Resize",

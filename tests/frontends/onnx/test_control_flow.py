@@ -210,3 +210,13 @@ def test_what_grows_beyond_any_graph_is_not_computed() -> None:
     """
     with pytest.raises(SpyrecError):
         spyrec.import_onnx(onnx.parser.parse_model(_HEAD + text))
+
+
+def test_random_numbers_are_not_computed_beforehand() -> None:
+    text = """
+    drawn (float[3] x) => (float[3] y) <float[3] zero = {0.0, 0.0, 0.0}> {
+        noise = RandomUniformLike (zero)
+        y = Add (x, noise)
+    }
+    """
+    assert _refused(text) == ["RandomUniformLike: a graph has no op for it"]
