@@ -113,7 +113,7 @@ def device_layout_of(digits: Sequence[Digit], shape: Sequence[int], device_forma
     """Return the device layout in which these digits hold a contiguous tensor of ``shape``.
 
     A tile index that never leaves 0 is padding.  Where its stride is another dim's too, it has none (-1): a float32 row
-    of 32 has its next stick where the next row is, and from strides nobody could tell the two dims apart (D225).
+    of 32 has its next stick where the next row is, and from strides nobody could tell the two dims apart (D221).
     """
     strides = row_major_strides(shape)
     stride_map = [-1 if digit.host_dim is None else strides[digit.host_dim] * digit.divisor for digit in digits]

@@ -1,7 +1,7 @@
 """Folds over a symbolic dim that no loop tiles: what lies behind a run's extent is replaced by what changes nothing.
 
 ``y = sum(x, S)  -->  y = sum(where(S.valid, x, 0), S)``: the host makes ``S.valid``, true within the extent of the run,
-and brings it to the device with zeros behind (D215, D216).  At whatever extent the graph is read, the mask is all true.
+and brings it to the device with zeros behind (D213, D214).  At whatever extent the graph is read, the mask is all true.
 """
 
 from __future__ import annotations

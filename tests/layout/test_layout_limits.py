@@ -94,7 +94,7 @@ def test_whatever_small_layout_is_accepted_holds_every_element_once() -> None:
     ],
 )
 def test_what_the_compiler_gives_float32_buffers_tells_where_each_element_lies(shape: tuple[int, ...]) -> None:
-    """Forms with a stick of padding too (D225): sizes and strides alone, as a manifest has them, against the digits."""
+    """Forms with a stick of padding too (D221): sizes and strides alone, as a manifest has them, against the digits."""
     for form in forms_of(shape, DeviceFormat.IEEE_FP32):
         device = form.device
         layout = DeviceLayout(device.device_size, device.stride_map, device.device_dtype, shape)

@@ -167,7 +167,7 @@ class PlanTensors:
 
 
 def _is_zero_behind(argument: Argument, shape: tuple[int, ...]) -> bool:
-    """Whether a host tensor has less than the largest extents: zero lies behind it on the device (D216).
+    """Whether a host tensor has less than the largest extents: zero lies behind it on the device (D214).
 
     No row number names a row that is none, no mask lets in what is computed behind the extents, and two runs on the
     same inputs compute the same there.
