@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from typing import Any
 
 import numpy as np
@@ -165,10 +166,36 @@ def test_a_scaled_product_takes_what_was_moved_before(moved: str) -> None:
     done = spyrec.run(spyrec.compile(builder), feed, spyrec.RunOptions(check=True))
     assert done.check is not None
     assert all(item.ok for item in done.check.values())
-    product, back = (np.asarray(item) for item in done.outputs.values())
+    product, back = done.outputs.values()
     np.testing.assert_array_equal(back, bits)
     left, right = (numbers_of_patterns(item) for item in (a_bits, bits))
-    np.testing.assert_allclose(product, left @ right / 4, rtol=UNIT["float32"] * (1 + 2.0**-20))
+    np.testing.assert_allclose(np.asarray(product, np.float64), left @ right / 4, rtol=UNIT["float32"] * (1 + 2.0**-20))
+
+
+@pytest.mark.parametrize("is_moved", [False, True])
+@pytest.mark.parametrize("is_inline", [False, True])
+def test_a_scaled_product_with_a_constant_of_eight_bits(is_moved: bool, is_inline: bool) -> None:
+    """The bits of a builder's constant lie beside the graph's text, which may hold numbers itself: both are read."""
+    generator = np.random.default_rng(6)
+    a_bits, b_bits = (generator.integers(0, 127, shape).astype(np.uint8) for shape in ((3, 16), (16, 16)))
+    builder = spyrec.GraphBuilder("g")
+    a, scale = builder.input("a", (3, 16), "float8_e4m3fn"), builder.input("s", (), "float32")
+    b = builder.constant("b", b_bits, dtype="float8_e4m3fn")
+    given = builder.t(b) if is_moved else b
+    builder.output(builder._scaled_mm(a, given, scale, scale, out_dtype="float32"))
+    graph: Any = builder
+    if is_inline:
+        graph = json.loads(spyrec.compile(builder).graph_json or b"")
+        (constant,) = graph["constants"]
+        del constant["data"]
+        constant["value"] = numbers_of_patterns(b_bits).tolist()
+    feed = {"a": a_bits, "s": np.array(0.5, np.float32)}
+    done = spyrec.run(spyrec.compile(graph), feed, spyrec.RunOptions(check=True))
+    assert done.check is not None
+    assert all(item.ok for item in done.check.values())
+    (product,) = done.outputs.values()
+    left, right = numbers_of_patterns(a_bits), numbers_of_patterns(b_bits.T if is_moved else b_bits)
+    np.testing.assert_allclose(np.asarray(product, np.float64), left @ right / 4, rtol=UNIT["float32"] * (1 + 2.0**-20))
 
 
 def numbers_of_patterns(bits: Array) -> Array:
