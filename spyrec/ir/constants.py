@@ -96,7 +96,7 @@ def _misfit(number: float | str | bool | None, dtype: DType) -> str:
 def is_inline(data: ConstantData, found: TensorType) -> bool:
     """Whether a constant's numbers stand in the text of a written graph, and not in a file beside it.
 
-    They do where they are few or one number for all, and the text has a form for them: no NaN, no 8-bit float, which may be one.
+    They do where they are few or one number for all, without NaN, and no 8-bit floats: those are given as bits.
     """
     if data.array is None or found.dtype in (DType.FLOAT8_E4M3FN, DType.FLOAT8_E5M2FNUZ):
         return False
