@@ -41,8 +41,6 @@ def read_inline(value: JsonValue, wanted: TensorType) -> npt.NDArray[np.generic]
     Errors (:class:`InlineValueError`): SPY0103 not finite, SPY0125 beyond 2**63 bytes, SPY0127 another shape, SPY0128 a
     number that does not fit.
     """
-    if wanted.dtype in (DType.FLOAT8_E4M3FN, DType.FLOAT8_E5M2FNUZ):
-        raise InlineValueError("SPY0128", f"{wanted.dtype.value} has no inline values: use a safetensors file", ())
     if not isinstance(value, list):
         return repeated(encode(np.asarray(_read_leaf(value, wanted.dtype, ())), wanted.dtype), wanted.shape)
     leaves: list[float | int | bool] = []
@@ -98,7 +96,7 @@ def _misfit(number: float | str | bool | None, dtype: DType) -> str:
 def is_inline(data: ConstantData, found: TensorType) -> bool:
     """Whether a constant's numbers stand in the text of a written graph, and not in a file beside it.
 
-    They do where they are few or one number for all, and the text has a form for them: no NaN, no 8-bit float.
+    They do where they are few or one number for all, without NaN, and no 8-bit floats: those are given as bits.
     """
     if data.array is None or found.dtype in (DType.FLOAT8_E4M3FN, DType.FLOAT8_E5M2FNUZ):
         return False

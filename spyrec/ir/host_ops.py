@@ -17,6 +17,7 @@ from spyrec.diagnostics import refuse
 from spyrec.hardware.dtypes import DeviceFormat, DType
 from spyrec.ir.evaluate import apply_reference, node_operands
 from spyrec.ir.graph import Graph, Node
+from spyrec.ir.inference import operand_types
 from spyrec.ir.numbers import as_computed, decode, encode, fits
 from spyrec.ir.opdef import Array, Attributes, OpDef, OpKind, catalogue
 from spyrec.ir.types import TensorType
@@ -74,11 +75,14 @@ def _named(formats: Collection[DeviceFormat]) -> str:
 
 
 def node_reason(graph: Graph, node: Node) -> str | None:
-    """Return :func:`host_reason` of a node of a graph; what stands in its prologue is the host's in any case."""
+    """Return :func:`host_reason` of a node of a graph; what stands in its prologue is the host's in any case.
+
+    A number among the operands counts with the dtype that it takes: beside a bool it is an int64 or a float32.
+    """
     if node.on_host:
         return "it stands in the prologue"
     definition = catalogue()[node.op]
-    operands = [graph.type_of(operand) if isinstance(operand, str) else None for operand in node.inputs]
+    operands = operand_types(definition, node.inputs, graph.values)
     return host_reason(definition, operands, [graph.type_of(name) for name in node.outputs], node.attributes)
 
 

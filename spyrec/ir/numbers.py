@@ -25,7 +25,7 @@ _INTEGER_BITS: dict[DType, tuple[int, int]] = {
 }
 
 HOST_DTYPES = frozenset({*_INTEGER_BITS, DType.FLOAT16, DType.BFLOAT16, DType.FLOAT32, DType.BOOL})
-"""What the host computes with: all but the 8-bit floats."""
+"""What the host has arithmetic of: all but the 8-bit floats, which it moves and multiplies as matrices."""
 
 
 def fits(number: float | bool, dtype: DType) -> bool:
@@ -90,33 +90,61 @@ def decode(values: npt.NDArray[np.generic], dtype: DType) -> npt.NDArray[np.gene
 
 
 def _decode_bits(values: npt.NDArray[np.generic], dtype: DType) -> npt.NDArray[np.float64]:
-    match dtype:
-        case DType.BFLOAT16:
-            return (values.astype(np.uint32) << np.uint32(16)).view(np.float32).astype(np.float64)
-        case DType.FLOAT8_E4M3FN:
-            return _decode_fp8(values, mantissa_bits=3, bias=7)
-        case DType.FLOAT8_E5M2FNUZ:
-            return _decode_fp8(values, mantissa_bits=2, bias=16)
-        case _:
-            raise AssertionError((values.dtype, dtype))
+    if dtype is DType.BFLOAT16:
+        return (values.astype(np.uint32) << np.uint32(16)).view(np.float32).astype(np.float64)
+    assert dtype in _MANTISSA_BITS_AND_BIAS, (values.dtype, dtype)
+    return _decode_fp8(values, dtype)
 
 
-def _decode_fp8(values: npt.NDArray[np.generic], mantissa_bits: int, bias: int) -> npt.NDArray[np.float64]:
+_MANTISSA_BITS_AND_BIAS = {DType.FLOAT8_E4M3FN: (3, 7), DType.FLOAT8_E5M2FNUZ: (2, 16)}
+_FP8_NAN = {DType.FLOAT8_E4M3FN: 0x7F, DType.FLOAT8_E5M2FNUZ: 0x80}
+"""The pattern after that of the largest number; of ``float8_e4m3fn`` with either sign."""
+
+
+def _decode_fp8(values: npt.NDArray[np.generic], dtype: DType) -> npt.NDArray[np.float64]:
     """Decode 8-bit floats: subnormals as usual; NaN is the one pattern that each format reserves."""
     bits = values.astype(np.int64)
-    exponent, mantissa = (bits & 0x7F) >> mantissa_bits, bits & ((1 << mantissa_bits) - 1)
+    signed = np.where(bits & 0x80, -1.0, 1.0) * _fp8_magnitudes(bits & 0x7F, dtype)
+    has_sign = dtype is DType.FLOAT8_E4M3FN
+    is_nan = (bits & 0x7F if has_sign else bits) == _FP8_NAN[dtype]
+    return np.where(is_nan, np.copysign(np.nan, signed) if has_sign else np.nan, signed)
+
+
+def _fp8_magnitudes(bits: npt.NDArray[np.int64], dtype: DType) -> npt.NDArray[np.float64]:
+    """Return the numbers of patterns without a sign, as if none of them were NaN and the exponent had no end."""
+    mantissa_bits, bias = _MANTISSA_BITS_AND_BIAS[dtype]
+    exponent, mantissa = bits >> mantissa_bits, bits & ((1 << mantissa_bits) - 1)
     hidden = np.where(exponent > 0, 1 << mantissa_bits, 0)
-    magnitude = np.ldexp((mantissa + hidden).astype(np.float64), np.maximum(exponent, 1) - bias - mantissa_bits)
-    signed = np.where(bits & 0x80, -magnitude, magnitude)
-    is_nan = (bits & 0x7F) == 0x7F if bias == 7 else bits == 0x80
-    return np.where(is_nan, np.nan, signed)
+    return np.ldexp((mantissa + hidden).astype(np.float64), np.maximum(exponent, 1) - bias - mantissa_bits)
+
+
+def _encode_fp8(values: npt.NDArray[np.generic], dtype: DType) -> npt.NDArray[np.uint8]:
+    """Round numbers to the nearest 8-bit float, ties to even.
+
+    What is too large becomes the largest number of ``float8_e4m3fn``, and NaN of ``float8_e5m2fnuz``, as PyTorch 2.13
+    has it.
+    The patterns without a sign are in the order of their numbers, so a pattern is the count of midpoints below.
+    """
+    nan = _FP8_NAN[dtype]
+    numbers = _fp8_magnitudes(np.arange(nan + 1), dtype)
+    midpoints = (numbers[:-1] + numbers[1:]) / 2
+    given = values.astype(np.float64)
+    below, above = (np.searchsorted(midpoints, np.abs(given), side) for side in ("left", "right"))
+    bits = np.where(below % 2 == 0, below, above)
+    has_sign = np.signbit(given)
+    if dtype is DType.FLOAT8_E4M3FN:
+        bits = np.where(np.isnan(given), nan, np.minimum(bits, nan - 1))
+    else:
+        has_sign &= bits > 0  # a negative zero would be its NaN
+    return np.where(has_sign, bits | 0x80, bits).astype(np.uint8)
 
 
 def encode(values: npt.NDArray[np.generic], dtype: DType) -> npt.NDArray[np.generic]:
-    """Return numbers rounded into the host carrier of ``dtype``.  The 8-bit floats have no encoding here."""
+    """Return numbers rounded into the host carrier of ``dtype``, to nearest; 8-bit floats are bits in uint8."""
     if dtype is DType.BFLOAT16:
         bits = values.astype(np.float32).view(np.uint32)
         rounded = bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))
         return np.asarray(np.where(np.isnan(values.astype(np.float64)), 0x7FC0, rounded >> np.uint32(16)), np.uint16)
-    assert dtype not in (DType.FLOAT8_E4M3FN, DType.FLOAT8_E5M2FNUZ)
+    if dtype in _MANTISSA_BITS_AND_BIAS:
+        return _encode_fp8(values, dtype)
     return values.astype(dtype.carrier)

@@ -22,6 +22,7 @@ from scipy import special
 import spyrec
 from spyrec.ir.attribute_text import write_attributes
 from spyrec.ir.opdef import catalogue
+from tests.support.one_node import run_node
 
 Floats = npt.NDArray[np.float64]
 Array = npt.NDArray[np.generic]
@@ -480,3 +481,33 @@ def test_refusals(op: str, operands: list[object], attrs: dict[str, object], cod
     with pytest.raises(spyrec.SpyrecError) as caught:
         spyrec.compile(graph)
     assert [item.code for item in caught.value.diagnostics] == [code]
+
+
+QUESTIONS_OF_TWO: dict[str, Callable[[npt.ArrayLike, npt.ArrayLike], Array]] = {
+    "eq": np.equal,
+    "ne": np.not_equal,
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+    "logical_and": np.logical_and,
+    "logical_or": np.logical_or,
+    "logical_xor": np.logical_xor,
+}
+
+
+@pytest.mark.parametrize("number", [2, -3, 1, 0, 2.5, 1.0, True])
+@pytest.mark.parametrize("op", list(QUESTIONS_OF_TWO))
+def test_bools_beside_a_number_compare_as_numbers_of_its_kind(op: str, number: float) -> None:
+    """As PyTorch promotes: an integer makes int64 of a bool, and a fraction a float."""
+    bools = np.array([[True, False, True], [False, False, True]])
+    ask, wide = QUESTIONS_OF_TWO[op], bools if isinstance(number, bool) else bools.astype(type(number))
+    np.testing.assert_array_equal(run_node(op, [("bool", bools), number], None, "bool"), ask(wide, number))
+    np.testing.assert_array_equal(run_node(op, [number, ("bool", bools)], None, "bool"), ask(number, wide))
+
+
+@pytest.mark.parametrize("number", [0, 1, 2, -1, True, False])
+def test_bools_are_filled_with_whether_a_number_is_not_zero(number: int) -> None:
+    bools, mask = np.array([[True, False, True], [False, False, True]]), np.array([True, True, False])
+    filled = run_node("masked_fill", [("bool", bools), ("bool", mask), number], None, "bool")
+    np.testing.assert_array_equal(filled, np.where(mask, bool(number), bools))

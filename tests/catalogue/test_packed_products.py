@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
+import json
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 
+import spyrec
 from spyrec.diagnostics import SpyrecError
+from spyrec.hardware.dtypes import DType
+from spyrec.ir.numbers import decode, encode
 from tests.catalogue.test_indexing import refusal
 from tests.support.one_node import Given, run_node
 
@@ -126,3 +131,72 @@ def test_refusals() -> None:
     assert refusal("_weight_int4pack_mm", [x, packed, table], {"qGroupSize": 48}) == "SPY0209"
     assert refusal("_weight_int4pack_mm", [x, ("int32", [3, 32]), table], {"qGroupSize": 32}) == "SPY0202"
     assert refusal("_weight_int8pack_mm", [x, ("int8", [3, 64]), ("float16", [2])], {}) == "SPY0207"
+
+
+@pytest.mark.parametrize("name", ["float8_e4m3fn", "float8_e5m2fnuz"])
+def test_eight_bit_floats_round_to_the_nearest(name: str) -> None:
+    """Against each pattern's number as the specifications write it; PyTorch 2.13 rounds all of these so."""
+    dtype, is_e4m3 = DType(name), "e4" in name
+    patterns = np.arange(256, dtype=np.uint8)
+    np.testing.assert_array_equal(encode(decode(patterns, dtype), dtype), patterns)
+    numbers = [eight_bits(bits, is_e4m3=is_e4m3) for bits in range(127 if is_e4m3 else 128)]
+    for low, (here, there) in enumerate(itertools.pairwise(numbers)):
+        middle = (here + there) / 2
+        near = np.array([np.nextafter(middle, 0), middle, np.nextafter(middle, np.inf)])
+        assert encode(near, dtype).tolist() == [low, low + low % 2, low + 1]
+        signs = [bits | 0x80 if bits or is_e4m3 else 0 for bits in (low, low + low % 2, low + 1)]
+        assert encode(-near, dtype).tolist() == signs
+    beyond = encode(np.array([1e6, -1e6, np.inf, np.nan]), dtype).tolist()
+    assert beyond == ([0x7E, 0xFE, 0x7E, 0x7F] if is_e4m3 else [0x80] * 4)
+
+
+@pytest.mark.parametrize("moved", ["t", "cat"])
+def test_a_scaled_product_takes_what_was_moved_before(moved: str) -> None:
+    """PyTorch's usual form is ``_scaled_mm(a, b.t(), ...)``; every pattern goes through, NaN as NaN."""
+    generator = np.random.default_rng(5)
+    a_bits = generator.integers(0, 127, (3, 16)).astype(np.uint8)
+    b_bits = generator.permutation(256).astype(np.uint8).reshape(16, 16)
+    builder = spyrec.GraphBuilder("g")
+    a, b = (builder.input(name, (rows, 16), "float8_e4m3fn") for name, rows in (("a", 3), ("b", 16)))
+    scale = builder.input("s", (), "float32")
+    given = builder.t(b) if moved == "t" else builder.cat([b, b], 1)
+    bits = b_bits.T if moved == "t" else np.concatenate([b_bits, b_bits], 1)
+    builder.output(builder._scaled_mm(a, given, scale, scale, out_dtype="float32"), given)
+    feed = {"a": a_bits, "b": b_bits, "s": np.array(0.5, np.float32)}
+    done = spyrec.run(spyrec.compile(builder), feed, spyrec.RunOptions(check=True))
+    assert done.check is not None
+    assert all(item.ok for item in done.check.values())
+    product, back = done.outputs.values()
+    np.testing.assert_array_equal(back, bits)
+    left, right = (numbers_of_patterns(item) for item in (a_bits, bits))
+    np.testing.assert_allclose(np.asarray(product, np.float64), left @ right / 4, rtol=UNIT["float32"] * (1 + 2.0**-20))
+
+
+@pytest.mark.parametrize("is_moved", [False, True])
+@pytest.mark.parametrize("is_inline", [False, True])
+def test_a_scaled_product_with_a_constant_of_eight_bits(is_moved: bool, is_inline: bool) -> None:
+    """The bits of a builder's constant lie beside the graph's text, which may hold numbers itself: both are read."""
+    generator = np.random.default_rng(6)
+    a_bits, b_bits = (generator.integers(0, 127, shape).astype(np.uint8) for shape in ((3, 16), (16, 16)))
+    builder = spyrec.GraphBuilder("g")
+    a, scale = builder.input("a", (3, 16), "float8_e4m3fn"), builder.input("s", (), "float32")
+    b = builder.constant("b", b_bits, dtype="float8_e4m3fn")
+    given = builder.t(b) if is_moved else b
+    builder.output(builder._scaled_mm(a, given, scale, scale, out_dtype="float32"))
+    graph: Any = builder
+    if is_inline:
+        graph = json.loads(spyrec.compile(builder).graph_json or b"")
+        (constant,) = graph["constants"]
+        del constant["data"]
+        constant["value"] = numbers_of_patterns(b_bits).tolist()
+    feed = {"a": a_bits, "s": np.array(0.5, np.float32)}
+    done = spyrec.run(spyrec.compile(graph), feed, spyrec.RunOptions(check=True))
+    assert done.check is not None
+    assert all(item.ok for item in done.check.values())
+    (product,) = done.outputs.values()
+    left, right = numbers_of_patterns(a_bits), numbers_of_patterns(b_bits.T if is_moved else b_bits)
+    np.testing.assert_allclose(np.asarray(product, np.float64), left @ right / 4, rtol=UNIT["float32"] * (1 + 2.0**-20))
+
+
+def numbers_of_patterns(bits: Array) -> Array:
+    return np.array([[eight_bits(int(x), is_e4m3=True) if x & 0x7F != 0x7F else np.nan for x in row] for row in bits])

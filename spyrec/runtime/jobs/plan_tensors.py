@@ -93,15 +93,16 @@ class PlanTensors:
     def copy_out_exact(
         self, name: str, place: DeviceBytes, origin: Origin, shape: tuple[int, ...] | None = None
     ) -> tuple[HostArray, ControlBlock]:
-        """Return a host array that loses nothing of a tensor, float32 of a float, and what fills it.
+        """Return a host array that loses nothing of a tensor, and what fills it.
 
+        It is float32 of a float of 16 bits and more; the bits of an 8-bit float, which no copy converts, are its own.
         ``shape``: of a run, where not as compiled.
         """
         argument = self._arguments[name]
         assert argument.shape is not None
         assert argument.stride_map is not None
         assert argument.dtype is not None
-        dtype = DType.FLOAT32 if argument.dtype.is_float else argument.dtype
+        dtype = DType.FLOAT32 if argument.dtype.is_float and argument.dtype.item_bytes > 1 else argument.dtype
         if shape is not None and argument.symbolic_axes and shape != argument.shape:
             table = _run_table(argument, Direction.DEVICE_TO_HOST, shape, dtype)
         else:
