@@ -31,13 +31,16 @@ def compiled_once(
 ) -> Bundle:
     """Return the bundle of a graph: the one that is kept in the directory of the options, or a new one, kept there.
 
-    A directory that cannot be used is a warning, SPY0775.  Errors: SPY0771 for a size below 0, as ``compile_graph``.
+    A directory that cannot be used is a warning, SPY0775.  Errors: SPY0771 for a size below 0 or a directory without a
+    name, as ``compile_graph``.
     """
     from spyrec.bundle.packed_bundle import packed_bundle, unpacked_bundle
 
     if options.cache_bytes < 0:
         raise refuse("SPY0771", f"cache_bytes is {options.cache_bytes}, it must be 0 or more")
     assert options.cache is not None
+    if not os.fspath(options.cache):  # a variable of a shell that is not set; a Path would be the working directory
+        raise refuse("SPY0771", 'cache is "", it must name a directory')
     folder = Path(options.cache)
     try:
         store = EntryStore(folder, options.cache_bytes)

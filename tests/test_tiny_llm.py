@@ -110,3 +110,14 @@ def decoder(
     names = bundle.manifest.updates.values()
     with spyrec.load(bundle, options) as model:
         yield bundle, model, {name: np.zeros(shape, np.float16) for name in names}
+
+
+def test_the_check_of_the_prefill_bounds_every_result_as_its_page_says() -> None:
+    found = spyrec.run(
+        spyrec.compile(run.HERE / "prefill.json"), {"tokens": PROMPT}, spyrec.RunOptions(check=True)
+    ).check
+    assert found is not None
+    assert all(report.ok and report.bounded_elements == report.element_count for report in found.values())
+    assert "The same check of `prefill.json` knows a bound of every result" in (run.HERE / "README.md").read_text(
+        "utf-8"
+    )

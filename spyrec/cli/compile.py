@@ -61,7 +61,7 @@ _SHOWN_DIFFERENCES = 20
 @click.option("--tile-reductions", is_flag=True, help="A launch may tile what a program sums up; parts are joined.")
 @click.option(
     "--cache",
-    type=click.Path(path_type=Path),
+    type=click.Path(),  # text: a Path of nothing is the working directory
     metavar="DIR",
     help="Keep whole compilations here, and compile nothing twice; not with options that show passes.",
 )
@@ -98,7 +98,7 @@ def command(  # noqa: PLR0913 -- one parameter per option of the verb
     correction_slots: int,
     symbolic_strides: bool,
     tile_reductions: bool,
-    cache: Path | None,
+    cache: str | None,
     cache_bytes: int,
     explain_plan: bool,
     print_after: str | None,

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from spyrec.compare.storage import Array, Floats, absolute_difference
+from spyrec.compare.storage import SINGLE, Array, Floats, absolute_difference
 from spyrec.compare.tracks import Track, pooled, statistical_bound
 from spyrec.ir.opdef import Attributes, OpDef, Roundings
 
@@ -54,7 +54,7 @@ class _Op:
             for index in range(_SAMPLES if has_samples else 0)
         ]
         bound = statistical_bound(want, stored, samples) if samples else absolute_difference(want, stored)
-        bound = bound + self._spread(operands, exact, want)
+        bound = bound + self._spread(operands, exact, want) + self._vanishing(exact, want)
         bound = bound + result.storage.rounding_error(np.abs(want) + bound, self._roundings.result)
         if self._roundings.centre is not None:  # what is added up inside are positive functions of the distances
             bound = bound + _INNER * np.abs(want)
@@ -86,6 +86,13 @@ class _Op:
             np.maximum(worst, absolute_difference(self._apply(moved), want), out=worst)
         # where many elements of an operand meet in one, a few random ones may all but cancel there
         return np.maximum(worst, pooled(worst)) if self._roundings.operands else worst
+
+    def _vanishing(self, exact: Sequence[Array | None], want: Floats) -> Floats:
+        """Return the error of a float32 factor below the normal numbers, times what it multiplies."""
+        if self._roundings.gated is None:
+            return np.zeros(want.shape)
+        off = SINGLE.flush * np.abs(self._roundings.gated(exact, self._attributes))
+        return np.where(np.isfinite(want), np.fmin(off, np.abs(want)), 0.0)
 
     def _off(self, position: int, operand: Track, value: Floats) -> Floats:
         """Return how far an operand is off, by roundings and by arithmetic inside: infinities are not moved."""

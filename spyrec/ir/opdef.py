@@ -134,11 +134,18 @@ class Roundings:
     As if each operand had been off by ``operands`` roundings of its format, and by sixteen float32 roundings of what is
     added up inside, and the result had then been rounded ``result`` times.  Where the result depends on the first
     operand's distances from a ``centre`` alone, these are what is off, however far from 0 the row lies.
+
+    ``gated``: what of the operands a float32 factor inside multiplies that goes to 0, in the result's shape.  Below
+    float32's normal numbers a rounding is absolute: the factor is off by up to half of the least subnormal, 2**-150,
+    and the product by that times the magnitude of what is multiplied: ``silu(-100) = -100 * 3.7e-44`` by 1.9 %.  The
+    factor rounded to 0 or to the least subnormal is off by at most itself, so the product is by no more than all of it,
+    and where the exact product is 0 nothing is forgiven.
     """
 
     result: float
     operands: float = 0.0
     centre: Centre | None = None
+    gated: Callable[[Sequence[Array | None], Attributes], Array] | None = None
 
 
 OperandTypes = Sequence[TensorType | None]

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from spyrec.hardware.dtypes import DType
 from spyrec.ir.numbers import fits, misfit
-from spyrec.ir.opdef import Array, OperandTypes, OpError
+from spyrec.ir.opdef import Array, Attributes, OperandTypes, OpError
 from spyrec.ir.types import TensorType
 
 Floats = npt.NDArray[np.float64]
@@ -33,6 +33,11 @@ def array(operands: Sequence[Array | None], index: int = 0) -> Array:
 def floats(operands: Sequence[Array | None], index: int = 0) -> Floats:
     """Return the array of an operand that is present, as float64."""
     return array(operands, index).astype(np.float64, copy=False)
+
+
+def first_operand(operands: Sequence[Array | None], _: Attributes) -> Floats:
+    """Return the first operand, as float64: what an op of one operand multiplies, whatever its attributes are."""
+    return floats(operands)
 
 
 def present(operands: OperandTypes) -> list[tuple[int, TensorType]]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from spyrec.hardware.dtypes import DType
 from spyrec.ir.constants import load_constant
-from spyrec.ir.evaluate import node_operands
+from spyrec.ir.evaluate import apply_reference, node_operands
 from spyrec.ir.graph import ConstantData, Graph, Node
 from spyrec.ir.host_ops import node_reason, refuse_wide
 from spyrec.ir.numbers import HOST_DTYPES, as_computed, decode, encode
@@ -31,7 +31,7 @@ def folded_values(graph: Graph) -> dict[str, Array]:
 
     A node counts where the host would compute it, or where it reads such a value or what attributes alone make: what
     the device computes of the graph's own constants stays the device's.  A weight that was packed is float32, of any
-    size.  A graph with symbolic dims has none.
+    size.  A graph with symbolic dims has none.  Errors: SPY0231, SPY0232 constants that are no index or mask there.
     """
     if graph.symbolic_dims:
         return {}
@@ -77,7 +77,7 @@ def _load(graph: Graph, names: list[str], known: dict[str, Array]) -> None:
 
 def _computed(graph: Graph, node: Node, known: Mapping[str, Array]) -> dict[str, Array]:
     with np.errstate(all="ignore"):
-        results = catalogue()[node.op].reference(node_operands(graph, node, known), node.attributes)
+        results = apply_reference(node, node_operands(graph, node, known))
         return {
             name: as_computed(result, graph.type_of(name).dtype)
             for name, result in zip(node.outputs, results, strict=False)  # who names none has the first

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import spyrec
+from spyrec.diagnostics import SpyrecError
 from spyrec.ir.opdef import catalogue
 from spyrec.ir.ops.creation import ArangeAttributes
 from spyrec.ir.ops.sorting import HistogramAttributes, SearchAttributes, SortAttributes, TopkAttributes
@@ -84,6 +85,22 @@ def test_what_a_triangle_leaves_out_is_zero_whatever_it_was() -> None:
 def test_a_class_is_a_one_in_its_row() -> None:
     found = run_node("one_hot", [np.array([[0, 3], [1, 1]])], {"num_classes": 4})[0]
     assert found.tolist() == [[[1, 0, 0, 0], [0, 0, 0, 1]], [[0, 1, 0, 0], [0, 1, 0, 0]]]
+
+
+@pytest.mark.parametrize("is_constant", [False, True])
+@pytest.mark.parametrize(
+    ("classes", "said"), [([1, -1], "class -1 at [1]"), ([4, 9], "class 4 at [0]"), (7, "class 7 ")]
+)
+def test_what_is_no_class_is_refused(classes: object, said: str, is_constant: bool) -> None:
+    numbers = np.array(classes, np.int64)
+    builder = spyrec.GraphBuilder("g")
+    x = builder.constant("x", numbers) if is_constant else builder.input("x", numbers.shape, "int64")
+    builder.output(builder.one_hot(x, num_classes=4, name="y"))
+    with pytest.raises(SpyrecError) as error:
+        spyrec.run(spyrec.compile(builder), {} if is_constant else {"x": numbers})
+    (found,) = error.value.diagnostics
+    assert (found.code, found.hint) == ("SPY0231", "classes run from 0 to 3")
+    assert said in found.message
 
 
 @given(st.integers(-9, 9), st.integers(-9, 9), st.integers(-4, 4).filter(bool))

@@ -321,6 +321,25 @@ def refusal(op: str, operands: list[tuple[str, list[int]] | float | None], attri
     return codes_of(graph)[0][0]
 
 
+def test_the_refusal_of_a_mask_is_true_of_a_constant_too() -> None:
+    builder = spyrec.GraphBuilder("g")
+    x, mask = builder.input("x", (3,)), builder.constant("mask", np.array([True, False, True]))
+    with pytest.raises(SpyrecError) as error:
+        builder.index(x, mask)
+    (found,) = error.value.diagnostics
+    assert found.code == "SPY0233"
+    assert "the mask bool[3] chooses follows from its numbers, and shapes from types alone" in found.message
+    assert "positions of a constant mask are an int64 constant" in str(found.advice)
+
+
+def test_a_constant_index_past_the_elements_is_refused_when_a_graph_is_compiled() -> None:
+    builder = spyrec.GraphBuilder("g")
+    table, places = builder.constant("t", np.arange(3)), builder.constant("i", np.array([0, 3]))
+    builder.output(builder.index_select(table, places, dim=0, name="y"))
+    with pytest.raises(SpyrecError, match="SPY0231"):
+        spyrec.compile(builder)
+
+
 F, L = ("float16", [3, 4]), ("int64", [2])
 REFUSED: list[tuple[str, list[Any], dict[str, Any], str]] = [
     ("embedding", [F, F], {}, "SPY0230"),

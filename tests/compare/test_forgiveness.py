@@ -297,3 +297,33 @@ def test_rows_far_from_zero_are_held_to_the_distances_of_their_elements() -> Non
     report = check_outputs(read_graph_data(graph), {"x0": x}, {"y": got})["y"]
     assert report.failed_elements == 1
     assert report.worst.index == tuple(map(int, place))
+
+
+VANISHING = np.concatenate([[-np.inf, -1e30, -120.0], np.linspace(-104, -80, 93), np.linspace(-8, 8, 31), [np.inf]])
+
+
+def _gated(op: str) -> tuple[Array, Mapping[str, object]]:
+    x = VANISHING.astype(np.float32)
+    return (np.concatenate([np.full_like(x, 1000.0), x]), {"dim": 0}) if op == "glu" else (x, {})
+
+
+@pytest.mark.parametrize("op", ["silu", "mish", "glu"])
+def test_a_gate_below_float32s_normal_numbers_has_no_relative_digits(op: str) -> None:
+    """The product is a normal number or a few subnormals; its factor was rounded to a multiple of 2**-149."""
+    x, attrs = _gated(op)
+    run = spyrec.run(spyrec.compile(graph_of(op, [x], attrs)), {"x0": x}, spyrec.RunOptions(check=True))
+    assert run.check is not None
+    assert run.check["y"].ok, run.check["y"]
+    assert run.check["y"].bounded_elements == VANISHING.size
+
+
+@pytest.mark.parametrize("op", ["silu", "mish", "glu"])
+@pytest.mark.parametrize(("near", "factor"), [(-3.0, 1.03), (-85.0, 1.0001), (-95.0, 1.03), (-102.0, 4.0), (3.0, 1.03)])
+def test_elsewhere_a_gate_is_held_to_its_digits(op: str, near: float, factor: float) -> None:
+    x, attrs = _gated(op)
+    graph = graph_of(op, [x], attrs)
+    got = reference(graph, [x.astype(np.float64)])
+    place = int(np.argmin(np.abs(VANISHING - near)))
+    got[place] *= factor
+    report = check_outputs(read_graph_data(graph), {"x0": x}, {"y": got})["y"]
+    assert (report.failed_elements, report.worst.index) == (1, (place,))

@@ -217,6 +217,21 @@ def test_a_directory_that_cannot_be_used_is_a_warning(model: Path) -> None:
     assert caught.value.diagnostics[0].code == "SPY0771"
 
 
+def test_a_directory_without_a_name_is_refused(
+    model: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    here = model.parent / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    with pytest.raises(SpyrecError) as caught:
+        spyrec.compile(model, CompileOptions(cache=""))
+    assert caught.value.diagnostics[0].code == "SPY0771"
+    assert main(["compile", str(model), "-o", str(model.parent / "a"), "--cache", ""]) == 1
+    assert 'error[SPY0771]: cache is ""' in capsys.readouterr().err
+    assert list(here.iterdir()) == []
+    assert not (model.parent / "a").exists()
+
+
 def test_a_bundle_larger_than_the_directory_may_hold_is_not_kept(model: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")

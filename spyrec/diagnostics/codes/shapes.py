@@ -127,7 +127,7 @@ SHAPES: dict[str, Code] = {
     ),
     "SPY0233": Code(
         "result whose shape depends on numbers",
-        "Shapes are known when a graph is compiled; how many elements a mask chooses is known when it runs.",
+        "A shape follows from types and attributes; what a mask chooses, from its numbers, a constant mask's too.",
         hint="where, masked_fill and masked_scatter keep the shape; positions of a constant mask are an int64 constant",
     ),
     "SPY0234": Code(

@@ -14,7 +14,7 @@ from spyrec.device_ops.record import HALF, HALF_OR_SINGLE, Formats
 from spyrec.ir import special
 from spyrec.ir.attributes import NO_ATTRIBUTES
 from spyrec.ir.opdef import Array, Attributes, OperandTypes, OpError, Roundings, Sample, rule
-from spyrec.ir.operands import Floats, array, floats, require_number, tensor
+from spyrec.ir.operands import Floats, array, first_operand, floats, require_number, tensor
 from spyrec.ir.pointwise_definition import ONE, PointwiseRules, define_pointwise, float_result, whole_result
 from spyrec.ir.samples import f16, f32, i64
 from spyrec.ir.types import TensorType
@@ -70,7 +70,7 @@ def _selu(x: Floats) -> Floats:
 _define("hardsigmoid", "(x + 3) / 6, limited to 0 and 1", _hardsigmoid)
 _define("hardswish", "x hardsigmoid(x)", _hardswish)
 _define("softsign", "x / (1 + abs(x))", _softsign, roundings=Roundings(3.0))
-_define("mish", "x tanh(softplus(x))", special.mish, roundings=Roundings(2.0))
+_define("mish", "x tanh(softplus(x))", special.mish, roundings=Roundings(2.0, gated=first_operand))
 _define("logsigmoid", "log(sigmoid(x))", _logsigmoid, HALF, Roundings(2.0))
 _define("selu", "elu with the scale and the alpha that keep mean and variance", _selu, HALF, Roundings(2.0))
 

@@ -64,6 +64,10 @@ def _glu(operands: Sequence[Array | None], attributes: GluAttributes) -> tuple[A
     return (values * special.sigmoid(gates),)
 
 
+def _glu_values(operands: Sequence[Array | None], attributes: GluAttributes) -> Array:
+    return np.split(floats(operands), 2, axis=attributes.dim)[0]
+
+
 register(
     OpDef(
         name="glu",
@@ -75,7 +79,7 @@ register(
         reference=rule(GluAttributes, _glu),
         axes=rule(GluAttributes, _glu_axes),
         formats=HALF_OR_SINGLE,
-        roundings=Roundings(2.0),
+        roundings=Roundings(2.0, gated=rule(GluAttributes, _glu_values)),
         samples=(
             ((f16(3, 140),), GluAttributes()),
             ((f16(4, 3, 5),), GluAttributes(0)),

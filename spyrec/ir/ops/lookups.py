@@ -302,7 +302,7 @@ def _infer_indexed(operands: OperandTypes, _: Attributes) -> tuple[TensorType, .
     for position, found in enumerate(operands[1:], 1):
         if found is not None and found.dtype is DType.BOOL:
             message = (
-                f"how many elements the mask {found} chooses is known when the graph runs, not when it is compiled"
+                f"how many elements the mask {found} chooses follows from its numbers, and shapes from types alone"
             )
             raise OpError("SPY0233", message, operand=position)
         if found is not None:

@@ -27,7 +27,7 @@ from spyrec.ir.opdef import (
 from spyrec.ir.operands import array, integers, tensor, unsupported
 from spyrec.ir.ops.index_writes import axes_of_input
 from spyrec.ir.samples import boolean, f16, f32, i64
-from spyrec.ir.shapes import Shape, broadcast_axes
+from spyrec.ir.shapes import Shape, broadcast_axes, show
 from spyrec.ir.types import TensorType
 
 
@@ -90,7 +90,7 @@ for _name, _where in (("tril", "below and on"), ("triu", "above and on")):
 
 @dataclass(frozen=True, slots=True)
 class OneHotAttributes:
-    """``num_classes``: how many there are; a number outside marks none."""
+    """``num_classes``: how many there are; a number outside 0 to ``num_classes`` - 1 is refused (SPY0231)."""
 
     num_classes: int = -1
 
@@ -113,7 +113,15 @@ def _infer_one_hot(operands: OperandTypes, attributes: OneHotAttributes) -> tupl
 
 
 def _one_hot(operands: Sequence[Array | None], attributes: OneHotAttributes) -> tuple[Array, ...]:
-    return ((integers(operands)[..., None] == np.arange(attributes.num_classes)).astype(np.int64),)
+    """Return the rows.  Errors: SPY0231, as PyTorch's: a row of zeros would be no class."""
+    classes = integers(operands)
+    wrong = (classes < 0) | (classes >= attributes.num_classes)
+    if wrong.any():
+        where = np.unravel_index(int(np.argmax(wrong)), classes.shape) if classes.ndim else ()
+        at = f" at {show([int(item) for item in where])}" if classes.ndim else ""
+        message = f"class {int(classes[where])}{at} is none of {attributes.num_classes}"
+        raise OpError("SPY0231", message, hint=f"classes run from 0 to {attributes.num_classes - 1}", operand=0)
+    return ((classes[..., None] == np.arange(attributes.num_classes)).astype(np.int64),)
 
 
 def _one_hot_axes(operands: OperandTypes, attributes: Attributes) -> AxisSources:

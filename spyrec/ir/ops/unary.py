@@ -26,7 +26,17 @@ from spyrec.ir.opdef import (
     register,
     rule,
 )
-from spyrec.ir.operands import Floats, alike, array, floats, function_dtype, require_float, require_number, tensor
+from spyrec.ir.operands import (
+    Floats,
+    alike,
+    array,
+    first_operand,
+    floats,
+    function_dtype,
+    require_float,
+    require_number,
+    tensor,
+)
 from spyrec.ir.pointwise_definition import arithmetic_result, broadcast_shape, broadcast_sources
 from spyrec.ir.samples import boolean, f16, f32, i64
 from spyrec.ir.shapes import broadcast_axes
@@ -90,7 +100,7 @@ def _plain(name: str, summary: str, op_func: str, function: Callable[[Floats], F
             axes=_axes,
             device=device,
             formats=formats,
-            roundings=Roundings(2.0) if name in _IN_STEPS else None,
+            roundings=Roundings(2.0, gated=first_operand) if name in _IN_STEPS else None,
             samples=(*samples, ((f32(4, 33),), NO_ATTRIBUTES)) if formats >= SINGLE else samples,
         )
     )
