@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib.metadata import entry_points
 from pathlib import Path
 
@@ -124,6 +124,33 @@ def test_a_weight_that_changes_changes_the_result() -> None:
         model.weight.fill_(number)
         assert torch.equal(compiled(x), torch.full((2, 4), 8.0 * number))
     assert torch_backend.report().programs == 3, "made anew twice, and the weight is an input then"
+
+
+@pytest.mark.parametrize("order", ["rows", "columns"])
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda weight: weight.data.fill_(0.25),
+        lambda weight: weight.data.copy_(weight.flip(0)),
+        lambda weight: weight.detach().numpy().__setitem__((5, 3), 3.0),
+    ],
+)
+def test_a_weight_that_changes_behind_the_counter_of_torch_changes_the_result(
+    write: Callable[[torch.Tensor], object], order: str
+) -> None:
+    model = nn.Linear(8, 8, bias=False)
+    model.weight = nn.Parameter(torch.arange(64.0).reshape(8, 8))
+    if order == "columns":
+        model.weight.data = model.weight.data.t()
+    compiled = on_device(model, fallback=False)
+    x = torch.eye(8)
+    assert torch.equal(compiled(x), model.weight.t())
+    version = model.weight._version
+    write(model.weight)
+    assert model.weight._version == version
+    assert torch.equal(compiled(x), model.weight.t())
+    compiled(x)
+    assert torch_backend.report().programs == 2, "made anew once"
 
 
 def test_what_a_graph_lacks_is_computed_by_torch_and_named() -> None:
