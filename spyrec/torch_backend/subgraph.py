@@ -19,6 +19,7 @@ from spyrec.torch_backend.bindings import Bindings, bindings_of
 from spyrec.torch_backend.device_program import DeviceProgram, DeviceSource, source_of
 from spyrec.torch_backend.options import BackendOptions
 from spyrec.torch_backend.partition import PartitionedProgram
+from spyrec.torch_backend.strides import Strides, laid_out, promised_strides
 from spyrec.torch_backend.tally import Tally
 
 if TYPE_CHECKING:
@@ -54,18 +55,24 @@ class _State:
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """A program, and in which state its weights were, by position."""
+    """A program, in which state its weights were, by position, and the strides of its results, if not its own."""
 
     program: Program
     weights: Mapping[int, _State]
+    strides: tuple[Strides, ...] | None = None
+
+    def __call__(self, arguments: Sequence[object]) -> list[object]:
+        """Execute the program and return its results."""
+        results = self.program(arguments)
+        return results if self.strides is None else laid_out(results, self.strides)
 
 
 class Subgraph:
     """A graph of torch that is called with tensors and numbers.
 
     Each set of shapes, dtypes and numbers has a program of its own.  Parameters and buffers are part of it, and one
-    that has changed since, in whatever way, makes it anew.  ``changing``: places of arguments that change with every call, which are
-    inputs whatever they are.
+    that has changed since, in whatever way, makes it anew.  Results are copies, with the strides that torch promises.
+    ``changing``: places of arguments that change with every call, which are inputs whatever they are.
     """
 
     def __init__(
@@ -91,22 +98,23 @@ class Subgraph:
             results = self._program(arguments)(arguments)
         return results[0] if self._is_one else tuple(results)
 
-    def _program(self, arguments: Sequence[object]) -> Program:
+    def _program(self, arguments: Sequence[object]) -> _Held:
         """Return the program for such arguments."""
         key = tuple(_signature(item) for item in arguments)
         held = self._held.get(key)
         if held is not None:
             changed = [place for place, state in held.weights.items() if not state.is_of(arguments[place])]
             if not changed:
-                return held.program
+                return held
             self._changes.update(changed)
         self._held[key] = held = self._made(arguments)
-        return held.program
+        return held
 
     def _made(self, arguments: Sequence[object]) -> _Held:
-        program = self._exported(arguments)
-        if program is None:
+        exported = self._exported(arguments)
+        if exported is None:
             return _Held(self._in_torch, {})
+        program, strides = exported
         bindings = bindings_of(program)
         places = {
             name: place
@@ -120,15 +128,16 @@ class Subgraph:
         if not source.has_tensors():
             return _Held(self._in_torch, {})
         if source.problems:
-            return _Held(self._in_pieces(program, source, bindings), {})
-        return _Held(self._on_device(source, bindings), states)
+            return _Held(self._in_pieces(program, source, bindings), {}, strides)
+        return _Held(self._on_device(source, bindings), states, strides)
 
-    def _exported(self, arguments: Sequence[object]) -> ExportedProgram | None:
-        """Return the graph without mutation; ``None`` where torch cannot make it so."""
+    def _exported(self, arguments: Sequence[object]) -> tuple[ExportedProgram, tuple[Strides, ...]] | None:
+        """Return the graph without mutation, and its results' strides; ``None`` where torch cannot make it so."""
         import torch
 
         try:
-            return decomposed(torch.export.export(self._module, tuple(arguments), strict=False))
+            program = torch.export.export(self._module, tuple(arguments), strict=False)
+            return decomposed(program), promised_strides(program)
         except Exception as error:  # noqa: BLE001 -- whatever torch does not export, it can still compute
             text = str(error).strip().splitlines() or [type(error).__name__]
             self._refuse_or_count("a graph that torch.export refuses", text[0][:200])
@@ -183,12 +192,13 @@ def _why_in_torch(arguments: Sequence[object]) -> tuple[str, str] | None:
 
 
 def _signature(argument: object) -> object:
-    """Return what a program is made for: of a tensor its type, and each number."""
+    """Return what a program is made for: of a tensor its type and strides, and each number."""
     import torch
 
     if not isinstance(argument, torch.Tensor):
         return (type(argument), argument)
-    return (tuple(argument.shape), argument.dtype, _is_weight(argument))
+    is_weight = _is_weight(argument)
+    return (tuple(argument.shape), argument.dtype, is_weight, None if is_weight else argument.stride())
 
 
 def _is_weight(argument: object) -> bool:
@@ -216,5 +226,5 @@ def _checksum(argument: object) -> int:
     array, checksum = weight_of(argument).read(), 0
     array = array.transpose(sorted(range(array.ndim), key=lambda dim: -array.strides[dim]))
     for piece in pieces(array) if array.size else ():
-        checksum = zlib.crc32(np.ascontiguousarray(piece).reshape(-1).view(np.uint8), checksum)
+        checksum = zlib.crc32(np.ascontiguousarray(piece).reshape(-1).view(np.uint8).data, checksum)
     return checksum

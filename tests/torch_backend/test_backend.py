@@ -277,6 +277,41 @@ def test_an_output_that_is_an_input_or_twice_the_same_is_returned() -> None:
     assert [item.tolist() for item in found] == [[1] * 3, [2] * 3, [2] * 3]
 
 
+@pytest.mark.parametrize(
+    ("function", "x"),
+    [
+        (lambda x: (x * 2).t(), torch.randn(4, 6)),
+        (lambda x: ((x * 2)[:, 1:3], (x + 1).unfold(1, 3, 1)), torch.randn(4, 6)),
+        (lambda x: (x.t(), x + 1), torch.randn(4, 6)),
+        (lambda x: x * 2, torch.randn(6, 4).t()),
+        (lambda x: x + 1, torch.randn(6, 1).expand(6, 4)),
+        (lambda x: (x * 2)[:, :1].expand(4, 5), torch.randn(4, 6)),
+        (lambda x: (x * 2).t(), torch.randn(0, 7)),
+        (lambda x: (x * 2).sum(), torch.randn(2, 3, 5).permute(2, 0, 1)),
+        (lambda x: x.relu(), torch.randn(2, 3, 4, 5).to(memory_format=torch.channels_last)),
+        (lambda x: (torch.special.bessel_j0(x * 2).t() + 1).t(), torch.randn(4, 6)),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:torch computes")
+def test_results_have_the_strides_that_torch_promises(
+    function: Callable[[torch.Tensor], torch.Tensor | tuple[torch.Tensor, ...]], x: torch.Tensor
+) -> None:
+    found, wanted = (
+        result if isinstance(result, tuple) else (result,) for result in (on_device(function)(x), function(x))
+    )
+    for item, exact in zip(found, wanted, strict=True):
+        assert (item.shape, item.stride()) == (exact.shape, exact.stride())
+        torch.testing.assert_close(item, exact, rtol=4 * HALF, atol=4 * HALF)
+
+
+def test_strides_are_those_of_the_call() -> None:
+    module = torch.fx.symbolic_trace(lambda x: x * 2)
+    compiled = torch_backend.backend(module, [], options={"fallback": False})
+    for x in (torch.ones(3, 4), torch.ones(4, 3).t(), torch.ones(3, 4)):
+        assert compiled(x).stride() == x.stride()
+    assert torch_backend.report().programs == 2
+
+
 def test_dtype_keep_computes_in_float32() -> None:
     x = torch.tensor([1.0 + 2**-20])
     assert torch.equal(on_device(lambda x: x * 3, dtype="keep", fallback=False)(x), x * 3)
