@@ -145,13 +145,25 @@ class Subgraph:
 
     def _on_device(self, source: DeviceSource, bindings: Bindings) -> Program:
         try:
-            return DeviceProgram(source, bindings, self._options, self._tally)
+            program = DeviceProgram(source, bindings, self._options, self._tally)
         except SpyrecError as error:
-            if not self._options.fallback:
-                raise
-            first = error.diagnostics[0]
-            self._tally.left_to_torch(f"a graph with {first.code}", first.message)
-            return self._in_torch
+            return self._instead(error, "a graph")
+
+        def computed(arguments: Sequence[object]) -> list[object]:
+            try:
+                return program(arguments)
+            except SpyrecError as error:  # of numbers that the device does not hold; nothing has changed yet
+                return self._instead(error, "a call")(arguments)
+
+        return computed
+
+    def _instead(self, error: SpyrecError, what: str) -> Program:
+        """Let torch compute what the device refused, and count it; without fallback the refusal stays."""
+        if not self._options.fallback:
+            raise error
+        first = error.diagnostics[0]
+        self._tally.left_to_torch(f"{what} with {first.code}", first.message)
+        return self._in_torch
 
     def _in_pieces(self, program: ExportedProgram, source: DeviceSource, bindings: Bindings) -> Program:
         """Let torch compute what the device cannot.  Errors: SPY0166 without fallback."""

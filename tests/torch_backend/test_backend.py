@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import tomllib
+import warnings
 from collections.abc import Callable, Iterator
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -215,6 +216,46 @@ def test_without_fallback_it_is_refused() -> None:
     assert [item.code for item in caught.value.diagnostics] == ["SPY0166", "SPY0166"]
     assert ["bessel_j0" in item.message for item in caught.value.diagnostics] == [True, False]
     assert torch_backend.report().fallbacks == {}
+
+
+def test_a_call_that_the_device_refuses_is_computed_by_torch() -> None:
+    def function(x: torch.Tensor, total: torch.Tensor) -> torch.Tensor:
+        total.add_(1)
+        return x * 100003
+
+    compiled, total = on_device(function), torch.zeros(2)
+    small, large = torch.tensor([3, -7]), torch.tensor([136041, 1])
+    assert torch.equal(compiled(small, total), small * 100003)
+    with pytest.warns(UserWarning, match="torch computes a call with SPY0318: .* holds 13604508123"):
+        assert torch.equal(compiled(large, total), large * 100003)
+    for x in (small, large):
+        assert torch.equal(compiled(x, total), x * 100003)
+    assert total.tolist() == [4, 4], "changed once by each call"
+    report = torch_backend.report()
+    assert report.fallbacks == {"a call with SPY0318": 2}
+    assert "13604508123" in report.reasons["a call with SPY0318"]
+    assert (report.programs, report.calls) == (1, 2)
+    with pytest.raises(spyrec.SpyrecError) as caught:
+        on_device(function, fallback=False)(large, total)
+    assert [item.code for item in caught.value.diagnostics] == ["SPY0318"]
+    assert total.tolist() == [4, 4]
+
+
+@pytest.mark.parametrize(
+    ("inputs", "weight", "clamped"), [([1e6, 2, -7e4], 1, 2), ([1.0, 2.0, 3.0], 1e6, 3), ([9e4] * 3, -1e6, 6)]
+)
+def test_numbers_that_are_clamped_are_counted_in_a_warning(inputs: list[float], weight: float, clamped: int) -> None:
+    model, x = nn.PReLU(3), torch.tensor([inputs])
+    model.weight.fill_(weight)
+    compiled = on_device(model, fallback=False)
+    with pytest.warns(UserWarning, match=rf'{clamped} numbers .* became its largest: .*"keep"'):
+        compiled(x)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        compiled(x)
+        kept = on_device(model, dtype="keep", fallback=False)(x)
+        on_device(lambda x: x + 1, fallback=False)(torch.tensor([65504.0, torch.inf, torch.nan]))
+    assert torch.equal(kept, model(x))
 
 
 def test_gradients_are_left_to_torch() -> None:
