@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -84,6 +85,9 @@ class DeviceProgram:
         self._tally = tally
         program_names = {item.name: item.program_name for item in source.graph.inputs}
         graph = imported.in_memory()
+        self._clamped = sum(count.overflown for count in (*imported.counts.values(), imported.folded))
+        self._has_warned = False
+        self._option = options.dtype
         self._inputs = {name: program_names[name] for name in graph.inputs}
         self._dtypes = {name: graph.type_of(name).dtype for name in graph.inputs}
         self._results = dict(zip(_tensors(source.outputs), graph.outputs, strict=True))
@@ -91,16 +95,35 @@ class DeviceProgram:
         tally.compiled()
 
     def __call__(self, arguments: Sequence[object]) -> list[object]:
-        """Execute the program and return its results; inputs that it changes have their new contents then."""
+        """Execute the program and return its results; inputs that it changes have their new contents then.
+
+        Finite numbers stay finite: those that are too large become the largest of the dtype, which is a warning once.
+        Errors: those of a call of the model, as SPY0318 an integer beyond 32 bits; nothing has changed then.
+        """
+        count = CastCount()
         inputs = {
-            name: _array(self._bindings.tensor(program_name, arguments), self._dtypes[name])
+            name: _array(self._bindings.tensor(program_name, arguments), self._dtypes[name], count)
             for name, program_name in self._inputs.items()
         }
+        self._warn_of(self._clamped + count.overflown)
         found = self._model.run(inputs)
         self._tally.called()
         made = [self._made(output.value, found.outputs, found.dtypes) for output in self._outputs]
         self._bindings.take_changes([output.updates for output in self._outputs], made, arguments)
         return [value for output, value in zip(self._outputs, made) if output.updates is None]
+
+    def _warn_of(self, clamped: int) -> None:
+        """Say once that finite numbers are too large for the dtype that they get, and what has room for them."""
+        if not clamped or self._has_warned:
+            return
+        self._has_warned = True
+        has_room = {
+            "float16": 'options={"dtype": "keep"} or {"dtype": "bfloat16"} holds them',
+            "bfloat16": 'options={"dtype": "keep"} holds what float32 does',
+            "keep": "float64 is computed in float32",
+        }[self._option]
+        text = f"{clamped} numbers of inputs and weights are beyond their dtype on the device and became its largest"
+        warnings.warn(f"{text}: {has_room}", UserWarning, stacklevel=2)
 
     def _made(self, value: Argument, outputs: Mapping[str, HostArray], dtypes: Mapping[str, str]) -> object:
         if not isinstance(value, Tensor):
@@ -120,10 +143,10 @@ def _dtypes(traced: TracedProgram) -> dict[str, str]:
     return found
 
 
-def _array(tensor: torch.Tensor, dtype: DType) -> HostArray:
-    """Return a tensor as the device's input of that dtype; finite numbers stay finite."""
+def _array(tensor: torch.Tensor, dtype: DType, count: CastCount) -> HostArray:
+    """Return a tensor as the device's input of that dtype; finite numbers stay finite.  ``count`` grows by them."""
     weight = weight_of(tensor)
-    return narrowed(np.ascontiguousarray(weight.read()).reshape(weight.shape), weight.dtype, dtype, CastCount())
+    return narrowed(np.ascontiguousarray(weight.read()).reshape(weight.shape), weight.dtype, dtype, count)
 
 
 def _tensor(array: HostArray, dtype: str, wanted: str) -> torch.Tensor:

@@ -7,7 +7,8 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterator
 from importlib.metadata import entry_points
 from pathlib import Path
 
@@ -126,6 +127,33 @@ def test_a_weight_that_changes_changes_the_result() -> None:
     assert torch_backend.report().programs == 3, "made anew twice, and the weight is an input then"
 
 
+@pytest.mark.parametrize("order", ["rows", "columns"])
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda weight: weight.data.fill_(0.25),
+        lambda weight: weight.data.copy_(weight.flip(0)),
+        lambda weight: weight.detach().numpy().__setitem__((5, 3), 3.0),
+    ],
+)
+def test_a_weight_that_changes_behind_the_counter_of_torch_changes_the_result(
+    write: Callable[[torch.Tensor], object], order: str
+) -> None:
+    model = nn.Linear(8, 8, bias=False)
+    model.weight = nn.Parameter(torch.arange(64.0).reshape(8, 8))
+    if order == "columns":
+        model.weight.data = model.weight.data.t()
+    compiled = on_device(model, fallback=False)
+    x = torch.eye(8)
+    assert torch.equal(compiled(x), model.weight.t())
+    version = model.weight._version
+    write(model.weight)
+    assert model.weight._version == version
+    assert torch.equal(compiled(x), model.weight.t())
+    compiled(x)
+    assert torch_backend.report().programs == 2, "made anew once"
+
+
 def test_what_a_graph_lacks_is_computed_by_torch_and_named() -> None:
     def function(x: torch.Tensor) -> torch.Tensor:
         return torch.special.bessel_j0(x * 2) + 1
@@ -190,6 +218,46 @@ def test_without_fallback_it_is_refused() -> None:
     assert torch_backend.report().fallbacks == {}
 
 
+def test_a_call_that_the_device_refuses_is_computed_by_torch() -> None:
+    def function(x: torch.Tensor, total: torch.Tensor) -> torch.Tensor:
+        total.add_(1)
+        return x * 100003
+
+    compiled, total = on_device(function), torch.zeros(2)
+    small, large = torch.tensor([3, -7]), torch.tensor([136041, 1])
+    assert torch.equal(compiled(small, total), small * 100003)
+    with pytest.warns(UserWarning, match="torch computes a call with SPY0318: .* holds 13604508123"):
+        assert torch.equal(compiled(large, total), large * 100003)
+    for x in (small, large):
+        assert torch.equal(compiled(x, total), x * 100003)
+    assert total.tolist() == [4, 4], "changed once by each call"
+    report = torch_backend.report()
+    assert report.fallbacks == {"a call with SPY0318": 2}
+    assert "13604508123" in report.reasons["a call with SPY0318"]
+    assert (report.programs, report.calls) == (1, 2)
+    with pytest.raises(spyrec.SpyrecError) as caught:
+        on_device(function, fallback=False)(large, total)
+    assert [item.code for item in caught.value.diagnostics] == ["SPY0318"]
+    assert total.tolist() == [4, 4]
+
+
+@pytest.mark.parametrize(
+    ("inputs", "weight", "clamped"), [([1e6, 2, -7e4], 1, 2), ([1.0, 2.0, 3.0], 1e6, 3), ([9e4] * 3, -1e6, 6)]
+)
+def test_numbers_that_are_clamped_are_counted_in_a_warning(inputs: list[float], weight: float, clamped: int) -> None:
+    model, x = nn.PReLU(3), torch.tensor([inputs])
+    model.weight.fill_(weight)
+    compiled = on_device(model, fallback=False)
+    with pytest.warns(UserWarning, match=rf'{clamped} numbers .* became its largest: .*"keep"'):
+        compiled(x)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        compiled(x)
+        kept = on_device(model, dtype="keep", fallback=False)(x)
+        on_device(lambda x: x + 1, fallback=False)(torch.tensor([65504.0, torch.inf, torch.nan]))
+    assert torch.equal(kept, model(x))
+
+
 def test_gradients_are_left_to_torch() -> None:
     model = mlp()
     with torch.enable_grad(), pytest.warns(UserWarning, match="gradients"):
@@ -248,6 +316,41 @@ def test_an_output_that_is_an_input_or_twice_the_same_is_returned() -> None:
 
     found = on_device(function, fallback=False)(torch.ones(3))
     assert [item.tolist() for item in found] == [[1] * 3, [2] * 3, [2] * 3]
+
+
+@pytest.mark.parametrize(
+    ("function", "x"),
+    [
+        (lambda x: (x * 2).t(), torch.randn(4, 6)),
+        (lambda x: ((x * 2)[:, 1:3], (x + 1).unfold(1, 3, 1)), torch.randn(4, 6)),
+        (lambda x: (x.t(), x + 1), torch.randn(4, 6)),
+        (lambda x: x * 2, torch.randn(6, 4).t()),
+        (lambda x: x + 1, torch.randn(6, 1).expand(6, 4)),
+        (lambda x: (x * 2)[:, :1].expand(4, 5), torch.randn(4, 6)),
+        (lambda x: (x * 2).t(), torch.randn(0, 7)),
+        (lambda x: (x * 2).sum(), torch.randn(2, 3, 5).permute(2, 0, 1)),
+        (lambda x: x.relu(), torch.randn(2, 3, 4, 5).to(memory_format=torch.channels_last)),
+        (lambda x: (torch.special.bessel_j0(x * 2).t() + 1).t(), torch.randn(4, 6)),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:torch computes")
+def test_results_have_the_strides_that_torch_promises(
+    function: Callable[[torch.Tensor], torch.Tensor | tuple[torch.Tensor, ...]], x: torch.Tensor
+) -> None:
+    found, wanted = (
+        result if isinstance(result, tuple) else (result,) for result in (on_device(function)(x), function(x))
+    )
+    for item, exact in zip(found, wanted, strict=True):
+        assert (item.shape, item.stride()) == (exact.shape, exact.stride())
+        torch.testing.assert_close(item, exact, rtol=4 * HALF, atol=4 * HALF)
+
+
+def test_strides_are_those_of_the_call() -> None:
+    module = torch.fx.symbolic_trace(lambda x: x * 2)
+    compiled = torch_backend.backend(module, [], options={"fallback": False})
+    for x in (torch.ones(3, 4), torch.ones(4, 3).t(), torch.ones(3, 4)):
+        assert compiled(x).stride() == x.stride()
+    assert torch_backend.report().programs == 2
 
 
 def test_dtype_keep_computes_in_float32() -> None:

@@ -21,6 +21,8 @@ class SymInt:
 class UntypedStorage:
     def data_ptr(self) -> int: ...
 
+class layout: ...
+
 class device:
     type: str
 
@@ -28,6 +30,8 @@ class Tensor:
     shape: tuple[int | SymInt, ...]
     dtype: dtype
     device: device
+    layout: layout
+    def __getitem__(self, index: tuple[slice, ...]) -> Tensor: ...
     requires_grad: bool
     _version: int
     def copy_(self, source: Tensor) -> Tensor: ...
@@ -54,9 +58,11 @@ bfloat16: dtype
 int16: dtype
 uint8: dtype
 float64: dtype
+strided: layout
 __version__: str
 
 def empty(*shape: int | SymInt | tuple[int | SymInt, ...], dtype: dtype = ...) -> Tensor: ...
+def empty_strided(size: tuple[int | SymInt, ...], stride: tuple[int, ...], *, dtype: dtype = ...) -> Tensor: ...
 def is_grad_enabled() -> bool: ...
 def from_numpy(array: npt.NDArray[np.generic]) -> Tensor: ...
 def manual_seed(seed: int) -> object: ...

@@ -65,6 +65,8 @@ class ImportedModel:
     weights: Mapping[str, StoredWeight]
     report: dict[str, JsonValue]
     counts: dict[str, CastCount] = field(default_factory=dict[str, CastCount])
+    folded: CastCount = field(default_factory=CastCount)
+    """What was rounded of the numbers that no weight but the import has made."""
 
     def in_memory(self) -> Graph:
         """Return the graph with its weights as arrays; one that several constants share is one array."""
@@ -132,8 +134,9 @@ def finish(source: SourceGraph, weights: Weights, dtype: DType | None) -> Import
     dtypes = chosen_dtypes(source.graph, source.inputs, weights, dtype)
     made = cast(settled.graph, dtypes)
     graph, stored = _with_weights(made.graph, source, weights)
-    graph = _each_once(_with_numbers(graph, settled))
-    return ImportedModel(graph, stored, _report(source, settled, made, graph))
+    folded = CastCount()
+    graph = _each_once(_with_numbers(graph, settled, folded))
+    return ImportedModel(graph, stored, _report(source, settled, made, graph), folded=folded)
 
 
 def _with_weights(graph: Graph, source: SourceGraph, weights: Weights) -> tuple[Graph, dict[str, StoredWeight]]:
@@ -154,8 +157,8 @@ def _with_weights(graph: Graph, source: SourceGraph, weights: Weights) -> tuple[
     return replace(graph, inputs=inputs, constants=constants), stored
 
 
-def _with_numbers(graph: Graph, settled: Settled) -> Graph:
-    """Round what was folded, once, into the dtype that it has now; finite numbers stay finite."""
+def _with_numbers(graph: Graph, settled: Settled, count: CastCount) -> Graph:
+    """Round what was folded, once, into the dtype that it has now; finite numbers stay finite, and ``count`` grows."""
     constants = dict(graph.constants)
     for name, data in constants.items():
         if data.array is None:
@@ -163,10 +166,10 @@ def _with_numbers(graph: Graph, settled: Settled) -> Graph:
         dtype = graph.type_of(name).dtype
         is_folded = name in settled.folded or data.array.dtype == np.float64
         if is_folded:
-            constants[name] = ConstantData(array=narrowed(np.asarray(data.array), DType.FLOAT32, dtype, CastCount()))
+            constants[name] = ConstantData(array=narrowed(np.asarray(data.array), DType.FLOAT32, dtype, count))
         elif data.array.dtype != np.dtype(dtype.carrier):
             source = _carried(data.array)
-            constants[name] = ConstantData(array=narrowed(np.asarray(data.array), source, dtype, CastCount()))
+            constants[name] = ConstantData(array=narrowed(np.asarray(data.array), source, dtype, count))
     return replace(graph, constants=constants)
 
 
