@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def read_program(
     program: ExportedProgram | str | os.PathLike[str], dims: Mapping[str, DimChoice], keep_ops: Sequence[str] = ()
 ) -> tuple[SourceGraph, Weights]:
-    """Return a program as a graph in its own dtypes, and its weights; nothing of them is read.
+    """Return a program as a graph in its own dtypes, and its weights; no more of them is in memory than a piece.
 
     ``dims``: extents of symbolic dims, or their bounds.  ``keep_ops``: operations that are one op each.
     Errors: SPY0160 to SPY0165 for a file, SPY0167 an operation cannot be kept, SPY0168 the bounds.
@@ -32,6 +32,7 @@ def read_program(
     kept = kept_operations(keep_ops)
     if isinstance(program, str | os.PathLike):
         archive = read_archive(Path(program))
+        archive.check_contents()
         return lower(traced(archive, _bound(dims), kept), dims, kept), archive.weights()
     from spyrec.frontends.torch_export.walk import walk
 
