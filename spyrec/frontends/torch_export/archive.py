@@ -139,6 +139,11 @@ class Archive:
                     written.writestr(f"{root}/{folder}{path}", bytes(size_bytes))
 
 
+def dtype_name(number: int) -> str:
+    """Return the name of a dtype that the archive's tables and its program have by number."""
+    return _DTYPES.get(number, (f"dtype {number}", ""))[0]
+
+
 def read_archive(path: Path) -> Archive:
     """Read the tables of a ``.pt2`` file; its tensors are left where they are.
 
@@ -253,7 +258,7 @@ def _stored(
 ) -> StoredTensor:
     """Return where a tensor lies; what it says has to lie inside its entry."""
     item = found.get(name)
-    dtype, carrier = _DTYPES.get(entry.dtype, (f"dtype {entry.dtype}", ""))
+    dtype, carrier = dtype_name(entry.dtype), _DTYPES.get(entry.dtype, ("", ""))[1]
     if item is None or item.compress_type != zipfile.ZIP_STORED or item.file_size != item.compress_size:
         raise refuse("SPY0161", f'the archive has no stored entry "{name}"', place)
     item_bytes = np.dtype(carrier).itemsize if carrier else 1

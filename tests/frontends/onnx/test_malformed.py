@@ -1,5 +1,6 @@
 """Models that contradict themselves end as a diagnostic, whatever is wrong with them."""
 
+# pyright: reportUnknownMemberType=false
 from __future__ import annotations
 
 import random

@@ -132,7 +132,7 @@ def test_a_changed_bit_of_a_tensor_is_refused_with_the_name_of_its_entry(tmp_pat
     path = _write(tmp_path / "a.pt2", rows, {**entries, "data/sample_inputs/model.pt": b"example inputs"})
     read_archive(path).check_contents()
     _damaged(path, contents[1])
-    with pytest.raises(SpyrecError, match='"data/weights/weight_1" has the checksum [0-9a-f]{8}, and') as raised:
+    with pytest.raises(SpyrecError, match=r'"data/weights/weight_1" has the checksum [0-9a-f]{8}, and') as raised:
         read_program(path, {})
     assert raised.value.diagnostics[0].code == "SPY0161"
     assert "layer.1" in str(raised.value.diagnostics[0].hint)
