@@ -187,6 +187,8 @@ def _list(problems: Sequence[Problem], as_json: bool) -> int:
             click.echo(item.message)
             for note in item.notes:
                 click.echo(f"  {note}")
+            if item.hint is not None:
+                click.echo(f"  hint: {item.hint}")
         if not found:
             click.echo("everything is supported")
     return 1 if found else 0

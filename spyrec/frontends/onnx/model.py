@@ -30,6 +30,9 @@ LEAST_OPSET = 13
 _MOST_FILE_BYTES = 1 << 31
 """A protobuf message has less than 2 GiB; larger models keep their tensors in files of their own."""
 
+_MOST_DIGITS = 19
+"""No file has more bytes than 2**63."""
+
 DTYPES: Mapping[int, tuple[str, str]] = {
     1: ("float32", "<f4"), 2: ("uint8", "u1"), 3: ("int8", "i1"), 5: ("int16", "<i2"), 6: ("int32", "<i4"),
     7: ("int64", "<i8"), 9: ("bool", "?"), 10: ("float16", "<f2"), 11: ("float64", "<f8"), 16: ("bfloat16", "<u2"),
@@ -192,6 +195,11 @@ def array_of(tensor: TensorProto) -> HostArray:
     return onnx.numpy_helper.to_array(tensor).astype(carrier, copy=False)
 
 
+def _is_count(text: str) -> bool:
+    """Whether a text is a number of bytes that a file can have."""
+    return text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS
+
+
 def _external(tensor: TensorProto, model: OnnxModel, dtype: DType, carrier: str) -> Weight:
     """Return a tensor that lies in a file beside the model; the file has to lie in the model's directory."""
     entries = {item.key: item.value for item in tensor.external_data}
@@ -200,8 +208,12 @@ def _external(tensor: TensorProto, model: OnnxModel, dtype: DType, carrier: str)
     location, written = entries.get("location", ""), entries.get("offset") or "0"
     if model.folder is None:
         raise refuse("SPY0161", f'"{tensor.name[:80]}" lies in a file, and the model came without one', model.place)
-    if not written.isdecimal() or "\0" in location:
+    if not _is_count(written) or "\0" in location:
         raise refuse("SPY0161", f'"{tensor.name[:80]}" lies at {written[:40]!r} of {location[:80]!r}', model.place)
+    length = entries.get("length") or "0"  # none, or 0: nobody says it
+    if not _is_count(length) or (carrier and int(length) not in (0, size_bytes)):
+        fact = f'"{tensor.name[:80]}" has {length[:40]} bytes of "{location[:80]}"'
+        raise refuse("SPY0161", f"{fact}, and its extents say {size_bytes}", model.place)
     base, offset = model.folder.resolve(), int(written)
     path = (base / location).resolve()
     if Path(location).is_absolute() or not path.is_relative_to(base) or not path.is_file():

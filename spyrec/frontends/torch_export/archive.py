@@ -10,10 +10,11 @@ import json
 import math
 import struct
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import cast
+from typing import BinaryIO, cast
 
 import numpy as np
 
@@ -33,6 +34,7 @@ _SAMPLES = "data/sample_inputs/model.pt"
 _MOST_ENTRIES = 1_000_000
 _MOST_SAMPLE_BYTES = 1 << 30
 _LOCAL_HEADER_BYTES = 30
+_PIECE_BYTES = 1 << 20
 
 _DTYPES: Mapping[int, tuple[str, str]] = {
     1: ("uint8", "u1"), 2: ("int8", "i1"), 3: ("int16", "<i2"), 4: ("int32", "<i4"), 5: ("int64", "<i8"),
@@ -56,6 +58,8 @@ class StoredTensor:
     offset_bytes: int
     size_bytes: int
     path: str
+    crc: int
+    """The checksum that the archive states of the whole entry, CRC-32."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +71,31 @@ class Archive:
     tensors: Mapping[str, StoredTensor]
     tables: Mapping[str, JsonValue]
 
+    def check_contents(self) -> None:
+        """Read every entry of a tensor once, in pieces, and compare its checksum with the archive's.
+
+        Errors: SPY0160 the file cannot be read, SPY0161 an entry's bytes are not those that were written.
+        """
+        entries = {item.path: item for item in self.tensors.values()}  # tensors that share memory have one entry
+        try:
+            with self.path.open("rb") as stream:
+                for item in entries.values():
+                    self._check_entry(stream, item)
+        except OSError as error:
+            message = f"the file cannot be read: {error.strerror or error}"
+            raise refuse("SPY0160", message, Location(str(self.path))) from None
+
+    def _check_entry(self, stream: BinaryIO, item: StoredTensor) -> None:
+        stream.seek(item.offset_bytes)
+        found, left = 0, item.size_bytes
+        while left and (piece := stream.read(min(left, _PIECE_BYTES))):
+            found, left = zlib.crc32(piece, found), left - len(piece)
+        if left or found != item.crc:
+            keys = [key for key, tensor in self.tensors.items() if tensor.path == item.path]
+            fact = f'the entry "{item.path}" has the checksum {found:08x}, and the archive says {item.crc:08x}'
+            hint = f"the file is damaged (the tensor {keys[0][:80]}): copy or export it again"
+            raise refuse("SPY0161", fact, Location(str(self.path)), hint=hint)
+
     def weights(self) -> dict[str, Weight]:
         """Return the tensors as weights, mapped from the file when they are read."""
         return {key: _weight(self.path, tensor) for key, tensor in self.tensors.items()}
@@ -75,12 +104,16 @@ class Archive:
         """Return the inputs that the program was exported with, as torch pickled them; nothing where it has none.
 
         They are data for ``torch.load(weights_only=True)`` in a process of its own, and for nothing else.
+        Errors: SPY0161 their checksum is another.
         """
         with zipfile.ZipFile(self.path) as archive:
             names = [name for name in archive.namelist() if name.endswith(f"/{_SAMPLES}")]
             if not names or archive.getinfo(names[0]).file_size > _MOST_SAMPLE_BYTES:
                 return b""
-            return archive.read(names[0])
+            try:
+                return archive.read(names[0])
+            except zipfile.BadZipFile as error:
+                raise refuse("SPY0161", f"the example inputs are damaged: {error}", Location(str(self.path))) from None
 
     def write_stripped(self, target: Path) -> None:
         """Write the archive without its data, samples and foreign classes: what torch needs to read the program.
@@ -110,6 +143,11 @@ class Archive:
                 written.writestr(f"{root}/{name}", json.dumps(table))
                 for path, size_bytes in elements.items():
                     written.writestr(f"{root}/{folder}{path}", bytes(size_bytes))
+
+
+def dtype_name(number: int) -> str:
+    """Return the name of a dtype that the archive's tables and its program have by number."""
+    return _DTYPES.get(number, (f"dtype {number}", ""))[0]
 
 
 def read_archive(path: Path) -> Archive:
@@ -226,7 +264,7 @@ def _stored(
 ) -> StoredTensor:
     """Return where a tensor lies; what it says has to lie inside its entry."""
     item = found.get(name)
-    dtype, carrier = _DTYPES.get(entry.dtype, (f"dtype {entry.dtype}", ""))
+    dtype, carrier = dtype_name(entry.dtype), _DTYPES.get(entry.dtype, ("", ""))[1]
     if item is None or item.compress_type != zipfile.ZIP_STORED or item.file_size != item.compress_size:
         raise refuse("SPY0161", f'the archive has no stored entry "{name}"', place)
     item_bytes = np.dtype(carrier).itemsize if carrier else 1
@@ -241,7 +279,7 @@ def _stored(
         message = f'"{name}" has {item.file_size} bytes, its tensor ends at {reach * item_bytes}'
         raise refuse("SPY0161", message, place)
     offset = _data_offset(archive, item)
-    return StoredTensor(dtype, carrier, entry.shape, entry.strides, entry.first, offset, item.file_size, name)
+    return StoredTensor(dtype, carrier, entry.shape, entry.strides, entry.first, offset, item.file_size, name, item.CRC)
 
 
 def _data_offset(archive: zipfile.ZipFile, item: zipfile.ZipInfo) -> int:

@@ -12,6 +12,7 @@ import numpy as np
 from spyrec.frontends.model_import.source_graph import HostArray, SourceGraph, Weight, Weights, weight_dtype
 from spyrec.frontends.model_import.symbolic_sizes import DimChoice
 from spyrec.frontends.torch_export.archive import read_archive
+from spyrec.frontends.torch_export.foreign_operations import foreign_operations
 from spyrec.frontends.torch_export.kept import kept_operations
 from spyrec.frontends.torch_export.lower import lower
 from spyrec.frontends.torch_export.program_process import traced
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 def read_program(
     program: ExportedProgram | str | os.PathLike[str], dims: Mapping[str, DimChoice], keep_ops: Sequence[str] = ()
 ) -> tuple[SourceGraph, Weights]:
-    """Return a program as a graph in its own dtypes, and its weights; nothing of them is read.
+    """Return a program as a graph in its own dtypes, and its weights; no more of them is in memory than a piece.
 
     ``dims``: extents of symbolic dims, or their bounds.  ``keep_ops``: operations that are one op each.
     Errors: SPY0160 to SPY0165 for a file, SPY0167 an operation cannot be kept, SPY0168 the bounds.
@@ -32,6 +33,10 @@ def read_program(
     kept = kept_operations(keep_ops)
     if isinstance(program, str | os.PathLike):
         archive = read_archive(Path(program))
+        foreign = foreign_operations(archive.program)
+        if foreign:
+            return SourceGraph(None, (), foreign), archive.weights()
+        archive.check_contents()
         return lower(traced(archive, _bound(dims), kept), dims, kept), archive.weights()
     from spyrec.frontends.torch_export.walk import walk
 

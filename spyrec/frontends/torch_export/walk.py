@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from torch.fx import Node
 
 _KINDS = {"PARAMETER": "parameter", "BUFFER": "buffer", "CONSTANT_TENSOR": "constant", "USER_INPUT": "user"}
-_FRAME = re.compile(r'File "([^"]*)", line ([0-9]+)')
+_FRAME = re.compile(r'File "([^"]*)", line ([0-9]{1,9})')
 _LIBRARY = re.compile(r".*/(?:site|dist)-packages/")
 _OWN_FRAMES = re.compile(r"torch/(?:nn/modules|_|utils|export|fx)")
 
@@ -263,10 +263,15 @@ def place_of(node: Node) -> ModelPlace:
     module = ""
     for path, _ in stack.values():
         module = path
-    frames = _FRAME.findall(str(node.meta.get("stack_trace") or ""))
+    return place_in(module, str(node.meta.get("stack_trace") or ""), _target(node.target))
+
+
+def place_in(module: str, stack_trace: str, operation: str) -> ModelPlace:
+    """Return a place in a model: ``module`` as torch writes its path, and the innermost line that is not torch's."""
+    frames = _FRAME.findall(stack_trace)
     own = [frame for frame in frames if _OWN_FRAMES.search(_LIBRARY.sub("", frame[0])) is None] or frames
     file, line = (_LIBRARY.sub("", own[-1][0]), int(own[-1][1])) if own else (None, None)
-    return ModelPlace(_module_path(module), file, line, _target(node.target))
+    return ModelPlace(_module_path(module), file, line, operation)
 
 
 def _module_path(path: str) -> str:

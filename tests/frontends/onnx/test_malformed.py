@@ -1,5 +1,6 @@
 """Models that contradict themselves end as a diagnostic, whatever is wrong with them."""
 
+# pyright: reportUnknownMemberType=false
 from __future__ import annotations
 
 import random
@@ -122,4 +123,35 @@ def test_what_contradicts_itself_is_said(message: str, change: Callable[[onnx.Mo
     change(model)
     with pytest.raises(SpyrecError, match=message) as raised:
         spyrec.import_onnx(model)
+    assert raised.value.diagnostics[0].code == "SPY0161"
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("length", "7", '7 bytes of "data", and its extents say 320'),
+        ("length", "321", "321 bytes"),
+        ("length", "x", "x bytes"),
+        ("length", "9" * 5000, "bytes of"),
+        ("offset", "9" * 5000, "lies at"),
+    ],
+    ids=["short", "long", "letters", "many digits", "far"],
+)
+def test_a_tensor_in_a_file_has_the_length_that_its_extents_say(
+    tmp_path: Path, key: str, value: str, message: str
+) -> None:
+    model, path = _small(), tmp_path / "model.onnx"
+    onnx.save(model, path, save_as_external_data=True, location="data", size_threshold=64)
+    spyrec.import_onnx(path)
+    stored = onnx.load(path, load_external_data=False)
+    (table,) = [item for item in stored.graph.initializer if item.data_location == 1]
+    written = {item.key: item for item in table.external_data}
+    if key not in written:
+        table.external_data.append(onnx.StringStringEntryProto(key=key))
+        written[key] = table.external_data[-1]
+    assert key != "length" or written[key].value == "320"
+    written[key].value = value
+    path.write_bytes(stored.SerializeToString())
+    with pytest.raises(SpyrecError, match=message) as raised:
+        spyrec.import_onnx(path)
     assert raised.value.diagnostics[0].code == "SPY0161"

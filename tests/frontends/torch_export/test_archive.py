@@ -12,6 +12,7 @@ import pytest
 
 from spyrec.diagnostics import SpyrecError
 from spyrec.frontends.torch_export.archive import read_archive
+from spyrec.frontends.torch_export.program import read_program
 
 _FLOAT32 = 7
 
@@ -111,6 +112,34 @@ def test_compressed_weights_are_refused(tmp_path: Path) -> None:
     rows = {"w": _row("weight_0", [2], [1])}
     path = _write(tmp_path / "a.pt2", rows, {"data/weights/weight_0": b"\0" * 8}, compressed=True)
     assert _refused(path) == ("SPY0161", 'the archive has no stored entry "data/weights/weight_0"')
+
+
+def _damaged(path: Path, content: bytes) -> None:
+    """Turn one bit of the middle of ``content``, which stands in the file once."""
+    data = bytearray(path.read_bytes())
+    assert data.count(content) == 1
+    data[data.index(content) + len(content) // 2] ^= 1
+    path.write_bytes(data)
+
+
+def test_a_changed_bit_of_a_tensor_is_refused_with_the_name_of_its_entry(tmp_path: Path) -> None:
+    random = np.random.default_rng(14)
+    contents = [random.standard_normal(600_000).astype(np.float32).tobytes() for _ in range(3)]  # more than two pieces
+    rows = {f"layer.{index}": _row(f"weight_{index}", [600_000], [1]) for index in range(3)} | {
+        "tied": _row("weight_1", [300_000], [2])
+    }
+    entries = {f"data/weights/weight_{index}": content for index, content in enumerate(contents)}
+    path = _write(tmp_path / "a.pt2", rows, {**entries, "data/sample_inputs/model.pt": b"example inputs"})
+    read_archive(path).check_contents()
+    _damaged(path, contents[1])
+    with pytest.raises(SpyrecError, match=r'"data/weights/weight_1" has the checksum [0-9a-f]{8}, and') as raised:
+        read_program(path, {})
+    assert raised.value.diagnostics[0].code == "SPY0161"
+    assert "layer.1" in str(raised.value.diagnostics[0].hint)
+    _damaged(path, b"example inputs")
+    with pytest.raises(SpyrecError, match="the example inputs are damaged") as raised:
+        read_archive(path).samples()
+    assert raised.value.diagnostics[0].code == "SPY0161"
 
 
 def test_other_files_are_no_archives(tmp_path: Path) -> None:

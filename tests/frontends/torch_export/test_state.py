@@ -5,9 +5,10 @@
 from __future__ import annotations
 
 import copy
+import re
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import pytest
@@ -75,6 +76,44 @@ def test_changed_buffers_are_state_that_a_loaded_model_keeps(tmp_path: Path) -> 
             for output, name in graph.updates.items():
                 buffer = exact.get_buffer(name.removeprefix("b_")).numpy()
                 assert np.abs(found[output] - buffer).max() <= 8 * _ROUNDING * np.abs(buffer).max(), name
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_page_says_where_the_first_content_of_buffers_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(6)
+    module = _Stateful().eval()
+    for buffer in module.buffers():
+        buffer.copy_(torch.randn(buffer.shape))
+    x, position = torch.randn(1, 2, 1, 64).half(), np.asarray([3])
+    with torch.no_grad():
+        program = torch.export.export(module, (x.float(), torch.tensor([3])))
+    monkeypatch.chdir(tmp_path)
+    torch.export.save(program, "model.pt2")
+    assert main(["import", "model.pt2", "-o", "model"]) == 0
+    page = Path(__file__).parents[3] / "docs" / "import.md"
+    section = page.read_text().partition("## State, and several programs")[2].partition("Several programs share")[0]
+    blocks = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
+    assert len(blocks) == 2
+    names: dict[str, object] = {"x": x.numpy(), "position": position}
+    for block in blocks:
+        exec(block, names)
+    graph, exact = spyrec.import_program("model.pt2").build(), copy.deepcopy(module).double()
+    for call in ("first", "second"):
+        found = cast("Mapping[str, Array]", names[call])
+        with torch.no_grad():
+            wanted = exact(x.double(), torch.from_numpy(position)).numpy()
+        assert np.abs(found[graph.outputs[0]] - wanted).max() <= 12 * 4 * _ROUNDING * np.abs(wanted).max(), call
+        for output, name in graph.updates.items():
+            buffer = exact.get_buffer(name.removeprefix("b_")).numpy()
+            assert np.abs(found[output] - buffer).max() <= 8 * _ROUNDING * np.abs(buffer).max(), name
+    empty = cast("Mapping[str, Array]", names["empty"])
+    types = {name: (array.shape, array.dtype) for name, array in empty.items()}
+    assert types == {
+        name: (graph.type_of(name).shape, np.dtype(np.float16)) for name in ("b_cache", "b_decayed", "b_rows")
+    }
+    stored = (tmp_path / "model" / "weights.safetensors").read_bytes()
+    assert b"linear.weight" in stored
+    assert b"cache" not in stored
 
 
 @pytest.mark.filterwarnings("ignore")
