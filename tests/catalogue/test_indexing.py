@@ -325,7 +325,7 @@ def test_the_refusal_of_a_mask_is_true_of_a_constant_too() -> None:
     builder = spyrec.GraphBuilder("g")
     x, mask = builder.input("x", (3,)), builder.constant("mask", np.array([True, False, True]))
     with pytest.raises(SpyrecError) as error:
-        builder.index(x, mask)
+        builder.index(x, [mask])
     (found,) = error.value.diagnostics
     assert found.code == "SPY0233"
     assert "the mask bool[3] chooses follows from its numbers, and shapes from types alone" in found.message

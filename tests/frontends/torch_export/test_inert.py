@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from spyrec.diagnostics.json_reading import JsonValue
 from spyrec.frontends.torch_export.inert import NotInertError, inert
 
 SIZE = "Symbol('s27', positive=True, integer=True)"
@@ -21,7 +22,7 @@ SIZE = "Symbol('s27', positive=True, integer=True)"
     ],
 )
 def test_sizes_pass(text: str) -> None:
-    program = {"sizes": [{"as_expr": {"expr_str": text, "hint": {"as_int": 4}}}]}
+    program: JsonValue = {"sizes": [{"as_expr": {"expr_str": text, "hint": {"as_int": 4}}}]}
     assert inert(program) == program
 
 
@@ -65,7 +66,7 @@ def test_no_other_text_is_evaluated(text: str | int) -> None:
     ],
 )
 def test_operations_pass(target: str) -> None:
-    program = {"nodes": [{"target": target, "inputs": [{"arg": {"as_operator": target}}]}]}
+    program: JsonValue = {"nodes": [{"target": target, "inputs": [{"arg": {"as_operator": target}}]}]}
     assert inert(program) == program
 
 
@@ -99,12 +100,12 @@ def test_objects_of_classes_are_refused() -> None:
 
 
 def test_guards_and_what_nobody_reads_are_left_out() -> None:
-    metadata = {
+    metadata: dict[str, JsonValue] = {
         "stack_trace": "File",
         "nn_module_stack": "a,b,c",
         "source_fn_stack": "add,torch.os.system",
         "custom": "{}",
     }
-    program = {"guards_code": ["exit()"], "nodes": [{"metadata": metadata}]}
-    kept = {"stack_trace": "File", "nn_module_stack": "a,b,c"}
+    program: JsonValue = {"guards_code": ["exit()"], "nodes": [{"metadata": metadata}]}
+    kept: dict[str, JsonValue] = {"stack_trace": "File", "nn_module_stack": "a,b,c"}
     assert inert(program) == {"guards_code": [], "nodes": [{"metadata": kept}]}
