@@ -212,7 +212,6 @@ WITHOUT_ORACLE: dict[str, str] = {
     "empty": "its elements are whatever memory held",
     "empty_like": "its elements are whatever memory held",
     "grouped_mm": "PyTorch has no float64 of it",
-    "one_hot": "the samples' numbers are no classes",
     "new_empty": "its elements are whatever memory held",
     "scaled_mm": "PyTorch has no float64 of it",
     "sort": "equal elements may stand in any order",

@@ -21,7 +21,7 @@ _GROWING = ("pow", "bitwise_left_shift")
 
 _INDEXED = (
     *("embedding", "embedding_bag", "index_select", "gather", "take_along_dim", "index_copy", "index_add"),
-    *("scatter", "scatter_add", "scatter_reduce"),
+    *("scatter", "scatter_add", "scatter_reduce", "one_hot"),
 )
 """Ops whose integers name elements, of dims of extent 100 in the samples; others count negative ones from the end."""
 

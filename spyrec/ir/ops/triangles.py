@@ -133,6 +133,6 @@ define_on_host(
     "for each number a row of zeros with a one at its place",
     (OperandSpec("input"),),
     HostRules(rule(OneHotAttributes, _infer_one_hot), rule(OneHotAttributes, _one_hot), _one_hot_axes),
-    (((i64(2, 3),), OneHotAttributes(5)), ((i64(),), OneHotAttributes(2)), ((i64(0),), OneHotAttributes(3))),
+    (((i64(2, 3),), OneHotAttributes(100)), ((i64(),), OneHotAttributes(100)), ((i64(0),), OneHotAttributes(3))),
     OneHotAttributes,
 )
