@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from spyrec.bundle.dialects import Dialect
     from spyrec.bundle.entries import BundleEntries
     from spyrec.compare.check import CheckReport
+    from spyrec.compare.given import Comparison
     from spyrec.frontends.graph_builder import GraphBuilder
     from spyrec.host_steps import HostSteps
     from spyrec.ir.graph import Graph
@@ -390,9 +391,11 @@ class OpenedBundle:
         if options.bisect:
             return self._bisected(inputs)
         is_tiled = self.prepared.is_launched_in_tiles(inputs)
-        if is_tiled and options.only is not None:
-            hint = "run without only, or on inputs of the compiled shapes"
-            raise refuse("SPY0771", "only is for runs that are not launched in tiles", hint=hint)
+        if is_tiled and (options.only is not None or options.compare is not None):
+            name = "compare" if options.only is None else "only"
+            hint = f"run without {name}, or on inputs of the compiled shapes"
+            raise refuse("SPY0771", f"{name} is for runs that are not launched in tiles", hint=hint)
+        comparison = self._comparison(inputs)
         # a call that leaves out what the one before has replaced is checked with what is there
         known = {**self.prepared.state(), **inputs} if options.check else inputs
         try:
@@ -405,20 +408,37 @@ class OpenedBundle:
         report = self._checked(known, record) if options.check else None
         findings, warnings = _watched(self.device)
         stats = _stats(record, options.profile)
-        return RunResult(
-            record.outputs, record.dtypes, stats, report, sanitizer=findings, warnings=warnings, tiles=record.plans
-        )
+        compared = None if comparison is None else comparison.of_outputs(record.outputs)
+        return RunResult(record.outputs, record.dtypes, stats, report, None, findings, warnings, record.plans, compared)
 
     def _bisected(self, inputs: Mapping[str, HostArray]) -> RunResult:
         from spyrec.compare.bisect import Bisection
 
         options = self.options
-        bisection = Bisection(self.bundle, self.prepared, inputs, checked_numerics(options).value)
+        comparison = self._comparison(inputs)
+        bisection = Bisection(self.bundle, self.prepared, inputs, checked_numerics(options).value, comparison)
         record = self.prepared.run(inputs, bisection)
         self._write_trace(record)
         found = bisection.report(record.outputs)
         checks = self._checked(inputs, record) if options.check and found.ok else None
-        return RunResult(record.outputs, record.dtypes, _stats(record, options.profile), checks, found)
+        compared = comparison.of_outputs(record.outputs) if comparison is not None and found.ok else None
+        stats = _stats(record, options.profile)
+        return RunResult(record.outputs, record.dtypes, stats, checks, found, compare=compared)
+
+    def _comparison(self, inputs: Mapping[str, HostArray]) -> Comparison | None:
+        """Return what the run is to be held against; errors SPY0804, SPY0762 to SPY0765 of what was given."""
+        options = self.options
+        if options.compare is None:
+            return None
+        from spyrec.compare.given import Comparison, Tolerance, given_tensors, read_given, taken_numbers
+
+        tensors = given_tensors(self.bundle, inputs, with_values=options.bisect)
+        if isinstance(options.compare, Mapping):
+            numbers = taken_numbers(options.compare, tensors)
+        else:
+            numbers = read_given(Path(options.compare), tensors)
+        tolerance = Tolerance(options.rtol, options.atol)
+        return Comparison(self.bundle, tensors, numbers, tolerance, checked_numerics(options).value)
 
     def _checked(self, inputs: Mapping[str, HostArray], record: RunRecord) -> Mapping[str, CheckReport]:
         from spyrec.compare.check import check_bundle, check_tiled
@@ -503,10 +523,26 @@ def _refuse_options(bundle: Bundle, options: RunOptions) -> None:
     if options.check and options.only is not None and sum(len(item.superdscs) for item in bundle.programs) > 1:
         message = f'only executes the calls of "{options.only}", the outputs to check need the whole bundle'
         raise refuse("SPY0771", message, hint="leave one out; bisect checks every operation by itself")
+    _refuse_tolerances(options)
     if options.trace is not None:
         from spyrec.runtime.profiling.trace_events import refuse_unwritable_trace
 
         refuse_unwritable_trace(Path(options.trace), force=options.force)
+
+
+def _refuse_tolerances(options: RunOptions) -> None:
+    """Refuse tolerances of no comparison, and comparisons of what is not computed; errors SPY0771."""
+    if options.compare is None:
+        named = next(
+            (name for name, value in (("rtol", options.rtol), ("atol", options.atol)) if value is not None), None
+        )
+        if named is not None:
+            raise refuse(
+                "SPY0771", f"{named} is a tolerance of compare, which is not set", hint="give both, or neither"
+            )
+    elif options.only is not None or options.outputs is not None:
+        name = "outputs" if options.only is None else "only"
+        raise refuse("SPY0771", f"compare looks at all outputs, {name} leaves some out", hint="leave one out")
 
 
 def _refuse_unknown_outputs(options: RunOptions, known: Sequence[str]) -> None:

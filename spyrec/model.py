@@ -268,6 +268,8 @@ def _read(path: Path, options: RunOptions, sink: DiagnosticSink) -> Bundle | Bun
 def _what_is_wrong(result: RunResult) -> str:
     """Return in words why a result is not ok."""
     failed = [f'the check of "{name}" failed' for name, report in (result.check or {}).items() if not report.ok]
+    compared = (result.compare or {}).items()
+    failed += [f'"{name}" differs from what was given' for name, report in compared if not report.ok]
     if result.bisect is not None and not result.bisect.ok:
         failed.append("the bisection found a wrong operation")
     if result.sanitizer:

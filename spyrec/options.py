@@ -91,6 +91,9 @@ class RunOptions:
     ``dims``: sizes of symbolic dims and of dynamic sizes, by name, beside those that the inputs' shapes say (SPY0993,
     SPY0994); a dim that nobody gives a size has its largest.
     ``outputs``: the results that are copied to the host and returned, by default all (SPY0787).
+    ``compare``: numbers to hold the outputs against, by name, or the .npz or .safetensors file that has them; with
+    ``bisect`` those of any value of the graph, up to the first that differs.  An error of at most
+    ``atol + rtol * |given|`` is allowed; what is ``None`` follows from the output's dtype (0.01 and 0.001 for float16).
     """
 
     numerics: Numerics | str = Numerics.DL16
@@ -108,6 +111,9 @@ class RunOptions:
     strict: bool = False
     dims: Mapping[str, int] = field(default_factory=dict[str, int])
     outputs: tuple[str, ...] | None = None
+    compare: Mapping[str, HostArray] | str | os.PathLike[str] | None = None
+    rtol: float | None = None
+    atol: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +157,7 @@ class RunResult:
     for and found; one that ends the run leaves no outputs.  ``warnings``: what reading the bundle had to
     say, and what a sanitizer watches instead of refusing.
     ``tiles``: of a run on larger inputs, how each program was launched in tiles.
+    ``compare``: the verdict on each output that numbers were given for, ``None`` where none were.
     """
 
     outputs: dict[str, HostArray]
@@ -161,9 +168,11 @@ class RunResult:
     sanitizer: tuple[Finding, ...] = ()
     warnings: tuple[Diagnostic, ...] = ()
     tiles: tuple[TilePlan, ...] = ()
+    compare: Mapping[str, CheckReport] | None = None
 
     @property
     def is_ok(self) -> bool:
-        """Whether no check failed, no operation is guilty and no sanitizer found anything."""
-        is_checked = self.check is None or all(report.ok for report in self.check.values())
+        """Whether no check and no comparison failed, no operation is guilty and no sanitizer found anything."""
+        reports = (*(self.check or {}).values(), *(self.compare or {}).values())
+        is_checked = all(report.ok for report in reports)
         return is_checked and (self.bisect is None or self.bisect.ok) and not self.sanitizer

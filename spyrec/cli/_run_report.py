@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def result_to_json(result: RunResult) -> dict[str, object]:
     """Return the object that ``spyrec run --json`` prints; a number that is not finite is a string there."""
-    check = result.check
+    check, compared = result.check, result.compare
     return {
         "format": "spyrec.run/1",
         "ok": result.is_ok,
@@ -23,6 +23,7 @@ def result_to_json(result: RunResult) -> dict[str, object]:
             name: {"shape": list(array.shape), "dtype": result.dtypes[name]} for name, array in result.outputs.items()
         },
         "check": None if check is None else {name: report.to_json() for name, report in check.items()},
+        "compare": None if compared is None else {name: report.to_json() for name, report in compared.items()},
         "bisect": None if result.bisect is None else result.bisect.to_json(),
         "sanitizer": [finding.to_json() for finding in result.sanitizer],
         "tiles": [_tiles_to_json(plan) for plan in result.tiles],
@@ -50,7 +51,9 @@ def result_to_text(result: RunResult, *, with_stats: bool) -> str:
     for plan in result.tiles:
         lines += _tiles_to_lines(plan)
     for name, report in (result.check or {}).items():
-        lines.append(_check_line(name, report))
+        lines.append(_check_line(f"check {name}", report, "bound"))
+    for name, report in (result.compare or {}).items():
+        lines.append(_check_line(f"compare {name}", report, "tolerance"))
     if result.bisect is not None:
         lines += _bisect_lines(result.bisect)
     if with_stats:
@@ -63,9 +66,9 @@ def _program_name(plan: TilePlan) -> str:
     return "tiled launch" if directory == "." else f"tiled launch of {directory}"
 
 
-def _check_line(name: str, report: CheckReport) -> str:
+def _check_line(title: str, report: CheckReport, limit: str) -> str:
     verdict = "ok" if report.ok else f"FAILED in {report.failed_elements} of {report.element_count} elements"
-    line = f"check {name}: {verdict}, error/bound {report.bound_ratio:.3g}"
+    line = f"{title}: {verdict}, error/{limit} {report.bound_ratio:.3g}"
     line += f", max abs error {report.max_abs:.3g}, max rel error {report.max_rel:.3g}"
     place = f"[{','.join(map(str, report.worst.index))}]"
     if report.worst.device_coordinate is not None:
@@ -77,6 +80,8 @@ def _check_line(name: str, report: CheckReport) -> str:
 
 def _bisect_lines(report: BisectReport) -> list[str]:
     compared = f"{report.compared} of {report.total} operations compared"
+    if report.given is not None:
+        compared += f", {len(report.given)} value{'s'[: len(report.given) != 1]} with given numbers"
     if report.divergence is None:
         worst = (
             "" if report.worst_file is None else f", worst error/bound {report.worst_ratio:.3g} in {report.worst_file}"
@@ -109,6 +114,8 @@ def _guilt_line(found: Divergence) -> str:
             return f'the copy of "{found.tensor}" from the host is guilty'
         case "copy out":
             return f'the copy of "{found.tensor}" to the host is guilty: no operation has stored what it gives'
+        case "given":
+            return f'{found.file}, {op}, stores "{found.tensor}" farther from what was given than the tolerance'
         case "altered":
             return f'the constants were altered; first read by {found.file}, {op}, as "{found.tensor}"'
         case "overwritten":

@@ -65,6 +65,11 @@ class _DimSize(click.ParamType):  # pyright: ignore[reportMissingTypeArgument] -
 @click.option("--outputs", type=click.Path(path_type=Path), help="Write the outputs to this .npz file.")
 @click.option("--args", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Argument table (JSON).")
 @click.option("--check", is_flag=True, help="Compare every output with the graph's float64 reference.")
+@click.option(
+    "--compare", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Numbers of another tool's run."
+)
+@click.option("--rtol", type=float, help="Relative tolerance of --compare; else as the output's dtype.")
+@click.option("--atol", type=float, help="Absolute tolerance of --compare; else as the output's dtype.")
 @click.option("--bisect", is_flag=True, help="Stop at the first SuperDSC that its inputs do not explain.")
 @click.option("--sanitize", metavar="KINDS", help="Look for bugs: bounds,init,lx,race,gap,sync, or all.")
 @click.option("--numerics", type=click.Choice(_NUMERICS), default=Numerics.DL16.value, help="16-bit storage.")
@@ -90,6 +95,9 @@ def command(  # noqa: PLR0913 -- one parameter per option of the verb
     outputs: Path | None,
     args: Path | None,
     check: bool,
+    compare: Path | None,
+    rtol: float | None,
+    atol: float | None,
     bisect: bool,
     sanitize: str | None,
     numerics: str,
@@ -104,7 +112,10 @@ def command(  # noqa: PLR0913 -- one parameter per option of the verb
     force: bool,
     as_json: bool,
 ) -> int:
-    """Load BUNDLE and execute it on the emulated device; exit code 1 when a check fails or an operation is guilty."""
+    """Load BUNDLE and execute it on the emulated device; exit code 1 when a check fails or an operation is guilty.
+
+    --compare holds outputs against your own numbers, with --bisect any values of the graph: .npz or .safetensors.
+    """
     from spyrec.files.file_kinds import OUTPUTS
     from spyrec.files.whole_file import refuse_unwritable
     from spyrec.options import RunOptions
@@ -129,6 +140,9 @@ def command(  # noqa: PLR0913 -- one parameter per option of the verb
         allow_tiled_launch=not no_tiled_launch,
         force=force,
         dims=_sizes(dims),
+        compare=compare,
+        rtol=rtol,
+        atol=atol,
     )
     if entry is not None:
         bundle = _entry(bundle, entry)

@@ -16,6 +16,7 @@ import numpy as np
 from spyrec.bundle.bundle_content import BundleContent
 from spyrec.compare.device_memory import BufferMemory, Overwritten, Reach, Stored
 from spyrec.compare.divergence import BisectReport, Divergence, Element, Guilt
+from spyrec.compare.given import Comparison
 from spyrec.compare.guilt import guilty_call, guilty_copy, worst_element
 from spyrec.compare.host_copies import HostCopies, base_name
 from spyrec.compare.one_kernel import expected, over_extents, places_in_round
@@ -47,11 +48,19 @@ class _Step:
 class Bisection:
     """Watches the ``run`` of a bundle; :meth:`report` says what was found.
 
-    ``inputs`` are the host arrays of the run, ``numerics`` is ``dl16``, ``ieee`` or ``f32``.  Errors: as
+    ``inputs`` are the host arrays of the run, ``numerics`` is ``dl16``, ``ieee`` or ``f32``.  ``comparison``: numbers
+    that were given for values of the graph; each is held against them when its last element is stored.  Errors: as
     :func:`spyrec.compare.provenance.provenance_of`, SPY0802 a constant of the graph is not in the bundle.
     """
 
-    def __init__(self, bundle: BundleContent, run: BundleRun, inputs: Mapping[str, Array], numerics: str) -> None:
+    def __init__(
+        self,
+        bundle: BundleContent,
+        run: BundleRun,
+        inputs: Mapping[str, Array],
+        numerics: str,
+        comparison: Comparison | None = None,
+    ) -> None:
         self._bundle = bundle
         self._inputs = inputs
         self._numerics = numerics
@@ -65,6 +74,9 @@ class Bisection:
         self._compared: set[str] = set()
         self._worst: tuple[float, str | None] = (0.0, None)
         self._copies = HostCopies(bundle, self._known, run, numerics)
+        self._comparison = comparison
+        self._last_writers = {call.kernel.output.buffer: call.file for call in self._known.calls}
+        self._compared_values: list[str] = []
 
     @property
     def is_ended(self) -> bool:
@@ -106,6 +118,8 @@ class Bisection:
         self._guilty(self._wrong_result(step, stored))
         if execution.is_last and step.call.iteration is None:
             self._guilty(self._missing_rounds(step))
+        if execution.is_last and self._last_writers[step.call.kernel.output.buffer] == step.call.file:
+            self._guilty(self._unlike_given(step, stored))
 
     def report(self, outputs: Mapping[str, Array]) -> BisectReport:
         """Return the verdict on what was executed, and on the ``outputs`` that the host got of a whole run."""
@@ -117,7 +131,8 @@ class Bisection:
             self._divergence = None if found is None else guilty_copy(*found, Guilt.COPY_OUT)
         if self._divergence is None and self._bundle.has_altered_constants:
             self._divergence = self._altered_constants()
-        return BisectReport(len(self._compared), total, *self._worst, self._divergence)
+        given = None if self._comparison is None else tuple(self._compared_values)
+        return BisectReport(len(self._compared), total, *self._worst, self._divergence, given)
 
     def _guilty(self, found: Divergence | None) -> None:
         if found is not None:
@@ -140,6 +155,36 @@ class Bisection:
         if verdict.ratio >= self._worst[0]:
             self._worst = (verdict.ratio, step.call.file)
         return None
+
+    def _unlike_given(self, step: _Step, stored: Stored) -> Divergence | None:
+        """Return the guilt of a value, now whole, that is not what was given for it."""
+        buffer = self._buffer(step.call.kernel.output.buffer)
+        tensor = None if self._comparison is None else self._comparison.tensor_of(buffer.name)
+        if self._comparison is None or tensor is None or not _holds(buffer, tensor.shape):
+            return None
+        whole = self._memory.whole(step.call, buffer.name).reshape(buffer.host_type.shape)
+        report = self._comparison.of_value(tensor, whole[tuple(map(slice, tensor.shape))])
+        self._compared_values.append(tensor.name)
+        if report.ok:
+            return None
+        flat = np.ravel_multi_index(report.worst.index, buffer.host_type.shape)
+        index = tuple(int(part) for part in np.unravel_index(flat, buffer.type.shape))
+        got, want, allowed = report.worst.got, report.worst.want, self._comparison.allowed(tensor, report.worst.want)
+        failed, count = report.failed_elements, report.element_count
+        verdict = OpVerdict(index, got, want, allowed, report.bound_ratio, failed, count)
+        guilt = guilty_call(self._known, step.call, Guilt.GIVEN, buffer)
+        return _with(guilt, step.iteration, verdict, worst_element(buffer, verdict, self._core_of(step, stored, index)))
+
+    def _core_of(self, step: _Step, stored: Stored, index: tuple[int, ...]) -> int | None:
+        """Return the core that stored an element of the output, ``None`` for one of an earlier round."""
+        kernel = step.call.kernel
+        position = len(kernel.inputs)
+        places = places_in_round(kernel, position, step.iteration)
+        is_there = np.ones(stored.rows.shape, np.bool_)
+        for place, number in zip(places, index, strict=True):
+            is_there &= np.broadcast_to(over_extents(kernel, position, place) == number, is_there.shape)
+        rows = stored.rows[is_there]
+        return step.core(int(rows[0])) if rows.size else None
 
     def _judged(self, got: Floats, want: Expectation) -> OpVerdict:
         known = Expectation(np.broadcast_to(want.want, got.shape), np.broadcast_to(want.bound, got.shape))
@@ -199,6 +244,12 @@ class Bisection:
                 if buffer.role is BufferRole.CONSTANT and base_name(buffer) in self._known.stored:
                     return guilty_call(self._known, call, Guilt.ALTERED, buffer)
         return None
+
+
+def _holds(buffer: KernelBuffer, shape: tuple[int, ...]) -> bool:
+    """Whether a buffer has room for all of a value: in a loop it may have room for one tile."""
+    held = buffer.host_type.shape
+    return len(held) == len(shape) and all(extent <= room for extent, room in zip(shape, held))
 
 
 def _with(guilt: Divergence, iteration: tuple[int, ...], verdict: OpVerdict, element: Element) -> Divergence:

@@ -117,7 +117,7 @@ def check_bundle(
     graph, stored = graph_of_bundle(bundle.graph_json, extents)
     load = constant_loader(bundle, graph, stored)
     reports = check_outputs(graph, inputs, outputs, numerics, load, has_windows=_has_windows(bundle))
-    return {name: _located(bundle, name, report) for name, report in reports.items()}
+    return {name: located_report(bundle, name, report) for name, report in reports.items()}
 
 
 def check_tiled(
@@ -158,7 +158,8 @@ def constant_loader(bundle: BundleContent, graph: Graph, stored: frozenset[str])
     return load
 
 
-def _located(bundle: BundleContent, name: str, report: CheckReport) -> CheckReport:
+def located_report(bundle: BundleContent, name: str, report: CheckReport) -> CheckReport:
+    """Return the verdict on an output with the place of its worst element on the device, as far as it is known."""
     place = locate_output(bundle, name, report.worst.index) if report.element_count else None
     if place is None:
         return report

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from spyrec.compare.device_values import Bytes, Places, device_numbers, element_values, pattern_values
+from spyrec.compare.device_values import Bytes, Places, buffer_values, device_numbers, element_values, pattern_values
 from spyrec.compare.one_kernel import is_pair, over_extents, places_in_round
 from spyrec.compare.placement import ElementTables, Integers, LxPlaces, bytes_of, lx_patterns, lx_places
 from spyrec.compare.provenance import CompiledCall, Provenance, program_of
@@ -76,6 +76,12 @@ class BufferMemory:
         buffer = self._buffer(name)
         numbers = over_extents(call.kernel, position, device_numbers(buffer.placed, places))
         return element_values(buffer, self._memory(call, name), numbers, self._numerics)
+
+    def whole(self, call: CompiledCall, name: str) -> Floats:
+        """Return all elements of a buffer that a call uses, in its shape."""
+        if self.is_in_lx(call, name):
+            return self._lx(name)
+        return buffer_values(self._buffer(name), self._memory(call, name), self._numerics)
 
     def stored(self, call: CompiledCall, iteration: tuple[int, ...], execution: Execution) -> Stored:
         """Return what an execution left where its call should store; what lies in LX is remembered for its readers."""

@@ -22,6 +22,8 @@ class Guilt(Enum):
     """The host's copy of an input or constant does not hold the graph's numbers."""
     COPY_OUT = "copy out"
     """What the host got for an output is not what the last operation on it has stored."""
+    GIVEN = "given"
+    """Every operation so far is right for its inputs, but a value is not what was given for it."""
     ALTERED = "altered"
     """Every operation is right for its inputs, but the constants are not those the bundle was written with."""
 
@@ -108,6 +110,8 @@ class BisectReport:
     """The verdict: ``compared`` SuperDSCs were held against their references, up to the guilty one.
 
     ``worst_ratio`` is the largest error over its bound among those that are not guilty, in ``worst_file``.
+    ``given``: the values that were held against given numbers, ``None`` where none were given; a value that is stored
+    nowhere by its name, as a view, is not among them.
     """
 
     compared: int
@@ -115,6 +119,7 @@ class BisectReport:
     worst_ratio: float
     worst_file: str | None
     divergence: Divergence | None
+    given: tuple[str, ...] | None = None
 
     @property
     def ok(self) -> bool:
@@ -129,6 +134,7 @@ class BisectReport:
             "operations": self.total,
             "worst_bound_ratio": json_number(self.worst_ratio),
             "worst_file": self.worst_file,
+            "given": None if self.given is None else list(self.given),
             "guilty": None if self.divergence is None else self.divergence.to_json(),
         }
 

@@ -105,16 +105,16 @@ class OutputCase:
             want = self.want.astype(np.float64, copy=False)
             got = self.got.astype(np.float64, copy=False)
             bound = self._bound(want)
-            same_class = _same_class(want, got, merges_nan=merges_nan)
+            agrees = same_class(want, got, merges_nan=merges_nan)
             # where the formats alone turn the reference's infinity or NaN into something else, anything is explained
             explained = np.where(np.isfinite(want), np.inf, 0.0)
-            explained[~_same_class(want, self.known.device.astype(np.float64), merges_nan=merges_nan)] = np.inf
+            explained[~same_class(want, self.known.device.astype(np.float64), merges_nan=merges_nan)] = np.inf
             error = absolute_difference(want, got)
             overflows = self._overflows(want, got, bound)
             error[overflows] = 0.0
-            error[~np.isfinite(want)] = np.where(same_class | np.isinf(explained), 0.0, np.inf)[~np.isfinite(want)]
+            error[~np.isfinite(want)] = np.where(agrees | np.isinf(explained), 0.0, np.inf)[~np.isfinite(want)]
             bound[~np.isfinite(want)] = explained[~np.isfinite(want)]
-            return self._verdict(want, got, error, bound)
+            return verdict_of(want, got, error, bound, FAILING_RATIO)
 
     def _bound(self, want: Floats) -> Floats:
         """Return the bound of the host value: that of the stored one and the conversion to the host dtype."""
@@ -139,31 +139,33 @@ class OutputCase:
         reaches = np.abs(want) + FAILING_RATIO * bound >= HALF.maximum + 16.0
         return np.isinf(got) & np.isfinite(want) & reaches & (np.sign(got) == np.sign(want))
 
-    def _verdict(self, want: Floats, got: Floats, error: Floats, bound: Floats) -> CheckReport:
-        if not want.size:
-            return CheckReport(True, 0.0, 0.0, 0.0, WorstElement((), 0.0, 0.0), 0, 0, 0)
-        ratio = np.asarray(np.where(error == 0.0, 0.0, np.where(np.isinf(bound), 0.0, error / bound)))
-        ratio[np.isnan(ratio)] = np.inf
-        worst = int(np.argmax(ratio))
-        finite = np.isfinite(want) & np.isfinite(got)
-        if ratio.reshape(-1)[worst] == 0.0:
-            worst = int(np.argmax(np.where(finite, error, 0.0)))
-        index = tuple(int(position) for position in np.unravel_index(worst, want.shape))
-        magnitudes = np.abs(want)
-        relative = np.where(finite & (magnitudes > 0), error / magnitudes, 0.0)
-        return CheckReport(
-            ok=bool((ratio <= FAILING_RATIO).all()),
-            max_abs=float(np.where(np.isfinite(want), error, 0.0).max()),
-            max_rel=float(relative.max()),
-            bound_ratio=float(ratio[index]),
-            worst=WorstElement(index, float(got[index]), float(want[index])),
-            element_count=want.size,
-            bounded_elements=int(np.count_nonzero(np.isfinite(bound))),
-            failed_elements=int(np.count_nonzero(ratio > FAILING_RATIO)),
-        )
+
+def verdict_of(want: Floats, got: Floats, error: Floats, bound: Floats, failing_ratio: float) -> CheckReport:
+    """Return the verdict on an output: elements fail whose error is more than ``failing_ratio`` times their bound."""
+    if not want.size:
+        return CheckReport(True, 0.0, 0.0, 0.0, WorstElement((), 0.0, 0.0), 0, 0, 0)
+    ratio = np.asarray(np.where(error == 0.0, 0.0, np.where(np.isinf(bound), 0.0, error / bound)))
+    ratio[np.isnan(ratio)] = np.inf
+    worst = int(np.argmax(ratio))
+    finite = np.isfinite(want) & np.isfinite(got)
+    if ratio.reshape(-1)[worst] == 0.0:
+        worst = int(np.argmax(np.where(finite, error, 0.0)))
+    index = tuple(int(position) for position in np.unravel_index(worst, want.shape))
+    magnitudes = np.abs(want)
+    relative = np.where(finite & (magnitudes > 0), error / magnitudes, 0.0)
+    return CheckReport(
+        ok=bool((ratio <= failing_ratio).all()),
+        max_abs=float(np.where(np.isfinite(want), error, 0.0).max()),
+        max_rel=float(relative.max()),
+        bound_ratio=float(ratio[index]),
+        worst=WorstElement(index, float(got[index]), float(want[index])),
+        element_count=want.size,
+        bounded_elements=int(np.count_nonzero(np.isfinite(bound))),
+        failed_elements=int(np.count_nonzero(ratio > failing_ratio)),
+    )
 
 
-def _same_class(want: Floats, got: Floats, *, merges_nan: bool) -> Mask:
+def same_class(want: Floats, got: Floats, *, merges_nan: bool) -> Mask:
     """Return where two values agree in being finite, infinite with a sign, or NaN.
 
     Where NaN and the infinities are one class, a NaN of the reference may be any of them; an infinity keeps its sign.

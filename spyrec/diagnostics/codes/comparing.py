@@ -24,6 +24,11 @@ COMPARING: dict[str, Code] = {
         "or the number of operations differ: the bundle is of another version, or was changed beyond its SuperDSCs.",
         hint="compile the graph again with this version",
     ),
+    "SPY0804": Code(
+        "nothing to compare",
+        "Numbers are given for outputs by name, with --bisect for any value of the graph; at least one of them.",
+        hint="the manifest lists the outputs, graph.json names the values",
+    ),
     # 0820-0829 the verb check
     "SPY0820": Code(
         "kind of file not known",

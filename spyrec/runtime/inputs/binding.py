@@ -43,6 +43,11 @@ class ExpectedInput:
     is_host_form: bool = True
 
     @property
+    def title(self) -> str:
+        """What messages call it."""
+        return f'run input "{self.name}"'
+
+    @property
     def largest_shape(self) -> tuple[int, ...]:
         """The largest array that a run takes: less than ``shape`` where a dim was given one size."""
         axes = self.axes or (None,) * len(self.shape)
@@ -109,6 +114,13 @@ class ExpectedInput:
                 hint=f"convert it on the host: array.astype({self.carrier.name})",
             )
         return None
+
+    def carrier_named(self, dtype: str, place: Location) -> np.dtype[np.generic]:
+        """Return the carrier of a file's tensor of that dtype; errors SPY0763 another one than the bundle takes."""
+        if dtype == self.dtype:
+            return self.carrier
+        fact = f"{self.title} has dtype {dtype}, the bundle takes {self.dtype}"
+        raise refuse("SPY0763", fact, place, hint=f"convert it to {self.dtype} before it is written")
 
     def refuse_no_array(self, value: object) -> SpyrecError:
         """Return the error for what is no NumPy array: nothing is converted silently (SPY0763)."""

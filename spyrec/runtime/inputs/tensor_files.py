@@ -11,9 +11,9 @@ import math
 import os
 import zipfile
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +30,34 @@ HostArray = npt.NDArray[np.generic]
 _NPY_SUFFIX = ".npy"
 
 
+class WantedTensor(Protocol):
+    """What a file may hold under a name: nothing is read that it has not admitted."""
+
+    @property
+    def name(self) -> str:
+        """The name in the file."""
+        ...
+
+    @property
+    def title(self) -> str:
+        """What messages call it."""
+        ...
+
+    def carrier_named(self, dtype: str, place: Location) -> np.dtype[np.generic]:
+        """Return the NumPy dtype that holds numbers of a dtype; raises the error for one that is not wanted."""
+        ...
+
+    def refuse_wrong(
+        self, shape: tuple[int, ...], dtype: np.dtype[np.generic], place: Location | None = None
+    ) -> SpyrecError | None:
+        """Return the error for an array of that shape and carrier, ``None`` for one that is wanted."""
+        ...
+
+
+RefuseNames = Callable[[Iterable[str]], None]
+"""Raises the error for the names of a file, where one is unknown or one is missing."""
+
+
 def read_inputs(path: Path, expected: Iterable[ExpectedInput]) -> dict[str, HostArray]:
     """Read the run inputs of a bundle from a file.
 
@@ -37,24 +65,32 @@ def read_inputs(path: Path, expected: Iterable[ExpectedInput]) -> dict[str, Host
     another size than its shape has, or holds pickled objects).
     """
     items = tuple(expected)
+    return read_tensors(path, items, lambda names: refuse_unknown_or_missing(names, items))
+
+
+def read_tensors(path: Path, wanted: Sequence[WantedTensor], refuse_names: RefuseNames) -> dict[str, HostArray]:
+    """Read what a file holds of the wanted tensors, in their order and as they are carried there.
+
+    Errors: those of ``wanted`` and of ``refuse_names``; SPY0764 and SPY0765 as :func:`read_inputs`.
+    """
     match path.suffix:
         case ".npz":
-            return _read_npz(path, items)
+            return _read_npz(path, wanted, refuse_names)
         case ".safetensors":
-            return read_safetensors(path, items)
+            return _read_safetensors(path, wanted, refuse_names)
         case other:
             raise refuse(
                 "SPY0764",
-                f'run inputs cannot be read from a file of kind "{other}"',
+                f'arrays cannot be read from a file of kind "{other}"',
                 Location(str(path)),
                 hint="give an .npz or .safetensors file",
             )
 
 
-def _read_npz(path: Path, expected: tuple[ExpectedInput, ...]) -> dict[str, HostArray]:
+def _read_npz(path: Path, wanted: Sequence[WantedTensor], refuse_names: RefuseNames) -> dict[str, HostArray]:
     try:
         with open_regular(path) as file, zipfile.ZipFile(file) as archive:
-            return _read_members(archive, path, expected)
+            return _read_members(archive, path, wanted, refuse_names)
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError) as error:
         raise refuse(
             "SPY0764",
@@ -64,7 +100,9 @@ def _read_npz(path: Path, expected: tuple[ExpectedInput, ...]) -> dict[str, Host
         ) from error
 
 
-def _read_members(archive: zipfile.ZipFile, path: Path, expected: tuple[ExpectedInput, ...]) -> dict[str, HostArray]:
+def _read_members(
+    archive: zipfile.ZipFile, path: Path, wanted: Sequence[WantedTensor], refuse_names: RefuseNames
+) -> dict[str, HostArray]:
     members: dict[str, zipfile.ZipInfo] = {}
     for member in archive.infolist():
         name = member.filename.removesuffix(_NPY_SUFFIX)
@@ -74,16 +112,16 @@ def _read_members(archive: zipfile.ZipFile, path: Path, expected: tuple[Expected
             raise refuse("SPY0765", message, Location(str(path)), hint="write the file again, each array once")
         members[name] = member
     with located(Location(str(path))):
-        refuse_unknown_or_missing(members, expected)
+        refuse_names(members)
     arrays: dict[str, HostArray] = {}
-    for item in expected:
+    for item in wanted:
         if item.name in members:
             with archive.open(members[item.name]) as stream:
                 arrays[item.name] = _read_npy(stream, members[item.name], item, path)
     return arrays
 
 
-def _read_npy(stream: IO[bytes], member: zipfile.ZipInfo, item: ExpectedInput, path: Path) -> HostArray:
+def _read_npy(stream: IO[bytes], member: zipfile.ZipInfo, item: WantedTensor, path: Path) -> HostArray:
     shape, is_fortran, dtype = _npy_header(stream, item, path)
     if dtype.hasobject:
         raise _bad_member(item, path, "holds pickled Python objects", "save a plain numeric array")
@@ -100,7 +138,7 @@ def _read_npy(stream: IO[bytes], member: zipfile.ZipInfo, item: ExpectedInput, p
 
 
 def _npy_header(
-    stream: IO[bytes], item: ExpectedInput, path: Path
+    stream: IO[bytes], item: WantedTensor, path: Path
 ) -> tuple[tuple[int, ...], bool, np.dtype[np.generic]]:
     try:
         match np.lib.format.read_magic(stream):
@@ -114,8 +152,8 @@ def _npy_header(
         raise _bad_member(item, path, f"has no readable .npy header: {error}", "write it with numpy.savez") from error
 
 
-def _bad_member(item: ExpectedInput, path: Path, what: str, hint: str) -> SpyrecError:
-    return refuse("SPY0765", f'run input "{item.name}" {what}', Location(str(path)), hint=hint)
+def _bad_member(item: WantedTensor, path: Path, what: str, hint: str) -> SpyrecError:
+    return refuse("SPY0765", f"{item.title} {what}", Location(str(path)), hint=hint)
 
 
 def write_npz(path: Path, arrays: Mapping[str, HostArray], *, force: bool = False) -> None:
@@ -142,6 +180,7 @@ _DTYPE_NAMES = {
     "F16": "float16",
     "BF16": "bfloat16",
     "F32": "float32",
+    "F64": "float64",
     "BOOL": "bool",
     "I8": "int8",
     "I16": "int16",
@@ -152,17 +191,16 @@ _DTYPE_NAMES = {
 }
 
 
-def read_safetensors(path: Path, expected: tuple[ExpectedInput, ...]) -> dict[str, HostArray]:
-    """Read the tensors of a bundle's inputs; errors SPY0760 to SPY0765 as :func:`tensor_files.read_inputs` lists."""
+def _read_safetensors(path: Path, wanted: Sequence[WantedTensor], refuse_names: RefuseNames) -> dict[str, HostArray]:
     try:
         with open_regular(path) as file:
             size_bytes = os.fstat(file.fileno()).st_size
             header, data_start = _read_header(file, size_bytes, path)
             with located(Location(str(path))):
-                refuse_unknown_or_missing(header, expected)
+                refuse_names(header)
             return {
                 item.name: _read_tensor(file, header[item.name], item, data_start, path)
-                for item in expected
+                for item in wanted
                 if item.name in header
             }
     except OSError as error:
@@ -179,21 +217,13 @@ def _read_header(file: IO[bytes], size_bytes: int, path: Path) -> tuple[dict[str
     return {key: value for key, value in header.items() if key != "__metadata__"}, 8 + length
 
 
-def _read_tensor(file: IO[bytes], entry: JsonValue, item: ExpectedInput, data_start: int, path: Path) -> HostArray:
+def _read_tensor(file: IO[bytes], entry: JsonValue, item: WantedTensor, data_start: int, path: Path) -> HostArray:
     match entry:
         case {"dtype": str(code), "shape": list(extents), "data_offsets": [int(begin), int(end)]}:
             shape = tuple(extent for extent in extents if isinstance(extent, int))
         case _:
             raise _unreadable(path, f'its entry for "{item.name}" is malformed')
-    name = _DTYPE_NAMES.get(code, code)
-    carrier = item.carrier if name == item.dtype else np.dtype(np.void)
-    if name != item.dtype:
-        raise refuse(
-            "SPY0763",
-            f'run input "{item.name}" has dtype {name}, the bundle takes {item.dtype}',
-            Location(str(path)),
-            hint=f"convert it to {item.dtype} before it is written",
-        )
+    carrier = item.carrier_named(_DTYPE_NAMES.get(code, code), Location(str(path)))
     wrong = item.refuse_wrong(shape, carrier, Location(str(path)))
     if wrong is not None:
         raise wrong
@@ -202,7 +232,7 @@ def _read_tensor(file: IO[bytes], entry: JsonValue, item: ExpectedInput, data_st
     if begin < 0 or end - begin != size_bytes or data_start + end > file.tell():
         raise refuse(
             "SPY0765",
-            f'run input "{item.name}" declares bytes {begin} to {end}, its shape has {size_bytes} bytes',
+            f"{item.title} declares bytes {begin} to {end}, its shape has {size_bytes} bytes",
             Location(str(path)),
             hint="the file is truncated or altered: write it again",
         )
