@@ -89,9 +89,10 @@ class _Parser:
     # errors
 
     def refuse(self, message: str, index: int | None = None, code: str = SYNTAX) -> NoReturn:
+        source = SourceText(self.text, self.file)
         line, column = self._position(self.next if index is None else index)
         hint = "the forms that are read are those torch-spyre writes, one function @sdsc_bundle in one module"
-        raise refuse(code, message, Location(self.file, None, line, column), hint=hint)
+        raise refuse(code, message, Location(self.file, None, line, column, source), hint=hint)
 
     def _position(self, index: int) -> tuple[int, int]:
         """Return line and column of a token; offsets are found again here, so that good files need not keep them."""

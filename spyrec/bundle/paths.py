@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from spyrec.diagnostics import Diagnostic, Location, SpyrecError, refuse
-from spyrec.files.reading import CHUNK_BYTES, open_regular, read_up_to
+from spyrec.files.reading import CHUNK_BYTES, open_named, open_regular, read_up_to
 
 MISSING = "SPY0601"
 ALTERED = "SPY0602"
@@ -146,7 +146,7 @@ def read_whole(path: Path, limit_bytes: int, *, takes_pipes: bool = False) -> by
     ``takes_pipes``: where the user named the path, and not a bundle, it may be a pipe or a device.
     """
     try:
-        with path.open("rb") if takes_pipes else open_regular(path) as stream:
+        with open_named(path) if takes_pipes else open_regular(path) as stream:
             content = read_up_to(stream, limit_bytes)
     except FileNotFoundError:
         raise refuse(MISSING, "the file does not exist", Location(str(path)), hint="check the path") from None

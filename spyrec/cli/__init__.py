@@ -61,6 +61,8 @@ class VerbGroup(click.Group):
             return None
         command = import_module(f"spyrec.cli.{cmd_name.replace('-', '_')}").command
         assert isinstance(command, click.Command)
+        known = {item.name for item in command.params}
+        command.params.extend(option for option in _message_options() if option.name not in known)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 -- as above
@@ -76,24 +78,41 @@ def _first_docstring_line(verb: str) -> str:
     return line.partition(": ")[2] or line
 
 
-def _choose_diagnostics(ctx: click.Context, _parameter: click.Parameter, value: str) -> None:
+def _choose_messages(ctx: click.Context, parameter: click.Parameter, value: str | bool | None) -> None:
     console = ctx.find_object(Console)
     assert console is not None
-    console.diagnostics_format = DiagnosticsFormat(value)
+    if isinstance(value, str):
+        console.diagnostics_format = DiagnosticsFormat(value)
+    elif value and parameter.name == "quiet":
+        console.is_quiet = True
+    elif value:
+        console.is_verbose = True
+
+
+def _message_options() -> list[click.Option]:
+    """Return the options of messages, which may stand before the verb or after it.
+
+    They have callbacks, and so hold for an unknown verb and for usage errors too.
+    """
+    formats = click.Choice([item.value for item in DiagnosticsFormat])
+    said = "How messages are written to stderr: text, or one JSON object per line."
+    options = [
+        click.Option(["--diagnostics"], type=formats, help=said),
+        click.Option(["-v", "--verbose"], is_flag=True, help="Say on stderr what is done, and in how long."),
+        click.Option(["-q", "--quiet"], is_flag=True, help="Leave out warnings, notes and progress."),
+    ]
+    for option in options:
+        option.expose_value, option.is_eager, option.callback = False, True, _choose_messages
+    return options
 
 
 @click.group(cls=VerbGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="spyrec")
-@click.option(
-    "--diagnostics",
-    type=click.Choice([item.value for item in DiagnosticsFormat]),
-    default=DiagnosticsFormat.TEXT.value,
-    expose_value=False,
-    callback=_choose_diagnostics,  # a callback of the option, so that it holds for an unknown verb too
-    help="How messages are written to stderr: text, or one JSON object per line.",
-)
 def group() -> None:
     """Compile graphs for the Spyre accelerator, and run the bundles on an emulated device."""
+
+
+group.params.extend(_message_options())
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import shutil
 import sys
+import textwrap
+import time
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from enum import Enum
 
 import click
 
-from spyrec.diagnostics import Diagnostic
+from spyrec.diagnostics import Diagnostic, Severity
 
 
 class DiagnosticsFormat(Enum):
@@ -20,11 +25,20 @@ class DiagnosticsFormat(Enum):
     JSON = "json"
 
 
+_HEAD = re.compile(r"(error|warning)(\[\w+\])")
+_GUTTER = re.compile(r"( *\d* \| )( *\^+$)?")
+_COLOURS = {"error": "red", "warning": "yellow"}
+
+
 class Console:
     """The one object that the group hands to its verbs (``click.pass_obj``)."""
 
     def __init__(self) -> None:
         self.diagnostics_format = DiagnosticsFormat.TEXT
+        self.is_quiet = False
+        """Whether warnings, notes and progress are left out."""
+        self.is_verbose = False
+        """Whether progress is shown as lines, with its seconds, where stderr is no terminal too."""
         self.object_format: str | None = None
         """What the verb's one JSON object on stdout says of itself in ``format``, where it was asked for one."""
 
@@ -38,19 +52,27 @@ class Console:
     def emit(self, diagnostics: Iterable[Diagnostic]) -> None:
         """Write diagnostics to stderr in the chosen format."""
         for diagnostic in diagnostics:
+            if self.is_quiet and diagnostic.severity is not Severity.ERROR:
+                continue
             is_json = self.diagnostics_format is DiagnosticsFormat.JSON
-            text = json.dumps(diagnostic.to_json()) if is_json else diagnostic.render()
-            click.echo(text, err=True)
+            click.echo(json.dumps(diagnostic.to_json()) if is_json else _message(diagnostic), err=True)
 
     def note(self, message: str) -> None:
         """Write one line of information to stderr; as a JSON line where diagnostics are JSON."""
+        if self.is_quiet:
+            return
         is_json = self.diagnostics_format is DiagnosticsFormat.JSON
         click.echo(json.dumps({"severity": "note", "message": message}) if is_json else message, err=True)
 
     @contextmanager
     def progress(self, message: str) -> Generator[None]:
         """Show that long work is under way while the block runs; silent where stderr is no terminal."""
-        if self.diagnostics_format is DiagnosticsFormat.JSON or not sys.stderr.isatty():
+        if self.is_verbose:
+            begin = time.perf_counter()
+            yield
+            self.note(f"{message}: {time.perf_counter() - begin:.2f} s")
+            return
+        if self.is_quiet or self.diagnostics_format is DiagnosticsFormat.JSON or not sys.stderr.isatty():
             yield
             return
         # Imported late: rich costs more than all of `spyrec --help`.
@@ -58,6 +80,38 @@ class Console:
 
         with RichConsole(stderr=True).status(message):
             yield
+
+
+def _message(diagnostic: Diagnostic) -> str:
+    """Return a diagnostic with the line of the input that it is about; coloured and wrapped on a terminal alone."""
+    text = diagnostic.render(with_excerpt=True)
+    if not sys.stderr.isatty():
+        return text
+    columns = shutil.get_terminal_size().columns
+    lines = [_coloured(line) for whole in text.splitlines() for line in _wrapped(whole, columns)]
+    return "\n".join(lines)
+
+
+def _wrapped(line: str, columns: int) -> list[str]:
+    """Return a line in as many as the terminal takes, cut between words; an excerpt is one of its own."""
+    if len(line) <= columns or _GUTTER.match(line):
+        return [line]
+    return textwrap.wrap(line, max(columns, 20), subsequent_indent="     ", break_long_words=False) or [line]
+
+
+def _coloured(line: str) -> str:
+    """Return a line of a message with its head, or the mark of an excerpt, in colour; as it is with ``NO_COLOR``."""
+    if os.environ.get("NO_COLOR"):
+        return line
+    head = _HEAD.match(line)
+    if head is not None:
+        return click.style(head[0], fg=_COLOURS[head[1]], bold=True) + line[head.end() :]
+    gutter = _GUTTER.match(line)
+    if gutter is not None and gutter[2]:
+        return click.style(gutter[1], fg="blue") + click.style(gutter[2], fg="red", bold=True)
+    if gutter is not None:
+        return click.style(gutter[1], fg="blue") + line[gutter.end() :]
+    return line
 
 
 def current_console() -> Console:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @click.command(name="check")
-@click.argument("path", type=click.Path(exists=True, path_type=Path))
+@click.argument("path", type=click.Path(exists=True, allow_dash=True, path_type=Path))
 @click.option("--profile", type=click.Choice(["emitted", "spec"]), default="emitted", show_default=True,
               help="Hold SuperDSCs against what torch-spyre emits, or against the public schema.")  # fmt: skip
 @click.option("--mlir", "with_mlir", is_flag=True, help="Have MLIR itself verify bundle.mlir (extra: mlir).")

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @click.command(name="codegen")
-@click.argument("opspecs", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("opspecs", type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path))
 @click.option("-o", "output", required=True, type=click.Path(path_type=Path), help="The bundle directory to write.")
 @click.option(
     "--compat",

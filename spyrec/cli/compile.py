@@ -23,7 +23,7 @@ _SHOWN_DIFFERENCES = 20
 
 
 @click.command(name="compile")
-@click.argument("graph", type=click.Path(exists=True, path_type=Path))
+@click.argument("graph", type=click.Path(exists=True, allow_dash=True, path_type=Path))
 @click.option("-o", "output", type=click.Path(path_type=Path), help="The bundle directory to write.")
 @click.option("--cores", type=click.IntRange(min=1), help="Most cores that one operation is divided among.")
 @click.option("--target", default="spyre", show_default=True, metavar="NAME|FILE", help="The device model.")

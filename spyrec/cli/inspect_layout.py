@@ -84,7 +84,7 @@ class _Address(click.ParamType):  # pyright: ignore[reportMissingTypeArgument] -
 
 
 @click.command(name="inspect-layout")
-@click.argument("path", required=False, type=click.Path(exists=True, path_type=Path))
+@click.argument("path", required=False, type=click.Path(exists=True, allow_dash=True, path_type=Path))
 @click.option("--shape", type=_Integers(), help="Inspect the layout of a tensor of this shape.")
 @click.option("--dtype", default="float16", show_default=True, help="PyTorch name of its dtype.")
 @click.option("--stride", type=_Integers(), help="Host strides in elements; default row-major.")

@@ -112,16 +112,16 @@ class _Checker:
         kind = _kind_of_json(data, Location(str(self.path), "", source=source))
         match kind:
             case ContentKind.GRAPH:
-                return kind, self.graph()
+                return kind, self.graph(data, source)
             case ContentKind.OPSPECS:
                 return kind, self.opspecs(text)
             case _:
                 return kind, self.superdsc(data, source)
 
-    def graph(self) -> str:
-        from spyrec.ir.reader import read_graph  # late: the op catalogue, which no other kind needs
+    def graph(self, data: JsonValue, source: SourceText) -> str:
+        from spyrec.ir.reader import read_graph_data  # late: the op catalogue, which no other kind needs
 
-        graph = attempt(self.sink, lambda: read_graph(self.path))
+        graph = attempt(self.sink, lambda: read_graph_data(data, source, self.path.parent))
         return "" if graph is None else f'"{graph.name}", {_counted(len(graph.nodes), "node")}'
 
     def opspecs(self, text: bytes) -> str:

@@ -17,6 +17,7 @@ from typing import TypeVar
 
 from spyrec.dataclass import dataclass
 from spyrec.diagnostics.codes import CODES
+from spyrec.diagnostics.excerpt import Excerpt, excerpt_of
 from spyrec.diagnostics.source_text import SourceText
 
 Item = TypeVar("Item")
@@ -73,6 +74,18 @@ class Location:
         line, column = self.source.position(self.pointer)
         return Location(self.file, self.pointer, line, column, model=self.model)
 
+    def excerpt(self) -> Excerpt | None:
+        """Return the line of the source text that the location is in, ``None`` where the text is not at hand."""
+        if self.source is None:
+            return None
+        if self.line is not None and self.column is not None:
+            line, column = self.line, self.column
+        elif self.pointer is not None:
+            line, column = self.source.position(self.pointer)
+        else:
+            return None
+        return excerpt_of(self.source.line_at(line), line, column)
+
     def __str__(self) -> str:
         place = self.resolved()
         text = place.file or "<input>"
@@ -117,11 +130,16 @@ class Diagnostic:
         """The notes, and last the rule where one is broken."""
         return self.notes if self.rule is None else (*self.notes, f"rule {self.rule}")
 
-    def render(self) -> str:
-        """Return the text form: ``error[SPY0213]: ...`` with place, notes and hint on lines of their own."""
+    def render(self, *, with_excerpt: bool = False) -> str:
+        """Return the text form: ``error[SPY0213]: ...`` with place, notes and hint on lines of their own.
+
+        ``with_excerpt``: the line of the input, too, marked below, where its text is at hand.
+        """
         lines = [f"{self.severity.value}[{self.code}]: {self.message}"]
         if self.location is not None:
             lines.append(f"  --> {self.location}")
+            excerpt = self.location.excerpt() if with_excerpt else None
+            lines.extend(() if excerpt is None else excerpt.lines())
         lines.extend(f"   = note: {note}" for note in self.facts)
         if self.advice is not None:
             lines.append(f"   = hint: {self.advice}")

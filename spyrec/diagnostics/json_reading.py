@@ -80,7 +80,7 @@ def _refuse_finding(source: SourceText, fallback: str) -> NoReturn:
     finding = scan(source.text).finding
     assert finding is not None, fallback
     line, column = source.line_and_column(finding.offset)
-    raise refuse(finding.code, finding.message, Location(source.file, finding.pointer, line, column))
+    raise refuse(finding.code, finding.message, Location(source.file, finding.pointer, line, column, source))
 
 
 def load_json(text: str | bytes, file: str | None = None) -> tuple[JsonValue, SourceText]:
@@ -101,7 +101,7 @@ def load_json(text: str | bytes, file: str | None = None) -> tuple[JsonValue, So
         _refuse_finding(source, repr(error))
     except json.JSONDecodeError as error:
         fact = f"not JSON: {error.msg[:1].lower()}{error.msg[1:]}"
-        raise refuse("SPY0101", fact, Location(file, None, error.lineno, error.colno)) from None
+        raise refuse("SPY0101", fact, Location(file, None, error.lineno, error.colno, source)) from None
     if isinstance(data, dict | list) and _is_too_deep(data):
         _refuse_finding(source, "too deep for one counter only")
     return data, source

@@ -44,6 +44,14 @@ class SourceText:
             pointer = pointer.rpartition("/")[0]
         return self.line_and_column(index.get(pointer, 0))
 
+    def line_at(self, line: int) -> str:
+        """Return the text of a line, counted from 1, without its end."""
+        self.line_and_column(0)
+        starts = self._line_starts
+        assert starts is not None
+        end = starts[line] - 1 if line < len(starts) else len(self.text)
+        return self.text[starts[line - 1] : end]
+
     def line_and_column(self, offset: int) -> tuple[int, int]:
         """Return (line, column) of the character at ``offset``."""
         if self._line_starts is None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import sys
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -12,6 +14,9 @@ if TYPE_CHECKING:
     from io import BufferedReader
 
 NOT_REGULAR = "it is no regular file"
+
+STANDARD_INPUT = Path("-")
+"""What stands for the standard input on a command line."""
 
 CHUNK_BYTES = 1 << 20
 """Bytes that are read at a time."""
@@ -36,9 +41,14 @@ def open_regular(path: Path) -> BufferedReader:
         raise
 
 
+def open_named(path: Path) -> AbstractContextManager[BinaryIO]:
+    """Open what the user named, to be read: a file, a pipe, a device; ``-`` is the standard input."""
+    return nullcontext(sys.stdin.buffer) if path == STANDARD_INPUT else path.open("rb")
+
+
 def read_at_most(path: Path, limit_bytes: int) -> bytes | None:
     """Return what a file, pipe or device that the user named holds; ``None`` where that is more than the limit."""
-    with path.open("rb") as stream:
+    with open_named(path) as stream:
         content = read_up_to(stream, limit_bytes)
     return content if len(content) <= limit_bytes else None
 
