@@ -374,11 +374,6 @@ class OpenedBundle:
         with closing(emulator_of(self.device)), self.device:
             self.give_back()
 
-    @property
-    def state(self) -> StateMemory:
-        """The state of the bundle's runs."""
-        return self.prepared.state_memory
-
     def give_back(self) -> None:
         """Give back all that the bundle has on its device."""
         self.prepared.free()

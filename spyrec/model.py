@@ -248,7 +248,8 @@ class Model:
                 return found
             self._opened = found
             if self._left is not None:
-                found.state.restore(self._left)
+                memory = found.prepared.state_memory if isinstance(found, OpenedBundle) else found.state
+                memory.restore(self._left)
                 self._left = None
         return self._opened
 
@@ -266,7 +267,7 @@ class Model:
 
     def _save_state(self, opened: OpenedBundle, error: BaseException) -> None:
         """Keep what a call that broke off has left of the state: the next one has another device."""
-        state = self._opened.state if self._opened is not None else opened.state
+        state = opened.prepared.state_memory
         how = f"was refused ({error.diagnostics[0].code})" if isinstance(error, SpyrecError) else "broke off"
         call = f"call {self._calls} of the model {how}"
         opened.prepared.lose_written(f"{call} when it had begun to write it")
