@@ -112,12 +112,16 @@ def load_constant(graph: Graph, name: str) -> npt.NDArray[np.generic]:
 
     Errors: SPY0130, SPY0131 the file is gone or has changed since the graph was read.
     """
-    data = graph.constants[name]
-    if data.array is not None:
-        return data.array
-    assert data.file is not None, name
     try:
-        return load_tensor(Path(data.file), data.tensor, graph.type_of(name))
+        return load_constant_data(graph.constants[name], graph.type_of(name))
     except TensorFileError as error:
         place: Location = location_of(graph.values[name].origin)
         raise refuse(error.code, f'constant "{name}": {error.message}', place) from None
+
+
+def load_constant_data(data: ConstantData, wanted: TensorType) -> npt.NDArray[np.generic]:
+    """Return the numbers of a constant of this type; errors (:class:`TensorFileError`): as :func:`load_constant`."""
+    if data.array is not None:
+        return data.array
+    assert data.file is not None, data
+    return load_tensor(Path(data.file), data.tensor, wanted)

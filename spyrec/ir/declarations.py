@@ -70,6 +70,10 @@ class Declarations:
         is_declared = name in self.values or name in self.broken
         return self.form.has_all_names and name != NAMELESS and not is_declared
 
+    def is_claimed(self, name: str) -> bool:
+        """Whether some declaration has taken a value name."""
+        return name in self._places or name in self.values
+
     def claim(self, name: str, place: Location) -> bool:
         """Take a value name for the declaration at ``place``.  Errors: SPY0115 it is taken.
 
