@@ -236,7 +236,7 @@ def _of_graph(graph: _Graph, questions: Questions, picture: _Picture | None, *, 
     from spyrec.options import CompileOptions
 
     options = CompileOptions(fixed_io_layouts=graph.fixed_io_layouts)
-    kernels = schedule(graph.path, options, graph.path.parent)
+    kernels = schedule(graph.path, options, graph.path.parent, warn=lambda warning: current_console().emit([warning]))
     assert not isinstance(kernels, Graph), "a whole pipeline ends in kernels"
     layouts = staged_layouts(kernels) if isinstance(kernels, Staged) else graph_layouts(kernels)
     values = list(layouts.values) if graph.value is None else [_value_of(layouts, graph)]
