@@ -10,6 +10,7 @@ import click
 
 from spyrec.bundle.dialects import COMPATIBLE
 from spyrec.cli._console import current_console
+from spyrec.cli._paths import OutputPath
 from spyrec.dataclass import dataclass
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ _SHOWN_DIFFERENCES = 20
 
 @click.command(name="compile")
 @click.argument("graph", type=click.Path(exists=True, path_type=Path))
-@click.option("-o", "output", type=click.Path(path_type=Path), help="The bundle directory to write.")
+@click.option("-o", "output", type=OutputPath(), help="The bundle directory to write.")
 @click.option("--cores", type=click.IntRange(min=1), help="Most cores that one operation is divided among.")
 @click.option("--target", default="spyre", show_default=True, metavar="NAME|FILE", help="The device model.")
 @click.option(
